@@ -1,1 +1,53 @@
 """Learn temporal logical rules, read them, predict missing links with them, and see why."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from tilp._version import __version__
+from tilp.errors import DataError, TilpError, TilpWarning
+
+if TYPE_CHECKING:
+    from tilp import datasets as datasets
+    from tilp.graph import SPLITS, Fact, TemporalGraph
+    from tilp.intervals import Interval, Unit
+    from tilp.io import read, write
+
+__all__ = [
+    "SPLITS",
+    "DataError",
+    "Fact",
+    "Interval",
+    "TemporalGraph",
+    "TilpError",
+    "TilpWarning",
+    "Unit",
+    "__version__",
+    "datasets",
+    "read",
+    "write",
+]
+
+# Loaded when first asked for: `import tilp` and `tilp --help` need no table and no compiler.
+_HOMES = {
+    "SPLITS": "tilp.graph",
+    "Fact": "tilp.graph",
+    "TemporalGraph": "tilp.graph",
+    "Interval": "tilp.intervals",
+    "Unit": "tilp.intervals",
+    "read": "tilp.io",
+    "write": "tilp.io",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name == "datasets":
+        return importlib.import_module("tilp.datasets")
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'tilp' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,23 @@
+"""`TemporalGraph`: vocabularies, fact columns, splits and the index that walks read.
+
+Labels become ids here and nowhere else.
+"""
+
+from tilp.graph.building import Defect, FactTable, LabelTable, OnError, build_graph
+from tilp.graph.index import EdgeIndex
+from tilp.graph.temporal_graph import SPLITS, Fact, TemporalGraph
+from tilp.graph.vocabulary import INVERSE_MARK, Vocabulary
+
+__all__ = [
+    "INVERSE_MARK",
+    "SPLITS",
+    "Defect",
+    "EdgeIndex",
+    "Fact",
+    "FactTable",
+    "LabelTable",
+    "OnError",
+    "TemporalGraph",
+    "Vocabulary",
+    "build_graph",
+]

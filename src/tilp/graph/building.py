@@ -1,0 +1,266 @@
+"""From tables of text to a graph: names become integers, dates become times, defects are noted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from tilp.errors import DataError
+from tilp.graph.temporal_graph import SPLITS, TemporalGraph
+from tilp.graph.vocabulary import Vocabulary
+from tilp.intervals import UNKNOWN, Unit, choose_unit, parse_date
+
+__all__ = ["Defect", "FactTable", "LabelTable", "OnError", "build_graph"]
+
+
+class OnError(StrEnum):
+    """What to do with a row whose dates cannot be taken as they are."""
+
+    REPAIR = "repair"
+    SKIP = "skip"
+    RAISE = "raise"
+
+
+class Defect(StrEnum):
+    """What can be wrong with a row's dates."""
+
+    MALFORMED_START = "malformed start"
+    MALFORMED_END = "malformed end"
+    START_AFTER_END = "start after end"
+
+    @property
+    def repair(self) -> str:
+        """What repairing makes of it."""
+        match self:
+            case Defect.MALFORMED_START:
+                return "start unknown"
+            case Defect.MALFORMED_END:
+                return "end unknown"
+            case Defect.START_AFTER_END:
+                return "end = start"
+
+
+@dataclass(frozen=True)
+class FactTable:
+    """One table of facts as text.
+
+    Attributes:
+        split: the split its facts belong to.
+        source: where it comes from, for messages.
+        frame: columns subject, relation, object, start and end, all text; dates may be null.
+        lines: the line of each row in the source.
+    """
+
+    split: str
+    source: str
+    frame: pl.DataFrame
+    lines: Sequence[int]
+
+
+@dataclass(frozen=True)
+class LabelTable:
+    """Names from a label file: columns id, key and label, all text, ids unique."""
+
+    source: str
+    frame: pl.DataFrame
+
+
+@dataclass(frozen=True)
+class _Dates:
+    """The distinct date texts of a graph, and what each stands for in the unit."""
+
+    texts: pl.Series
+    unit: Unit
+    first: NDArray[np.int64]
+    last: NDArray[np.int64]
+    malformed: NDArray[np.bool_]
+
+
+def build_graph(
+    tables: Sequence[FactTable],
+    *,
+    entities: LabelTable | None = None,
+    relations: LabelTable | None = None,
+    attributes: Mapping[str, tuple[pl.Series, NDArray[np.float64]]] | None = None,
+    unit: Unit | None = None,
+    on_error: OnError = OnError.REPAIR,
+) -> TemporalGraph:
+    """Build a graph from tables of text.
+
+    Args:
+        tables: the facts, in the order in which they are to be numbered within each split.
+        entities: names of entities, in the order in which they are to be numbered.
+        relations: likewise of relations.
+        attributes: for each name, entity ids and their numbers.
+        unit: what times count; chosen from the dates where None.
+        on_error: what to do with a row whose dates are malformed or run backwards.
+
+    Raises:
+        DataError: a date defect, where `on_error` says so.
+    """
+    tables = sorted(tables, key=lambda table: SPLITS.index(table.split))
+    entity_names = _vocabulary("entity", entities, [t.frame[c] for t in tables for c in _ENDS])
+    relation_names = _vocabulary("relation", relations, [t.frame["relation"] for t in tables])
+    dates = _distinct_dates([t.frame[c] for t in tables for c in _DATES], unit)
+    start_text = _concatenate([_codes(t.frame["start"], dates.texts) for t in tables])
+    end_text = _concatenate([_codes(t.frame["end"], dates.texts) for t in tables])
+    columns: dict[str, NDArray[np.int32] | NDArray[np.int64]] = {
+        "subject": _concatenate([entity_names.encode(t.frame["subject"]) for t in tables]),
+        "relation": _concatenate([relation_names.encode(t.frame["relation"]) for t in tables]),
+        "object": _concatenate([entity_names.encode(t.frame["object"]) for t in tables]),
+        "start": dates.first[start_text],
+        "end": dates.last[end_text],
+        "start_text": start_text,
+        "end_text": end_text,
+    }
+    found = _find_defects(columns, dates)
+    defects = _describe_defects(tables, found, columns, dates, on_error)
+    bounds = np.cumsum([0, *(sum(len(t.lines) for t in tables if t.split == s) for s in SPLITS)])
+    if on_error is OnError.RAISE and len(defects):
+        raise DataError(_first_defect(defects))
+    if on_error is OnError.SKIP and len(defects):
+        keep = np.ones(bounds[-1], dtype=np.bool_)
+        for rows in found.values():
+            keep[rows] = False
+        columns = {name: column[keep] for name, column in columns.items()}
+        bounds = np.concatenate([[0], np.cumsum(keep)])[bounds]
+    else:
+        backwards = found[Defect.START_AFTER_END]
+        columns["end"][backwards] = dates.last[columns["start_text"][backwards]]
+    return TemporalGraph(
+        entities=entity_names,
+        relations=relation_names,
+        unit=dates.unit,
+        texts=dates.texts,
+        bounds=tuple(int(bound) for bound in bounds),  # type: ignore[arg-type]
+        attributes=_place_attributes(entity_names, attributes or {}),
+        defects=defects,
+        **columns,  # type: ignore[arg-type]
+    )
+
+
+_ENDS = ("subject", "object")
+_DATES = ("start", "end")
+
+
+def _vocabulary(kind: str, table: LabelTable | None, columns: Sequence[pl.Series]) -> Vocabulary:
+    """Names of the label file in its order, then those that only facts have, sorted."""
+    used = _unique(columns)
+    if table is None:
+        return Vocabulary.of(kind, _sorted_names(used).alias("id"))
+    known = table.frame
+    extra = _sorted_names(used.filter(~used.is_in(known["id"].implode())))
+    both = pl.concat([known, pl.DataFrame({"id": extra, "key": extra, "label": extra})])
+    return Vocabulary(kind, both["id"], both["key"], both["label"])
+
+
+def _unique(columns: Sequence[pl.Series]) -> pl.Series:
+    distinct = [column.unique().alias("name") for column in columns]
+    return pl.concat(distinct).unique() if distinct else pl.Series("name", [], dtype=pl.String)
+
+
+def _sorted_names(names: pl.Series) -> pl.Series:
+    """By number where all names are whole numbers, so that dense ids keep their places."""
+    if len(names) and names.str.contains(r"^\d{1,18}$").all():
+        return pl.DataFrame({"n": names.cast(pl.Int64), "name": names}).sort("n", "name")["name"]
+    return names.sort()
+
+
+def _distinct_dates(columns: Sequence[pl.Series], unit: Unit | None) -> _Dates:
+    counts: dict[str, int] = {}
+    for column in columns:
+        for text, count in column.fill_null("").value_counts().iter_rows():
+            counts[text] = counts.get(text, 0) + count
+    texts = sorted(counts)
+    parsed = [parse_date(text) for text in texts]
+    unit = unit or choose_unit(zip(parsed, (counts[text] for text in texts), strict=True))
+    spans = [date.span(unit) for date in parsed]
+    times = np.array([span or (UNKNOWN, UNKNOWN) for span in spans], np.int64).reshape(-1, 2)
+    return _Dates(
+        texts=pl.Series("text", texts, dtype=pl.String),
+        unit=unit,
+        first=times[:, 0].copy(),
+        last=times[:, 1].copy(),
+        malformed=np.array([span is None for span in spans], dtype=np.bool_),
+    )
+
+
+def _codes(column: pl.Series, texts: pl.Series) -> NDArray[np.int32]:
+    return Vocabulary.of("date", texts).encode(column.fill_null(""))
+
+
+def _concatenate(arrays: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
+    return np.concatenate(arrays) if len(arrays) != 1 else arrays[0]
+
+
+def _find_defects(
+    columns: Mapping[str, NDArray[np.int32] | NDArray[np.int64]], dates: _Dates
+) -> dict[Defect, NDArray[np.int64]]:
+    start, end = columns["start"], columns["end"]
+    backwards = (start > end) & (start != UNKNOWN) & (end != UNKNOWN)
+    return {
+        Defect.MALFORMED_START: np.flatnonzero(dates.malformed[columns["start_text"]]),
+        Defect.MALFORMED_END: np.flatnonzero(dates.malformed[columns["end_text"]]),
+        Defect.START_AFTER_END: np.flatnonzero(backwards),
+    }
+
+
+def _describe_defects(
+    tables: Sequence[FactTable],
+    found: Mapping[Defect, NDArray[np.int64]],
+    columns: Mapping[str, NDArray[np.int32] | NDArray[np.int64]],
+    dates: _Dates,
+    on_error: OnError,
+) -> pl.DataFrame:
+    """One row for each defect, in the order of the input."""
+    begins = np.cumsum([0, *(len(table.lines) for table in tables)])
+    described = []
+    for defect, rows in found.items():
+        table_of = np.searchsorted(begins, rows, side="right") - 1
+        lines = [tables[t].lines[row - begins[t]] for t, row in zip(table_of, rows, strict=True)]
+        described.append(
+            pl.DataFrame(
+                {
+                    "row": rows,
+                    "split": pl.Series([tables[t].split for t in table_of], dtype=pl.String),
+                    "file": pl.Series([tables[t].source for t in table_of], dtype=pl.String),
+                    "line": pl.Series(lines, dtype=pl.Int64),
+                    "defect": pl.repeat(defect.value, len(rows), dtype=pl.String, eager=True),
+                    "start": dates.texts.gather(columns["start_text"][rows]),
+                    "end": dates.texts.gather(columns["end_text"][rows]),
+                    "done": pl.repeat(
+                        "row skipped" if on_error is OnError.SKIP else defect.repair,
+                        len(rows),
+                        dtype=pl.String,
+                        eager=True,
+                    ),
+                }
+            )
+        )
+    return pl.concat(described).sort("row", maintain_order=True).drop("row")
+
+
+def _first_defect(defects: pl.DataFrame) -> str:
+    first = defects.row(0, named=True)
+    return (
+        f"{first['file']}, line {first['line']}: {first['defect']} "
+        f"(start {first['start']!r}, end {first['end']!r}); {len(defects):,} such defects in all. "
+        "Correct the rows, or let them be repaired (on_error='repair', --on-error repair) "
+        "or left out (skip)."
+    )
+
+
+def _place_attributes(
+    entities: Vocabulary, attributes: Mapping[str, tuple[pl.Series, NDArray[np.float64]]]
+) -> dict[str, NDArray[np.float64]]:
+    placed = {}
+    for name, (ids, numbers) in attributes.items():
+        column = np.full(len(entities), np.nan)
+        column[entities.encode(ids)] = numbers
+        placed[name] = column
+    return placed

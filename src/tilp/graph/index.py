@@ -1,0 +1,72 @@
+"""`EdgeIndex`: facts and their inverses by subject and relation, as walks read them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+__all__ = ["EdgeIndex"]
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeIndex:
+    """Every fact twice: as an edge from its subject, and as the inverse edge from its object.
+
+    The edges of entity `e` stand at `offsets[e]:offsets[e + 1]`, sorted by relation and then by
+    fact. An inverse edge has the relation `r + n_relations`.
+    """
+
+    n_relations: int
+    offsets: NDArray[np.int64]
+    relation: NDArray[np.int32]
+    target: NDArray[np.int32]
+    fact: NDArray[np.int32]
+
+    @classmethod
+    def build(
+        cls,
+        n_entities: int,
+        n_relations: int,
+        subject: NDArray[np.int32],
+        relation: NDArray[np.int32],
+        object: NDArray[np.int32],
+        fact: NDArray[np.int32],
+    ) -> EdgeIndex:
+        """Sort the edges; `fact` gives each row's number in the graph."""
+        source = np.concatenate([subject, object])
+        labels = np.concatenate([relation, relation + np.int32(n_relations)])
+        key = source.astype(np.int64)
+        key *= 2 * n_relations
+        key += labels
+        # Rows come in the order of their facts, so a stable sort leaves ties in that order.
+        edges = pl.DataFrame({"key": key})
+        place = edges.select(pl.arg_sort_by("key", maintain_order=True)).to_series().to_numpy()
+        del edges, key
+        offsets = np.zeros(n_entities + 1, dtype=np.int64)
+        np.cumsum(np.bincount(source, minlength=n_entities), out=offsets[1:])
+        del source
+        edge_relation = labels[place]
+        del labels
+        target = np.concatenate([object, subject])[place]
+        return cls(n_relations, offsets, edge_relation, target, np.tile(fact, 2)[place])
+
+    def __post_init__(self) -> None:
+        for array in (self.offsets, self.relation, self.target, self.fact):
+            array.flags.writeable = False
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the arrays."""
+        return sum(a.nbytes for a in (self.offsets, self.relation, self.target, self.fact))
+
+    def edges(self, entity: int, relation: int | None = None) -> slice:
+        """Where the edges of an entity stand, or those of one of its relations."""
+        first, last = int(self.offsets[entity]), int(self.offsets[entity + 1])
+        if relation is None:
+            return slice(first, last)
+        labels = self.relation[first:last]
+        low, high = np.searchsorted(labels, [relation, relation + 1])
+        return slice(first + int(low), first + int(high))

@@ -1,0 +1,234 @@
+"""`TemporalGraph`: a collection of facts (subject, relation, object, interval)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from tilp.errors import TilpError
+from tilp.graph.index import EdgeIndex
+from tilp.graph.vocabulary import Vocabulary
+from tilp.intervals import Interval, Unit, format_time
+
+__all__ = ["SPLITS", "Fact", "TemporalGraph"]
+
+SPLITS = ("train", "valid", "test")
+"""The splits in the order in which their facts are stored."""
+
+_COLUMNS = ("subject", "relation", "object", "start", "end", "start_text", "end_text")
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One fact as people read it."""
+
+    subject: str
+    relation: str
+    object: str
+    interval: Interval
+    unit: Unit = Unit.YEAR
+
+    def __str__(self) -> str:
+        dates = self.interval.format(self.unit)
+        return f"({self.subject}, {self.relation}, {self.object}, {dates})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TemporalGraph:
+    """Facts as read-only columns, one row a fact, the splits one after the other.
+
+    Attributes:
+        entities: names of subjects and objects.
+        relations: names of relations.
+        unit: what times count.
+        subject: entity of each fact; likewise `relation` and `object`.
+        start: time of each fact's start, or a mark such as `UNKNOWN`; likewise `end`.
+        texts: the distinct dates as they were written.
+        start_text: place in `texts` of each fact's start; likewise `end_text`.
+        bounds: where the splits begin, and where the last ends.
+        attributes: numbers of entities by name, NaN where there is none.
+        defects: every row whose dates were repaired or that was skipped, and what was done.
+    """
+
+    entities: Vocabulary
+    relations: Vocabulary
+    unit: Unit
+    subject: NDArray[np.int32]
+    relation: NDArray[np.int32]
+    object: NDArray[np.int32]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    texts: pl.Series
+    start_text: NDArray[np.int32]
+    end_text: NDArray[np.int32]
+    bounds: tuple[int, int, int, int]
+    attributes: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    defects: pl.DataFrame = field(default_factory=pl.DataFrame)
+    _indexes: dict[tuple[str, ...], EdgeIndex] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        for name in _COLUMNS:
+            getattr(self, name).flags.writeable = False
+        for numbers in self.attributes.values():
+            numbers.flags.writeable = False
+        object.__setattr__(self, "attributes", MappingProxyType(dict(self.attributes)))
+
+    @classmethod
+    def from_arrays(
+        cls,
+        entities: Vocabulary,
+        relations: Vocabulary,
+        columns: Mapping[str, NDArray[np.int32] | NDArray[np.int64]],
+        splits: NDArray[np.uint8],
+        *,
+        unit: Unit = Unit.YEAR,
+        attributes: Mapping[str, NDArray[np.float64]] | None = None,
+    ) -> TemporalGraph:
+        """A graph of facts that are integers already; the text of each date is made from its time.
+
+        Args:
+            entities: names of subjects and objects.
+            relations: names of relations.
+            columns: subject, relation, object, start and end, one row a fact.
+            splits: place in `SPLITS` of each fact.
+            unit: what times count.
+            attributes: numbers of entities by name.
+        """
+        order = np.argsort(splits, kind="stable")
+        ends = np.cumsum(np.bincount(splits, minlength=len(SPLITS)))
+        start, end = columns["start"][order], columns["end"][order]
+        times = np.union1d(np.unique(start), np.unique(end))
+        start_text, end_text = (np.searchsorted(times, t).astype(np.int32) for t in (start, end))
+        # An open start and an open end are the same word but not the same time.
+        texts = pl.Series("text", [format_time(int(time), unit) for time in times])
+        return cls(
+            entities=entities,
+            relations=relations,
+            unit=unit,
+            subject=columns["subject"][order].astype(np.int32),
+            relation=columns["relation"][order].astype(np.int32),
+            object=columns["object"][order].astype(np.int32),
+            start=start.astype(np.int64),
+            end=end.astype(np.int64),
+            texts=texts,
+            start_text=start_text,
+            end_text=end_text,
+            bounds=(0, int(ends[0]), int(ends[1]), int(ends[2])),
+            attributes=attributes or {},
+        )
+
+    def __len__(self) -> int:
+        return self.bounds[-1]
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{len(self.rows(split)):,} {split}" for split in SPLITS)
+        return (
+            f"TemporalGraph({counts} facts; {len(self.entities):,} entities, "
+            f"{len(self.relations):,} relations; unit {self.unit.value})"
+        )
+
+    def __eq__(self, other: Any) -> bool:
+        if not isinstance(other, TemporalGraph):
+            return NotImplemented
+        return (
+            self.unit is other.unit
+            and self.bounds == other.bounds
+            and self.entities == other.entities
+            and self.relations == other.relations
+            and self.attributes.keys() == other.attributes.keys()
+            and all(
+                np.array_equal(getattr(self, name), getattr(other, name)) for name in _COLUMNS[:5]
+            )
+            and all(
+                np.array_equal(numbers, other.attributes[name], equal_nan=True)
+                for name, numbers in self.attributes.items()
+            )
+            and self.date_text("start").equals(other.date_text("start"))
+            and self.date_text("end").equals(other.date_text("end"))
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # compared by content, never hashed
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the fact columns."""
+        return sum(getattr(self, name).nbytes for name in _COLUMNS)
+
+    def rows(self, split: str) -> range:
+        """The numbers of a split's facts."""
+        if split not in SPLITS:
+            raise TilpError(f"no split is named {split!r}; there are {', '.join(SPLITS)}")
+        place = SPLITS.index(split)
+        return range(self.bounds[place], self.bounds[place + 1])
+
+    def span(self, split: str) -> slice:
+        """A split's facts as a slice of the columns."""
+        rows = self.rows(split)
+        return slice(rows.start, rows.stop)
+
+    def fact(self, row: int) -> Fact:
+        """One fact with its names."""
+        return Fact(
+            self.entities.label(int(self.subject[row])),
+            self.relations.label(int(self.relation[row])),
+            self.entities.label(int(self.object[row])),
+            Interval(int(self.start[row]), int(self.end[row])),
+            self.unit,
+        )
+
+    def facts(self, split: str = "train") -> Iterator[Fact]:
+        """A split's facts with their names, one after the other."""
+        return map(self.fact, self.rows(split))
+
+    def date_text(self, end: str, split: str | None = None) -> pl.Series:
+        """The starts or ends of facts as they were written; an empty text for none.
+
+        Args:
+            end: 'start' or 'end'.
+            split: only the facts of this split.
+        """
+        codes = self.start_text if end == "start" else self.end_text
+        return self.texts.gather(codes if split is None else codes[self.span(split)]).alias(end)
+
+    def frame(self, split: str | None = None, *, names: str = "labels") -> pl.DataFrame:
+        """Facts as a table of names and date texts.
+
+        Args:
+            split: only the facts of this split.
+            names: 'labels', 'keys' or 'ids'.
+        """
+        rows = slice(0, len(self)) if split is None else self.span(split)
+        entities, relations = getattr(self.entities, names), getattr(self.relations, names)
+        return pl.DataFrame(
+            {
+                "subject": entities.gather(self.subject[rows]),
+                "relation": relations.gather(self.relation[rows]),
+                "object": entities.gather(self.object[rows]),
+                "start": self.date_text("start", split),
+                "end": self.date_text("end", split),
+            }
+        )
+
+    def index(self, splits: Iterable[str] = ("train",)) -> EdgeIndex:
+        """The edges of the named splits by subject and relation; built once, then kept."""
+        wanted = tuple(sorted(set(splits), key=SPLITS.index))
+        if wanted not in self._indexes:
+            rows = [
+                np.arange(*self.span(split).indices(len(self)), dtype=np.int32) for split in wanted
+            ]
+            fact = np.concatenate(rows)
+            self._indexes[wanted] = EdgeIndex.build(
+                len(self.entities),
+                len(self.relations),
+                self.subject[fact],
+                self.relation[fact],
+                self.object[fact],
+                fact,
+            )
+        return self._indexes[wanted]

@@ -1,0 +1,126 @@
+"""`Vocabulary`: the names of entities or relations, and the integer that stands for each."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from tilp.errors import DataError, TilpError
+
+__all__ = ["INVERSE_MARK", "Vocabulary"]
+
+INVERSE_MARK = "⁻¹"
+"""Follows the name of a relation that is read from object to subject."""
+
+
+@dataclass(frozen=True, eq=False)
+class Vocabulary:
+    """Names in a fixed order; a name's place is its integer.
+
+    Attributes:
+        kind: 'entity' or 'relation', for messages.
+        ids: the names as fact files have them; unique.
+        keys: the names in a wider world (a Wikidata id, say); the ids where there are none.
+        labels: the names to show; the keys where there are none. Not always unique.
+    """
+
+    kind: str
+    ids: pl.Series
+    keys: pl.Series
+    labels: pl.Series
+
+    @classmethod
+    def of(cls, kind: str, ids: pl.Series) -> Vocabulary:
+        """A vocabulary whose ids serve as keys and labels too."""
+        return cls(kind, ids, ids, ids)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.labels)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Vocabulary):
+            return NotImplemented
+        return all(
+            mine.equals(theirs)
+            for mine, theirs in (
+                (self.ids, other.ids),
+                (self.keys, other.keys),
+                (self.labels, other.labels),
+            )
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # as large as a graph: compared, never hashed
+
+    def label(self, number: int) -> str:
+        """The name to show; relations at or past the vocabulary's size are inverse ones."""
+        inverse, number = divmod(int(number), len(self))
+        return f"{self.labels[number]}{INVERSE_MARK * inverse}"
+
+    def find(self, name: str) -> int:
+        """The integer of a name given as id, key or label, in this order.
+
+        Raises:
+            TilpError: no such name (the nearest ones are given), or a label of several.
+        """
+        for names in self._lookups:
+            places = names.get(name, ())
+            if len(places) == 1:
+                return places[0]
+            if places:
+                several = ", ".join(f"{self.ids[place]!r}" for place in places[:5])
+                raise TilpError(
+                    f"{len(places)} {self.kind} names read {name!r}; say which by its id: {several}"
+                )
+        raise TilpError(f"no {self.kind} is named {name!r}{self._nearest(name)}")
+
+    def encode(self, names: pl.Series) -> NDArray[np.int32]:
+        """The integers of a column of ids, all of which must be known."""
+        places = (
+            pl.LazyFrame({"id": names})
+            .join(self._places.lazy(), on="id", how="left", maintain_order="left")
+            .select("place")
+            .collect()
+            .to_series()
+        )
+        if places.null_count():
+            unknown = names.filter(places.is_null())[0]
+            raise DataError(f"no {self.kind} has the id {unknown!r}")
+        return places.to_numpy().astype(np.int32)
+
+    def frame(self) -> pl.DataFrame:
+        """The vocabulary as a table with the columns id, key and label."""
+        return pl.DataFrame({"id": self.ids, "key": self.keys, "label": self.labels})
+
+    @cached_property
+    def _places(self) -> pl.DataFrame:
+        return pl.DataFrame({"id": self.ids}).with_row_index("place")
+
+    @cached_property
+    def _lookups(self) -> tuple[dict[str, tuple[int, ...]], ...]:
+        lookups: list[dict[str, tuple[int, ...]]] = []
+        seen: list[pl.Series] = []
+        for names in (self.ids, self.keys, self.labels):
+            if any(names is earlier for earlier in seen):
+                continue
+            seen.append(names)
+            places: dict[str, tuple[int, ...]] = {}
+            for place, name in enumerate(names):
+                places[name] = (*places.get(name, ()), place)
+            lookups.append(places)
+        return tuple(lookups)
+
+    def _nearest(self, name: str) -> str:
+        by_case = {known.lower(): known for names in self._lookups for known in names}
+        close = difflib.get_close_matches(name.lower(), by_case, n=3, cutoff=0.6)
+        return (
+            f"; did you mean {' or '.join(repr(by_case[one]) for one in close)}?" if close else ""
+        )

@@ -1,0 +1,98 @@
+"""`write`: a graph as a folder that `read` gives back equal."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+
+import polars as pl
+
+from tilp.errors import TilpError
+from tilp.graph import SPLITS, TemporalGraph
+
+__all__ = ["TableFormat", "new_folder", "write"]
+
+
+class TableFormat(StrEnum):
+    """How tables are written."""
+
+    TSV = "tsv"
+    CSV = "csv"
+    PARQUET = "parquet"
+
+
+def write(
+    graph: TemporalGraph, folder: Path | str, *, format: TableFormat | str = TableFormat.TSV
+) -> Path:
+    """Write a graph: a table for each split, names, attributes, and the unit.
+
+    Dates are written as they were read, so defects stay visible. The folder must not exist yet
+    or be empty; it appears whole or not at all.
+
+    Raises:
+        TilpError: the folder is in use, or a name does not fit the format.
+    """
+    format = TableFormat(format)
+    with new_folder(Path(folder)) as place:
+        for split in SPLITS:
+            if len(graph.rows(split)) or split == "train":
+                _write_table(graph.frame(split, names="ids"), place / split, format)
+        _write_table(graph.entities.frame(), place / "entities", format)
+        _write_table(graph.relations.frame(), place / "relations", format)
+        if graph.attributes:
+            numbers = {name: pl.Series(values) for name, values in graph.attributes.items()}
+            _write_table(
+                pl.DataFrame({"id": graph.entities.ids, **numbers}), place / "attributes", format
+            )
+        note = json.dumps({"unit": graph.unit.value})
+        (place / "graph.json").write_text(note + "\n", encoding="utf-8")
+    return Path(folder)
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """A temporary folder that takes its final name when all of it is written."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise TilpError(f"{folder}: exists and is not empty; choose another folder or remove it")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    place = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    try:
+        yield place
+        place.chmod(0o777 & ~_umask())
+        if folder.exists():
+            folder.rmdir()
+        place.rename(folder)
+    except BaseException:
+        shutil.rmtree(place, ignore_errors=True)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _write_table(frame: pl.DataFrame, stem: Path, format: TableFormat) -> None:
+    path = stem.with_name(f"{stem.name}.{format.value}")
+    match format:
+        case TableFormat.PARQUET:
+            frame.write_parquet(path)
+        case TableFormat.CSV:
+            frame.write_csv(path, quote_style="non_numeric")
+        case TableFormat.TSV:
+            for column in frame.select(pl.col(pl.String)):
+                broken = column.str.contains(r"[\t\r\n]")
+                if broken.any():
+                    name = column.filter(broken)[0]
+                    raise TilpError(
+                        f"{name!r} holds a tab or line break, which TSV cannot; "
+                        "write CSV or Parquet"
+                    )
+            frame.write_csv(path, separator="\t", quote_style="never")

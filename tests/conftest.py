@@ -1,0 +1,35 @@
+"""What several test modules share."""
+
+import os
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import settings
+
+# A loaded machine is slow, not wrong; the same examples every time keep a failure repeatable.
+settings.register_profile("tilp", deadline=None, derandomize=True)
+settings.load_profile("tilp")
+
+
+@pytest.fixture(scope="session")
+def published():
+    """The folder of published data sets, or a skip that says how to get it."""
+    folder = os.environ.get("TILP_DATA")
+    if not folder:
+        pytest.skip("TILP_DATA names no folder of published data sets")
+    return Path(folder)
+
+
+@pytest.fixture
+def facts():
+    """Five facts of a small football world."""
+    return pl.DataFrame(
+        {
+            "subject": ["Ada", "Ada", "Ben", "Ben", "Cleo"],
+            "relation": ["playsFor", "playsFor", "playsFor", "coachOf", "playsFor"],
+            "object": ["Rovers", "United", "Rovers", "Rovers", "United"],
+            "start": ["1990", "1994", "1985", "1999", None],
+            "end": ["1993", "present", "1992", "2004", "2001"],
+        }
+    )

@@ -1,0 +1,138 @@
+"""The graph: names, columns, splits, and the index against a plain list of edges."""
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tilp
+from tilp.errors import DataError, TilpError
+from tilp.graph import SPLITS, EdgeIndex, TemporalGraph, Vocabulary
+from tilp.intervals import OPEN_END, UNKNOWN, Interval, Unit
+
+
+@pytest.fixture
+def graph(facts):
+    return tilp.read({"train": facts[:3], "valid": facts[3:4], "test": facts[4:]})
+
+
+def test_columns_splits_and_facts(graph):
+    assert repr(graph) == (
+        "TemporalGraph(3 train, 1 valid, 1 test facts; 5 entities, 2 relations; unit year)"
+    )
+    assert list(graph.entities) == ["Ada", "Ben", "Cleo", "Rovers", "United"]
+    assert graph.rows("valid") == range(3, 4)
+    assert [str(fact) for fact in graph.facts("train")] == [
+        "(Ada, playsFor, Rovers, [1990, 1993])",
+        "(Ada, playsFor, United, [1994, present])",
+        "(Ben, playsFor, Rovers, [1985, 1992])",
+    ]
+    assert graph.fact(4).interval == Interval(UNKNOWN, 2001)
+    assert graph.end[1] == OPEN_END
+    with pytest.raises(TilpError, match="no split is named 'dev'"):
+        graph.rows("dev")
+
+
+def test_arrays_are_read_only(graph):
+    index = graph.index()
+    for array in (graph.subject, graph.start, graph.end_text, index.target, index.offsets):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
+
+
+def test_the_original_text_of_each_date_is_kept():
+    frame = pl.DataFrame(
+        {
+            "subject": ["a", "b", "c"],
+            "relation": "r",
+            "object": ["x", "y", "z"],
+            "start": ["360-##-##", "19##", "1963-64-65"],
+            "end": ["####-##-##", "1901", None],
+        }
+    )
+    with pytest.warns(tilp.TilpWarning, match="1 × malformed start"):
+        graph = tilp.read(frame)
+    assert graph.date_text("start").to_list() == ["360-##-##", "19##", "1963-64-65"]
+    assert graph.date_text("end").to_list() == ["####-##-##", "1901", ""]
+    assert graph.start.tolist() == [360, 1900, UNKNOWN]
+
+
+def test_index_covers_only_the_splits_asked_for(graph):
+    assert len(graph.index().target) == 6
+    assert len(graph.index(SPLITS).target) == 10
+    assert graph.index() is graph.index(["train"])
+    united = graph.entities.find("United")
+    edges = graph.index().edges(united)
+    assert [graph.relations.label(r) for r in graph.index().relation[edges]] == ["playsFor⁻¹"]
+
+
+EDGES = st.lists(
+    st.tuples(st.integers(0, 5), st.integers(0, 2), st.integers(0, 5)), min_size=0, max_size=30
+)
+
+
+@given(EDGES)
+def test_index_against_a_plain_list(edges):
+    subject, relation, object_ = np.array(edges, dtype=np.int32).reshape(-1, 3).T
+    fact = np.arange(len(edges), dtype=np.int32) * 2
+    index = EdgeIndex.build(6, 3, subject, relation, object_, fact)
+    for entity in range(6):
+        plain = [(r, f, o) for (s, r, o), f in zip(edges, fact, strict=True) if s == entity]
+        plain += [(r + 3, f, s) for (s, r, o), f in zip(edges, fact, strict=True) if o == entity]
+        here = index.edges(entity)
+        found = list(zip(index.relation[here], index.fact[here], index.target[here], strict=True))
+        assert found == sorted(plain)
+        for label in range(6):
+            there = index.edges(entity, label)
+            assert set(index.relation[there]) <= {label}
+            assert there.stop - there.start == sum(r == label for r, _, _ in plain)
+
+
+def test_names_are_found_by_id_key_or_label_and_errors_name_the_nearest():
+    names = Vocabulary(
+        "entity",
+        pl.Series(["0", "1", "2"]),
+        pl.Series(["Q1", "Q2", "Q3"]),
+        pl.Series(["Vienna", "Paris", "Paris"]),
+    )
+    assert names.find("1") == 1 and names.find("Q3") == 2 and names.find("Vienna") == 0
+    with pytest.raises(TilpError, match="2 entity names read 'Paris'; say which by its id: '1'"):
+        names.find("Paris")
+    with pytest.raises(TilpError, match="did you mean 'Vienna'"):
+        names.find("viena")
+    with pytest.raises(DataError, match="no entity has the id '7'"):
+        names.encode(pl.Series(["1", "7"]))
+
+
+def test_numeric_ids_keep_their_places():
+    frame = pl.DataFrame({"subject": ["10", "2"], "relation": ["0", "0"], "object": ["0", "1"]})
+    assert tilp.read(frame).entities.ids.to_list() == ["0", "1", "2", "10"]
+
+
+def test_from_arrays_sorts_by_split_and_writes_dates(tmp_path):
+    graph = TemporalGraph.from_arrays(
+        Vocabulary.of("entity", pl.Series("id", ["a", "b"])),
+        Vocabulary.of("relation", pl.Series("id", ["r"])),
+        {
+            "subject": np.array([0, 1, 0]),
+            "relation": np.array([0, 0, 0]),
+            "object": np.array([1, 0, 0]),
+            "start": np.array([5, UNKNOWN, 7]),
+            "end": np.array([6, 9, OPEN_END]),
+        },
+        np.array([2, 0, 1], dtype=np.uint8),
+        unit=Unit.DAY,
+        attributes={"height": np.array([1.5, np.nan])},
+    )
+    assert graph.bounds == (0, 1, 2, 3)
+    assert graph.date_text("start").to_list() == ["", "1970-01-08", "1970-01-06"]
+    assert tilp.read(tilp.write(graph, tmp_path / "g")) == graph
+
+
+def test_graphs_differ_in_any_column(graph, facts):
+    assert graph == graph and graph != "graph"
+    assert graph != tilp.read(facts)
+    other = facts.with_columns(pl.col("end").replace("1993", "1993-##-##"))
+    # The same times, but not written the same way: protocols can tell them apart.
+    assert tilp.read(facts) != tilp.read(other)
