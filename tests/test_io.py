@@ -91,9 +91,9 @@ def test_columns_by_any_usual_name_in_any_order_and_by_choice(tmp_path):
     text = "team;von;spieler;art\nRovers;1990;Ada;playsFor\n"
     path = write_text(tmp_path / "g.csv", text)
     roles = {"subject": "spieler", "relation": "art", "object": "team", "start": "von"}
-    assert tilp.read(path, columns=roles, header=True) == graph
+    assert tilp.read(path, columns=roles) == graph
     with pytest.raises(DataError, match="no column 'Spieler'; there are team, von"):
-        tilp.read(path, columns={**roles, "subject": "Spieler"}, header=True)
+        tilp.read(path, columns={**roles, "subject": "Spieler"})
 
 
 def test_a_split_column(facts):
@@ -282,7 +282,7 @@ def test_writing_never_leaves_half_a_folder_or_touches_another(tmp_path, facts):
         tilp.write(graph, tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
     write_text(tmp_path / "mine.txt", "mine")
-    with pytest.raises(TilpError, match="exists and is not empty"):
+    with pytest.raises(TilpError, match="is not empty: choose another"):
         tilp.write(graph, tmp_path, format="csv")
     assert json.loads((tilp.write(graph, tmp_path / "x", format="csv") / "graph.json").read_text())
 

@@ -3,7 +3,7 @@
 Labels become ids here and nowhere else.
 """
 
-from tilp.graph.building import Defect, FactTable, LabelTable, OnError, build_graph
+from tilp.graph.building import Defect, FactTable, LabelTable, build_graph
 from tilp.graph.index import EdgeIndex
 from tilp.graph.temporal_graph import SPLITS, Fact, TemporalGraph
 from tilp.graph.vocabulary import INVERSE_MARK, Vocabulary
@@ -16,7 +16,6 @@ __all__ = [
     "Fact",
     "FactTable",
     "LabelTable",
-    "OnError",
     "TemporalGraph",
     "Vocabulary",
     "build_graph",

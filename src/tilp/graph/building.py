@@ -10,20 +10,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tilp.choices import OnError, Unit
 from tilp.errors import DataError
 from tilp.graph.temporal_graph import SPLITS, TemporalGraph
 from tilp.graph.vocabulary import Vocabulary
-from tilp.intervals import UNKNOWN, Unit, choose_unit, parse_date
+from tilp.intervals import UNKNOWN, choose_unit, parse_date
 
-__all__ = ["Defect", "FactTable", "LabelTable", "OnError", "build_graph"]
-
-
-class OnError(StrEnum):
-    """What to do with a row whose dates cannot be taken as they are."""
-
-    REPAIR = "repair"
-    SKIP = "skip"
-    RAISE = "raise"
+__all__ = ["Defect", "FactTable", "LabelTable", "build_graph"]
 
 
 class Defect(StrEnum):

@@ -11,10 +11,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tilp.choices import Unit
 from tilp.errors import TilpError
 from tilp.graph.index import EdgeIndex
 from tilp.graph.vocabulary import Vocabulary
-from tilp.intervals import Interval, Unit, format_time
+from tilp.intervals import Interval, format_time
 
 __all__ = ["SPLITS", "Fact", "TemporalGraph"]
 

@@ -5,12 +5,12 @@ unknown time is `UNKNOWN`, an end that is still to come `OPEN_END`, a start befo
 time `OPEN_START`. The open ones compare as minus and plus infinity, unknown never compares.
 """
 
+from tilp.choices import Unit
 from tilp.intervals.dates import (
     OPEN_END,
     OPEN_START,
     UNKNOWN,
     ParsedDate,
-    Unit,
     choose_unit,
     format_time,
     parse_date,

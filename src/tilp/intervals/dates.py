@@ -11,13 +11,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from tilp.choices import Unit
+
 __all__ = [
     "OPEN_END",
     "OPEN_START",
     "UNKNOWN",
     "DateKind",
     "ParsedDate",
-    "Unit",
     "choose_unit",
     "format_time",
     "parse_date",
@@ -43,15 +44,6 @@ _MAX_INTEGER_DIGITS = 18
 _MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _CALENDAR_YEAR = 9999  # plain integers beyond are counters or seconds, not years
 _COMPLETE_SHARE = 0.9
-
-
-class Unit(StrEnum):
-    """What an integer time counts: years, months or days of the calendar, or just integers."""
-
-    YEAR = "year"
-    MONTH = "month"
-    DAY = "day"
-    INTEGER = "integer"
 
 
 class DateKind(StrEnum):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tilp.choices import Unit
 from tilp.errors import TilpError
-from tilp.intervals.dates import UNKNOWN, Unit, format_time, parse_date
+from tilp.intervals.dates import UNKNOWN, format_time, parse_date
 
 __all__ = ["Interval"]
 

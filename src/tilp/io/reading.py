@@ -13,9 +13,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tilp.choices import OnError, Unit
 from tilp.errors import DataError, TilpError, TilpWarning
-from tilp.graph import SPLITS, FactTable, LabelTable, OnError, TemporalGraph, build_graph
-from tilp.intervals import Unit
+from tilp.graph import SPLITS, FactTable, LabelTable, TemporalGraph, build_graph
 from tilp.io.columns import FACT_COLUMNS, assign_columns, is_header
 from tilp.io.text_tables import TextTable, read_text_table
 
@@ -58,7 +58,7 @@ def read(
         on_error: what to do with malformed dates and with starts after their ends: 'repair'
             (unknown; end = start), 'skip' the row, or 'raise'.
         columns: column names by role, where they do not speak for themselves: subject,
-            relation, object, and start and end, or date, and split.
+            relation, object, and start and end, or date, and split. Files then have a header.
         header: whether files begin with a row of column names; found out by default.
 
     Raises:
@@ -135,6 +135,8 @@ def _fact_tables(
     source: Any, split: str, columns: Mapping[str, str] | None, header: bool | None
 ) -> list[FactTable]:
     """Facts of one source; several tables only where a column tells the split."""
+    if columns and header is None:
+        header = True
     name, table = _read_table(source, header)
     roles = assign_columns(table.names, table.frame.width, name, columns)
     _note_unused(name, table, roles)

@@ -87,8 +87,8 @@ def read_text_table(
         raise DataError(f"{path}: {frame.width} columns where {len(columns)} are expected")
     lines = _line_numbers(frame, skipped + 1, layout)
     blank = frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
-    if frame[columns[-1]].null_count() > blank.sum():
-        # An empty last cell and a row that ends too early look the same by now.
+    # An empty last cell and a row that ends too early look the same by now.
+    if frame[columns[-1]].null_count() > blank.sum() and not _is_even(path, layout, frame, names):
         _check_rows(path, layout)
     if blank.any():
         frame = frame.filter(~blank)
@@ -147,6 +147,23 @@ def _line_numbers(frame: pl.DataFrame, first: int, layout: _Layout) -> Sequence[
             earlier = inside.cum_sum() - inside
             return [first + row + shift for row, shift in enumerate(earlier)]
     return range(first, first + len(frame))
+
+
+def _is_even(
+    path: Path, layout: _Layout, frame: pl.DataFrame, names: tuple[str, ...] | None
+) -> bool:
+    """Whether the separators are as many as whole rows need; no row has more than it needs."""
+    separator = layout.separator
+    rows = len(frame) + (names is not None)
+    within = sum(name.count(separator) for name in names or ())
+    if layout.quote is not None:
+        counts = frame.select(pl.all().str.count_matches(separator, literal=True).sum())
+        within += sum(counts.row(0))
+    found = 0
+    with _open(path) as file:
+        while block := file.read(_PEEK):
+            found += block.count(separator.encode())
+    return found == rows * (len(layout.first_row) - 1) + within
 
 
 def _check_rows(path: Path, layout: _Layout) -> None:

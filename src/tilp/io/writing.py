@@ -3,28 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
 
 import polars as pl
 
+from tilp.choices import TableFormat
 from tilp.errors import TilpError
 from tilp.graph import SPLITS, TemporalGraph
+from tilp.io.folders import new_folder
 
-__all__ = ["TableFormat", "new_folder", "write"]
-
-
-class TableFormat(StrEnum):
-    """How tables are written."""
-
-    TSV = "tsv"
-    CSV = "csv"
-    PARQUET = "parquet"
+__all__ = ["write"]
 
 
 def write(
@@ -53,30 +41,6 @@ def write(
         note = json.dumps({"unit": graph.unit.value})
         (place / "graph.json").write_text(note + "\n", encoding="utf-8")
     return Path(folder)
-
-
-@contextmanager
-def new_folder(folder: Path) -> Iterator[Path]:
-    """A temporary folder that takes its final name when all of it is written."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise TilpError(f"{folder}: exists and is not empty; choose another folder or remove it")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    place = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    try:
-        yield place
-        place.chmod(0o777 & ~_umask())
-        if folder.exists():
-            folder.rmdir()
-        place.rename(folder)
-    except BaseException:
-        shutil.rmtree(place, ignore_errors=True)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _write_table(frame: pl.DataFrame, stem: Path, format: TableFormat) -> None:

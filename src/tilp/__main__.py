@@ -1,0 +1,5 @@
+"""`python -m tilp` is `tilp`."""
+
+from tilp.cli import main
+
+main()

@@ -1,0 +1,30 @@
+"""Words that users choose from, alone in a module that loads nothing."""
+
+from enum import StrEnum
+
+__all__ = ["OnError", "TableFormat", "Unit"]
+
+
+class Unit(StrEnum):
+    """What an integer time counts: years, months or days of the calendar, or just integers."""
+
+    YEAR = "year"
+    MONTH = "month"
+    DAY = "day"
+    INTEGER = "integer"
+
+
+class OnError(StrEnum):
+    """What to do with a row whose dates cannot be taken as they are."""
+
+    REPAIR = "repair"
+    SKIP = "skip"
+    RAISE = "raise"
+
+
+class TableFormat(StrEnum):
+    """How tables are written."""
+
+    TSV = "tsv"
+    CSV = "csv"
+    PARQUET = "parquet"

@@ -1,0 +1,100 @@
+"""The command line: thin commands over plain functions.
+
+Nothing heavy is imported until a command runs, so that help comes at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import warnings
+from typing import Annotated
+
+import typer
+
+from tilp.cli import data, datasets, demo
+from tilp.cli.console import print_error, print_warning, set_quiet
+from tilp.errors import TilpError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="tilp",
+    help=(
+        "Learn temporal logical rules from a table of dated facts, read them, predict missing "
+        "links with them, and see why.\n\n"
+        "New here? [bold]tilp demo[/bold] shows all of it on a small made-up world; then "
+        "[bold]tilp inspect DATA[/bold] tells what is in your own data and what is wrong with it."
+    ),
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("demo")(demo.demo)
+app.command("inspect")(data.inspect_command)
+app.command("convert")(data.convert_command)
+app.command("import")(data.import_command)
+app.add_typer(datasets.app, name="datasets")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from tilp.cli.version import version_report
+
+        typer.echo(version_report())
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            callback=_print_version,
+            is_eager=True,
+            help="Print versions and platform, as a bug report needs them.",
+        ),
+    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Say what is being done.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="No warnings, no progress: results and errors only.")
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of an error, and everything else.")
+    ] = False,
+) -> None:
+    del version, debug  # handled before any command runs
+    set_quiet(quiet)
+    level = logging.DEBUG if "--debug" in sys.argv else logging.INFO if verbose else logging.ERROR
+    logging.basicConfig(level=level, format="%(message)s", force=True)
+
+
+_GLOBAL_OPTIONS = ("--verbose", "--quiet", "--debug")
+
+
+def _global_options_first(arguments: list[str]) -> list[str]:
+    """Options that hold for every command may stand anywhere on the line."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    first = [one for one in arguments[:end] if one in _GLOBAL_OPTIONS]
+    return first + [one for one in arguments[:end] if one not in first] + arguments[end:]
+
+
+def main() -> None:
+    """Run the command line; an error is one paragraph and exit code 2, `--debug` shows where."""
+    arguments = _global_options_first(sys.argv[1:])
+    warnings.showwarning = print_warning
+    try:
+        app(arguments)
+    except Exception as error:
+        if "--debug" in arguments:
+            raise
+        if isinstance(error, (TilpError, OSError)):
+            print_error(str(error))
+        else:
+            print_error(
+                f"{type(error).__name__}: {error}. This is a defect of tilp: please report it "
+                "with the command, what --debug adds to it, and tilp --version."
+            )
+        sys.exit(2)

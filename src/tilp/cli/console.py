@@ -1,0 +1,74 @@
+"""What commands print, and where: results to standard output, all else to standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+
+__all__ = [
+    "output",
+    "print_error",
+    "print_json",
+    "print_warning",
+    "progress_bar",
+    "set_quiet",
+]
+
+_quiet = False
+
+
+def set_quiet(quiet: bool) -> None:
+    """Whether warnings and progress are kept back."""
+    global _quiet
+    _quiet = quiet
+
+
+def output() -> Console:
+    """The console for results: names are shown as they are, and in full where it is no terminal."""
+    from rich.console import Console
+
+    width = None if sys.stdout.isatty() else 160
+    return Console(highlight=False, markup=False, emoji=False, width=width)
+
+
+def print_json(value: Any) -> None:
+    """A result for programs."""
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n")
+
+
+def print_error(message: str) -> None:
+    """One paragraph on standard error."""
+    sys.stderr.write(f"error: {message}\n")
+
+
+def print_warning(message: Warning | str, *_: object, **__: object) -> None:
+    """A warning as one line, in place of Python's two with a place in the source."""
+    if not _quiet:
+        sys.stderr.write(f"warning: {message}\n")
+
+
+@contextmanager
+def progress_bar(*, transfer: bool = False) -> Iterator[Progress]:
+    """A progress bar on standard error; nothing where that is not a terminal."""
+    from rich import progress
+    from rich.console import Console
+
+    columns: list[progress.ProgressColumn] = [
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+    ]
+    if transfer:
+        columns += [progress.DownloadColumn(), progress.TransferSpeedColumn()]
+    else:
+        columns += [progress.TaskProgressColumn()]
+    columns += [progress.TimeRemainingColumn()]
+    shown = sys.stderr.isatty() and not _quiet
+    with progress.Progress(*columns, console=Console(stderr=True), disable=not shown) as bar:
+        yield bar

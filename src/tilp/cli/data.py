@@ -1,0 +1,149 @@
+"""Commands that look at data and turn it from one form into another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tilp.choices import OnError, TableFormat
+from tilp.cli.console import output, print_json, print_warning, progress_bar
+from tilp.cli.options import Columns, Data, OnErrorOption, UnitOption, read_data
+
+if TYPE_CHECKING:
+    from tilp.io.wikidata import ImportReport
+
+__all__ = ["convert_command", "import_command", "inspect_command"]
+
+
+def inspect_command(
+    data: Data,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    defects: Annotated[
+        bool,
+        typer.Option("--defects", help="List each row with a date defect and what was done."),
+    ] = False,
+    plot: Annotated[
+        Path | None,
+        typer.Option("--plot", metavar="FILE", help="Draw facts over time (.png, .svg or .pdf)."),
+    ] = None,
+    unit: UnitOption = None,
+    on_error: OnErrorOption = OnError.REPAIR,
+    columns: Columns = None,
+) -> None:
+    """Tell what is in DATA and what is wrong with it.
+
+    Facts, entities and relations by split, how dates are known, a row for each relation, and the
+    defects that spoil results: starts after ends, duplicates, the same triple in several splits,
+    reversed rows, entities that train never saw, absurd years.
+    """
+    from tilp.inspection import inspect
+
+    graph = read_data(data, unit, on_error, columns)
+    if plot is not None:
+        from tilp.plots import plot_facts_over_time
+
+        plot_facts_over_time(graph, plot)
+    if defects:
+        from tilp.cli.tables import defect_table
+
+        if json:
+            print_json(graph.defects.to_dicts())
+        else:
+            output().print(defect_table(graph.defects))
+        return
+    inspection = inspect(graph)
+    if json:
+        print_json(inspection.to_json())
+    else:
+        from tilp.cli.tables import print_inspection
+
+        print_inspection(inspection, str(data))
+
+
+def convert_command(
+    data: Data,
+    out: Annotated[Path, typer.Option("--out", help="The folder to write; new or empty.")],
+    format: Annotated[
+        TableFormat, typer.Option("--format", help="How tables are written.")
+    ] = TableFormat.TSV,
+    unit: UnitOption = None,
+    on_error: OnErrorOption = OnError.REPAIR,
+    columns: Columns = None,
+) -> None:
+    """Write DATA as a folder of tables: the splits, names, attributes, the unit.
+
+    Dates are written as they were read. Reading the folder gives an equal graph.
+    """
+    from tilp.io import write
+
+    graph = read_data(data, unit, on_error, columns)
+    write(graph, out, format=format)
+    output().print(f"{out}: {graph}")
+
+
+def import_command(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SOURCE",
+            show_default=False,
+            help=(
+                "A Wikidata JSON dump (one entity a line; plain, .gz or .bz2; - for standard "
+                "input), or N-Triples or Turtle (.nt, .ttl, .gz)."
+            ),
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", help="The folder to write; new or empty.")],
+    language: Annotated[str, typer.Option("--language", help="The language of labels.")] = "en",
+    properties: Annotated[
+        str | None,
+        typer.Option(
+            "--properties", metavar="P,P,…", help="Keep only these, such as P39,P54,P166."
+        ),
+    ] = None,
+    undated: Annotated[
+        bool, typer.Option("--undated", help="Keep statements without any date too.")
+    ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Stop at the first malformed line; do not count it.")
+    ] = False,
+) -> None:
+    """Turn a Wikidata dump, JSON or RDF, into DATA.
+
+    Takes the statements with a start (P580), end (P582) or point in time (P585), in bounded
+    memory, and the labels of the entities in them. Malformed lines are counted and listed.
+    """
+    import sys
+
+    from tilp.io.rdf import import_rdf, is_rdf
+    from tilp.io.wikidata import import_wikidata
+
+    piped = str(source) == "-"
+    with progress_bar(transfer=True) as bar:
+        task = bar.add_task("import", total=source.stat().st_size if source.is_file() else None)
+        importer = import_rdf if is_rdf(source) else import_wikidata
+        report = importer(
+            sys.stdin.buffer if piped else source,
+            out,
+            language=language,
+            properties={name.strip() for name in properties.split(",")} if properties else None,
+            undated=undated,
+            on_error="raise" if strict else "skip",
+            progress=lambda done: bar.update(task, completed=done),
+        )
+    _print_import(report, out)
+
+
+def _print_import(report: ImportReport, out: Path) -> None:
+    console = output()
+    undated = f", {report.undated:,} of them without a date" if report.undated else ""
+    console.print(f"{out}: {report.facts:,} facts from {report.statements:,} statements{undated}")
+    for reason, count in report.skipped.items():
+        console.print(f"left out: {count:,} × {reason}")
+    for problem in report.problems:
+        place = problem.file if problem.line is None else f"{problem.file}, line {problem.line}"
+        print_warning(f"{place}: {problem.found} ({problem.done})")
+    if report.malformed > len(report.problems):
+        print_warning(f"… and {report.malformed - len(report.problems):,} more malformed places")

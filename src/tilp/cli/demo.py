@@ -1,0 +1,52 @@
+"""`tilp demo`: everything that works, once, on the bundled world."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tilp.cli.console import output
+
+if TYPE_CHECKING:
+    from tilp.datasets import World
+
+__all__ = ["demo", "print_planted_rules"]
+
+_SHOWN_FACTS = 5
+
+
+def demo(
+    size: Annotated[int, typer.Option("--size", help="About how many facts.")] = 10_000,
+    seed: Annotated[int, typer.Option("--seed", help="Another seed, another world.")] = 0,
+) -> None:
+    """Show on a small made-up world what tilp does, from facts onwards.
+
+    People are born, study, play for teams, win prizes, marry, move and die in it, by rules that
+    are known, so that what is learned can be checked against the truth.
+    """
+    from tilp.cli.tables import print_inspection
+    from tilp.datasets import world
+    from tilp.inspection import inspect
+
+    console = output()
+    console.rule("A world of dated facts")
+    made = world(seed, size)
+    for row in range(_SHOWN_FACTS):
+        console.print(str(made.graph.fact(row)))
+    console.print(f"… {len(made.graph):,} facts in all.\n")
+    print_planted_rules(made)
+    console.rule("What is in it, and what is wrong with it: tilp inspect")
+    print_inspection(inspect(made.graph), f"world, seed {seed}")
+
+
+def print_planted_rules(made: World) -> None:
+    """The rules that the world was made by, and how often each holds."""
+    from rich.table import Table
+
+    table = Table(title="rules planted in this world", title_justify="left")
+    table.add_column("confidence", justify="right")
+    table.add_column("rule", overflow="fold")
+    for rule in made.rules:
+        table.add_row(f"{rule.confidence:.2f}", rule.text)
+    output().print(table)

@@ -1,0 +1,77 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tilp.choices import OnError, Unit
+from tilp.errors import TilpError
+
+if TYPE_CHECKING:
+    from tilp.graph import TemporalGraph
+
+__all__ = ["Columns", "Data", "OnErrorOption", "UnitOption", "read_data"]
+
+
+Data = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DATA",
+        show_default=False,
+        help=(
+            "A file of facts (subject, relation, object, start, end; or one date; or none) as "
+            "TSV, CSV, gzipped or not, or Parquet; or a folder with train, valid and test, and "
+            "perhaps entities.tsv and relations.tsv with names."
+        ),
+    ),
+]
+UnitOption = Annotated[
+    Unit | None,
+    typer.Option(
+        "--unit",
+        show_default="the finest in which 90 % of the dates are complete",
+        help="What times count.",
+    ),
+]
+OnErrorOption = Annotated[
+    OnError,
+    typer.Option(
+        "--on-error",
+        help=(
+            "Malformed dates, and starts after their ends: repair (unknown; end = start), skip "
+            "the row, or raise an error."
+        ),
+    ),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        "--columns",
+        metavar="ROLE=NAME,…",
+        help=(
+            "Which column is what, where the header does not say: "
+            "subject=player,relation=kind,object=team,start=joined,end=left"
+        ),
+    ),
+]
+
+
+def read_data(
+    data: Path, unit: Unit | None, on_error: OnError, columns: str | None
+) -> TemporalGraph:
+    """Read what a command was given."""
+    from tilp.io import read
+
+    return read(data, unit=unit, on_error=on_error.value, columns=_parse_columns(columns))
+
+
+def _parse_columns(text: str | None) -> dict[str, str] | None:
+    if text is None:
+        return None
+    pairs = [part.partition("=") for part in text.split(",")]
+    if not all(role and sign and name for role, sign, name in pairs):
+        raise TilpError(f"--columns {text!r}: write ROLE=NAME, separated by commas")
+    return {role.strip(): name.strip() for role, _, name in pairs}

@@ -1,0 +1,121 @@
+"""Tables for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
+
+from tilp.cli.console import output
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from tilp.inspection import Dates, Defects, Inspection
+
+__all__ = ["defect_table", "print_inspection"]
+
+_SHOWN_YEARS = 8
+
+
+def print_inspection(inspection: Inspection, name: str) -> None:
+    """An inspection as three tables."""
+    console = output()
+    console.print(_split_table(inspection, name))
+    console.print(_relation_table(inspection))
+    console.print(_problem_table(inspection.defects))
+
+
+def defect_table(defects: pl.DataFrame) -> Table:
+    """Every row with a date defect."""
+    table = Table(title=f"{len(defects):,} date defects", title_justify="left")
+    for column in defects.columns:
+        table.add_column(column, justify="right" if column == "line" else "left")
+    for row in defects.iter_rows():
+        table.add_row(*(str(cell) for cell in row))
+    return table
+
+
+def _split_table(inspection: Inspection, name: str) -> Table:
+    table = _counted_table(
+        f"{name} · times in {inspection.unit}s",
+        "split",
+        ("facts", "entities", "relations", *_DATE_COLUMNS),
+    )
+    for split, summary in inspection.splits.items():
+        counts = (summary.facts, summary.entities, summary.relations)
+        table.add_row(split, *(f"{count:,}" for count in counts), *_date_cells(summary.dates))
+    return table
+
+
+def _relation_table(inspection: Inspection) -> Table:
+    splits = tuple(split for split in inspection.splits if split != "all")
+    table = _counted_table(
+        "relations", "relation", (*splits, "subjects", "objects", *_DATE_COLUMNS)
+    )
+    for relation in inspection.relations:
+        counts = (*(relation.facts[split] for split in splits), relation.subjects, relation.objects)
+        table.add_row(
+            relation.name, *(f"{count:,}" for count in counts), *_date_cells(relation.dates)
+        )
+    return table
+
+
+_DATE_COLUMNS = (
+    "both dates",
+    "start only",
+    "end only",
+    "undated",
+    "first",
+    "last",
+    "timestamps",
+    "intervals",
+)
+
+
+def _counted_table(title: str, first: str, rest: tuple[str, ...]) -> Table:
+    table = Table(title=title, title_justify="left")
+    table.add_column(first, overflow="fold")
+    for column in rest:
+        table.add_column(column, justify="right")
+    return table
+
+
+def _date_cells(dates: Dates) -> list[str]:
+    known = (dates.both, dates.start_only, dates.end_only, dates.none)
+    return [
+        *(f"{count:,}" for count in known),
+        dates.first,
+        dates.last,
+        f"{dates.timestamps:,}",
+        f"{dates.intervals:,}",
+    ]
+
+
+def _problem_table(defects: Defects) -> Table:
+    table = Table(title="what to look at before learning", title_justify="left")
+    table.add_column("defect")
+    table.add_column("rows")
+    years = ", ".join(
+        f"{one.year} ({one.dates:,} ×)" for one in defects.absurd_years[:_SHOWN_YEARS]
+    )
+    more = len(defects.absurd_years) - _SHOWN_YEARS
+    for words, found in (
+        ("start after end", _listed(defects.start_after_end)),
+        ("malformed dates", _listed(defects.malformed_dates)),
+        ("exact duplicates", _listed(defects.duplicates)),
+        ("same fact in several splits", _listed(defects.same_fact)),
+        ("same triple, other dates or not", _listed(defects.same_triple)),
+        ("reversed rows", _listed(defects.reversed)),
+        ("entities that train never saw", _listed(defects.unseen_entities)),
+        ("entities or relations that train never saw", _listed(defects.unseen)),
+        ("absurd years", years + (f", {more:,} more" if more > 0 else "")),
+    ):
+        table.add_row(words, found or Text("none", style="green"))
+    return table
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name}: {count:,}" for name, count in counts.items() if count)

@@ -1,0 +1,46 @@
+"""Folders that appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tilp.errors import TilpError
+
+__all__ = ["new_folder"]
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """A temporary folder that takes its final name when all of it is written.
+
+    Raises:
+        TilpError: the final name is in use, or its place cannot be written to.
+    """
+    try:
+        if folder.exists() and any(folder.iterdir()):
+            raise TilpError(f"{folder} is not empty: choose another folder or empty it")
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        place = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+        try:
+            yield place
+            place.chmod(0o777 & ~_umask())
+            if folder.exists():
+                folder.rmdir()
+            place.rename(folder)
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+    except OSError as failure:
+        raise TilpError(
+            f"{folder} cannot be written: {failure}. Choose another place for it."
+        ) from failure
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,355 @@
+"""Wikidata's RDF as a graph: the statement nodes of N-Triples or Turtle, through pyoxigraph.
+
+The triples of a statement may be in any order and far apart, so all statement nodes of the chosen
+properties, their date qualifiers and the time values are held in memory until the end of the
+input; labels are not. Other Wikibase sites name their nodes alike and are read as well.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import PurePath
+from typing import IO, TYPE_CHECKING, Literal, NamedTuple
+
+from tilp.errors import DataError, TilpError
+from tilp.io._importing import (
+    DATE_PROPERTIES,
+    END,
+    PRESENT,
+    UNKNOWN,
+    FactWriter,
+    ImportReport,
+    Intake,
+    MalformedError,
+    OnError,
+    Source,
+    astronomical,
+    clip,
+    date_text,
+    parse_time,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator
+    from pathlib import Path
+
+    import pyoxigraph
+
+__all__ = ["import_rdf", "is_rdf"]
+
+RdfFormat = Literal["ntriples", "turtle"]
+
+_FORMATS: dict[str, RdfFormat] = {".nt": "ntriples", ".ttl": "turtle"}
+_XSD = "http://www.w3.org/2001/XMLSchema#"
+_ITEM = re.compile(r".*/entity/(Q[1-9][0-9]*)")
+_NAMED = re.compile(r".*/entity/([QP][1-9][0-9]*)")
+_NO_VALUE = re.compile(r".*/prop/novalue/(P[1-9][0-9]*)")
+_PREDICATE = re.compile(
+    r".*/prop/(?P<part>statement/|qualifier/value/|qualifier/|)(?P<property>P[1-9][0-9]*)"
+    r"|https?://wikiba\.se/ontology(?:-beta)?#(?P<term>rank|timeValue|timePrecision)"
+    r"|http://www\.w3\.org/2000/01/rdf-schema#(?P<label>label)"
+    r"|http://www\.w3\.org/1999/02/22-rdf-syntax-ns#(?P<type>type)"
+)
+
+
+def import_rdf(
+    source: Path | IO[bytes],
+    out: Path,
+    *,
+    format: RdfFormat | None = None,
+    language: str = "en",
+    properties: Collection[str] | None = None,
+    undated: bool = False,
+    on_error: OnError = "skip",
+    progress: Callable[[int], None] | None = None,
+) -> ImportReport:
+    """Turn Wikidata's statement nodes in RDF into a folder of tables.
+
+    What becomes a fact, and the other arguments, are as for `import_wikidata`. A date whose value
+    node is missing counts as a day, or as a year if it is midnight of 1 January, which Wikidata
+    writes for years.
+
+    Args:
+        source: N-Triples or Turtle (also gzip or bzip2, told by the first bytes), or a stream.
+        out: The folder to write; it must not exist or be empty, and appears when complete.
+        format: `"ntriples"` or `"turtle"`; None goes by the name, `.nt` or `.ttl`, perhaps with
+            `.gz` or `.bz2` after it.
+        language: Language of the labels.
+        properties: The properties to keep; None keeps all.
+        undated: Whether to write statements without any date, too.
+        on_error: What to do with malformed lines and values. Bad syntax in Turtle always raises,
+            since what follows it cannot be read.
+        progress: Called with the number of (packed) bytes read so far.
+
+    Raises:
+        DataError: Something is malformed, and `on_error` is `"raise"` or the format Turtle.
+        TilpError: pyoxigraph is not there, the source cannot be read, the format is not known,
+            or the folder cannot be written.
+    """
+    origin = Source(source, progress)
+    read = _turtle if _format(origin.name, format) == "turtle" else _ntriples
+    try:
+        import pyoxigraph  # noqa: F401
+    except ImportError:
+        raise TilpError('RDF needs an extra: pip install "tilp[rdf]"') from None
+    writer = FactWriter(out)
+    intake = Intake(
+        origin.name,
+        writer,
+        language=language,
+        properties=properties,
+        undated=undated,
+        on_error=on_error,
+    )
+    with origin, writer:
+        statements = _Statements(intake)
+        for line, triple in read(origin, intake):
+            try:
+                statements.add(triple)
+            except MalformedError as error:
+                intake.malformed(line, str(error), "value left out")
+        statements.write()
+    return intake.report()
+
+
+def is_rdf(path: PurePath) -> bool:
+    """Whether a file's name says that it holds RDF."""
+    return any(suffix in _FORMATS for suffix in path.suffixes[-2:])
+
+
+def _format(name: str, given: RdfFormat | None) -> RdfFormat:
+    if given is not None:
+        if given not in _FORMATS.values():
+            raise TilpError(f"format is {given!r}: choose 'ntriples' or 'turtle'")
+        return given
+    path = PurePath(name.lower())
+    suffix = path.suffix if path.suffix not in (".gz", ".bz2") else PurePath(path.stem).suffix
+    if suffix not in _FORMATS:
+        raise TilpError(f"{name} does not end in .nt or .ttl: give format='ntriples' or 'turtle'")
+    return _FORMATS[suffix]
+
+
+class _Triple(NamedTuple):
+    """A triple in plain text; a datatype marks its object as a literal."""
+
+    subject: str
+    predicate: str
+    object: str
+    datatype: str | None
+    language: str | None
+
+
+def _plain(triple: pyoxigraph.Quad | pyoxigraph.Triple) -> _Triple | None:
+    subject = getattr(triple.subject, "value", None)
+    value = getattr(triple.object, "value", None)
+    if subject is None or value is None:
+        return None  # a triple about a triple
+    datatype = getattr(triple.object, "datatype", None)
+    language = getattr(triple.object, "language", None)
+    return _Triple(subject, triple.predicate.value, value, datatype and datatype.value, language)
+
+
+def _ntriples(source: Source, intake: Intake) -> Iterator[tuple[int | None, _Triple]]:
+    """Parse line by line: the parser itself goes on after an error, but loses lines on the way."""
+    from pyoxigraph import RdfFormat, parse
+
+    for number, line in source.lines(intake):
+        try:
+            triples = list(parse(line, RdfFormat.N_TRIPLES))
+        except SyntaxError as error:
+            intake.malformed(number, f"{clip(line.strip())} ({_reason(error)})")
+            continue
+        intake.read += len(triples)
+        yield from ((number, plain) for triple in triples if (plain := _plain(triple)))
+
+
+def _turtle(source: Source, intake: Intake) -> Iterator[tuple[int | None, _Triple]]:
+    from pyoxigraph import RdfFormat, parse
+
+    try:
+        for triple in parse(source.stream, RdfFormat.TURTLE):
+            intake.read += 1
+            source.tick()
+            if plain := _plain(triple):
+                yield None, plain
+    except SyntaxError as error:
+        raise DataError(
+            f"{source.name}, line {error.lineno}: {_reason(error)}. Turtle cannot be read past an "
+            "error: mend the line, or take N-Triples, where a bad line is left out by itself."
+        ) from None
+    except Source.UNPACKING_ERRORS as error:
+        raise source.unreadable(error) from error
+    source.tick()
+
+
+def _reason(error: SyntaxError) -> str:
+    return re.sub(r"^Parser error .*?: ", "", error.msg or "not RDF")
+
+
+class _Time(NamedTuple):
+    """A time as written, and whether it is the midnight that may stand for a whole year."""
+
+    year: int
+    month: int
+    day: int
+    new_year: bool
+
+
+@dataclass(slots=True)
+class _Value:
+    """A time's own node."""
+
+    time: _Time | None = None
+    precision: int | None = None
+
+
+@dataclass(slots=True)
+class _Statement:
+    """A statement's node: what is None was not seen yet, what is empty is not an item."""
+
+    subject: str | None = None
+    relation: str | None = None
+    object: str | None = None
+    deprecated: bool = False
+    unreadable: bool = False
+    dates: list[tuple[str, _Time | str]] = field(default_factory=list)
+    values: list[tuple[str, str]] = field(default_factory=list)
+
+
+class _Statements:
+    """Gathers statement nodes from triples in any order."""
+
+    def __init__(self, intake: Intake) -> None:
+        self._intake = intake
+        self._statements: defaultdict[str, _Statement] = defaultdict(_Statement)
+        self._values: defaultdict[str, _Value] = defaultdict(_Value)
+
+    def add(self, triple: _Triple) -> None:
+        """Take what the triple says of a statement, a time or a label; any other says nothing."""
+        kind, name = _predicate(triple.predicate)
+        match kind:
+            case "link" if self._intake.keeps(name):
+                statement = self._statements[triple.object]
+                statement.subject = _item(triple.subject)
+                statement.relation = statement.relation or name
+            case "statement" if self._intake.keeps(name):
+                statement = self._statements[triple.subject]
+                statement.relation = name
+                statement.object = "" if triple.datatype else _item(triple.object)
+            case "qualifier" if name in DATE_PROPERTIES:
+                self._add_date(triple, name)
+            case "qualifier/value" if name in DATE_PROPERTIES:
+                self._statements[triple.subject].values.append((name, triple.object))
+            case "timeValue":
+                self._values[triple.subject].time = _time(triple)
+            case "timePrecision":
+                self._values[triple.subject].precision = _precision(triple)
+            case "rank" if triple.object.endswith("#DeprecatedRank"):
+                self._statements[triple.subject].deprecated = True
+            case "type" if match := _NO_VALUE.fullmatch(triple.object):
+                self._add_no_value(triple.subject, match[1])
+            case "label" if triple.language and (match := _NAMED.fullmatch(triple.subject)):
+                self._intake.label(match[1], triple.language, triple.object)
+
+    def _add_date(self, triple: _Triple, name: str) -> None:
+        statement = self._statements[triple.subject]
+        try:
+            # A qualifier with some unknown value has a node without content for it.
+            date = UNKNOWN if triple.datatype is None else _time(triple)
+        except MalformedError:
+            statement.unreadable = True
+            raise
+        statement.dates.append((name, date))
+
+    def _add_no_value(self, node: str, name: str) -> None:
+        # It is not said whether the statement itself or its qualifier has no value.
+        if name in DATE_PROPERTIES:
+            self._statements[node].dates.append((name, PRESENT if name == END else UNKNOWN))
+        elif self._intake.keeps(name):
+            self._statements[node].object = ""
+
+    def write(self) -> None:
+        """Write the facts of all statements."""
+        for statement in self._statements.values():
+            try:
+                self._write(statement)
+            except MalformedError as error:
+                found = f"{statement.subject}, {statement.relation}: {error}"
+                self._intake.malformed(None, found, "statement left out")
+
+    def _write(self, statement: _Statement) -> None:
+        intake = self._intake
+        if statement.relation is None:
+            # Only its qualifiers were seen: it belongs to another property, if some are chosen.
+            if intake.properties is None:
+                intake.skip("incomplete")
+            return
+        intake.statements += 1
+        if statement.deprecated:
+            intake.skip("deprecated")
+        elif statement.subject is None or statement.object is None:
+            intake.skip("incomplete")
+        elif not statement.subject or not statement.object:
+            intake.skip("not an item")
+        elif statement.unreadable:
+            intake.skip("unreadable date")
+        else:
+            dates = self._dates(statement)
+            intake.statement(statement.subject, statement.relation, statement.object, dates)
+
+    def _dates(self, statement: _Statement) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        precise = set()
+        for name, node in statement.values:
+            value = self._values.get(node)
+            if value is not None and value.time is not None:
+                precise.add((name, value.time))
+                found.setdefault(name, []).append(_date(value.time, value.precision))
+        for name, date in statement.dates:
+            if isinstance(date, str):
+                found.setdefault(name, []).append(date)
+            elif (name, date) not in precise:
+                found.setdefault(name, []).append(_date(date, None))
+        for name, _ in statement.values:
+            found.setdefault(name, [UNKNOWN])
+        return found
+
+
+@lru_cache(maxsize=1 << 16)
+def _predicate(iri: str) -> tuple[str, str]:
+    """What a predicate tells of, and the property it is about."""
+    match = _PREDICATE.fullmatch(iri)
+    if match is None:
+        return "", ""
+    if name := match["property"]:
+        return match["part"].rstrip("/") or "link", name
+    return match["term"] or match["label"] or match["type"], ""
+
+
+def _item(iri: str) -> str:
+    match = _ITEM.fullmatch(iri)
+    return match[1] if match else ""
+
+
+def _time(triple: _Triple) -> _Time:
+    if triple.datatype not in (f"{_XSD}dateTime", f"{_XSD}date"):
+        raise MalformedError(f"{clip(triple.object)} in place of an xsd:dateTime")
+    return _Time(*parse_time(triple.object), triple.object.endswith("-01-01T00:00:00Z"))
+
+
+def _precision(triple: _Triple) -> int:
+    if triple.datatype is None or not re.fullmatch(r"\+?[0-9]{1,2}", triple.object):
+        raise MalformedError(f"{clip(triple.object)} in place of a time's precision")
+    return int(triple.object)
+
+
+def _date(time: _Time, precision: int | None) -> str:
+    if precision is None:
+        precision = 9 if time.new_year else 11
+    # RDF counts years astronomically (XSD 1.1: 0 is 1 BCE), but Wikibase converts them only from
+    # the precision of a year on; decades and centuries keep the historical count.
+    year = astronomical(time.year) if precision in (7, 8) else time.year
+    return date_text(year, time.month, time.day, precision)

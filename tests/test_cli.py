@@ -1,0 +1,204 @@
+"""The command line as a user meets it: results, help, warnings, errors, exit codes."""
+
+import gzip
+import json
+import subprocess
+import sys
+import warnings
+
+import pytest
+
+import tilp
+from tilp.cli import main
+
+BAD = "a\tr\tb\t1990\t1980\nb\tr\tc\tsoon\t1970\n"
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run a command; gives exit code, standard output and standard error."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["tilp", *map(str, arguments)])
+        # As outside of tests: warnings are printed, and the printer is put back afterwards.
+        with warnings.catch_warnings(), pytest.raises(SystemExit) as stopped:
+            warnings.simplefilter("default")
+            main()
+        captured = capsys.readouterr()
+        return stopped.value.code, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture
+def data(tmp_path, facts):
+    path = tmp_path / "facts.csv"
+    facts.write_csv(path)
+    return path
+
+
+def test_help_names_the_commands_and_version_what_a_report_needs(run):
+    code, out, _ = run("--help")
+    assert code == 0
+    assert all(command in out for command in ("demo", "inspect", "import", "datasets", "convert"))
+    code, out, _ = run("--version")
+    assert code == 0
+    assert all(name in out for name in (f"tilp {tilp.__version__}", "python 3", "numba ", "jax "))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("demo",), ("inspect",), ("convert",), ("import",), ("datasets",), ("datasets", "get")],
+)
+def test_every_command_has_help(run, command):
+    code, out, _ = run(*command, "--help")
+    assert code == 0 and "Usage" in out and len(out) > 400
+
+
+def test_inspect_as_tables_and_as_json(run, data):
+    code, out, err = run("inspect", data)
+    assert code == 0 and err == "" and "playsFor" in out and "times in years" in out
+    code, out, _ = run("inspect", data, "--json")
+    found = json.loads(out)
+    assert found["unit"] == "year" and found["splits"]["all"]["facts"] == 5
+
+
+def test_names_are_shown_as_they_are(run, tmp_path):
+    path = tmp_path / "f.tsv"
+    path.write_text("a\t[red]:smile:[/oops]\tb\t1990\n")
+    code, out, _ = run("inspect", path)
+    assert code == 0 and "[red]:smile:[/oops]" in out
+
+
+def test_defects_are_one_warning_line_and_a_list_when_asked_for(run, tmp_path):
+    path = tmp_path / "f.tsv"
+    path.write_text(BAD)
+    code, out, err = run("inspect", path, "--defects")
+    assert code == 0
+    assert err.count("\n") == 1 and err.startswith("warning: date defects: 1 × start after end")
+    assert "start after end" in out and "malformed start" in out and "soon" in out
+    code, out, err = run("inspect", path, "--defects", "--json", "--quiet")
+    assert err == "" and [row["line"] for row in json.loads(out)] == [1, 2]
+    code, _, err = run("inspect", path, "--on-error", "raise")
+    assert code == 2 and "line 1: start after end" in err
+
+
+def test_columns_and_units_can_be_chosen(run, tmp_path):
+    path = tmp_path / "f.csv"
+    path.write_text("who,what,whom,when\nAda,met,Ben,1990-05\n")
+    _, out, _ = run(
+        "inspect", path, "--json", "--unit", "year",
+        "--columns", "subject=who,relation=what,object=whom,date=when",
+    )  # fmt: skip
+    assert json.loads(out)["splits"]["all"]["dates"]["first"] == "1990"
+    code, _, err = run("inspect", path, "--columns", "who,what")
+    assert code == 2 and "write ROLE=NAME" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("inspect", "nowhere.tsv"), "error: nowhere.tsv: no such file or folder"),
+        (("inspect",), "Missing argument"),
+        (("inspct", "x"), "No such command"),
+        (("datasets", "get", "YAGO11"), "YAGO11k"),
+        (("import", "nowhere.json", "--out", "x"), "nowhere.json"),
+        (("demo", "--size", "3"), "a world of 3 facts cannot be made"),
+    ],
+)
+def test_errors_are_a_paragraph_and_exit_code_2(run, arguments, message):
+    code, _, err = run(*arguments)
+    assert code == 2 and message in err and "Traceback" not in err
+
+
+def test_debug_shows_the_traceback_wherever_it_stands(monkeypatch):
+    for arguments in (["--debug", "inspect", "nowhere"], ["inspect", "nowhere", "--debug"]):
+        monkeypatch.setattr(sys, "argv", ["tilp", *arguments])
+        with pytest.raises(tilp.DataError):
+            main()
+
+
+def test_a_defect_of_the_program_is_called_one(run, data, monkeypatch):
+    def fail(graph):
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr("tilp.inspection.inspect", fail)
+    code, _, err = run("inspect", data)
+    assert code == 2 and "ZeroDivisionError: oops. This is a defect of tilp" in err
+
+
+def test_convert_and_plot(run, tmp_path, data):
+    code, out, _ = run("convert", data, "--out", tmp_path / "out", "--format", "parquet")
+    assert code == 0 and "5 train" in out
+    assert tilp.read(tmp_path / "out") == tilp.read(data)
+    code, _, _ = run("inspect", data, "--plot", tmp_path / "facts.svg")
+    assert code == 0 and b"<svg" in (tmp_path / "facts.svg").read_bytes()
+
+
+def dump_line(item, target):
+    time = {"time": "+1990-05-17T00:00:00Z", "precision": 11}
+    snak = {"snaktype": "value", "datavalue": {"type": "time", "value": time}}
+    value = {"entity-type": "item", "id": target}
+    main_snak = {
+        "snaktype": "value",
+        "property": "P54",
+        "datavalue": {"type": "wikibase-entityid", "value": value},
+    }
+    return json.dumps(
+        {
+            "id": item,
+            "type": "item",
+            "labels": {"en": {"language": "en", "value": f"name of {item}"}},
+            "claims": {"P54": [{"mainsnak": main_snak, "qualifiers": {"P580": [snak]}}]},
+        }
+    )
+
+
+def test_import_from_a_dump_with_a_broken_line(run, tmp_path):
+    path = tmp_path / "dump.json.gz"
+    lines = [dump_line("Q1", "Q2"), '{"id": "Q9', dump_line("Q2", "Q1")]
+    path.write_bytes(gzip.compress("\n".join(lines).encode()))
+    code, out, err = run("import", path, "--out", tmp_path / "out", "--properties", "P54")
+    assert code == 0 and "2 facts from 2 statements" in out and "left out: 1 × malformed" in out
+    assert "line 2" in err
+    graph = tilp.read(tmp_path / "out")
+    assert str(graph.fact(0)) == "(name of Q1, P54, name of Q2, [1990-05-17, ?])"
+    code, _, err = run("import", path, "--out", tmp_path / "strict", "--strict")
+    assert code == 2 and "line 2" in err and not (tmp_path / "strict").exists()
+
+
+def test_import_of_rdf(run, tmp_path):
+    pytest.importorskip("pyoxigraph", reason='RDF needs pip install "tilp[rdf]"')
+    wd = "http://www.wikidata.org"
+    path = tmp_path / "statements.nt"
+    path.write_text(
+        f"<{wd}/entity/Q1> <{wd}/prop/P54> <{wd}/entity/statement/s> .\n"
+        f"<{wd}/entity/statement/s> <{wd}/prop/statement/P54> <{wd}/entity/Q2> .\n"
+        f"<{wd}/entity/statement/s> <{wd}/prop/qualifier/P585> "
+        '"1990-05-17T00:00:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime> .\n'
+    )
+    code, out, _ = run("import", path, "--out", tmp_path / "out")
+    assert code == 0 and "1 facts" in out
+    assert str(tilp.read(tmp_path / "out").fact(0)) == ("(Q1, P54, Q2, [1990-05-17, 1990-05-17])")
+
+
+def test_datasets(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("TILP_CACHE", str(tmp_path))
+    code, out, _ = run("datasets", "list")
+    assert code == 0 and "WIKIDATA12k" in out and "ICEWS14" in out
+    code, out, _ = run("datasets", "world", "--out", tmp_path / "world", "--size", 1000)
+    assert code == 0 and "rules planted" in out and "←" in out
+    assert tilp.read(tmp_path / "world") == tilp.datasets.world(0, 1000).graph
+
+
+def test_demo(run):
+    code, out, err = run("demo", "--size", 1000)
+    assert code == 0 and err == ""
+    assert "rules planted in this world" in out and "what to look at before learning" in out
+
+
+def test_python_m_tilp():
+    done = subprocess.run(
+        [sys.executable, "-m", "tilp", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("tilp ")
