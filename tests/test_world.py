@@ -1,6 +1,5 @@
 """The bundled world: believable, exact about its planted rules, the same for the same seed."""
 
-import importlib
 import re
 from collections import defaultdict
 
@@ -9,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tilp.datasets.world import WorldTables, tables, world
-from tilp.datasets.world.facts import NOW, POINTS, RELATIONS, STRUCTURAL
-from tilp.datasets.world.names import surnames
+from tilp.datasets.bundled import WorldTables, tables, world
+from tilp.datasets.bundled.facts import NOW, POINTS, RELATIONS, STRUCTURAL
+from tilp.datasets.bundled.names import surnames
 from tilp.errors import TilpError
 from tilp.intervals import UNKNOWN
 
@@ -183,8 +182,7 @@ def test_confidences_do_not_depend_on_noise(truth):
 
 
 def test_confidences_of_several_blocks_are_exact(monkeypatch):
-    # By import_module: a function of the same name may hide the module.
-    monkeypatch.setattr(importlib.import_module("tilp.datasets.world"), "_BLOCK", 40)
+    monkeypatch.setattr("tilp.datasets.bundled._BLOCK", 40)
     made = tables(8, 2_000, spoiled=False)
     facts = rows_of(made)
     edges = edges_of(facts)

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["plot_facts_over_time"]
 
 _COLOURS = ("#4477aa", "#ee6677", "#ccbb44")  # told apart in print and by the colour-blind
-_OUTLIERS = 0.002
+_OUTLIERS = 0.005
+_BARS = 80
 
 
 def plot_facts_over_time(graph: TemporalGraph, path: Path) -> None:
@@ -37,7 +38,8 @@ def plot_facts_over_time(graph: TemporalGraph, path: Path) -> None:
     if not len(times):
         raise TilpError("no fact has a known start, so there is nothing to draw over time")
     low, high = (int(t) for t in np.quantile(times, [_OUTLIERS, 1 - _OUTLIERS]))
-    bins = np.linspace(low, high + 1, num=min(high - low + 2, 81))
+    width = -(-(high - low + 1) // _BARS)  # whole times in each bar, or it would look ragged
+    bins = np.arange(low, high + width + 1, width)
     drawn = {split: starts for split, starts in known.items() if len(starts)}
     axes.hist(
         list(drawn.values()), bins, stacked=True, label=list(drawn), color=_COLOURS[: len(drawn)]

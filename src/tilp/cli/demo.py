@@ -32,9 +32,9 @@ def demo(
     console = output()
     console.rule("A world of dated facts")
     made = world(seed, size)
-    for row in range(_SHOWN_FACTS):
+    for row in range(0, len(made.graph), len(made.graph) // _SHOWN_FACTS):
         console.print(str(made.graph.fact(row)))
-    console.print(f"… {len(made.graph):,} facts in all.\n")
+    console.print(f"… {len(made.graph):,} facts in all, seed {seed}.\n")
     print_planted_rules(made)
     console.rule("What is in it, and what is wrong with it: tilp inspect")
     print_inspection(inspect(made.graph), f"world, seed {seed}")

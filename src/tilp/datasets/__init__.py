@@ -1,6 +1,6 @@
 """The bundled world, made from a seed, and data sets that others published."""
 
-from tilp.datasets.world import PlantedRule, World, world
+from tilp.datasets.bundled import PlantedRule, World, world
 from tilp.datasets.published import PUBLISHED, PublishedSet, cache_folder, get
 
 __all__ = [

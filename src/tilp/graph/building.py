@@ -99,9 +99,7 @@ def build_graph(
     tables = sorted(tables, key=lambda table: SPLITS.index(table.split))
     entity_names = _vocabulary("entity", entities, [t.frame[c] for t in tables for c in _ENDS])
     relation_names = _vocabulary("relation", relations, [t.frame["relation"] for t in tables])
-    dates = _distinct_dates([t.frame[c] for t in tables for c in _DATES], unit)
-    start_text = _concatenate([_codes(t.frame["start"], dates.texts) for t in tables])
-    end_text = _concatenate([_codes(t.frame["end"], dates.texts) for t in tables])
+    dates, start_text, end_text = _read_dates(tables, unit)
     columns: dict[str, NDArray[np.int32] | NDArray[np.int64]] = {
         "subject": _concatenate([entity_names.encode(t.frame["subject"]) for t in tables]),
         "relation": _concatenate([relation_names.encode(t.frame["relation"]) for t in tables]),
@@ -164,27 +162,36 @@ def _sorted_names(names: pl.Series) -> pl.Series:
     return names.sort()
 
 
-def _distinct_dates(columns: Sequence[pl.Series], unit: Unit | None) -> _Dates:
-    counts: dict[str, int] = {}
-    for column in columns:
-        for text, count in column.fill_null("").value_counts().iter_rows():
-            counts[text] = counts.get(text, 0) + count
-    texts = sorted(counts)
+def _read_dates(
+    tables: Sequence[FactTable], unit: Unit | None
+) -> tuple[_Dates, NDArray[np.int32], NDArray[np.int32]]:
+    """The distinct dates, and the place of each fact's start and end among them."""
+    columns = {end: [table.frame[end] for table in tables] for end in _DATES}
+    used = _unique([column for end in _DATES for column in columns[end]])
+    # Where there is no text, the text is empty.
+    texts = pl.concat([used.drop_nulls(), pl.Series("name", [""])]).unique().sort()
+    names = pl.Enum(texts)
+    start_text, end_text = (
+        _concatenate(
+            [c.cast(names).to_physical().fill_null(0).to_numpy().astype(np.int32) for c in both]
+        )
+        for both in columns.values()
+    )
     parsed = [parse_date(text) for text in texts]
-    unit = unit or choose_unit(zip(parsed, (counts[text] for text in texts), strict=True))
+    if unit is None:
+        counts = np.bincount(start_text, minlength=len(texts))
+        counts += np.bincount(end_text, minlength=len(texts))
+        unit = choose_unit(zip(parsed, counts.tolist(), strict=True))
     spans = [date.span(unit) for date in parsed]
-    times = np.array([span or (UNKNOWN, UNKNOWN) for span in spans], np.int64).reshape(-1, 2)
-    return _Dates(
-        texts=pl.Series("text", texts, dtype=pl.String),
+    times = np.array([span or (UNKNOWN, UNKNOWN) for span in spans], dtype=np.int64)
+    dates = _Dates(
+        texts=texts.alias("text"),
         unit=unit,
         first=times[:, 0].copy(),
         last=times[:, 1].copy(),
         malformed=np.array([span is None for span in spans], dtype=np.bool_),
     )
-
-
-def _codes(column: pl.Series, texts: pl.Series) -> NDArray[np.int32]:
-    return Vocabulary.of("date", texts).encode(column.fill_null(""))
+    return dates, start_text, end_text
 
 
 def _concatenate(arrays: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 __all__ = ["EdgeIndex"]
@@ -35,23 +34,17 @@ class EdgeIndex:
         object: NDArray[np.int32],
         fact: NDArray[np.int32],
     ) -> EdgeIndex:
-        """Sort the edges; `fact` gives each row's number in the graph."""
-        source = np.concatenate([subject, object])
-        labels = np.concatenate([relation, relation + np.int32(n_relations)])
-        key = source.astype(np.int64)
-        key *= 2 * n_relations
-        key += labels
-        # Rows come in the order of their facts, so a stable sort leaves ties in that order.
-        edges = pl.DataFrame({"key": key})
-        place = edges.select(pl.arg_sort_by("key", maintain_order=True)).to_series().to_numpy()
-        del edges, key
+        """Sort the edges; `fact` gives each row's number in the graph, in rising order."""
+        # Only walks need the index, and only they need a compiler.
+        from tilp._kernels.edges import sort_edges
+
+        degrees = np.bincount(subject, minlength=n_entities)
+        degrees += np.bincount(object, minlength=n_entities)
         offsets = np.zeros(n_entities + 1, dtype=np.int64)
-        np.cumsum(np.bincount(source, minlength=n_entities), out=offsets[1:])
-        del source
-        edge_relation = labels[place]
-        del labels
-        target = np.concatenate([object, subject])[place]
-        return cls(n_relations, offsets, edge_relation, target, np.tile(fact, 2)[place])
+        np.cumsum(degrees, out=offsets[1:])
+        edges = tuple(np.empty(2 * len(fact), dtype=np.int32) for _ in range(3))
+        sort_edges(n_relations, offsets, subject, relation, object, fact, *edges)
+        return cls(n_relations, offsets, *edges)
 
     def __post_init__(self) -> None:
         for array in (self.offsets, self.relation, self.target, self.fact):

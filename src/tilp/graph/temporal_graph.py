@@ -220,16 +220,15 @@ class TemporalGraph:
         """The edges of the named splits by subject and relation; built once, then kept."""
         wanted = tuple(sorted(set(splits), key=SPLITS.index))
         if wanted not in self._indexes:
-            rows = [
-                np.arange(*self.span(split).indices(len(self)), dtype=np.int32) for split in wanted
-            ]
-            fact = np.concatenate(rows)
+            spans = [self.span(split) for split in wanted]
+            fact = np.concatenate([np.arange(s.start, s.stop, dtype=np.int32) for s in spans])
+            rows = spans[0] if len(spans) == 1 else fact  # a slice copies nothing
             self._indexes[wanted] = EdgeIndex.build(
                 len(self.entities),
                 len(self.relations),
-                self.subject[fact],
-                self.relation[fact],
-                self.object[fact],
+                self.subject[rows],
+                self.relation[rows],
+                self.object[rows],
                 fact,
             )
         return self._indexes[wanted]

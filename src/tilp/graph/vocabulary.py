@@ -84,13 +84,7 @@ class Vocabulary:
 
     def encode(self, names: pl.Series) -> NDArray[np.int32]:
         """The integers of a column of ids, all of which must be known."""
-        places = (
-            pl.LazyFrame({"id": names})
-            .join(self._places.lazy(), on="id", how="left", maintain_order="left")
-            .select("place")
-            .collect()
-            .to_series()
-        )
+        places = names.cast(self._enum, strict=False).to_physical()
         if places.null_count():
             unknown = names.filter(places.is_null())[0]
             raise DataError(f"no {self.kind} has the id {unknown!r}")
@@ -101,8 +95,8 @@ class Vocabulary:
         return pl.DataFrame({"id": self.ids, "key": self.keys, "label": self.labels})
 
     @cached_property
-    def _places(self) -> pl.DataFrame:
-        return pl.DataFrame({"id": self.ids}).with_row_index("place")
+    def _enum(self) -> pl.Enum:
+        return pl.Enum(self.ids)
 
     @cached_property
     def _lookups(self) -> tuple[dict[str, tuple[int, ...]], ...]:

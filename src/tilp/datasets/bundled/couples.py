@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp.datasets.world.facts import Facts, Ints
-from tilp.datasets.world.people import People, happens, mostly
-from tilp.datasets.world.places import PARTIES, Places
+from tilp.datasets.bundled.facts import Facts, Ints
+from tilp.datasets.bundled.people import People, happens, mostly
+from tilp.datasets.bundled.places import PARTIES, Places
 
 __all__ = ["Couples", "marriages", "party_members", "unite"]
 

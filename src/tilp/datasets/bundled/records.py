@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp.datasets.world.facts import NOW, POINTS, STRUCTURAL, Facts, Ints, relation_id
+from tilp.datasets.bundled.facts import NOW, POINTS, STRUCTURAL, Facts, Ints, relation_id
 from tilp.intervals import UNKNOWN
 
 __all__ = ["lose_dates", "misreport", "split"]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp.datasets.world.facts import NOW, Ints
-from tilp.datasets.world.places import Places
+from tilp.datasets.bundled.facts import NOW, Ints
+from tilp.datasets.bundled.places import Places
 
 __all__ = ["People", "born", "elsewhere", "happens", "mostly"]
 

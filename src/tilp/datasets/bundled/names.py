@@ -146,7 +146,8 @@ def trophies(rng: np.random.Generator, count: int) -> list[str]:
     return _draw(rng, count, _QUALITIES, _FIGURES, _TROPHY_WORDS, sep=" ")
 
 
-def prizes(rng: np.random.Generator, count: int) -> list[str]:
-    """Such as Marlow Medal for Poetry."""
-    words = [f"{kind} for {subject}" for kind in _PRIZE_WORDS for subject in _SUBJECTS]
-    return _draw(rng, count, surnames(), words, sep=" ")
+def prizes(rng: np.random.Generator, fields: int, each: int) -> list[str]:
+    """Such as Marlow Medal for Poetry; so many of each field, one subject a field."""
+    subjects = [_SUBJECTS[i] for i in rng.integers(0, len(_SUBJECTS), fields).tolist()]
+    honours = _draw(rng, fields * each, surnames(), _PRIZE_WORDS, sep=" ")
+    return [f"{honour} for {subjects[i // each]}" for i, honour in enumerate(honours)]

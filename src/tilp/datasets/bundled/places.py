@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilp.datasets.world import names
-from tilp.datasets.world.facts import FIRST_YEAR, NOW, Facts, Ints
-from tilp.datasets.world.names import PARTY_WORDS
+from tilp.datasets.bundled import names
+from tilp.datasets.bundled.facts import FIRST_YEAR, NOW, Facts, Ints
+from tilp.datasets.bundled.names import PARTY_WORDS
 
 __all__ = ["FIELD", "PARTIES", "Groups", "Periods", "Places", "found"]
 
@@ -17,10 +17,10 @@ PARTIES = len(PARTY_WORDS)
 FIELD = 4
 """Prizes of one field; an artist is nominated for those of one field only."""
 
-_PEOPLE_PER_CITY = 45
+_PEOPLE_PER_CITY = 40
 _PEOPLE_PER_TEAM = 24
 _PEOPLE_PER_FIELD = 160
-_CITIES_PER_COUNTRY = 5
+_CITIES_PER_COUNTRY = 4
 _TEAMS_PER_LEAGUE = 4
 _TEAMS_PER_TROPHY = 3
 _LEAGUES_PER_FEDERATION = 1.5
@@ -152,7 +152,7 @@ def found(rng: np.random.Generator, people: int) -> Places:
             "university": _university_names(city_names, university_city),
             "club": names.clubs(rng, len(club_university)),
             "party": [f"{word} Party of {land}" for land in country_names for word in PARTY_WORDS],
-            "prize": names.prizes(rng, FIELD * max(people // _PEOPLE_PER_FIELD, 2)),
+            "prize": names.prizes(rng, max(people // _PEOPLE_PER_FIELD, 2), FIELD),
             "team": names.teams(rng, n_teams),
             "league": names.leagues(rng, n_leagues),
             "federation": names.federations(rng, n_federations),

@@ -16,12 +16,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tilp.datasets.world import names
-from tilp.datasets.world.facts import RELATIONS, Facts
-from tilp.datasets.world.life import Block, live
-from tilp.datasets.world.places import Places, found
-from tilp.datasets.world.records import lose_dates, misreport, split
-from tilp.datasets.world.rules import Confidences, PlantedRule
+from tilp.datasets.bundled import names
+from tilp.datasets.bundled.facts import RELATIONS, Facts
+from tilp.datasets.bundled.life import Block, live
+from tilp.datasets.bundled.places import Places, found
+from tilp.datasets.bundled.records import lose_dates, misreport, split
+from tilp.datasets.bundled.rules import Confidences, PlantedRule
 from tilp.errors import TilpError
 from tilp.graph import TemporalGraph, Vocabulary
 

@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp.datasets.world.facts import Facts, Ints, relation_id
+from tilp.datasets.bundled.facts import Facts, Ints, relation_id
 from tilp.graph.vocabulary import INVERSE_MARK
 from tilp.intervals import TemporalRelation, temporal_relation_codes
 

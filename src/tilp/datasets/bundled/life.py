@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp.datasets.world.couples import marriages, party_members, unite
-from tilp.datasets.world.facts import NOW, Facts, Ints
-from tilp.datasets.world.people import People, born, elsewhere, happens, mostly
-from tilp.datasets.world.places import FIELD, Places
+from tilp.datasets.bundled.couples import marriages, party_members, unite
+from tilp.datasets.bundled.facts import NOW, Facts, Ints
+from tilp.datasets.bundled.people import People, born, elsewhere, happens, mostly
+from tilp.datasets.bundled.places import FIELD, Places
 
 __all__ = ["GRADUATION_AGE", "Block", "live"]
 
