@@ -3,8 +3,9 @@
     python benchmarks/load.py [--facts 10000000]
 
 The bundled world is written as one TSV file. One process reads the input columns with polars,
-notes its memory, builds the graph and its index, and prints the peak above that note; others
-time the plain read and `tilp.read` of the same file. Linux only: the peak is read from /proc.
+notes its memory, builds the graph and its index, and prints the peak above that note; another
+times the plain read and `tilp.read` of the same file, turn by turn. Linux only: the peak is read
+from /proc.
 """
 
 import argparse
@@ -13,6 +14,11 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from statistics import median
+
+import polars as pl
+
+import tilp
 
 
 def peak_mb() -> float:
@@ -25,8 +31,6 @@ def _status(field: str) -> float:
 
 
 def make(path: Path, facts: int) -> None:
-    import tilp
-
     started = time.perf_counter()
     graph = tilp.datasets.world(seed=0, size=facts).graph
     print(f"world of {len(graph):,} facts: {time.perf_counter() - started:.1f} s, "
@@ -35,31 +39,29 @@ def make(path: Path, facts: int) -> None:
     print(f"file: {path.stat().st_size / 1e6:,.0f} MB")
 
 
-def read_plain(path: Path) -> None:
-    import polars as pl
-
-    started = time.perf_counter()
-    frame = pl.read_csv(path, separator="\t", quote_char=None, infer_schema=False)
-    print(f"polars, read alone: {time.perf_counter() - started:.2f} s, {frame.shape}")
+def read_plain(path: Path) -> pl.DataFrame:
+    return pl.read_csv(path, separator="\t", quote_char=None, infer_schema=False)
 
 
-def read_graph(path: Path) -> None:
-    import tilp
-
-    started = time.perf_counter()
-    graph = tilp.read(path)
-    read = time.perf_counter() - started
-    graph.index()
-    print(f"tilp.read: {read:.2f} s; index: {time.perf_counter() - started - read:.2f} s; "
-          f"peak {peak_mb():,.0f} MB in all")  # fmt: skip
+def compare(path: Path) -> None:
+    tilp.read(read_plain(path)[:1000]).index()  # importing and compiling are not reading
+    times: dict[str, list[float]] = {"polars": [], "tilp.read": [], "index": []}
+    for _ in range(3):
+        for name, step in (("polars", read_plain), ("tilp.read", tilp.read)):
+            started = time.perf_counter()
+            result = step(path)
+            times[name].append(time.perf_counter() - started)
+        started = time.perf_counter()
+        result.index()
+        times["index"].append(time.perf_counter() - started)
+        del result
+    unit = median(times["polars"])
+    for name, taken in times.items():
+        print(f"{name:9} {median(taken):6.2f} s   {median(taken) / unit:5.2f} × polars reading it")
 
 
 def build(path: Path) -> None:
-    import polars as pl
-
-    import tilp
-
-    frame = pl.read_csv(path, separator="\t", quote_char=None, infer_schema=False)
+    frame = read_plain(path)
     tilp.read(frame[:1000]).index()  # what importing and the first call take is not the graph's
     before = _status("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
@@ -70,13 +72,13 @@ def build(path: Path) -> None:
           f"{index.nbytes / len(graph):.1f} index")  # fmt: skip
 
 
-STEPS = {"make": make, "plain": read_plain, "graph": read_graph, "build": build}
+STEPS = {"compare": compare, "build": build}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--facts", type=int, default=10_000_000)
-    parser.add_argument("--step", choices=STEPS)
+    parser.add_argument("--step", choices=("make", *STEPS))
     parser.add_argument("--path", type=Path)
     arguments = parser.parse_args()
     if arguments.step == "make":
@@ -85,7 +87,7 @@ def main() -> None:
         STEPS[arguments.step](arguments.path)
     else:
         with tempfile.TemporaryDirectory() as folder:
-            for step in ("make", "plain", "graph", "plain", "graph", "build"):
+            for step in ("make", "compare", "build"):
                 command = [sys.executable, __file__, "--step", step, "--facts"]
                 path = f"{folder}/facts.tsv"
                 subprocess.run([*command, str(arguments.facts), "--path", path], check=True)
