@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import logging
 import subprocess
 import sys
 import warnings
@@ -17,6 +18,9 @@ BAD = "a\tr\tb\t1990\t1980\nb\tr\tc\tsoon\t1970\n"
 @pytest.fixture
 def run(monkeypatch, capsys):
     """Run a command; gives exit code, standard output and standard error."""
+    root = logging.getLogger()
+    monkeypatch.setattr(root, "handlers", [])
+    monkeypatch.setattr(root, "level", root.level)
 
     def run(*arguments):
         monkeypatch.setattr(sys, "argv", ["tilp", *map(str, arguments)])

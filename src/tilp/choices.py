@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-__all__ = ["OnError", "TableFormat", "Unit"]
+__all__ = ["Grain", "OnError", "TableFormat", "Unit"]
 
 
 class Unit(StrEnum):
@@ -28,3 +28,14 @@ class TableFormat(StrEnum):
     TSV = "tsv"
     CSV = "csv"
     PARQUET = "parquet"
+
+
+class Grain(StrEnum):
+    """How finely rules speak of time."""
+
+    STATIC = "static"
+    QUERY = "query"
+    ADJACENT = "adjacent"
+    PAIRS = "pairs"
+    ALLEN = "allen"
+    GAP = "gap"

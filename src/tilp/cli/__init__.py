@@ -65,9 +65,10 @@ def _options(
         bool, typer.Option("--debug", help="Show the traceback of an error, and everything else.")
     ] = False,
 ) -> None:
-    del version, debug  # handled before any command runs
+    del version  # printed before anything else runs
     set_quiet(quiet)
-    level = logging.DEBUG if "--debug" in sys.argv else logging.INFO if verbose else logging.ERROR
+    levels = ((debug, logging.DEBUG), (verbose, logging.INFO), (quiet, logging.ERROR))
+    level = next((level for wanted, level in levels if wanted), logging.WARNING)
     logging.basicConfig(level=level, format="%(message)s", force=True)
 
 

@@ -15,6 +15,7 @@ from tilp.intervals.dates import (
     format_time,
     parse_date,
 )
+from tilp.intervals.gaps import GAP_WORDS, gap_code, gap_codes
 from tilp.intervals.interval import Interval
 from tilp.intervals.relations import (
     UNDECIDED,
@@ -30,6 +31,7 @@ from tilp.intervals.relations import (
 )
 
 __all__ = [
+    "GAP_WORDS",
     "OPEN_END",
     "OPEN_START",
     "UNDECIDED",
@@ -44,6 +46,8 @@ __all__ = [
     "allen_codes",
     "choose_unit",
     "format_time",
+    "gap_code",
+    "gap_codes",
     "parse_date",
     "possible_relations",
     "temporal_relation",

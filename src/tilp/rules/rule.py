@@ -1,0 +1,94 @@
+"""`Rule`: a head, a chain of body atoms, and constraints on intervals and ends (eq. 1)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tilp.errors import TilpError
+from tilp.graph import INVERSE_MARK
+
+__all__ = ["Atom", "Constraint", "Rule"]
+
+_VARIABLE = re.compile(r"(?P<kind>[EI])(?P<number>[1-9][0-9]*)")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Atom:
+    """A relation, perhaps read from object to subject."""
+
+    relation: str
+    inverse: bool = False
+
+    @property
+    def converse(self) -> Atom:
+        """The same edge, read the other way."""
+        return Atom(self.relation, not self.inverse)
+
+    def __str__(self) -> str:
+        return self.relation + INVERSE_MARK * self.inverse
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """A word that holds of variables: `before(I1,I2)`, or `taller(E1,E2)`."""
+
+    word: str
+    variables: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not self.variables or not all(map(_VARIABLE.fullmatch, self.variables)):
+            raise TilpError(
+                f"{self.word}({','.join(self.variables)}): variables are entities E1, E2, … and "
+                "intervals I1, I2, …"
+            )
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """The numbers of the variables."""
+        return tuple(int(variable[1:]) for variable in self.variables)
+
+    @property
+    def order(self) -> tuple[bool, tuple[int, ...], str]:
+        """Where the constraint stands in a rule: intervals first, then by numbers."""
+        return self.variables[0].startswith("E"), self.places, self.word
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A temporal logical rule of length l (eq. 1), in canonical form.
+
+    Entity variables are E1 to E(l+1), body intervals I1 to Il, the query interval is I(l+1).
+    Constraints stand in the order of their variables, each once, so that equal rules are equal
+    values, whatever the order they were written in.
+
+    >>> print(Rule(Atom("won"), (Atom("nominated"),), (Constraint("touching", ("I1", "I2")),)))
+    won(E1,E2,I2) ← nominated(E1,E2,I1) ∧ touching(I1,I2)
+    """
+
+    head: Atom
+    body: tuple[Atom, ...]
+    constraints: tuple[Constraint, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.body:
+            raise TilpError("a rule needs at least one body atom")
+        largest = len(self.body) + 1
+        for constraint in self.constraints:
+            if max(constraint.places) > largest:
+                raise TilpError(
+                    f"{constraint.word}({','.join(constraint.variables)}) speaks of a variable "
+                    f"that a rule of length {len(self.body)} does not have"
+                )
+        canonical = tuple(sorted(set(self.constraints), key=lambda one: one.order))
+        object.__setattr__(self, "constraints", canonical)
+
+    @property
+    def length(self) -> int:
+        """The number of body atoms."""
+        return len(self.body)
+
+    def __str__(self) -> str:
+        from tilp.rules.text import format_rule
+
+        return format_rule(self)

@@ -1,0 +1,199 @@
+"""`RuleSet`: rules with what was counted of them, in and out as JSON lines and CSV."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tilp.errors import DataError, TilpError
+from tilp.rules.rule import Rule
+from tilp.rules.text import Notation, format_rule, parse_rule
+
+__all__ = ["MinedRule", "RuleSet", "RuleSetDiff"]
+
+
+@dataclass(frozen=True, slots=True)
+class MinedRule:
+    """A rule and its statistics over the facts of its head relation.
+
+    Attributes:
+        rule: the rule.
+        support: facts whose answer the rule reaches.
+        fired: facts where the rule applies at all.
+        confidence: mean arriving rate N_o / N at the answer, over the facts where it applies.
+        facts: how many facts were asked.
+        sampled: whether some count is an unbiased estimate rather than exact.
+    """
+
+    rule: Rule
+    support: int
+    fired: int
+    confidence: float
+    facts: int
+    sampled: bool = False
+
+    @property
+    def measure(self) -> float:
+        """What rules are ordered by: confidence pulled down where a rule was seen rarely."""
+        return self.confidence * self.fired / (self.fired + _SHRINKAGE)
+
+
+_SHRINKAGE = 5.0
+_FIELDS = ("support", "fired", "confidence", "facts", "sampled")
+
+
+@dataclass(frozen=True, slots=True)
+class RuleSetDiff:
+    """What one rule set has that another has not, and what both have with other statistics."""
+
+    only_first: RuleSet
+    only_second: RuleSet
+    changed: tuple[tuple[MinedRule, MinedRule], ...]
+
+
+class RuleSet:
+    """An immutable list of rules, each once."""
+
+    def __init__(self, rules: Iterable[MinedRule] = ()) -> None:
+        self._rules = tuple(rules)
+        self._by_rule = {mined.rule: mined for mined in self._rules}
+        if len(self._by_rule) != len(self._rules):
+            raise TilpError("a rule set holds each rule once; merge sets with RuleSet.merge")
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+    def __iter__(self) -> Iterator[MinedRule]:
+        return iter(self._rules)
+
+    def __getitem__(self, rule: Rule | int) -> MinedRule:
+        return self._rules[rule] if isinstance(rule, int) else self._by_rule[rule]
+
+    def __contains__(self, rule: object) -> bool:
+        return rule in self._by_rule
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RuleSet) and self._rules == other._rules
+
+    def __hash__(self) -> int:
+        return hash(self._rules)
+
+    def __repr__(self) -> str:
+        heads = {str(mined.rule.head) for mined in self._rules}
+        return f"RuleSet({len(self):,} rules for {len(heads):,} relations)"
+
+    def filter(
+        self,
+        condition: Callable[[MinedRule], bool] | None = None,
+        *,
+        relation: str | None = None,
+        min_support: int = 0,
+        min_confidence: float = 0.0,
+        max_length: int | None = None,
+    ) -> RuleSet:
+        """The rules that meet all conditions given.
+
+        Args:
+            condition: any further condition.
+            relation: the head relation, `name` or `name⁻¹`.
+            min_support: least support.
+            min_confidence: least confidence.
+            max_length: greatest length.
+        """
+        return RuleSet(
+            mined
+            for mined in self._rules
+            if (relation is None or str(mined.rule.head) == relation)
+            and mined.support >= min_support
+            and mined.confidence >= min_confidence
+            and (max_length is None or mined.rule.length <= max_length)
+            and (condition is None or condition(mined))
+        )
+
+    def sort(self, key: Callable[[MinedRule], float] | None = None) -> RuleSet:
+        """By head relation, then by the key, highest first; by default `MinedRule.measure`."""
+        measure = key or (lambda mined: mined.measure)
+        return RuleSet(
+            sorted(self._rules, key=lambda one: (str(one.rule.head), -measure(one), str(one.rule)))
+        )
+
+    def merge(self, other: RuleSet) -> RuleSet:
+        """The rules of both; where both have one, this set's statistics stay."""
+        return RuleSet([*self, *(mined for mined in other if mined.rule not in self)])
+
+    def diff(self, other: RuleSet) -> RuleSetDiff:
+        """What differs from another set."""
+        return RuleSetDiff(
+            only_first=RuleSet(mined for mined in self if mined.rule not in other),
+            only_second=RuleSet(mined for mined in other if mined.rule not in self),
+            changed=tuple(
+                (mined, other[mined.rule])
+                for mined in self
+                if mined.rule in other and other[mined.rule] != mined
+            ),
+        )
+
+    def write_jsonl(self, path: Path | str) -> None:
+        """One rule a line: its text and statistics."""
+        with Path(path).open("w", encoding="utf-8", newline="\n") as file:
+            for mined in self:
+                file.write(json.dumps(_to_record(mined), ensure_ascii=False) + "\n")
+
+    @classmethod
+    def read_jsonl(cls, path: Path | str) -> RuleSet:
+        """Read what `write_jsonl` wrote.
+
+        Raises:
+            DataError: a line that holds no rule, by its number.
+        """
+        with Path(path).open(encoding="utf-8") as file:
+            lines = enumerate(file, start=1)
+            return cls(
+                _from_record(json.loads, line, path, number)
+                for number, line in lines
+                if line.strip()
+            )
+
+    def write_csv(self, path: Path | str) -> None:
+        """The same as a table with a header."""
+        with Path(path).open("w", encoding="utf-8", newline="") as file:
+            table = csv.DictWriter(file, ("rule", *_FIELDS), lineterminator="\n")
+            table.writeheader()
+            table.writerows(_to_record(mined) for mined in self)
+
+    @classmethod
+    def read_csv(cls, path: Path | str) -> RuleSet:
+        """Read what `write_csv` wrote."""
+        with Path(path).open(encoding="utf-8", newline="") as file:
+            table = csv.DictReader(file)
+            return cls(_from_record(dict, row, path, table.line_num) for row in table)
+
+
+def _to_record(mined: MinedRule) -> dict[str, object]:
+    return {
+        "rule": format_rule(mined.rule, Notation.SIGNS),
+        **{field: getattr(mined, field) for field in _FIELDS},
+    }
+
+
+def _from_record(
+    decode: Callable[..., dict[str, object]], raw: object, path: Path | str, line: int
+) -> MinedRule:
+    try:
+        record = decode(raw)
+        return MinedRule(
+            parse_rule(str(record["rule"])),
+            support=int(str(record["support"])),
+            fired=int(str(record["fired"])),
+            confidence=float(str(record["confidence"])),
+            facts=int(str(record["facts"])),
+            sampled=str(record["sampled"]) in ("True", "true"),
+        )
+    except (ValueError, KeyError, TypeError, TilpError) as failure:
+        raise DataError(
+            f"{path}, line {line}: not a rule with its statistics ({failure!r}); each holds "
+            f"rule, {', '.join(_FIELDS)}"
+        ) from failure

@@ -1,0 +1,200 @@
+"""Rules as people write them: with signs, in plain ASCII, in LaTeX, as a sentence; and back."""
+
+from __future__ import annotations
+
+import json
+import re
+from enum import StrEnum
+
+from tilp.errors import TilpError
+from tilp.graph import INVERSE_MARK
+from tilp.rules.rule import Atom, Constraint, Rule
+
+__all__ = ["Notation", "format_rule", "parse_rule"]
+
+
+class Notation(StrEnum):
+    """How a rule is written."""
+
+    SIGNS = "signs"
+    ASCII = "ascii"
+    LATEX = "latex"
+    SENTENCE = "sentence"
+
+
+_SIGNS = {"arrow": " ← ", "and": " ∧ ", "inverse": INVERSE_MARK}
+_ASCII = {"arrow": " <- ", "and": " & ", "inverse": "^-1"}
+
+# A bare name may hold spaces and dots, but no sign that the grammar uses.
+_BARE = r"[^\s\"(),∧&←<^⁻][^\"(),∧&←<^⁻\n\r]*"
+_PLAIN_NAME = re.compile(rf"{_BARE}(?<!\s)")
+_TOKEN = re.compile(
+    rf"\s*(?:(?P<name>\"(?:[^\"\\]|\\.)*\"|{_BARE}?)\s*(?P<inverse>⁻¹|\^-1)?\s*"
+    r"\((?P<variables>[^()]*)\))\s*"
+)
+_ARROW = re.compile(r"←|<-")
+_AND = re.compile(r"∧|&")
+
+
+def format_rule(rule: Rule, notation: Notation = Notation.SIGNS) -> str:
+    """Write a rule; signs and ASCII are read back by `parse_rule`.
+
+    >>> rule = parse_rule("won(E1,E2,I2) <- nominated(E1,E2,I1) & before(I1,I2)")
+    >>> print(format_rule(rule, Notation.SENTENCE))
+    If E1 nominated E2 in I1, and I1 is before I2, then E1 won E2 in I2.
+    """
+    match notation:
+        case Notation.SIGNS:
+            return _format_plain(rule, _SIGNS)
+        case Notation.ASCII:
+            return _format_plain(rule, _ASCII)
+        case Notation.LATEX:
+            return _format_latex(rule)
+        case Notation.SENTENCE:
+            return _format_sentence(rule)
+
+
+def parse_rule(text: str) -> Rule:
+    """Read a rule in signs or ASCII.
+
+    Raises:
+        TilpError: it is not a rule; the message says where it goes wrong.
+    """
+    scanner = _Scanner(text)
+    head, head_variables = scanner.atom()
+    scanner.expect(_ARROW, "an arrow, ← or <-")
+    terms = [scanner.term()]
+    while not scanner.done:
+        scanner.expect(_AND, "∧ or &")
+        terms.append(scanner.term())
+    body = [term for term in terms if len(term[2]) == 3]
+    rest = [term for term in terms if len(term[2]) != 3]
+    rule = Rule(
+        head,
+        tuple(Atom(name, inverse) for name, inverse, _ in body),
+        tuple(Constraint(name, variables) for name, _, variables in rest),
+    )
+    expected = [_body_variables(place) for place in range(1, rule.length + 1)]
+    if [term[2] for term in body] != expected or head_variables != _head_variables(rule):
+        raise TilpError(
+            f"{text!r} is not a chain: body atoms lead from E1 over E2, … to the last entity, with "
+            "intervals I1, I2, …, and the head joins the first entity to the last: "
+            f"{_format_plain(rule, _SIGNS)}"
+        )
+    if any(inverse for _, inverse, _ in rest):
+        raise TilpError(f"{text!r}: a constraint has no inverse; write its converse")
+    return rule
+
+
+class _Scanner:
+    """Takes a rule's text apart from left to right."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+
+    @property
+    def done(self) -> bool:
+        return not self._text[self._at :].strip()
+
+    def term(self) -> tuple[str, bool, tuple[str, ...]]:
+        """A name, whether it is inverse, and its variables."""
+        match = _TOKEN.match(self._text, self._at)
+        if match is None:
+            raise self._error("a term such as name(E1,E2,I1)")
+        self._at = match.end()
+        name = match["name"].strip()
+        if name.startswith('"'):
+            try:
+                name = json.loads(name)
+            except ValueError:
+                raise self._error("a quoted name as JSON writes it") from None
+        variables = tuple(part.strip() for part in match["variables"].split(","))
+        return name, match["inverse"] is not None, variables
+
+    def atom(self) -> tuple[Atom, tuple[str, ...]]:
+        name, inverse, variables = self.term()
+        return Atom(name, inverse), variables
+
+    def expect(self, sign: re.Pattern[str], words: str) -> None:
+        match = sign.match(self._text, self._at)
+        if match is None:
+            raise self._error(words)
+        self._at = match.end()
+
+    def _error(self, words: str) -> TilpError:
+        found = self._text[self._at : self._at + 30]
+        return TilpError(f"{self._text!r} is not a rule: expected {words} before {found!r}")
+
+
+def _body_variables(place: int) -> tuple[str, ...]:
+    return f"E{place}", f"E{place + 1}", f"I{place}"
+
+
+def _head_variables(rule: Rule) -> tuple[str, ...]:
+    last = rule.length + 1
+    return "E1", f"E{last}", f"I{last}"
+
+
+def _quoted(name: str) -> str:
+    return name if _PLAIN_NAME.fullmatch(name) else json.dumps(name, ensure_ascii=False)
+
+
+def _format_plain(rule: Rule, signs: dict[str, str]) -> str:
+    def atom(one: Atom, variables: tuple[str, ...]) -> str:
+        return f"{_quoted(one.relation)}{signs['inverse'] * one.inverse}({','.join(variables)})"
+
+    terms = [atom(one, _body_variables(place)) for place, one in enumerate(rule.body, start=1)]
+    terms += [f"{_quoted(one.word)}({','.join(one.variables)})" for one in rule.constraints]
+    return atom(rule.head, _head_variables(rule)) + signs["arrow"] + signs["and"].join(terms)
+
+
+_LATEX_SIGNS = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "{": r"\{",
+        "}": r"\}",
+        "_": r"\_",
+        "&": r"\&",
+        "%": r"\%",
+        "#": r"\#",
+        "$": r"\$",
+        "^": r"\textasciicircum{}",
+        "~": r"\textasciitilde{}",
+    }
+)
+
+
+def _format_latex(rule: Rule) -> str:
+    def term(name: str, inverse: bool, variables: tuple[str, ...]) -> str:
+        listed = ", ".join(f"{variable[0]}_{{{variable[1:]}}}" for variable in variables)
+        power = "^{-1}" if inverse else ""
+        return rf"\text{{{name.translate(_LATEX_SIGNS)}}}{power}({listed})"
+
+    terms = [
+        term(one.relation, one.inverse, _body_variables(place))
+        for place, one in enumerate(rule.body, start=1)
+    ]
+    terms += [term(one.word, False, one.variables) for one in rule.constraints]
+    head = term(rule.head.relation, rule.head.inverse, _head_variables(rule))
+    return head + r" \leftarrow " + r" \wedge ".join(terms)
+
+
+def _format_sentence(rule: Rule) -> str:
+    def clause(atom: Atom, variables: tuple[str, ...]) -> str:
+        subject, object_, interval = variables
+        if atom.inverse:
+            subject, object_ = object_, subject
+        return f"{subject} {_spoken(atom.relation)} {object_} in {interval}"
+
+    parts = [clause(one, _body_variables(place)) for place, one in enumerate(rule.body, start=1)]
+    for constraint in rule.constraints:
+        first, *others = constraint.variables
+        parts.append(" ".join([first, "is", _spoken(constraint.word), *others]))
+    return f"If {', and '.join(parts)}, then {clause(rule.head, _head_variables(rule))}."
+
+
+def _spoken(name: str) -> str:
+    """`receivedAward` and `received_award` as words."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).replace("_", " ").split()
+    return " ".join(word if word.isupper() else word[0].lower() + word[1:] for word in words)

@@ -1,0 +1,181 @@
+"""Rules: canonical, printed and parsed in every notation, sets in and out of files."""
+
+import contextlib
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tilp.choices import Grain
+from tilp.errors import DataError, TilpError
+from tilp.rules import (
+    FORMS,
+    Atom,
+    Constraint,
+    MinedRule,
+    Notation,
+    Rule,
+    RuleSet,
+    format_rule,
+    parse_rule,
+)
+
+TEXT = (
+    "receivedAward(E1,E4,I4) ← nominatedFor(E1,E2,I1) ∧ nominatedFor⁻¹(E2,E3,I2) "
+    "∧ receivedAward(E3,E4,I3) ∧ before(I1,I2) ∧ after(I1,I3) ∧ 3-4 before(I3,I4)"
+)
+NAMES = st.text(st.characters(codec="utf-8", exclude_categories=["Cs"]), min_size=1, max_size=12)
+
+
+@st.composite
+def rules(draw):
+    length = draw(st.integers(1, 5))
+    atoms = st.builds(Atom, NAMES, st.booleans())
+    places = st.integers(1, length + 1)
+    kinds = st.sampled_from("EI")
+    variables = st.one_of(
+        st.tuples(kinds, places).map(lambda one: (f"{one[0]}{one[1]}",)),
+        st.tuples(kinds, places, places).map(
+            lambda one: (f"{one[0]}{one[1]}", f"{one[0]}{one[2]}")
+        ),
+    )
+    return Rule(
+        draw(atoms),
+        tuple(draw(st.lists(atoms, min_size=length, max_size=length))),
+        tuple(draw(st.lists(st.builds(Constraint, NAMES, variables), max_size=5))),
+    )
+
+
+@given(rules())
+def test_rules_are_read_back_as_written(rule):
+    assert parse_rule(str(rule)) == rule
+    assert parse_rule(format_rule(rule, Notation.ASCII)) == rule
+
+
+@given(rules())
+def test_the_order_of_constraints_does_not_matter(rule):
+    again = Rule(rule.head, rule.body, (*reversed(rule.constraints), *rule.constraints))
+    assert again == rule and hash(again) == hash(rule) and str(again) == str(rule)
+
+
+def test_notations():
+    rule = parse_rule(TEXT)
+    assert str(rule) == TEXT
+    assert format_rule(rule, Notation.ASCII).startswith(
+        "receivedAward(E1,E4,I4) <- nominatedFor(E1,E2,I1) & nominatedFor^-1(E2,E3,I2) & "
+    )
+    assert format_rule(rule, Notation.LATEX).startswith(
+        r"\text{receivedAward}(E_{1}, E_{4}, I_{4}) \leftarrow "
+        r"\text{nominatedFor}(E_{1}, E_{2}, I_{1}) \wedge \text{nominatedFor}^{-1}(E_{2}, E_{3}, I_{2})"
+    )
+    assert format_rule(rule, Notation.SENTENCE) == (
+        "If E1 nominated for E2 in I1, and E3 nominated for E2 in I2, and E3 received award E4 in "
+        "I3, and I1 is before I2, and I1 is after I3, and I3 is 3-4 before I4, then E1 received "
+        "award E4 in I4."
+    )
+
+
+def test_names_that_look_like_the_grammar_are_quoted():
+    rule = Rule(Atom("a, b (c)"), (Atom('say "∧" & <-', True), Atom("member of team")))
+    assert str(rule) == (
+        '"a, b (c)"(E1,E3,I3) ← "say \\"∧\\" & <-"⁻¹(E1,E2,I1) ∧ member of team(E2,E3,I2)'
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "expected a term"),
+        ("p(E1,E2,I2)", "expected an arrow"),
+        ("p(E1,E2,I2) ←", "expected a term"),
+        ("p(E1,E2,I2) ← before(I1,I2)", "at least one body atom"),
+        ("p(E1,E2,I2) ← q(E1,E2,I1) r(E1,E2,I1)", "expected ∧ or &"),
+        ("p(E1,E3,I3) ← q(E1,E2,I1)", "not a chain"),
+        ("p(E1,E3,I3) ← q(E1,E2,I1) ∧ q(E1,E3,I2)", "not a chain"),
+        ("p(E1,E2,I2) ← q(E1,E2,I1) ∧ before(I1,I3)", "does not have"),
+        ("p(E1,E2,I2) ← q(E1,E2,I1) ∧ before(X,I2)", "variables are"),
+        ("p(E1,E2,I2) ← q(E1,E2,I1) ∧ before⁻¹(I1,I2)", "no inverse"),
+        ('"p(E1,E2,I2) ← q(E1,E2,I1)', "expected a term"),
+    ],
+)
+def test_errors_say_where_a_text_is_no_rule(text, message):
+    with pytest.raises(TilpError, match=message):
+        parse_rule(text)
+
+
+@given(st.text(max_size=60))
+def test_any_text_is_a_rule_or_an_error(text):
+    with contextlib.suppress(TilpError):
+        assert parse_rule(str(parse_rule(text)))
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 4, 5])
+def test_forms_speak_of_the_pairs_of_the_paper(length):
+    pairs = FORMS[Grain.PAIRS].pairs(length)
+    assert len(pairs) == length * (length + 1) // 2  # with l atoms: l + l(l+1)/2 constraints
+    assert FORMS[Grain.STATIC].pairs(length) == ()
+    assert set(FORMS[Grain.QUERY].pairs(length)) < set(pairs) or length == 1
+    assert set(FORMS[Grain.ADJACENT].pairs(length)) <= set(pairs)
+    for form in FORMS.values():
+        assert list(form.pairs(length)) == sorted(form.pairs(length))
+        assert len(form.pairs(length)) * form.bits <= 48
+
+
+def test_codes_are_unpacked_to_constraints():
+    form = FORMS[Grain.PAIRS]
+    code = 0b00_01_10  # I1 before I2, I1 touching I3, I2 after I3
+    rule = Rule(Atom("h"), (Atom("p"), Atom("q")), tuple(form.constraints(2, code)))
+    assert str(rule) == (
+        "h(E1,E3,I3) ← p(E1,E2,I1) ∧ q(E2,E3,I2) ∧ before(I1,I2) ∧ touching(I1,I3) ∧ after(I2,I3)"
+    )
+
+
+def mined(text, support=3, fired=4, confidence=0.5, sampled=False):
+    return MinedRule(parse_rule(text), support, fired, confidence, 10, sampled)
+
+
+@pytest.fixture
+def some():
+    return RuleSet(
+        [
+            mined("p(E1,E2,I2) ← q(E1,E2,I1) ∧ before(I1,I2)", confidence=0.1),
+            mined("p(E1,E2,I2) ← q(E1,E2,I1) ∧ after(I1,I2)", confidence=1 / 3, sampled=True),
+            mined("a(E1,E3,I3) ← q(E1,E2,I1) ∧ q(E2,E3,I2)", support=9, fired=9),
+        ]
+    )
+
+
+@pytest.mark.parametrize("form", ["jsonl", "csv"])
+def test_sets_are_read_back_as_written(tmp_path, some, form):
+    path = tmp_path / f"rules.{form}"
+    getattr(some, f"write_{form}")(path)
+    assert getattr(RuleSet, f"read_{form}")(path) == some
+
+
+def test_files_that_hold_no_rules_are_named_by_line(tmp_path, some):
+    path = tmp_path / "rules.jsonl"
+    some.write_jsonl(path)
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([lines[0], '{"rule": "nonsense"}']))
+    with pytest.raises(DataError, match=r"rules.jsonl, line 2: not a rule"):
+        RuleSet.read_jsonl(path)
+    path.write_text(json.dumps(json.loads(lines[0]) | {"support": "many"}))
+    with pytest.raises(DataError, match=r"line 1"):
+        RuleSet.read_jsonl(path)
+
+
+def test_filter_sort_merge_and_diff(some):
+    assert len(some.filter(relation="p")) == 2
+    assert len(some.filter(relation="p", min_confidence=0.2)) == 1
+    assert len(some.filter(max_length=1, min_support=3)) == 2
+    assert len(some.filter(lambda one: one.sampled)) == 1
+    assert [one.confidence for one in some.sort()] == [0.5, 1 / 3, 0.1]
+    other = RuleSet([mined(str(some[0].rule), confidence=0.9), mined("z(E1,E2,I2) ← z(E1,E2,I1)")])
+    both = some.merge(other)
+    assert len(both) == 4 and both[some[0].rule].confidence == 0.1
+    difference = some.diff(other)
+    assert len(difference.only_first) == 2 and len(difference.only_second) == 1
+    assert difference.changed == ((some[0], other[0]),)
+    with pytest.raises(TilpError, match="each rule once"):
+        RuleSet([some[0], some[0]])
