@@ -21,6 +21,8 @@ def run(monkeypatch, capsys):
     root = logging.getLogger()
     monkeypatch.setattr(root, "handlers", [])
     monkeypatch.setattr(root, "level", root.level)
+    monkeypatch.setattr(logging.getLogger("tilp"), "level", logging.NOTSET)
+    monkeypatch.delenv("COLUMNS", raising=False)
 
     def run(*arguments):
         monkeypatch.setattr(sys, "argv", ["tilp", *map(str, arguments)])
@@ -65,6 +67,23 @@ def test_inspect_as_tables_and_as_json(run, data):
     code, out, _ = run("inspect", data, "--json")
     found = json.loads(out)
     assert found["unit"] == "year" and found["splits"]["all"]["facts"] == 5
+
+
+def test_a_narrow_terminal_cuts_no_figure(run, data, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    _, out, _ = run("inspect", data)
+    assert "…" not in out and "playsFor" in out and "a wider terminal" in out
+
+
+def test_a_table_without_facts_can_be_inspected(run, tmp_path):
+    (tmp_path / "f.csv").write_text("subject,relation,object\n")
+    code, out, _ = run("inspect", tmp_path / "f.csv", "--json")
+    assert code == 0 and json.loads(out)["splits"]["all"]["facts"] == 0
+
+
+def test_what_is_no_dump_is_refused(run, tmp_path, data):
+    code, _, err = run("import", data, "--out", tmp_path / "out")
+    assert code == 2 and "no dated Wikidata statement was found" in err
 
 
 def test_names_are_shown_as_they_are(run, tmp_path):

@@ -1,5 +1,8 @@
 """The graph: names, columns, splits, and the index against a plain list of edges."""
 
+import copy
+import pickle
+
 import numpy as np
 import polars as pl
 import pytest
@@ -136,3 +139,35 @@ def test_graphs_differ_in_any_column(graph, facts):
     other = facts.with_columns(pl.col("end").replace("1993", "1993-##-##"))
     # The same times, but not written the same way: protocols can tell them apart.
     assert tilp.read(facts) != tilp.read(other)
+
+
+def test_graphs_can_be_copied_and_sent_to_other_processes(graph):
+    graph.index()
+    assert pickle.loads(pickle.dumps(graph)) == graph == copy.deepcopy(graph)
+
+
+def test_mistakes_are_named(graph):
+    for mistake in (
+        lambda: graph.index("training"),
+        lambda: graph.index(()),
+        lambda: graph.frame(names="name"),
+        lambda: graph.date_text("begin"),
+        lambda: graph.entities.label(99),
+        lambda: graph.entities.find(3),
+        lambda: tilp.write(graph, "never", format="xlsx"),
+        lambda: Interval("1990", "1993"),
+    ):
+        with pytest.raises(TilpError):
+            mistake()
+    assert graph.relations.label(3) == "playsFor⁻¹"
+    assert repr(graph.entities) == "Vocabulary(5 × entity)"
+
+
+def test_from_arrays_refuses_what_is_no_graph():
+    names = Vocabulary.of("entity", pl.Series("id", ["a"]))
+    columns = dict.fromkeys(("subject", "relation", "object", "end"), np.array([0]))
+    for start, split in ((5, 0), (0, 3)):
+        with pytest.raises(TilpError):
+            TemporalGraph.from_arrays(
+                names, names, columns | {"start": np.array([start])}, np.array([split], np.uint8)
+            )

@@ -164,8 +164,15 @@ def test_interval_refuses_to_end_before_it_starts():
         ("1963-64-65", Unit.YEAR, None),
         ("307-13047-09", Unit.YEAR, None),
         ("1990-02-30", Unit.DAY, None),
-        ("1990-00-10", Unit.DAY, None),
-        ("1990-10-00", Unit.DAY, None),
+        ("1990-00-10", Unit.YEAR, (1990, 1990)),
+        ("1990-10-00", Unit.MONTH, (1990 * 12 + 9, 1990 * 12 + 9)),
+        ("17.05.1990", Unit.DAY, (7441, 7441)),
+        ("1990-05-17Z", Unit.DAY, (7441, 7441)),
+        ("1990-05-17 8:00 UTC", Unit.DAY, (7441, 7441)),
+        ("1990.0", Unit.YEAR, (1990, 1990)),
+        ("19-##-##", Unit.YEAR, (19, 19)),
+        ("3/4/21", Unit.YEAR, None),
+        ("1990.5", Unit.YEAR, None),
         ("１９９０", Unit.YEAR, None),
         ("1#9#", Unit.YEAR, None),
         ("soon", Unit.YEAR, None),
@@ -204,7 +211,8 @@ def test_days_agree_with_the_standard_library(day):
         (["1952-05-17"] * 8 + ["1952-05-##"] * 2, Unit.MONTH),
         (["1952-05-17"] * 9 + ["####-##-##"] * 50 + ["bad"] * 3, Unit.DAY),
         (["3", "12", "364"], Unit.YEAR),
-        (["1420070400", "3"], Unit.INTEGER),
+        (["1420070400", "1420070401"], Unit.INTEGER),
+        (["1990"] * 20 + ["19911"], Unit.YEAR),
         ([], Unit.YEAR),
     ],
 )
@@ -217,5 +225,6 @@ def test_parsing_intervals():
     assert Interval.parse("19##", "19##") == Interval(1900, 1999)
     assert Interval.parse("open", "1980").start == OPEN_START
     with pytest.raises(TilpError, match=r"'20o1' is not a date in years"):
-        Interval.parse("20o1", None)
+        Interval.parse("20o1", None, unit="year")
+    assert Interval.parse("1977", "1978", unit="year") == Interval(1977, 1978)
     assert parse_date("open").kind is DateKind.OPEN

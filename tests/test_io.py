@@ -3,7 +3,9 @@
 import gzip
 import io
 import json
+import os
 import random
+import threading
 
 import numpy as np
 import pandas as pd
@@ -86,7 +88,8 @@ def test_missing_dates(tmp_path, missing):
 
 def test_columns_by_any_usual_name_in_any_order_and_by_choice(tmp_path):
     text = "tail,since,note,head,predicate\nRovers,1990,x,Ada,playsFor\n"
-    graph = tilp.read(write_text(tmp_path / "f.csv", text))
+    with pytest.warns(TilpWarning, match="columns not used: note"):
+        graph = tilp.read(write_text(tmp_path / "f.csv", text))
     assert str(graph.fact(0)) == "(Ada, playsFor, Rovers, [1990, ?])"
     text = "team;von;spieler;art\nRovers;1990;Ada;playsFor\n"
     path = write_text(tmp_path / "g.csv", text)
@@ -150,6 +153,87 @@ def test_published_sets_are_read_as_they_are(published, name, splits, entities, 
     assert (len(graph.entities), len(graph.relations), graph.unit) == (entities, relations, unit)
 
 
+# What readers usually get wrong
+
+
+def test_bare_quotation_marks_do_not_merge_rows(tmp_path):
+    text = '"Cy, Jr",owns,6"\nAda,owns,7" nail\nAda,owns,hat\n"Cy, Jr",owns,hat\n'
+    graph = tilp.read(write_text(tmp_path / "f.csv", text))
+    assert [fact.object for fact in graph.facts()] == ['6"', '7" nail', "hat", "hat"]
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("Doe, J, Jr;knows;Smith, A, B\nX;knows;Y\n", ("Doe, J, Jr", "Smith, A, B")),
+        ('a;"b,x,y,z,w";c;1990;1991\n', ("a", "c")),
+        ('"x\n,";r;"y\n";1990\n', ("x\n,", "y\n")),
+        ("a,r,b,1990,1991,\nc,r,d,1990,,\n", ("a", "b")),
+    ],
+)
+def test_separators_are_told_by_whole_rows(tmp_path, text, first):
+    fact = tilp.read(write_text(tmp_path / "f.csv", text)).fact(0)
+    assert (fact.subject, fact.object) == first
+
+
+def test_a_header_that_is_not_known_is_refused_rather_than_read_as_a_fact(tmp_path):
+    path = write_text(tmp_path / "f.csv", "player,kind,team,joined\nAda,playsFor,Rovers,1990\n")
+    with pytest.raises(DataError, match=r"player, kind, team, joined looks like a header"):
+        tilp.read(path)
+    with pytest.warns(TilpWarning, match="malformed start"):
+        assert len(tilp.read(path, header=False)) == 2
+    edges = write_text(tmp_path / "g.csv", "from,relation,to,date\nAda,playsFor,Rovers,1990\n")
+    assert str(tilp.read(edges).fact(0)) == "(Ada, playsFor, Rovers, [1990, 1990])"
+
+
+def test_names_of_columns_are_never_overridden_by_their_order():
+    frame = {"subject": ["a"], "object": ["c"], "relation_type": ["r"]}
+    with pytest.raises(DataError, match="none is called relation"):
+        tilp.read(pl.DataFrame(frame))
+    with pytest.warns(TilpWarning, match="taken by their order: subject = x, relation = y"):
+        assert tilp.read(pl.DataFrame({"x": ["a"], "y": ["r"], "z": ["b"]})).fact(0).object == "b"
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ("subject,relation,object,date,time", "date and time could both be the date"),
+        ("subject,relation,object,start,date", "date is a date beside a start or end"),
+    ],
+)
+def test_columns_that_contradict_each_other(tmp_path, header, message):
+    with pytest.raises(DataError, match=message):
+        tilp.read(write_text(tmp_path / "f.csv", f"{header}\na,r,b,1990,1991\n"))
+
+
+def test_floats_in_frames_are_taken_one_by_one():
+    frame = pl.DataFrame(
+        {"s": ["a"] * 5, "r": "r", "o": "b", "start": [1990.0, 1990.5, float("inf"), 1e19, None]}
+    )
+    with pytest.warns(TilpWarning, match="3 × malformed start"):
+        graph = tilp.read(frame)
+    assert graph.start.tolist() == [1990, *[UNKNOWN] * 4]
+
+
+def test_other_files_of_a_folder_are_named(tmp_path):
+    write_text(tmp_path / "test.tsv", FIVE)
+    write_text(tmp_path / "train-1.tsv", FIVE)
+    with pytest.warns(TilpWarning) as warned:
+        tilp.read(tmp_path)
+    messages = [str(one.message) for one in warned]
+    assert any("not read: train-1.tsv" in message for message in messages)
+    assert any("there is no train file" in message for message in messages)
+
+
+def test_pipes_are_read(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_text, args=(FIVE,))
+    writer.start()
+    assert len(tilp.read(path)) == 2
+    writer.join()
+
+
 # What is wrong with a file
 
 
@@ -166,6 +250,9 @@ def test_published_sets_are_read_as_they_are(published, name, splits, entities, 
         ("f.tsv", "\n \n", "no rows"),
         ("f.tsv", "a\tb\tc\td\te\tf\n", r"6 columns, but facts have 3 .*--columns"),
         ("f.parquet", "no", "cannot be read as Parquet"),
+        ("f.tsv", FIVE + "\t\t\t\t\n", r"line 3: column 1 \(subject\) is empty"),
+        ("f.csv", "PK\x03\x04...", "an Excel workbook"),
+        ("f.csv", f"{'x' * 200_000},r\n", "2 columns"),
     ],
 )
 def test_errors_name_file_line_and_remedy(tmp_path, name, text, message):
@@ -208,12 +295,14 @@ def test_side_files_that_cannot_be_read(tmp_path, name, text, message):
 
 
 def test_arguments_that_make_no_sense(facts):
-    with pytest.raises(TilpError, match="'week' is not a valid Unit; units are year, month"):
+    with pytest.raises(TilpError, match="unit is 'week'; it can be year, month"):
         tilp.read(facts, unit="week")
     with pytest.raises(TilpError, match="cannot read facts from int"):
         tilp.read(3)
-    with pytest.raises(TilpError, match="no split is named 'training'"):
-        tilp.read({"training": facts})
+    with pytest.raises(TilpError, match="no split is named 'tain'"):
+        tilp.read({"tain": facts})
+    with pytest.raises(TilpError, match="the mapping is empty"):
+        tilp.read({})
 
 
 BAD = "a\tr\tb\t1990\t1980\na\tr\tc\t1963-64-65\t1970\na\tr\td\t1990\t1991\na\tr\te\t1\tx\n"

@@ -67,7 +67,8 @@ def test_notations():
     )
     assert format_rule(rule, Notation.LATEX).startswith(
         r"\text{receivedAward}(E_{1}, E_{4}, I_{4}) \leftarrow "
-        r"\text{nominatedFor}(E_{1}, E_{2}, I_{1}) \wedge \text{nominatedFor}^{-1}(E_{2}, E_{3}, I_{2})"
+        r"\text{nominatedFor}(E_{1}, E_{2}, I_{1}) \wedge "
+        r"\text{nominatedFor}^{-1}(E_{2}, E_{3}, I_{2})"
     )
     assert format_rule(rule, Notation.SENTENCE) == (
         "If E1 nominated for E2 in I1, and E3 nominated for E2 in I2, and E3 received award E4 in "

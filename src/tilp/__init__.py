@@ -10,7 +10,10 @@ from tilp.errors import DataError, TilpError, TilpWarning
 
 if TYPE_CHECKING:
     from tilp import datasets as datasets
+    from tilp import intervals as intervals
+    from tilp import rules as rules
     from tilp.graph import SPLITS, Fact, TemporalGraph
+    from tilp.inspection import inspect
     from tilp.intervals import Interval, Unit
     from tilp.io import read, write
 
@@ -25,7 +28,10 @@ __all__ = [
     "Unit",
     "__version__",
     "datasets",
+    "inspect",
+    "intervals",
     "read",
+    "rules",
     "write",
 ]
 
@@ -36,14 +42,16 @@ _HOMES = {
     "TemporalGraph": "tilp.graph",
     "Interval": "tilp.intervals",
     "Unit": "tilp.intervals",
+    "inspect": "tilp.inspection",
     "read": "tilp.io",
     "write": "tilp.io",
 }
+_MODULES = ("datasets", "intervals", "rules")
 
 
 def __getattr__(name: str) -> object:
-    if name == "datasets":
-        return importlib.import_module("tilp.datasets")
+    if name in _MODULES:
+        return importlib.import_module(f"tilp.{name}")
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'tilp' has no attribute {name!r}")

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-__all__ = ["Grain", "OnError", "TableFormat", "Unit"]
+__all__ = ["DumpFormat", "Grain", "OnError", "TableFormat", "Unit"]
 
 
 class Unit(StrEnum):
@@ -39,3 +39,11 @@ class Grain(StrEnum):
     PAIRS = "pairs"
     ALLEN = "allen"
     GAP = "gap"
+
+
+class DumpFormat(StrEnum):
+    """What a dump to import holds."""
+
+    JSON = "json"
+    NTRIPLES = "ntriples"
+    TURTLE = "turtle"

@@ -161,7 +161,8 @@ def _summarise_relations(graph: TemporalGraph) -> tuple[RelationSummary, ...]:
     order = np.argsort(graph.relation, kind="stable")
     ends = np.cumsum(np.bincount(graph.relation, minlength=len(graph.relations)))
     summaries = []
-    for relation, rows in enumerate(np.split(order, ends[:-1])):
+    parts = np.split(order, ends[:-1]) if len(ends) else []
+    for relation, rows in enumerate(parts):
         in_split = np.diff(np.searchsorted(rows, graph.bounds))
         summaries.append(
             RelationSummary(
@@ -184,7 +185,16 @@ def _find_defects(graph: TemporalGraph, spans: Mapping[str, slice]) -> Defects:
     swapped = _triple_keys(graph, graph.object, graph.subject)
     # A fact from an entity to itself is its own reverse, which is no defect.
     swapped = np.where(graph.subject == graph.object, -1, swapped)
-    facts = pl.DataFrame({"triple": forward, "start": graph.start, "end": graph.end})
+    facts = pl.DataFrame(
+        {
+            "triple": forward,
+            "start": graph.start,
+            "end": graph.end,
+            # Two dates that could not be read are not the same date.
+            "start_text": _unreadable(graph, graph.start_text),
+            "end_text": _unreadable(graph, graph.end_text),
+        }
+    )
     reversed_rows = {
         _pair_name(pair): np.isin(swapped[spans[pair[0]]], forward[spans[pair[1]]])
         for pair in pairs
@@ -215,6 +225,12 @@ def _find_defects(graph: TemporalGraph, spans: Mapping[str, slice]) -> Defects:
         **_find_unseen(graph, spans),
         absurd_years=_find_absurd_years(graph),
     )
+
+
+def _unreadable(graph: TemporalGraph, codes: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The code of each date that is malformed in the graph's unit, and -1 for all others."""
+    malformed = [parse_date(text).span(graph.unit) is None for text in graph.texts]
+    return np.where(np.array(malformed, dtype=np.bool_)[codes], codes, -1)
 
 
 def _pair_name(pair: tuple[str, str]) -> str:

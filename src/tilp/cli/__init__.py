@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import sys
 import warnings
+from io import TextIOWrapper
 from typing import Annotated
 
 import typer
@@ -21,9 +22,8 @@ __all__ = ["app", "main"]
 app = typer.Typer(
     name="tilp",
     help=(
-        "Learn temporal logical rules from a table of dated facts, read them, predict missing "
-        "links with them, and see why.\n\n"
-        "New here? [bold]tilp demo[/bold] shows all of it on a small made-up world; then "
+        "Temporal logical rules over tables of dated facts.\n\n"
+        "New here? [bold]tilp demo[/bold] shows what there is on a small made-up world; then "
         "[bold]tilp inspect DATA[/bold] tells what is in your own data and what is wrong with it."
     ),
     no_args_is_help=True,
@@ -69,7 +69,8 @@ def _options(
     set_quiet(quiet)
     levels = ((debug, logging.DEBUG), (verbose, logging.INFO), (quiet, logging.ERROR))
     level = next((level for wanted, level in levels if wanted), logging.WARNING)
-    logging.basicConfig(level=level, format="%(message)s", force=True)
+    logging.basicConfig(format="%(message)s")
+    logging.getLogger("tilp").setLevel(level)
 
 
 _GLOBAL_OPTIONS = ("--verbose", "--quiet", "--debug")
@@ -86,6 +87,9 @@ def main() -> None:
     """Run the command line; an error is one paragraph and exit code 2, `--debug` shows where."""
     arguments = _global_options_first(sys.argv[1:])
     warnings.showwarning = print_warning
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # signs that a terminal lacks are no failure
     try:
         app(arguments)
     except Exception as error:

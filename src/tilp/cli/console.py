@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,7 +35,7 @@ def output() -> Console:
     """The console for results: names are shown as they are, and in full where it is no terminal."""
     from rich.console import Console
 
-    width = None if sys.stdout.isatty() else 160
+    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 160
     return Console(highlight=False, markup=False, emoji=False, width=width)
 
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilp.choices import OnError, TableFormat
+from tilp.choices import DumpFormat, OnError, TableFormat
 from tilp.cli.console import output, print_json, print_warning, progress_bar
-from tilp.cli.options import Columns, Data, OnErrorOption, UnitOption, read_data
+from tilp.cli.options import Columns, Data, Header, OnErrorOption, UnitOption, read_data
+from tilp.errors import TilpError
 
 if TYPE_CHECKING:
+    from tilp.io.rdf import RdfFormat
     from tilp.io.wikidata import ImportReport
+
+_SHOWN_PROBLEMS = 20
 
 __all__ = ["convert_command", "import_command", "inspect_command"]
 
@@ -31,6 +37,7 @@ def inspect_command(
     unit: UnitOption = None,
     on_error: OnErrorOption = OnError.REPAIR,
     columns: Columns = None,
+    header: Header = None,
 ) -> None:
     """Tell what is in DATA and what is wrong with it.
 
@@ -40,7 +47,7 @@ def inspect_command(
     """
     from tilp.inspection import inspect
 
-    graph = read_data(data, unit, on_error, columns)
+    graph = read_data(data, unit, on_error, columns, header)
     if plot is not None:
         from tilp.plots import plot_facts_over_time
 
@@ -71,6 +78,7 @@ def convert_command(
     unit: UnitOption = None,
     on_error: OnErrorOption = OnError.REPAIR,
     columns: Columns = None,
+    header: Header = None,
 ) -> None:
     """Write DATA as a folder of tables: the splits, names, attributes, the unit.
 
@@ -78,7 +86,7 @@ def convert_command(
     """
     from tilp.io import write
 
-    graph = read_data(data, unit, on_error, columns)
+    graph = read_data(data, unit, on_error, columns, header)
     write(graph, out, format=format)
     output().print(f"{out}: {graph}")
 
@@ -106,29 +114,38 @@ def import_command(
     undated: Annotated[
         bool, typer.Option("--undated", help="Keep statements without any date too.")
     ] = False,
+    format: Annotated[
+        DumpFormat | None,
+        typer.Option("--format", show_default="by the name", help="What SOURCE holds."),
+    ] = None,
     strict: Annotated[
         bool, typer.Option("--strict", help="Stop at the first malformed line; do not count it.")
     ] = False,
 ) -> None:
     """Turn a Wikidata dump, JSON or RDF, into DATA.
 
-    Takes the statements with a start (P580), end (P582) or point in time (P585), in bounded
-    memory, and the labels of the entities in them. Malformed lines are counted and listed.
+    Takes the statements with a start (P580), end (P582) or point in time (P585), and the labels
+    of the entities in them. JSON is streamed in bounded memory; of RDF the statement nodes of the
+    chosen properties are held. Malformed lines are counted, the first of them listed.
     """
     import sys
 
-    from tilp.io.rdf import import_rdf, is_rdf
+    from tilp.io.rdf import import_rdf, rdf_format
     from tilp.io.wikidata import import_wikidata
 
-    piped = str(source) == "-"
+    if format is None:
+        format = DumpFormat(rdf_format(source) or DumpFormat.JSON)
     with progress_bar(transfer=True) as bar:
         task = bar.add_task("import", total=source.stat().st_size if source.is_file() else None)
-        importer = import_rdf if is_rdf(source) else import_wikidata
+        importer: Callable[..., ImportReport] = import_wikidata
+        if format is not DumpFormat.JSON:
+            kind: RdfFormat = "turtle" if format is DumpFormat.TURTLE else "ntriples"
+            importer = partial(import_rdf, format=kind)
         report = importer(
-            sys.stdin.buffer if piped else source,
+            sys.stdin.buffer if str(source) == "-" else source,
             out,
             language=language,
-            properties={name.strip() for name in properties.split(",")} if properties else None,
+            properties={one.strip() for one in properties.split(",")} if properties else None,
             undated=undated,
             on_error="raise" if strict else "skip",
             progress=lambda done: bar.update(task, completed=done),
@@ -142,8 +159,13 @@ def _print_import(report: ImportReport, out: Path) -> None:
     console.print(f"{out}: {report.facts:,} facts from {report.statements:,} statements{undated}")
     for reason, count in report.skipped.items():
         console.print(f"left out: {count:,} × {reason}")
-    for problem in report.problems:
+    for problem in report.problems[:_SHOWN_PROBLEMS]:
         place = problem.file if problem.line is None else f"{problem.file}, line {problem.line}"
         print_warning(f"{place}: {problem.found} ({problem.done})")
-    if report.malformed > len(report.problems):
-        print_warning(f"… and {report.malformed - len(report.problems):,} more malformed places")
+    if report.malformed > _SHOWN_PROBLEMS:
+        print_warning(f"… and {report.malformed - _SHOWN_PROBLEMS:,} more malformed places")
+    if not report.facts:
+        raise TilpError(
+            f"{out} holds no facts: no dated Wikidata statement was found. Is the source a "
+            "Wikidata dump (see --format), and do --properties name what is in it?"
+        )

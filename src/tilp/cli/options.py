@@ -13,7 +13,7 @@ from tilp.errors import TilpError
 if TYPE_CHECKING:
     from tilp.graph import TemporalGraph
 
-__all__ = ["Columns", "Data", "OnErrorOption", "UnitOption", "read_data"]
+__all__ = ["Columns", "Data", "Header", "OnErrorOption", "UnitOption", "read_data"]
 
 
 Data = Annotated[
@@ -24,7 +24,7 @@ Data = Annotated[
         help=(
             "A file of facts (subject, relation, object, start, end; or one date; or none) as "
             "TSV, CSV, gzipped or not, or Parquet; or a folder with train, valid and test, and "
-            "perhaps entities.tsv and relations.tsv with names."
+            "perhaps entities.tsv and relations.tsv with names; - for standard input."
         ),
     ),
 ]
@@ -59,13 +59,26 @@ Columns = Annotated[
 ]
 
 
+Header = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        show_default="found out",
+        help="Whether files begin with a row of column names.",
+    ),
+]
+
+
 def read_data(
-    data: Path, unit: Unit | None, on_error: OnError, columns: str | None
+    data: Path, unit: Unit | None, on_error: OnError, columns: str | None, header: bool | None
 ) -> TemporalGraph:
-    """Read what a command was given."""
+    """Read what a command was given; - is standard input."""
     from tilp.io import read
 
-    return read(data, unit=unit, on_error=on_error.value, columns=_parse_columns(columns))
+    source = Path("/dev/stdin") if str(data) == "-" else data
+    return read(
+        source, unit=unit, on_error=on_error, columns=_parse_columns(columns), header=header
+    )
 
 
 def _parse_columns(text: str | None) -> dict[str, str] | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -23,8 +25,8 @@ _SHOWN_YEARS = 8
 def print_inspection(inspection: Inspection, name: str) -> None:
     """An inspection as three tables."""
     console = output()
-    console.print(_split_table(inspection, name))
-    console.print(_relation_table(inspection))
+    _print_fitting(console, _split_table(inspection, name))
+    _print_fitting(console, _relation_table(inspection))
     console.print(_problem_table(inspection.defects))
 
 
@@ -38,29 +40,52 @@ def defect_table(defects: pl.DataFrame) -> Table:
     return table
 
 
-def _split_table(inspection: Inspection, name: str) -> Table:
-    table = _counted_table(
-        f"{name} · times in {inspection.unit}s",
-        "split",
-        ("facts", "entities", "relations", *_DATE_COLUMNS),
-    )
-    for split, summary in inspection.splits.items():
-        counts = (summary.facts, summary.entities, summary.relations)
-        table.add_row(split, *(f"{count:,}" for count in counts), *_date_cells(summary.dates))
-    return table
-
-
-def _relation_table(inspection: Inspection) -> Table:
-    splits = tuple(split for split in inspection.splits if split != "all")
-    table = _counted_table(
-        "relations", "relation", (*splits, "subjects", "objects", *_DATE_COLUMNS)
-    )
-    for relation in inspection.relations:
-        counts = (*(relation.facts[split] for split in splits), relation.subjects, relation.objects)
-        table.add_row(
-            relation.name, *(f"{count:,}" for count in counts), *_date_cells(relation.dates)
+def _split_table(inspection: Inspection, name: str) -> Callable[[int], Table]:
+    def make(dropped: int) -> Table:
+        table = _counted_table(
+            f"{name} · times in {inspection.unit}s",
+            "split",
+            ("facts", "entities", "relations", *_kept(_DATE_COLUMNS, dropped)),
         )
-    return table
+        for split, summary in inspection.splits.items():
+            counts = (summary.facts, summary.entities, summary.relations)
+            cells = _kept(_date_cells(summary.dates), dropped)
+            table.add_row(split, *(f"{count:,}" for count in counts), *cells)
+        return table
+
+    return make
+
+
+def _relation_table(inspection: Inspection) -> Callable[[int], Table]:
+    splits = tuple(split for split in inspection.splits if split != "all")
+
+    def make(dropped: int) -> Table:
+        table = _counted_table(
+            "relations",
+            "relation",
+            (*splits, "subjects", "objects", *_kept(_DATE_COLUMNS, dropped)),
+        )
+        for relation in inspection.relations:
+            facts = [relation.facts[split] for split in splits]
+            counts = (*facts, relation.subjects, relation.objects)
+            cells = _kept(_date_cells(relation.dates), dropped)
+            table.add_row(relation.name, *(f"{count:,}" for count in counts), *cells)
+        return table
+
+    return make
+
+
+def _print_fitting(console: Console, make: Callable[[int], Table]) -> None:
+    """Leave out the last columns that a narrow terminal has no room for; never cut a figure."""
+    unbounded = console.options.update(width=10_000)
+    for dropped in range(len(_DATE_COLUMNS) + 1):
+        table = make(dropped)
+        if Measurement.get(console, unbounded, table).maximum <= console.width:
+            break
+    console.print(table)
+    if dropped:
+        left_out = ", ".join(_DATE_COLUMNS[-dropped:])
+        console.print(f"(for {left_out}: a wider terminal, or --json)", style="dim")
 
 
 _DATE_COLUMNS = (
@@ -75,11 +100,15 @@ _DATE_COLUMNS = (
 )
 
 
-def _counted_table(title: str, first: str, rest: tuple[str, ...]) -> Table:
+def _kept(columns: Sequence[str], dropped: int) -> Sequence[str]:
+    return columns[: len(columns) - dropped]
+
+
+def _counted_table(title: str, first: str, rest: Sequence[str]) -> Table:
     table = Table(title=title, title_justify="left")
     table.add_column(first, overflow="fold")
     for column in rest:
-        table.add_column(column, justify="right")
+        table.add_column(column, justify="right", no_wrap=True)
     return table
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tilp.choices import OnError, Unit
 from tilp.errors import DataError
-from tilp.graph.temporal_graph import SPLITS, TemporalGraph
+from tilp.graph.temporal_graph import DEFECT_SCHEMA, SPLITS, TemporalGraph
 from tilp.graph.vocabulary import Vocabulary
 from tilp.intervals import UNKNOWN, choose_unit, parse_date
 
@@ -221,28 +221,19 @@ def _describe_defects(
     begins = np.cumsum([0, *(len(table.lines) for table in tables)])
     described = []
     for defect, rows in found.items():
-        table_of = np.searchsorted(begins, rows, side="right") - 1
-        lines = [tables[t].lines[row - begins[t]] for t, row in zip(table_of, rows, strict=True)]
-        described.append(
-            pl.DataFrame(
-                {
-                    "row": rows,
-                    "split": pl.Series([tables[t].split for t in table_of], dtype=pl.String),
-                    "file": pl.Series([tables[t].source for t in table_of], dtype=pl.String),
-                    "line": pl.Series(lines, dtype=pl.Int64),
-                    "defect": pl.repeat(defect.value, len(rows), dtype=pl.String, eager=True),
-                    "start": dates.texts.gather(columns["start_text"][rows]),
-                    "end": dates.texts.gather(columns["end_text"][rows]),
-                    "done": pl.repeat(
-                        "row skipped" if on_error is OnError.SKIP else defect.repair,
-                        len(rows),
-                        dtype=pl.String,
-                        eager=True,
-                    ),
-                }
-            )
-        )
-    return pl.concat(described).sort("row", maintain_order=True).drop("row")
+        done = "row skipped" if on_error is OnError.SKIP else defect.repair
+        for row, start, end in zip(
+            rows.tolist(),
+            dates.texts.gather(columns["start_text"][rows]),
+            dates.texts.gather(columns["end_text"][rows]),
+            strict=True,
+        ):
+            number = int(np.searchsorted(begins, row, side="right")) - 1
+            table, line = tables[number], tables[number].lines[row - int(begins[number])]
+            described.append((row, table.split, table.source, line, defect.value, start, end, done))
+    schema = {"row": pl.Int64, **DEFECT_SCHEMA}
+    listed = pl.DataFrame(described, schema=schema, orient="row")
+    return listed.sort("row", maintain_order=True).drop("row")
 
 
 def _first_defect(defects: pl.DataFrame) -> str:
@@ -261,6 +252,9 @@ def _place_attributes(
     placed = {}
     for name, (ids, numbers) in attributes.items():
         column = np.full(len(entities), np.nan)
-        column[entities.encode(ids)] = numbers
+        try:
+            column[entities.encode(ids)] = numbers
+        except DataError as failure:
+            raise DataError(f"attribute {name}: {failure}, so its number has no owner") from None
         placed[name] = column
     return placed

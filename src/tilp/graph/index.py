@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 __all__ = ["EdgeIndex"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class EdgeIndex:
     """Every fact twice: as an edge from its subject, and as the inverse edge from its object.
 
@@ -49,6 +49,9 @@ class EdgeIndex:
     def __post_init__(self) -> None:
         for array in (self.offsets, self.relation, self.target, self.fact):
             array.flags.writeable = False
+
+    def __repr__(self) -> str:
+        return f"EdgeIndex({len(self.target):,} edges of {len(self.offsets) - 1:,} entities)"
 
     @property
     def nbytes(self) -> int:

@@ -15,12 +15,23 @@ from tilp.choices import Unit
 from tilp.errors import TilpError
 from tilp.graph.index import EdgeIndex
 from tilp.graph.vocabulary import Vocabulary
-from tilp.intervals import Interval, format_time
+from tilp.intervals import UNKNOWN, Interval, format_time
 
-__all__ = ["SPLITS", "Fact", "TemporalGraph"]
+__all__ = ["DEFECT_SCHEMA", "SPLITS", "Fact", "TemporalGraph"]
 
 SPLITS = ("train", "valid", "test")
 """The splits in the order in which their facts are stored."""
+
+DEFECT_SCHEMA = {
+    "split": pl.String,
+    "file": pl.String,
+    "line": pl.Int64,
+    "defect": pl.String,
+    "start": pl.String,
+    "end": pl.String,
+    "done": pl.String,
+}
+"""The columns of a table of defects."""
 
 _COLUMNS = ("subject", "relation", "object", "start", "end", "start_text", "end_text")
 
@@ -70,7 +81,7 @@ class TemporalGraph:
     end_text: NDArray[np.int32]
     bounds: tuple[int, int, int, int]
     attributes: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
-    defects: pl.DataFrame = field(default_factory=pl.DataFrame)
+    defects: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=DEFECT_SCHEMA))
     _indexes: dict[tuple[str, ...], EdgeIndex] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
@@ -80,6 +91,14 @@ class TemporalGraph:
             numbers.flags.writeable = False
         object.__setattr__(self, "attributes", MappingProxyType(dict(self.attributes)))
 
+    def __getstate__(self) -> dict[str, Any]:
+        # An index is quickly built again, and a read-only mapping cannot be copied.
+        return {**self.__dict__, "attributes": dict(self.attributes), "_indexes": {}}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.__post_init__()
+
     @classmethod
     def from_arrays(
         cls,
@@ -88,7 +107,7 @@ class TemporalGraph:
         columns: Mapping[str, NDArray[np.int32] | NDArray[np.int64]],
         splits: NDArray[np.uint8],
         *,
-        unit: Unit = Unit.YEAR,
+        unit: Unit | str = Unit.YEAR,
         attributes: Mapping[str, NDArray[np.float64]] | None = None,
     ) -> TemporalGraph:
         """A graph of facts that are integers already; the text of each date is made from its time.
@@ -101,17 +120,22 @@ class TemporalGraph:
             unit: what times count.
             attributes: numbers of entities by name.
         """
+        start, end = columns["start"], columns["end"]
+        if ((start > end) & (start != UNKNOWN) & (end != UNKNOWN)).any():
+            raise TilpError("a fact must not start after its end")
+        if len(splits) and max(splits) >= len(SPLITS):
+            raise TilpError(f"splits are 0 to {len(SPLITS) - 1}, for {', '.join(SPLITS)}")
         order = np.argsort(splits, kind="stable")
         ends = np.cumsum(np.bincount(splits, minlength=len(SPLITS)))
         start, end = columns["start"][order], columns["end"][order]
         times = np.union1d(np.unique(start), np.unique(end))
         start_text, end_text = (np.searchsorted(times, t).astype(np.int32) for t in (start, end))
         # An open start and an open end are the same word but not the same time.
-        texts = pl.Series("text", [format_time(int(time), unit) for time in times])
+        texts = pl.Series("text", [format_time(int(time), Unit(unit)) for time in times])
         return cls(
             entities=entities,
             relations=relations,
-            unit=unit,
+            unit=Unit(unit),
             subject=columns["subject"][order].astype(np.int32),
             relation=columns["relation"][order].astype(np.int32),
             object=columns["object"][order].astype(np.int32),
@@ -183,9 +207,9 @@ class TemporalGraph:
             self.unit,
         )
 
-    def facts(self, split: str = "train") -> Iterator[Fact]:
-        """A split's facts with their names, one after the other."""
-        return map(self.fact, self.rows(split))
+    def facts(self, split: str | None = None) -> Iterator[Fact]:
+        """Facts with their names, one after the other; only those of a split if one is named."""
+        return map(self.fact, range(len(self)) if split is None else self.rows(split))
 
     def date_text(self, end: str, split: str | None = None) -> pl.Series:
         """The starts or ends of facts as they were written; an empty text for none.
@@ -194,6 +218,8 @@ class TemporalGraph:
             end: 'start' or 'end'.
             split: only the facts of this split.
         """
+        if end not in ("start", "end"):
+            raise TilpError(f"a fact has a start and an end, but no {end!r}")
         codes = self.start_text if end == "start" else self.end_text
         return self.texts.gather(codes if split is None else codes[self.span(split)]).alias(end)
 
@@ -205,6 +231,8 @@ class TemporalGraph:
             names: 'labels', 'keys' or 'ids'.
         """
         rows = slice(0, len(self)) if split is None else self.span(split)
+        if names not in ("labels", "keys", "ids"):
+            raise TilpError(f"names are labels, keys or ids, not {names!r}")
         entities, relations = getattr(self.entities, names), getattr(self.relations, names)
         return pl.DataFrame(
             {
@@ -216,9 +244,12 @@ class TemporalGraph:
             }
         )
 
-    def index(self, splits: Iterable[str] = ("train",)) -> EdgeIndex:
+    def index(self, splits: Iterable[str] | str = "train") -> EdgeIndex:
         """The edges of the named splits by subject and relation; built once, then kept."""
-        wanted = tuple(sorted(set(splits), key=SPLITS.index))
+        splits = {splits} if isinstance(splits, str) else set(splits)
+        if not splits or splits - set(SPLITS):
+            raise TilpError(f"an index is of some of the splits {', '.join(SPLITS)}")
+        wanted = tuple(sorted(splits, key=SPLITS.index))
         if wanted not in self._indexes:
             spans = [self.span(split) for split in wanted]
             fact = np.concatenate([np.arange(s.start, s.stop, dtype=np.int32) for s in spans])

@@ -19,7 +19,7 @@ INVERSE_MARK = "⁻¹"
 """Follows the name of a relation that is read from object to subject."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Vocabulary:
     """Names in a fixed order; a name's place is its integer.
 
@@ -43,6 +43,9 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def __repr__(self) -> str:
+        return f"Vocabulary({len(self):,} × {self.kind})"
+
     def __iter__(self) -> Iterator[str]:
         return iter(self.labels)
 
@@ -61,9 +64,12 @@ class Vocabulary:
     __hash__ = None  # type: ignore[assignment]  # as large as a graph: compared, never hashed
 
     def label(self, number: int) -> str:
-        """The name to show; relations at or past the vocabulary's size are inverse ones."""
-        inverse, number = divmod(int(number), len(self))
-        return f"{self.labels[number]}{INVERSE_MARK * inverse}"
+        """The name to show; a relation that is numbered past the last is an inverse one."""
+        if number < len(self):
+            return str(self.labels[int(number)])
+        if self.kind != "relation" or number >= 2 * len(self):
+            raise TilpError(f"there are {len(self):,} {self.kind} names; none has number {number}")
+        return f"{self.labels[int(number) - len(self)]}{INVERSE_MARK}"
 
     def find(self, name: str) -> int:
         """The integer of a name given as id, key or label, in this order.
@@ -72,7 +78,7 @@ class Vocabulary:
             TilpError: no such name (the nearest ones are given), or a label of several.
         """
         for names in self._lookups:
-            places = names.get(name, ())
+            places = names.get(str(name), ())
             if len(places) == 1:
                 return places[0]
             if places:
@@ -80,7 +86,7 @@ class Vocabulary:
                 raise TilpError(
                     f"{len(places)} {self.kind} names read {name!r}; say which by its id: {several}"
                 )
-        raise TilpError(f"no {self.kind} is named {name!r}{self._nearest(name)}")
+        raise TilpError(f"no {self.kind} is named {name!r}{self._nearest(str(name))}")
 
     def encode(self, names: pl.Series) -> NDArray[np.int32]:
         """The integers of a column of ids, all of which must be known."""
@@ -99,16 +105,16 @@ class Vocabulary:
         return pl.Enum(self.ids)
 
     @cached_property
-    def _lookups(self) -> tuple[dict[str, tuple[int, ...]], ...]:
-        lookups: list[dict[str, tuple[int, ...]]] = []
+    def _lookups(self) -> tuple[dict[str, list[int]], ...]:
+        lookups: list[dict[str, list[int]]] = []
         seen: list[pl.Series] = []
         for names in (self.ids, self.keys, self.labels):
             if any(names is earlier for earlier in seen):
                 continue
             seen.append(names)
-            places: dict[str, tuple[int, ...]] = {}
+            places: dict[str, list[int]] = {}
             for place, name in enumerate(names):
-                places[name] = (*places.get(name, ()), place)
+                places.setdefault(name, []).append(place)
             lookups.append(places)
         return tuple(lookups)
 

@@ -35,10 +35,15 @@ _MISSING = frozenset({"", "none", "nan", "nat", "null", "na", "n/a", "<na>", "\\
 _OPEN = frozenset({"present", "now", "ongoing", "open", ".."})
 
 # A year, then perhaps month and day; hashes stand for unknown digits; a time of day is cut off.
+# A month in figures needs a year of three digits, or 3/4/21 would be the year 3.
 _DATE = re.compile(
-    r"(?P<sign>[+-]?)(?P<year>\d+#*|#+)"
-    r"(?:[-/](?P<month>\d{1,2}|#{1,2})(?:[-/](?P<day>\d{1,2}|#{1,2})(?:[T ]\d\d:?\d\d\S*)?)?)?"
+    r"(?P<sign>[+-]?)(?:"
+    r"(?P<year>\d+#*|#+)(?:\.0+)?"
+    r"|(?P<calendar_year>\d{3,}#*|\d+#+|#+|\d+(?=[-/]#)|(?<=[+-])\d+)"
+    r"[-/](?P<month>\d{1,2}|#{1,2})(?:[-/](?P<day>\d{1,2}|#{1,2})(?:[TZ ].*|[+-]\d\d:\d\d)?)?"
+    r")"
 )
+_DAY_FIRST = re.compile(r"(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})")
 _MAX_YEAR_DIGITS = 12  # so that the days of any year fit into 64 bits
 _MAX_INTEGER_DIGITS = 18
 _MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
@@ -85,6 +90,7 @@ class ParsedDate:
         >>> parse_date("1952-##-##").span(Unit.MONTH) == (1952 * 12, 1952 * 12 + 11)
         True
         """
+        unit = Unit(unit)
         match self.kind:
             case DateKind.UNKNOWN:
                 return UNKNOWN, UNKNOWN
@@ -124,10 +130,12 @@ def parse_date(text: str) -> ParsedDate:
         return ParsedDate(DateKind.UNKNOWN)
     if text.lower() in _OPEN:
         return ParsedDate(DateKind.OPEN)
+    text = _DAY_FIRST.sub(r"\g<year>-\g<month>-\g<day>", text)
     match = _DATE.fullmatch(text)
     if match is None or not text.isascii():
         return ParsedDate(DateKind.MALFORMED)
-    sign, year, month, day = match["sign"], match["year"], match["month"], match["day"]
+    sign, month, day = match["sign"], match["month"], match["day"]
+    year = match["year"] or match["calendar_year"]
     if year.startswith("#"):
         # A month of an unknown year says nothing about when.
         return ParsedDate(DateKind.UNKNOWN)
@@ -135,12 +143,9 @@ def parse_date(text: str) -> ParsedDate:
         return ParsedDate(DateKind.MALFORMED)
     years = int(year.replace("#", "0")), int(year.replace("#", "9"))
     first, last = (-years[1], -years[0]) if sign == "-" else years
-    month_number, day_number = _digits(month), _digits(day)
-    if (
-        (month is not None and month_number == 0 and "#" not in month)
-        or (day is not None and day_number == 0 and "#" not in day)
-        or month_number > 12
-        or day_number > (_days_in_month(last, month_number) if month_number else 31)
+    month_number, day_number = _digits(month), _digits(day)  # 0, written or not, is unknown
+    if month_number > 12 or day_number > (
+        _days_in_month(last, month_number) if month_number else 31
     ):
         return ParsedDate(DateKind.MALFORMED)
     # A month of a century, or a day of an unknown month, narrows nothing down.
@@ -156,14 +161,14 @@ def choose_unit(dates: Iterable[tuple[ParsedDate, int]]) -> Unit:
         dates: each distinct date with the number of times it occurs.
     """
     complete = dict.fromkeys((Unit.DAY, Unit.MONTH, Unit.YEAR, Unit.INTEGER), 0)
-    known = largest = 0
+    known = counters = 0
     for date, count in dates:
         if date.kind is DateKind.KNOWN:
             known += count
-            largest = max(largest, abs(date.first_year))
+            counters += count * (abs(date.first_year) > _CALENDAR_YEAR)
             for unit in complete:
                 complete[unit] += count * date.is_complete(unit)
-    if known and complete[Unit.INTEGER] == known and largest > _CALENDAR_YEAR:
+    if known and complete[Unit.INTEGER] == known and counters >= _COMPLETE_SHARE * known:
         return Unit.INTEGER
     for unit in (Unit.DAY, Unit.MONTH):
         if known and complete[unit] >= _COMPLETE_SHARE * known:
@@ -177,6 +182,7 @@ def format_time(time: int, unit: Unit) -> str:
     >>> format_time(1952 * 12 + 4, Unit.MONTH), format_time(0, Unit.DAY)
     ('1952-05', '1970-01-01')
     """
+    unit = Unit(unit)
     if time == UNKNOWN:
         return ""
     if time == OPEN_END:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tilp.choices import Unit
 from tilp.errors import TilpError
-from tilp.intervals.dates import UNKNOWN, format_time, parse_date
+from tilp.intervals.dates import OPEN_END, OPEN_START, UNKNOWN, format_time, parse_date
 
 __all__ = ["Interval"]
 
@@ -25,6 +25,11 @@ class Interval:
     end: int = UNKNOWN
 
     def __post_init__(self) -> None:
+        if not (isinstance(self.start, int) and isinstance(self.end, int)):
+            raise TilpError(
+                f"an interval's ends are integers, not {self.start!r} and {self.end!r}; "
+                "Interval.parse reads text, and UNKNOWN stands for what is not known"
+            )
         if self.is_known and self.start > self.end:
             raise TilpError(f"an interval must not start ({self.start}) after its end ({self.end})")
 
@@ -34,9 +39,11 @@ class Interval:
         return cls(time, time)
 
     @classmethod
-    def parse(cls, start: str | None, end: str | None = None, unit: Unit = Unit.YEAR) -> Interval:
+    def parse(
+        cls, start: str | None, end: str | None = None, unit: Unit | str = Unit.YEAR
+    ) -> Interval:
         """The interval between two dates given as text; None is unknown."""
-        spans = [_span(text, unit) for text in (start, end)]
+        spans = [_span(text, Unit(unit)) for text in (start, end)]
         return cls(spans[0][0], spans[1][1])
 
     @property
@@ -57,9 +64,13 @@ class Interval:
     def __str__(self) -> str:
         return self.format()
 
+    def __repr__(self) -> str:
+        names = {UNKNOWN: "UNKNOWN", OPEN_START: "OPEN_START", OPEN_END: "OPEN_END"}
+        return f"Interval({', '.join(names.get(t, str(t)) for t in (self.start, self.end))})"
+
 
 def _span(text: str | None, unit: Unit) -> tuple[int, int]:
-    span = parse_date(text or "").span(unit)
+    span = parse_date(str(text or "")).span(unit)
     if span is None:
         raise TilpError(
             f"{text!r} is not a date in {unit.value}s; write it like 1952, 1952-05 or 1952-05-17, "

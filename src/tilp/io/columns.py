@@ -26,19 +26,29 @@ _SYNONYMS: Mapping[str, frozenset[str]] = {
     "date": frozenset({"date", "time", "timestamp", "year", "day", "when", "point_in_time"}),
     "split": frozenset({"split"}),
 }
+_KEY_ROLES = frozenset({"subject", "relation", "object"})
+_REMEDY = (
+    "Name the columns in a header, or say which is which with columns= "
+    "(--columns subject=…,relation=…,object=…,start=…,end=…)."
+)
 ROLES = tuple(_SYNONYMS)
 """What a column can be; 'date' is the one date of a fact that has no interval."""
 
 
-def name_roles(names: Sequence[str]) -> dict[str, int]:
-    """The place of each role among column names; the first of several synonyms counts."""
-    roles: dict[str, int] = {}
-    for place, name in enumerate(names):
-        plain = name.strip().lower().replace(" ", "_").replace("-", "_")
+def name_roles(names: Sequence[str]) -> dict[str, list[int]]:
+    """The places of each role among column names."""
+    roles: dict[str, list[int]] = {}
+    plain = [name.strip().lower().replace(" ", "_").replace("-", "_") for name in names]
+    for place, name in enumerate(plain):
         for role, synonyms in _SYNONYMS.items():
-            if plain in synonyms:
-                roles.setdefault(role, place)
-    return roles
+            if name in synonyms:
+                roles.setdefault(role, []).append(place)
+    if not {"subject", "object"} & roles.keys() and {"from", "to"} <= set(plain):
+        # Of a graph's edges rather than of a fact's dates.
+        for name, role, date in (("from", "subject", "start"), ("to", "object", "end")):
+            roles[role] = [plain.index(name)]
+            roles[date].remove(plain.index(name))
+    return {role: places for role, places in roles.items() if places}
 
 
 def is_header(cells: Sequence[str]) -> bool:
@@ -47,7 +57,7 @@ def is_header(cells: Sequence[str]) -> bool:
     >>> is_header(["Subject", "predicate", "object", "since"]), is_header(["Ada", "knows", "Bob"])
     (True, False)
     """
-    return {"subject", "relation", "object"} <= name_roles(cells).keys()
+    return name_roles(cells).keys() >= _KEY_ROLES
 
 
 def assign_columns(
@@ -67,20 +77,37 @@ def assign_columns(
     if chosen:
         return _chosen_columns(names, source, chosen)
     roles = name_roles(names or ())
-    if {"subject", "relation", "object"} <= roles.keys():
-        if {"start", "end"} & roles.keys():
-            roles.pop("date", None)
-        return roles
+    if roles.keys() >= _KEY_ROLES:
+        return _single_roles(names or (), roles, source)
+    if _KEY_ROLES & roles.keys():
+        missing = ", ".join(sorted(_KEY_ROLES - roles.keys()))
+        raise DataError(
+            f"{source}: of the columns {', '.join(names or ())} none is called {missing}. {_REMEDY}"
+        )
     if not 3 <= count <= 5:
         listed = f" ({', '.join(names)})" if names else ""
         raise DataError(
             f"{source}: {count} columns{listed}, but facts have 3 (subject, relation, object), "
-            "4 (and a date) or 5 (and start and end). Name the columns in a header, or say which "
-            "is which with columns= (--columns subject=…,relation=…,object=…)."
+            f"4 (and a date) or 5 (and start and end). {_REMEDY}"
         )
     if count == 4:
         return {"subject": 0, "relation": 1, "object": 2, "date": 3}
     return {role: place for place, role in enumerate(FACT_COLUMNS[:count])}
+
+
+def _single_roles(
+    names: Sequence[str], roles: Mapping[str, Sequence[int]], source: str
+) -> dict[str, int]:
+    """Each role's one place."""
+    for role, places in roles.items():
+        if len(places) > 1:
+            listed = " and ".join(names[place] for place in places)
+            raise DataError(f"{source}: {listed} could both be the {role}. {_REMEDY}")
+    if "date" in roles and {"start", "end"} & roles.keys():
+        raise DataError(
+            f"{source}: {names[roles['date'][0]]} is a date beside a start or end. {_REMEDY}"
+        )
+    return {role: places[0] for role, places in roles.items()}
 
 
 def _chosen_columns(
@@ -88,6 +115,8 @@ def _chosen_columns(
 ) -> dict[str, int]:
     missing = [role for role in FACT_COLUMNS[:3] if role not in chosen]
     unknown = [role for role in chosen if role not in ROLES]
+    if "date" in chosen and {"start", "end"} & chosen.keys():
+        raise DataError("columns: give either date, or start and end")
     if missing or unknown:
         raise DataError(
             f"columns: {', '.join(missing or unknown)} {'missing' if missing else 'not known'}; "

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     import pyoxigraph
 
-__all__ = ["import_rdf", "is_rdf"]
+__all__ = ["RdfFormat", "import_rdf", "rdf_format"]
 
 RdfFormat = Literal["ntriples", "turtle"]
 
@@ -115,9 +115,14 @@ def import_rdf(
     return intake.report()
 
 
-def is_rdf(path: PurePath) -> bool:
-    """Whether a file's name says that it holds RDF."""
-    return any(suffix in _FORMATS for suffix in path.suffixes[-2:])
+def rdf_format(path: PurePath) -> RdfFormat | None:
+    """The kind of RDF that a file's name speaks of."""
+    return _FORMATS.get(_suffix(path))
+
+
+def _suffix(path: PurePath) -> str:
+    name = PurePath(path.name.lower())
+    return PurePath(name.stem).suffix if name.suffix in (".gz", ".bz2") else name.suffix
 
 
 def _format(name: str, given: RdfFormat | None) -> RdfFormat:
@@ -125,8 +130,7 @@ def _format(name: str, given: RdfFormat | None) -> RdfFormat:
         if given not in _FORMATS.values():
             raise TilpError(f"format is {given!r}: choose 'ntriples' or 'turtle'")
         return given
-    path = PurePath(name.lower())
-    suffix = path.suffix if path.suffix not in (".gz", ".bz2") else PurePath(path.stem).suffix
+    suffix = _suffix(PurePath(name))
     if suffix not in _FORMATS:
         raise TilpError(f"{name} does not end in .nt or .ttl: give format='ntriples' or 'turtle'")
     return _FORMATS[suffix]

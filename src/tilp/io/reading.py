@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import logging
+import shutil
+import tempfile
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -16,12 +18,19 @@ from numpy.typing import NDArray
 from tilp.choices import OnError, Unit
 from tilp.errors import DataError, TilpError, TilpWarning
 from tilp.graph import SPLITS, FactTable, LabelTable, TemporalGraph, build_graph
+from tilp.intervals.dates import DateKind, parse_date
 from tilp.io.columns import FACT_COLUMNS, assign_columns, is_header
+from tilp.io.side_files import (
+    PARQUET,
+    as_table,
+    noted_unit,
+    read_attributes,
+    read_labels,
+    read_parquet,
+)
 from tilp.io.text_tables import TextTable, read_text_table
 
 __all__ = ["read"]
-
-logger = logging.getLogger(__name__)
 
 _SPLIT_NAMES = {
     "train": "train",
@@ -35,7 +44,8 @@ _SPLIT_NAMES = {
     "testing": "test",
 }
 _TEXT = (".tsv", ".txt", ".csv")
-_PARQUET = (".parquet", ".pq")
+_LABELS = ("entities", "relations")
+_ID_FILES = ("entity2id.txt", "relation2id.txt")  # what published sets' names were made from
 
 
 def read(
@@ -64,29 +74,28 @@ def read(
     Raises:
         DataError: what cannot be read, naming file, line, column, what was found and the remedy.
     """
-    try:
-        on_error = OnError(on_error)
-        chosen_unit = Unit(unit) if unit is not None else None
-    except ValueError as failure:
-        raise TilpError(
-            f"{failure}; units are {_listed(Unit)}, errors {_listed(OnError)}"
-        ) from None
+    on_error = _choice(OnError, on_error, "on_error")
+    chosen_unit = None if unit is None else _choice(Unit, unit, "unit")
     labels: dict[str, LabelTable] = {}
     attributes: dict[str, tuple[pl.Series, NDArray[np.float64]]] = {}
     tables: list[FactTable] = []
-    if isinstance(source, (str, Path)) and Path(source).is_dir():
-        folder = Path(source)
+    if isinstance(source, (str, Path)) and Path(source).expanduser().is_dir():
+        folder = Path(source).expanduser()
         source, extra = _find_files(folder)
-        labels = {name: _read_labels(path) for name, path in extra.items() if name in _LABELS}
+        labels = {name: read_labels(path) for name, path in extra.items() if name in _LABELS}
         if "attributes" in extra:
-            attributes = _read_attributes(extra["attributes"])
-        chosen_unit = chosen_unit or _noted_unit(folder)
+            attributes = read_attributes(extra["attributes"])
+        chosen_unit = chosen_unit or noted_unit(folder)
     if not isinstance(source, Mapping):
         source = {"train": source}
     for split, part in source.items():
-        if split not in SPLITS:
-            raise TilpError(f"no split is named {split!r}; there are {', '.join(SPLITS)}")
-        tables += _fact_tables(part, split, columns, header)
+        if split not in _SPLIT_NAMES:
+            raise TilpError(
+                f"no split is named {split!r}; a mapping goes from {', '.join(SPLITS)} to tables"
+            )
+        tables += _fact_tables(part, _SPLIT_NAMES[split], columns, header)
+    if not tables:
+        raise TilpError("there is nothing to read: the mapping is empty")
     graph = build_graph(
         tables,
         entities=labels.get("entities"),
@@ -99,36 +108,50 @@ def read(
     return graph
 
 
-_LABELS = ("entities", "relations")
+_Word = TypeVar("_Word", bound=StrEnum)
 
 
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(names)
+def _choice(words: type[_Word], word: str, name: str) -> _Word:
+    try:
+        return words(word)
+    except ValueError:
+        raise TilpError(f"{name} is {word!r}; it can be {', '.join(words)}") from None
 
 
 def _find_files(folder: Path) -> tuple[dict[str, Path], dict[str, Path]]:
     """The files of a folder by split, and the label and attribute files by name."""
-    splits: dict[str, Path] = {}
-    extra: dict[str, Path] = {}
-    for path in sorted(folder.iterdir()):
+    found: dict[str, Path] = {}
+    unread: list[str] = []
+    try:
+        paths = sorted(folder.iterdir())
+    except OSError as failure:
+        raise DataError(f"{folder}: cannot be read: {failure}") from failure
+    for path in paths:
         stem, _, suffix = path.name.lower().removesuffix(".gz").rpartition(".")
-        if f".{suffix}" not in (*_TEXT, *_PARQUET) or not path.is_file():
+        if f".{suffix}" not in (*_TEXT, *PARQUET):
             continue
-        found = splits if stem in _SPLIT_NAMES else extra
         name = _SPLIT_NAMES.get(stem, stem)
-        if name in found and (found is splits or name in (*_LABELS, "attributes")):
+        if not path.is_file() or name not in (*SPLITS, *_LABELS, "attributes"):
+            unread.append(path.name)
+            continue
+        if name in found:
             raise DataError(
                 f"{folder}: both {found[name].name} and {path.name} could be the {name} file; "
                 "remove one, or read the one you mean by its own path"
             )
         found[name] = path
+    splits = {split: found.pop(split) for split in SPLITS if split in found}
     if not splits:
-        listed = ", ".join(path.name for path in sorted(folder.iterdir())[:10]) or "nothing"
+        listed = ", ".join(path.name for path in paths[:10]) or "nothing"
         raise DataError(
             f"{folder}: no fact file; a folder holds train, and perhaps valid and test, as .tsv, "
             f".txt, .csv (.gz) or .parquet. Found: {listed}"
         )
-    return splits, extra
+    if unread := [name for name in unread if not (name in _ID_FILES and "entities" in found)]:
+        _warn(f"{folder}: not read: {', '.join(unread)}")
+    if "train" not in splits:
+        _warn(f"{folder}: there is no train file, so nothing can be learned from it")
+    return splits, found
 
 
 def _fact_tables(
@@ -139,11 +162,18 @@ def _fact_tables(
         header = True
     name, table = _read_table(source, header)
     roles = assign_columns(table.names, table.frame.width, name, columns)
-    _note_unused(name, table, roles)
+    if table.names is not None:
+        _note_columns(name, table.names, roles, named=bool(columns))
+    elif header is None:
+        _refuse_unknown_header(name, table, roles)
     frame = _fact_frame(name, table, roles)
     if "split" not in roles:
         return [FactTable(split, name, frame, table.lines)]
-    told = _as_text(table.frame.to_series(roles["split"]), name, "split").str.to_lowercase()
+    told = (
+        _as_text(table.frame.to_series(roles["split"]), name, "split")
+        .str.strip_chars()
+        .str.to_lowercase()
+    )
     tables = []
     for text in told.unique(maintain_order=True):
         if text not in _SPLIT_NAMES:
@@ -161,47 +191,74 @@ def _fact_tables(
 def _read_table(source: Any, header: bool | None) -> tuple[str, TextTable]:
     """The name of a source and its cells."""
     if isinstance(source, (str, Path)):
-        path = Path(source)
-        if not path.is_file():
-            raise DataError(f"{path}: no such file or folder")
-        if path.suffix.lower() in _PARQUET:
-            return str(path), _framed(_read_parquet(path), 1)
-        return str(path), read_text_table(path, header, is_header)
-    return "the frame", _framed(_as_polars(source), 0)
+        with _regular_file(Path(source).expanduser()) as path:
+            if path.suffix.lower() in PARQUET:
+                return str(source), as_table(read_parquet(path), 1)
+            return str(source), read_text_table(path, header, is_header)
+    return "the frame", as_table(_as_polars(source), 0)
 
 
-def _framed(frame: pl.DataFrame, first: int) -> TextTable:
-    return TextTable(tuple(frame.columns), frame, range(first, first + len(frame)))
-
-
-def _read_parquet(path: Path) -> pl.DataFrame:
-    try:
-        return pl.read_parquet(path)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as failure:
-        raise DataError(f"{path}: cannot be read as Parquet: {failure}") from failure
+@contextmanager
+def _regular_file(path: Path) -> Iterator[Path]:
+    """A file that can be read more than once; a pipe is copied first."""
+    if not path.exists() or path.is_dir():
+        raise DataError(f"{path}: no such file or folder")
+    if path.is_file():
+        yield path
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / path.name
+        with path.open("rb") as pipe, copy.open("wb") as file:
+            shutil.copyfileobj(pipe, file)
+        yield copy
 
 
 def _as_polars(source: Any) -> pl.DataFrame:
-    if isinstance(source, pl.LazyFrame):
-        return source.collect()
-    if isinstance(source, pl.DataFrame):
-        return source
-    if type(source).__module__.partition(".")[0] == "pandas":
-        return pl.from_pandas(source)
-    if hasattr(source, "__arrow_c_stream__"):
-        return pl.DataFrame(source)
+    try:
+        if isinstance(source, pl.LazyFrame):
+            return source.collect()
+        if isinstance(source, pl.DataFrame):
+            return source
+        if type(source).__module__.partition(".")[0] == "pandas":
+            return pl.DataFrame(pl.from_pandas(source))
+        if hasattr(source, "__arrow_c_stream__"):
+            return pl.DataFrame(source)
+    except ImportError as failure:
+        raise TilpError('pandas frames need an extra: pip install "tilp[pandas]"') from failure
+    except (ValueError, TypeError, AttributeError, OSError, pl.exceptions.PolarsError) as failure:
+        kind = type(source).__name__
+        raise DataError(f"the {kind} cannot be read as a table: {failure}") from failure
     raise TilpError(
         f"cannot read facts from {type(source).__name__}; give a path, a polars, pandas or Arrow "
         "frame, or a mapping from split to one of these"
     )
 
 
-def _note_unused(name: str, table: TextTable, roles: Mapping[str, int]) -> None:
-    unused = [
-        column for place, column in enumerate(table.names or ()) if place not in roles.values()
-    ]
+def _note_columns(
+    name: str, columns: tuple[str, ...], roles: Mapping[str, int], *, named: bool
+) -> None:
+    """Say which columns were taken by their order, and which were left aside."""
+    if not named and not is_header(columns):
+        taken = ", ".join(f"{role} = {columns[place]}" for role, place in roles.items())
+        _warn(f"{name}: columns are taken by their order: {taken}")
+    unused = [column for place, column in enumerate(columns) if place not in roles.values()]
     if unused:
-        logger.info("%s: columns not used: %s", name, ", ".join(unused))
+        _warn(f"{name}: columns not used: {', '.join(unused)}")
+
+
+def _refuse_unknown_header(name: str, table: TextTable, roles: Mapping[str, int]) -> None:
+    """A first row whose date is none, before one whose date is, is no fact but names columns."""
+    dates = [table.frame.to_series(roles[role]) for role in ("start", "date") if role in roles]
+    if not dates or len(table.frame) < 2:
+        return
+    first, second = (parse_date(dates[0][row] or "").kind for row in (0, 1))
+    if first is DateKind.MALFORMED and second is DateKind.KNOWN:
+        cells = ", ".join(cell or "" for cell in table.frame.row(0))
+        raise DataError(
+            f"{name}, line {table.lines[0]}: {cells} looks like a header, but its names are not "
+            "known. Say which column is which with columns= (--columns subject=…,relation=…,"
+            "object=…), or header=False (--no-header) if it is a fact."
+        )
 
 
 def _fact_frame(name: str, table: TextTable, roles: Mapping[str, int]) -> pl.DataFrame:
@@ -231,9 +288,10 @@ def _as_text(column: pl.Series, source: str, role: str) -> pl.Series:
     if dtype == pl.String:
         return column
     if dtype.is_float():
-        whole = column.is_nan() | (column == column.round())
-        column = column.fill_nan(None)
-        return column.cast(pl.Int64 if whole.all() else dtype, strict=False).cast(pl.String)
+        number = column.fill_nan(None)
+        whole = (number == number.round()) & (number.abs() < 2.0**62)
+        integers = number.zip_with(whole.fill_null(False), pl.Series([None], dtype=dtype))
+        return integers.cast(pl.Int64).cast(pl.String).fill_null(number.cast(pl.String))
     if dtype in (pl.Date, pl.Datetime):
         return column.dt.strftime("%Y-%m-%d")
     if dtype.is_integer() or dtype in (pl.Categorical, pl.Enum, pl.Null):
@@ -241,85 +299,18 @@ def _as_text(column: pl.Series, source: str, role: str) -> pl.Series:
     raise DataError(f"{source}: column {column.name!r} ({role}) holds {dtype}, not names or dates")
 
 
-def _read_labels(path: Path) -> LabelTable:
-    _, table = _read_plain_table(path)
-    frame = table.frame.fill_null("")
-    ids = frame.to_series(0)
-    keys = frame.to_series(1) if frame.width > 2 else ids
-    labels = frame.to_series(min(frame.width - 1, 2))
-    repeated = ids.is_duplicated()
-    if repeated.any():
-        row = int(repeated.arg_max() or 0)
-        raise DataError(
-            f"{path}, line {table.lines[row]}: the id {ids[row]!r} stands there more than once; "
-            "a label file has one row an id"
-        )
-    return LabelTable(
-        str(path),
-        pl.DataFrame(
-            {
-                "id": ids,
-                "key": keys.zip_with(keys != "", ids),
-                "label": labels.zip_with(labels != "", keys.zip_with(keys != "", ids)),
-            }
-        ),
-    )
-
-
-def _read_attributes(path: Path) -> dict[str, tuple[pl.Series, NDArray[np.float64]]]:
-    names, table = _read_plain_table(path)
-    if names is None:
-        raise DataError(f"{path}: attributes need a header: id, then a name for each number")
-    ids = table.frame.to_series(0)
-    attributes = {}
-    for place, name in enumerate(names[1:], start=1):
-        text = table.frame.to_series(place)
-        numbers = text.cast(pl.Float64, strict=False)
-        wrong = numbers.is_null() & text.is_not_null() & (text != "")
-        if wrong.any():
-            row = int(wrong.arg_max() or 0)
-            raise DataError(
-                f"{path}, line {table.lines[row]}: {name} is {text[row]!r}, not a number"
-            )
-        attributes[name] = (ids, numbers.fill_null(float("nan")).to_numpy())
-    return attributes
-
-
-def _read_plain_table(path: Path) -> tuple[tuple[str, ...] | None, TextTable]:
-    """A table of names or numbers, whose header begins with 'id'."""
-    if path.suffix.lower() in _PARQUET:
-        frame = _read_parquet(path).cast(pl.String)
-        return tuple(frame.columns), _framed(frame, 1)
-    table = read_text_table(path, None, _is_label_header, least=1)
-    return table.names, table
-
-
-def _is_label_header(cells: tuple[str, ...]) -> bool:
-    return cells[0].strip().lower() == "id"
-
-
-def _noted_unit(folder: Path) -> Unit | None:
-    """The unit that `write` noted beside the facts."""
-    path = folder / "graph.json"
-    if not path.is_file():
-        return None
-    try:
-        return Unit(json.loads(path.read_text(encoding="utf-8"))["unit"])
-    except (ValueError, KeyError, TypeError) as failure:
-        raise DataError(
-            f"{path}: not a note of a unit ({failure}); remove the file or write "
-            '{"unit": "year"} with year, month, day or integer'
-        ) from failure
-
-
 def _warn_of_defects(graph: TemporalGraph) -> None:
     if not len(graph.defects):
         return
     counts = graph.defects.group_by("defect", "done", maintain_order=True).len()
     listed = ", ".join(f"{count:,} × {defect} ({done})" for defect, done, count in counts.rows())
-    warnings.warn(
-        TilpWarning(
-            f"date defects: {listed}. See each row: graph.defects, or tilp inspect DATA --defects"
-        ),
-        stacklevel=3,
+    first = graph.defects.row(0, named=True)
+    _warn(
+        f"date defects: {listed}; the first in {first['file']}, line {first['line']}: start "
+        f"{first['start']!r}, end {first['end']!r}. See each row: graph.defects, or tilp inspect "
+        "DATA --defects"
     )
+
+
+def _warn(message: str) -> None:
+    warnings.warn(TilpWarning(message), stacklevel=4)

@@ -1,4 +1,4 @@
-"""Delimited text, plain or gzipped: fast where it is well-formed, exact about where it is not."""
+"""Delimited text, plain or gzipped: read fast, and exact about the line where it goes wrong."""
 
 from __future__ import annotations
 
@@ -8,18 +8,29 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from io import TextIOWrapper
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, cast
 
+import numpy as np
 import polars as pl
 
 from tilp.errors import DataError
 
 __all__ = ["TextTable", "read_text_table"]
 
-_PEEK = 1 << 20
+_BLOCK = 1 << 24
+_BATCH = 100_000
+_MOST_COLUMNS = 5  # without a header
 _BOM = b"\xef\xbb\xbf"
+_SEPARATORS = "\t,;"
 _UNREADABLE = (OSError, EOFError, zlib.error, csv.Error)
+_OTHER_KINDS = {
+    b"PK\x03\x04": "an Excel workbook or zip archive; save the sheet as CSV",
+    b"\xff\xfe": "UTF-16 text; save it as UTF-8, for instance with: iconv -f utf-16 -t utf-8",
+    b"\xfe\xff": "UTF-16 text; save it as UTF-8, for instance with: iconv -f utf-16 -t utf-8",
+    b"PAR1": "Parquet; name it .parquet",
+}
 
 
 @dataclass(frozen=True)
@@ -33,16 +44,13 @@ class TextTable:
 
 @dataclass(frozen=True)
 class _Layout:
-    """How a file is cut into cells."""
+    """How a file is cut into cells, and its first row that is not blank."""
 
     separator: str
-    first_line: int
-    first_row: tuple[str, ...]
-
-    @property
-    def quote(self) -> str | None:
-        # Names in tab-separated files hold bare quotation marks; nobody quotes there.
-        return None if self.separator == "\t" else '"'
+    quoted: bool
+    line: int
+    next_line: int
+    row: tuple[str, ...]
 
 
 def read_text_table(
@@ -53,6 +61,9 @@ def read_text_table(
     least: int = 3,
 ) -> TextTable:
     """Read a delimited file.
+
+    Tabs are never inside a cell, so tab-separated files hold bare quotation marks; files with
+    commas or semicolons follow the usual quoting where they have any quotation mark.
 
     Args:
         path: a file, gzipped or not.
@@ -65,34 +76,14 @@ def read_text_table(
     """
     layout = _find_layout(path, least)
     if header is None:
-        header = is_header(layout.first_row)
-    names = layout.first_row if header else None
-    skipped = layout.first_line - 1 + header
-    columns = [f"{place}" for place in range(len(layout.first_row))]
-    try:
-        frame = pl.read_csv(
-            path,
-            separator=layout.separator,
-            quote_char=layout.quote,
-            has_header=False,
-            skip_rows=skipped,
-            schema=dict.fromkeys(columns, pl.String),
-            raise_if_empty=False,
-        )
-    except (pl.exceptions.PolarsError, OSError) as failure:
-        _check_rows(path, layout)
-        raise DataError(f"{path}: cannot be read as a table: {failure}") from failure
-    if frame.width != len(columns):
-        _check_rows(path, layout)
-        raise DataError(f"{path}: {frame.width} columns where {len(columns)} are expected")
-    lines = _line_numbers(frame, skipped + 1, layout)
-    blank = frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
-    # An empty last cell and a row that ends too early look the same by now.
-    if frame[columns[-1]].null_count() > blank.sum() and not _is_even(path, layout, frame, names):
-        _check_rows(path, layout)
-    if blank.any():
-        frame = frame.filter(~blank)
-        lines = [line for line, empty in zip(lines, blank, strict=True) if not empty]
+        header = is_header(layout.row)
+    first = layout.next_line if header else layout.line
+    read = _read_quoted if layout.quoted else _read_plain
+    frame, lines = read(path, layout, first)
+    names = layout.row if header else None
+    spare = not names[-1] if names else len(layout.row) > _MOST_COLUMNS
+    if spare and not frame[:, -1].count():  # a separator at the end of every row
+        frame, names = frame[:, :-1], names and names[:-1]
     return TextTable(names, frame, lines)
 
 
@@ -102,30 +93,173 @@ def _open(path: Path) -> BinaryIO:
     return cast("BinaryIO", gzip.open(path) if zipped else path.open("rb"))
 
 
+def _blocks(path: Path) -> Iterator[bytes]:
+    """A file in blocks of whole lines."""
+    rest = b""
+    try:
+        with _open(path) as file:
+            while block := file.read(_BLOCK):
+                block = rest + block
+                cut = block.rfind(b"\n") + 1
+                rest = block[cut:]
+                if cut:
+                    yield block[:cut]
+    except _UNREADABLE as failure:
+        raise DataError(f"{path}: cannot be read: {failure}. Is the file cut short?") from failure
+    if rest:
+        yield rest
+
+
 def _find_layout(path: Path, least: int) -> _Layout:
-    """Look at the first row that is not blank."""
-    separator = _find_separator(path)
-    for line, row in _rows(path, separator):
+    head = next(_blocks(path), b"")
+    for start, kind in _OTHER_KINDS.items():
+        if head.startswith(start):
+            raise DataError(f"{path}: not delimited text but {kind}")
+    separator = _find_separator(head)
+    quoted = separator != "\t" and any(b'"' in block for block in _blocks(path))
+    rows = _quoted_rows(path, separator) if quoted else _plain_rows(path, separator)
+    for line, next_line, row in rows:
         if any(cell.strip() for cell in row):
             if len(row) < least:
                 found = separator.join(row)
                 raise DataError(
-                    f"{path}, line {line}: {len(row)} columns ({found[:80]!r}), but a fact has at "
-                    "least 3: subject, relation, object. Separate columns by tabs or commas."
+                    f"{path}, line {line}: {len(row)} columns ({found[:80]!r}), but there must be "
+                    f"at least {least}. Separate columns by tabs, commas or semicolons."
                 )
-            return _Layout(separator, line, tuple(row))
-    raise DataError(f"{path}: no rows; a table of facts has one fact a line")
+            return _Layout(separator, quoted, line, next_line, tuple(row))
+    raise DataError(f"{path}: no rows")
 
 
-def _find_separator(path: Path) -> str:
-    """The tab if the first line that is not blank has one, else its more frequent rival."""
+def _find_separator(head: bytes) -> str:
+    """The sign that cuts the first rows into equally many columns, and no cell at a quotation."""
+    lines = head.removeprefix(_BOM).decode(errors="replace").split("\n")
+
+    def fit(separator: str) -> tuple[bool, bool, int]:
+        reader = csv.reader(
+            (f"{line}\n" for line in lines),
+            delimiter=separator,
+            quoting=csv.QUOTE_NONE if separator == "\t" else csv.QUOTE_MINIMAL,
+        )
+        try:
+            rows = list(islice((row for row in reader if row), 20))
+        except csv.Error:
+            return False, False, 0
+        counts = {len(row) for row in rows}
+        whole = not any('"' in cell for row in rows for cell in row)
+        return len(counts) == 1 and counts != {1}, whole, max(counts, default=0)
+
+    return max(_SEPARATORS, key=fit)
+
+
+def _read_plain(path: Path, layout: _Layout, first: int) -> tuple[pl.DataFrame, Sequence[int]]:
+    """Cells of a file without quotation: polars cuts it, once every line has its separators."""
+    blank = _check_columns(path, layout, first)
+    columns = [f"{place}" for place in range(len(layout.row))]
+    try:
+        frame = pl.read_csv(
+            path,
+            separator=layout.separator,
+            quote_char=None,
+            has_header=False,
+            skip_rows=first - 1,
+            schema=dict.fromkeys(columns, pl.String),
+            raise_if_empty=False,
+        )
+    except (pl.exceptions.PolarsError, OSError) as failure:
+        _find_undecodable(path)
+        raise DataError(f"{path}: cannot be read as a table: {failure}") from failure
+    lines = np.arange(first, first + len(frame))
+    if not len(blank):
+        return frame, range(first, first + len(frame))
+    keep = ~np.isin(lines, blank)
+    return frame.filter(keep), lines[keep].tolist()
+
+
+def _check_columns(path: Path, layout: _Layout, first: int) -> list[int]:
+    """The blank lines from line `first` on; every other must have as many columns as the first."""
+    expected = len(layout.row) - 1
+    separator, newline = ord(layout.separator), ord("\n")
+    blank: list[int] = []
+    line = 1
+    for block in _blocks(path):
+        signs = np.frombuffer(block, dtype=np.uint8)
+        ends = np.flatnonzero(signs == newline)
+        if not block.endswith(b"\n"):
+            ends = np.append(ends, len(block))
+        begins = np.concatenate([[0], ends[:-1] + 1])
+        found = np.diff(np.searchsorted(np.flatnonzero(signs == separator), ends), prepend=0)
+        for place in np.flatnonzero(found != expected):
+            if line + place >= first:
+                text = block[begins[place] : ends[place]].rstrip(b"\r")
+                if text:
+                    row = text.decode(errors="replace").split(layout.separator)
+                    raise _column_error(path, int(line + place), row, expected + 1)
+                blank.append(int(line + place))
+        line += len(ends)
+    return blank
+
+
+def _column_error(path: Path, line: int, row: Sequence[str], expected: int) -> DataError:
+    few = len(row) < expected
+    missing = f", column {len(row) + 1} is missing" if few else ""
+    remedy = (
+        "Leave a missing date empty, but keep its separator."
+        if few
+        else "Remove the extra cells, or quote a cell that holds the separator."
+    )
+    return DataError(
+        f"{path}, line {line}: {len(row)} columns where {expected} are expected{missing}; found "
+        f"{' | '.join(row)[:120]!r}. {remedy}"
+    )
+
+
+def _read_quoted(path: Path, layout: _Layout, first: int) -> tuple[pl.DataFrame, Sequence[int]]:
+    """Cells of a file with quotation, row by row, as Python's own reader cuts it."""
+    columns = [f"{place}" for place in range(len(layout.row))]
+    schema = dict.fromkeys(columns, pl.String)
+    frames = [pl.DataFrame(schema=schema)]
+    lines: list[int] = []
+    rows = (
+        (line, row)
+        for line, _, row in _quoted_rows(path, layout.separator)
+        if line >= first and row
+    )
+    while batch := list(islice(rows, _BATCH)):
+        for line, row in batch:
+            if len(row) != len(columns):
+                raise _column_error(path, line, row, len(columns))
+            lines.append(line)
+        cells = [[cell or None for cell in row] for _, row in batch]
+        frames.append(pl.DataFrame(cells, schema=schema, orient="row"))
+    return pl.concat(frames), lines
+
+
+def _plain_rows(path: Path, separator: str) -> Iterator[tuple[int, int, list[str]]]:
+    """Rows without quotation, each with the line it begins in and the one after it."""
+    for line, raw in _lines(path):
+        text = _decode(raw.removeprefix(_BOM) if line == 1 else raw, path, line)
+        yield line, line + 1, text.removesuffix("\r").split(separator)
+
+
+def _quoted_rows(path: Path, separator: str) -> Iterator[tuple[int, int, list[str]]]:
+    """Rows with quotation, each with the line it begins in and the one after it."""
+    line = 1
+    csv.field_size_limit(1 << 30)
     try:
         with _open(path) as file:
-            head = file.read(_PEEK)
+            text = TextIOWrapper(file, "utf-8-sig", newline="")
+            reader = csv.reader(text, delimiter=separator, strict=True)
+            for row in reader:
+                begin, line = line, reader.line_num + 1
+                yield begin, line, row
+    except UnicodeDecodeError as failure:
+        _find_undecodable(path)
+        raise DataError(f"{path}: not UTF-8 text: {failure}") from failure
     except _UNREADABLE as failure:
-        raise DataError(f"{path}: cannot be read: {failure}") from failure
-    first = next((line for line in head.removeprefix(_BOM).split(b"\n") if line.strip()), b"")
-    return "\t" if b"\t" in first else max(",;", key=lambda sign: first.count(sign.encode()))
+        raise DataError(
+            f"{path}, line {line}: cannot be read: {failure}. A quotation mark that is not "
+            "closed, or a file cut short, does this."
+        ) from failure
 
 
 def _decode(line: bytes, path: Path, number: int) -> str:
@@ -138,83 +272,14 @@ def _decode(line: bytes, path: Path, number: int) -> str:
         ) from failure
 
 
-def _line_numbers(frame: pl.DataFrame, first: int, layout: _Layout) -> Sequence[int]:
-    if layout.quote is not None:
-        inside = frame.select(
-            pl.sum_horizontal(pl.all().str.count_matches("\n", literal=True).fill_null(0))
-        ).to_series()
-        if inside.sum():
-            earlier = inside.cum_sum() - inside
-            return [first + row + shift for row, shift in enumerate(earlier)]
-    return range(first, first + len(frame))
-
-
-def _is_even(
-    path: Path, layout: _Layout, frame: pl.DataFrame, names: tuple[str, ...] | None
-) -> bool:
-    """Whether the separators are as many as whole rows need; no row has more than it needs."""
-    separator = layout.separator
-    rows = len(frame) + (names is not None)
-    within = sum(name.count(separator) for name in names or ())
-    if layout.quote is not None:
-        counts = frame.select(pl.all().str.count_matches(separator, literal=True).sum())
-        within += sum(counts.row(0))
-    found = 0
-    with _open(path) as file:
-        while block := file.read(_PEEK):
-            found += block.count(separator.encode())
-    return found == rows * (len(layout.first_row) - 1) + within
-
-
-def _check_rows(path: Path, layout: _Layout) -> None:
-    """Go through a file row by row, and name the first that has not as many columns as the first.
-
-    Raises:
-        DataError: such a row, text that is not UTF-8, or a cut-off file.
-    """
-    expected = len(layout.first_row)
-    for line, row in _rows(path, layout.separator):
-        if row not in ([], [""]) and len(row) != expected:
-            few = len(row) < expected
-            cells = layout.separator.join(row)
-            raise DataError(
-                f"{path}, line {line}: {len(row)} columns where {expected} are expected"
-                f"{f', column {len(row) + 1} is missing' if few else ''}; found {cells[:120]!r}. "
-                + (
-                    "Leave a missing date empty, but keep its separator."
-                    if few
-                    else "Remove the extra cells, or quote a cell that holds the separator."
-                )
-            )
-
-
-def _rows(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a file, one by one, and the line that each begins in."""
-    line = 0
-    try:
-        with _open(path) as file:
-            if separator == "\t":
-                for line, raw in enumerate(file, start=1):
-                    text = raw.removeprefix(_BOM) if line == 1 else raw
-                    yield line, _decode(text, path, line).rstrip("\r\n").split(separator)
-                return
-            reader = csv.reader(
-                TextIOWrapper(file, "utf-8-sig", newline=""), delimiter=separator, strict=True
-            )
-            for row in reader:
-                yield line + 1, row
-                line = reader.line_num
-    except UnicodeDecodeError as failure:
-        _find_undecodable(path)
-        raise DataError(f"{path}: not UTF-8 text: {failure}") from failure
-    except _UNREADABLE as failure:
-        raise DataError(
-            f"{path}, line {line + 1}: cannot be read: {failure}. A quotation mark that is not "
-            "closed, or a file cut short, does this."
-        ) from failure
-
-
 def _find_undecodable(path: Path) -> None:
-    with _open(path) as file:
-        for number, line in enumerate(file, start=1):
-            _decode(line, path, number)
+    for line, raw in _lines(path):
+        _decode(raw, path, line)
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    line = 0
+    for block in _blocks(path):
+        for raw in block.removesuffix(b"\n").split(b"\n"):
+            line += 1
+            yield line, raw

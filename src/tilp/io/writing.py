@@ -26,6 +26,8 @@ def write(
     Raises:
         TilpError: the folder is in use, or a name does not fit the format.
     """
+    if format not in list(TableFormat):
+        raise TilpError(f"format is {format!r}; it can be {', '.join(TableFormat)}")
     format = TableFormat(format)
     with new_folder(Path(folder)) as place:
         for split in SPLITS:
