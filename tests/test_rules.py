@@ -113,23 +113,29 @@ def test_any_text_is_a_rule_or_an_error(text):
 
 @pytest.mark.parametrize("length", [1, 2, 3, 4, 5])
 def test_forms_speak_of_the_pairs_of_the_paper(length):
-    pairs = FORMS[Grain.PAIRS].pairs(length)
-    assert len(pairs) == length * (length + 1) // 2  # with l atoms: l + l(l+1)/2 constraints
-    assert FORMS[Grain.STATIC].pairs(length) == ()
-    assert set(FORMS[Grain.QUERY].pairs(length)) < set(pairs) or length == 1
-    assert set(FORMS[Grain.ADJACENT].pairs(length)) <= set(pairs)
-    for form in FORMS.values():
-        assert list(form.pairs(length)) == sorted(form.pairs(length))
-        assert len(form.pairs(length)) * form.bits <= 48
-
-
-def test_codes_are_unpacked_to_constraints():
     form = FORMS[Grain.PAIRS]
-    code = 0b00_01_10  # I1 before I2, I1 touching I3, I2 after I3
-    rule = Rule(Atom("h"), (Atom("p"), Atom("q")), tuple(form.constraints(2, code)))
-    assert str(rule) == (
+    pairs = {*form.body_pairs(length), *form.query_pairs(length)}
+    assert len(pairs) == length * (length + 1) // 2  # with l atoms: l + l(l+1)/2 constraints
+    for grain in (Grain.QUERY, Grain.ADJACENT, Grain.ALLEN, Grain.GAP, Grain.STATIC):
+        other = FORMS[grain]
+        assert {*other.body_pairs(length), *other.query_pairs(length)} <= pairs
+
+
+@given(st.sampled_from(list(FORMS.values())), st.integers(1, 5), st.data())
+def test_codes_become_constraints_and_back(form, length, data):
+    digits = data.draw(st.integers(0, 3 ** len(form.body_pairs(length)) - 1))
+    code = data.draw(st.integers(0, max(len(form.words), 1) ** len(form.query_pairs(length)) - 1))
+    constraints = form.constraints(length, digits, code)
+    assert form.codes(length, constraints) == (digits, code)
+
+
+def test_codes_are_read_place_by_place():
+    # I1 before I2 in the body; I1 touching, I2 after the query.
+    constraints = FORMS[Grain.PAIRS].constraints(2, 0, 1 * 3 + 2)
+    assert str(Rule(Atom("h"), (Atom("p"), Atom("q")), constraints)) == (
         "h(E1,E3,I3) ← p(E1,E2,I1) ∧ q(E2,E3,I2) ∧ before(I1,I2) ∧ touching(I1,I3) ∧ after(I2,I3)"
     )
+    assert FORMS[Grain.QUERY].codes(2, constraints) is None
 
 
 def mined(text, support=3, fired=4, confidence=0.5, sampled=False):

@@ -17,6 +17,7 @@ from tilp.intervals.dates import (
 )
 from tilp.intervals.gaps import GAP_WORDS, gap_code, gap_codes
 from tilp.intervals.interval import Interval
+from tilp.intervals.missing import known_ends
 from tilp.intervals.relations import (
     UNDECIDED,
     Allen,
@@ -48,6 +49,7 @@ __all__ = [
     "format_time",
     "gap_code",
     "gap_codes",
+    "known_ends",
     "parse_date",
     "possible_relations",
     "temporal_relation",

@@ -182,12 +182,12 @@ def _check_columns(path: Path, layout: _Layout, first: int) -> list[int]:
     blank: list[int] = []
     line = 1
     for block in _blocks(path):
-        signs = np.frombuffer(block, dtype=np.uint8)
-        ends = np.flatnonzero(signs == newline)
-        if not block.endswith(b"\n"):
-            ends = np.append(ends, len(block))
+        signs = np.frombuffer(block if block.endswith(b"\n") else block + b"\n", dtype=np.uint8)
+        marks = np.flatnonzero((signs == separator) | (signs == newline))
+        ending = np.flatnonzero(signs[marks] == newline)
+        found = np.diff(ending, prepend=-1) - 1
+        ends = marks[ending]
         begins = np.concatenate([[0], ends[:-1] + 1])
-        found = np.diff(np.searchsorted(np.flatnonzero(signs == separator), ends), prepend=0)
         for place in np.flatnonzero(found != expected):
             if line + place >= first:
                 text = block[begins[place] : ends[place]].rstrip(b"\r")

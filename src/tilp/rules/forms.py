@@ -1,15 +1,14 @@
-"""Temporal forms: which pairs of intervals a rule speaks of, and in which words.
+"""Temporal forms: which pairs of intervals a rule speaks of, in which words, and their codes.
 
-A form is what `Grain` names. For a walk of length l it lists pairs of intervals, l + 1 standing
-for the query's, and a vocabulary; the codes of the pairs, packed into one integer, are the
-temporal part of the rule that the walk falls under.
+A form is what `Grain` names. Of a walk of length l it looks at some pairs of body intervals, the
+walk's *digits*, and at some pairs of a body interval and the query's, I(l+1), its *code*; both
+are numbers whose places follow the pairs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 from tilp.choices import Grain
 from tilp.intervals import GAP_WORDS, Allen, TemporalRelation
@@ -20,6 +19,8 @@ __all__ = ["FORMS", "Form"]
 _CLASSES = tuple(relation.value for relation in TemporalRelation)
 _ALLEN = tuple(relation.value for relation in Allen)
 
+Pairs = tuple[tuple[int, int], ...]
+
 
 @dataclass(frozen=True)
 class Form:
@@ -27,43 +28,74 @@ class Form:
 
     Attributes:
         grain: its name.
-        words: the words that relate two intervals, by code.
-        bits: how many bits a code takes.
+        words: the words that relate a body interval to the query's, by their number.
     """
 
     grain: Grain
     words: tuple[str, ...]
-    bits: int
 
-    def pairs(self, length: int) -> tuple[tuple[int, int], ...]:
-        """The pairs of intervals that a rule of this length speaks of, in canonical order."""
-        query = length + 1
+    def body_pairs(self, length: int) -> Pairs:
+        """The pairs of body intervals, in the order in which a walk meets them."""
+        match self.grain:
+            case Grain.ADJACENT:
+                return tuple((place - 1, place) for place in range(2, length + 1))
+            case Grain.PAIRS:
+                return tuple(
+                    (earlier, place)
+                    for place in range(2, length + 1)
+                    for earlier in range(1, place)
+                )
+            case _:
+                return ()
+
+    def query_pairs(self, length: int) -> Pairs:
+        """The pairs of a body interval and the query's."""
         match self.grain:
             case Grain.STATIC:
                 return ()
-            case Grain.QUERY | Grain.ALLEN:
-                return tuple((place, query) for place in range(1, query))
-            case Grain.ADJACENT:
-                adjacent = {(place, place + 1) for place in range(1, query)}
-                return tuple(sorted(adjacent | {(place, query) for place in range(1, query)}))
-            case Grain.PAIRS:
-                return tuple(combinations(range(1, query + 1), 2))
             case Grain.GAP:
-                return ((length, query),)
+                return ((length, length + 1),)
+            case _:
+                return tuple((place, length + 1) for place in range(1, length + 1))
 
-    def constraints(self, length: int, code: int) -> Iterator[Constraint]:
-        """The constraints that a packed code stands for, the last pair in the lowest bits."""
-        for first, second in reversed(self.pairs(length)):
-            yield Constraint(self.words[code & ((1 << self.bits) - 1)], (f"I{first}", f"I{second}"))
-            code >>= self.bits
+    def constraints(self, length: int, digits: int, code: int) -> tuple[Constraint, ...]:
+        """The constraints that digits and code stand for."""
+        return (
+            *_unpack(self.body_pairs(length), _CLASSES, digits),
+            *_unpack(self.query_pairs(length), self.words, code),
+        )
+
+    def codes(self, length: int, constraints: Sequence[Constraint]) -> tuple[int, int] | None:
+        """Digits and code of constraints; None where they are not of this form."""
+        pairs = self.body_pairs(length), self.query_pairs(length)
+        by_pair = {one.places: one.word for one in constraints if one.variables[0][0] == "I"}
+        if len(by_pair) != len(constraints) or set(by_pair) != {*pairs[0], *pairs[1]}:
+            return None
+        packed = []
+        for some, words in zip(pairs, (_CLASSES, self.words), strict=True):
+            number = 0
+            for pair in some:
+                if by_pair[pair] not in words:
+                    return None
+                number = number * len(words) + words.index(by_pair[pair])
+            packed.append(number)
+        return packed[0], packed[1]
+
+
+def _unpack(pairs: Pairs, words: tuple[str, ...], number: int) -> list[Constraint]:
+    found = []
+    for first, second in reversed(pairs):
+        number, digit = divmod(number, len(words))
+        found.append(Constraint(words[digit], (f"I{first}", f"I{second}")))
+    return found
 
 
 FORMS = {
-    Grain.STATIC: Form(Grain.STATIC, (), 0),
-    Grain.QUERY: Form(Grain.QUERY, _CLASSES, 2),
-    Grain.ADJACENT: Form(Grain.ADJACENT, _CLASSES, 2),
-    Grain.PAIRS: Form(Grain.PAIRS, _CLASSES, 2),
-    Grain.ALLEN: Form(Grain.ALLEN, _ALLEN, 4),
-    Grain.GAP: Form(Grain.GAP, GAP_WORDS, 4),
+    Grain.STATIC: Form(Grain.STATIC, ()),
+    Grain.QUERY: Form(Grain.QUERY, _CLASSES),
+    Grain.ADJACENT: Form(Grain.ADJACENT, _CLASSES),
+    Grain.PAIRS: Form(Grain.PAIRS, _CLASSES),
+    Grain.ALLEN: Form(Grain.ALLEN, _ALLEN),
+    Grain.GAP: Form(Grain.GAP, GAP_WORDS),
 }
 """The form of each grain."""

@@ -1,0 +1,92 @@
+"""Counting the walks of one level for the queries asked of one entity.
+
+A walk's *code* says how its intervals lie to the query's; a rule is a body and a code. The code
+of an item is the sum of what its prefix and what its last edge contribute, so that two small
+tables, made anew for each query, give the codes of all items. What uses the query's own fact
+contributes so much that the sum is past every code.
+"""
+
+from tilp._kernels.expansion import Array, relation_code
+from tilp._kernels.jit import kernel
+from tilp.intervals.gaps import GAP_WORDS
+from tilp.intervals.gaps import gap_code as plain_gap_code
+from tilp.intervals.relations import Allen
+from tilp.intervals.relations import allen_code as plain_allen_code
+
+__all__ = ["ALLEN", "CLASSES", "GAP", "NOTHING", "code_width", "contributions", "group_of_end"]
+
+CLASSES, ALLEN, GAP, NOTHING = 0, 1, 2, 3
+"""What codes are made of: classes or Allen's relations of each interval, the last one's gap."""
+
+_ALLEN_WORDS = len(Allen)
+_GAP_WORDS = len(GAP_WORDS)
+
+allen_code = kernel(plain_allen_code)
+gap_code = kernel(plain_gap_code)
+
+
+@kernel
+def code_width(words: int, length: int) -> int:
+    """How many codes the walks of one length have."""
+    if words == CLASSES:
+        return 3**length
+    if words == ALLEN:
+        return _ALLEN_WORDS**length
+    return _GAP_WORDS if words == GAP else 1
+
+
+@kernel
+def _code(words: int, start: int, end: int, other_start: int, other_end: int) -> int:
+    if words == CLASSES:
+        return relation_code(start, end, other_start, other_end)
+    if words == ALLEN:
+        return allen_code(start, end, other_start, other_end)
+    return gap_code(start, end, other_start, other_end) if words == GAP else 0
+
+
+@kernel
+def contributions(
+    words: int,
+    width: int,
+    fact: Array,
+    start: Array,
+    end: Array,
+    chain: Array,
+    edges: Array,
+    query_start: int,
+    query_end: int,
+    own_fact: int,
+    of_prefix: Array,
+    of_edge: Array,
+) -> None:
+    """Fill the two tables of a query: what each prefix and each last edge adds to a code."""
+    base = 3 if words == CLASSES else _ALLEN_WORDS
+    for local in range(len(edges)):
+        edge = edges[local]
+        if fact[edge] == own_fact:
+            of_edge[local] = width
+        else:
+            of_edge[local] = _code(words, start[edge], end[edge], query_start, query_end)
+    for walk in range(len(chain)):
+        code = 0
+        for step in range(chain.shape[1]):
+            edge = chain[walk, step]
+            if fact[edge] == own_fact:
+                code = width
+                break
+            if words <= ALLEN:
+                code = base * code + _code(words, start[edge], end[edge], query_start, query_end)
+        of_prefix[walk] = width if code == width else (base * code if words <= ALLEN else 0)
+
+
+@kernel
+def group_of_end(group_end: Array, first: int, last: int, entity: int) -> int:
+    """The group of a body (its groups from first to last) that ends in an entity, or -1."""
+    stop = last
+    while first < last:
+        middle = (first + last) // 2
+        if group_end[middle] < entity:
+            first = middle + 1
+        else:
+            last = middle
+    return first if first < stop and group_end[first] == entity else -1

@@ -1,0 +1,344 @@
+"""`Walker`: constrained walks over the edges of a graph, for many queries at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilp._kernels import counting, walking
+from tilp._kernels.walking import Edges, Kept, Queries, Trie
+from tilp.choices import Grain
+from tilp.errors import TilpError
+from tilp.graph import TemporalGraph
+from tilp.intervals import known_ends
+from tilp.rules import FORMS, Atom, Rule
+
+__all__ = ["MAX_LENGTH", "CompiledRules", "QueryTable", "Walker"]
+
+MAX_LENGTH = 5
+DEFAULT_LIMIT = 1_000_000
+"""Steps that one level of walks may take from one entity before it is weights out."""
+
+_KINDS = {Grain.ADJACENT: walking.ADJACENT, Grain.PAIRS: walking.ALL}
+_WORDS = {Grain.ALLEN: counting.ALLEN, Grain.GAP: counting.GAP, Grain.STATIC: counting.NOTHING}
+
+NO_TRIE = Trie(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int32))
+NO_RULES = Kept(
+    first=np.zeros((1, MAX_LENGTH + 2), np.int64),
+    relations=np.empty(0, np.int64),
+    digits=np.empty(0, np.int64),
+    begin=np.zeros(1, np.int64),
+    head=np.empty(0, np.int32),
+    code=np.empty(0, np.int32),
+)
+
+
+@dataclass(frozen=True)
+class QueryTable:
+    """Queries (subject, relation, ?, interval) as columns, in any order.
+
+    Attributes:
+        subject: where walks begin.
+        head: the relation asked for; past the last relation its inverse.
+        start: of the query interval; likewise `end`.
+        fact: the fact that the query was made from, which is not walked; -1 for none.
+        answer: the known answer; -1 for none.
+    """
+
+    subject: NDArray[np.int32]
+    head: NDArray[np.int32]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    fact: NDArray[np.int32]
+    answer: NDArray[np.int32]
+
+    @classmethod
+    def of_facts(cls, graph: TemporalGraph, rows: NDArray[np.int64], *, walked: bool) -> QueryTable:
+        """Facts asked in both directions: first all (s, r, ?, I), then all (o, r⁻¹, ?, I).
+
+        Args:
+            graph: whose facts.
+            rows: the facts.
+            walked: whether they are among the edges that are walked on, and so left out.
+        """
+        subject, object_ = graph.subject[rows], graph.object[rows]
+        relation = graph.relation[rows]
+        start, end = known_ends(graph.start[rows], graph.end[rows])
+        fact = np.where(walked, rows, -1).astype(np.int32)
+        return cls(
+            subject=np.concatenate([subject, object_]),
+            head=np.concatenate([relation, relation + np.int32(len(graph.relations))]),
+            start=np.tile(start, 2),
+            end=np.tile(end, 2),
+            fact=np.tile(fact, 2),
+            answer=np.concatenate([object_, subject]),
+        )
+
+    def __len__(self) -> int:
+        return len(self.subject)
+
+    def __getitem__(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> QueryTable:
+        return QueryTable(
+            self.subject[rows],
+            self.head[rows],
+            self.start[rows],
+            self.end[rows],
+            self.fact[rows],
+            self.answer[rows],
+        )
+
+
+@dataclass(frozen=True)
+class CompiledRules:
+    """Rules as the kernels read them, and where each rule went."""
+
+    kept: Kept
+    trie: Trie
+    order: NDArray[np.int64]
+
+
+class Walker:
+    """Walks over the edges of some splits of a graph, up to a length, in some temporal forms.
+
+    Where a level of walks would take more steps than the limit, prefixes are left out, all with
+    the same chance. Every method returns, for each query and length, the *weight* of a counted
+    walk: 1 where the count is exact, and else what it is multiplied with to be an unbiased
+    estimate. Arriving rates are of walks of one length, so the weights cancel in them.
+
+    Args:
+        graph: the graph.
+        grains: the temporal forms of rules.
+        max_length: of walks.
+        splits: whose facts are walked on.
+        limit: how many steps one level may take from one entity; past it, walks are sampled.
+        seed: for sampling.
+    """
+
+    def __init__(
+        self,
+        graph: TemporalGraph,
+        *,
+        grains: Sequence[Grain | str] = (Grain.PAIRS, Grain.GAP),
+        max_length: int = 3,
+        splits: Iterable[str] = ("train",),
+        limit: int = DEFAULT_LIMIT,
+        seed: int = 0,
+    ) -> None:
+        if not 1 <= max_length <= MAX_LENGTH:
+            raise TilpError(f"the length of rules is {max_length}; it can be 1 to {MAX_LENGTH}")
+        if (2 * len(graph.relations)) ** max_length >= 2**62:
+            raise TilpError(
+                f"{len(graph.relations):,} relations are too many for rules of length "
+                f"{max_length}; choose a smaller length"
+            )
+        self.graph = graph
+        self.grains = tuple(Grain(grain) for grain in grains)
+        self.max_length = max_length
+        self.limit = limit
+        self.seed = seed
+        self._splits = tuple(splits)
+
+    @cached_property
+    def edges(self) -> Edges:
+        """The edges that are walked on."""
+        index = self.graph.index(self._splits)
+        start, end = known_ends(self.graph.start, self.graph.end)
+        places = np.arange(len(index.target), dtype=np.int32)
+        by_rank = np.lexsort((places, index.target, index.relation)).astype(np.int32)
+        rank = np.empty_like(by_rank)
+        rank[by_rank] = places
+        degrees = np.diff(index.offsets)
+        return Edges(
+            offsets=index.offsets,
+            relation=index.relation,
+            target=index.target,
+            fact=index.fact,
+            start=start[index.fact],
+            end=end[index.fact],
+            rank=rank,
+            by_rank=by_rank,
+            source=np.repeat(np.arange(len(degrees), dtype=np.int32), degrees),
+        )
+
+    def cost(self, queries: QueryTable) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Each subject of the queries, and about how many steps its queries take."""
+        steps: NDArray[Any] = np.diff(self.edges.offsets).astype(np.float64)
+        total = np.minimum(steps, self.limit)
+        for _ in range(1, self.max_length):
+            steps = np.bincount(self.edges.source, steps[self.edges.target], len(steps))
+            total = total + np.minimum(steps, self.limit)
+        subjects, counts = np.unique(queries.subject, return_counts=True)
+        return subjects, total[subjects] * (4 + counts) + 100
+
+    def find(self, queries: QueryTable) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The rules by which walks reach the answers: a row for each query and rule.
+
+        Returns:
+            Rows of form, length, head, relations, digits and code; and the weights of counts.
+        """
+        records, weights = self._walk(queries, NO_RULES, NO_TRIE, walking.FIND, _NO_STATISTICS)
+        return records[:, :6], weights
+
+    def tally(
+        self, queries: QueryTable, rules: CompiledRules
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """For each rule: facts whose answer it reaches, facts where it applies, sum of α there."""
+        statistics = np.zeros((len(rules.order), 3))
+        _, weights = self._walk(queries, rules.kept, rules.trie, walking.TALLY, statistics)
+        back = np.empty_like(statistics)
+        back[rules.order] = statistics
+        return back, weights
+
+    def count(self, queries: QueryTable) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Walks of all rules by end.
+
+        Returns:
+            Rows of query, form, length, relations, digits, code, end and count N_c; and the
+            weights of counts.
+        """
+        return self._walk(queries, NO_RULES, NO_TRIE, walking.APPLY, _NO_STATISTICS)
+
+    def apply(
+        self, queries: QueryTable, rules: CompiledRules
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Walks of the given rules by end.
+
+        Returns:
+            Rows of query, rule, end and count N_c; and the weights of counts.
+        """
+        records, weights = self._walk(
+            queries, rules.kept, rules.trie, walking.APPLY, _NO_STATISTICS
+        )
+        records = records[:, [0, 3, 6, 7]]
+        records[:, 1] = rules.order[records[:, 1]]
+        return records, weights
+
+    def checksum(self, queries: QueryTable) -> NDArray[Any]:
+        """Walks of all rules by end, not kept: rows, rules, walks, sum of squared α."""
+        sums = np.zeros((1, 4))
+        self._walk(queries, NO_RULES, NO_TRIE, walking.APPLY, sums)
+        return sums.reshape(-1)
+
+    def compile(self, rules: Sequence[Rule]) -> CompiledRules:
+        """Put rules into the order in which kernels look them up.
+
+        Raises:
+            TilpError: a rule is of none of the walker's forms, is too long, or names a relation
+                that the graph does not have.
+        """
+        rows = np.array([self._encode(rule) for rule in rules], np.int64).reshape(-1, 6)
+        order = np.lexsort(rows[:, [5, 2, 4, 3, 1, 0]].T)
+        rows = rows[order]
+        bodies, begin = np.unique(rows[:, [0, 1, 3, 4]], axis=0, return_index=True)
+        first = np.zeros((len(self.grains), MAX_LENGTH + 2), np.int64)
+        for form in range(len(self.grains)):
+            for length in range(MAX_LENGTH + 2):
+                before = (bodies[:, 0] < form) | ((bodies[:, 0] == form) & (bodies[:, 1] < length))
+                first[form, length] = before.sum()
+        kept = Kept(
+            first=first,
+            relations=bodies[:, 2].copy(),
+            digits=bodies[:, 3].copy(),
+            begin=np.append(begin, len(rows)).astype(np.int64),
+            head=rows[:, 2].astype(np.int32),
+            code=rows[:, 5].astype(np.int32),
+        )
+        return CompiledRules(kept, self._trie(rules), order)
+
+    def lift(self, record: Sequence[int]) -> Rule:
+        """The rule that a row of `find` stands for (eq. 1)."""
+        form, length, head, relations, digits, code = (int(number) for number in record)
+        body = []
+        for _ in range(length):
+            relations, relation = divmod(relations, 2 * len(self.graph.relations))
+            body.append(self._atom(relation))
+        constraints = FORMS[self.grains[form]].constraints(length, digits, code)
+        return Rule(self._atom(head), tuple(reversed(body)), constraints)
+
+    def _atom(self, relation: int) -> Atom:
+        inverse, number = divmod(relation, len(self.graph.relations))
+        return Atom(self.graph.relations.label(number), bool(inverse))
+
+    def _encode(self, rule: Rule) -> tuple[int, int, int, int, int, int]:
+        if rule.length > self.max_length:
+            raise TilpError(f"{rule} is longer than {self.max_length}")
+        relations = 0
+        for atom in rule.body:
+            relations = relations * 2 * len(self.graph.relations) + self._relation(atom)
+        for form, grain in enumerate(self.grains):
+            codes = FORMS[grain].codes(rule.length, rule.constraints)
+            if codes is not None:
+                return form, rule.length, self._relation(rule.head), relations, *codes
+        raise TilpError(f"{rule} is of none of the grains {', '.join(self.grains)}")
+
+    def _relation(self, atom: Atom) -> int:
+        number = self.graph.relations.find(atom.relation)
+        return number + atom.inverse * len(self.graph.relations)
+
+    def _trie(self, rules: Sequence[Rule]) -> Trie:
+        """The relations of rules' bodies as a prefix tree."""
+        children: list[dict[int, int]] = [{}]
+        for rule in rules:
+            node = 0
+            for atom in rule.body:
+                relation = self._relation(atom)
+                if relation not in children[node]:
+                    children[node][relation] = len(children)
+                    children.append({})
+                node = children[node][relation]
+        sizes = [len(one) for one in children]
+        pairs = [pair for one in children for pair in sorted(one.items())]
+        table = np.array(pairs, np.int32).reshape(-1, 2)
+        return Trie(
+            begin=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+            relation=table[:, 0].copy(),
+            child=table[:, 1].copy(),
+        )
+
+    def _walk(
+        self,
+        queries: QueryTable,
+        kept: Kept,
+        trie: Trie,
+        purpose: int,
+        statistics: NDArray[np.float64],
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        order = np.argsort(queries.subject, kind="stable")
+        subject = queries.subject[order]
+        subjects, begin = np.unique(subject, return_index=True)
+        table = Queries(
+            subject=subjects.astype(np.int32),
+            begin=np.append(begin, len(order)).astype(np.int64),
+            head=queries.head[order],
+            fact=queries.fact[order],
+            start=queries.start[order],
+            end=queries.end[order],
+            answer=queries.answer[order],
+        )
+        records, weights = walking.walk(
+            self.edges,
+            trie,
+            table,
+            kept,
+            np.array([_KINDS.get(grain, walking.NONE) for grain in self.grains], np.int32),
+            np.array([_WORDS.get(grain, counting.CLASSES) for grain in self.grains], np.int32),
+            2 * len(self.graph.relations),
+            self.max_length,
+            self.limit,
+            self.seed,
+            purpose,
+            statistics,
+        )
+        back = np.empty_like(weights)
+        back[order] = weights
+        if purpose == walking.APPLY:
+            records[:, 0] = order[records[:, 0]]
+        return records, back
+
+
+_NO_STATISTICS = np.zeros((0, 4))

@@ -1,0 +1,88 @@
+"""Plain and slow readings of the paper, for fast code to be compared with."""
+
+from collections import Counter
+from itertools import product
+
+import numpy as np
+
+from tilp.choices import Grain
+from tilp.intervals import GAP_WORDS, Interval, allen, gap_code, known_ends, temporal_relation
+from tilp.rules import Atom, Constraint, Rule
+
+
+def edges_of(graph, split="train"):
+    """Facts and inverse facts: (source, atom, target, interval, fact), by source."""
+    start, end = known_ends(graph.start, graph.end)
+    edges = {}
+    for row in graph.rows(split):
+        relation = graph.relations.label(int(graph.relation[row]))
+        interval = Interval(int(start[row]), int(end[row]))
+        subject, object_ = int(graph.subject[row]), int(graph.object[row])
+        edges.setdefault(subject, []).append((Atom(relation), object_, interval, row))
+        edges.setdefault(object_, []).append((Atom(relation, True), subject, interval, row))
+    return edges
+
+
+def walks_from(edges, subject, max_length, own_fact):
+    """All walks (lists of edges) from an entity; no fact twice, the query's own not at all."""
+    walks = [[]]
+    for _ in range(max_length):
+        walks = [
+            [*walk, edge]
+            for walk in walks
+            for edge in edges.get(walk[-1][1] if walk else subject, ())
+            if edge[3] != own_fact and all(edge[3] != earlier[3] for earlier in walk)
+        ]
+        yield from walks
+
+
+def lift(walk, head, query, grain):
+    """The rule that a walk falls under in one temporal form (eq. 1)."""
+    intervals = [edge[2] for edge in walk] + [query]
+    last = len(intervals)
+    constraints = []
+    for first, second in product(range(1, last), range(2, last + 1)):
+        if first >= second:
+            continue
+        a, b = intervals[first - 1], intervals[second - 1]
+        with_query = second == last
+        if grain is Grain.GAP:
+            word = GAP_WORDS[gap_code(a.start, a.end, b.start, b.end)]
+            wanted = with_query and first == last - 1
+        elif grain is Grain.ALLEN:
+            word, wanted = allen(a, b).value, with_query
+        else:
+            word = temporal_relation(a, b).value
+            wanted = {
+                Grain.STATIC: False,
+                Grain.QUERY: with_query,
+                Grain.ADJACENT: with_query or second == first + 1,
+                Grain.PAIRS: True,
+            }[grain]
+        if wanted:
+            constraints.append(Constraint(word, (f"I{first}", f"I{second}")))
+    return Rule(head, tuple(edge[0] for edge in walk), tuple(constraints))
+
+
+def counts(edges, subject, head, query, own_fact, max_length, grains):
+    """N_c by rule and end, for all rules of the given forms."""
+    found = Counter()
+    for walk in walks_from(edges, subject, max_length, own_fact):
+        for rule in {lift(walk, head, query, grain) for grain in grains}:
+            found[rule, walk[-1][1]] += 1
+    return found
+
+
+def query_parts(walker, queries, number):
+    """Subject, head, interval and own fact of one query."""
+    head = int(queries.head[number])
+    size = len(walker.graph.relations)
+    atom = Atom(walker.graph.relations.label(head % size), head >= size)
+    interval = Interval(int(queries.start[number]), int(queries.end[number]))
+    return int(queries.subject[number]), atom, interval, int(queries.fact[number])
+
+
+def pick(count, total, seed=0):
+    """Some rows, seeded."""
+    chosen = np.random.default_rng(seed).choice(total, min(count, total), replace=False)
+    return np.sort(chosen)

@@ -1,0 +1,173 @@
+"""Walks against brute force: equal rules, counts and statistics, on small and published graphs."""
+
+from collections import Counter
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tilp
+from oracles import counts, edges_of, pick, query_parts
+from tilp.choices import Grain
+from tilp.errors import TilpError
+from tilp.walks import QueryTable, Walker
+
+DATES = st.sampled_from(["", "1990", "1991", "1995", "2010", "present"])
+
+
+@st.composite
+def graphs(draw):
+    """Small graphs with self-loops, multi-edges, a hub and missing dates."""
+    entities = st.sampled_from(["hub", "hub", "a", "b", "c", "d"])
+    rows = draw(
+        st.lists(
+            st.tuples(entities, st.sampled_from("pq"), entities, DATES, DATES),
+            min_size=1,
+            max_size=9,
+        )
+    )
+    frame = pl.DataFrame(
+        rows, ["subject", "relation", "object", "start", "end"], orient="row"
+    ).with_columns(
+        start=pl.when(pl.col("start") > pl.col("end")).then(pl.col("end")).otherwise("start")
+    )
+    return tilp.read(frame, unit="year")
+
+
+def all_queries(graph, walked=True):
+    return QueryTable.of_facts(graph, np.arange(len(graph.rows("train"))), walked=walked)
+
+
+def counted(walker, queries, number):
+    """What the walker counts for one query, as the oracle says it."""
+    records, weights = walker.count(queries[np.array([number])])
+    assert (weights == 1).all()
+    head = int(queries.head[number])
+    found = Counter()
+    for _, form, length, relations, digits, code, end, count in records.tolist():
+        rule = walker.lift((form, length, head, relations, digits, code))
+        if (rule, end) in found:  # the same rule in two forms: the same walks
+            assert found[rule, end] == count
+        found[rule, end] = count
+    return found
+
+
+@pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
+@settings(max_examples=40)
+@given(graphs(), st.booleans())
+def test_counts_of_all_forms_equal_brute_force(graph, walked):
+    walker = Walker(graph, grains=list(Grain), max_length=3)
+    queries, edges = all_queries(graph, walked), edges_of(graph)
+    for number in range(len(queries)):
+        parts = query_parts(walker, queries, number)
+        assert counted(walker, queries, number) == counts(edges, *parts, 3, walker.grains)
+
+
+@pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
+@settings(max_examples=10)
+@given(graphs())
+def test_counts_of_long_walks_equal_brute_force(graph):
+    walker = Walker(graph, max_length=5)
+    queries, edges = all_queries(graph), edges_of(graph)
+    number = len(queries) // 2
+    parts = query_parts(walker, queries, number)
+    assert counted(walker, queries, number) == counts(edges, *parts, 5, walker.grains)
+
+
+@pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
+@settings(max_examples=30)
+@given(graphs())
+def test_finding_tallying_and_applying_agree_with_counting(graph):
+    walker = Walker(graph, max_length=3)
+    queries = all_queries(graph)
+    truth = [counted(walker, queries, number) for number in range(len(queries))]
+    reached = Counter()
+    for number, found in enumerate(truth):
+        reached.update(rule for rule, end in found if end == queries.answer[number])
+    records, _ = walker.find(queries)
+    found_rules = Counter()
+    for record in set(map(tuple, records.tolist())):
+        support = int((records == np.array(record)).all(axis=1).sum())
+        rule = walker.lift(record)
+        assert found_rules.get(rule, support) == support
+        found_rules[rule] = support
+    assert found_rules == reached
+    rules = sorted(reached, key=str)
+    if not rules:
+        return
+    compiled = walker.compile(rules)
+    statistics, _ = walker.tally(queries, compiled)
+    applied, _ = walker.apply(queries, compiled)
+    by_row = {(query, rules[rule], end): count for query, rule, end, count in applied.tolist()}
+    for place, rule in enumerate(rules):
+        support = fired = 0
+        rate = 0.0
+        for number, found in enumerate(truth):
+            ends = {end: count for (one, end), count in found.items() if one == rule}
+            mine = {end: c for (q, one, end), c in by_row.items() if q == number and one == rule}
+            assert mine == ends
+            if ends:
+                fired += 1
+                here = ends.get(int(queries.answer[number]), 0)
+                support += here > 0
+                rate += here / sum(ends.values())
+        assert statistics[place].tolist() == pytest.approx([support, fired, rate])
+
+
+@pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
+@pytest.mark.parametrize("name", ["WIKIDATA12k", "YAGO11k", "ICEWS14"])
+def test_counts_equal_brute_force_on_published_sets(published, name):
+    graph = tilp.read(published / name)
+    walker, edges = Walker(graph, max_length=3), edges_of(graph)
+    queries = QueryTable.of_facts(graph, pick(400, len(graph.rows("train"))), walked=True)
+    subjects, cost = walker.cost(queries)
+    # Brute force takes some 50 microseconds a walk; benchmarks/walks.py compares more of them.
+    cheap = np.flatnonzero(np.isin(queries.subject, subjects[cost < 20_000]))[:40]
+    assert len(cheap) >= 10
+    for number in cheap:
+        parts = query_parts(walker, queries, number)
+        assert counted(walker, queries, number) == counts(edges, *parts, 3, walker.grains)
+
+
+@pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
+def test_sampled_counts_are_unbiased_and_marked(published):
+    graph = tilp.read(published / "YAGO11k")
+    exact = Walker(graph, grains=["static"], max_length=3)
+    queries = QueryTable.of_facts(graph, np.arange(40), walked=True)
+    subjects, cost = exact.cost(queries)
+    number = int(np.flatnonzero(queries.subject == subjects[np.argmax(cost)])[0])
+    one = queries[np.array([number])]
+    truth, weights = exact.count(one)
+    assert (weights == 1).all()
+    by_end = Counter()
+    for *_, length, _, _, _, end, count in truth.tolist():
+        by_end[end] += count * (length == 3)
+    end, here = by_end.most_common(1)[0]
+    total = sum(by_end.values())
+    estimates = []
+    for seed in range(300):
+        sampled = Walker(graph, grains=["static"], max_length=3, limit=total // 5, seed=seed)
+        records, weights = sampled.count(one)
+        assert weights[0, 1] == 1 and weights[0, 3] > 1
+        last = records[records[:, 2] == 3]
+        there = last[last[:, 6] == end]
+        estimates.append(weights[0, 3] * np.array([last[:, 7].sum(), there[:, 7].sum()]))
+    spread = np.std(estimates, axis=0) / np.sqrt(len(estimates))
+    assert (np.abs(np.mean(estimates, axis=0) - [total, here]) < 4 * spread).all()
+
+
+def test_lengths_and_rules_that_cannot_be(facts):
+    graph = tilp.read(facts)
+    with pytest.raises(TilpError, match="it can be 1 to 5"):
+        Walker(graph, max_length=6)
+    walker = Walker(graph, max_length=1)
+    with pytest.raises(TilpError, match="longer than 1"):
+        walker.compile(
+            [tilp.rules.parse_rule("playsFor(E1,E3,I3) ← playsFor(E1,E2,I1) ∧ playsFor(E2,E3,I2)")]
+        )
+    with pytest.raises(TilpError, match="none of the grains pairs, gap"):
+        walker.compile([tilp.rules.parse_rule("playsFor(E1,E2,I2) ← playsFor(E1,E2,I1)")])
+    with pytest.raises(TilpError, match="no relation is named 'plays'"):
+        walker.compile([tilp.rules.parse_rule("plays(E1,E2,I2) ← plays(E1,E2,I1) ∧ before(I1,I2)")])
