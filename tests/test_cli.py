@@ -214,6 +214,31 @@ def test_datasets(run, tmp_path, monkeypatch):
     assert tilp.read(tmp_path / "world") == tilp.datasets.world(0, 1000).graph
 
 
+def test_mine(run, tmp_path):
+    tilp.write(tilp.datasets.world(0, 1000).graph, tmp_path / "world")
+    out = tmp_path / "rules.jsonl"
+    options = ("--max-length", 1, "--relation", "diedIn", "--grain", "pairs", "--threads", 2)
+    code, printed, err = run("mine", tmp_path / "world", "--out", out, *options)
+    assert code == 0 and err == "" and "the best of them" in printed
+    assert "diedIn(E1,E2,I2) ← livesIn(E1,E2,I1) ∧ touching(I1,I2)" in printed
+    assert len(tilp.RuleSet.read_jsonl(out)) > 0
+    code, _, err = run("mine", tmp_path / "world", "--out", out, *options)
+    assert code == 2 and "exists: choose another file" in err
+
+
+def test_mine_stopped_by_hand(run, tmp_path, monkeypatch):
+    tilp.write(tilp.datasets.world(0, 1000).graph, tmp_path / "world")
+
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+        yield
+
+    monkeypatch.setattr("tilp.walks.resume.mine_relation", stop)
+    out = tmp_path / "rules.jsonl"
+    code, _, err = run("mine", tmp_path / "world", "--out", out, "--max-length", 1)
+    assert code == 2 and "0 of 20 relations" in err and "goes on from there" in err
+
+
 def test_demo(run):
     code, out, err = run("demo", "--size", 1000)
     assert code == 0 and err == ""

@@ -16,12 +16,16 @@ if TYPE_CHECKING:
     from tilp.inspection import inspect
     from tilp.intervals import Interval, Unit
     from tilp.io import read, write
+    from tilp.rules import Rule, RuleSet
+    from tilp.walks import mine
 
 __all__ = [
     "SPLITS",
     "DataError",
     "Fact",
     "Interval",
+    "Rule",
+    "RuleSet",
     "TemporalGraph",
     "TilpError",
     "TilpWarning",
@@ -30,6 +34,7 @@ __all__ = [
     "datasets",
     "inspect",
     "intervals",
+    "mine",
     "read",
     "rules",
     "write",
@@ -43,6 +48,9 @@ _HOMES = {
     "Interval": "tilp.intervals",
     "Unit": "tilp.intervals",
     "inspect": "tilp.inspection",
+    "Rule": "tilp.rules",
+    "RuleSet": "tilp.rules",
+    "mine": "tilp.walks",
     "read": "tilp.io",
     "write": "tilp.io",
 }

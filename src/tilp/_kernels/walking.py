@@ -412,8 +412,10 @@ def _count_level(
                     continue
             groups = body_begin[body], body_begin[body + 1]
             if purpose == TALLY:
-                for item in range(group_begin[groups[0]], group_begin[groups[1]]):
-                    total[of_prefix[item_prefix[item]] + of_edge[item_last[item]]] += 1
+                prefixes = item_prefix[group_begin[groups[0]] : group_begin[groups[1]]]
+                lasts = item_last[group_begin[groups[0]] : group_begin[groups[1]]]
+                for item in range(len(prefixes)):
+                    total[np.uint32(of_prefix[prefixes[item]] + of_edge[lasts[item]])] += 1
                 group = group_of_end(group_end, groups[0], groups[1], queries.answer[query])
                 if group >= 0:
                     for item in range(group_begin[group], group_begin[group + 1]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -184,6 +185,19 @@ class TemporalGraph:
     def nbytes(self) -> int:
         """Memory of the fact columns."""
         return sum(getattr(self, name).nbytes for name in _COLUMNS)
+
+    def fingerprint(self) -> str:
+        """A digest of all that the graph holds; equal graphs have the same."""
+        digest = hashlib.sha256(f"{self.unit.value} {self.bounds}".encode())
+        for name in _COLUMNS[:5]:
+            digest.update(getattr(self, name).tobytes())
+        for table in (self.entities.frame(), self.relations.frame()):
+            digest.update(table.write_json().encode())
+        for end in ("start", "end"):
+            digest.update("\n".join(self.date_text(end)).encode())
+        for name, numbers in sorted(self.attributes.items()):
+            digest.update(name.encode() + numbers.tobytes())
+        return digest.hexdigest()
 
     def rows(self, split: str) -> range:
         """The numbers of a split's facts."""

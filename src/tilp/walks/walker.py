@@ -231,7 +231,12 @@ class Walker:
             TilpError: a rule is of none of the walker's forms, is too long, or names a relation
                 that the graph does not have.
         """
-        rows = np.array([self._encode(rule) for rule in rules], np.int64).reshape(-1, 6)
+        return self.compile_rows(
+            np.array([self._encode(rule) for rule in rules], np.int64).reshape(-1, 6)
+        )
+
+    def compile_rows(self, rows: NDArray[np.int64]) -> CompiledRules:
+        """The same for rules that are rows of `find`, each once."""
         order = np.lexsort(rows[:, [5, 2, 4, 3, 1, 0]].T)
         rows = rows[order]
         bodies, begin = np.unique(rows[:, [0, 1, 3, 4]], axis=0, return_index=True)
@@ -248,17 +253,19 @@ class Walker:
             head=rows[:, 2].astype(np.int32),
             code=rows[:, 5].astype(np.int32),
         )
-        return CompiledRules(kept, self._trie(rules), order)
+        return CompiledRules(kept, self._trie(np.unique(rows[:, [1, 3]], axis=0)), order)
 
     def lift(self, record: Sequence[int]) -> Rule:
         """The rule that a row of `find` stands for (eq. 1)."""
         form, length, head, relations, digits, code = (int(number) for number in record)
-        body = []
-        for _ in range(length):
-            relations, relation = divmod(relations, 2 * len(self.graph.relations))
-            body.append(self._atom(relation))
+        body = tuple(self._atom(relation) for relation in self._unpack(length, relations))
         constraints = FORMS[self.grains[form]].constraints(length, digits, code)
-        return Rule(self._atom(head), tuple(reversed(body)), constraints)
+        return Rule(self._atom(head), body, constraints)
+
+    def _unpack(self, length: int, relations: int) -> list[int]:
+        """The relations of a body, first to last, from the number that stands for them."""
+        base = 2 * len(self.graph.relations)
+        return [relations // base**place % base for place in reversed(range(length))]
 
     def _atom(self, relation: int) -> Atom:
         inverse, number = divmod(relation, len(self.graph.relations))
@@ -280,13 +287,12 @@ class Walker:
         number = self.graph.relations.find(atom.relation)
         return number + atom.inverse * len(self.graph.relations)
 
-    def _trie(self, rules: Sequence[Rule]) -> Trie:
-        """The relations of rules' bodies as a prefix tree."""
+    def _trie(self, bodies: NDArray[np.int64]) -> Trie:
+        """The relations of bodies, given by length and number, as a prefix tree."""
         children: list[dict[int, int]] = [{}]
-        for rule in rules:
+        for length, relations in bodies.tolist():
             node = 0
-            for atom in rule.body:
-                relation = self._relation(atom)
+            for relation in self._unpack(length, relations):
                 if relation not in children[node]:
                     children[node][relation] = len(children)
                     children.append({})

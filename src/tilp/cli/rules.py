@@ -1,0 +1,139 @@
+"""Commands that find rules and show them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tilp.choices import Grain, OnError
+from tilp.cli.console import output, print_warning, progress_bar
+from tilp.cli.options import Columns, Data, Header, OnErrorOption, UnitOption, read_data
+from tilp.errors import TilpError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from tilp.rules import MinedRule
+
+__all__ = ["mine_command", "rule_table"]
+
+_SHOWN_RULES = 10
+_DEFAULT_GRAINS = (Grain.PAIRS, Grain.GAP)
+
+
+def mine_command(
+    data: Data,
+    out: Annotated[Path, typer.Option("--out", help="Where the rules go, as JSON lines.")],
+    max_length: Annotated[
+        int, typer.Option("--max-length", min=1, max=5, help="The greatest length of rules.")
+    ] = 3,
+    relation: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--relation", show_default="all", help="A relation to find rules for; repeatable."
+        ),
+    ] = None,
+    grain: Annotated[
+        list[Grain] | None,
+        typer.Option(
+            "--grain",
+            show_default="pairs and gap",
+            help=(
+                "How finely rules speak of time; repeatable. static: not at all; query: each "
+                "interval against the query's; adjacent: and neighbours; pairs: all pairs, as in "
+                "the paper; allen: Allen's relations to the query's; gap: how long before or after "
+                "the query the last interval lies."
+            ),
+        ),
+    ] = None,
+    min_support: Annotated[
+        int, typer.Option("--min-support", min=1, help="Facts whose answer a rule must reach.")
+    ] = 2,
+    top: Annotated[
+        int, typer.Option("--top", min=1, help="Rules kept for each relation and direction.")
+    ] = 2_000,
+    sample: Annotated[
+        int | None,
+        typer.Option(
+            "--sample", min=1, show_default="all", help="Facts asked of each relation at most."
+        ),
+    ] = None,
+    limit: Annotated[
+        int,
+        typer.Option(
+            "--limit",
+            min=1,
+            help="Steps that walks of one length may take from one entity; past it they are "
+            "sampled, and the rules marked so.",
+        ),
+    ] = 1_000_000,
+    threads: Annotated[
+        int | None,
+        typer.Option("--threads", min=1, show_default="all", help="They do not change the result."),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="For sampling.")] = 0,
+    unit: UnitOption = None,
+    on_error: OnErrorOption = OnError.REPAIR,
+    columns: Columns = None,
+    header: Header = None,
+) -> None:
+    """Find temporal rules in the training facts of DATA, in both directions of each relation.
+
+    For every rule: support (facts whose answer it reaches), fired (facts where it applies),
+    confidence (mean share of its walks that arrive at the answer). Stopped with Ctrl-C, what was
+    finished is in the file, and the same command goes on from there.
+    """
+    import os
+
+    from tilp.rules import RuleSet
+    from tilp.walks import MiningSettings
+    from tilp.walks.resume import MiningRun
+
+    graph = read_data(data, unit, on_error, columns, header)
+    settings = MiningSettings(
+        grains=tuple(grain or _DEFAULT_GRAINS),
+        max_length=max_length,
+        min_support=min_support,
+        top=top,
+        sample=sample,
+        limit=limit,
+        seed=seed,
+    )
+    run = MiningRun(graph, relation or list(graph.relations), settings, out)
+    if run.done:
+        print_warning(f"going on where {run.notes} stopped: {len(run.done)} relations are done")
+    with progress_bar() as bar:
+        task = bar.add_task("mine", total=1.0)
+        try:
+            for share in run.steps(threads or os.cpu_count() or 1):
+                bar.update(task, completed=share)
+        except KeyboardInterrupt:
+            raise TilpError(
+                f"stopped; {out} holds the rules of {len(run.done)} of {len(run.relations)} "
+                "relations. The same command goes on from there."
+            ) from None
+    rules = RuleSet.read_jsonl(out)
+    console = output()
+    console.print(f"{out}: {rules}")
+    best = sorted(rules, key=lambda mined: (-mined.measure, str(mined.rule)))[:_SHOWN_RULES]
+    console.print(rule_table(best, "the best of them"))
+
+
+def rule_table(rules: list[MinedRule], title: str) -> Table:
+    """Rules with what was counted of them."""
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left")
+    for column in ("confidence", "support", "fired"):
+        table.add_column(column, justify="right")
+    table.add_column("rule", overflow="fold")
+    for mined in rules:
+        table.add_row(
+            f"{mined.confidence:.2f}{'~' if mined.sampled else ''}",
+            f"{mined.support:,}",
+            f"{mined.fired:,}",
+            str(mined.rule),
+        )
+    return table

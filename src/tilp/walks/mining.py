@@ -1,0 +1,196 @@
+"""Mining: the rules that reach the answers of facts, and what was counted of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from tilp.choices import Grain
+from tilp.graph import TemporalGraph
+from tilp.parallel import cut_by_cost, map_chunks
+from tilp.rules import MinedRule, Rule, RuleSet
+from tilp.walks.walker import DEFAULT_LIMIT, QueryTable, Walker
+
+__all__ = ["MiningSettings", "mine", "mine_relation", "mining_cost", "mining_walker"]
+
+_KEY = ["form", "length", "head", "relations", "digits", "code"]
+
+
+@dataclass(frozen=True)
+class MiningSettings:
+    """What decides which rules are found; the same settings find the same rules.
+
+    Attributes:
+        grains: the temporal forms of rules.
+        max_length: of rules.
+        min_support: the least number of facts whose answer a rule reaches.
+        top: how many rules are kept for each relation and direction, best first.
+        sample: how many facts of a relation are asked at the most; None for all.
+        limit: steps that one level of walks may take from one entity before it is sampled.
+        seed: for sampling.
+    """
+
+    grains: tuple[Grain, ...] = (Grain.PAIRS, Grain.GAP)
+    max_length: int = 3
+    min_support: int = 2
+    top: int = 2_000
+    sample: int | None = None
+    limit: int = DEFAULT_LIMIT
+    seed: int = 0
+
+
+def mine(
+    graph: TemporalGraph,
+    relations: Sequence[str] | None = None,
+    settings: MiningSettings | None = None,
+    *,
+    threads: int = 1,
+    progress: Callable[[float], None] | None = None,
+) -> RuleSet:
+    """Find rules for relations, in both directions, over the training facts.
+
+    Rules are ordered, and the best kept, by `MinedRule.measure`.
+
+    Args:
+        graph: its train split is walked on, and its facts are asked.
+        relations: names of the relations; all by default.
+        settings: what decides which rules are found.
+        threads: does not change the result.
+        progress: called with the share that is done.
+    """
+    settings = settings or MiningSettings()
+    names = list(graph.relations) if relations is None else relations
+    walker = mining_walker(graph, settings)
+    costs = [mining_cost(walker, name, settings) for name in names]
+    done = 0.0
+    found: list[MinedRule] = []
+    for name, cost in zip(names, costs, strict=True):
+        for share in mine_relation(walker, name, settings, found, threads=threads):
+            if progress is not None:
+                progress((done + share * cost) / max(sum(costs), 1.0))
+        done += cost
+    return RuleSet(found)
+
+
+def mine_relation(
+    walker: Walker,
+    relation: str,
+    settings: MiningSettings,
+    found: list[MinedRule],
+    *,
+    threads: int = 1,
+) -> Iterator[float]:
+    """Find the rules for one relation, in both directions, and add them to `found`.
+
+    Yields:
+        The share of the work that is done.
+    """
+    queries = _queries(walker, relation, settings)
+    subjects, cost = walker.cost(queries)
+    chunks = [queries[np.isin(queries.subject, subjects[part])] for part in cut_by_cost(cost)]
+    parts = []
+    for number, part in enumerate(map_chunks(lambda c: _find(walker, c), chunks, threads=threads)):
+        parts.append(part)
+        yield 0.5 * (number + 1) / len(chunks)
+    candidates = _candidates(parts, settings)
+    if len(candidates):
+        compiled = walker.compile_rows(candidates)
+        statistics = np.zeros((len(candidates), 3))
+        sampled = np.zeros((2, settings.max_length + 1), dtype=np.bool_)
+        tallies = map_chunks(lambda c: walker.tally(c, compiled), chunks, threads=threads)
+        for number, (chunk, (tally, weights)) in enumerate(zip(chunks, tallies, strict=True)):
+            statistics += tally
+            inverse = chunk.head >= len(walker.graph.relations)
+            for direction in (False, True):
+                sampled[int(direction)] |= (weights[inverse == direction] > 1).any(axis=0)
+            yield 0.5 + 0.5 * (number + 1) / len(chunks)
+        found += _best(walker, candidates, statistics, sampled, len(queries) // 2, settings)
+    yield 1.0
+
+
+def mining_walker(graph: TemporalGraph, settings: MiningSettings) -> Walker:
+    """The walker that these settings ask for."""
+    return Walker(
+        graph,
+        grains=settings.grains,
+        max_length=settings.max_length,
+        limit=settings.limit,
+        seed=settings.seed,
+    )
+
+
+def _queries(walker: Walker, relation: str, settings: MiningSettings) -> QueryTable:
+    graph = walker.graph
+    number = graph.relations.find(relation)
+    rows = np.flatnonzero(graph.relation[graph.span("train")] == number)
+    if settings.sample is not None and len(rows) > settings.sample:
+        chance = np.random.default_rng([settings.seed, number])
+        rows = np.sort(chance.choice(rows, settings.sample, replace=False))
+    return QueryTable.of_facts(graph, rows, walked=True)
+
+
+def mining_cost(walker: Walker, relation: str, settings: MiningSettings) -> float:
+    """About how many steps it takes to mine a relation."""
+    return float(walker.cost(_queries(walker, relation, settings))[1].sum())
+
+
+def _find(walker: Walker, queries: QueryTable) -> pl.DataFrame:
+    """The rules that reach answers, each with the number of queries whose answer it reaches."""
+    records, _ = walker.find(queries)
+    table = pl.DataFrame(records, schema=_KEY)
+    return table.group_by(_KEY).agg(support=pl.len().cast(pl.Int64))
+
+
+def _candidates(parts: Sequence[pl.DataFrame], settings: MiningSettings) -> NDArray[np.int64]:
+    """The rules with the highest support, for each direction as many as may be worth a count."""
+    if not parts:
+        return np.empty((0, len(_KEY)), np.int64)
+    table = (
+        pl.concat(parts)
+        .group_by(_KEY)
+        .agg(pl.sum("support"))
+        .filter(pl.col("support") >= settings.min_support)
+        .sort("head", "support", *_KEY, descending=[False, True, *[False] * len(_KEY)])
+        .group_by("head", maintain_order=True)
+        .head(_CANDIDATES * settings.top)
+    )
+    return table.select(_KEY).to_numpy().astype(np.int64)
+
+
+_CANDIDATES = 5
+
+
+def _best(
+    walker: Walker,
+    candidates: NDArray[np.int64],
+    statistics: NDArray[np.float64],
+    sampled: NDArray[np.bool_],
+    facts: int,
+    settings: MiningSettings,
+) -> list[MinedRule]:
+    """The best rules of each direction; the first of those that are of several forms at once."""
+    support, fired, rate = statistics.T
+    measure = np.divide(rate * rate, fired, out=np.zeros(len(fired)), where=fired > 0)
+    best: list[MinedRule] = []
+    for inverse in (False, True):
+        mine_too = np.flatnonzero((candidates[:, 2] >= len(walker.graph.relations)) == inverse)
+        rules: dict[Rule, MinedRule] = {}
+        for place in mine_too[np.argsort(-measure[mine_too], kind="stable")]:
+            rule = walker.lift(candidates[place])
+            if rule not in rules:
+                rules[rule] = MinedRule(
+                    rule,
+                    support=int(support[place]),
+                    fired=int(fired[place]),
+                    confidence=float(rate[place] / fired[place]) if fired[place] else 0.0,
+                    facts=facts,
+                    sampled=bool(sampled[int(inverse), rule.length]),
+                )
+            if len(rules) == settings.top:
+                break
+        best += RuleSet(rules.values()).sort()
+    return best

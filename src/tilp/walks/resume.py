@@ -1,0 +1,97 @@
+"""`MiningRun`: mining into a file, relation by relation, that can be stopped and goes on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from tilp.errors import TilpError
+from tilp.graph import TemporalGraph
+from tilp.rules import MinedRule, RuleSet
+from tilp.walks.mining import MiningSettings, mine_relation, mining_cost, mining_walker
+
+__all__ = ["MiningRun"]
+
+
+class MiningRun:
+    """Rules for relations, written to a file whenever a relation is finished.
+
+    Beside an unfinished file lies a note of what it was mined from and which relations are done;
+    with the same data and settings the run goes on after these.
+    """
+
+    def __init__(
+        self,
+        graph: TemporalGraph,
+        relations: Sequence[str],
+        settings: MiningSettings,
+        out: Path,
+    ) -> None:
+        self.relations = list(dict.fromkeys(relations))
+        for relation in self.relations:
+            graph.relations.find(relation)
+        self.notes = out.with_name(f"{out.name}.unfinished")
+        self.done: list[str] = []
+        self._out = out
+        self._walker = mining_walker(graph, settings)
+        self._settings = settings
+        self._origin = {
+            "graph": graph.fingerprint(),
+            "settings": json.loads(json.dumps(asdict(settings))),
+            "relations": self.relations,
+        }
+        self._found: list[MinedRule] = []
+        self._go_on()
+
+    def steps(self, threads: int = 1) -> Iterator[float]:
+        """Mine what is not done yet; yields the share that is."""
+        costs = {name: mining_cost(self._walker, name, self._settings) for name in self.relations}
+        total = max(sum(costs.values()), 1.0)
+        for relation in self.relations:
+            if relation in self.done:
+                continue
+            before = sum(costs[name] for name in self.done)
+            mined: list[MinedRule] = []
+            for share in mine_relation(
+                self._walker, relation, self._settings, mined, threads=threads
+            ):
+                yield (before + share * costs[relation]) / total
+            self._found += mined
+            self.done.append(relation)
+            self._write()
+        self._write()
+        self.notes.unlink(missing_ok=True)
+
+    def _write(self) -> None:
+        # First the rules, then the note: a note never speaks of rules that are not there.
+        _replace(self._out, RuleSet(self._found).to_jsonl())
+        _replace(self.notes, json.dumps({**self._origin, "done": self.done}))
+
+    def _go_on(self) -> None:
+        if not self.notes.is_file():
+            if self._out.exists():
+                raise TilpError(f"{self._out} exists: choose another file or remove it")
+            return
+        try:
+            note = json.loads(self.notes.read_text(encoding="utf-8"))
+            done = list(note.pop("done"))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise TilpError(f"{self.notes} cannot be read; remove it to begin anew") from None
+        if note != self._origin:
+            raise TilpError(
+                f"{self._out} was begun with other data or settings; remove it and {self.notes} "
+                "to begin anew, or choose another file"
+            )
+        self.done = done
+        heads = set(done)
+        self._found = [
+            mined for mined in RuleSet.read_jsonl(self._out) if mined.rule.head.relation in heads
+        ]
+
+
+def _replace(path: Path, text: str) -> None:
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_text(text, encoding="utf-8", newline="\n")
+    partial.replace(path)
