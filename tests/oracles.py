@@ -73,6 +73,42 @@ def counts(edges, subject, head, query, own_fact, max_length, grains):
     return found
 
 
+def matching_edges(edges, rule, step, query):
+    """Edges that meet the Markovian constraints of one step: predicate, and class to the query."""
+    last = rule.length + 1
+    word = next(
+        one.word for one in rule.constraints if one.variables == (f"I{step + 1}", f"I{last}")
+    )
+    for source, outgoing in edges.items():
+        for atom, target, interval, _ in outgoing:
+            if atom == rule.body[step] and temporal_relation(interval, query).value == word:
+                yield source, target
+
+
+def walk_by_matrices(graph, edges, rule, subject, query, entry):
+    """Eq. 6 with the operators of eq. 5, or with their maximum replaced by a sum."""
+    vector = np.zeros(len(graph.entities), dtype=np.int64)
+    vector[subject] = 1
+    for step in range(rule.length):
+        operator = np.zeros((len(vector), len(vector)), dtype=np.int64)
+        for source, target in matching_edges(edges, rule, step, query):
+            operator[target, source] = 1 if entry == "maximum" else operator[target, source] + 1
+        vector = operator @ vector
+    return vector
+
+
+def walks_with_repeats(edges, rule, subject, query):
+    """Walks under Markovian constraints by end, where a fact may be used again."""
+    reached = Counter({subject: 1})
+    for step in range(rule.length):
+        onward = Counter()
+        for source, target in matching_edges(edges, rule, step, query):
+            if reached[source]:
+                onward[target] += reached[source]
+        reached = onward
+    return dict(reached)
+
+
 def query_parts(walker, queries, number):
     """Subject, head, interval and own fact of one query."""
     head = int(queries.head[number])

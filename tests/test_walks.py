@@ -9,7 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilp
-from oracles import counts, edges_of, pick, query_parts
+from oracles import (
+    counts,
+    edges_of,
+    pick,
+    query_parts,
+    walk_by_matrices,
+    walks_from,
+    walks_with_repeats,
+)
 from tilp.choices import Grain
 from tilp.errors import TilpError
 from tilp.walks import QueryTable, Walker
@@ -74,6 +82,48 @@ def test_counts_of_long_walks_equal_brute_force(graph):
     number = len(queries) // 2
     parts = query_parts(walker, queries, number)
     assert counted(walker, queries, number) == counts(edges, *parts, 5, walker.grains)
+
+
+@pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
+@settings(max_examples=30)
+@given(graphs(), st.integers(1, 4))
+def test_walks_between_two_entities_equal_brute_force(graph, max_length):
+    walker, edges = Walker(graph, max_length=max_length), edges_of(graph)
+    for row in graph.rows("train"):
+        subject, answer = int(graph.subject[row]), int(graph.object[row])
+        plain = Counter(
+            tuple((edge[3], edge[0].inverse) for edge in walk)
+            for walk in walks_from(edges, subject, max_length, row)
+            if walk[-1][1] == answer
+        )
+        found, complete = walker.between(subject, answer, fact=row)
+        assert complete
+        assert Counter(tuple((s.fact, s.inverse) for s in walk) for walk in found) == plain
+        some, complete = walker.between(subject, answer, fact=row, most=1)
+        assert some == found[:1] and complete == (len(found) <= 1)
+
+
+@pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
+@settings(max_examples=30)
+@given(graphs(), st.sampled_from(["maximum", "sum"]))
+def test_ends_and_counts_equal_the_matrices_of_the_paper(graph, entry):
+    """Eq. 5-6: Markovian constraints only, and facts may be used more than once."""
+    walker = Walker(graph, grains=["query"], max_length=2)
+    edges = edges_of(graph)
+    queries = all_queries(graph, walked=False)
+    for number in range(min(len(queries), 4)):
+        subject, head, query, _ = query_parts(walker, queries, number)
+        rules = {rule for rule, _ in counts(edges, subject, head, query, -1, 2, walker.grains)}
+        for rule in rules:
+            vector = walk_by_matrices(graph, edges, rule, subject, query, entry)
+            plain = walks_with_repeats(edges, rule, subject, query)
+            if entry == "sum":
+                assert {e: int(n) for e, n in enumerate(vector) if n} == plain
+            assert set(np.flatnonzero(vector)) == set(plain)
+            # A walk that uses no fact twice is one of these, and the rest use some fact twice.
+            found = counts(edges, subject, head, query, -1, 2, walker.grains)
+            kept = {end: n for (one, end), n in found.items() if one == rule}
+            assert all(plain[end] >= n for end, n in kept.items())
 
 
 @pytest.mark.filterwarnings("ignore::tilp.TilpWarning")

@@ -1,13 +1,14 @@
 """Constrained random walks: from a query's subject to its answer, and under rules (eq. 2, 5-7)."""
 
 from tilp.walks.mining import MiningSettings, mine, mine_relation
-from tilp.walks.walker import MAX_LENGTH, CompiledRules, QueryTable, Walker
+from tilp.walks.walker import MAX_LENGTH, CompiledRules, QueryTable, Step, Walker
 
 __all__ = [
     "MAX_LENGTH",
     "CompiledRules",
     "MiningSettings",
     "QueryTable",
+    "Step",
     "Walker",
     "mine",
     "mine_relation",

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilp._kernels import counting, walking
+from tilp._kernels.between import walks_between
 from tilp._kernels.walking import Edges, Kept, Queries, Trie
 from tilp.choices import Grain
 from tilp.errors import TilpError
@@ -18,7 +19,7 @@ from tilp.graph import TemporalGraph
 from tilp.intervals import known_ends
 from tilp.rules import FORMS, Atom, Rule
 
-__all__ = ["MAX_LENGTH", "CompiledRules", "QueryTable", "Walker"]
+__all__ = ["MAX_LENGTH", "CompiledRules", "QueryTable", "Step", "Walker"]
 
 MAX_LENGTH = 5
 DEFAULT_LIMIT = 1_000_000
@@ -93,6 +94,14 @@ class QueryTable:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One edge of a walk: a fact, perhaps read from object to subject."""
+
+    fact: int
+    inverse: bool
+
+
 @dataclass(frozen=True)
 class CompiledRules:
     """Rules as the kernels read them, and where each rule went."""
@@ -164,6 +173,34 @@ class Walker:
             by_rank=by_rank,
             source=np.repeat(np.arange(len(degrees), dtype=np.int32), degrees),
         )
+
+    def between(
+        self, subject: int, answer: int, *, fact: int = -1, most: int = 100_000
+    ) -> tuple[list[tuple[Step, ...]], bool]:
+        """All walks from one entity to another, without a fact that is not to be walked.
+
+        Returns:
+            The walks, in depth-first order, and whether these are all of them.
+        """
+        found, complete = walks_between(
+            self.edges.offsets,
+            self.edges.target,
+            self.edges.fact,
+            subject,
+            answer,
+            self.max_length,
+            fact,
+            most,
+        )
+        size = len(self.graph.relations)
+        return [
+            tuple(
+                Step(int(self.edges.fact[edge]), bool(self.edges.relation[edge] >= size))
+                for edge in walk
+                if edge >= 0
+            )
+            for walk in found
+        ], complete
 
     def cost(self, queries: QueryTable) -> tuple[NDArray[Any], NDArray[Any]]:
         """Each subject of the queries, and about how many steps its queries take."""
