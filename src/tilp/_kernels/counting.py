@@ -26,10 +26,10 @@ gap_code = kernel(plain_gap_code)
 
 
 @kernel
-def code_width(words: int, length: int) -> int:
-    """How many codes the walks of one length have."""
+def code_width(words: int, base: int, length: int) -> int:
+    """How many codes the walks of one length have; `base` is the number of classes."""
     if words == CLASSES:
-        return 3**length
+        return base**length
     if words == ALLEN:
         return _ALLEN_WORDS**length
     return _GAP_WORDS if words == GAP else 1
@@ -48,6 +48,9 @@ def _code(words: int, start: int, end: int, other_start: int, other_end: int) ->
 def contributions(
     words: int,
     width: int,
+    classes: int,
+    of_query: Array,
+    interval: Array,
     fact: Array,
     start: Array,
     end: Array,
@@ -59,12 +62,18 @@ def contributions(
     of_prefix: Array,
     of_edge: Array,
 ) -> None:
-    """Fill the two tables of a query: what each prefix and each last edge adds to a code."""
-    base = 3 if words == CLASSES else _ALLEN_WORDS
+    """Fill the two tables of a query: what each prefix and each last edge adds to a code.
+
+    `of_query` holds the class of every interval against the query's, where classes are one's own.
+    """
+    base = classes if words == CLASSES else _ALLEN_WORDS
+    own = words == CLASSES and len(of_query) > 0
     for local in range(len(edges)):
         edge = edges[local]
         if fact[edge] == own_fact:
             of_edge[local] = width
+        elif own:
+            of_edge[local] = of_query[interval[edge]]
         else:
             of_edge[local] = _code(words, start[edge], end[edge], query_start, query_end)
     for walk in range(len(chain)):
@@ -74,7 +83,9 @@ def contributions(
             if fact[edge] == own_fact:
                 code = width
                 break
-            if words <= ALLEN:
+            if own:
+                code = base * code + of_query[interval[edge]]
+            elif words <= ALLEN:
                 code = base * code + _code(words, start[edge], end[edge], query_start, query_end)
         of_prefix[walk] = width if code == width else (base * code if words <= ALLEN else 0)
 

@@ -75,6 +75,9 @@ def expand(
     rank: Array,
     by_rank: Array,
     source: Array,
+    interval: Array,
+    base: int,
+    table: Array,
     trie_begin: Array,
     trie_relation: Array,
     trie_child: Array,
@@ -88,6 +91,9 @@ def expand(
     Args:
         offsets: where each entity's edges begin; what follows describes the edges.
         rank: each edge's place in the order of relation, target and edge; `by_rank` its inverse.
+        interval: the number of each edge's interval; for words of one's own between intervals.
+        base: how many words relate two intervals.
+        table: the word of each pair of intervals; without any, before, touching and after.
         trie_begin: where each node's children begin; without any node everything may follow.
         ends: the entity that each prefix ends in.
         chain: the edges of each prefix.
@@ -97,7 +103,7 @@ def expand(
     Returns:
         The distinct last edges by rank; and of each item, in the order of last edge and prefix:
         the prefix, the place of its last edge among these, the temporal relations of the earlier
-        intervals to the last one as digits of base three, and where it stands in the trie.
+        intervals to the last one as digits, and where it stands in the trie.
     """
     # Prefixes that end in the same entity stand together.
     by_end = chosen[np.argsort(ends[chosen], kind="mergesort")]
@@ -141,7 +147,12 @@ def expand(
             for step in range(length):
                 earlier = chain[walk, step]
                 fresh &= fact[earlier] != edge_fact
-                code = 3 * code + relation_code(start[earlier], end[earlier], edge_start, edge_end)
+                if len(table) > 0:
+                    code = base * code + table[interval[earlier], interval[edge]]
+                else:
+                    code = base * code + relation_code(
+                        start[earlier], end[earlier], edge_start, edge_end
+                    )
             if fresh:
                 at = 0
                 if guided:

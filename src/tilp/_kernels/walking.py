@@ -15,6 +15,7 @@ __all__ = [
     "FIND",
     "NONE",
     "TALLY",
+    "Classes",
     "Edges",
     "Kept",
     "Queries",
@@ -32,7 +33,8 @@ NONE, ADJACENT, ALL = 0, 1, 2
 class Edges(NamedTuple):
     """Facts and their inverses by entity, with the times that constraints look at.
 
-    `rank` is each edge's place in the order of relation, target and edge, `by_rank` its inverse.
+    `rank` is each edge's place in the order of relation, target and edge, `by_rank` its inverse;
+    `interval` numbers the distinct intervals.
     """
 
     offsets: Array
@@ -44,6 +46,18 @@ class Edges(NamedTuple):
     rank: Array
     by_rank: Array
     source: Array
+    interval: Array
+
+
+class Classes(NamedTuple):
+    """Words between two intervals: how many, and which, if they are not before, touching, after.
+
+    `table` has the word of each pair of intervals, `of_query` of each query and interval.
+    """
+
+    number: int
+    table: Array
+    of_query: Array
 
 
 class Trie(NamedTuple):
@@ -87,6 +101,7 @@ class Kept(NamedTuple):
 @kernel
 def walk(
     edges: Edges,
+    classes: Classes,
     trie: Trie,
     queries: Queries,
     kept: Kept,
@@ -103,6 +118,7 @@ def walk(
 
     Args:
         edges: the graph.
+        classes: the words between intervals.
         trie: which relations may follow which.
         queries: by subject.
         kept: the rules to count; without any body, all rules are.
@@ -152,6 +168,9 @@ def walk(
                 edges.rank,
                 edges.by_rank,
                 edges.source,
+                edges.interval,
+                classes.number,
+                classes.table,
                 trie.begin,
                 trie.relation,
                 trie.child,
@@ -166,11 +185,11 @@ def walk(
             for kind in range(3):
                 if not np.any(kinds == kind):
                     continue
-                base = (
-                    3 ** (length - 1)
-                    if kind == ALL
-                    else (3 if kind == ADJACENT and length > 1 else 1)
-                )
+                base = 1
+                if kind == ALL:
+                    base = classes.number ** (length - 1)
+                elif kind == ADJACENT and length > 1:
+                    base = classes.number
                 (
                     item_prefix,
                     item_last,
@@ -200,6 +219,7 @@ def walk(
                     if purpose == FIND:
                         records, n_records = _find_level(
                             edges,
+                            classes,
                             queries,
                             first,
                             last,
@@ -221,6 +241,7 @@ def walk(
                     else:
                         records, n_records = _count_level(
                             edges,
+                            classes,
                             queries,
                             kept,
                             first,
@@ -267,6 +288,7 @@ def _grown(records: Array, needed: int) -> Array:
 @kernel
 def _find_level(
     edges: Edges,
+    classes: Classes,
     queries: Queries,
     first: int,
     last: int,
@@ -286,7 +308,9 @@ def _find_level(
     n_records: int,
 ) -> tuple[Array, int]:
     """Record the rules by which walks of one level reach the answers."""
-    width = code_width(words, length)
+    width = code_width(words, classes.number, length)
+    own = len(classes.of_query) > 0
+    nothing = np.empty(0, dtype=np.int8)
     of_prefix = np.empty(len(chain), dtype=np.uint32)
     of_edge = np.empty(len(local), dtype=np.uint32)
     seen = np.full(2 * width + 1, -1, dtype=np.int64)
@@ -301,6 +325,9 @@ def _find_level(
         contributions(
             words,
             width,
+            classes.number,
+            classes.of_query[query] if own else nothing,
+            edges.interval,
             edges.fact,
             edges.start,
             edges.end,
@@ -350,6 +377,7 @@ def _kept_body(kept: Kept, form: int, length: int, relations: int, digits: int) 
 @kernel
 def _count_level(
     edges: Edges,
+    classes: Classes,
     queries: Queries,
     kept: Kept,
     first: int,
@@ -372,7 +400,9 @@ def _count_level(
     n_records: int,
 ) -> tuple[Array, int]:
     """Count the walks of one level by rule, and by end where the purpose asks for it."""
-    width = code_width(words, length)
+    width = code_width(words, classes.number, length)
+    own = len(classes.of_query) > 0
+    nothing = np.empty(0, dtype=np.int8)
     n_bodies = len(body_begin) - 1
     everything = len(kept.relations) == 0
     of_prefix = np.empty(len(chain), dtype=np.uint32)
@@ -391,6 +421,9 @@ def _count_level(
         contributions(
             words,
             width,
+            classes.number,
+            classes.of_query[query] if own else nothing,
+            edges.interval,
             edges.fact,
             edges.start,
             edges.end,

@@ -29,10 +29,16 @@ class Form:
     Attributes:
         grain: its name.
         words: the words that relate a body interval to the query's, by their number.
+        classes: the words that relate two body intervals.
     """
 
     grain: Grain
     words: tuple[str, ...]
+    classes: tuple[str, ...] = _CLASSES
+
+    def with_classes(self, classes: tuple[str, ...]) -> Form:
+        """The same form with other words in place of before, touching and after."""
+        return Form(self.grain, classes if self.words == _CLASSES else self.words, classes)
 
     def body_pairs(self, length: int) -> Pairs:
         """The pairs of body intervals, in the order in which a walk meets them."""
@@ -61,7 +67,7 @@ class Form:
     def constraints(self, length: int, digits: int, code: int) -> tuple[Constraint, ...]:
         """The constraints that digits and code stand for."""
         return (
-            *_unpack(self.body_pairs(length), _CLASSES, digits),
+            *_unpack(self.body_pairs(length), self.classes, digits),
             *_unpack(self.query_pairs(length), self.words, code),
         )
 
@@ -72,7 +78,7 @@ class Form:
         if len(by_pair) != len(constraints) or set(by_pair) != {*pairs[0], *pairs[1]}:
             return None
         packed = []
-        for some, words in zip(pairs, (_CLASSES, self.words), strict=True):
+        for some, words in zip(pairs, (self.classes, self.words), strict=True):
             number = 0
             for pair in some:
                 if by_pair[pair] not in words:

@@ -13,10 +13,15 @@ from tilp.choices import Grain
 from tilp.graph import TemporalGraph
 from tilp.parallel import cut_by_cost, map_chunks
 from tilp.rules import MinedRule, Rule, RuleSet
+from tilp.walks.constraints import PairConstraint, StepConstraint
 from tilp.walks.walker import DEFAULT_LIMIT, QueryTable, Walker
 
 __all__ = ["MiningSettings", "mine", "mine_relation", "mining_cost", "mining_walker"]
 
+_CHUNK_STEPS = 1e8  # about a second of work
+_MOST_RULES = 300_000  # held of one relation at a time
+_CANDIDATES = 5  # times as many rules as are kept are counted
+_MIX = np.uint64(0x9E3779B97F4A7C15)
 _KEY = ["form", "length", "head", "relations", "digits", "code"]
 
 
@@ -50,6 +55,8 @@ def mine(
     *,
     threads: int = 1,
     progress: Callable[[float], None] | None = None,
+    constraints: Sequence[StepConstraint] = (),
+    classes: PairConstraint | None = None,
 ) -> RuleSet:
     """Find rules for relations, in both directions, over the training facts.
 
@@ -61,10 +68,12 @@ def mine(
         settings: what decides which rules are found.
         threads: does not change the result.
         progress: called with the share that is done.
+        constraints: of one's own on the steps of walks.
+        classes: of one's own on pairs of intervals, in place of before, touching and after.
     """
     settings = settings or MiningSettings()
     names = list(graph.relations) if relations is None else relations
-    walker = mining_walker(graph, settings)
+    walker = mining_walker(graph, settings, constraints, classes)
     costs = [mining_cost(walker, name, settings) for name in names]
     done = 0.0
     found: list[MinedRule] = []
@@ -91,12 +100,14 @@ def mine_relation(
     """
     queries = _queries(walker, relation, settings)
     subjects, cost = walker.cost(queries)
-    chunks = [queries[np.isin(queries.subject, subjects[part])] for part in cut_by_cost(cost)]
-    parts = []
-    for number, part in enumerate(map_chunks(lambda c: _find(walker, c), chunks, threads=threads)):
-        parts.append(part)
+    parts_of_work = cut_by_cost(cost, 1 + int(cost.sum() / _CHUNK_STEPS))
+    chunks = [queries[np.isin(queries.subject, subjects[part])] for part in parts_of_work]
+    merge = _Merge()
+    finds = map_chunks(lambda chunk: _find(walker, chunk), chunks, threads=threads)
+    for number, part in enumerate(finds):
+        merge.add(part)
         yield 0.5 * (number + 1) / len(chunks)
-    candidates = _candidates(parts, settings)
+    candidates = merge.candidates(settings)
     if len(candidates):
         compiled = walker.compile_rows(candidates)
         statistics = np.zeros((len(candidates), 3))
@@ -112,7 +123,12 @@ def mine_relation(
     yield 1.0
 
 
-def mining_walker(graph: TemporalGraph, settings: MiningSettings) -> Walker:
+def mining_walker(
+    graph: TemporalGraph,
+    settings: MiningSettings,
+    constraints: Sequence[StepConstraint] = (),
+    classes: PairConstraint | None = None,
+) -> Walker:
     """The walker that these settings ask for."""
     return Walker(
         graph,
@@ -120,6 +136,8 @@ def mining_walker(graph: TemporalGraph, settings: MiningSettings) -> Walker:
         max_length=settings.max_length,
         limit=settings.limit,
         seed=settings.seed,
+        constraints=constraints,
+        classes=classes,
     )
 
 
@@ -142,26 +160,51 @@ def _find(walker: Walker, queries: QueryTable) -> pl.DataFrame:
     """The rules that reach answers, each with the number of queries whose answer it reaches."""
     records, _ = walker.find(queries)
     table = pl.DataFrame(records, schema=_KEY)
-    return table.group_by(_KEY).agg(support=pl.len().cast(pl.Int64))
+    return _prune(table.group_by(_KEY).agg(support=pl.len().cast(pl.Int64)))
 
 
-def _candidates(parts: Sequence[pl.DataFrame], settings: MiningSettings) -> NDArray[np.int64]:
-    """The rules with the highest support, for each direction as many as may be worth a count."""
-    if not parts:
-        return np.empty((0, len(_KEY)), np.int64)
-    table = (
-        pl.concat(parts)
-        .group_by(_KEY)
-        .agg(pl.sum("support"))
-        .filter(pl.col("support") >= settings.min_support)
-        .sort("head", "support", *_KEY, descending=[False, True, *[False] * len(_KEY)])
-        .group_by("head", maintain_order=True)
-        .head(_CANDIDATES * settings.top)
-    )
-    return table.select(_KEY).to_numpy().astype(np.int64)
+class _Merge:
+    """The rules found in chunks, taken in one by one, in bounded memory."""
+
+    def __init__(self) -> None:
+        self._parts: list[pl.DataFrame] = []
+
+    def add(self, part: pl.DataFrame) -> None:
+        """Take in the rules of the next chunk."""
+        self._parts.append(part)
+        if sum(map(len, self._parts)) > 4 * _MOST_RULES:
+            self._parts = [self._joined()]
+
+    def candidates(self, settings: MiningSettings) -> NDArray[np.int64]:
+        """The rules with the highest support, for each direction as many as are worth a count."""
+        if not self._parts:
+            return np.empty((0, len(_KEY)), np.int64)
+        table = (
+            self._joined()
+            .filter(pl.col("support") >= settings.min_support)
+            .sort("head", "support", *_KEY, descending=[False, True, *[False] * len(_KEY)])
+            .group_by("head", maintain_order=True)
+            .head(_CANDIDATES * settings.top)
+        )
+        return table.select(_KEY).to_numpy().astype(np.int64)
+
+    def _joined(self) -> pl.DataFrame:
+        return _prune(pl.concat(self._parts).group_by(_KEY).agg(pl.sum("support")))
 
 
-_CANDIDATES = 5
+def _prune(table: pl.DataFrame) -> pl.DataFrame:
+    """Where there are very many rules, leave out those of least support.
+
+    Of equal support it is the same ones every time, drawn by lot, so that a rule that is kept is
+    most often kept with its whole support.
+    """
+    if len(table) <= _MOST_RULES:
+        return table
+    relations, digits, code = (table[name].to_numpy() for name in ("relations", "digits", "code"))
+    mixed = ((relations * 31 + digits) * 257 + code).astype(np.uint64) * _MIX
+    lots = table.with_columns(lot=pl.Series(mixed >> np.uint64(20)))
+    ordered = lots.sort("support", "lot", *_KEY, descending=[True, *[False] * (1 + len(_KEY))])
+    return ordered.head(_MOST_RULES).drop("lot")
 
 
 def _best(

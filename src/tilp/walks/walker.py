@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from tilp._kernels import counting, walking
 from tilp._kernels.between import walks_between
-from tilp._kernels.walking import Edges, Kept, Queries, Trie
+from tilp._kernels.walking import Classes, Edges, Kept, Queries, Trie
 from tilp.choices import Grain
 from tilp.errors import TilpError
 from tilp.graph import TemporalGraph
-from tilp.intervals import known_ends
+from tilp.intervals import TemporalRelation, known_ends
 from tilp.rules import FORMS, Atom, Rule
+from tilp.walks.constraints import PairConstraint, StepConstraint, Steps, Symbols
 
 __all__ = ["MAX_LENGTH", "CompiledRules", "QueryTable", "Step", "Walker"]
 
@@ -126,6 +127,8 @@ class Walker:
         splits: whose facts are walked on.
         limit: how many steps one level may take from one entity; past it, walks are sampled.
         seed: for sampling.
+        constraints: of one's own on steps.
+        classes: of one's own on pairs of intervals, in place of before, touching and after.
     """
 
     def __init__(
@@ -137,13 +140,16 @@ class Walker:
         splits: Iterable[str] = ("train",),
         limit: int = DEFAULT_LIMIT,
         seed: int = 0,
+        constraints: Sequence[StepConstraint] = (),
+        classes: PairConstraint | None = None,
     ) -> None:
         if not 1 <= max_length <= MAX_LENGTH:
             raise TilpError(f"the length of rules is {max_length}; it can be 1 to {MAX_LENGTH}")
-        if (2 * len(graph.relations)) ** max_length >= 2**62:
+        self._symbols = Symbols(2 * len(graph.relations), tuple(constraints))
+        if self._symbols.count**max_length >= 2**62:
             raise TilpError(
-                f"{len(graph.relations):,} relations are too many for rules of length "
-                f"{max_length}; choose a smaller length"
+                f"{len(graph.relations):,} relations (and the words of steps) are too many for "
+                f"rules of length {max_length}; choose a smaller length"
             )
         self.graph = graph
         self.grains = tuple(Grain(grain) for grain in grains)
@@ -151,27 +157,72 @@ class Walker:
         self.limit = limit
         self.seed = seed
         self._splits = tuple(splits)
+        self._classes = classes
+        self._forms = [
+            FORMS[grain].with_classes(classes.words) if classes else FORMS[grain]
+            for grain in self.grains
+        ]
 
     @cached_property
     def edges(self) -> Edges:
         """The edges that are walked on."""
         index = self.graph.index(self._splits)
         start, end = known_ends(self.graph.start, self.graph.end)
+        start, end = start[index.fact], end[index.fact]
+        degrees = np.diff(index.offsets)
+        source = np.repeat(np.arange(len(degrees), dtype=np.int32), degrees)
+        numbers = self.graph.attributes
+        steps = Steps(
+            start,
+            end,
+            here={name: values[source] for name, values in numbers.items()},
+            there={name: values[index.target] for name, values in numbers.items()},
+        )
+        symbol = self._symbols.of_edges(index.relation, steps)
         places = np.arange(len(index.target), dtype=np.int32)
-        by_rank = np.lexsort((places, index.target, index.relation)).astype(np.int32)
+        by_rank = np.lexsort((places, index.target, symbol)).astype(np.int32)
         rank = np.empty_like(by_rank)
         rank[by_rank] = places
-        degrees = np.diff(index.offsets)
         return Edges(
             offsets=index.offsets,
-            relation=index.relation,
+            relation=symbol,
             target=index.target,
             fact=index.fact,
-            start=start[index.fact],
-            end=end[index.fact],
+            start=start,
+            end=end,
             rank=rank,
             by_rank=by_rank,
-            source=np.repeat(np.arange(len(degrees), dtype=np.int32), degrees),
+            source=source,
+            interval=self._intervals[0][index.fact],
+        )
+
+    @cached_property
+    def _intervals(self) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
+        """The number of each fact's interval, and the starts and ends of the distinct ones.
+
+        Only words of one's own between intervals need them.
+        """
+        if self._classes is None:
+            nothing = np.empty(0, np.int64)
+            return np.zeros(len(self.graph), np.int32), nothing, nothing
+        both = np.stack(known_ends(self.graph.start, self.graph.end), axis=1)
+        distinct, number = np.unique(both, axis=0, return_inverse=True)
+        return number.reshape(-1).astype(np.int32), distinct[:, 0].copy(), distinct[:, 1].copy()
+
+    @cached_property
+    def _class_table(self) -> NDArray[np.int8]:
+        if self._classes is None:
+            return np.empty((0, 0), np.int8)
+        _, start, end = self._intervals
+        return self._classes.table(start, end, start, end)
+
+    def _words_between(self, queries: Queries) -> Classes:
+        if self._classes is None:
+            return Classes(len(TemporalRelation), self._class_table, np.empty((0, 0), np.int8))
+        _, start, end = self._intervals
+        of_query = self._classes.table(start, end, queries.start, queries.end)
+        return Classes(
+            len(self._classes.words), self._class_table, np.ascontiguousarray(of_query.T)
         )
 
     def between(
@@ -192,7 +243,7 @@ class Walker:
             fact,
             most,
         )
-        size = len(self.graph.relations)
+        size = self._symbols.count // 2
         return [
             tuple(
                 Step(int(self.edges.fact[edge]), bool(self.edges.relation[edge] >= size))
@@ -295,13 +346,17 @@ class Walker:
     def lift(self, record: Sequence[int]) -> Rule:
         """The rule that a row of `find` stands for (eq. 1)."""
         form, length, head, relations, digits, code = (int(number) for number in record)
-        body = tuple(self._atom(relation) for relation in self._unpack(length, relations))
-        constraints = FORMS[self.grains[form]].constraints(length, digits, code)
-        return Rule(self._atom(head), body, constraints)
+        constraints = list(self._forms[form].constraints(length, digits, code))
+        body = []
+        for place, symbol in enumerate(self._unpack(length, relations), start=1):
+            relation, words = self._symbols.unpack(symbol, place)
+            body.append(self._atom(relation))
+            constraints += words
+        return Rule(self._atom(head), tuple(body), tuple(constraints))
 
     def _unpack(self, length: int, relations: int) -> list[int]:
-        """The relations of a body, first to last, from the number that stands for them."""
-        base = 2 * len(self.graph.relations)
+        """The symbols of a body, first to last, from the number that stands for them."""
+        base = self._symbols.count
         return [relations // base**place % base for place in reversed(range(length))]
 
     def _atom(self, relation: int) -> Atom:
@@ -311,13 +366,16 @@ class Walker:
     def _encode(self, rule: Rule) -> tuple[int, int, int, int, int, int]:
         if rule.length > self.max_length:
             raise TilpError(f"{rule} is longer than {self.max_length}")
+        words, rest = self._symbols.split(rule.constraints)
+        nothing = [None] * len(self._symbols.constraints)
         relations = 0
-        for atom in rule.body:
-            relations = relations * 2 * len(self.graph.relations) + self._relation(atom)
-        for form, grain in enumerate(self.grains):
-            codes = FORMS[grain].codes(rule.length, rule.constraints)
+        for place, atom in enumerate(rule.body, start=1):
+            symbol = self._symbols.pack(self._relation(atom), words.get(place, nothing))
+            relations = relations * self._symbols.count + symbol
+        for number, form in enumerate(self._forms):
+            codes = form.codes(rule.length, rest)
             if codes is not None:
-                return form, rule.length, self._relation(rule.head), relations, *codes
+                return number, rule.length, self._relation(rule.head), relations, *codes
         raise TilpError(f"{rule} is of none of the grains {', '.join(self.grains)}")
 
     def _relation(self, atom: Atom) -> int:
@@ -365,12 +423,13 @@ class Walker:
         )
         records, weights = walking.walk(
             self.edges,
+            self._words_between(table),
             trie,
             table,
             kept,
             np.array([_KINDS.get(grain, walking.NONE) for grain in self.grains], np.int32),
             np.array([_WORDS.get(grain, counting.CLASSES) for grain in self.grains], np.int32),
-            2 * len(self.graph.relations),
+            self._symbols.count,
             self.max_length,
             self.limit,
             self.seed,
