@@ -243,6 +243,7 @@ def test_demo(run):
     code, out, err = run("demo", "--size", 1000)
     assert code == 0 and err == ""
     assert "rules planted in this world" in out and "what to look at before learning" in out
+    assert "the best for each of 10 relations" in out
 
 
 def test_python_m_tilp():

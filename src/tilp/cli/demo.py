@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilp.cli.console import output
+from tilp.cli.console import output, progress_bar
 
 if TYPE_CHECKING:
     from tilp.datasets import World
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["demo", "print_planted_rules"]
 
 _SHOWN_FACTS = 5
+_MINED_FACTS = 200
 
 
 def demo(
@@ -38,6 +40,33 @@ def demo(
     print_planted_rules(made)
     console.rule("What is in it, and what is wrong with it: tilp inspect")
     print_inspection(inspect(made.graph), f"world, seed {seed}")
+    console.rule("Rules found in its training facts: tilp mine")
+    _show_mining(made)
+
+
+def _show_mining(made: World) -> None:
+    """The best rule for each relation that rules were planted for, from a sample of its facts."""
+    from tilp.choices import Grain
+    from tilp.cli.rules import rule_table
+    from tilp.walks import MiningSettings, mine
+
+    heads = list(dict.fromkeys(rule.relation for rule in made.rules))
+    settings = MiningSettings(grains=(Grain.PAIRS,), sample=_MINED_FACTS)
+    with progress_bar() as bar:
+        task = bar.add_task("mine (the first time, this compiles)", total=1.0)
+        rules = mine(
+            made.graph,
+            heads,
+            settings,
+            threads=os.cpu_count() or 1,
+            progress=lambda share: bar.update(task, completed=share),
+        )
+    best = [one for head in heads for one in list(rules.filter(relation=head).sort())[:1]]
+    planted = {rule.text for rule in made.rules}
+    title = f"the best for each of {len(heads)} relations, of {len(rules):,} found"
+    output().print(rule_table(best, title))
+    found = sum(str(one.rule) in planted for one in best)
+    output().print(f"{found} of these {len(best)} were planted.")
 
 
 def print_planted_rules(made: World) -> None:
