@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tilp.choices import Grain
 from tilp.intervals import GAP_WORDS, Allen, TemporalRelation
@@ -88,12 +89,13 @@ class Form:
         return packed[0], packed[1]
 
 
-def _unpack(pairs: Pairs, words: tuple[str, ...], number: int) -> list[Constraint]:
+@lru_cache(maxsize=65_536)  # rules by the ten thousand share few of these
+def _unpack(pairs: Pairs, words: tuple[str, ...], number: int) -> tuple[Constraint, ...]:
     found = []
     for first, second in reversed(pairs):
         number, digit = divmod(number, len(words))
         found.append(Constraint(words[digit], (f"I{first}", f"I{second}")))
-    return found
+    return tuple(found)
 
 
 FORMS = {

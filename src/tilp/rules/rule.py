@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tilp.errors import TilpError
 from tilp.graph import INVERSE_MARK
@@ -73,15 +74,13 @@ class Rule:
     def __post_init__(self) -> None:
         if not self.body:
             raise TilpError("a rule needs at least one body atom")
-        largest = len(self.body) + 1
         for constraint in self.constraints:
-            if max(constraint.places) > largest:
+            if max(constraint.places) > len(self.body) + 1:
                 raise TilpError(
                     f"{constraint.word}({','.join(constraint.variables)}) speaks of a variable "
                     f"that a rule of length {len(self.body)} does not have"
                 )
-        canonical = tuple(sorted(set(self.constraints), key=lambda one: one.order))
-        object.__setattr__(self, "constraints", canonical)
+        object.__setattr__(self, "constraints", _canonical(self.constraints))
 
     @property
     def length(self) -> int:
@@ -92,3 +91,8 @@ class Rule:
         from tilp.rules.text import format_rule
 
         return format_rule(self)
+
+
+@lru_cache(maxsize=65_536)  # rules by the ten thousand share few of these
+def _canonical(constraints: tuple[Constraint, ...]) -> tuple[Constraint, ...]:
+    return tuple(sorted(set(constraints), key=lambda one: one.order))

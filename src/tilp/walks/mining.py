@@ -18,7 +18,8 @@ from tilp.walks.walker import DEFAULT_LIMIT, QueryTable, Walker
 
 __all__ = ["MiningSettings", "mine", "mine_relation", "mining_cost", "mining_walker"]
 
-_CHUNK_STEPS = 1e8  # about a second of work
+_CHUNK_STEPS = 1e6  # enough for the overhead of a chunk not to matter
+_MOST_CHUNKS = 1024
 _MOST_RULES = 300_000  # held of one relation at a time
 _CANDIDATES = 5  # times as many rules as are kept are counted
 _MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -100,7 +101,7 @@ def mine_relation(
     """
     queries = _queries(walker, relation, settings)
     subjects, cost = walker.cost(queries)
-    parts_of_work = cut_by_cost(cost, 1 + int(cost.sum() / _CHUNK_STEPS))
+    parts_of_work = cut_by_cost(cost, min(_MOST_CHUNKS, 1 + int(cost.sum() / _CHUNK_STEPS)))
     chunks = [queries[np.isin(queries.subject, subjects[part])] for part in parts_of_work]
     merge = _Merge()
     finds = map_chunks(lambda chunk: _find(walker, chunk), chunks, threads=threads)
@@ -235,5 +236,5 @@ def _best(
                 )
             if len(rules) == settings.top:
                 break
-        best += RuleSet(rules.values()).sort()
+        best += rules.values()
     return best

@@ -350,18 +350,20 @@ class Walker:
         body = []
         for place, symbol in enumerate(self._unpack(length, relations), start=1):
             relation, words = self._symbols.unpack(symbol, place)
-            body.append(self._atom(relation))
+            body.append(self._atoms[relation])
             constraints += words
-        return Rule(self._atom(head), tuple(body), tuple(constraints))
+        return Rule(self._atoms[head], tuple(body), tuple(constraints))
 
     def _unpack(self, length: int, relations: int) -> list[int]:
         """The symbols of a body, first to last, from the number that stands for them."""
         base = self._symbols.count
         return [relations // base**place % base for place in reversed(range(length))]
 
-    def _atom(self, relation: int) -> Atom:
-        inverse, number = divmod(relation, len(self.graph.relations))
-        return Atom(self.graph.relations.label(number), bool(inverse))
+    @cached_property
+    def _atoms(self) -> list[Atom]:
+        """The atom of each directed relation."""
+        names = list(self.graph.relations)
+        return [Atom(name, inverse) for inverse in (False, True) for name in names]
 
     def _encode(self, rule: Rule) -> tuple[int, int, int, int, int, int]:
         if rule.length > self.max_length:
