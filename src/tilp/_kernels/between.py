@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from tilp._kernels.expansion import Array
 from tilp._kernels.jit import kernel
+from tilp._kernels.types import Array
 
 __all__ = ["walks_between"]
 

@@ -6,8 +6,9 @@ tables, made anew for each query, give the codes of all items. What uses the que
 contributes so much that the sum is past every code.
 """
 
-from tilp._kernels.expansion import Array, relation_code
+from tilp._kernels.expansion import relation_code
 from tilp._kernels.jit import kernel
+from tilp._kernels.types import Array
 from tilp.intervals.gaps import GAP_WORDS
 from tilp.intervals.gaps import gap_code as plain_gap_code
 from tilp.intervals.relations import Allen

@@ -9,17 +9,13 @@ No item is hashed or compared to find its body: items are made in the order of t
 relation and target, and a stable counting sort by what comes before does the rest.
 """
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from tilp._kernels.jit import kernel
+from tilp._kernels.types import Array
 from tilp.intervals.relations import temporal_relation_code
 
-__all__ = ["Array", "expand", "follow_trie", "sort_into_bodies", "thin_out"]
-
-Array = NDArray[Any]
+__all__ = ["expand", "follow_trie", "sort_into_bodies", "thin_out"]
 
 relation_code = kernel(temporal_relation_code)
 

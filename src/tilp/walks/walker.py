@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tilp._kernels import counting, walking
 from tilp._kernels.between import walks_between
-from tilp._kernels.walking import Classes, Edges, Kept, Queries, Trie
+from tilp._kernels.types import Classes, Edges, Kept, Queries, Trie
 from tilp.choices import Grain
 from tilp.errors import TilpError
 from tilp.graph import TemporalGraph

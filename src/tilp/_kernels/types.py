@@ -1,0 +1,106 @@
+"""What the loops over walks are given and make, as tuples of arrays."""
+
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
+
+__all__ = ["Array", "Classes", "Edges", "Kept", "Level", "Queries", "Trie"]
+
+Array = NDArray[Any]
+
+
+class Edges(NamedTuple):
+    """Facts and their inverses by entity, with the times that constraints look at.
+
+    `rank` is each edge's place in the order of relation, target and edge, `by_rank` its inverse;
+    `interval` numbers the distinct intervals.
+    """
+
+    offsets: Array
+    relation: Array
+    target: Array
+    fact: Array
+    start: Array
+    end: Array
+    rank: Array
+    by_rank: Array
+    source: Array
+    interval: Array
+
+
+class Classes(NamedTuple):
+    """Words between two intervals: how many, and which, if they are not before, touching, after.
+
+    `table` has the word of each pair of intervals, `of_query` of each query and interval.
+    """
+
+    number: int
+    table: Array
+    of_query: Array
+
+
+class Trie(NamedTuple):
+    """Which relation may follow which; without any node every one may follow."""
+
+    begin: Array
+    relation: Array
+    child: Array
+
+
+class Queries(NamedTuple):
+    """Queries in the order of their subjects, whose queries begin at `begin`.
+
+    `fact` is the query's own fact, which is not walked (-1: none); `answer` its known answer.
+    """
+
+    subject: Array
+    begin: Array
+    head: Array
+    fact: Array
+    start: Array
+    end: Array
+    answer: Array
+
+
+class Kept(NamedTuple):
+    """Rules by form, length and body: bodies sorted by relations and digits, then their rules.
+
+    Bodies of form f and length l stand at `first[f, l]:first[f, l + 1]`; the rules of body b,
+    sorted by head and code, at `begin[b]:begin[b + 1]`.
+    """
+
+    first: Array
+    relations: Array
+    digits: Array
+    begin: Array
+    head: Array
+    code: Array
+
+
+class Level(NamedTuple):
+    """The walks of one length from one entity, in the order of body and end, in one form.
+
+    Attributes:
+        form: which of the temporal forms; `words` is what its codes are made of.
+        length: of the walks.
+        chain: the edges of each prefix.
+        edges: the distinct last edges.
+        prefix: of each walk; likewise `last`, the place of its last edge.
+        group_begin: where the walks of each body and end begin, and where the last end.
+        group_end: the entity that they end in.
+        body_begin: where the groups of each body begin, and where the last end.
+        relations: the number that stands for each body's relations; likewise `digits`.
+    """
+
+    form: int
+    words: int
+    length: int
+    chain: Array
+    edges: Array
+    prefix: Array
+    last: Array
+    group_begin: Array
+    group_end: Array
+    body_begin: Array
+    relations: Array
+    digits: Array
