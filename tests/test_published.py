@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tilp.datasets import published
+from tilp.datasets import label_files, published
 from tilp.datasets.published import PUBLISHED, PublishedSet, RemoteFile, cache_folder, get
 from tilp.errors import DataError, TilpError
 
@@ -499,7 +499,7 @@ def test_threads_at_once_give_one_whole_set(script):
 
 CHILD = """
 import sys
-from tilp.datasets import published
+from tilp.datasets import label_files, published
 files = tuple(published.RemoteFile(*text.split()) for text in sys.argv[1:])
 published.PUBLISHED = {"TOY3k": published.PublishedSet("TOY3k", "", "", files)}
 published.RETRY_WAIT = 0
@@ -571,7 +571,7 @@ def test_get_writes_the_label_tables(script, monkeypatch):
 def test_id_files_in_their_many_layouts(tmp_path, text, expected):
     path = tmp_path / "entity2id.txt"
     path.write_bytes(text.encode())
-    assert [" ".join(row) for row in published._label_table(path)] == expected
+    assert [" ".join(row) for row in label_files.label_table(path)] == expected
 
 
 @pytest.mark.parametrize(
@@ -590,5 +590,5 @@ def test_id_files_in_their_many_layouts(tmp_path, text, expected):
 def test_malformed_id_files_name_the_line(tmp_path, text, line):
     (tmp_path / "relation2id.txt").write_bytes(text)
     with pytest.raises(DataError, match=rf"relation2id\.txt, line {line} .*get the set again"):
-        published.write_labels(tmp_path)
+        label_files.write_labels(tmp_path)
     assert not (tmp_path / "relations.tsv").exists()

@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from tilp.errors import DataError, TilpError
+from tilp.datasets.label_files import unwritten_labels, write_labels
+from tilp.errors import TilpError
 
-__all__ = ["PUBLISHED", "PublishedSet", "RemoteFile", "cache_folder", "get", "write_labels"]
+__all__ = ["PUBLISHED", "PublishedSet", "RemoteFile", "cache_folder", "get"]
 
 Progress = Callable[[str, int, int | None], None]
 
@@ -28,8 +29,6 @@ RETRY_WAIT = 1.0  # seconds before the second attempt, doubled before each furth
 TIMEOUT = 20.0  # seconds, for each socket operation
 LOCK_WAIT = 0.1  # seconds between two looks at a lock that another process holds
 BLOCK = 1 << 16
-
-_LABELS = {"entity2id.txt": "entities.tsv", "relation2id.txt": "relations.tsv"}
 
 logger = logging.getLogger(__name__)
 
@@ -155,7 +154,7 @@ def get(name: str, folder: Path | None = None, *, progress: Progress | None = No
     folder = cache_folder() / name if folder is None else Path(folder)
     try:
         # Without the lock first, so that a whole set in a read-only folder will do.
-        if _missing(published, folder) or _unwritten(folder):
+        if _missing(published, folder) or unwritten_labels(folder):
             folder.mkdir(parents=True, exist_ok=True)
             with _locked(folder):
                 missing = _missing(published, folder)
@@ -173,21 +172,6 @@ def get(name: str, folder: Path | None = None, *, progress: Progress | None = No
     return folder
 
 
-def write_labels(folder: Path) -> None:
-    """Write `entities.tsv` and `relations.tsv` (id, key, label) from the published id files.
-
-    Tables that are there already stay as they are: they may hold better labels.
-
-    Raises:
-        DataError: An id file is malformed; names the line.
-    """
-    for source, target in _unwritten(folder):
-        rows = ["id\tkey\tlabel", *("\t".join(row) for row in _label_table(source))]
-        part = target.with_name(target.name + ".part")
-        part.write_bytes(("\n".join(rows) + "\n").encode())
-        part.replace(target)
-
-
 def _find(name: str) -> PublishedSet:
     if name in PUBLISHED:
         return PUBLISHED[name]
@@ -199,11 +183,6 @@ def _find(name: str) -> PublishedSet:
 
 def _missing(published: PublishedSet, folder: Path) -> list[RemoteFile]:
     return [f for f in published.files if _digest(folder / f.name) != f.sha256]
-
-
-def _unwritten(folder: Path) -> list[tuple[Path, Path]]:
-    pairs = [(folder / source, folder / target) for source, target in _LABELS.items()]
-    return [(s, t) for s, t in pairs if s.exists() and not t.exists()]
 
 
 def _digest(path: Path) -> str | None:
@@ -368,43 +347,3 @@ else:
         except BlockingIOError:
             return False
         return True
-
-
-def _label_table(path: Path) -> list[tuple[str, str, str]]:
-    """The (id, key, label) rows of an id file, by id.
-
-    Such files name the key and the id in either order, may begin with a count, and may go on
-    with other columns: a third is taken for a label only where every line has just that.
-    """
-    rows: dict[int, list[str]] = {}
-    columns = [1, 0]  # which may still hold the id, the likelier first
-    for number, line in enumerate(path.read_bytes().split(b"\n"), start=1):
-        try:
-            row = line.decode().strip("\r\ufeff").split("\t")
-        except UnicodeDecodeError as error:
-            raise _malformed(path, number, "is not UTF-8") from error
-        if row == [""] or (number == 1 and len(row) == 1 and _is_id(row[0])):
-            continue
-        columns = [c for c in columns if c < len(row) and _is_id(row[c])]
-        if len(row) < 2 or not columns or "" in row[:2]:
-            raise _malformed(path, number, f"is not a key and an id with a tab between: {row}")
-        rows[number] = row
-    labelled = all(len(row) == 3 and row[2] for row in rows.values())
-    table: dict[int, tuple[str, str, str]] = {}
-    for number, row in rows.items():
-        at = columns[0]
-        key = row[1 - at]
-        if key.startswith("<") and key.endswith(">"):
-            key = key[1:-1]
-        if int(row[at]) in table:
-            raise _malformed(path, number, f"repeats the id {row[at]}")
-        table[int(row[at])] = (row[at], key, row[2] if labelled else key)
-    return [table[i] for i in sorted(table)]
-
-
-def _is_id(text: str) -> bool:
-    return text.isascii() and text.isdigit()
-
-
-def _malformed(path: Path, line: int, what: str) -> DataError:
-    return DataError(f"{path}, line {line} {what}. Delete the file and get the set again.")
