@@ -14,7 +14,7 @@ from tilp.intervals.gaps import gap_code as plain_gap_code
 from tilp.intervals.relations import Allen
 from tilp.intervals.relations import allen_code as plain_allen_code
 
-__all__ = ["ALLEN", "CLASSES", "GAP", "NOTHING", "code_width", "contributions", "group_of_end"]
+__all__ = ["ALLEN", "CLASSES", "GAP", "NOTHING", "code_width", "contributions"]
 
 CLASSES, ALLEN, GAP, NOTHING = 0, 1, 2, 3
 """What codes are made of: classes or Allen's relations of each interval, the last one's gap."""
@@ -89,16 +89,3 @@ def contributions(
             elif words <= ALLEN:
                 code = base * code + _code(words, start[edge], end[edge], query_start, query_end)
         of_prefix[walk] = width if code == width else (base * code if words <= ALLEN else 0)
-
-
-@kernel
-def group_of_end(group_end: Array, first: int, last: int, entity: int) -> int:
-    """The group of a body (its groups from first to last) that ends in an entity, or -1."""
-    stop = last
-    while first < last:
-        middle = (first + last) // 2
-        if group_end[middle] < entity:
-            first = middle + 1
-        else:
-            last = middle
-    return first if first < stop and group_end[first] == entity else -1

@@ -12,6 +12,7 @@ relation and target, and a stable counting sort by what comes before does the re
 import numpy as np
 
 from tilp._kernels.jit import kernel
+from tilp._kernels.searching import find_sorted
 from tilp._kernels.types import Array
 from tilp.intervals.relations import temporal_relation_code
 
@@ -49,16 +50,8 @@ def follow_trie(
     trie_begin: Array, trie_relation: Array, trie_child: Array, node: int, relation: int
 ) -> int:
     """The child of a node by relation, or -1."""
-    low, high = trie_begin[node], trie_begin[node + 1]
-    while low < high:
-        middle = (low + high) // 2
-        if trie_relation[middle] < relation:
-            low = middle + 1
-        else:
-            high = middle
-    if low < trie_begin[node + 1] and trie_relation[low] == relation:
-        return trie_child[low]
-    return -1
+    place = find_sorted(trie_relation, trie_begin[node], trie_begin[node + 1], relation)
+    return trie_child[place] if place >= 0 else -1
 
 
 @kernel

@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from tilp._kernels.counting import code_width, contributions, group_of_end
+from tilp._kernels.counting import code_width, contributions
 from tilp._kernels.jit import kernel
+from tilp._kernels.searching import find_sorted
 from tilp._kernels.types import Array, Classes, Edges, Kept, Level, Queries
 
 __all__ = ["apply_level", "find_level", "tally_level"]
@@ -85,7 +86,7 @@ def tally_level(
             lasts = end[group_begin[begin] : group_begin[stop]]
             for item in range(len(prefixes)):
                 total[np.uint32(of_prefix[prefixes[item]] + of_edge[lasts[item]])] += 1
-            group = group_of_end(group_end, begin, stop, queries.answer[query])
+            group = find_sorted(group_end, begin, stop, queries.answer[query])
             if group >= 0:
                 for item in range(group_begin[group], group_begin[group + 1]):
                     here[np.uint32(of_prefix[prefix[item]] + of_edge[end[item]])] += 1

@@ -171,18 +171,19 @@ class Walker:
         start, end = start[index.fact], end[index.fact]
         degrees = np.diff(index.offsets)
         source = np.repeat(np.arange(len(degrees), dtype=np.int32), degrees)
-        numbers = self.graph.attributes
-        steps = Steps(
-            start,
-            end,
-            here={name: values[source] for name, values in numbers.items()},
-            there={name: values[index.target] for name, values in numbers.items()},
-        )
-        symbol = self._symbols.of_edges(index.relation, steps)
-        places = np.arange(len(index.target), dtype=np.int32)
-        by_rank = np.lexsort((places, index.target, symbol)).astype(np.int32)
+        symbol = index.relation
+        if self._symbols.constraints:
+            numbers = self.graph.attributes
+            steps = Steps(
+                start,
+                end,
+                here={name: values[source] for name, values in numbers.items()},
+                there={name: values[index.target] for name, values in numbers.items()},
+            )
+            symbol = self._symbols.of_edges(index.relation, steps)
+        by_rank = np.lexsort((index.target, symbol)).astype(np.int32)  # stable: ties by edge
         rank = np.empty_like(by_rank)
-        rank[by_rank] = places
+        rank[by_rank] = np.arange(len(by_rank), dtype=np.int32)
         return Edges(
             offsets=index.offsets,
             relation=symbol,
@@ -255,13 +256,18 @@ class Walker:
 
     def cost(self, queries: QueryTable) -> tuple[NDArray[Any], NDArray[Any]]:
         """Each subject of the queries, and about how many steps its queries take."""
+        subjects, counts = np.unique(queries.subject, return_counts=True)
+        return subjects, self._steps_from[subjects] * (4 + counts) + 100
+
+    @cached_property
+    def _steps_from(self) -> NDArray[Any]:
+        """About how many steps all walks from each entity take."""
         steps: NDArray[Any] = np.diff(self.edges.offsets).astype(np.float64)
-        total = np.minimum(steps, self.limit)
+        total: NDArray[Any] = np.minimum(steps, self.limit)
         for _ in range(1, self.max_length):
             steps = np.bincount(self.edges.source, steps[self.edges.target], len(steps))
             total = total + np.minimum(steps, self.limit)
-        subjects, counts = np.unique(queries.subject, return_counts=True)
-        return subjects, total[subjects] * (4 + counts) + 100
+        return total
 
     def find(self, queries: QueryTable) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """The rules by which walks reach the answers: a row for each query and rule.
