@@ -26,7 +26,8 @@ import numba
 import numpy as np
 
 import tilp
-from tilp.walks import MiningSettings, QueryTable, Walker, mine, mine_relation
+from tilp.graph import QueryTable
+from tilp.walks import MiningSettings, Walker, mine, mine_relation
 from tilp.walks.mining import mining_walker
 
 ROUNDS = 5

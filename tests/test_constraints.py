@@ -7,11 +7,11 @@ import pytest
 import tilp
 from tilp.choices import Grain
 from tilp.errors import TilpError
+from tilp.graph import QueryTable
 from tilp.intervals import temporal_relation_codes
 from tilp.walks import (
     MiningSettings,
     PairConstraint,
-    QueryTable,
     StepConstraint,
     Walker,
     compare,

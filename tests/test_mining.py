@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 import tilp
 from tilp.choices import Grain
 from tilp.errors import TilpError
+from tilp.graph import QueryTable
 from tilp.parallel import cut_by_cost, map_chunks
 from tilp.rules import RuleSet
-from tilp.walks import MiningSettings, QueryTable, Walker, mine
+from tilp.walks import MiningSettings, Walker, mine
 from tilp.walks.resume import MiningRun
 
 PAIRS = MiningSettings(grains=(Grain.PAIRS,))

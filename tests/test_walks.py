@@ -20,7 +20,8 @@ from oracles import (
 )
 from tilp.choices import Grain
 from tilp.errors import TilpError
-from tilp.walks import QueryTable, Walker
+from tilp.graph import QueryTable
+from tilp.walks import Walker
 
 DATES = st.sampled_from(["", "1990", "1991", "1995", "2010", "present"])
 

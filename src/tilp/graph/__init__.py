@@ -5,6 +5,7 @@ Labels become ids here and nowhere else.
 
 from tilp.graph.building import Defect, FactTable, LabelTable, build_graph
 from tilp.graph.index import EdgeIndex
+from tilp.graph.queries import QueryTable
 from tilp.graph.temporal_graph import SPLITS, Fact, TemporalGraph
 from tilp.graph.vocabulary import INVERSE_MARK, Vocabulary
 
@@ -16,6 +17,7 @@ __all__ = [
     "Fact",
     "FactTable",
     "LabelTable",
+    "QueryTable",
     "TemporalGraph",
     "Vocabulary",
     "build_graph",

@@ -2,14 +2,13 @@
 
 from tilp.walks.constraints import PairConstraint, StepConstraint, Steps, compare
 from tilp.walks.mining import MiningSettings, mine, mine_relation
-from tilp.walks.walker import MAX_LENGTH, CompiledRules, QueryTable, Step, Walker
+from tilp.walks.walker import MAX_LENGTH, CompiledRules, Step, Walker
 
 __all__ = [
     "MAX_LENGTH",
     "CompiledRules",
     "MiningSettings",
     "PairConstraint",
-    "QueryTable",
     "Step",
     "StepConstraint",
     "Steps",

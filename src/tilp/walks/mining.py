@@ -10,11 +10,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tilp.choices import Grain
-from tilp.graph import TemporalGraph
+from tilp.graph import QueryTable, TemporalGraph
 from tilp.parallel import cut_by_cost, map_chunks
 from tilp.rules import MinedRule, Rule, RuleSet
 from tilp.walks.constraints import PairConstraint, StepConstraint
-from tilp.walks.walker import DEFAULT_LIMIT, QueryTable, Walker
+from tilp.walks.walker import DEFAULT_LIMIT, Walker
 
 __all__ = ["MiningSettings", "mine", "mine_relation", "mining_cost", "mining_walker"]
 

@@ -15,16 +15,16 @@ from tilp._kernels.between import walks_between
 from tilp._kernels.types import Classes, Edges, Kept, Queries, Trie
 from tilp.choices import Grain
 from tilp.errors import TilpError
-from tilp.graph import TemporalGraph
+from tilp.graph import QueryTable, TemporalGraph
 from tilp.intervals import TemporalRelation, known_ends
 from tilp.rules import FORMS, Atom, Rule
 from tilp.walks.constraints import PairConstraint, StepConstraint, Steps, Symbols
 
-__all__ = ["MAX_LENGTH", "CompiledRules", "QueryTable", "Step", "Walker"]
+__all__ = ["MAX_LENGTH", "CompiledRules", "Step", "Walker"]
 
 MAX_LENGTH = 5
 DEFAULT_LIMIT = 1_000_000
-"""Steps that one level of walks may take from one entity before it is weights out."""
+"""Steps that one level of walks may take from one entity before it is thinned out."""
 
 _KINDS = {Grain.ADJACENT: walking.ADJACENT, Grain.PAIRS: walking.ALL}
 _WORDS = {Grain.ALLEN: counting.ALLEN, Grain.GAP: counting.GAP, Grain.STATIC: counting.NOTHING}
@@ -38,61 +38,6 @@ NO_RULES = Kept(
     head=np.empty(0, np.int32),
     code=np.empty(0, np.int32),
 )
-
-
-@dataclass(frozen=True)
-class QueryTable:
-    """Queries (subject, relation, ?, interval) as columns, in any order.
-
-    Attributes:
-        subject: where walks begin.
-        head: the relation asked for; past the last relation its inverse.
-        start: of the query interval; likewise `end`.
-        fact: the fact that the query was made from, which is not walked; -1 for none.
-        answer: the known answer; -1 for none.
-    """
-
-    subject: NDArray[np.int32]
-    head: NDArray[np.int32]
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
-    fact: NDArray[np.int32]
-    answer: NDArray[np.int32]
-
-    @classmethod
-    def of_facts(cls, graph: TemporalGraph, rows: NDArray[np.int64], *, walked: bool) -> QueryTable:
-        """Facts asked in both directions: first all (s, r, ?, I), then all (o, r⁻¹, ?, I).
-
-        Args:
-            graph: whose facts.
-            rows: the facts.
-            walked: whether they are among the edges that are walked on, and so left out.
-        """
-        subject, object_ = graph.subject[rows], graph.object[rows]
-        relation = graph.relation[rows]
-        start, end = known_ends(graph.start[rows], graph.end[rows])
-        fact = np.where(walked, rows, -1).astype(np.int32)
-        return cls(
-            subject=np.concatenate([subject, object_]),
-            head=np.concatenate([relation, relation + np.int32(len(graph.relations))]),
-            start=np.tile(start, 2),
-            end=np.tile(end, 2),
-            fact=np.tile(fact, 2),
-            answer=np.concatenate([object_, subject]),
-        )
-
-    def __len__(self) -> int:
-        return len(self.subject)
-
-    def __getitem__(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> QueryTable:
-        return QueryTable(
-            self.subject[rows],
-            self.head[rows],
-            self.start[rows],
-            self.end[rows],
-            self.fact[rows],
-            self.answer[rows],
-        )
 
 
 @dataclass(frozen=True, slots=True)
