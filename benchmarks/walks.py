@@ -27,8 +27,9 @@ import numpy as np
 
 import tilp
 from tilp.graph import QueryTable
-from tilp.walks import MiningSettings, Walker, mine, mine_relation
-from tilp.walks.mining import mining_walker
+from tilp.parallel import Workers
+from tilp.walks import MiningSettings, Walker, chunks_by, mine
+from tilp.walks.mining import mine_relations, mining_walker
 
 ROUNDS = 5
 
@@ -120,11 +121,9 @@ def part_b(name: str) -> None:
 
 
 def apply_in_chunks(walker, queries, compiled) -> int:
-    from tilp.parallel import cut_by_cost, map_chunks
-
-    subjects, cost = walker.cost(queries)
-    chunks = [queries[np.isin(queries.subject, subjects[part])] for part in cut_by_cost(cost, 256)]
-    return sum(map_chunks(lambda chunk: len(walker.apply(chunk, compiled)[0]), chunks, threads=2))
+    chunks = chunks_by(walker, queries, queries.subject)
+    with Workers(threads=2) as workers:
+        return sum(workers.map(lambda chunk: len(walker.apply(chunk, compiled)[0]), chunks))
 
 
 def part_c(name: str) -> None:
@@ -147,15 +146,15 @@ def part_e() -> None:
         settings = MiningSettings(sample=300)
         walker = mining_walker(graph, settings)
         walker.edges  # noqa: B018 - built once for a graph, not for each fact
-        list(mine_relation(walker, "livesIn", MiningSettings(sample=2), []))
+        list(mine_relations(walker, ["livesIn"], MiningSettings(sample=2)))
         number = graph.relations.find("livesIn")
         rows = np.flatnonzero(graph.relation[graph.span("train")] == number)
         rows = np.random.default_rng([0, number]).choice(rows, 300, replace=False)
         queries = QueryTable.of_facts(graph, np.sort(rows), walked=True)
-        subjects, cost = walker.cost(queries)
+        subjects, cost = walker.cost(queries.subject)
         asked = np.unique(queries.subject, return_counts=True)[1]
         walks = (cost / (4 + asked)).sum()
-        taken = seconds(lambda: list(mine_relation(walker, "livesIn", settings, [])))  # noqa: B023
+        taken = seconds(lambda: list(mine_relations(walker, ["livesIn"], settings)))  # noqa: B023
         print(f"(e) world of {len(graph):,} facts, 300 facts mined: {1e3 * taken / 300:.1f} ms a "
               f"fact; {len(subjects)} neighbourhoods of {walks / len(subjects):,.0f} walks, "
               f"{1e9 * taken / walks:.0f} ns a walk in them")  # fmt: skip
@@ -169,7 +168,7 @@ def part_check(name: str) -> None:
     graph = load(name)
     walker, edges = Walker(graph, max_length=3), edges_of(graph)
     queries = QueryTable.of_facts(graph, pick(200, len(graph.rows("train"))), walked=True)
-    subjects, cost = walker.cost(queries)
+    subjects, cost = walker.cost(queries.subject)
     compared = left = 0
     for number in range(len(queries)):
         if cost[np.searchsorted(subjects, queries.subject[number])] > 100_000:

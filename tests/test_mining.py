@@ -12,7 +12,7 @@ import tilp
 from tilp.choices import Grain
 from tilp.errors import TilpError
 from tilp.graph import QueryTable
-from tilp.parallel import cut_by_cost, map_chunks
+from tilp.parallel import Workers, cut_by_cost
 from tilp.rules import RuleSet
 from tilp.walks import MiningSettings, Walker, mine
 from tilp.walks.resume import MiningRun
@@ -96,34 +96,41 @@ def test_a_graph_without_rules():
     assert len(mine(tilp.read(frame))) == 0
 
 
+class StoppedError(Exception):
+    pass
+
+
+def stop_after_first(run):
+    """Mine one relation, and be stopped in the next."""
+
+    def progress(share):
+        if run.done:
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        run.finish(progress=progress)
+
+
 def test_a_stopped_run_goes_on_to_the_same_file(world, tmp_path):
     relations = ["diedIn", "marriedTo", "wonTitle"]
     settings = MiningSettings(max_length=2)
     whole, stopped = tmp_path / "whole.jsonl", tmp_path / "stopped.jsonl"
-    for _ in MiningRun(world.graph, relations, settings, whole).steps():
-        pass
+    MiningRun(world.graph, relations, settings, whole).finish()
     assert not whole.with_name("whole.jsonl.unfinished").exists()
     run = MiningRun(world.graph, relations, settings, stopped)
-    steps = run.steps()
-    while len(run.done) < 1:
-        next(steps)
-    steps.close()
+    stop_after_first(run)
     finished = RuleSet.read_jsonl(stopped)
     assert {one.rule.head.relation for one in finished} == {"diedIn"}
     again = MiningRun(world.graph, relations, settings, stopped)
     assert again.done == ["diedIn"]
-    for _ in again.steps(threads=2):
-        pass
+    assert again.finish(threads=2) == RuleSet.read_jsonl(whole)
     assert stopped.read_bytes() == whole.read_bytes()
 
 
 def test_a_file_begun_with_other_settings_is_not_touched(world, tmp_path):
     out = tmp_path / "rules.jsonl"
     run = MiningRun(world.graph, ["diedIn", "marriedTo"], MiningSettings(max_length=1), out)
-    steps = run.steps()
-    while not run.done:
-        next(steps)
-    steps.close()
+    stop_after_first(run)
     before = out.read_bytes()
     with pytest.raises(TilpError, match="begun with other data or settings"):
         MiningRun(world.graph, ["diedIn", "marriedTo"], MiningSettings(max_length=2), out)
@@ -140,8 +147,7 @@ def test_a_file_begun_with_other_settings_is_not_touched(world, tmp_path):
 
 def test_rules_in_a_file_say_nothing_of_how_they_were_found(world, tmp_path):
     out = tmp_path / "rules.jsonl"
-    for _ in MiningRun(world.graph, ["diedIn"], MiningSettings(max_length=1), out).steps():
-        pass
+    MiningRun(world.graph, ["diedIn"], MiningSettings(max_length=1), out).finish()
     keys = {key for line in out.read_text().splitlines() for key in json.loads(line)}
     assert keys == {"rule", "support", "fired", "confidence", "facts", "sampled"}
 
@@ -157,8 +163,38 @@ def test_chunks_cover_everything_once(costs, most):
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_results_come_in_the_order_of_chunks(threads):
-    assert list(map_chunks(lambda n: n * n, range(20), threads=threads)) == [
-        n * n for n in range(20)
-    ]
-    with pytest.raises(ZeroDivisionError):
-        list(map_chunks(lambda n: 1 // n, [1, 0, 2], threads=threads))
+    with Workers(threads) as workers:
+        assert list(workers.map(lambda n: n * n, range(20))) == [n * n for n in range(20)]
+        with pytest.raises(ZeroDivisionError):
+            list(workers.map(lambda n: 1 // n, [1, 0, 2]))
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_tasks_side_by_side_share_the_workers(threads):
+    with Workers(threads) as workers:
+
+        def task(size):
+            return sum(workers.map(lambda n: n * n, range(size)))
+
+        assert list(workers.side_by_side(task, range(12))) == [
+            sum(n * n for n in range(size)) for size in range(12)
+        ]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_tasks_end_when_one_fails_or_the_results_are_not_wanted(threads):
+    begun = []
+
+    def task(number):
+        begun.append(number)
+        if number == 2:
+            raise StoppedError
+        return sum(workers.map(lambda n: n, range(10)))
+
+    with Workers(threads) as workers, pytest.raises(StoppedError):
+        list(workers.side_by_side(task, range(1000)))
+    with Workers(threads) as workers:
+        results = workers.side_by_side(task, [0, 1, *[3] * 1000])
+        next(results)
+        results.close()
+    assert len(begun) < 50

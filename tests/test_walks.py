@@ -127,24 +127,31 @@ def test_ends_and_counts_equal_the_matrices_of_the_paper(graph, entry):
             assert all(plain[end] >= n for end, n in kept.items())
 
 
+def support_of_rules(walker, rows, support):
+    """The support of each rule; of one that is of several forms, it is the same in each."""
+    of_form = [Counter() for _ in walker.grains]
+    for row, number in zip(rows, support, strict=True):
+        of_form[row[0]][walker.lift(row)] += int(number)
+    rules = Counter()
+    for one in of_form:
+        assert all(rules.get(rule, number) == number for rule, number in one.items())
+        rules |= one
+    return rules
+
+
 @pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
 @settings(max_examples=30)
 @given(graphs())
 def test_finding_tallying_and_applying_agree_with_counting(graph):
-    walker = Walker(graph, max_length=3)
+    walker = Walker(graph, grains=list(Grain), max_length=3)
     queries = all_queries(graph)
     truth = [counted(walker, queries, number) for number in range(len(queries))]
     reached = Counter()
     for number, found in enumerate(truth):
         reached.update(rule for rule, end in found if end == queries.answer[number])
-    records, _ = walker.find(queries)
-    found_rules = Counter()
-    for record in set(map(tuple, records.tolist())):
-        support = int((records == np.array(record)).all(axis=1).sum())
-        rule = walker.lift(record)
-        assert found_rules.get(rule, support) == support
-        found_rules[rule] = support
-    assert found_rules == reached
+    assert support_of_rules(walker, *walker.find(queries)) == reached
+    one_way = queries[np.arange(len(queries) // 2)]
+    assert support_of_rules(walker, *walker.find_both(one_way)) == reached
     rules = sorted(reached, key=str)
     if not rules:
         return
@@ -168,12 +175,26 @@ def test_finding_tallying_and_applying_agree_with_counting(graph):
 
 
 @pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
+@settings(max_examples=30)
+@given(graphs(), st.integers(0, 5))
+def test_past_the_limit_some_of_the_rules_are_found(graph, seed):
+    queries = all_queries(graph)
+    all_of_them = Walker(graph, max_length=3)
+    few = Walker(graph, max_length=3, limit=2, seed=seed)
+    known = support_of_rules(all_of_them, *all_of_them.find(queries))
+    rows, support = few.find(queries)
+    assert support_of_rules(few, rows, support) <= known
+    # At most two walks of each length in each of two forms.
+    assert support.sum() <= len(queries) * 2 * 3 * 2
+
+
+@pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
 @pytest.mark.parametrize("name", ["WIKIDATA12k", "YAGO11k", "ICEWS14"])
 def test_counts_equal_brute_force_on_published_sets(published, name):
     graph = tilp.read(published / name)
     walker, edges = Walker(graph, max_length=3), edges_of(graph)
     queries = QueryTable.of_facts(graph, pick(400, len(graph.rows("train"))), walked=True)
-    subjects, cost = walker.cost(queries)
+    subjects, cost = walker.cost(queries.subject)
     # Brute force takes some 50 microseconds a walk; benchmarks/walks.py compares more of them.
     cheap = np.flatnonzero(np.isin(queries.subject, subjects[cost < 20_000]))[:40]
     assert len(cheap) >= 10
@@ -187,7 +208,7 @@ def test_sampled_counts_are_unbiased_and_marked(published):
     graph = tilp.read(published / "YAGO11k")
     exact = Walker(graph, grains=["static"], max_length=3)
     queries = QueryTable.of_facts(graph, np.arange(40), walked=True)
-    subjects, cost = exact.cost(queries)
+    subjects, cost = exact.cost(queries.subject)
     number = int(np.flatnonzero(queries.subject == subjects[np.argmax(cost)])[0])
     one = queries[np.array([number])]
     truth, weights = exact.count(one)

@@ -16,9 +16,17 @@ from tilp._kernels.searching import find_sorted
 from tilp._kernels.types import Array
 from tilp.intervals.relations import temporal_relation_code
 
-__all__ = ["expand", "follow_trie", "sort_into_bodies", "thin_out"]
+__all__ = ["chance", "expand", "follow_trie", "sort_into_bodies", "thin_out"]
 
 relation_code = kernel(temporal_relation_code)
+
+
+@kernel
+def chance(seed: int) -> float:
+    """A number from 0 to 1 that the seed decides, by two rounds of a multiplicative hash."""
+    mixed = np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0xD1B54A32D192ED03)
+    mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+    return float(mixed >> np.uint64(11)) / 9007199254740992.0
 
 
 @kernel
@@ -34,10 +42,7 @@ def thin_out(degree: Array, limit: int, seed: int) -> Array:
         return np.arange(n).astype(np.int32)
     kept = max(1, n * limit // total)
     order = np.argsort(degree, kind="mergesort")
-    # Two rounds of a multiplicative hash make the seed a number between 0 and 1.
-    mixed = np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0xD1B54A32D192ED03)
-    mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
-    begin = float(mixed >> np.uint64(11)) / 9007199254740992.0
+    begin = chance(seed)
     chosen = np.empty(kept, dtype=np.int32)
     for place in range(kept):
         chosen[place] = order[min(n - 1, int((place + begin) * n / kept))]

@@ -4,9 +4,24 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-__all__ = ["Array", "Classes", "Edges", "Kept", "Level", "Queries", "Trie"]
+__all__ = [
+    "ADJACENT",
+    "ALL",
+    "NONE",
+    "Array",
+    "Classes",
+    "Edges",
+    "Kept",
+    "Level",
+    "Queries",
+    "Trie",
+    "Wanted",
+]
 
 Array = NDArray[Any]
+
+NONE, ADJACENT, ALL = 0, 1, 2
+"""Which pairs of its own intervals a body looks at."""
 
 
 class Edges(NamedTuple):
@@ -60,6 +75,18 @@ class Queries(NamedTuple):
     start: Array
     end: Array
     answer: Array
+
+
+class Wanted(NamedTuple):
+    """Queries in the order of their known answers, whose queries begin at `begin`."""
+
+    answer: Array
+    begin: Array
+    subject: Array
+    head: Array
+    fact: Array
+    start: Array
+    end: Array
 
 
 class Kept(NamedTuple):

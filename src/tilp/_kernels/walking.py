@@ -4,16 +4,13 @@ import numpy as np
 
 from tilp._kernels.expansion import expand, sort_into_bodies, thin_out
 from tilp._kernels.jit import kernel
-from tilp._kernels.levels import apply_level, find_level, tally_level
-from tilp._kernels.types import Array, Classes, Edges, Kept, Level, Queries, Trie
+from tilp._kernels.levels import apply_level, tally_level
+from tilp._kernels.types import ADJACENT, ALL, Array, Classes, Edges, Kept, Level, Queries, Trie
 
-__all__ = ["ADJACENT", "ALL", "APPLY", "FIND", "NONE", "TALLY", "walk"]
+__all__ = ["APPLY", "TALLY", "walk"]
 
-FIND, TALLY, APPLY = 0, 1, 2
-"""What walks are counted for: rules that reach the answer, statistics of rules, or their ends."""
-
-NONE, ADJACENT, ALL = 0, 1, 2
-"""Which pairs of its own intervals a body looks at."""
+TALLY, APPLY = 0, 1
+"""What walks are counted for: statistics of rules, or their ends."""
 
 
 @kernel
@@ -46,17 +43,16 @@ def walk(
         max_length: of walks.
         limit: how many steps one level may take from one subject before it is thinned out.
         seed: for thinning out.
-        purpose: `FIND`, `TALLY` or `APPLY`.
+        purpose: `TALLY` or `APPLY`.
         statistics: where `TALLY` adds, for each rule: facts whose answer it reaches, facts where
             it applies, sum of arriving rates at the answer. `APPLY` without room for rows adds a
             checksum: rows, rules, walks, sum of squared arriving rates.
 
     Returns:
         The records, and for each query and length how many walks a counted one stands for: 1
-        where none was left out, and else what makes the counts unbiased estimates. `FIND`
-        records form, length, head, relations, digits and code of each rule that reaches an
-        answer; `APPLY` records query, form, length, relations (or the number of the kept rule),
-        digits, code, end and count.
+        where none was left out, and else what makes the counts unbiased estimates. `APPLY`
+        records query, form, length, relations (or the number of the kept rule), digits, code, end
+        and count.
     """
     records = np.empty((1024, 8), dtype=np.int64)
     n_records = 0
@@ -147,11 +143,7 @@ def walk(
                         relations[kind],
                         digits_so_far[kind],
                     )
-                    if purpose == FIND:
-                        records, n_records = find_level(
-                            edges, classes, queries, first, last, level, records, n_records
-                        )
-                    elif purpose == TALLY:
+                    if purpose == TALLY:
                         tally_level(edges, classes, queries, first, last, level, kept, statistics)
                     else:
                         records, n_records = apply_level(

@@ -87,7 +87,6 @@ def mine_command(
     """
     import os
 
-    from tilp.rules import RuleSet
     from tilp.walks import MiningSettings
     from tilp.walks.resume import MiningRun
 
@@ -107,14 +106,15 @@ def mine_command(
     with progress_bar() as bar:
         task = bar.add_task("mine", total=1.0)
         try:
-            for share in run.steps(threads or os.cpu_count() or 1):
-                bar.update(task, completed=share)
+            rules = run.finish(
+                threads=threads or os.cpu_count() or 1,
+                progress=lambda share: bar.update(task, completed=share),
+            )
         except KeyboardInterrupt:
             raise TilpError(
                 f"stopped; {out} holds the rules of {len(run.done)} of {len(run.relations)} "
                 "relations. The same command goes on from there."
             ) from None
-    rules = RuleSet.read_jsonl(out)
     console = output()
     console.print(f"{out}: {rules}")
     best = sorted(rules, key=lambda mined: (-mined.measure, str(mined.rule)))[:_SHOWN_RULES]

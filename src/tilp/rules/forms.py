@@ -11,6 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tilp.choices import Grain
 from tilp.intervals import GAP_WORDS, Allen, TemporalRelation
 from tilp.rules.rule import Constraint
@@ -72,6 +75,22 @@ class Form:
             *_unpack(self.query_pairs(length), self.words, code),
         )
 
+    def mirrored(
+        self, length: int, digits: NDArray[np.int64], code: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Digits and codes of walks read backwards, from those of the walks."""
+        pairs, size = self.body_pairs(length), len(self.classes)
+        by_pair = dict(zip(pairs, _digits(digits, size, len(pairs)), strict=True))
+        turned = np.zeros_like(digits)
+        for first, second in pairs:
+            # Classes stand in an order in which the converse is at the mirrored place.
+            turned = turned * size + size - 1 - by_pair[length + 1 - second, length + 1 - first]
+        words, places = len(self.words), len(self.query_pairs(length))
+        turned_code = np.zeros_like(code)
+        for digit in reversed(_digits(code, words, places)):
+            turned_code = turned_code * words + digit
+        return turned, turned_code
+
     def codes(self, length: int, constraints: Sequence[Constraint]) -> tuple[int, int] | None:
         """Digits and code of constraints; None where they are not of this form."""
         pairs = self.body_pairs(length), self.query_pairs(length)
@@ -87,6 +106,11 @@ class Form:
                 number = number * len(words) + words.index(by_pair[pair])
             packed.append(number)
         return packed[0], packed[1]
+
+
+def _digits(number: NDArray[np.int64], base: int, places: int) -> list[NDArray[np.int64]]:
+    """The digits of numbers, first to last."""
+    return [number // base**place % base for place in reversed(range(places))]
 
 
 @lru_cache(maxsize=65_536)  # rules by the ten thousand share few of these

@@ -1,7 +1,8 @@
 """Constrained random walks: from a query's subject to its answer, and under rules (eq. 2, 5-7)."""
 
+from tilp.walks.chunks import chunks_by
 from tilp.walks.constraints import PairConstraint, StepConstraint, Steps, compare
-from tilp.walks.mining import MiningSettings, mine, mine_relation
+from tilp.walks.mining import MiningSettings, mine
 from tilp.walks.walker import MAX_LENGTH, CompiledRules, Step, Walker
 
 __all__ = [
@@ -13,7 +14,7 @@ __all__ = [
     "StepConstraint",
     "Steps",
     "Walker",
+    "chunks_by",
     "compare",
     "mine",
-    "mine_relation",
 ]

@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 
 from tilp.choices import Grain
 from tilp.graph import QueryTable, TemporalGraph
-from tilp.parallel import cut_by_cost, map_chunks
+from tilp.parallel import Workers
 from tilp.rules import MinedRule, Rule, RuleSet
+from tilp.walks.chunks import chunks_by
 from tilp.walks.constraints import PairConstraint, StepConstraint
 from tilp.walks.walker import DEFAULT_LIMIT, Walker
 
-__all__ = ["MiningSettings", "mine", "mine_relation", "mining_cost", "mining_walker"]
+__all__ = ["MiningSettings", "mine", "mine_relations", "mining_walker"]
 
-_CHUNK_STEPS = 1e6  # enough for the overhead of a chunk not to matter
-_MOST_CHUNKS = 1024
 _MOST_RULES = 300_000  # held of one relation at a time
+_SHARE_OF_FINDING = 0.3  # of the work, for progress; the rest is counting
 _CANDIDATES = 5  # times as many rules as are kept are counted
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _KEY = ["form", "length", "head", "relations", "digits", "code"]
@@ -73,55 +73,84 @@ def mine(
         classes: of one's own on pairs of intervals, in place of before, touching and after.
     """
     settings = settings or MiningSettings()
-    names = list(graph.relations) if relations is None else relations
     walker = mining_walker(graph, settings, constraints, classes)
-    costs = [mining_cost(walker, name, settings) for name in names]
-    done = 0.0
-    found: list[MinedRule] = []
-    for name, cost in zip(names, costs, strict=True):
-        for share in mine_relation(walker, name, settings, found, threads=threads):
+    names = list(graph.relations) if relations is None else relations
+    found = mine_relations(walker, names, settings, threads=threads, progress=progress)
+    return RuleSet(rule for rules in found for rule in rules)
+
+
+def mine_relations(
+    walker: Walker,
+    relations: Sequence[str],
+    settings: MiningSettings,
+    *,
+    threads: int = 1,
+    progress: Callable[[float], None] | None = None,
+) -> Iterator[list[MinedRule]]:
+    """Find the rules for each of some relations, in both directions, one relation after another.
+
+    Several are under way at once, so that threads walk for one while the rules of another are
+    put together.
+    """
+    costs = {name: _cost(walker, name, settings) for name in relations}
+    total = max(sum(costs.values()), 1.0)
+    done = dict.fromkeys(relations, 0.0)
+
+    def mine_one(relation: str) -> list[MinedRule]:
+        def advance(share: float) -> None:
+            done[relation] = share * costs[relation]
             if progress is not None:
-                progress((done + share * cost) / max(sum(costs), 1.0))
-        done += cost
-    return RuleSet(found)
+                progress(sum(done.values()) / total)
+
+        return _mine_relation(walker, relation, settings, workers, advance)
+
+    with Workers(threads) as workers:
+        yield from workers.side_by_side(mine_one, relations)
 
 
-def mine_relation(
+def _mine_relation(
     walker: Walker,
     relation: str,
     settings: MiningSettings,
-    found: list[MinedRule],
-    *,
-    threads: int = 1,
-) -> Iterator[float]:
-    """Find the rules for one relation, in both directions, and add them to `found`.
-
-    Yields:
-        The share of the work that is done.
-    """
+    workers: Workers,
+    advance: Callable[[float], None],
+) -> list[MinedRule]:
+    """Find the rules for one relation, in both directions."""
     queries = _queries(walker, relation, settings)
-    subjects, cost = walker.cost(queries)
-    parts_of_work = cut_by_cost(cost, min(_MOST_CHUNKS, 1 + int(cost.sum() / _CHUNK_STEPS)))
-    chunks = [queries[np.isin(queries.subject, subjects[part])] for part in parts_of_work]
     merge = _Merge()
-    finds = map_chunks(lambda chunk: _find(walker, chunk), chunks, threads=threads)
-    for number, part in enumerate(finds):
+    wanted = _one_end(walker, queries) if walker.mirrors else queries
+    chunks = chunks_by(walker, wanted, wanted.answer)
+    for number, part in enumerate(workers.map(lambda chunk: _find(walker, chunk), chunks)):
         merge.add(part)
-        yield 0.5 * (number + 1) / len(chunks)
+        advance(_SHARE_OF_FINDING * (number + 1) / len(chunks))
     candidates = merge.candidates(settings)
-    if len(candidates):
-        compiled = walker.compile_rows(candidates)
-        statistics = np.zeros((len(candidates), 3))
-        sampled = np.zeros((2, settings.max_length + 1), dtype=np.bool_)
-        tallies = map_chunks(lambda c: walker.tally(c, compiled), chunks, threads=threads)
-        for number, (chunk, (tally, weights)) in enumerate(zip(chunks, tallies, strict=True)):
-            statistics += tally
-            inverse = chunk.head >= len(walker.graph.relations)
-            for direction in (False, True):
-                sampled[int(direction)] |= (weights[inverse == direction] > 1).any(axis=0)
-            yield 0.5 + 0.5 * (number + 1) / len(chunks)
-        found += _best(walker, candidates, statistics, sampled, len(queries) // 2, settings)
-    yield 1.0
+    if not len(candidates):
+        advance(1.0)
+        return []
+    compiled = walker.compile_rows(candidates)
+    statistics = np.zeros((len(candidates), 3))
+    sampled = np.zeros((2, settings.max_length + 1), dtype=np.bool_)
+    chunks = chunks_by(walker, queries, queries.subject)
+    tallies = workers.map(lambda chunk: walker.tally(chunk, compiled), chunks)
+    for number, (chunk, (tally, weights)) in enumerate(zip(chunks, tallies, strict=True)):
+        statistics += tally
+        inverse = chunk.head >= len(walker.graph.relations)
+        for direction in (False, True):
+            sampled[int(direction)] |= (weights[inverse == direction] > 1).any(axis=0)
+        advance(_SHARE_OF_FINDING + (1 - _SHARE_OF_FINDING) * (number + 1) / len(chunks))
+    return _best(walker, candidates, statistics, sampled, len(queries) // 2, settings)
+
+
+def _one_end(walker: Walker, queries: QueryTable) -> QueryTable:
+    """Of the two queries of each fact the one whose answer it takes less to search from.
+
+    What is searched from an answer serves all queries that share it.
+    """
+    answers, number, count = np.unique(queries.answer, return_inverse=True, return_counts=True)
+    cost = (walker.steps_from[answers] / count)[number]
+    facts = len(queries) // 2  # first all facts asked one way, then the other
+    other = cost[facts:] < cost[:facts]
+    return queries[np.where(other, np.arange(facts) + facts, np.arange(facts))]
 
 
 def mining_walker(
@@ -142,6 +171,11 @@ def mining_walker(
     )
 
 
+def _cost(walker: Walker, relation: str, settings: MiningSettings) -> float:
+    """About how many steps it takes to mine a relation."""
+    return float(walker.cost(_queries(walker, relation, settings).subject)[1].sum())
+
+
 def _queries(walker: Walker, relation: str, settings: MiningSettings) -> QueryTable:
     graph = walker.graph
     number = graph.relations.find(relation)
@@ -152,16 +186,10 @@ def _queries(walker: Walker, relation: str, settings: MiningSettings) -> QueryTa
     return QueryTable.of_facts(graph, rows, walked=True)
 
 
-def mining_cost(walker: Walker, relation: str, settings: MiningSettings) -> float:
-    """About how many steps it takes to mine a relation."""
-    return float(walker.cost(_queries(walker, relation, settings))[1].sum())
-
-
 def _find(walker: Walker, queries: QueryTable) -> pl.DataFrame:
     """The rules that reach answers, each with the number of queries whose answer it reaches."""
-    records, _ = walker.find(queries)
-    table = pl.DataFrame(records, schema=_KEY)
-    return _prune(table.group_by(_KEY).agg(support=pl.len().cast(pl.Int64)))
+    rows, support = walker.find_both(queries) if walker.mirrors else walker.find(queries)
+    return _prune(pl.DataFrame(rows, schema=_KEY).with_columns(support=pl.Series(support)))
 
 
 class _Merge:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from tilp.errors import TilpError
 from tilp.graph import TemporalGraph
 from tilp.rules import MinedRule, RuleSet
-from tilp.walks.mining import MiningSettings, mine_relation, mining_cost, mining_walker
+from tilp.walks.mining import MiningSettings, mine_relations, mining_walker
 
 __all__ = ["MiningRun"]
 
@@ -45,24 +45,21 @@ class MiningRun:
         self._found: list[MinedRule] = []
         self._go_on()
 
-    def steps(self, threads: int = 1) -> Iterator[float]:
-        """Mine what is not done yet; yields the share that is."""
-        costs = {name: mining_cost(self._walker, name, self._settings) for name in self.relations}
-        total = max(sum(costs.values()), 1.0)
-        for relation in self.relations:
-            if relation in self.done:
-                continue
-            before = sum(costs[name] for name in self.done)
-            mined: list[MinedRule] = []
-            for share in mine_relation(
-                self._walker, relation, self._settings, mined, threads=threads
-            ):
-                yield (before + share * costs[relation]) / total
-            self._found += mined
+    def finish(
+        self, *, threads: int = 1, progress: Callable[[float], None] | None = None
+    ) -> RuleSet:
+        """Mine what is not done yet; `progress` is called with the share of that."""
+        left = [relation for relation in self.relations if relation not in self.done]
+        mined = mine_relations(
+            self._walker, left, self._settings, threads=threads, progress=progress
+        )
+        for relation, rules in zip(left, mined, strict=True):
+            self._found += rules
             self.done.append(relation)
             self._write()
         self._write()
         self.notes.unlink(missing_ok=True)
+        return RuleSet(self._found)
 
     def _write(self) -> None:
         # First the rules, then the note: a note never speaks of rules that are not there.

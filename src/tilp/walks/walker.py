@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from tilp._kernels import counting, walking
 from tilp._kernels.between import walks_between
-from tilp._kernels.types import Classes, Edges, Kept, Queries, Trie
+from tilp._kernels.finding import find_rules
+from tilp._kernels.types import ADJACENT, ALL, NONE, Classes, Edges, Kept, Queries, Trie, Wanted
 from tilp.choices import Grain
 from tilp.errors import TilpError
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.intervals import TemporalRelation, known_ends
-from tilp.rules import FORMS, Atom, Rule
+from tilp.rules import FORMS, Atom, Form, Rule
 from tilp.walks.constraints import PairConstraint, StepConstraint, Steps, Symbols
 
 __all__ = ["MAX_LENGTH", "CompiledRules", "Step", "Walker"]
@@ -26,7 +27,7 @@ MAX_LENGTH = 5
 DEFAULT_LIMIT = 1_000_000
 """Steps that one level of walks may take from one entity before it is thinned out."""
 
-_KINDS = {Grain.ADJACENT: walking.ADJACENT, Grain.PAIRS: walking.ALL}
+_KINDS = {Grain.ADJACENT: ADJACENT, Grain.PAIRS: ALL}
 _WORDS = {Grain.ALLEN: counting.ALLEN, Grain.GAP: counting.GAP, Grain.STATIC: counting.NOTHING}
 
 NO_TRIE = Trie(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int32))
@@ -143,6 +144,14 @@ class Walker:
         )
 
     @cached_property
+    def _inverse(self) -> NDArray[np.int64]:
+        """For each edge that of the same fact the other way."""
+        pairs = np.argsort(self.edges.fact, kind="stable").reshape(-1, 2)
+        inverse = np.empty(len(self.edges.fact), np.int64)
+        inverse[pairs[:, 0]], inverse[pairs[:, 1]] = pairs[:, 1], pairs[:, 0]
+        return inverse
+
+    @cached_property
     def _intervals(self) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
         """The number of each fact's interval, and the starts and ends of the distinct ones.
 
@@ -162,7 +171,7 @@ class Walker:
         _, start, end = self._intervals
         return self._classes.table(start, end, start, end)
 
-    def _words_between(self, queries: Queries) -> Classes:
+    def _words_between(self, queries: Queries | Wanted) -> Classes:
         if self._classes is None:
             return Classes(len(TemporalRelation), self._class_table, np.empty((0, 0), np.int8))
         _, start, end = self._intervals
@@ -199,13 +208,13 @@ class Walker:
             for walk in found
         ], complete
 
-    def cost(self, queries: QueryTable) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Each subject of the queries, and about how many steps its queries take."""
-        subjects, counts = np.unique(queries.subject, return_counts=True)
-        return subjects, self._steps_from[subjects] * (4 + counts) + 100
+    def cost(self, entity: NDArray[np.int32]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Each of the entities that queries are asked of, and about how many steps they take."""
+        distinct, counts = np.unique(entity, return_counts=True)
+        return distinct, self.steps_from[distinct] * (4 + counts) + 100
 
     @cached_property
-    def _steps_from(self) -> NDArray[Any]:
+    def steps_from(self) -> NDArray[Any]:
         """About how many steps all walks from each entity take."""
         steps: NDArray[Any] = np.diff(self.edges.offsets).astype(np.float64)
         total: NDArray[Any] = np.minimum(steps, self.limit)
@@ -214,14 +223,91 @@ class Walker:
             total = total + np.minimum(steps, self.limit)
         return total
 
-    def find(self, queries: QueryTable) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The rules by which walks reach the answers: a row for each query and rule.
+    def find(self, queries: QueryTable) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The rules by which walks reach the answers of queries.
+
+        At most `limit` walks of each length are looked at for each query.
 
         Returns:
-            Rows of form, length, head, relations, digits and code; and the weights of counts.
+            Rows of form, length, head, relations, digits and code, one for each rule; and the
+            number of queries whose answer it reaches.
         """
-        records, weights = self._walk(queries, NO_RULES, NO_TRIE, walking.FIND, _NO_STATISTICS)
-        return records[:, :6], weights
+        return self._find(queries, self._forms)
+
+    def find_both(self, queries: QueryTable) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The same, where every query stands for its fact asked from the other end as well.
+
+        Walks are the same from there, read backwards. A rule that is found both ways has two rows.
+
+        Raises:
+            TilpError: the rules of walks read backwards are not known from theirs, because of
+                constraints of one's own.
+        """
+        if not self.mirrors:
+            raise TilpError("with constraints of one's own, ask each fact from both its ends")
+        # What `gap` says of the last interval, it says of the first one when read backwards.
+        gap = self.grains.index(Grain.GAP) if Grain.GAP in self.grains else -1
+        last_gap = [self._forms[gap]] if gap >= 0 else []
+        rows, support = self._find(queries, [*self._forms, *last_gap])
+        direct = rows[:, 0] < len(self._forms)
+        turned = rows[:, 0] != gap
+        backwards = self._mirrored(rows[turned], gap)
+        return (
+            np.concatenate([rows[direct], backwards]),
+            np.concatenate([support[direct], support[turned]]),
+        )
+
+    @property
+    def mirrors(self) -> bool:
+        """Whether `find_both` can be used."""
+        return self._classes is None and not self._symbols.constraints
+
+    def _mirrored(self, rows: NDArray[np.int64], gap: int) -> NDArray[np.int64]:
+        """The rules of walks read backwards; past the walker's forms stands that of gaps."""
+        turned = rows.copy()
+        n_directed = self._symbols.count
+        turned[:, 2] = (rows[:, 2] + n_directed // 2) % n_directed
+        turned[rows[:, 0] == len(self._forms), 0] = gap
+        for length in range(1, self.max_length + 1):
+            of_length = rows[:, 1] == length
+            relations = np.zeros(int(of_length.sum()), np.int64)
+            for place in range(length):
+                symbol = rows[of_length, 3] // n_directed**place % n_directed
+                relations = relations * n_directed + (symbol + n_directed // 2) % n_directed
+            turned[of_length, 3] = relations
+            for number, form in enumerate(self._forms):
+                chosen = of_length & (rows[:, 0] == number)
+                turned[chosen, 4], turned[chosen, 5] = form.mirrored(
+                    length, rows[chosen, 4], rows[chosen, 5]
+                )
+        return turned
+
+    def _find(
+        self, queries: QueryTable, forms: Sequence[Form]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        queries = queries[np.argsort(queries.answer, kind="stable")]
+        answers, begin = np.unique(queries.answer, return_index=True)
+        table = Wanted(
+            answer=answers,
+            begin=np.append(begin, len(queries)).astype(np.int64),
+            subject=queries.subject,
+            head=queries.head,
+            fact=queries.fact,
+            start=queries.start,
+            end=queries.end,
+        )
+        return find_rules(
+            self.edges,
+            self._inverse,
+            self._words_between(table),
+            table,
+            *_kinds_and_words(forms),
+            len(self._forms),
+            self._symbols.count,
+            self.max_length,
+            self.limit,
+            self.seed,
+        )
 
     def tally(
         self, queries: QueryTable, rules: CompiledRules
@@ -380,8 +466,7 @@ class Walker:
             trie,
             table,
             kept,
-            np.array([_KINDS.get(grain, walking.NONE) for grain in self.grains], np.int32),
-            np.array([_WORDS.get(grain, counting.CLASSES) for grain in self.grains], np.int32),
+            *_kinds_and_words(self._forms),
             self._symbols.count,
             self.max_length,
             self.limit,
@@ -394,6 +479,13 @@ class Walker:
         if purpose == walking.APPLY:
             records[:, 0] = order[records[:, 0]]
         return records, back
+
+
+def _kinds_and_words(forms: Sequence[Form]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """What bodies of each form look at, and what its codes are made of."""
+    kinds = [_KINDS.get(form.grain, NONE) for form in forms]
+    words = [_WORDS.get(form.grain, counting.CLASSES) for form in forms]
+    return np.array(kinds, np.int32), np.array(words, np.int32)
 
 
 _NO_STATISTICS = np.zeros((0, 4))
