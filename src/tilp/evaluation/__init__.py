@@ -12,12 +12,14 @@ from tilp.evaluation.evaluation import APART, HITS, Bounds, Evaluation, Metrics
 from tilp.evaluation.floors import popularity, recurrence
 from tilp.evaluation.ranking import ties_of
 from tilp.evaluation.saving import load_evaluation, save_evaluation
+from tilp.evaluation.score_files import SCORE_COLUMNS, read_scores, write_scores
 from tilp.evaluation.scores import Scorer, Scores
 
 __all__ = [
     "APART",
     "DIRECTIONS",
     "HITS",
+    "SCORE_COLUMNS",
     "Bounds",
     "Comparison",
     "Difference",
@@ -31,7 +33,9 @@ __all__ = [
     "evaluate",
     "load_evaluation",
     "popularity",
+    "read_scores",
     "recurrence",
     "save_evaluation",
     "ties_of",
+    "write_scores",
 ]

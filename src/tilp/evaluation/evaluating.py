@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from tilp.choices import Protocol
 from tilp.errors import TilpError
-from tilp.evaluation.evaluation import Evaluation
+from tilp.evaluation.evaluation import APART, QUERY_SCHEMA, Evaluation
 from tilp.evaluation.ranking import Ranker
 from tilp.evaluation.scores import Scorer, Scores
-from tilp.graph import TemporalGraph
+from tilp.graph import TemporalGraph, Vocabulary
 from tilp.intervals import UNKNOWN
 from tilp.parallel import map_chunks
 
@@ -106,25 +106,22 @@ def _query_table(
 ) -> pl.DataFrame:
     """The queries with their facts as written, and the rows to be looked at apart."""
     facts = graph.frame(split).with_columns(
+        _distinct(graph.relations).gather(graph.relation[rows]).alias("relation"),
         pl.Series("fact", rows),
         pl.Series("repeated", _repeated(graph, rows)),
         pl.Series("dated", (graph.start[rows] != UNKNOWN) & (graph.end[rows] != UNKNOWN)),
         pl.Series("unseen", _unseen(graph, rows)),
     )
     asked = pl.concat(facts.with_columns(direction=pl.lit(one)) for one in DIRECTIONS)
-    return asked.with_columns(pl.Series("unreached", ~reached)).select(
-        "fact",
-        "direction",
-        "subject",
-        "relation",
-        "object",
-        "start",
-        "end",
-        "repeated",
-        "dated",
-        "unreached",
-        "unseen",
-    )
+    return asked.with_columns(pl.Series("unreached", ~reached)).select(*QUERY_SCHEMA, *APART)
+
+
+def _distinct(names: Vocabulary) -> pl.Series:
+    """Labels, with the id where several are the same: figures of two relations never mix."""
+    table = names.frame()
+    both = pl.format("{} ({})", "label", "id")
+    shown = pl.when(pl.col("label").is_duplicated()).then(both).otherwise("label")
+    return table.select(shown.alias("label")).to_series()
 
 
 def _repeated(graph: TemporalGraph, rows: NDArray[np.int64]) -> NDArray[np.bool_]:

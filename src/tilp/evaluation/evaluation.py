@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,17 @@ from tilp.choices import Protocol, Ties
 from tilp.errors import TilpError
 from tilp.evaluation.ranking import rank_column, ties_of
 
-__all__ = ["APART", "HITS", "Bounds", "Evaluation", "Metrics", "fact_means", "gains"]
+__all__ = [
+    "APART",
+    "HITS",
+    "QUERY_SCHEMA",
+    "Bounds",
+    "Evaluation",
+    "Metrics",
+    "fact_means",
+    "gains",
+    "resampled_bounds",
+]
 
 HITS = (1, 3, 10)
 """The ranks up to which an answer is a hit."""
@@ -22,7 +33,7 @@ HITS = (1, 3, 10)
 APART: Mapping[str, str] = {
     "repeated": "the triple stands in train with another interval",
     "dated": "both dates are known",
-    "unreached": "no rule reaches the answer",
+    "unreached": "no rule reaches the answer (or it is not listed)",
     "unseen": "an entity that train never saw",
 }
 """The rows that are also looked at apart, and what they are."""
@@ -36,6 +47,7 @@ QUERY_SCHEMA = {
     "start": pl.String,
     "end": pl.String,
 }
+"""The columns that tell which query a rank is of."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +129,7 @@ class Evaluation:
             protocol = Protocol.ENUMERATE
         return protocol, Ties.AVERAGE if Ties.AVERAGE in ties_of(protocol) else Ties.BEST
 
-    def figures(self) -> Iterable[tuple[Protocol, Ties]]:
+    def figures(self) -> list[tuple[Protocol, Ties]]:
         """Every protocol and tie rule that there are ranks for."""
         return [(protocol, ties) for protocol in self.protocols for ties in ties_of(protocol)]
 
@@ -193,6 +205,12 @@ class Evaluation:
             name: Bounds(float(value), float(a), float(b))
             for name, value, a, b in zip(values, means.mean(axis=0), low, high, strict=True)
         }
+
+    def save(self, folder: Path | str) -> Path:
+        """Write a folder that `load_evaluation` reads: see `save_evaluation`."""
+        from tilp.evaluation.saving import save_evaluation
+
+        return save_evaluation(self, folder)
 
     def to_json(self, *, resamples: int = 1_000, seed: int = 0) -> dict[str, Any]:
         """All of it as plain values: figures by protocol and ties, MRR's intervals, the parts."""
