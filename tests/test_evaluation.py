@@ -1,8 +1,10 @@
 """Evaluation: every protocol and tie rule against a plain reading, published values, comparison."""
 
 import json
+import re
 import sys
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -635,6 +637,16 @@ def test_the_commands(monkeypatch, capsys, tmp_path):
     assert code == 2 and "give --data DATA" in err
     code, _, err = run(monkeypatch, capsys, "compare", tmp_path / "nothing", b)
     assert code == 2 and "no saved evaluation" in err
+
+
+@pytest.mark.filterwarnings("ignore:.*have no row:tilp.TilpWarning")
+def test_the_examples_of_the_documentation_run(monkeypatch, tmp_path):
+    text = (Path(__file__).parents[1] / "docs" / "evaluation.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
+        exec(block, names)
+    assert names["comparison"].figures["mrr"].p_value < 0.05
 
 
 def test_relations_of_one_label_stay_apart(facts, tmp_path):
