@@ -28,15 +28,15 @@ from tilp.evaluation import (
 from tilp.intervals import OPEN_END, OPEN_START, UNKNOWN, parse_date
 
 COLUMNS = ["subject", "relation", "object", "start", "end", "split"]
-YEARS = ["", "1990", "1991-05-##", "1993", "19##", "360-##-##", "-431", "present"]
-DAYS = ["", "1990-01-01", "1990-01-02", "1990-01-05", "1990-##-##", "1990-02-01"]
+YEARS = ["1988", "1990", "1995", "1991-05-##", "1993", "19##", "360-##-##", "-431", "present", ""]
+DAYS = ["", "1990-01-01", "1990-02-01", "1990-01-02", "1990-01-05", "1990-##-##", "1990-01-09"]
 
 
 def graphs(dates, unit):
     """Small graphs: few names, so that facts, triples and self loops repeat."""
     row = st.tuples(
-        st.sampled_from("abcd"),
-        st.sampled_from("rq"),
+        st.sampled_from("aaab"),
+        st.sampled_from("rrrq"),
         st.sampled_from("abcd"),
         st.sampled_from(dates),
         st.sampled_from(dates),
@@ -186,6 +186,18 @@ def test_ranks_against_a_plain_reading_in_years(case):
 @given(scored_graphs(DAYS, "day"))
 def test_ranks_against_a_plain_reading_in_days(case):
     check_against_oracle(*case)
+
+
+def test_an_instant_that_several_facts_cover_is_removed_once():
+    # Of the query's eleven years, which are all instants, another answer covers 1992 to 1997 by
+    # two facts that overlap, in any order, and one that repeats.
+    spans = [("b", 1990, 2000), ("c", 1995, 1997), ("c", 1992, 1996), ("c", 1992, 1996)]
+    rows = [("a", "r", one, str(start), str(end), "test") for one, start, end in spans]
+    rows += [("d", "q", "e", str(year), str(year), "train") for year in range(1990, 2001)]
+    graph = tilp.read(pl.DataFrame(rows, COLUMNS, orient="row"))
+    higher = np.array([one == "c" for one in graph.entities], dtype=float)
+    found = evaluate(lambda q: Scores.dense(np.tile(higher, (len(q), 1))), graph)
+    assert found.rank("enumerate", "best")[0] == float(2 - Fraction(6, 11))
 
 
 @pytest.fixture(scope="module")
