@@ -10,8 +10,10 @@ from tilp.errors import DataError, TilpError, TilpWarning
 
 if TYPE_CHECKING:
     from tilp import datasets as datasets
+    from tilp import evaluation as evaluation
     from tilp import intervals as intervals
     from tilp import rules as rules
+    from tilp.evaluation import compare, evaluate
     from tilp.graph import SPLITS, Fact, TemporalGraph
     from tilp.inspection import inspect
     from tilp.intervals import Interval, Unit
@@ -31,7 +33,10 @@ __all__ = [
     "TilpWarning",
     "Unit",
     "__version__",
+    "compare",
     "datasets",
+    "evaluate",
+    "evaluation",
     "inspect",
     "intervals",
     "mine",
@@ -47,6 +52,8 @@ _HOMES = {
     "TemporalGraph": "tilp.graph",
     "Interval": "tilp.intervals",
     "Unit": "tilp.intervals",
+    "compare": "tilp.evaluation",
+    "evaluate": "tilp.evaluation",
     "inspect": "tilp.inspection",
     "Rule": "tilp.rules",
     "RuleSet": "tilp.rules",
@@ -54,7 +61,7 @@ _HOMES = {
     "read": "tilp.io",
     "write": "tilp.io",
 }
-_MODULES = ("datasets", "intervals", "rules")
+_MODULES = ("datasets", "evaluation", "intervals", "rules")
 
 
 def __getattr__(name: str) -> object:

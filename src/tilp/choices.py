@@ -2,7 +2,15 @@
 
 from enum import StrEnum
 
-__all__ = ["DumpFormat", "Grain", "OnError", "TableFormat", "Unit"]
+__all__ = [
+    "DumpFormat",
+    "Grain",
+    "OnError",
+    "Protocol",
+    "TableFormat",
+    "Ties",
+    "Unit",
+]
 
 
 class Unit(StrEnum):
@@ -47,3 +55,22 @@ class DumpFormat(StrEnum):
     JSON = "json"
     NTRIPLES = "ntriples"
     TURTLE = "turtle"
+
+
+class Protocol(StrEnum):
+    """Which other answers of a query are removed before its answer is ranked."""
+
+    ENUMERATE = "enumerate"
+    EXACT = "exact"
+    OVERLAP = "overlap"
+    STATIC = "static"
+    RAW = "raw"
+    TILP_RELEASE = "tilp-release"
+
+
+class Ties(StrEnum):
+    """The rank of an answer among candidates of the same score."""
+
+    BEST = "best"
+    AVERAGE = "average"
+    WORST = "worst"

@@ -12,7 +12,7 @@ from tilp.errors import TilpError
 from tilp.graph import SPLITS, TemporalGraph
 from tilp.io.folders import new_folder
 
-__all__ = ["write"]
+__all__ = ["write", "write_table"]
 
 
 def write(
@@ -32,12 +32,12 @@ def write(
     with new_folder(Path(folder)) as place:
         for split in SPLITS:
             if len(graph.rows(split)) or split == "train":
-                _write_table(graph.frame(split, names="ids"), place / split, format)
-        _write_table(graph.entities.frame(), place / "entities", format)
-        _write_table(graph.relations.frame(), place / "relations", format)
+                write_table(graph.frame(split, names="ids"), place / split, format)
+        write_table(graph.entities.frame(), place / "entities", format)
+        write_table(graph.relations.frame(), place / "relations", format)
         if graph.attributes:
             numbers = {name: pl.Series(values) for name, values in graph.attributes.items()}
-            _write_table(
+            write_table(
                 pl.DataFrame({"id": graph.entities.ids, **numbers}), place / "attributes", format
             )
         note = json.dumps({"unit": graph.unit.value})
@@ -45,7 +45,12 @@ def write(
     return Path(folder)
 
 
-def _write_table(frame: pl.DataFrame, stem: Path, format: TableFormat) -> None:
+def write_table(frame: pl.DataFrame, stem: Path, format: TableFormat) -> None:
+    """Write a table to the file that is named by the format.
+
+    Raises:
+        TilpError: a text that the format cannot hold.
+    """
     path = stem.with_name(f"{stem.name}.{format.value}")
     match format:
         case TableFormat.PARQUET:

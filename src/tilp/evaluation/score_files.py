@@ -1,0 +1,285 @@
+"""Scored candidates as a file that any tool can write: one row a candidate of a query.
+
+The columns, named in a header, in any order: subject, relation, object, start, end (the fact, as
+in the data), direction (which end is asked for), candidate and score.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from tilp.choices import TableFormat
+from tilp.errors import DataError, TilpError, TilpWarning
+from tilp.evaluation.evaluating import DIRECTIONS
+from tilp.evaluation.scores import Scorer, Scores
+from tilp.graph import QueryTable, TemporalGraph, Vocabulary
+from tilp.intervals import UNKNOWN, parse_date
+from tilp.io.side_files import PARQUET, as_table, read_parquet
+from tilp.io.text_tables import TextTable, read_text_table
+from tilp.io.writing import write_table
+
+__all__ = ["SCORE_COLUMNS", "read_scores", "write_scores"]
+
+_FACT = ("subject", "relation", "object", "start", "end")
+SCORE_COLUMNS = (*_FACT, "direction", "candidate", "score")
+"""The columns of a file of scored candidates."""
+
+_DIRECTIONS = {"object": 0, "o": 0, "tail": 0, "t": 0, "subject": 1, "s": 1, "head": 1, "h": 1}
+
+
+def read_scores(
+    path: Path | str,
+    graph: TemporalGraph,
+    split: str = "test",
+    *,
+    default: float = float("-inf"),
+) -> Scores:
+    """Read scored candidates for `evaluate`.
+
+    Args:
+        path: TSV or CSV, gzipped or not, with a header; or Parquet. Names are ids, keys or
+            labels. Queries that the file lacks list no candidate, which is warned of.
+        graph: whose facts were asked.
+        split: which of them.
+        default: the score of candidates that the file does not list; below all by default.
+
+    Raises:
+        DataError: what cannot be read, with file, row and remedy.
+    """
+    path = Path(path)
+    table = _read_table(path)
+    facts = table.frame.select(_FACT).unique(maintain_order=True).with_row_index("number")
+    places = _Places(path, table, graph, split)
+    found = places.of_facts(facts)
+    asked = table.frame.select(
+        *_FACT, "candidate", line=pl.Series(table.lines, dtype=pl.Int64)
+    ).with_columns(
+        score=_numbers(path, table),
+        inverse=_directions(path, table),
+    )
+    numbers = places.names(graph.entities, ["candidate"])
+    rows = (
+        asked.join(facts, on=_FACT, nulls_equal=True)
+        .join(found, on="number")
+        .select(
+            query=pl.col("place") + pl.col("inverse") * len(graph.rows(split)),
+            candidate=pl.col("candidate").replace_strict(
+                list(numbers), list(numbers.values()), return_dtype=pl.Int32
+            ),
+            score="score",
+            line="line",
+        )
+        .unique(["query", "candidate", "score"], keep="first", maintain_order=True)
+        .sort("query", "candidate", maintain_order=True)
+    )
+    _refuse_two_scores(path, rows)
+    queries = 2 * len(graph.rows(split))
+    counts = np.bincount(rows["query"].to_numpy(), minlength=queries)
+    missing = int((counts == 0).sum())
+    if missing:
+        warnings.warn(
+            TilpWarning(
+                f"{path}: {missing:,} of the {queries:,} queries of {split} have no row; all "
+                "their candidates tie"
+            ),
+            stacklevel=2,
+        )
+    return Scores(
+        np.concatenate([[0], np.cumsum(counts)]),
+        rows["candidate"].to_numpy(),
+        rows["score"].to_numpy(),
+        default,
+    )
+
+
+def write_scores(
+    scorer: Scorer | Scores, graph: TemporalGraph, path: Path | str, split: str = "test"
+) -> Path:
+    """Write the scored candidates of a split's queries, as `read_scores` reads them.
+
+    Default scores are not written. Names are ids.
+    """
+    path = Path(path)
+    format = path.suffix.removeprefix(".")
+    if format not in list(TableFormat):
+        raise TilpError(f"{path}: scores are written as .{', .'.join(TableFormat)}")
+    rows = np.asarray(graph.rows(split), dtype=np.int64)
+    queries = QueryTable.of_facts(graph, rows, walked=split == "train")
+    scores = scorer if isinstance(scorer, Scores) else scorer(queries)
+    scores.check(len(queries), len(graph.entities))
+    facts = graph.frame(split, names="ids")
+    both = pl.concat(facts.with_columns(direction=pl.lit(one)) for one in DIRECTIONS)
+    query = np.repeat(np.arange(len(scores)), np.diff(scores.offsets))
+    table = both[query].with_columns(
+        candidate=graph.entities.ids.gather(scores.candidate), score=pl.Series(scores.score)
+    )
+    write_table(table, path.with_suffix(""), TableFormat(format))
+    return path
+
+
+def _read_table(path: Path) -> TextTable:
+    """The columns of the file by their names, the score as it is, all else as text."""
+    if not path.is_file():
+        raise DataError(f"{path}: no such file")
+    if path.suffix.lower() in PARQUET:
+        table = as_table(read_parquet(path), 1)
+    else:
+        table = read_text_table(path, True, lambda _: True, least=len(SCORE_COLUMNS))
+    names = [name.strip().lower() for name in table.names or ()]
+    missing = [name for name in SCORE_COLUMNS if name not in names]
+    if missing:
+        raise DataError(
+            f"{path}: no column is called {', '.join(missing)}; a header names the columns "
+            f"{', '.join(SCORE_COLUMNS)}. Found: {', '.join(names)[:200]}"
+        )
+    frame = table.frame.select(
+        table.frame.to_series(names.index(name)).alias(name) for name in SCORE_COLUMNS
+    )
+    try:
+        return TextTable(SCORE_COLUMNS, _as_text(frame), table.lines)
+    except pl.exceptions.PolarsError as failure:
+        raise DataError(f"{path}: names and dates are text or integers: {failure}") from failure
+
+
+def _as_text(frame: pl.DataFrame) -> pl.DataFrame:
+    """Names and dates as text; a missing date is empty."""
+    whole = [
+        name
+        for name, kind in frame.schema.items()
+        if name != "score" and kind.is_float()  # integers with gaps, as pandas has them
+    ]
+    return (
+        frame.with_columns(pl.col(whole).fill_nan(None).cast(pl.Int64))
+        .with_columns(pl.all().exclude("score").cast(pl.String).fill_null(""))
+        .with_columns(pl.col("direction").str.strip_chars().str.to_lowercase())
+    )
+
+
+def _line(table: TextTable, wrong: pl.Series) -> int:
+    """The line of the first row that is wrong."""
+    return int(table.lines[int(wrong.arg_max() or 0)])
+
+
+def _numbers(path: Path, table: TextTable) -> pl.Series:
+    numbers = table.frame["score"].cast(pl.Float64, strict=False)
+    wrong = numbers.is_null() | numbers.is_nan()
+    if wrong.any():
+        text = table.frame["score"].filter(wrong)[0]
+        raise DataError(
+            f"{path}, row {_line(table, wrong)}: the score is {text!r}, not a number. Leave out "
+            "the rows of candidates without a score."
+        )
+    return numbers
+
+
+def _directions(path: Path, table: TextTable) -> pl.Series:
+    column = table.frame["direction"]
+    places = column.replace_strict(
+        list(_DIRECTIONS), list(_DIRECTIONS.values()), default=None, return_dtype=pl.Int64
+    )
+    wrong = places.is_null()
+    if wrong.any():
+        raise DataError(
+            f"{path}, row {_line(table, wrong)}: the direction is {column.filter(wrong)[0]!r}; it "
+            "is object where the object is asked for, and subject where the subject is"
+        )
+    return places
+
+
+def _refuse_two_scores(path: Path, rows: pl.DataFrame) -> None:
+    """A candidate of a query has one score; the same row twice is no harm."""
+    again = rows.filter(rows.select("query", "candidate").is_duplicated())
+    if len(again):
+        lines = again["line"].head(2).sort().to_list()
+        raise DataError(
+            f"{path}, rows {lines[0]} and {lines[1]}: two scores of one candidate of one query; "
+            "keep one of them"
+        )
+
+
+class _Places:
+    """Which facts of a split the rows of a file speak of."""
+
+    def __init__(self, path: Path, table: TextTable, graph: TemporalGraph, split: str) -> None:
+        self._path, self._table, self._graph, self._split = path, table, graph, split
+
+    def names(self, known: Vocabulary, columns: Sequence[str]) -> dict[str, int]:
+        """The integer of every name in some columns."""
+        numbers: dict[str, int] = {}
+        for column in columns:
+            for name in self._table.frame[column].unique(maintain_order=True):
+                try:
+                    numbers[name] = known.find(name)
+                except TilpError as failure:
+                    line = _line(self._table, self._table.frame[column] == name)
+                    raise DataError(
+                        f"{self._path}, row {line}, {column}: {failure}. Names are the ids, keys "
+                        "or labels of the data."
+                    ) from None
+        return numbers
+
+    def of_facts(self, facts: pl.DataFrame) -> pl.DataFrame:
+        """The place in the split of each of the file's facts, several where the split repeats it.
+
+        Raises:
+            DataError: a fact that the split does not hold.
+        """
+        graph = self._graph
+        entities = self.names(graph.entities, ["subject", "object"])
+        relations = self.names(graph.relations, ["relation"])
+        start, end = self._times(facts)
+        keys = pl.DataFrame(
+            {
+                "number": facts["number"],
+                "subject": [entities[name] for name in facts["subject"]],
+                "relation": [relations[name] for name in facts["relation"]],
+                "object": [entities[name] for name in facts["object"]],
+                "start": start,
+                "end": end,
+            },
+            schema_overrides=dict.fromkeys(_FACT[:3], pl.Int32),
+        )
+        rows = graph.span(self._split)
+        held = pl.DataFrame({name: getattr(graph, name)[rows] for name in _FACT})
+        held = held.with_row_index("place").with_columns(pl.col("place").cast(pl.Int64))
+        found = keys.join(held, on=_FACT, how="left")
+        if found["place"].null_count():
+            self._refuse(facts, held, found.filter(pl.col("place").is_null()).sort("number"))
+        return found.select("number", "place")
+
+    def _times(self, facts: pl.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Starts and ends as the graph has them, malformed ones and wrong order repaired too."""
+        spans = {
+            text: parse_date(text).span(self._graph.unit) or (UNKNOWN, UNKNOWN)
+            for text in {*facts["start"], *facts["end"]}
+        }
+        start = np.array([spans[text][0] for text in facts["start"]], dtype=np.int64)
+        end = np.array([spans[text][1] for text in facts["end"]], dtype=np.int64)
+        last = np.array([spans[text][1] for text in facts["start"]], dtype=np.int64)
+        backwards = (start > end) & (start != UNKNOWN) & (end != UNKNOWN)
+        return start, np.where(backwards, last, end)
+
+    def _refuse(self, facts: pl.DataFrame, held: pl.DataFrame, found: pl.DataFrame) -> None:
+        first = found.row(0, named=True)
+        words = facts.row(int(first["number"]), named=True)
+        same = pl.all_horizontal(pl.col(name) == words[name] for name in _FACT)
+        line = _line(self._table, self._table.frame.select(same).to_series())
+        triple = pl.all_horizontal(pl.col(name) == first[name] for name in _FACT[:3])
+        others = held.filter(triple)["place"].to_list()
+        begin = self._graph.rows(self._split).start
+        hint = (
+            "The split has it as " + str(self._graph.fact(begin + others[0])) + "."
+            if others
+            else "Is the split the right one?"
+        )
+        listed = ", ".join(words[name] for name in _FACT)
+        raise DataError(
+            f"{self._path}, row {line}: ({listed}) is no fact of the {self._split} split; "
+            f"{len(found):,} such facts in all. {hint}"
+        )
