@@ -56,7 +56,7 @@ def counted(walker, queries, number):
     head = int(queries.head[number])
     found = Counter()
     for _, form, length, relations, digits, code, end, count in records.tolist():
-        rule = walker.lift((form, length, head, relations, digits, code))
+        rule = walker.encoding.lift((form, length, head, relations, digits, code))
         if (rule, end) in found:  # the same rule in two forms: the same walks
             assert found[rule, end] == count
         found[rule, end] = count
@@ -131,7 +131,7 @@ def support_of_rules(walker, rows, support):
     """The support of each rule; of one that is of several forms, it is the same in each."""
     of_form = [Counter() for _ in walker.grains]
     for row, number in zip(rows, support, strict=True):
-        of_form[row[0]][walker.lift(row)] += int(number)
+        of_form[row[0]][walker.encoding.lift(row)] += int(number)
     rules = Counter()
     for one in of_form:
         assert all(rules.get(rule, number) == number for rule, number in one.items())

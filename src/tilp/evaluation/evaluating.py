@@ -15,7 +15,7 @@ from tilp.evaluation.ranking import Ranker
 from tilp.evaluation.scores import Scorer, Scores
 from tilp.graph import TemporalGraph, Vocabulary
 from tilp.intervals import UNKNOWN
-from tilp.parallel import map_chunks
+from tilp.parallel import Workers
 
 __all__ = ["DIRECTIONS", "evaluate"]
 
@@ -74,14 +74,13 @@ def evaluate(
     ]
     columns: dict[str, list[NDArray[np.float64]]] = {}
     reached: list[NDArray[np.bool_]] = []
-    for part, (ranks, reached_now) in zip(
-        parts, map_chunks(rank, parts, threads=threads), strict=True
-    ):
-        for name, column in ranks.items():
-            columns.setdefault(name, []).append(column)
-        reached.append(reached_now)
-        if progress is not None:
-            progress(part.stop / len(queries))
+    with Workers(threads) as workers:
+        for part, (ranks, reached_now) in zip(parts, workers.map(rank, parts), strict=True):
+            for name, column in ranks.items():
+                columns.setdefault(name, []).append(column)
+            reached.append(reached_now)
+            if progress is not None:
+                progress(part.stop / len(queries))
     table = _query_table(graph, split, rows, np.concatenate(reached)).with_columns(
         pl.Series(name, np.concatenate(column)) for name, column in columns.items()
     )

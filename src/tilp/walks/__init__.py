@@ -2,14 +2,16 @@
 
 from tilp.walks.chunks import chunks_by
 from tilp.walks.constraints import PairConstraint, StepConstraint, Steps, compare
+from tilp.walks.encoding import MAX_LENGTH, CompiledRules, RuleEncoding
 from tilp.walks.mining import MiningSettings, mine
-from tilp.walks.walker import MAX_LENGTH, CompiledRules, Step, Walker
+from tilp.walks.walker import Step, Walker
 
 __all__ = [
     "MAX_LENGTH",
     "CompiledRules",
     "MiningSettings",
     "PairConstraint",
+    "RuleEncoding",
     "Step",
     "StepConstraint",
     "Steps",

@@ -127,7 +127,7 @@ def _mine_relation(
     if not len(candidates):
         advance(1.0)
         return []
-    compiled = walker.compile_rows(candidates)
+    compiled = walker.encoding.compiled(candidates)
     statistics = np.zeros((len(candidates), 3))
     sampled = np.zeros((2, settings.max_length + 1), dtype=np.bool_)
     chunks = chunks_by(walker, queries, queries.subject)
@@ -252,7 +252,7 @@ def _best(
         mine_too = np.flatnonzero((candidates[:, 2] >= len(walker.graph.relations)) == inverse)
         rules: dict[Rule, MinedRule] = {}
         for place in mine_too[np.argsort(-measure[mine_too], kind="stable")]:
-            rule = walker.lift(candidates[place])
+            rule = walker.encoding.lift(candidates[place])
             if rule not in rules:
                 rules[rule] = MinedRule(
                     rule,

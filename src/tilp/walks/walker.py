@@ -18,27 +18,17 @@ from tilp.choices import Grain
 from tilp.errors import TilpError
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.intervals import TemporalRelation, known_ends
-from tilp.rules import FORMS, Atom, Form, Rule
+from tilp.rules import FORMS, Form, Rule
 from tilp.walks.constraints import PairConstraint, StepConstraint, Steps, Symbols
+from tilp.walks.encoding import MAX_LENGTH, NO_RULES, NO_TRIE, CompiledRules, RuleEncoding
 
-__all__ = ["MAX_LENGTH", "CompiledRules", "Step", "Walker"]
+__all__ = ["DEFAULT_LIMIT", "Step", "Walker"]
 
-MAX_LENGTH = 5
 DEFAULT_LIMIT = 1_000_000
 """Steps that one level of walks may take from one entity before it is thinned out."""
 
 _KINDS = {Grain.ADJACENT: ADJACENT, Grain.PAIRS: ALL}
 _WORDS = {Grain.ALLEN: counting.ALLEN, Grain.GAP: counting.GAP, Grain.STATIC: counting.NOTHING}
-
-NO_TRIE = Trie(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int32))
-NO_RULES = Kept(
-    first=np.zeros((1, MAX_LENGTH + 2), np.int64),
-    relations=np.empty(0, np.int64),
-    digits=np.empty(0, np.int64),
-    begin=np.zeros(1, np.int64),
-    head=np.empty(0, np.int32),
-    code=np.empty(0, np.int32),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +37,6 @@ class Step:
 
     fact: int
     inverse: bool
-
-
-@dataclass(frozen=True)
-class CompiledRules:
-    """Rules as the kernels read them, and where each rule went."""
-
-    kept: Kept
-    trie: Trie
-    order: NDArray[np.int64]
 
 
 class Walker:
@@ -91,8 +72,8 @@ class Walker:
     ) -> None:
         if not 1 <= max_length <= MAX_LENGTH:
             raise TilpError(f"the length of rules is {max_length}; it can be 1 to {MAX_LENGTH}")
-        self._symbols = Symbols(2 * len(graph.relations), tuple(constraints))
-        if self._symbols.count**max_length >= 2**62:
+        symbols = Symbols(2 * len(graph.relations), tuple(constraints))
+        if symbols.count**max_length >= 2**62:
             raise TilpError(
                 f"{len(graph.relations):,} relations (and the words of steps) are too many for "
                 f"rules of length {max_length}; choose a smaller length"
@@ -104,10 +85,15 @@ class Walker:
         self.seed = seed
         self._splits = tuple(splits)
         self._classes = classes
-        self._forms = [
-            FORMS[grain].with_classes(classes.words) if classes else FORMS[grain]
-            for grain in self.grains
-        ]
+        self.encoding = RuleEncoding(
+            graph.relations,
+            symbols,
+            tuple(
+                FORMS[grain].with_classes(classes.words) if classes else FORMS[grain]
+                for grain in self.grains
+            ),
+            max_length,
+        )
 
     @cached_property
     def edges(self) -> Edges:
@@ -118,7 +104,7 @@ class Walker:
         degrees = np.diff(index.offsets)
         source = np.repeat(np.arange(len(degrees), dtype=np.int32), degrees)
         symbol = index.relation
-        if self._symbols.constraints:
+        if self.encoding.symbols.constraints:
             numbers = self.graph.attributes
             steps = Steps(
                 start,
@@ -126,7 +112,7 @@ class Walker:
                 here={name: values[source] for name, values in numbers.items()},
                 there={name: values[index.target] for name, values in numbers.items()},
             )
-            symbol = self._symbols.of_edges(index.relation, steps)
+            symbol = self.encoding.symbols.of_edges(index.relation, steps)
         by_rank = np.lexsort((index.target, symbol)).astype(np.int32)  # stable: ties by edge
         rank = np.empty_like(by_rank)
         rank[by_rank] = np.arange(len(by_rank), dtype=np.int32)
@@ -198,7 +184,7 @@ class Walker:
             fact,
             most,
         )
-        size = self._symbols.count // 2
+        size = self.encoding.symbols.count // 2
         return [
             tuple(
                 Step(int(self.edges.fact[edge]), bool(self.edges.relation[edge] >= size))
@@ -232,7 +218,7 @@ class Walker:
             Rows of form, length, head, relations, digits and code, one for each rule; and the
             number of queries whose answer it reaches.
         """
-        return self._find(queries, self._forms)
+        return self._find(queries, self.encoding.forms)
 
     def find_both(self, queries: QueryTable) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The same, where every query stands for its fact asked from the other end as well.
@@ -247,11 +233,11 @@ class Walker:
             raise TilpError("with constraints of one's own, ask each fact from both its ends")
         # What `gap` says of the last interval, it says of the first one when read backwards.
         gap = self.grains.index(Grain.GAP) if Grain.GAP in self.grains else -1
-        last_gap = [self._forms[gap]] if gap >= 0 else []
-        rows, support = self._find(queries, [*self._forms, *last_gap])
-        direct = rows[:, 0] < len(self._forms)
+        last_gap = [self.encoding.forms[gap]] if gap >= 0 else []
+        rows, support = self._find(queries, [*self.encoding.forms, *last_gap])
+        direct = rows[:, 0] < len(self.encoding.forms)
         turned = rows[:, 0] != gap
-        backwards = self._mirrored(rows[turned], gap)
+        backwards = self.encoding.mirrored(rows[turned], gap)
         return (
             np.concatenate([rows[direct], backwards]),
             np.concatenate([support[direct], support[turned]]),
@@ -260,27 +246,7 @@ class Walker:
     @property
     def mirrors(self) -> bool:
         """Whether `find_both` can be used."""
-        return self._classes is None and not self._symbols.constraints
-
-    def _mirrored(self, rows: NDArray[np.int64], gap: int) -> NDArray[np.int64]:
-        """The rules of walks read backwards; past the walker's forms stands that of gaps."""
-        turned = rows.copy()
-        n_directed = self._symbols.count
-        turned[:, 2] = (rows[:, 2] + n_directed // 2) % n_directed
-        turned[rows[:, 0] == len(self._forms), 0] = gap
-        for length in range(1, self.max_length + 1):
-            of_length = rows[:, 1] == length
-            relations = np.zeros(int(of_length.sum()), np.int64)
-            for place in range(length):
-                symbol = rows[of_length, 3] // n_directed**place % n_directed
-                relations = relations * n_directed + (symbol + n_directed // 2) % n_directed
-            turned[of_length, 3] = relations
-            for number, form in enumerate(self._forms):
-                chosen = of_length & (rows[:, 0] == number)
-                turned[chosen, 4], turned[chosen, 5] = form.mirrored(
-                    length, rows[chosen, 4], rows[chosen, 5]
-                )
-        return turned
+        return self._classes is None and not self.encoding.symbols.constraints
 
     def _find(
         self, queries: QueryTable, forms: Sequence[Form]
@@ -302,8 +268,8 @@ class Walker:
             self._words_between(table),
             table,
             *_kinds_and_words(forms),
-            len(self._forms),
-            self._symbols.count,
+            len(self.encoding.forms),
+            self.encoding.symbols.count,
             self.max_length,
             self.limit,
             self.seed,
@@ -356,89 +322,7 @@ class Walker:
             TilpError: a rule is of none of the walker's forms, is too long, or names a relation
                 that the graph does not have.
         """
-        return self.compile_rows(
-            np.array([self._encode(rule) for rule in rules], np.int64).reshape(-1, 6)
-        )
-
-    def compile_rows(self, rows: NDArray[np.int64]) -> CompiledRules:
-        """The same for rules that are rows of `find`, each once."""
-        order = np.lexsort(rows[:, [5, 2, 4, 3, 1, 0]].T)
-        rows = rows[order]
-        bodies, begin = np.unique(rows[:, [0, 1, 3, 4]], axis=0, return_index=True)
-        first = np.zeros((len(self.grains), MAX_LENGTH + 2), np.int64)
-        for form in range(len(self.grains)):
-            for length in range(MAX_LENGTH + 2):
-                before = (bodies[:, 0] < form) | ((bodies[:, 0] == form) & (bodies[:, 1] < length))
-                first[form, length] = before.sum()
-        kept = Kept(
-            first=first,
-            relations=bodies[:, 2].copy(),
-            digits=bodies[:, 3].copy(),
-            begin=np.append(begin, len(rows)).astype(np.int64),
-            head=rows[:, 2].astype(np.int32),
-            code=rows[:, 5].astype(np.int32),
-        )
-        return CompiledRules(kept, self._trie(np.unique(rows[:, [1, 3]], axis=0)), order)
-
-    def lift(self, record: Sequence[int]) -> Rule:
-        """The rule that a row of `find` stands for (eq. 1)."""
-        form, length, head, relations, digits, code = (int(number) for number in record)
-        constraints = list(self._forms[form].constraints(length, digits, code))
-        body = []
-        for place, symbol in enumerate(self._unpack(length, relations), start=1):
-            relation, words = self._symbols.unpack(symbol, place)
-            body.append(self._atoms[relation])
-            constraints += words
-        return Rule(self._atoms[head], tuple(body), tuple(constraints))
-
-    def _unpack(self, length: int, relations: int) -> list[int]:
-        """The symbols of a body, first to last, from the number that stands for them."""
-        base = self._symbols.count
-        return [relations // base**place % base for place in reversed(range(length))]
-
-    @cached_property
-    def _atoms(self) -> list[Atom]:
-        """The atom of each directed relation."""
-        names = list(self.graph.relations)
-        return [Atom(name, inverse) for inverse in (False, True) for name in names]
-
-    def _encode(self, rule: Rule) -> tuple[int, int, int, int, int, int]:
-        if rule.length > self.max_length:
-            raise TilpError(f"{rule} is longer than {self.max_length}")
-        words, rest = self._symbols.split(rule.constraints)
-        nothing = [None] * len(self._symbols.constraints)
-        relations = 0
-        for place, atom in enumerate(rule.body, start=1):
-            symbol = self._symbols.pack(self._relation(atom), words.get(place, nothing))
-            relations = relations * self._symbols.count + symbol
-        for number, form in enumerate(self._forms):
-            codes = form.codes(rule.length, rest)
-            if codes is not None:
-                return number, rule.length, self._relation(rule.head), relations, *codes
-        raise TilpError(f"{rule} is of none of the grains {', '.join(self.grains)}")
-
-    def _relation(self, atom: Atom) -> int:
-        number = self.graph.relations.find(atom.relation)
-        return number + atom.inverse * len(self.graph.relations)
-
-    def _trie(self, bodies: NDArray[np.int64]) -> Trie:
-        """The relations of bodies, given by length and number, as a prefix tree."""
-        children: list[dict[int, int]] = [{}]
-        for length, relations in bodies.tolist():
-            node = 0
-            for relation in self._unpack(length, relations):
-                if relation not in children[node]:
-                    children[node][relation] = len(children)
-                    children.append({})
-                node = children[node][relation]
-        sizes = [len(one) for one in children]
-        pairs = [pair for one in children for pair in sorted(one.items())]
-        table = np.array(pairs, np.int32).reshape(-1, 2)
-        return Trie(
-            begin=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-            relation=table[:, 0].copy(),
-            child=table[:, 1].copy(),
-        )
+        return self.encoding.compiled(self.encoding.encode(rules))
 
     def _walk(
         self,
@@ -466,8 +350,8 @@ class Walker:
             trie,
             table,
             kept,
-            *_kinds_and_words(self._forms),
-            self._symbols.count,
+            *_kinds_and_words(self.encoding.forms),
+            self.encoding.symbols.count,
             self.max_length,
             self.limit,
             self.seed,
