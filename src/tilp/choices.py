@@ -3,13 +3,16 @@
 from enum import StrEnum
 
 __all__ = [
+    "Cell",
     "DumpFormat",
+    "Features",
     "Grain",
     "OnError",
     "Protocol",
     "TableFormat",
     "Ties",
     "Unit",
+    "Weights",
 ]
 
 
@@ -74,3 +77,25 @@ class Ties(StrEnum):
     BEST = "best"
     AVERAGE = "average"
     WORST = "worst"
+
+
+class Weights(StrEnum):
+    """What the weight of a rule is made of."""
+
+    ATTENTION = "attention"
+    FREE = "free"
+    HYBRID = "hybrid"
+
+
+class Cell(StrEnum):
+    """The recurrent update of the attention net."""
+
+    LSTM = "lstm"
+    GRU = "gru"
+    PLAIN = "plain"
+
+
+class Features(StrEnum):
+    """Which temporal features join the rules."""
+
+    NONE = "none"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +53,10 @@ class QueryTable:
             fact=np.tile(fact, 2),
             answer=np.concatenate([object_, subject]),
         )
+
+    def unanswered(self) -> QueryTable:
+        """The same queries without their answers."""
+        return replace(self, answer=np.full_like(self.answer, -1))
 
     def __len__(self) -> int:
         return len(self.subject)

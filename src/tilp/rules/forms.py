@@ -75,20 +75,28 @@ class Form:
             *_unpack(self.query_pairs(length), self.words, code),
         )
 
+    def words_of(
+        self, length: int, digits: NDArray[np.int64], code: NDArray[np.int64]
+    ) -> dict[tuple[int, int], NDArray[np.int64]]:
+        """The number of the word of each pair that digits and codes speak of."""
+        body, query = self.body_pairs(length), self.query_pairs(length)
+        return {
+            **dict(zip(body, _digits(digits, len(self.classes), len(body)), strict=True)),
+            **dict(zip(query, _digits(code, len(self.words), len(query)), strict=True)),
+        }
+
     def mirrored(
         self, length: int, digits: NDArray[np.int64], code: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Digits and codes of walks read backwards, from those of the walks."""
-        pairs, size = self.body_pairs(length), len(self.classes)
-        by_pair = dict(zip(pairs, _digits(digits, size, len(pairs)), strict=True))
-        turned = np.zeros_like(digits)
-        for first, second in pairs:
+        by_pair = self.words_of(length, digits, code)
+        turned, turned_code = np.zeros_like(digits), np.zeros_like(code)
+        for first, second in self.body_pairs(length):
             # Classes stand in an order in which the converse is at the mirrored place.
-            turned = turned * size + size - 1 - by_pair[length + 1 - second, length + 1 - first]
-        words, places = len(self.words), len(self.query_pairs(length))
-        turned_code = np.zeros_like(code)
-        for digit in reversed(_digits(code, words, places)):
-            turned_code = turned_code * words + digit
+            word = len(self.classes) - 1 - by_pair[length + 1 - second, length + 1 - first]
+            turned = turned * len(self.classes) + word
+        for first, second in self.query_pairs(length):
+            turned_code = turned_code * len(self.words) + by_pair[length + 1 - first, second]
         return turned, turned_code
 
     def codes(self, length: int, constraints: Sequence[Constraint]) -> tuple[int, int] | None:

@@ -26,6 +26,7 @@ class MinedRule:
         confidence: mean arriving rate N_o / N at the answer, over the facts where it applies.
         facts: how many facts were asked.
         sampled: whether some count is an unbiased estimate rather than exact.
+        weight: what the rule counts in a model, its score in eq. 15; None before it is learned.
     """
 
     rule: Rule
@@ -34,6 +35,7 @@ class MinedRule:
     confidence: float
     facts: int
     sampled: bool = False
+    weight: float | None = None
 
     @property
     def measure(self) -> float:
@@ -162,7 +164,9 @@ class RuleSet:
     def write_csv(self, path: Path | str) -> None:
         """The same as a table with a header."""
         with Path(path).open("w", encoding="utf-8", newline="") as file:
-            table = csv.DictWriter(file, ("rule", *_FIELDS), lineterminator="\n")
+            weighted = any(mined.weight is not None for mined in self)
+            fields = ("rule", *_FIELDS, *(("weight",) if weighted else ()))
+            table = csv.DictWriter(file, fields, lineterminator="\n")
             table.writeheader()
             table.writerows(_to_record(mined) for mined in self)
 
@@ -178,6 +182,7 @@ def _to_record(mined: MinedRule) -> dict[str, object]:
     return {
         "rule": format_rule(mined.rule, Notation.SIGNS),
         **{field: getattr(mined, field) for field in _FIELDS},
+        **({} if mined.weight is None else {"weight": mined.weight}),
     }
 
 
@@ -193,6 +198,7 @@ def _from_record(
             confidence=float(str(record["confidence"])),
             facts=int(str(record["facts"])),
             sampled=str(record["sampled"]) in ("True", "true"),
+            weight=float(str(record["weight"])) if record.get("weight") else None,
         )
     except (ValueError, KeyError, TypeError, TilpError) as failure:
         raise DataError(

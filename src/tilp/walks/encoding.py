@@ -89,16 +89,22 @@ class RuleEncoding:
         for length in range(1, self.max_length + 1):
             of_length = rows[:, 1] == length
             relations = np.zeros(int(of_length.sum()), np.int64)
-            for place in range(length):
-                symbol = rows[of_length, 3] // n_directed**place % n_directed
+            for symbol in reversed(self.symbols_of(rows[of_length], length)):
                 relations = relations * n_directed + (symbol + n_directed // 2) % n_directed
             turned[of_length, 3] = relations
             for number, form in enumerate(self.forms):
                 chosen = of_length & (rows[:, 0] == number)
+                if not chosen.any():
+                    continue
                 turned[chosen, 4], turned[chosen, 5] = form.mirrored(
                     length, rows[chosen, 4], rows[chosen, 5]
                 )
         return turned
+
+    def symbols_of(self, rows: NDArray[np.int64], length: int) -> list[NDArray[np.int64]]:
+        """The symbols of bodies of one length, first to last."""
+        base = self.symbols.count
+        return [rows[:, 3] // base**place % base for place in reversed(range(length))]
 
     def compiled(self, rows: NDArray[np.int64]) -> CompiledRules:
         """Rules, each once, in the order in which kernels look them up."""

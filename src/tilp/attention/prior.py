@@ -1,0 +1,85 @@
+"""`CandidatePrior`: how often each entity is an answer at all, for each relation and direction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilp.graph import QueryTable, TemporalGraph
+
+__all__ = ["CandidatePrior"]
+
+_UNIFORM = 0.05
+"""The share that is given to all entities alike."""
+
+
+@dataclass(frozen=True)
+class CandidatePrior:
+    """A distribution over candidates for each directed relation, from the counts of train.
+
+    Attributes:
+        begin: where the candidates of each directed relation begin, and where the last end.
+        entity: those that train has, ascending.
+        count: how often.
+        n_entities: all there are.
+    """
+
+    begin: NDArray[np.int64]
+    entity: NDArray[np.int32]
+    count: NDArray[np.int64]
+    n_entities: int
+
+    @classmethod
+    def of(cls, graph: TemporalGraph) -> CandidatePrior:
+        """Count the answers in a graph's train split."""
+        train = graph.span("train")
+        n_relations, n_entities = len(graph.relations), len(graph.entities)
+        relation = graph.relation[train].astype(np.int64)
+        key = np.concatenate(
+            [
+                relation * n_entities + graph.object[train],
+                (relation + n_relations) * n_entities + graph.subject[train],
+            ]
+        )
+        distinct, count = np.unique(key, return_counts=True)
+        begin = np.searchsorted(distinct, np.arange(2 * n_relations + 1) * n_entities)
+        return cls(
+            begin.astype(np.int64), (distinct % n_entities).astype(np.int32), count, n_entities
+        )
+
+    @property
+    def n_heads(self) -> int:
+        """How many directed relations there are."""
+        return len(self.begin) - 1
+
+    @property
+    def floor(self) -> float:
+        """What every entity has."""
+        return _UNIFORM / max(self.n_entities, 1)
+
+    @property
+    def probability(self) -> NDArray[np.float64]:
+        """Of each candidate that train has."""
+        return (1 - _UNIFORM) * self.count / np.repeat(self._totals, np.diff(self.begin)) + (
+            self.floor
+        )
+
+    def of_answers(self, queries: QueryTable) -> NDArray[np.float64]:
+        """The probability of each query's answer, from train without the query's own fact."""
+        heads = np.repeat(np.arange(self.n_heads, dtype=np.int64), np.diff(self.begin))
+        key = heads * self.n_entities + self.entity
+        wanted = queries.head.astype(np.int64) * self.n_entities + queries.answer
+        place = np.minimum(np.searchsorted(key, wanted), max(len(key) - 1, 0))
+        seen = len(key) > 0
+        count = np.where(key[place] == wanted, self.count[place], 0) if seen else np.zeros(0)
+        own = queries.fact >= 0
+        totals = np.maximum(self._totals[queries.head] - own, 1)
+        return (1 - _UNIFORM) * np.maximum(count - own, 0) / totals + self.floor
+
+    @property
+    def _totals(self) -> NDArray[np.int64]:
+        so_far = np.concatenate([[0], np.cumsum(self.count)])
+        totals: NDArray[np.int64] = np.diff(so_far[self.begin])
+        return np.maximum(totals, 1)

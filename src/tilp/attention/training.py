@@ -1,0 +1,201 @@
+"""Training phase one: rule weights that make the answers of training queries likely (eq. 8-13)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import optax
+from numpy.typing import NDArray
+
+from tilp.attention.known import KINDS
+from tilp.attention.net import AttentionNet
+from tilp.attention.objective import LogWeights, Objective
+from tilp.attention.state import LossCurve, TrainingState
+from tilp.choices import Cell, Weights
+from tilp.parallel import Workers
+
+__all__ = ["Trained", "TrainingSettings", "train"]
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """What decides the weights; the same settings give the same weights.
+
+    Attributes:
+        weights: what the weight of a rule is made of. `attention`: the score of eq. 13; `free`:
+            a number of its own, drawn towards the rule's confidence; `hybrid`: the product.
+        steps: gradient steps at the most.
+        patience: steps without a better loss on held-out queries before training ends.
+        learning_rate: of free weights, prior and factors, falling to 0 along half a cosine.
+        net_learning_rate: of the attention net, likewise.
+        pull: how strongly free weights are drawn to the logarithm of the confidence.
+        dimension: of the attention net.
+        cell: its recurrent update.
+        seed: for its first parameters.
+    """
+
+    weights: Weights = Weights.FREE
+    steps: int = 120
+    patience: int = 30
+    learning_rate: float = 0.2
+    net_learning_rate: float = 0.03
+    pull: float = 1.0
+    dimension: int = 64
+    cell: Cell = Cell.LSTM
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What training found.
+
+    Attributes:
+        logs: logarithms of weights, prior weights and factors.
+        curve: of the loss.
+    """
+
+    logs: LogWeights
+    curve: LossCurve
+
+
+_MEASURED_EVERY = 5
+_DECAY, _EPSILON = 0.99, 1e-10  # of the mean squared gradient, which is small for rare rules
+_PRIOR_AT_FIRST = -1.5
+_PRIOR_PULL, _FACTOR_PULL = 1.0, 0.1
+
+
+class _Parameters:
+    """Which parameters there are, what they mean, and what draws them where."""
+
+    def __init__(
+        self,
+        net: AttentionNet,
+        rows: NDArray[np.int64],
+        confidence: NDArray[np.float64],
+        settings: TrainingSettings,
+        asked: int,
+    ) -> None:
+        n_heads = 2 * len(net.encoding.relations)
+        self._net = net
+        self._kind = settings.weights
+        self._places = net.places(rows)
+        self._asked = max(asked, 1)
+        self.first: dict[str, Any] = {
+            "prior": np.full(n_heads, _PRIOR_AT_FIRST),
+            "factor": np.zeros((n_heads, len(KINDS))),
+        }
+        self._pull = {"prior": _PRIOR_PULL, "factor": _FACTOR_PULL}
+        if self._kind is not Weights.ATTENTION:
+            self.first["free"] = np.log(confidence)
+            self._pull["free"] = settings.pull
+        self._towards = dict(self.first)
+        if self._kind is not Weights.FREE:
+            self.first["net"] = net.parameters(settings.seed)
+
+    def logs(self, values: dict[str, Any]) -> LogWeights:
+        """What the parameters mean."""
+        rule = np.zeros(len(self._places))
+        if "free" in values:
+            rule = rule + np.asarray(values["free"], np.float64)
+        if "net" in values:
+            rule = rule + np.asarray(self._log_scores(values["net"]), np.float64)
+        return LogWeights(
+            rule,
+            np.asarray(values["prior"], np.float64),
+            np.asarray(values["factor"], np.float64),
+        )
+
+    def gradient(
+        self, values: dict[str, Any], objective: Objective, workers: Workers
+    ) -> tuple[float, dict[str, Any]]:
+        """Loss, what draws the parameters included, and the gradient for them."""
+        back = None
+        if "net" in values:
+            _, back = jax.vjp(self._log_scores, values["net"])
+        loss, of = objective(self.logs(values), workers)
+        gradient: dict[str, Any] = {"prior": of.prior, "factor": of.factor}
+        if "free" in values:
+            gradient["free"] = of.rule
+        for name, pull in self._pull.items():
+            away = np.asarray(values[name], np.float64) - self._towards[name]
+            loss += 0.5 * pull * float((away * away).sum()) / self._asked
+            gradient[name] = gradient[name] + pull * away / self._asked
+        if back is not None:
+            (gradient["net"],) = back(of.rule.astype(np.float32))
+        return loss, gradient
+
+    def _log_scores(self, parameters: Any) -> jax.Array:
+        return self._net.log_scores(parameters, self._places)
+
+
+def train(
+    net: AttentionNet,
+    rows: NDArray[np.int64],
+    confidence: NDArray[np.float64],
+    training: Objective,
+    held_out: Objective,
+    settings: TrainingSettings,
+    workers: Workers,
+    *,
+    checkpoint: Path | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> Trained:
+    """Learn the weights of rules, of the prior, and the factors of known candidates.
+
+    The weights of the step with the least loss on held-out queries are kept.
+
+    Args:
+        net: the attention net; of use unless weights are free.
+        rows: the rules, as rows of the net's encoding.
+        confidence: of the rules, smoothed: above 0.
+        training: the queries to learn from.
+        held_out: the queries that tell when to stop.
+        settings: what decides the weights.
+        workers: do not change the result.
+        checkpoint: a file in which the state is kept; where it is there, training goes on.
+        progress: called with the share that is done.
+    """
+    parameters = _Parameters(net, rows, confidence, settings, training.asked)
+    optimiser = _optimiser(settings)
+    values = jax.tree.map(jax.numpy.asarray, parameters.first)
+    state = TrainingState(values, optimiser.init(values), values)
+    if checkpoint is not None and checkpoint.is_file():
+        state.read(checkpoint)
+        _log.info("training goes on after step %d", state.step)
+    while state.step < settings.steps and state.step - state.best_step < settings.patience:
+        loss, gradient = parameters.gradient(state.values, training, workers)
+        updates, state.optimiser = optimiser.update(gradient, state.optimiser, state.values)
+        state.values = optax.apply_updates(state.values, updates)
+        state.step += 1
+        state.curve.train.append(loss)
+        if state.step % _MEASURED_EVERY == 0 or state.step == settings.steps:
+            state.measure(held_out(parameters.logs(state.values), workers)[0])
+            if checkpoint is not None:
+                state.write(checkpoint)
+        if progress is not None:
+            progress(state.step / settings.steps)
+    return Trained(parameters.logs(state.best), state.curve)
+
+
+def _optimiser(settings: TrainingSettings) -> optax.GradientTransformation:
+    rates = {"net": settings.net_learning_rate, "other": settings.learning_rate}
+    return optax.partition(
+        {
+            name: optax.adam(
+                optax.cosine_decay_schedule(rate, settings.steps), b2=_DECAY, eps=_EPSILON
+            )
+            for name, rate in rates.items()
+        },
+        lambda values: {
+            name: jax.tree.map(lambda _: "net" if name == "net" else "other", value)  # noqa: B023
+            for name, value in values.items()
+        },
+    )

@@ -1,0 +1,66 @@
+"""`ModelSettings`: everything that decides what a model becomes."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+from tilp.attention.training import TrainingSettings
+from tilp.choices import Cell, Features, Grain, Weights
+from tilp.errors import TilpError
+from tilp.walks import MiningSettings
+
+__all__ = ["ModelSettings"]
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """The same settings and the same data make the same model.
+
+    Attributes:
+        mining: which rules are found.
+        training: how they are weighted.
+        features: which temporal features are used.
+        held_out: facts of valid that are asked at the most to choose by; of train where there is
+            no valid, a tenth of it.
+        seed: for everything that is drawn.
+    """
+
+    mining: MiningSettings = field(
+        default_factory=lambda: MiningSettings(
+            grains=(Grain.PAIRS, Grain.GAP, Grain.ALLEN), top=3_000
+        )
+    )
+    training: TrainingSettings = TrainingSettings()
+    features: Features = Features.NONE
+    held_out: int = 5_000
+    seed: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> ModelSettings:
+        """From what `to_json` gave.
+
+        Raises:
+            TilpError: values that are of something else.
+        """
+        try:
+            mining, training = dict(values["mining"]), dict(values["training"])
+            mining["grains"] = tuple(Grain(grain) for grain in mining["grains"])
+            training["weights"] = Weights(training["weights"])
+            training["cell"] = Cell(training["cell"])
+            rest = {name: values[name] for name in ("held_out", "seed")}
+            known = {one.name for one in fields(cls)}
+            if set(values) != known:
+                raise ValueError(f"settings are {', '.join(sorted(known))}")
+            return cls(
+                mining=MiningSettings(**mining),
+                training=TrainingSettings(**training),
+                features=Features(values["features"]),
+                **rest,
+            )
+        except (KeyError, TypeError, ValueError) as failure:
+            raise TilpError(f"settings of another tilp, or damaged ones ({failure})") from failure

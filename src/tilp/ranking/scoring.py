@@ -1,0 +1,86 @@
+"""`RuleScorer`: the score of every candidate of a query (eq. 15)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilp._kernels.scoring import score_candidates
+from tilp.attention import CandidatePrior, Mark, known_answers
+from tilp.evaluation import Scores
+from tilp.graph import QueryTable
+from tilp.rules import Rule
+from tilp.walks import Walker
+
+__all__ = ["RuleScorer", "RuleWeights"]
+
+
+@dataclass(frozen=True)
+class RuleWeights:
+    """What was learned of rules.
+
+    Attributes:
+        rule: the weight of each rule.
+        prior: the weight of the prior, for each directed relation.
+        factor: by how much a candidate counts that is already known as an answer at another time,
+            for each directed relation and kind.
+        walks_power: a rule's weight is multiplied by the number of its walks for a query to this
+            power: above 0, much evidence speaks louder than little.
+    """
+
+    rule: NDArray[np.float64]
+    prior: NDArray[np.float64]
+    factor: NDArray[np.float64]
+    walks_power: float = 0.0
+
+
+class RuleScorer:
+    """Scores candidates of queries: φ(c) = Σ score(Rule) N^power α_c(Rule) + the prior of c.
+
+    Arriving rates are shares of walks in which candidates that are already known as answers at
+    other times count by their factor.
+
+    Args:
+        walker: the graph whose facts are evidence.
+        rules: in the order of their weights.
+        weights: what was learned.
+    """
+
+    def __init__(self, walker: Walker, rules: Sequence[Rule], weights: RuleWeights) -> None:
+        self._walker = walker
+        self._rules = walker.compile(rules)
+        self._weights = weights
+        self._prior = CandidatePrior.of(walker.graph)
+        heads = np.repeat(np.arange(self._prior.n_heads), np.diff(self._prior.begin))
+        self._prior_score = weights.prior[heads] * self._prior.probability
+        self._floor = weights.prior * self._prior.floor
+
+    def __call__(self, queries: QueryTable) -> Scores:
+        """Score the candidates of queries; those that are not listed have the prior's floor."""
+        rows, _ = self._walker.apply(queries, self._rules)
+        query, rule = rows[:, 0], rows[:, 1]
+        order = np.argsort(query * len(self._weights.rule) + rule, kind="stable")
+        known = known_answers(self._walker.graph, queries.unanswered())
+        offsets, candidate, score, reached = score_candidates(
+            np.searchsorted(query[order], np.arange(len(queries) + 1)),
+            rule[order],
+            rows[order, 2],
+            rows[order, 3],
+            queries.head,
+            queries.answer,
+            known.begin,
+            known.entity,
+            known.mark - Mark.KNOWN,
+            self._weights.rule,
+            self._weights.factor,
+            self._weights.walks_power,
+            self._prior.begin,
+            self._prior.entity,
+            self._prior_score,
+            self._floor,
+            self._prior.n_entities,
+        )
+        return Scores(offsets, candidate, score, self._floor[queries.head], reached)
