@@ -14,7 +14,7 @@ from tilp.intervals.gaps import gap_code as plain_gap_code
 from tilp.intervals.relations import Allen
 from tilp.intervals.relations import allen_code as plain_allen_code
 
-__all__ = ["ALLEN", "CLASSES", "GAP", "NOTHING", "code_width", "contributions"]
+__all__ = ["ALLEN", "CLASSES", "GAP", "NOTHING", "code_bits", "code_width", "contributions"]
 
 CLASSES, ALLEN, GAP, NOTHING = 0, 1, 2, 3
 """What codes are made of: classes or Allen's relations of each interval, the last one's gap."""
@@ -34,6 +34,15 @@ def code_width(words: int, base: int, length: int) -> int:
     if words == ALLEN:
         return _ALLEN_WORDS**length
     return _GAP_WORDS if words == GAP else 1
+
+
+@kernel
+def code_bits(words: int, base: int, length: int) -> int:
+    """How many bits the codes of the walks of one length need."""
+    bits = 0
+    while 1 << bits < code_width(words, base, length):
+        bits += 1
+    return bits
 
 
 @kernel

@@ -13,10 +13,11 @@ import numpy as np
 
 from tilp._kernels.jit import kernel
 from tilp._kernels.searching import find_sorted
+from tilp._kernels.sorting import sort_numbers
 from tilp._kernels.types import Array
 from tilp.intervals.relations import temporal_relation_code
 
-__all__ = ["expand", "follow_trie", "sort_into_bodies", "thin_out"]
+__all__ = ["expand", "follow_trie", "relation_code", "thin_out"]
 
 relation_code = kernel(temporal_relation_code)
 
@@ -55,6 +56,53 @@ def follow_trie(
 
 
 @kernel
+def _run_by_end(
+    offsets: Array, ends: Array, chosen: Array, of_entity: Array
+) -> tuple[Array, Array, Array, int, int]:
+    """Put prefixes that end in the same entity together, without sorting them.
+
+    Returns:
+        The prefixes run by run, where each run begins and where the last ends, the entity of each
+        run, and the edges out of these entities: how many, and how many steps they make.
+        `of_entity`, all 0 before, gets the number of each entity's run, from 1 on.
+    """
+    n_runs = n_edges = n_steps = 0
+    run_end = np.empty(len(chosen), dtype=np.int32)
+    begin = np.zeros(len(chosen) + 2, dtype=np.int32)
+    for place in range(len(chosen)):
+        entity = ends[chosen[place]]
+        degree = offsets[entity + 1] - offsets[entity]
+        if of_entity[entity] == 0:
+            run_end[n_runs] = entity
+            n_runs += 1
+            of_entity[entity] = n_runs
+            n_edges += degree
+        n_steps += degree
+        begin[of_entity[entity] + 1] += 1
+    for run in range(n_runs + 1):
+        begin[run + 1] += begin[run]
+    by_end = np.empty(len(chosen), dtype=np.int32)
+    for place in range(len(chosen)):
+        run = of_entity[ends[chosen[place]]]
+        by_end[begin[run]] = chosen[place]
+        begin[run] += 1
+    # What was where run r begins is now where it ends, which is where the next one begins.
+    return by_end, begin[: n_runs + 1], run_end[:n_runs], n_edges, n_steps
+
+
+@kernel
+def _ranks_from(offsets: Array, rank: Array, entities: Array, n_edges: int) -> Array:
+    """The ranks of the edges out of some entities, ascending."""
+    ranks = np.empty(n_edges, dtype=np.uint32)
+    n = 0
+    for place in range(len(entities)):
+        for edge in range(offsets[entities[place]], offsets[entities[place] + 1]):
+            ranks[n] = rank[edge]
+            n += 1
+    return sort_numbers(ranks, len(rank))
+
+
+@kernel
 def expand(
     offsets: Array,
     relation: Array,
@@ -74,6 +122,7 @@ def expand(
     chain: Array,
     nodes: Array,
     chosen: Array,
+    of_entity: Array,
 ) -> tuple[Array, Array, Array, Array, Array]:
     """Go one edge on from the chosen prefixes; no fact is used twice.
 
@@ -88,155 +137,63 @@ def expand(
         chain: the edges of each prefix.
         nodes: where each prefix stands in the trie.
         chosen: the prefixes to go on from.
+        of_entity: a 0 for each entity, to work with.
 
     Returns:
         The distinct last edges by rank; and of each item, in the order of last edge and prefix:
         the prefix, the place of its last edge among these, the temporal relations of the earlier
-        intervals to the last one as digits, and where it stands in the trie.
+        intervals to the last one as digits, and, if there is a trie, where it stands there.
     """
-    # Prefixes that end in the same entity stand together.
-    by_end = chosen[np.argsort(ends[chosen], kind="mergesort")]
-    runs = np.empty(len(by_end) + 1, dtype=np.int64)
-    n_runs = n_edges = n_steps = 0
-    for place in range(len(by_end)):
-        entity = ends[by_end[place]]
-        if place == 0 or entity != ends[by_end[place - 1]]:
-            runs[n_runs] = place
-            n_runs += 1
-            n_edges += offsets[entity + 1] - offsets[entity]
-        n_steps += offsets[entity + 1] - offsets[entity]
-    runs[n_runs] = len(by_end)
-    run_end = np.empty(n_runs, dtype=np.int32)
-    ranks = np.empty(n_edges, dtype=np.int32)
-    n_edges = 0
-    for run in range(n_runs):
-        entity = ends[by_end[runs[run]]]
-        run_end[run] = entity
-        for edge in range(offsets[entity], offsets[entity + 1]):
-            ranks[n_edges] = rank[edge]
-            n_edges += 1
-    ranks.sort()
-    edges = np.empty(n_edges, dtype=np.int32)
-    prefix = np.empty(n_steps, dtype=np.int32)
-    last = np.empty(n_steps, dtype=np.int32)
-    digits = np.empty(n_steps, dtype=np.int32)
-    node = np.empty(n_steps, dtype=np.int32)
+    by_end, begin, run_end, n_edges, n_steps = _run_by_end(offsets, ends, chosen, of_entity)
+    ranks = _ranks_from(offsets, rank, run_end, n_edges)
+    # What is asked of the edges of prefixes, in the order in which it is asked.
     length = chain.shape[1]
+    chain_fact = np.empty((len(by_end), length), dtype=np.int32)
+    chain_time = np.empty((len(by_end), length, 2), dtype=np.int64)
+    for place in range(len(by_end)):
+        for step in range(length):
+            edge = chain[by_end[place], step]
+            chain_fact[place, step] = fact[edge]
+            if len(table) > 0:
+                chain_time[place, step, 0] = interval[edge]
+            else:
+                chain_time[place, step, 0] = start[edge]
+                chain_time[place, step, 1] = end[edge]
     guided = len(trie_begin) > 0
+    edges = np.empty(n_edges, dtype=np.int32)
+    prefix = np.empty(n_steps, dtype=np.uint32)
+    last = np.empty(n_steps, dtype=np.uint32)
+    digits = np.empty(n_steps, dtype=np.int32)
+    node = np.empty(n_steps if guided else 0, dtype=np.int32)
     n = 0
     for local in range(n_edges):
         edge = by_rank[ranks[local]]
         edges[local] = edge
         edge_fact, edge_start, edge_end = fact[edge], start[edge], end[edge]
-        run = np.searchsorted(run_end, source[edge])
-        for place in range(runs[run], runs[run + 1]):
-            walk = by_end[place]
+        edge_interval = interval[edge]
+        run = of_entity[source[edge]]
+        for place in range(begin[run - 1], begin[run]):
             code = 0
             fresh = True
             for step in range(length):
-                earlier = chain[walk, step]
-                fresh &= fact[earlier] != edge_fact
+                fresh &= chain_fact[place, step] != edge_fact
                 if len(table) > 0:
-                    code = base * code + table[interval[earlier], interval[edge]]
+                    word = table[chain_time[place, step, 0], edge_interval]
                 else:
-                    code = base * code + relation_code(
-                        start[earlier], end[earlier], edge_start, edge_end
+                    word = relation_code(
+                        chain_time[place, step, 0], chain_time[place, step, 1], edge_start, edge_end
                     )
-            if fresh:
-                at = 0
-                if guided:
-                    at = follow_trie(
-                        trie_begin, trie_relation, trie_child, nodes[walk], relation[edge]
-                    )
-                    if at < 0:
-                        continue
-                prefix[n] = walk
-                last[n] = local
-                digits[n] = code
+                code = base * code + word
+            if guided and fresh:
+                at = follow_trie(
+                    trie_begin, trie_relation, trie_child, nodes[by_end[place]], relation[edge]
+                )
                 node[n] = at
-                n += 1
-    return edges, prefix[:n].copy(), last[:n].copy(), digits[:n].copy(), node[:n].copy()
-
-
-@kernel
-def sort_into_bodies(
-    relation: Array,
-    target: Array,
-    edges: Array,
-    prefix: Array,
-    last: Array,
-    digits: Array,
-    base: int,
-    prefix_body: Array,
-    n_prefix_bodies: int,
-) -> tuple[Array, Array, Array, Array, Array, Array, Array, Array]:
-    """Put a level's items into the order of body and end.
-
-    Args:
-        relation: of each edge of the graph; likewise `target`.
-        edges: the level's distinct last edges.
-        prefix: of each item; likewise `last` and `digits`.
-        base: how many values the digits have that the kind of body looks at (digits modulo base).
-        prefix_body: the body of each prefix.
-        n_prefix_bodies: how many bodies the prefixes have.
-
-    Returns:
-        Prefixes and last edges of the items in order; where each group begins, and where the last
-        ends; the entity it ends in; where each body's groups begin, and where the last end; the
-        body of each body's prefix; its last relation and digits in one number; and the body of
-        each item, in the order of the level.
-    """
-    n = len(prefix)
-    begins = np.zeros(n_prefix_bodies * base + 1, dtype=np.int32)
-    for item in range(n):
-        begins[prefix_body[prefix[item]] * base + digits[item] % base + 1] += 1
-    for key in range(n_prefix_bodies * base):
-        begins[key + 1] += begins[key]
-    order = np.empty(n, dtype=np.int32)
-    for item in range(n):
-        key = prefix_body[prefix[item]] * base + digits[item] % base
-        order[begins[key]] = item
-        begins[key] += 1
-    in_order_prefix = np.empty(n, dtype=np.uint32)
-    in_order_last = np.empty(n, dtype=np.uint32)
-    group_begin = np.empty(n + 1, dtype=np.int32)
-    group_end = np.empty(n, dtype=np.int32)
-    body_begin = np.empty(n + 1, dtype=np.int32)
-    body_prefix = np.empty(n, dtype=np.int32)
-    body_step = np.empty(n, dtype=np.int32)
-    of_item = np.empty(n, dtype=np.int32)
-    n_groups = n_bodies = 0
-    previous_key = previous_step = previous_end = -1
-    for place in range(n):
-        item = order[place]
-        edge = edges[last[item]]
-        in_order_prefix[place] = prefix[item]
-        in_order_last[place] = last[item]
-        digit = digits[item] % base
-        key = prefix_body[prefix[item]]
-        step = relation[edge] * base + digit
-        entity = target[edge]
-        new_body = key != previous_key or step != previous_step
-        if new_body:
-            body_begin[n_bodies] = n_groups
-            body_prefix[n_bodies] = key
-            body_step[n_bodies] = step
-            n_bodies += 1
-        if new_body or entity != previous_end:
-            group_begin[n_groups] = place
-            group_end[n_groups] = entity
-            n_groups += 1
-        of_item[item] = n_bodies - 1
-        previous_key, previous_step, previous_end = key, step, entity
-    group_begin[n_groups] = n
-    body_begin[n_bodies] = n_groups
-    return (
-        in_order_prefix,
-        in_order_last,
-        group_begin[: n_groups + 1].copy(),
-        group_end[:n_groups].copy(),
-        body_begin[: n_bodies + 1].copy(),
-        body_prefix[:n_bodies].copy(),
-        body_step[:n_bodies].copy(),
-        of_item,
-    )
+                fresh = at >= 0
+            prefix[n] = by_end[place]
+            last[n] = local
+            digits[n] = code
+            n += fresh
+    for run in range(len(run_end)):
+        of_entity[run_end[run]] = 0
+    return edges, prefix[:n], last[:n], digits[:n], node[: n if guided else 0]

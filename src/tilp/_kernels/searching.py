@@ -3,7 +3,7 @@
 from tilp._kernels.jit import kernel
 from tilp._kernels.types import Array
 
-__all__ = ["find_sorted"]
+__all__ = ["find_sorted", "run_of_equals"]
 
 
 @kernel
@@ -17,3 +17,12 @@ def find_sorted(values: Array, first: int, last: int, value: int) -> int:
         else:
             last = middle
     return first if first < stop and values[first] == value else -1
+
+
+@kernel
+def run_of_equals(values: Array, first: int, last: int) -> int:
+    """Where the values that are equal to the first one end."""
+    stop = first + 1
+    while stop < last and values[stop] == values[first]:
+        stop += 1
+    return stop

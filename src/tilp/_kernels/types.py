@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
-__all__ = ["Array", "Classes", "Edges", "Kept", "Level", "Queries", "Trie"]
+__all__ = ["Array", "Classes", "Edges", "Kept", "Level", "Queries", "Space", "Trie"]
 
 Array = NDArray[Any]
 
@@ -49,6 +49,9 @@ class Trie(NamedTuple):
 
 class Queries(NamedTuple):
     """Queries in the order of their subjects, whose queries begin at `begin`.
+
+    The queries of a subject that share the counts of walks stand together: those of one interval,
+    and where rules are given, of one head.
 
     `fact` is the query's own fact, which is not walked (-1: none); `answer` its known answer.
     """
@@ -104,3 +107,15 @@ class Level(NamedTuple):
     body_begin: Array
     relations: Array
     digits: Array
+
+
+class Space(NamedTuple):
+    """Zeros to work with; every loop leaves zeros behind.
+
+    `counts` has room for the codes of one group at least; `of_entity` has a place for each entity,
+    `of_fact` for each fact.
+    """
+
+    counts: Array
+    of_entity: Array
+    of_fact: Array

@@ -2,10 +2,13 @@
 
 import numpy as np
 
-from tilp._kernels.expansion import expand, sort_into_bodies, thin_out
+from tilp._kernels.applying import apply_level
+from tilp._kernels.bodies import sort_into_bodies
+from tilp._kernels.expansion import expand, thin_out
 from tilp._kernels.jit import kernel
-from tilp._kernels.levels import apply_level, find_level, tally_level
-from tilp._kernels.types import Array, Classes, Edges, Kept, Level, Queries, Trie
+from tilp._kernels.levels import find_level
+from tilp._kernels.tallying import tally_level
+from tilp._kernels.types import Array, Classes, Edges, Kept, Level, Queries, Space, Trie
 
 __all__ = ["ADJACENT", "ALL", "APPLY", "FIND", "NONE", "TALLY", "walk"]
 
@@ -31,6 +34,7 @@ def walk(
     seed: int,
     purpose: int,
     statistics: Array,
+    space: Space,
 ) -> tuple[Array, Array]:
     """Walk from the subjects of queries, and count for each query what the purpose asks for.
 
@@ -50,6 +54,7 @@ def walk(
         statistics: where `TALLY` adds, for each rule: facts whose answer it reaches, facts where
             it applies, sum of arriving rates at the answer. `APPLY` without room for rows adds a
             checksum: rows, rules, walks, sum of squared arriving rates.
+        space: zeros to work with.
 
     Returns:
         The records, and for each query and length how many walks a counted one stands for: 1
@@ -95,6 +100,7 @@ def walk(
                 chain,
                 nodes,
                 chosen,
+                space.of_entity,
             )
             if len(prefix) == 0:
                 break
@@ -152,7 +158,9 @@ def walk(
                             edges, classes, queries, first, last, level, records, n_records
                         )
                     elif purpose == TALLY:
-                        tally_level(edges, classes, queries, first, last, level, kept, statistics)
+                        tally_level(
+                            edges, classes, queries, first, last, level, kept, statistics, space
+                        )
                     else:
                         records, n_records = apply_level(
                             edges,
@@ -163,6 +171,7 @@ def walk(
                             level,
                             kept,
                             statistics,
+                            space,
                             records,
                             n_records,
                         )

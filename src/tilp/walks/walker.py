@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tilp._kernels import counting, walking
 from tilp._kernels.between import walks_between
-from tilp._kernels.types import Classes, Edges, Kept, Queries, Trie
+from tilp._kernels.types import Classes, Edges, Kept, Queries, Space, Trie
 from tilp.choices import Grain
 from tilp.errors import TilpError
 from tilp.graph import QueryTable, TemporalGraph
@@ -23,6 +23,7 @@ from tilp.walks.constraints import PairConstraint, StepConstraint, Steps, Symbol
 __all__ = ["MAX_LENGTH", "CompiledRules", "Step", "Walker"]
 
 MAX_LENGTH = 5
+_SLOTS = 1 << 18  # that walks are counted in at once, if the codes of one group do not need more
 DEFAULT_LIMIT = 1_000_000
 """Steps that one level of walks may take from one entity before it is thinned out."""
 
@@ -362,7 +363,9 @@ class Walker:
         purpose: int,
         statistics: NDArray[np.float64],
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        order = np.argsort(queries.subject, kind="stable")
+        # Queries that share counts stand together.
+        heads = queries.head if len(kept.relations) else np.zeros_like(queries.head)
+        order = np.lexsort((queries.end, queries.start, heads, queries.subject))
         subject = queries.subject[order]
         subjects, begin = np.unique(subject, return_index=True)
         table = Queries(
@@ -388,12 +391,24 @@ class Walker:
             self.seed,
             purpose,
             statistics,
+            self._space(),
         )
         back = np.empty_like(weights)
         back[order] = weights
         if purpose == walking.APPLY:
             records[:, 0] = order[records[:, 0]]
         return records, back
+
+    def _space(self) -> Space:
+        """Zeros for the kernels to work with; pages of them that are not used cost nothing."""
+        widest = max(
+            len(form.words) ** len(form.query_pairs(self.max_length)) for form in self._forms
+        )
+        return Space(
+            counts=np.zeros(max(_SLOTS, 2 * widest), np.int32),
+            of_entity=np.zeros(len(self.graph.entities), np.int32),
+            of_fact=np.zeros(len(self.graph), np.int32),
+        )
 
 
 _NO_STATISTICS = np.zeros((0, 4))

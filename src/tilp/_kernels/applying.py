@@ -1,0 +1,235 @@
+"""The ends that rules lead to from the subjects of queries, and by how many walks."""
+
+import numpy as np
+
+from tilp._kernels.counting import code_bits, contributions
+from tilp._kernels.jit import kernel
+from tilp._kernels.kept import kept_bodies, part_of_level, rules_of_head
+from tilp._kernels.records import grown
+from tilp._kernels.rows import count_rows, link_own_facts, number_of_run, number_rules, take_out
+from tilp._kernels.searching import find_sorted, run_of_equals
+from tilp._kernels.types import Array, Classes, Edges, Kept, Level, Queries, Space
+
+__all__ = ["apply_level"]
+
+
+@kernel
+def apply_level(
+    edges: Edges,
+    classes: Classes,
+    queries: Queries,
+    first: int,
+    last: int,
+    level: Level,
+    kept: Kept,
+    statistics: Array,
+    space: Space,
+    records: Array,
+    n_records: int,
+) -> tuple[Array, int]:
+    """Record the walks of a level by rule and end, or only their checksum.
+
+    Without kept rules the walks of all rules are counted. Where `statistics` has a row, rows,
+    rules, walks and squared arriving rates are added up there, and nothing is recorded.
+    """
+    if len(kept.relations) == 0:
+        all_rules = np.empty((0, 2), dtype=np.int64)
+        return _apply_part(
+            edges,
+            classes,
+            queries,
+            first,
+            last,
+            level,
+            kept.code,
+            all_rules,
+            statistics,
+            space,
+            records,
+            n_records,
+        )
+    bodies = kept_bodies(kept, level)
+    while first < last:
+        stop = run_of_equals(queries.head, first, last)
+        rules = rules_of_head(kept, bodies, queries.head[first])
+        chosen = np.flatnonzero(rules[:, 0] < rules[:, 1])
+        if len(chosen) > 0:
+            records, n_records = _apply_part(
+                edges,
+                classes,
+                queries,
+                first,
+                stop,
+                part_of_level(level, chosen),
+                kept.code,
+                rules[chosen],
+                statistics,
+                space,
+                records,
+                n_records,
+            )
+        first = stop
+    return records, n_records
+
+
+@kernel
+def _apply_part(
+    edges: Edges,
+    classes: Classes,
+    queries: Queries,
+    first: int,
+    last: int,
+    level: Level,
+    kept_code: Array,
+    rules: Array,
+    statistics: Array,
+    space: Space,
+    records: Array,
+    n_records: int,
+) -> tuple[Array, int]:
+    """The same for queries of one head, and for a level all of whose bodies have rules for it.
+
+    `rules` says where the rules of each body stand; without any, all rules are counted.
+    """
+    # Out of the loop: an array that is taken out of a tuple is counted in and out.
+    fact, chain, level_edges = edges.fact, level.chain, level.edges
+    prefix, end, group_begin, group_end = level.prefix, level.last, level.group_begin, level.group_end
+    starts, ends, own_facts = queries.start, queries.end, queries.fact
+    body_begin, relations, digits = level.body_begin, level.relations, level.digits
+    counts = space.counts
+    group_of = number_of_run(group_begin)
+    own, latest, earlier = link_own_facts(
+        own_facts[first:last], fact, chain, level_edges, prefix, end, space.of_fact
+    )
+    bits = code_bits(level.words, classes.number, level.length)
+    of_prefix = np.empty(len(chain), dtype=np.uint32)
+    of_edge = np.empty(len(level_edges), dtype=np.uint32)
+    n = len(prefix)
+    first_row = np.empty(len(group_begin), dtype=np.int32)
+    touched = np.empty(n, dtype=np.uint32)
+    row_code = np.empty(n, dtype=np.uint32)
+    row_count = np.empty(n, dtype=np.int32)
+    row_rule = np.empty(n, dtype=np.int32)
+    taken = np.empty(n, dtype=np.int32)
+    rule_body = np.empty(n, dtype=np.int32)
+    rule_code = np.empty(n, dtype=np.int32)
+    rule_total = np.empty(n, dtype=np.int32)
+    rule_name = np.empty(n, dtype=np.int64)
+    rate_of_one = np.empty(n, dtype=np.float64)
+    number_of = np.empty(1 << bits, dtype=np.int32)
+    nothing = np.empty(0, dtype=np.int8)
+    begin = first
+    while begin < last:
+        stop = run_of_equals(ends, begin, run_of_equals(starts, begin, last))
+        contributions(
+            level.words,
+            0,
+            classes.number,
+            classes.of_query[begin] if len(classes.of_query) > 0 else nothing,
+            edges.interval,
+            fact,
+            edges.start,
+            edges.end,
+            chain,
+            level_edges,
+            starts[begin],
+            ends[begin],
+            -1,
+            of_prefix,
+            of_edge,
+        )
+        n_rows = count_rows(
+            group_begin,
+            group_of,
+            prefix,
+            end,
+            of_prefix,
+            of_edge,
+            bits,
+            counts,
+            touched,
+            first_row,
+            row_code,
+            row_count,
+        )
+        n_rules = number_rules(
+            body_begin,
+            first_row,
+            row_code,
+            row_count,
+            number_of,
+            row_rule,
+            rule_body,
+            rule_code,
+            rule_total,
+        )
+        for rule in range(n_rules):
+            body = rule_body[rule]
+            rule_name[rule] = relations[body]
+            if len(rules) > 0:
+                rule_name[rule] = find_sorted(
+                    kept_code, rules[body, 0], rules[body, 1], rule_code[rule]
+                )
+        for query in range(begin, stop):
+            n_taken = take_out(
+                own[query - first],
+                latest,
+                earlier,
+                group_of,
+                prefix,
+                end,
+                of_prefix,
+                of_edge,
+                first_row,
+                row_code,
+                row_count,
+                taken,
+            )
+            for place in range(n_taken):
+                rule_total[row_rule[taken[place]]] -= 1
+            if len(statistics) > 0:
+                _add_to_checksum(
+                    row_count[:n_rows],
+                    row_rule[:n_rows],
+                    rule_total[:n_rules],
+                    rate_of_one,
+                    statistics[0],
+                )
+            else:
+                records = grown(records, n_records + n_rows)
+                for group in range(len(group_end)):
+                    for row in range(first_row[group], first_row[group + 1]):
+                        rule = row_rule[row]
+                        if row_count[row] > 0 and rule_name[rule] >= 0:
+                            record = records[n_records]
+                            record[0], record[1], record[2] = query, level.form, level.length
+                            record[3], record[4] = rule_name[rule], digits[rule_body[rule]]
+                            record[5], record[6] = rule_code[rule], group_end[group]
+                            record[7] = row_count[row]
+                            n_records += 1
+            for place in range(n_taken):
+                row_count[taken[place]] += 1
+                rule_total[row_rule[taken[place]]] += 1
+        begin = stop
+    return records, n_records
+
+
+@kernel
+def _add_to_checksum(
+    row_count: Array, row_rule: Array, rule_total: Array, rate_of_one: Array, sums: Array
+) -> None:
+    """Add rows, rules, walks and squared arriving rates."""
+    n_rules = n_rows = n_walks = 0
+    for rule in range(len(rule_total)):
+        n_rules += rule_total[rule] > 0
+        rate_of_one[rule] = 1 / max(1, rule_total[rule])
+    squares = 0.0
+    for row in range(len(row_count)):
+        n_rows += row_count[row] > 0
+        n_walks += row_count[row]
+        rate = row_count[row] * rate_of_one[row_rule[row]]
+        squares += rate * rate
+    sums[0] += n_rows
+    sums[1] += n_rules
+    sums[2] += n_walks
+    sums[3] += squares

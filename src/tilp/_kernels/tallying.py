@@ -1,0 +1,169 @@
+"""Statistics of rules: how often they reach the answers of queries."""
+
+import numpy as np
+
+from tilp._kernels.counting import code_bits, contributions
+from tilp._kernels.jit import kernel
+from tilp._kernels.kept import kept_bodies, part_of_level, rules_of_head
+from tilp._kernels.rows import count_rows, find_row, link_own_facts, number_of_run, take_out
+from tilp._kernels.searching import find_sorted, run_of_equals
+from tilp._kernels.types import Array, Classes, Edges, Kept, Level, Queries, Space
+
+__all__ = ["tally_level"]
+
+
+@kernel
+def tally_level(
+    edges: Edges,
+    classes: Classes,
+    queries: Queries,
+    first: int,
+    last: int,
+    level: Level,
+    kept: Kept,
+    statistics: Array,
+    space: Space,
+) -> None:
+    """Add up, for each kept rule: answers reached, queries where it applies, arriving rates."""
+    bodies = kept_bodies(kept, level)
+    while first < last:
+        stop = run_of_equals(queries.head, first, last)
+        rules = rules_of_head(kept, bodies, queries.head[first])
+        chosen = np.flatnonzero(rules[:, 0] < rules[:, 1])
+        if len(chosen) > 0:
+            part = part_of_level(level, chosen)
+            _tally_part(
+                edges, classes, queries, first, stop, part, kept.code, rules[chosen], statistics, space
+            )
+        first = stop
+
+
+@kernel
+def _tally_part(
+    edges: Edges,
+    classes: Classes,
+    queries: Queries,
+    first: int,
+    last: int,
+    level: Level,
+    kept_code: Array,
+    rules: Array,
+    statistics: Array,
+    space: Space,
+) -> None:
+    """The same for queries of one head, and for a level all of whose bodies have rules for it.
+
+    `rules` says where the rules of each body stand. What is counted are the walks of a rule, so
+    the groups of rows are the bodies.
+    """
+    # Out of the loop: an array that is taken out of a tuple is counted in and out.
+    fact, chain, level_edges = edges.fact, level.chain, level.edges
+    prefix, end, group_begin, group_end = level.prefix, level.last, level.group_begin, level.group_end
+    starts, ends, answers, own_facts = queries.start, queries.end, queries.answer, queries.fact
+    counts = space.counts
+    body_begin = group_begin[level.body_begin]
+    body_of = number_of_run(body_begin)
+    own, latest, earlier = link_own_facts(
+        own_facts[first:last], fact, chain, level_edges, prefix, end, space.of_fact
+    )
+    bits = code_bits(level.words, classes.number, level.length)
+    of_prefix = np.empty(len(chain), dtype=np.uint32)
+    of_edge = np.empty(len(level_edges), dtype=np.uint32)
+    n = len(prefix)
+    first_row = np.empty(len(body_begin), dtype=np.int32)
+    touched = np.empty(n, dtype=np.uint32)
+    row_code = np.empty(n, dtype=np.uint32)
+    row_count = np.empty(n, dtype=np.int32)
+    row_rule = np.empty(n, dtype=np.int64)
+    taken = np.empty(n, dtype=np.int32)
+    here = np.zeros(n, dtype=np.int32)
+    nothing = np.empty(0, dtype=np.int8)
+    begin = first
+    while begin < last:
+        stop = run_of_equals(ends, begin, run_of_equals(starts, begin, last))
+        contributions(
+            level.words,
+            0,
+            classes.number,
+            classes.of_query[begin] if len(classes.of_query) > 0 else nothing,
+            edges.interval,
+            fact,
+            edges.start,
+            edges.end,
+            chain,
+            level_edges,
+            starts[begin],
+            ends[begin],
+            -1,
+            of_prefix,
+            of_edge,
+        )
+        n_rows = count_rows(
+            body_begin,
+            body_of,
+            prefix,
+            end,
+            of_prefix,
+            of_edge,
+            bits,
+            counts,
+            touched,
+            first_row,
+            row_code,
+            row_count,
+        )
+        for body in range(len(rules)):
+            for row in range(first_row[body], first_row[body + 1]):
+                row_rule[row] = find_sorted(
+                    kept_code, rules[body, 0], rules[body, 1], row_code[row]
+                )
+        for query in range(begin, stop):
+            n_taken = take_out(
+                own[query - first],
+                latest,
+                earlier,
+                body_of,
+                prefix,
+                end,
+                of_prefix,
+                of_edge,
+                first_row,
+                row_code,
+                row_count,
+                taken,
+            )
+            for row in range(n_rows):
+                if row_rule[row] >= 0 and row_count[row] > 0:
+                    statistics[row_rule[row], 1] += 1
+            n_touched = 0
+            for group in range(len(group_end)):
+                if group_end[group] != answers[query]:
+                    continue
+                for item in range(group_begin[group], group_begin[group + 1]):
+                    if _takes(
+                        own_facts[query], fact, chain, level_edges[end[item]], prefix[item]
+                    ):
+                        continue
+                    code = of_prefix[prefix[item]] + of_edge[end[item]]
+                    row = find_row(first_row, row_code, body_of[item], code)
+                    touched[n_touched] = row
+                    n_touched += here[row] == 0
+                    here[row] += 1
+            for place in range(n_touched):
+                row = touched[place]
+                if row_rule[row] >= 0:
+                    statistics[row_rule[row], 0] += 1
+                    statistics[row_rule[row], 2] += here[row] / row_count[row]
+                here[row] = 0
+            for place in range(n_taken):
+                row_count[taken[place]] += 1
+        begin = stop
+
+
+@kernel
+def _takes(own_fact: int, fact: Array, chain: Array, edge: int, prefix: int) -> bool:
+    """Whether a walk takes a fact."""
+    takes = fact[edge] == own_fact
+    for step in range(chain.shape[1]):
+        takes |= fact[chain[prefix, step]] == own_fact
+    return takes
