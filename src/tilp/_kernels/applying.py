@@ -93,15 +93,17 @@ def _apply_part(
     """
     # Out of the loop: an array that is taken out of a tuple is counted in and out.
     fact, chain, level_edges = edges.fact, level.chain, level.edges
-    prefix, end, group_begin, group_end = level.prefix, level.last, level.group_begin, level.group_end
+    start, end, interval, of_query = edges.start, edges.end, edges.interval, classes.of_query
+    words, prefix, last_edge = level.words, level.prefix, level.last
+    group_begin, group_end = level.group_begin, level.group_end
     starts, ends, own_facts = queries.start, queries.end, queries.fact
     body_begin, relations, digits = level.body_begin, level.relations, level.digits
     counts = space.counts
     group_of = number_of_run(group_begin)
     own, latest, earlier = link_own_facts(
-        own_facts[first:last], fact, chain, level_edges, prefix, end, space.of_fact
+        own_facts[first:last], fact, chain, level_edges, prefix, last_edge, space.of_fact
     )
-    bits = code_bits(level.words, classes.number, level.length)
+    bits = code_bits(words, classes.number, level.length)
     of_prefix = np.empty(len(chain), dtype=np.uint32)
     of_edge = np.empty(len(level_edges), dtype=np.uint32)
     n = len(prefix)
@@ -117,24 +119,21 @@ def _apply_part(
     rule_name = np.empty(n, dtype=np.int64)
     rate_of_one = np.empty(n, dtype=np.float64)
     number_of = np.empty(1 << bits, dtype=np.int32)
-    nothing = np.empty(0, dtype=np.int8)
     begin = first
     while begin < last:
         stop = run_of_equals(ends, begin, run_of_equals(starts, begin, last))
         contributions(
-            level.words,
-            0,
+            words,
             classes.number,
-            classes.of_query[begin] if len(classes.of_query) > 0 else nothing,
-            edges.interval,
-            fact,
-            edges.start,
-            edges.end,
-            chain,
-            level_edges,
+            begin,
             starts[begin],
             ends[begin],
-            -1,
+            of_query,
+            interval,
+            start,
+            end,
+            chain,
+            level_edges,
             of_prefix,
             of_edge,
         )
@@ -142,7 +141,7 @@ def _apply_part(
             group_begin,
             group_of,
             prefix,
-            end,
+            last_edge,
             of_prefix,
             of_edge,
             bits,
@@ -163,13 +162,14 @@ def _apply_part(
             rule_code,
             rule_total,
         )
-        for rule in range(n_rules):
-            body = rule_body[rule]
-            rule_name[rule] = relations[body]
-            if len(rules) > 0:
-                rule_name[rule] = find_sorted(
-                    kept_code, rules[body, 0], rules[body, 1], rule_code[rule]
-                )
+        if len(statistics) == 0:
+            for rule in range(n_rules):
+                body = rule_body[rule]
+                rule_name[rule] = relations[body]
+                if len(rules) > 0:
+                    rule_name[rule] = find_sorted(
+                        kept_code, rules[body, 0], rules[body, 1], rule_code[rule]
+                    )
         for query in range(begin, stop):
             n_taken = take_out(
                 own[query - first],
@@ -177,7 +177,7 @@ def _apply_part(
                 earlier,
                 group_of,
                 prefix,
-                end,
+                last_edge,
                 of_prefix,
                 of_edge,
                 first_row,

@@ -52,7 +52,8 @@ def follow_trie(
 ) -> int:
     """The child of a node by relation, or -1."""
     place = find_sorted(trie_relation, trie_begin[node], trie_begin[node + 1], relation)
-    return trie_child[place] if place >= 0 else -1
+    child = trie_child[max(place, 0)]
+    return child if place >= 0 else -1
 
 
 @kernel

@@ -11,15 +11,18 @@ __all__ = ["kept_bodies", "part_of_level", "rules_of_head"]
 @kernel
 def kept_bodies(kept: Kept, level: Level) -> Array:
     """For each body of a level the kept one that it is, or -1."""
-    found = np.full(len(level.body_begin) - 1, -1, dtype=np.int64)
+    # Out of the loop: an array that is taken out of a tuple is counted in and out.
+    kept_relations, kept_digits, relations, digits = (
+        kept.relations,
+        kept.digits,
+        level.relations,
+        level.digits,
+    )
+    low, high = kept.first[level.form, level.length], kept.first[level.form, level.length + 1]
+    found = np.empty(len(relations), dtype=np.int64)
     for body in range(len(found)):
         found[body] = _kept_body(
-            kept.relations,
-            kept.digits,
-            kept.first[level.form, level.length],
-            kept.first[level.form, level.length + 1],
-            level.relations[body],
-            level.digits[body],
+            kept_relations, kept_digits, low, high, relations[body], digits[body]
         )
     return found
 
@@ -64,6 +67,7 @@ def rules_of_head(kept: Kept, bodies: Array, head: int) -> Array:
 @kernel
 def part_of_level(level: Level, chosen: Array) -> Level:
     """The walks of the chosen bodies, which are given ascending, as a level of their own."""
+    old_prefix, old_last, old_end = level.prefix, level.last, level.group_end
     group_begin, body_begin = level.group_begin, level.body_begin
     n_groups = n_walks = 0
     for place in range(len(chosen)):
@@ -82,11 +86,11 @@ def part_of_level(level: Level, chosen: Array) -> Level:
         shift = n_walks - group_begin[first]
         for group in range(first, last):
             new_group_begin[n_groups] = group_begin[group] + shift
-            group_end[n_groups] = level.group_end[group]
+            group_end[n_groups] = old_end[group]
             n_groups += 1
         for walk in range(group_begin[first], group_begin[last]):
-            prefix[n_walks] = level.prefix[walk]
-            end[n_walks] = level.last[walk]
+            prefix[n_walks] = old_prefix[walk]
+            end[n_walks] = old_last[walk]
             n_walks += 1
     new_group_begin[n_groups] = n_walks
     new_body_begin[len(chosen)] = n_groups

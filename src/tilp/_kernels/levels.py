@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tilp._kernels.counting import code_width, contributions
+from tilp._kernels.counting import code_width, contributions, rule_out_own_fact
 from tilp._kernels.jit import kernel
 from tilp._kernels.records import grown
 from tilp._kernels.types import Array, Classes, Edges, Level, Queries
@@ -64,21 +64,21 @@ def _fill_tables(
     of_edge: Array,
 ) -> None:
     """What each prefix and each last edge of a level adds to the codes of a query."""
-    nothing = np.empty(0, dtype=np.int8)
     contributions(
         level.words,
-        width,
         classes.number,
-        classes.of_query[query] if len(classes.of_query) > 0 else nothing,
+        query,
+        queries.start[query],
+        queries.end[query],
+        classes.of_query,
         edges.interval,
-        edges.fact,
         edges.start,
         edges.end,
         level.chain,
         level.edges,
-        queries.start[query],
-        queries.end[query],
-        queries.fact[query],
         of_prefix,
         of_edge,
+    )
+    rule_out_own_fact(
+        queries.fact[query], width, edges.fact, level.chain, level.edges, of_prefix, of_edge
     )

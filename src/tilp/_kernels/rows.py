@@ -95,15 +95,15 @@ def _count_slots(
     touched: Array,
 ) -> int:
     """Count walks by slot, and list the slots that are touched; without a branch."""
-    n = 0
+    n = np.uint64(0)
     for item in range(len(prefix)):
         slot = np.uint32((group_of[item] - first_group) << bits)
         slot = np.uint32(slot + of_prefix[prefix[item]] + of_edge[last[item]])
         count = counts[slot]
         touched[n] = slot
-        n += count == 0
+        n += np.uint64(count == 0)
         counts[slot] = count + 1
-    return n
+    return np.int64(n)
 
 
 @kernel
@@ -146,13 +146,13 @@ def number_rules(
         for row in range(first_row[body_begin[body]], first_row[body_begin[body + 1]]):
             code = row_code[row]
             # Numbers of earlier bodies are not wiped: they are too small to be of this one.
-            fresh = number_of[code] <= before
-            rule_body[n], rule_code[n], rule_total[n] = body, code, 0
-            n += fresh
-            rule = n if fresh else number_of[code]
-            number_of[code] = rule
-            row_rule[row] = rule - 1
-            rule_total[rule - 1] += row_count[row]
+            if number_of[code] <= before:
+                rule_body[n], rule_code[n], rule_total[n] = body, code, 0
+                n += 1
+                number_of[code] = n
+            rule = number_of[code] - 1
+            row_rule[row] = rule
+            rule_total[rule] += row_count[row]
     return n
 
 

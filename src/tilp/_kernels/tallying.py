@@ -58,15 +58,17 @@ def _tally_part(
     """
     # Out of the loop: an array that is taken out of a tuple is counted in and out.
     fact, chain, level_edges = edges.fact, level.chain, level.edges
-    prefix, end, group_begin, group_end = level.prefix, level.last, level.group_begin, level.group_end
+    start, end, interval, of_query = edges.start, edges.end, edges.interval, classes.of_query
+    words, prefix, last_edge = level.words, level.prefix, level.last
+    group_begin, group_end = level.group_begin, level.group_end
     starts, ends, answers, own_facts = queries.start, queries.end, queries.answer, queries.fact
     counts = space.counts
     body_begin = group_begin[level.body_begin]
     body_of = number_of_run(body_begin)
     own, latest, earlier = link_own_facts(
-        own_facts[first:last], fact, chain, level_edges, prefix, end, space.of_fact
+        own_facts[first:last], fact, chain, level_edges, prefix, last_edge, space.of_fact
     )
-    bits = code_bits(level.words, classes.number, level.length)
+    bits = code_bits(words, classes.number, level.length)
     of_prefix = np.empty(len(chain), dtype=np.uint32)
     of_edge = np.empty(len(level_edges), dtype=np.uint32)
     n = len(prefix)
@@ -77,24 +79,21 @@ def _tally_part(
     row_rule = np.empty(n, dtype=np.int64)
     taken = np.empty(n, dtype=np.int32)
     here = np.zeros(n, dtype=np.int32)
-    nothing = np.empty(0, dtype=np.int8)
     begin = first
     while begin < last:
         stop = run_of_equals(ends, begin, run_of_equals(starts, begin, last))
         contributions(
-            level.words,
-            0,
+            words,
             classes.number,
-            classes.of_query[begin] if len(classes.of_query) > 0 else nothing,
-            edges.interval,
-            fact,
-            edges.start,
-            edges.end,
-            chain,
-            level_edges,
+            begin,
             starts[begin],
             ends[begin],
-            -1,
+            of_query,
+            interval,
+            start,
+            end,
+            chain,
+            level_edges,
             of_prefix,
             of_edge,
         )
@@ -102,7 +101,7 @@ def _tally_part(
             body_begin,
             body_of,
             prefix,
-            end,
+            last_edge,
             of_prefix,
             of_edge,
             bits,
@@ -124,7 +123,7 @@ def _tally_part(
                 earlier,
                 body_of,
                 prefix,
-                end,
+                last_edge,
                 of_prefix,
                 of_edge,
                 first_row,
@@ -141,10 +140,10 @@ def _tally_part(
                     continue
                 for item in range(group_begin[group], group_begin[group + 1]):
                     if _takes(
-                        own_facts[query], fact, chain, level_edges[end[item]], prefix[item]
+                        own_facts[query], fact, chain, level_edges[last_edge[item]], prefix[item]
                     ):
                         continue
-                    code = of_prefix[prefix[item]] + of_edge[end[item]]
+                    code = of_prefix[prefix[item]] + of_edge[last_edge[item]]
                     row = find_row(first_row, row_code, body_of[item], code)
                     touched[n_touched] = row
                     n_touched += here[row] == 0

@@ -63,8 +63,14 @@ def walk(
         answer; `APPLY` records query, form, length, relations (or the number of the kept rule),
         digits, code, end and count.
     """
+    # Out of the loop: an array that is taken out of a tuple is counted in and out.
+    offsets, relation, target, fact = edges.offsets, edges.relation, edges.target, edges.fact
+    start, end, interval, source = edges.start, edges.end, edges.interval, edges.source
+    rank, by_rank, table = edges.rank, edges.by_rank, classes.table
+    trie_begin, trie_relation, trie_child = trie.begin, trie.relation, trie.child
+    of_entity = space.of_entity
     records = np.empty((1024, 8), dtype=np.int64)
-    n_records = 0
+    n_records = np.int64(0)  # not the literal 0, for which all would be compiled once more
     weights = np.ones((len(queries.head), max_length + 1), dtype=np.float64)
     for number in range(len(queries.subject)):
         subject = queries.subject[number]
@@ -77,30 +83,30 @@ def walk(
         relations = [np.zeros(1, dtype=np.int64) for _ in range(3)]
         digits_so_far = [np.zeros(1, dtype=np.int64) for _ in range(3)]
         for length in range(1, max_length + 1):
-            degree = edges.offsets[ends + 1] - edges.offsets[ends]
+            degree = offsets[ends + 1] - offsets[ends]
             chosen = thin_out(degree, limit, seed + subject * 8 + length)
             if len(chosen) < len(ends):
                 weights[first:last, length:] *= len(ends) / len(chosen)
             local, prefix, at, digits, nodes_on = expand(
-                edges.offsets,
-                edges.relation,
-                edges.fact,
-                edges.start,
-                edges.end,
-                edges.rank,
-                edges.by_rank,
-                edges.source,
-                edges.interval,
+                offsets,
+                relation,
+                fact,
+                start,
+                end,
+                rank,
+                by_rank,
+                source,
+                interval,
                 classes.number,
-                classes.table,
-                trie.begin,
-                trie.relation,
-                trie.child,
+                table,
+                trie_begin,
+                trie_relation,
+                trie_child,
                 ends,
                 chain,
                 nodes,
                 chosen,
-                space.of_entity,
+                of_entity,
             )
             if len(prefix) == 0:
                 break
@@ -123,8 +129,8 @@ def walk(
                     body_step,
                     of_item,
                 ) = sort_into_bodies(
-                    edges.relation,
-                    edges.target,
+                    relation,
+                    target,
                     local,
                     prefix,
                     at,
@@ -182,6 +188,6 @@ def walk(
                     for step in range(length - 1):
                         chain_on[item, step] = chain[prefix[item], step]
                     chain_on[item, length - 1] = local[at[item]]
-                    ends[item] = edges.target[local[at[item]]]
+                    ends[item] = target[local[at[item]]]
                 chain, nodes, prefix_body = chain_on, nodes_on, body_on
     return records[:n_records].copy(), weights
