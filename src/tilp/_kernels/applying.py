@@ -104,20 +104,15 @@ def _apply_part(
         own_facts[first:last], fact, chain, level_edges, prefix, last_edge, space.of_fact
     )
     bits = code_bits(words, classes.number, level.length)
-    of_prefix = np.empty(len(chain), dtype=np.uint32)
-    of_edge = np.empty(len(level_edges), dtype=np.uint32)
-    n = len(prefix)
+    tables = np.empty(len(chain) + len(level_edges), dtype=np.uint32)
+    of_prefix, of_edge = tables[: len(chain)], tables[len(chain) :]
     first_row = np.empty(len(group_begin), dtype=np.int32)
-    touched = np.empty(n, dtype=np.uint32)
-    row_code = np.empty(n, dtype=np.uint32)
-    row_count = np.empty(n, dtype=np.int32)
-    row_rule = np.empty(n, dtype=np.int32)
-    taken = np.empty(n, dtype=np.int32)
-    rule_body = np.empty(n, dtype=np.int32)
-    rule_code = np.empty(n, dtype=np.int32)
-    rule_total = np.empty(n, dtype=np.int32)
-    rule_name = np.empty(n, dtype=np.int64)
-    rate_of_one = np.empty(n, dtype=np.float64)
+    room = np.empty((8, len(prefix)), dtype=np.int32)  # at once: to ask for memory takes its time
+    touched, taken, row_code, row_count = room[0], room[1], room[2], room[3]
+    row_rule, rule_body, rule_code, rule_total = room[4], room[5], room[6], room[7]
+    recording = len(statistics) == 0
+    rule_name = np.empty(len(prefix) if recording else 0, dtype=np.int64)
+    rate_of_one = np.empty(0 if recording else len(prefix), dtype=np.float64)
     number_of = np.empty(1 << bits, dtype=np.int32)
     begin = first
     while begin < last:
@@ -162,7 +157,7 @@ def _apply_part(
             rule_code,
             rule_total,
         )
-        if len(statistics) == 0:
+        if recording:
             for rule in range(n_rules):
                 body = rule_body[rule]
                 rule_name[rule] = relations[body]
@@ -187,7 +182,7 @@ def _apply_part(
             )
             for place in range(n_taken):
                 rule_total[row_rule[taken[place]]] -= 1
-            if len(statistics) > 0:
+            if not recording:
                 _add_to_checksum(
                     row_count[:n_rows],
                     row_rule[:n_rows],

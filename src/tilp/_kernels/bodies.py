@@ -74,14 +74,11 @@ def _cut_into_groups(
     `relation` and `target` are here those of the level's last edges.
     """
     n = len(order)
-    in_order_prefix = np.empty(n, dtype=np.uint32)
-    in_order_last = np.empty(n, dtype=np.uint32)
-    group_begin = np.empty(n + 1, dtype=np.int32)
-    group_end = np.empty(n, dtype=np.int32)
-    body_begin = np.empty(n + 1, dtype=np.int32)
-    body_prefix = np.empty(n, dtype=np.int32)
-    body_step = np.empty(n, dtype=np.int32)
-    of_item = np.empty(n, dtype=np.int32)
+    items = np.empty((2, n), dtype=np.uint32)
+    in_order_prefix, in_order_last = items[0], items[1]
+    room = np.empty((6, n + 1), dtype=np.int32)  # at once: to ask for memory takes its time
+    group_begin, group_end, body_begin = room[0], room[1], room[2]
+    body_prefix, body_step, of_item = room[3], room[4], room[5]
     group_begin[0] = body_begin[0] = 0
     n_groups = n_bodies = place = 0
     for key in range(len(stops) - 1):
@@ -114,5 +111,5 @@ def _cut_into_groups(
         body_begin[: n_bodies + 1],
         body_prefix[:n_bodies],
         body_step[:n_bodies],
-        of_item,
+        of_item[:n],
     )

@@ -23,23 +23,27 @@ relation_code = kernel(temporal_relation_code)
 
 
 @kernel
-def thin_out(degree: Array, limit: int, seed: int) -> Array:
-    """Choose prefixes so that they have about `limit` edges in all, each with the same chance.
+def thin_out(offsets: Array, ends: Array, limit: int, seed: int) -> Array:
+    """Choose prefixes so that they have about `limit` steps to go on, each with the same chance.
 
     Every `n / kept`-th prefix is taken in the order of degree, from a seeded place on, so that
     the sum of the degrees hardly depends on the seed. All are kept where they fit.
     """
-    n = len(degree)
-    total = degree.sum()
+    n = len(ends)
+    total = 0
+    chosen = np.empty(n, dtype=np.int32)
+    for place in range(n):
+        total += offsets[ends[place] + 1] - offsets[ends[place]]
+        chosen[place] = place
     if total <= limit:
-        return np.arange(n).astype(np.int32)
+        return chosen
     kept = max(1, n * limit // total)
-    order = np.argsort(degree, kind="mergesort")
+    order = np.argsort(offsets[ends + 1] - offsets[ends], kind="mergesort")
     # Two rounds of a multiplicative hash make the seed a number between 0 and 1.
     mixed = np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0xD1B54A32D192ED03)
     mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
     begin = float(mixed >> np.uint64(11)) / 9007199254740992.0
-    chosen = np.empty(kept, dtype=np.int32)
+    chosen = chosen[:kept]
     for place in range(kept):
         chosen[place] = order[min(n - 1, int((place + begin) * n / kept))]
     chosen.sort()

@@ -72,7 +72,7 @@ def count_rows(
         )
         # Backwards, so that the first row of each group is written to `first_row` last.
         for place in range(n_touched - 1, -1, -1):
-            slot = touched[place]
+            slot = np.uint32(touched[place])
             row_code[n_rows + place] = slot & codes
             row_count[n_rows + place] = counts[slot]
             first_row[first + (slot >> bits)] = n_rows + place

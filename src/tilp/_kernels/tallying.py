@@ -69,15 +69,13 @@ def _tally_part(
         own_facts[first:last], fact, chain, level_edges, prefix, last_edge, space.of_fact
     )
     bits = code_bits(words, classes.number, level.length)
-    of_prefix = np.empty(len(chain), dtype=np.uint32)
-    of_edge = np.empty(len(level_edges), dtype=np.uint32)
+    tables = np.empty(len(chain) + len(level_edges), dtype=np.uint32)
+    of_prefix, of_edge = tables[: len(chain)], tables[len(chain) :]
     n = len(prefix)
     first_row = np.empty(len(body_begin), dtype=np.int32)
-    touched = np.empty(n, dtype=np.uint32)
-    row_code = np.empty(n, dtype=np.uint32)
-    row_count = np.empty(n, dtype=np.int32)
+    room = np.empty((4, n), dtype=np.int32)  # at once: to ask for memory takes its time
+    touched, taken, row_code, row_count = room[0], room[1], room[2], room[3]
     row_rule = np.empty(n, dtype=np.int64)
-    taken = np.empty(n, dtype=np.int32)
     here = np.zeros(n, dtype=np.int32)
     begin = first
     while begin < last:

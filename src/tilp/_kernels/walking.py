@@ -69,6 +69,8 @@ def walk(
     rank, by_rank, table = edges.rank, edges.by_rank, classes.table
     trie_begin, trie_relation, trie_child = trie.begin, trie.relation, trie.child
     of_entity = space.of_entity
+    wanted = np.array([np.any(kinds == kind) for kind in range(3)])
+    empty_body = np.zeros(1, dtype=np.int64)
     records = np.empty((1024, 8), dtype=np.int64)
     n_records = np.int64(0)  # not the literal 0, for which all would be compiled once more
     weights = np.ones((len(queries.head), max_length + 1), dtype=np.float64)
@@ -80,11 +82,10 @@ def walk(
         nodes = np.zeros(1, dtype=np.int32)
         # For each kind of body: of each prefix its body; of each body its relations and digits.
         prefix_body = np.zeros((3, 1), dtype=np.int32)
-        relations = [np.zeros(1, dtype=np.int64) for _ in range(3)]
-        digits_so_far = [np.zeros(1, dtype=np.int64) for _ in range(3)]
+        relations = [empty_body, empty_body, empty_body]
+        digits_so_far = [empty_body, empty_body, empty_body]
         for length in range(1, max_length + 1):
-            degree = offsets[ends + 1] - offsets[ends]
-            chosen = thin_out(degree, limit, seed + subject * 8 + length)
+            chosen = thin_out(offsets, ends, limit, seed + subject * 8 + length)
             if len(chosen) < len(ends):
                 weights[first:last, length:] *= len(ends) / len(chosen)
             local, prefix, at, digits, nodes_on = expand(
@@ -110,9 +111,10 @@ def walk(
             )
             if len(prefix) == 0:
                 break
-            body_on = np.zeros((3, len(prefix)), dtype=np.int32)
+            goes_on = length < max_length
+            body_on = np.empty((3, len(prefix) if goes_on else 0), dtype=np.int32)
             for kind in range(3):
-                if not np.any(kinds == kind):
+                if not wanted[kind]:
                     continue
                 base = 1
                 if kind == ALL:
@@ -139,9 +141,11 @@ def walk(
                     prefix_body[kind],
                     len(relations[kind]),
                 )
-                body_on[kind] = of_item
-                relations[kind] = relations[kind][body_prefix] * n_directed + body_step // base
-                digits_so_far[kind] = digits_so_far[kind][body_prefix] * base + body_step % base
+                if goes_on:
+                    body_on[kind] = of_item
+                relations[kind], digits_so_far[kind] = _longer_bodies(
+                    relations[kind], digits_so_far[kind], body_prefix, body_step, n_directed, base
+                )
                 for form in range(len(kinds)):
                     if kinds[form] != kind:
                         continue
@@ -181,7 +185,7 @@ def walk(
                             records,
                             n_records,
                         )
-            if length < max_length:
+            if goes_on:
                 chain_on = np.empty((len(prefix), length), dtype=np.int32)
                 ends = np.empty(len(prefix), dtype=np.int32)
                 for item in range(len(prefix)):
@@ -191,3 +195,15 @@ def walk(
                     ends[item] = target[local[at[item]]]
                 chain, nodes, prefix_body = chain_on, nodes_on, body_on
     return records[:n_records].copy(), weights
+
+
+@kernel
+def _longer_bodies(
+    relations: Array, digits: Array, prefix: Array, step: Array, n_directed: int, base: int
+) -> tuple[Array, Array]:
+    """The numbers of bodies, from those of their prefixes and their last step."""
+    longer = np.empty((2, len(prefix)), dtype=np.int64)
+    for body in range(len(prefix)):
+        longer[0, body] = relations[prefix[body]] * n_directed + step[body] // base
+        longer[1, body] = digits[prefix[body]] * base + step[body] % base
+    return longer[0], longer[1]
