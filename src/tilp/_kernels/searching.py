@@ -9,14 +9,16 @@ __all__ = ["find_sorted", "run_of_equals"]
 @kernel
 def find_sorted(values: Array, first: int, last: int, value: int) -> int:
     """The place of a value among those from first to last, which rise; -1 where it is not."""
-    stop = last
+    found = -1
     while first < last:
         middle = (first + last) // 2
-        if values[middle] < value:
+        here = values[middle]
+        if here < value:
             first = middle + 1
         else:
             last = middle
-    return first if first < stop and values[first] == value else -1
+            found = middle if here == value else found
+    return found
 
 
 @kernel
