@@ -94,16 +94,17 @@ def _apply_part(
     # Out of the loop: an array that is taken out of a tuple is counted in and out.
     fact, chain, level_edges = edges.fact, level.chain, level.edges
     start, end, interval, of_query = edges.start, edges.end, edges.interval, classes.of_query
-    words, prefix, last_edge = level.words, level.prefix, level.last
+    form, words, length = level.form, level.words, level.length
+    prefix, last_edge = level.prefix, level.last
     group_begin, group_end = level.group_begin, level.group_end
-    starts, ends, own_facts = queries.start, queries.end, queries.fact
+    starts, ends = queries.start, queries.end
     body_begin, relations, digits = level.body_begin, level.relations, level.digits
     counts = space.counts
     group_of = number_of_run(group_begin)
     own, latest, earlier = link_own_facts(
-        own_facts[first:last], fact, chain, level_edges, prefix, last_edge, space.of_fact
+        queries.fact[first:last], fact, chain, level_edges, prefix, last_edge, space.of_fact
     )
-    bits = code_bits(words, classes.number, level.length)
+    bits = code_bits(words, classes.number, length)
     tables = np.empty(len(chain) + len(level_edges), dtype=np.uint32)
     of_prefix, of_edge = tables[: len(chain)], tables[len(chain) :]
     first_row = np.empty(len(group_begin), dtype=np.int32)
@@ -158,13 +159,7 @@ def _apply_part(
             rule_total,
         )
         if recording:
-            for rule in range(n_rules):
-                body = rule_body[rule]
-                rule_name[rule] = relations[body]
-                if len(rules) > 0:
-                    rule_name[rule] = find_sorted(
-                        kept_code, rules[body, 0], rules[body, 1], rule_code[rule]
-                    )
+            _name_rules(n_rules, relations, kept_code, rules, rule_body, rule_code, rule_name)
         for query in range(begin, stop):
             n_taken = take_out(
                 own[query - first],
@@ -192,16 +187,21 @@ def _apply_part(
                 )
             else:
                 records = grown(records, n_records + n_rows)
-                for group in range(len(group_end)):
-                    for row in range(first_row[group], first_row[group + 1]):
-                        rule = row_rule[row]
-                        if row_count[row] > 0 and rule_name[rule] >= 0:
-                            record = records[n_records]
-                            record[0], record[1], record[2] = query, level.form, level.length
-                            record[3], record[4] = rule_name[rule], digits[rule_body[rule]]
-                            record[5], record[6] = rule_code[rule], group_end[group]
-                            record[7] = row_count[row]
-                            n_records += 1
+                n_records = _record_rows(
+                    query,
+                    form,
+                    length,
+                    digits,
+                    group_end,
+                    first_row,
+                    row_count,
+                    row_rule,
+                    rule_name,
+                    rule_body,
+                    rule_code,
+                    records,
+                    n_records,
+                )
             for place in range(n_taken):
                 row_count[taken[place]] += 1
                 rule_total[row_rule[taken[place]]] += 1
@@ -228,3 +228,53 @@ def _add_to_checksum(
     sums[1] += n_rules
     sums[2] += n_walks
     sums[3] += squares
+
+
+@kernel
+def _name_rules(
+    n_rules: int,
+    relations: Array,
+    kept_code: Array,
+    rules: Array,
+    rule_body: Array,
+    rule_code: Array,
+    rule_name: Array,
+) -> None:
+    """Name each rule by the number of the kept one (-1: it is not kept), or by its relations."""
+    for rule in range(n_rules):
+        body = rule_body[rule]
+        rule_name[rule] = relations[body]
+        if len(rules) > 0:
+            rule_name[rule] = find_sorted(
+                kept_code, rules[body, 0], rules[body, 1], rule_code[rule]
+            )
+
+
+@kernel
+def _record_rows(
+    query: int,
+    form: int,
+    length: int,
+    digits: Array,
+    group_end: Array,
+    first_row: Array,
+    row_count: Array,
+    row_rule: Array,
+    rule_name: Array,
+    rule_body: Array,
+    rule_code: Array,
+    records: Array,
+    n_records: int,
+) -> int:
+    """Record the rows of a query that have walks and a rule that is asked for."""
+    n = n_records
+    for group in range(len(group_end)):
+        for row in range(first_row[group], first_row[group + 1]):
+            rule = row_rule[row]
+            if row_count[row] > 0 and rule_name[rule] >= 0:
+                records[n, 0], records[n, 1], records[n, 2] = query, form, length
+                records[n, 3], records[n, 4] = rule_name[rule], digits[rule_body[rule]]
+                records[n, 5], records[n, 6] = rule_code[rule], group_end[group]
+                records[n, 7] = row_count[row]
+                n += 1
+    return n

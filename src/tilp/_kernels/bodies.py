@@ -47,8 +47,8 @@ def sort_into_bodies(
         key = np.uint32(prefix_body[prefix[item]] * base + digit)
         key_of[item] = key
         stops[key + 1] += np.uint32(1)
-    for key in range(n_keys):
-        stops[key + 1] += stops[key]
+    for place in range(n_keys):
+        stops[place + 1] += stops[place]
     order = np.empty(n, dtype=np.uint32)
     for item in range(n):
         key = key_of[item]

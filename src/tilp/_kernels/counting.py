@@ -5,8 +5,6 @@ of an item is the sum of what its prefix and what its last edge contribute, so t
 tables, made anew for each interval that is asked about, give the codes of all items.
 """
 
-import numpy as np
-
 from tilp._kernels.expansion import relation_code
 from tilp._kernels.jit import kernel
 from tilp._kernels.types import Array
@@ -15,7 +13,16 @@ from tilp.intervals.gaps import gap_code as plain_gap_code
 from tilp.intervals.relations import Allen
 from tilp.intervals.relations import allen_code as plain_allen_code
 
-__all__ = ["ALLEN", "CLASSES", "GAP", "NOTHING", "code_bits", "code_width", "contributions", "rule_out_own_fact"]
+__all__ = [
+    "ALLEN",
+    "CLASSES",
+    "GAP",
+    "NOTHING",
+    "code_bits",
+    "code_width",
+    "contributions",
+    "rule_out_own_fact",
+]
 
 CLASSES, ALLEN, GAP, NOTHING = 0, 1, 2, 3
 """What codes are made of: classes or Allen's relations of each interval, the last one's gap."""

@@ -5,6 +5,8 @@ without regard to any query's own fact. For each query the few walks over its ow
 taken out, and put back for the next one.
 """
 
+from typing import Any
+
 import numpy as np
 
 from tilp._kernels.jit import kernel
@@ -89,11 +91,11 @@ def _count_slots(
     last: Array,
     of_prefix: Array,
     of_edge: Array,
-    first_group: int,
-    bits: int,
+    first_group: np.uint32,
+    bits: np.uint32,
     counts: Array,
     touched: Array,
-) -> int:
+) -> Any:
     """Count walks by slot, and list the slots that are touched; without a branch."""
     n = np.uint64(0)
     for item in range(len(prefix)):

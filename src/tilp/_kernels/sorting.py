@@ -1,5 +1,7 @@
 """Sorting numbers that are known to be small."""
 
+from typing import Any
+
 import numpy as np
 
 from tilp._kernels.jit import kernel
@@ -19,7 +21,7 @@ def sort_numbers(numbers: Array, bound: int) -> Array:
         return numbers
     other = np.empty_like(numbers)
     begins = np.empty(1 << _BITS, dtype=np.uint32)
-    shift = np.uint32(0)
+    shift = 0
     while bound >> shift > 0:
         begins[:] = 0
         for place in range(len(numbers)):
@@ -34,10 +36,10 @@ def sort_numbers(numbers: Array, bound: int) -> Array:
             other[begins[digit]] = numbers[place]
             begins[digit] += np.uint32(1)
         numbers, other = other, numbers
-        shift += np.uint32(_BITS)
+        shift += _BITS
     return numbers
 
 
 @kernel
-def _digit(number: int, shift: int) -> int:
-    return (number >> shift) & np.uint32((1 << _BITS) - 1)
+def _digit(number: Any, shift: int) -> Any:
+    return (number >> np.uint32(shift)) & np.uint32((1 << _BITS) - 1)

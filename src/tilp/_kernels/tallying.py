@@ -33,7 +33,16 @@ def tally_level(
         if len(chosen) > 0:
             part = part_of_level(level, chosen)
             _tally_part(
-                edges, classes, queries, first, stop, part, kept.code, rules[chosen], statistics, space
+                edges,
+                classes,
+                queries,
+                first,
+                stop,
+                part,
+                kept.code,
+                rules[chosen],
+                statistics,
+                space,
             )
         first = stop
 
@@ -132,21 +141,25 @@ def _tally_part(
             for row in range(n_rows):
                 if row_rule[row] >= 0 and row_count[row] > 0:
                     statistics[row_rule[row], 1] += 1
-            n_touched = 0
-            for group in range(len(group_end)):
-                if group_end[group] != answers[query]:
-                    continue
-                for item in range(group_begin[group], group_begin[group + 1]):
-                    if _takes(
-                        own_facts[query], fact, chain, level_edges[last_edge[item]], prefix[item]
-                    ):
-                        continue
-                    code = of_prefix[prefix[item]] + of_edge[last_edge[item]]
-                    row = find_row(first_row, row_code, body_of[item], code)
-                    touched[n_touched] = row
-                    n_touched += here[row] == 0
-                    here[row] += 1
-            for place in range(n_touched):
+            n_reached = _reach_answer(
+                answers[query],
+                own_facts[query],
+                fact,
+                chain,
+                level_edges,
+                group_begin,
+                group_end,
+                body_of,
+                prefix,
+                last_edge,
+                of_prefix,
+                of_edge,
+                first_row,
+                row_code,
+                here,
+                touched,
+            )
+            for place in range(n_reached):
                 row = touched[place]
                 if row_rule[row] >= 0:
                     statistics[row_rule[row], 0] += 1
@@ -158,9 +171,43 @@ def _tally_part(
 
 
 @kernel
-def _takes(own_fact: int, fact: Array, chain: Array, edge: int, prefix: int) -> bool:
-    """Whether a walk takes a fact."""
-    takes = fact[edge] == own_fact
-    for step in range(chain.shape[1]):
-        takes |= fact[chain[prefix, step]] == own_fact
-    return takes
+def _reach_answer(
+    answer: int,
+    own_fact: int,
+    fact: Array,
+    chain: Array,
+    edges: Array,
+    group_begin: Array,
+    group_end: Array,
+    body_of: Array,
+    prefix: Array,
+    last: Array,
+    of_prefix: Array,
+    of_edge: Array,
+    first_row: Array,
+    row_code: Array,
+    here: Array,
+    touched: Array,
+) -> int:
+    """Count the walks that end in a query's answer, without its own fact, by row.
+
+    `here`, all 0 before, gets the counts, and `touched` the rows that have one.
+
+    Returns:
+        The number of these rows.
+    """
+    n = 0
+    for group in range(len(group_end)):
+        if group_end[group] != answer:
+            continue
+        for item in range(group_begin[group], group_begin[group + 1]):
+            own = fact[edges[last[item]]] == own_fact
+            for step in range(chain.shape[1]):
+                own |= fact[chain[prefix[item], step]] == own_fact
+            if not own:
+                code = of_prefix[prefix[item]] + of_edge[last[item]]
+                row = find_row(first_row, row_code, body_of[item], code)
+                touched[n] = row
+                n += here[row] == 0
+                here[row] += 1
+    return n

@@ -2,11 +2,14 @@
 
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 __all__ = ["Array", "Classes", "Edges", "Kept", "Level", "Queries", "Space", "Trie"]
 
 Array = NDArray[Any]
+
+_SLOTS = 1 << 18  # to count in at once; in more, counts would not stay in the cache
 
 
 class Edges(NamedTuple):
@@ -119,3 +122,12 @@ class Space(NamedTuple):
     counts: Array
     of_entity: Array
     of_fact: Array
+
+    @staticmethod
+    def of(n_codes: int, n_entities: int, n_facts: int) -> "Space":
+        """As many zeros as are needed; pages of them that are not used cost nothing."""
+        return Space(
+            counts=np.zeros(max(_SLOTS, 2 * n_codes), np.int32),
+            of_entity=np.zeros(n_entities, np.int32),
+            of_fact=np.zeros(n_facts, np.int32),
+        )

@@ -72,7 +72,7 @@ def walk(
     wanted = np.array([np.any(kinds == kind) for kind in range(3)])
     empty_body = np.zeros(1, dtype=np.int64)
     records = np.empty((1024, 8), dtype=np.int64)
-    n_records = np.int64(0)  # not the literal 0, for which all would be compiled once more
+    n_records = len(queries.head) * 0  # with the literal 0 all would be compiled twice
     weights = np.ones((len(queries.head), max_length + 1), dtype=np.float64)
     for number in range(len(queries.subject)):
         subject = queries.subject[number]

@@ -23,7 +23,6 @@ from tilp.walks.constraints import PairConstraint, StepConstraint, Steps, Symbol
 __all__ = ["MAX_LENGTH", "CompiledRules", "Step", "Walker"]
 
 MAX_LENGTH = 5
-_SLOTS = 1 << 18  # that walks are counted in at once, if the codes of one group do not need more
 DEFAULT_LIMIT = 1_000_000
 """Steps that one level of walks may take from one entity before it is thinned out."""
 
@@ -39,6 +38,7 @@ NO_RULES = Kept(
     head=np.empty(0, np.int32),
     code=np.empty(0, np.int32),
 )
+_NO_STATISTICS = np.zeros((0, 4))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +108,7 @@ class Walker:
             FORMS[grain].with_classes(classes.words) if classes else FORMS[grain]
             for grain in self.grains
         ]
+        self._n_codes = max(len(f.words) ** len(f.query_pairs(max_length)) for f in self._forms)
 
     @cached_property
     def edges(self) -> Edges:
@@ -366,8 +367,7 @@ class Walker:
         # Queries that share counts stand together.
         heads = queries.head if len(kept.relations) else np.zeros_like(queries.head)
         order = np.lexsort((queries.end, queries.start, heads, queries.subject))
-        subject = queries.subject[order]
-        subjects, begin = np.unique(subject, return_index=True)
+        subjects, begin = np.unique(queries.subject[order], return_index=True)
         table = Queries(
             subject=subjects.astype(np.int32),
             begin=np.append(begin, len(order)).astype(np.int64),
@@ -391,24 +391,10 @@ class Walker:
             self.seed,
             purpose,
             statistics,
-            self._space(),
+            Space.of(self._n_codes, len(self.graph.entities), len(self.graph)),
         )
         back = np.empty_like(weights)
         back[order] = weights
         if purpose == walking.APPLY:
             records[:, 0] = order[records[:, 0]]
         return records, back
-
-    def _space(self) -> Space:
-        """Zeros for the kernels to work with; pages of them that are not used cost nothing."""
-        widest = max(
-            len(form.words) ** len(form.query_pairs(self.max_length)) for form in self._forms
-        )
-        return Space(
-            counts=np.zeros(max(_SLOTS, 2 * widest), np.int32),
-            of_entity=np.zeros(len(self.graph.entities), np.int32),
-            of_fact=np.zeros(len(self.graph), np.int32),
-        )
-
-
-_NO_STATISTICS = np.zeros((0, 4))
