@@ -5,7 +5,7 @@ of an item is the sum of what its prefix and what its last edge contribute, so t
 tables, made anew for each interval that is asked about, give the codes of all items.
 """
 
-from tilp._kernels.expansion import relation_code
+from tilp._kernels.expansion import CLASS_WORDS, relation_code
 from tilp._kernels.jit import kernel
 from tilp._kernels.types import Array
 from tilp.intervals.gaps import GAP_WORDS
@@ -108,7 +108,8 @@ def _classes(
         code = 0
         for step in range(chain.shape[1]):
             edge = chain[walk, step]
-            code = 3 * (code + relation_code(start[edge], end[edge], query_start, query_end))
+            word = relation_code(start[edge], end[edge], query_start, query_end)
+            code = CLASS_WORDS * (code + word)
         of_prefix[walk] = code
 
 

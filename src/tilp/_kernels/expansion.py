@@ -15,9 +15,12 @@ from tilp._kernels.jit import kernel
 from tilp._kernels.searching import find_sorted
 from tilp._kernels.sorting import sort_numbers
 from tilp._kernels.types import Array
-from tilp.intervals.relations import temporal_relation_code
+from tilp.intervals.relations import TemporalRelation, temporal_relation_code
 
-__all__ = ["expand", "follow_trie", "relation_code", "thin_out"]
+__all__ = ["CLASS_WORDS", "expand", "follow_trie", "relation_code", "thin_out"]
+
+CLASS_WORDS = len(TemporalRelation)
+"""Before, touching and after."""
 
 relation_code = kernel(temporal_relation_code)
 
@@ -151,54 +154,99 @@ def expand(
     """
     by_end, begin, run_end, n_edges, n_steps = _run_by_end(offsets, ends, chosen, of_entity)
     ranks = _ranks_from(offsets, rank, run_end, n_edges)
-    # What is asked of the edges of prefixes, in the order in which it is asked.
-    length = chain.shape[1]
-    chain_fact = np.empty((len(by_end), length), dtype=np.int32)
-    chain_time = np.empty((len(by_end), length, 2), dtype=np.int64)
-    for place in range(len(by_end)):
-        for step in range(length):
-            edge = chain[by_end[place], step]
-            chain_fact[place, step] = fact[edge]
-            if len(table) > 0:
-                chain_time[place, step, 0] = interval[edge]
-            else:
-                chain_time[place, step, 0] = start[edge]
-                chain_time[place, step, 1] = end[edge]
-    guided = len(trie_begin) > 0
     edges = np.empty(n_edges, dtype=np.int32)
-    prefix = np.empty(n_steps, dtype=np.uint32)
-    last = np.empty(n_steps, dtype=np.uint32)
-    digits = np.empty(n_steps, dtype=np.int32)
-    node = np.empty(n_steps if guided else 0, dtype=np.int32)
+    room = np.empty((2, n_steps), dtype=np.uint32)
+    prefix, last = room[0], room[1]
     n = 0
     for local in range(n_edges):
         edge = by_rank[ranks[local]]
         edges[local] = edge
-        edge_fact, edge_start, edge_end = fact[edge], start[edge], end[edge]
-        edge_interval = interval[edge]
         run = of_entity[source[edge]]
         for place in range(begin[run - 1], begin[run]):
-            code = 0
-            fresh = True
-            for step in range(length):
-                fresh &= chain_fact[place, step] != edge_fact
-                if len(table) > 0:
-                    word = table[chain_time[place, step, 0], edge_interval]
-                else:
-                    word = relation_code(
-                        chain_time[place, step, 0], chain_time[place, step, 1], edge_start, edge_end
-                    )
-                code = base * code + word
-            if guided and fresh:
-                at = follow_trie(
-                    trie_begin, trie_relation, trie_child, nodes[by_end[place]], relation[edge]
-                )
-                node[n] = at
-                fresh = at >= 0
             prefix[n] = by_end[place]
             last[n] = local
-            digits[n] = code
-            n += fresh
+            n += 1
     for run in range(len(run_end)):
         of_entity[run_end[run]] = 0
-    return edges, prefix[:n], last[:n], digits[:n], node[: n if guided else 0]
+    digits = np.zeros(n_steps, dtype=np.int32)
+    fresh = np.ones(n_steps, dtype=np.bool_)
+    for step in range(chain.shape[1]):
+        earlier = chain[:, step].copy()
+        _use_no_fact_twice(fact[earlier], fact[edges], prefix, last, fresh)
+        if len(table) > 0:
+            _add_own_words(base, table, interval[earlier], interval[edges], prefix, last, digits)
+        else:
+            _add_words(start[earlier], end[earlier], start[edges], end[edges], prefix, last, digits)
+    node = np.empty(n_steps if len(trie_begin) > 0 else 0, dtype=np.int32)
+    if len(trie_begin) > 0:
+        for item in range(n_steps):
+            if fresh[item]:
+                node[item] = follow_trie(
+                    trie_begin,
+                    trie_relation,
+                    trie_child,
+                    nodes[prefix[item]],
+                    relation[edges[last[item]]],
+                )
+                fresh[item] = node[item] >= 0
+    n = _keep(fresh, prefix, last, digits, node)
+    return edges, prefix[:n], last[:n], digits[:n], node[:n]
+
+
+# Each of these is a loop over all steps, for loops over the few prefixes of an edge end too often.
+
+
+@kernel
+def _use_no_fact_twice(
+    earlier: Array, later: Array, prefix: Array, last: Array, fresh: Array
+) -> None:
+    """Note which steps use a fact again; facts are given of each prefix and of each last edge."""
+    for item in range(len(fresh)):
+        fresh[item] &= earlier[prefix[item]] != later[last[item]]
+
+
+@kernel
+def _add_words(
+    start: Array,
+    end: Array,
+    later_start: Array,
+    later_end: Array,
+    prefix: Array,
+    last: Array,
+    digits: Array,
+) -> None:
+    """Append to the digits of each step how an interval of its prefix lies to its last one."""
+    for item in range(len(digits)):
+        one, other = prefix[item], last[item]
+        word = relation_code(start[one], end[one], later_start[other], later_end[other])
+        digits[item] = CLASS_WORDS * digits[item] + word
+
+
+@kernel
+def _add_own_words(
+    base: int,
+    table: Array,
+    earlier: Array,
+    later: Array,
+    prefix: Array,
+    last: Array,
+    digits: Array,
+) -> None:
+    """The same in words of one's own, for intervals that are given by their number."""
+    for item in range(len(digits)):
+        word = table[earlier[prefix[item]], later[last[item]]]
+        digits[item] = base * digits[item] + word
+
+
+@kernel
+def _keep(keep: Array, prefix: Array, last: Array, digits: Array, node: Array) -> int:
+    """Move what is kept of each array to its front; returns how much that is."""
+    n = 0
+    for item in range(len(keep)):
+        prefix[n] = prefix[item]
+        last[n] = last[item]
+        digits[n] = digits[item]
+        if len(node) > 0:
+            node[n] = node[item]
+        n += keep[item]
+    return n
