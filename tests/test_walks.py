@@ -174,6 +174,64 @@ def test_finding_tallying_and_applying_agree_with_counting(graph):
         assert statistics[place].tolist() == pytest.approx([support, fired, rate])
 
 
+@st.composite
+def shared_queries(draw):
+    """A graph, and queries of few entities and intervals with any own fact, or without one."""
+    graph = draw(graphs())
+    some = st.integers(0, len(graph.entities) - 1)
+    facts = st.integers(-1, len(graph.rows("train")) - 1)
+    heads = st.integers(0, 2 * len(graph.relations) - 1)
+    intervals = st.sampled_from([(1990, 1991), (1995, 1995), (1990, 2010)])
+    asked = draw(st.lists(st.tuples(some, heads, intervals, facts, some), min_size=2, max_size=12))
+    subject, head, interval, fact, answer = zip(*asked, strict=True)
+    start, end = np.array(interval, np.int64).T
+    numbers = (np.array(column, np.int32) for column in (subject, head, fact, answer))
+    subject, head, fact, answer = numbers
+    return graph, QueryTable(subject, head, start.copy(), end.copy(), fact, answer)
+
+
+@pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
+@settings(max_examples=60)
+@given(shared_queries(), st.sampled_from([1, 2, 3]))
+def test_queries_that_share_counts_are_answered_as_if_alone(shared, max_length):
+    """Equal intervals with different own facts, in any place of a walk, self-loops among them."""
+    graph, queries = shared
+    walker, edges = Walker(graph, max_length=max_length), edges_of(graph)
+    truth = [
+        counts(edges, *query_parts(walker, queries, number), max_length, walker.grains)
+        for number in range(len(queries))
+    ]
+    records, _ = walker.count(queries)
+    found = [Counter() for _ in truth]
+    for query, form, length, relations, digits, code, end, count in records.tolist():
+        rule = walker.encoding.lift(
+            (form, length, int(queries.head[query]), relations, digits, code)
+        )
+        assert (rule, end) not in found[query] or found[query][rule, end] == count
+        found[query][rule, end] = count
+    assert found == truth
+    rules = sorted({rule for one in truth for rule, _ in one}, key=str)[::2]
+    if not rules:
+        return
+    compiled = walker.compile(rules)
+    applied, _ = walker.apply(queries, compiled)
+    by_query = [Counter() for _ in truth]
+    for query, rule, end, count in applied.tolist():
+        by_query[query][rules[rule], end] = count
+    kept = set(rules)
+    assert by_query == [
+        Counter({key: n for key, n in one.items() if key[0] in kept}) for one in truth
+    ]
+    together, _ = walker.tally(queries, compiled)
+    alone = [walker.tally(queries[np.array([n])], compiled)[0] for n in range(len(queries))]
+    assert together == pytest.approx(sum(alone))
+    reached = [
+        sum(one[rule, int(answer)] > 0 for one, answer in zip(truth, queries.answer, strict=True))
+        for rule in rules
+    ]
+    assert together[:, 0].tolist() == reached
+
+
 @pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
 @settings(max_examples=30)
 @given(graphs(), st.integers(0, 5))

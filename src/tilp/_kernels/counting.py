@@ -2,11 +2,10 @@
 
 A walk's *code* says how its intervals lie to the query's; a rule is a body and a code. The code
 of an item is the sum of what its prefix and what its last edge contribute, so that two small
-tables, made anew for each query, give the codes of all items. What uses the query's own fact
-contributes so much that the sum is past every code.
+tables, made anew for each interval that is asked about, give the codes of all items.
 """
 
-from tilp._kernels.expansion import relation_code
+from tilp._kernels.expansion import CLASS_WORDS, relation_code
 from tilp._kernels.jit import kernel
 from tilp._kernels.types import Array
 from tilp.intervals.gaps import GAP_WORDS
@@ -14,7 +13,16 @@ from tilp.intervals.gaps import gap_code as plain_gap_code
 from tilp.intervals.relations import Allen
 from tilp.intervals.relations import allen_code as plain_allen_code
 
-__all__ = ["ALLEN", "CLASSES", "GAP", "NOTHING", "code_width", "contributions"]
+__all__ = [
+    "ALLEN",
+    "CLASSES",
+    "GAP",
+    "NOTHING",
+    "code_bits",
+    "code_width",
+    "contributions",
+    "rule_out_own_fact",
+]
 
 CLASSES, ALLEN, GAP, NOTHING = 0, 1, 2, 3
 """What codes are made of: classes or Allen's relations of each interval, the last one's gap."""
@@ -37,55 +45,132 @@ def code_width(words: int, base: int, length: int) -> int:
 
 
 @kernel
-def _code(words: int, start: int, end: int, other_start: int, other_end: int) -> int:
-    if words == CLASSES:
-        return relation_code(start, end, other_start, other_end)
-    if words == ALLEN:
-        return allen_code(start, end, other_start, other_end)
-    return gap_code(start, end, other_start, other_end) if words == GAP else 0
+def code_bits(words: int, base: int, length: int) -> int:
+    """How many bits the codes of the walks of one length need."""
+    bits = 0
+    while 1 << bits < code_width(words, base, length):
+        bits += 1
+    return bits
 
 
 @kernel
 def contributions(
     words: int,
-    width: int,
     classes: int,
+    query: int,
+    query_start: int,
+    query_end: int,
     of_query: Array,
     interval: Array,
-    fact: Array,
     start: Array,
     end: Array,
     chain: Array,
     edges: Array,
-    query_start: int,
-    query_end: int,
-    own_fact: int,
     of_prefix: Array,
     of_edge: Array,
 ) -> None:
     """Fill the two tables of a query: what each prefix and each last edge adds to a code.
 
-    `of_query` holds the class of every interval against the query's, where classes are one's own.
+    `of_query` holds the class of every interval against each query's, where classes are one's own.
     """
-    base = classes if words == CLASSES else _ALLEN_WORDS
-    own = words == CLASSES and len(of_query) > 0
+    if words == CLASSES and len(of_query) > 0:
+        _own_classes(classes, query, of_query, interval, chain, edges, of_prefix, of_edge)
+    elif words == CLASSES:
+        _classes(query_start, query_end, start, end, chain, edges, of_prefix, of_edge)
+    elif words == ALLEN:
+        _allen(query_start, query_end, start, end, chain, edges, of_prefix, of_edge)
+    else:
+        of_prefix[:] = 0
+        for local in range(len(edges)):
+            edge = edges[local]
+            gap = gap_code(start[edge], end[edge], query_start, query_end)
+            of_edge[local] = gap if words == GAP else 0
+
+
+# The same three times: a loop that chooses among words, or calls a function to, is much slower.
+
+
+@kernel
+def _classes(
+    query_start: int,
+    query_end: int,
+    start: Array,
+    end: Array,
+    chain: Array,
+    edges: Array,
+    of_prefix: Array,
+    of_edge: Array,
+) -> None:
     for local in range(len(edges)):
         edge = edges[local]
-        if fact[edge] == own_fact:
-            of_edge[local] = width
-        elif own:
-            of_edge[local] = of_query[interval[edge]]
-        else:
-            of_edge[local] = _code(words, start[edge], end[edge], query_start, query_end)
+        of_edge[local] = relation_code(start[edge], end[edge], query_start, query_end)
     for walk in range(len(chain)):
         code = 0
         for step in range(chain.shape[1]):
             edge = chain[walk, step]
-            if fact[edge] == own_fact:
-                code = width
-                break
-            if own:
-                code = base * code + of_query[interval[edge]]
-            elif words <= ALLEN:
-                code = base * code + _code(words, start[edge], end[edge], query_start, query_end)
-        of_prefix[walk] = width if code == width else (base * code if words <= ALLEN else 0)
+            word = relation_code(start[edge], end[edge], query_start, query_end)
+            code = CLASS_WORDS * (code + word)
+        of_prefix[walk] = code
+
+
+@kernel
+def _allen(
+    query_start: int,
+    query_end: int,
+    start: Array,
+    end: Array,
+    chain: Array,
+    edges: Array,
+    of_prefix: Array,
+    of_edge: Array,
+) -> None:
+    for local in range(len(edges)):
+        edge = edges[local]
+        of_edge[local] = allen_code(start[edge], end[edge], query_start, query_end)
+    for walk in range(len(chain)):
+        code = 0
+        for step in range(chain.shape[1]):
+            edge = chain[walk, step]
+            word = allen_code(start[edge], end[edge], query_start, query_end)
+            code = _ALLEN_WORDS * (code + word)
+        of_prefix[walk] = code
+
+
+@kernel
+def _own_classes(
+    classes: int,
+    query: int,
+    of_query: Array,
+    interval: Array,
+    chain: Array,
+    edges: Array,
+    of_prefix: Array,
+    of_edge: Array,
+) -> None:
+    for local in range(len(edges)):
+        of_edge[local] = of_query[query, interval[edges[local]]]
+    for walk in range(len(chain)):
+        code = 0
+        for step in range(chain.shape[1]):
+            code = classes * (code + of_query[query, interval[chain[walk, step]]])
+        of_prefix[walk] = code
+
+
+@kernel
+def rule_out_own_fact(
+    own_fact: int,
+    width: int,
+    fact: Array,
+    chain: Array,
+    edges: Array,
+    of_prefix: Array,
+    of_edge: Array,
+) -> None:
+    """Let what uses the query's own fact contribute so much that the sum is past every code."""
+    for local in range(len(edges)):
+        if fact[edges[local]] == own_fact:
+            of_edge[local] = width
+    for walk in range(len(chain)):
+        for step in range(chain.shape[1]):
+            if fact[chain[walk, step]] == own_fact:
+                of_prefix[walk] = width

@@ -13,10 +13,14 @@ import numpy as np
 
 from tilp._kernels.jit import kernel
 from tilp._kernels.searching import find_sorted
+from tilp._kernels.sorting import sort_numbers
 from tilp._kernels.types import Array
-from tilp.intervals.relations import temporal_relation_code
+from tilp.intervals.relations import TemporalRelation, temporal_relation_code
 
-__all__ = ["chance", "expand", "follow_trie", "sort_into_bodies", "thin_out"]
+__all__ = ["CLASS_WORDS", "chance", "expand", "follow_trie", "relation_code", "thin_out"]
+
+CLASS_WORDS = len(TemporalRelation)
+"""Before, touching and after."""
 
 relation_code = kernel(temporal_relation_code)
 
@@ -30,20 +34,24 @@ def chance(seed: int) -> float:
 
 
 @kernel
-def thin_out(degree: Array, limit: int, seed: int) -> Array:
-    """Choose prefixes so that they have about `limit` edges in all, each with the same chance.
+def thin_out(offsets: Array, ends: Array, limit: int, seed: int) -> Array:
+    """Choose prefixes so that they have about `limit` steps to go on, each with the same chance.
 
     Every `n / kept`-th prefix is taken in the order of degree, from a seeded place on, so that
     the sum of the degrees hardly depends on the seed. All are kept where they fit.
     """
-    n = len(degree)
-    total = degree.sum()
+    n = len(ends)
+    total = 0
+    chosen = np.empty(n, dtype=np.int32)
+    for place in range(n):
+        total += offsets[ends[place] + 1] - offsets[ends[place]]
+        chosen[place] = place
     if total <= limit:
-        return np.arange(n).astype(np.int32)
+        return chosen
     kept = max(1, n * limit // total)
-    order = np.argsort(degree, kind="mergesort")
+    order = np.argsort(offsets[ends + 1] - offsets[ends], kind="mergesort")
     begin = chance(seed)
-    chosen = np.empty(kept, dtype=np.int32)
+    chosen = chosen[:kept]
     for place in range(kept):
         chosen[place] = order[min(n - 1, int((place + begin) * n / kept))]
     chosen.sort()
@@ -56,7 +64,55 @@ def follow_trie(
 ) -> int:
     """The child of a node by relation, or -1."""
     place = find_sorted(trie_relation, trie_begin[node], trie_begin[node + 1], relation)
-    return trie_child[place] if place >= 0 else -1
+    child = trie_child[max(place, 0)]
+    return child if place >= 0 else -1
+
+
+@kernel
+def _run_by_end(
+    offsets: Array, ends: Array, chosen: Array, of_entity: Array
+) -> tuple[Array, Array, Array, int, int]:
+    """Put prefixes that end in the same entity together, without sorting them.
+
+    Returns:
+        The prefixes run by run, where each run begins and where the last ends, the entity of each
+        run, and the edges out of these entities: how many, and how many steps they make.
+        `of_entity`, all 0 before, gets the number of each entity's run, from 1 on.
+    """
+    n_runs = n_edges = n_steps = 0
+    run_end = np.empty(len(chosen), dtype=np.int32)
+    begin = np.zeros(len(chosen) + 2, dtype=np.int32)
+    for place in range(len(chosen)):
+        entity = ends[chosen[place]]
+        degree = offsets[entity + 1] - offsets[entity]
+        if of_entity[entity] == 0:
+            run_end[n_runs] = entity
+            n_runs += 1
+            of_entity[entity] = n_runs
+            n_edges += degree
+        n_steps += degree
+        begin[of_entity[entity] + 1] += 1
+    for run in range(n_runs + 1):
+        begin[run + 1] += begin[run]
+    by_end = np.empty(len(chosen), dtype=np.int32)
+    for place in range(len(chosen)):
+        run = of_entity[ends[chosen[place]]]
+        by_end[begin[run]] = chosen[place]
+        begin[run] += 1
+    # What was where run r begins is now where it ends, which is where the next one begins.
+    return by_end, begin[: n_runs + 1], run_end[:n_runs], n_edges, n_steps
+
+
+@kernel
+def _ranks_from(offsets: Array, rank: Array, entities: Array, n_edges: int) -> Array:
+    """The ranks of the edges out of some entities, ascending."""
+    ranks = np.empty(n_edges, dtype=np.uint32)
+    n = 0
+    for place in range(len(entities)):
+        for edge in range(offsets[entities[place]], offsets[entities[place] + 1]):
+            ranks[n] = rank[edge]
+            n += 1
+    return sort_numbers(ranks, len(rank))
 
 
 @kernel
@@ -79,6 +135,7 @@ def expand(
     chain: Array,
     nodes: Array,
     chosen: Array,
+    of_entity: Array,
 ) -> tuple[Array, Array, Array, Array, Array]:
     """Go one edge on from the chosen prefixes; no fact is used twice.
 
@@ -93,155 +150,108 @@ def expand(
         chain: the edges of each prefix.
         nodes: where each prefix stands in the trie.
         chosen: the prefixes to go on from.
+        of_entity: a 0 for each entity, to work with.
 
     Returns:
         The distinct last edges by rank; and of each item, in the order of last edge and prefix:
         the prefix, the place of its last edge among these, the temporal relations of the earlier
-        intervals to the last one as digits, and where it stands in the trie.
+        intervals to the last one as digits, and, if there is a trie, where it stands there.
     """
-    # Prefixes that end in the same entity stand together.
-    by_end = chosen[np.argsort(ends[chosen], kind="mergesort")]
-    runs = np.empty(len(by_end) + 1, dtype=np.int64)
-    n_runs = n_edges = n_steps = 0
-    for place in range(len(by_end)):
-        entity = ends[by_end[place]]
-        if place == 0 or entity != ends[by_end[place - 1]]:
-            runs[n_runs] = place
-            n_runs += 1
-            n_edges += offsets[entity + 1] - offsets[entity]
-        n_steps += offsets[entity + 1] - offsets[entity]
-    runs[n_runs] = len(by_end)
-    run_end = np.empty(n_runs, dtype=np.int32)
-    ranks = np.empty(n_edges, dtype=np.int32)
-    n_edges = 0
-    for run in range(n_runs):
-        entity = ends[by_end[runs[run]]]
-        run_end[run] = entity
-        for edge in range(offsets[entity], offsets[entity + 1]):
-            ranks[n_edges] = rank[edge]
-            n_edges += 1
-    ranks.sort()
+    by_end, begin, run_end, n_edges, n_steps = _run_by_end(offsets, ends, chosen, of_entity)
+    ranks = _ranks_from(offsets, rank, run_end, n_edges)
     edges = np.empty(n_edges, dtype=np.int32)
-    prefix = np.empty(n_steps, dtype=np.int32)
-    last = np.empty(n_steps, dtype=np.int32)
-    digits = np.empty(n_steps, dtype=np.int32)
-    node = np.empty(n_steps, dtype=np.int32)
-    length = chain.shape[1]
-    guided = len(trie_begin) > 0
+    room = np.empty((2, n_steps), dtype=np.uint32)
+    prefix, last = room[0], room[1]
     n = 0
     for local in range(n_edges):
         edge = by_rank[ranks[local]]
         edges[local] = edge
-        edge_fact, edge_start, edge_end = fact[edge], start[edge], end[edge]
-        run = np.searchsorted(run_end, source[edge])
-        for place in range(runs[run], runs[run + 1]):
-            walk = by_end[place]
-            code = 0
-            fresh = True
-            for step in range(length):
-                earlier = chain[walk, step]
-                fresh &= fact[earlier] != edge_fact
-                if len(table) > 0:
-                    code = base * code + table[interval[earlier], interval[edge]]
-                else:
-                    code = base * code + relation_code(
-                        start[earlier], end[earlier], edge_start, edge_end
-                    )
-            if fresh:
-                at = 0
-                if guided:
-                    at = follow_trie(
-                        trie_begin, trie_relation, trie_child, nodes[walk], relation[edge]
-                    )
-                    if at < 0:
-                        continue
-                prefix[n] = walk
-                last[n] = local
-                digits[n] = code
-                node[n] = at
-                n += 1
-    return edges, prefix[:n].copy(), last[:n].copy(), digits[:n].copy(), node[:n].copy()
+        run = of_entity[source[edge]]
+        for place in range(begin[run - 1], begin[run]):
+            prefix[n] = by_end[place]
+            last[n] = local
+            n += 1
+    for run in range(len(run_end)):
+        of_entity[run_end[run]] = 0
+    digits = np.zeros(n_steps, dtype=np.int32)
+    fresh = np.ones(n_steps, dtype=np.bool_)
+    for step in range(chain.shape[1]):
+        earlier = chain[:, step].copy()
+        _use_no_fact_twice(fact[earlier], fact[edges], prefix, last, fresh)
+        if len(table) > 0:
+            _add_own_words(base, table, interval[earlier], interval[edges], prefix, last, digits)
+        else:
+            _add_words(start[earlier], end[earlier], start[edges], end[edges], prefix, last, digits)
+    node = np.empty(n_steps if len(trie_begin) > 0 else 0, dtype=np.int32)
+    if len(trie_begin) > 0:
+        for item in range(n_steps):
+            if fresh[item]:
+                node[item] = follow_trie(
+                    trie_begin,
+                    trie_relation,
+                    trie_child,
+                    nodes[prefix[item]],
+                    relation[edges[last[item]]],
+                )
+                fresh[item] = node[item] >= 0
+    n = _keep(fresh, prefix, last, digits, node)
+    return edges, prefix[:n], last[:n], digits[:n], node[:n]
+
+
+# Each of these is a loop over all steps, for loops over the few prefixes of an edge end too often.
 
 
 @kernel
-def sort_into_bodies(
-    relation: Array,
-    target: Array,
-    edges: Array,
+def _use_no_fact_twice(
+    earlier: Array, later: Array, prefix: Array, last: Array, fresh: Array
+) -> None:
+    """Note which steps use a fact again; facts are given of each prefix and of each last edge."""
+    for item in range(len(fresh)):
+        fresh[item] &= earlier[prefix[item]] != later[last[item]]
+
+
+@kernel
+def _add_words(
+    start: Array,
+    end: Array,
+    later_start: Array,
+    later_end: Array,
     prefix: Array,
     last: Array,
     digits: Array,
+) -> None:
+    """Append to the digits of each step how an interval of its prefix lies to its last one."""
+    for item in range(len(digits)):
+        one, other = prefix[item], last[item]
+        word = relation_code(start[one], end[one], later_start[other], later_end[other])
+        digits[item] = CLASS_WORDS * digits[item] + word
+
+
+@kernel
+def _add_own_words(
     base: int,
-    prefix_body: Array,
-    n_prefix_bodies: int,
-) -> tuple[Array, Array, Array, Array, Array, Array, Array, Array]:
-    """Put a level's items into the order of body and end.
+    table: Array,
+    earlier: Array,
+    later: Array,
+    prefix: Array,
+    last: Array,
+    digits: Array,
+) -> None:
+    """The same in words of one's own, for intervals that are given by their number."""
+    for item in range(len(digits)):
+        word = table[earlier[prefix[item]], later[last[item]]]
+        digits[item] = base * digits[item] + word
 
-    Args:
-        relation: of each edge of the graph; likewise `target`.
-        edges: the level's distinct last edges.
-        prefix: of each item; likewise `last` and `digits`.
-        base: how many values the digits have that the kind of body looks at (digits modulo base).
-        prefix_body: the body of each prefix.
-        n_prefix_bodies: how many bodies the prefixes have.
 
-    Returns:
-        Prefixes and last edges of the items in order; where each group begins, and where the last
-        ends; the entity it ends in; where each body's groups begin, and where the last end; the
-        body of each body's prefix; its last relation and digits in one number; and the body of
-        each item, in the order of the level.
-    """
-    n = len(prefix)
-    begins = np.zeros(n_prefix_bodies * base + 1, dtype=np.int32)
-    for item in range(n):
-        begins[prefix_body[prefix[item]] * base + digits[item] % base + 1] += 1
-    for key in range(n_prefix_bodies * base):
-        begins[key + 1] += begins[key]
-    order = np.empty(n, dtype=np.int32)
-    for item in range(n):
-        key = prefix_body[prefix[item]] * base + digits[item] % base
-        order[begins[key]] = item
-        begins[key] += 1
-    in_order_prefix = np.empty(n, dtype=np.uint32)
-    in_order_last = np.empty(n, dtype=np.uint32)
-    group_begin = np.empty(n + 1, dtype=np.int32)
-    group_end = np.empty(n, dtype=np.int32)
-    body_begin = np.empty(n + 1, dtype=np.int32)
-    body_prefix = np.empty(n, dtype=np.int32)
-    body_step = np.empty(n, dtype=np.int32)
-    of_item = np.empty(n, dtype=np.int32)
-    n_groups = n_bodies = 0
-    previous_key = previous_step = previous_end = -1
-    for place in range(n):
-        item = order[place]
-        edge = edges[last[item]]
-        in_order_prefix[place] = prefix[item]
-        in_order_last[place] = last[item]
-        digit = digits[item] % base
-        key = prefix_body[prefix[item]]
-        step = relation[edge] * base + digit
-        entity = target[edge]
-        new_body = key != previous_key or step != previous_step
-        if new_body:
-            body_begin[n_bodies] = n_groups
-            body_prefix[n_bodies] = key
-            body_step[n_bodies] = step
-            n_bodies += 1
-        if new_body or entity != previous_end:
-            group_begin[n_groups] = place
-            group_end[n_groups] = entity
-            n_groups += 1
-        of_item[item] = n_bodies - 1
-        previous_key, previous_step, previous_end = key, step, entity
-    group_begin[n_groups] = n
-    body_begin[n_bodies] = n_groups
-    return (
-        in_order_prefix,
-        in_order_last,
-        group_begin[: n_groups + 1].copy(),
-        group_end[:n_groups].copy(),
-        body_begin[: n_bodies + 1].copy(),
-        body_prefix[:n_bodies].copy(),
-        body_step[:n_bodies].copy(),
-        of_item,
-    )
+@kernel
+def _keep(keep: Array, prefix: Array, last: Array, digits: Array, node: Array) -> int:
+    """Move what is kept of each array to its front; returns how much that is."""
+    n = 0
+    for item in range(len(keep)):
+        prefix[n] = prefix[item]
+        last[n] = last[item]
+        digits[n] = digits[item]
+        if len(node) > 0:
+            node[n] = node[item]
+        n += keep[item]
+    return n

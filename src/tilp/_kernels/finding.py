@@ -335,14 +335,14 @@ def _count_to_answer(
     frontier = np.full(1, answer, dtype=np.int32)
     reached = [frontier]
     for length in range(1, len(to_answer)):
-        degree = offsets[frontier + 1] - offsets[frontier]
-        chosen = thin_out(degree, limit, seed + answer * 8 + length)
+        chosen = thin_out(offsets, frontier, limit, seed + answer * 8 + length)
         if len(chosen) < len(frontier):
             kept = to_answer[length - 1][frontier[chosen]]
             to_answer[length - 1][frontier] = 0.0
             to_answer[length - 1][frontier[chosen]] = kept
             frontier = frontier[chosen]
-        further = np.empty(min(degree[chosen].sum(), len(offsets) - 1), dtype=np.int32)
+        steps = (offsets[frontier + 1] - offsets[frontier]).sum()
+        further = np.empty(min(steps, len(offsets) - 1), dtype=np.int32)
         n = 0
         for entity in frontier:
             for edge in range(offsets[entity], offsets[entity + 1]):

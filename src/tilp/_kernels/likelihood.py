@@ -17,6 +17,7 @@ def add_likelihood(
     others: Array,
     at_answer: Array,
     at_known: Array,
+    gain: Array,
     head: Array,
     answer_kind: Array,
     prior: Array,
@@ -30,7 +31,7 @@ def add_likelihood(
     """Add up the gradient of the negative log-likelihood of some queries' answers.
 
     The likelihood of a query's answer is a mixture over the rules that fired and the prior:
-    p(o) = (v π_o + Σ w α_o) / (v + Σ w), where known candidates count by their factor in α.
+    p(o) = (v π_o + Σ w g α_o) / (v + Σ w g), where known candidates count by their factor in α.
 
     Args:
         first: query to begin with; likewise `last`, where to stop.
@@ -39,6 +40,7 @@ def add_likelihood(
         others: that end in candidates which are not known.
         at_answer: that end in the answer.
         at_known: that end in known candidates of each kind.
+        gain: what the entry's rule is worth more for having many walks, g.
         head: of each query.
         answer_kind: the kind of known candidate that the answer is; -1: none.
         prior: of the answer.
@@ -73,13 +75,14 @@ def add_likelihood(
                 walks += factor[of_head, known] * at_known[entry, known]
             total[entry - low] = walks
             rate[entry - low] = arriving / walks
-            whole += weight[rule[entry]]
-            right += weight[rule[entry]] * rate[entry - low]
+            mass = weight[rule[entry]] * gain[entry]
+            whole += mass
+            right += mass * rate[entry - low]
         loss -= np.log(right / whole)
         of_prior[of_head] -= prior_weight[of_head] * (prior[query] / right - 1.0 / whole)
         by_rules = 0.0
         for entry in range(low, high):
-            mass = weight[rule[entry]]
+            mass = weight[rule[entry]] * gain[entry]
             of_weight[rule[entry]] -= mass * (rate[entry - low] / right - 1.0 / whole)
             if rate[entry - low] > 0.0:
                 share = mass * rate[entry - low] / right

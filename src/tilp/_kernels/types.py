@@ -2,18 +2,22 @@
 
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
     "ADJACENT",
     "ALL",
     "NONE",
+    "N_MARKS",
     "Array",
     "Classes",
     "Edges",
     "Kept",
     "Level",
+    "Marks",
     "Queries",
+    "Space",
     "Trie",
     "Wanted",
 ]
@@ -22,6 +26,11 @@ Array = NDArray[Any]
 
 NONE, ADJACENT, ALL = 0, 1, 2
 """Which pairs of its own intervals a body looks at."""
+
+N_MARKS = 6
+"""How many kinds of marked candidates a query may have."""
+
+_SLOTS = 1 << 18  # to count in at once; in more, counts would not stay in the cache
 
 
 class Edges(NamedTuple):
@@ -65,6 +74,9 @@ class Trie(NamedTuple):
 class Queries(NamedTuple):
     """Queries in the order of their subjects, whose queries begin at `begin`.
 
+    The queries of a subject that share the counts of walks stand together: those of one interval,
+    and where rules are given, of one head.
+
     `fact` is the query's own fact, which is not walked (-1: none); `answer` its known answer.
     """
 
@@ -75,6 +87,17 @@ class Queries(NamedTuple):
     start: Array
     end: Array
     answer: Array
+
+
+class Marks(NamedTuple):
+    """Marked candidates of each query, in the order of queries, whose candidates begin at `begin`.
+
+    `mark` says what each of them is; all other candidates have none.
+    """
+
+    begin: Array
+    entity: Array
+    mark: Array
 
 
 class Wanted(NamedTuple):
@@ -131,3 +154,24 @@ class Level(NamedTuple):
     body_begin: Array
     relations: Array
     digits: Array
+
+
+class Space(NamedTuple):
+    """Zeros to work with; every loop leaves zeros behind.
+
+    `counts` has room for the codes of one group at least; `of_entity` has a place for each entity,
+    `of_fact` for each fact.
+    """
+
+    counts: Array
+    of_entity: Array
+    of_fact: Array
+
+    @staticmethod
+    def of(n_codes: int, n_entities: int, n_facts: int) -> "Space":
+        """As many zeros as are needed; pages of them that are not used cost nothing."""
+        return Space(
+            counts=np.zeros(max(_SLOTS, 2 * n_codes), np.int32),
+            of_entity=np.zeros(n_entities, np.int32),
+            of_fact=np.zeros(n_facts, np.int32),
+        )

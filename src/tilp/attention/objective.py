@@ -40,13 +40,18 @@ class Objective:
         entries: of the queries.
         prior: of candidates.
         n_rules: how many rules there are.
+        walks_power: a rule's weight is multiplied by the number of its walks to this power.
     """
 
-    def __init__(self, entries: Entries, prior: CandidatePrior, n_rules: int) -> None:
+    def __init__(
+        self, entries: Entries, prior: CandidatePrior, n_rules: int, walks_power: float = 0.0
+    ) -> None:
         self._entries = entries
         self._n_rules = n_rules
         self._n_heads = prior.n_heads
         self._prior = prior.of_answers(entries.queries)
+        walks = entries.others + entries.at_answer + entries.at_known.sum(axis=1)
+        self._gain = walks**walks_power
         self._parts = cut_by_cost(np.diff(entries.begin) + 1.0, _PARTS)
         self.asked = int((np.diff(entries.begin) > 0).sum())
 
@@ -70,6 +75,7 @@ class Objective:
                 entries.others,
                 entries.at_answer,
                 entries.at_known,
+                self._gain,
                 entries.queries.head,
                 entries.answer_kind,
                 self._prior,

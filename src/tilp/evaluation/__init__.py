@@ -10,7 +10,7 @@ from tilp.evaluation.comparing import Comparison, Difference, compare
 from tilp.evaluation.evaluating import DIRECTIONS, evaluate
 from tilp.evaluation.evaluation import APART, HITS, Bounds, Evaluation, Metrics
 from tilp.evaluation.floors import popularity, recurrence
-from tilp.evaluation.ranking import ties_of
+from tilp.evaluation.ranking import Ranker, rank_column, ties_of
 from tilp.evaluation.saving import load_evaluation, save_evaluation
 from tilp.evaluation.score_files import SCORE_COLUMNS, read_scores, write_scores
 from tilp.evaluation.scores import Scorer, Scores
@@ -26,6 +26,7 @@ __all__ = [
     "Evaluation",
     "Metrics",
     "Protocol",
+    "Ranker",
     "Scorer",
     "Scores",
     "Ties",
@@ -33,6 +34,7 @@ __all__ = [
     "evaluate",
     "load_evaluation",
     "popularity",
+    "rank_column",
     "read_scores",
     "recurrence",
     "save_evaluation",

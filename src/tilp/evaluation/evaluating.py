@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tilp.choices import Protocol
 from tilp.errors import TilpError
 from tilp.evaluation.evaluation import APART, QUERY_SCHEMA, Evaluation
-from tilp.evaluation.ranking import Ranker
+from tilp.evaluation.ranking import Ranker, rank_column, ties_of
 from tilp.evaluation.scores import Scorer, Scores
 from tilp.graph import TemporalGraph, Vocabulary
 from tilp.intervals import UNKNOWN
@@ -61,28 +61,34 @@ def evaluate(
     if isinstance(scorer, Scores):
         scorer.check(len(queries), len(graph.entities))
 
-    def rank(part: slice) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.bool_]]:
-        if isinstance(scorer, Scores):
-            scores = scorer[part]
-        else:
-            scores = scorer(queries[np.arange(part.start, part.stop)])
-        ranks, listed = ranker.rank(part, scores, chosen)
-        return ranks, listed if scores.reached is None else scores.reached
+    # Queries of one subject are asked together: a scorer may find much in common to them.
+    order = np.argsort(queries.subject, kind="stable")
 
-    parts = [
-        slice(begin, min(begin + batch, len(queries))) for begin in range(0, len(queries), batch)
-    ]
-    columns: dict[str, list[NDArray[np.float64]]] = {}
-    reached: list[NDArray[np.bool_]] = []
+    def rank(
+        part: NDArray[np.int64],
+    ) -> tuple[NDArray[np.int64], dict[str, NDArray[np.float64]], NDArray[np.bool_]]:
+        scores = scorer.take(part) if isinstance(scorer, Scores) else scorer(queries[part])
+        ranks, listed = ranker.rank(part, scores, chosen)
+        return part, ranks, listed if scores.reached is None else scores.reached
+
+    parts = [order[begin : begin + batch] for begin in range(0, len(order), batch)]
+    columns = {
+        rank_column(protocol, ties): np.empty(len(queries))
+        for protocol in chosen
+        for ties in ties_of(protocol)
+    }
+    reached = np.empty(len(queries), np.bool_)
+    done = 0
     with Workers(threads) as workers:
-        for part, (ranks, reached_now) in zip(parts, workers.map(rank, parts), strict=True):
+        for part, ranks, reached_now in workers.map(rank, parts):
             for name, column in ranks.items():
-                columns.setdefault(name, []).append(column)
-            reached.append(reached_now)
+                columns[name][part] = column
+            reached[part] = reached_now
+            done += len(part)
             if progress is not None:
-                progress(part.stop / len(queries))
-    table = _query_table(graph, split, rows, np.concatenate(reached)).with_columns(
-        pl.Series(name, np.concatenate(column)) for name, column in columns.items()
+                progress(done / len(queries))
+    table = _query_table(graph, split, rows, reached).with_columns(
+        pl.Series(name, column) for name, column in columns.items()
     )
     return Evaluation(table, split, graph.fingerprint(), chosen, note)
 

@@ -86,7 +86,7 @@ class Ranker:
         )
 
     def rank(
-        self, part: slice, scores: Scores, protocols: Sequence[Protocol]
+        self, part: NDArray[np.int64], scores: Scores, protocols: Sequence[Protocol]
     ) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.bool_]]:
         """Rank the answers of some of the queries.
 

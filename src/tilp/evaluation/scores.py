@@ -98,17 +98,15 @@ class Scores:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    def __getitem__(self, queries: slice) -> Scores:
-        """The scores of some of the queries, one after the other."""
-        first, last, step = queries.indices(len(self))
-        if step != 1:
-            raise TilpError("a part of scores is of queries that follow each other")
-        last = max(first, last)
-        begin, end = self.offsets[first], self.offsets[last]
+    def take(self, queries: NDArray[np.int64]) -> Scores:
+        """The scores of some of the queries, in the given order."""
+        sizes = np.diff(self.offsets)[queries]
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        place = np.repeat(self.offsets[queries] - offsets[:-1], sizes) + np.arange(offsets[-1])
         return Scores(
-            self.offsets[first : last + 1] - begin,
-            self.candidate[begin:end],
-            self.score[begin:end],
+            offsets,
+            self.candidate[place],
+            self.score[place],
             self.default[queries] if isinstance(self.default, np.ndarray) else self.default,
             None if self.reached is None else self.reached[queries],
         )

@@ -93,12 +93,11 @@ _ALLEN = tuple(Allen)
 
 
 def temporal_relation_code(start: int, end: int, other_start: int, other_end: int) -> int:
-    """Class of one known interval against another (eq. 4): 0 before, 1 touching, 2 after."""
-    if end < other_start:
-        return 0
-    if start > other_end:
-        return 2
-    return 1
+    """Class of one known interval against another (eq. 4): 0 before, 1 touching, 2 after.
+
+    A sum of what is not before and what is after, for compiled loops go faster without branches.
+    """
+    return int(end >= other_start) + int(start > other_end)
 
 
 def allen_code(start: int, end: int, other_start: int, other_end: int) -> int:

@@ -31,7 +31,7 @@ class ModelSettings:
             grains=(Grain.PAIRS, Grain.GAP, Grain.ALLEN), top=3_000
         )
     )
-    training: TrainingSettings = TrainingSettings()
+    training: TrainingSettings = field(default_factory=TrainingSettings)
     features: Features = Features.NONE
     held_out: int = 5_000
     seed: int = 0

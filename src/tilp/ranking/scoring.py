@@ -60,15 +60,22 @@ class RuleScorer:
 
     def __call__(self, queries: QueryTable) -> Scores:
         """Score the candidates of queries; those that are not listed have the prior's floor."""
+        return self.score(queries, self.apply(queries), self._weights.walks_power)
+
+    def apply(self, queries: QueryTable) -> NDArray[np.int64]:
+        """Rows of query, rule, end and number of walks, those of a query and rule together."""
         rows, _ = self._walker.apply(queries, self._rules)
-        query, rule = rows[:, 0], rows[:, 1]
-        order = np.argsort(query * len(self._weights.rule) + rule, kind="stable")
+        key = rows[:, 0] * len(self._weights.rule) + rows[:, 1]
+        return rows[np.argsort(key, kind="stable")]
+
+    def score(self, queries: QueryTable, applied: NDArray[np.int64], walks_power: float) -> Scores:
+        """Scores from what `apply` found."""
         known = known_answers(self._walker.graph, queries.unanswered())
         offsets, candidate, score, reached = score_candidates(
-            np.searchsorted(query[order], np.arange(len(queries) + 1)),
-            rule[order],
-            rows[order, 2],
-            rows[order, 3],
+            np.searchsorted(applied[:, 0], np.arange(len(queries) + 1)),
+            applied[:, 1],
+            applied[:, 2],
+            applied[:, 3],
             queries.head,
             queries.answer,
             known.begin,
@@ -76,7 +83,7 @@ class RuleScorer:
             known.mark - Mark.KNOWN,
             self._weights.rule,
             self._weights.factor,
-            self._weights.walks_power,
+            walks_power,
             self._prior.begin,
             self._prior.entity,
             self._prior_score,

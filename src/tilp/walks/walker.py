@@ -13,7 +13,19 @@ from numpy.typing import NDArray
 from tilp._kernels import counting, walking
 from tilp._kernels.between import walks_between
 from tilp._kernels.finding import find_rules
-from tilp._kernels.types import ADJACENT, ALL, NONE, Classes, Edges, Kept, Queries, Trie, Wanted
+from tilp._kernels.types import (
+    ADJACENT,
+    ALL,
+    NONE,
+    Classes,
+    Edges,
+    Kept,
+    Marks,
+    Queries,
+    Space,
+    Trie,
+    Wanted,
+)
 from tilp.choices import Grain
 from tilp.errors import TilpError
 from tilp.graph import QueryTable, TemporalGraph
@@ -29,6 +41,9 @@ DEFAULT_LIMIT = 1_000_000
 
 _KINDS = {Grain.ADJACENT: ADJACENT, Grain.PAIRS: ALL}
 _WORDS = {Grain.ALLEN: counting.ALLEN, Grain.GAP: counting.GAP, Grain.STATIC: counting.NOTHING}
+
+_NO_STATISTICS = np.zeros((0, 4))
+NO_MARKS = Marks(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int8))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +108,9 @@ class Walker:
                 for grain in self.grains
             ),
             max_length,
+        )
+        self._n_codes = max(
+            len(form.words) ** len(form.query_pairs(max_length)) for form in self.encoding.forms
         )
 
     @cached_property
@@ -292,7 +310,8 @@ class Walker:
             Rows of query, form, length, relations, digits, code, end and count N_c; and the
             weights of counts.
         """
-        return self._walk(queries, NO_RULES, NO_TRIE, walking.APPLY, _NO_STATISTICS)
+        records, weights = self._walk(queries, NO_RULES, NO_TRIE, walking.APPLY, _NO_STATISTICS)
+        return records[:, :8], weights
 
     def apply(
         self, queries: QueryTable, rules: CompiledRules
@@ -308,6 +327,33 @@ class Walker:
         records = records[:, [0, 3, 6, 7]]
         records[:, 1] = rules.order[records[:, 1]]
         return records, weights
+
+    def count_marked(
+        self,
+        queries: QueryTable,
+        rules: CompiledRules,
+        begin: NDArray[np.int64],
+        entity: NDArray[np.int32],
+        mark: NDArray[np.int8],
+    ) -> NDArray[np.int64]:
+        """Walks of the given rules, and how many of them end at each kind of marked candidate.
+
+        Args:
+            queries: the queries.
+            rules: the rules.
+            begin: where the marked candidates of each query begin, and where the last end.
+            entity: these, each once a query.
+            mark: the number of each one's kind.
+
+        Returns:
+            Rows of query, rule, walks, and a count for each mark.
+        """
+        marks = Marks(begin, entity, mark)
+        records, _ = self._walk(
+            queries, rules.kept, rules.trie, walking.MARK, _NO_STATISTICS, marks
+        )
+        records[:, 1] = rules.order[records[:, 1]]
+        return records
 
     def checksum(self, queries: QueryTable) -> NDArray[Any]:
         """Walks of all rules by end, not kept: rows, rules, walks, sum of squared α."""
@@ -331,10 +377,12 @@ class Walker:
         trie: Trie,
         purpose: int,
         statistics: NDArray[np.float64],
+        marks: Marks = NO_MARKS,
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        order = np.argsort(queries.subject, kind="stable")
-        subject = queries.subject[order]
-        subjects, begin = np.unique(subject, return_index=True)
+        # Queries that share counts stand together.
+        heads = queries.head if len(kept.relations) else np.zeros_like(queries.head)
+        order = np.lexsort((queries.end, queries.start, heads, queries.subject))
+        subjects, begin = np.unique(queries.subject[order], return_index=True)
         table = Queries(
             subject=subjects.astype(np.int32),
             begin=np.append(begin, len(order)).astype(np.int64),
@@ -356,11 +404,13 @@ class Walker:
             self.limit,
             self.seed,
             purpose,
+            _in_order(marks, order),
             statistics,
+            Space.of(self._n_codes, len(self.graph.entities), len(self.graph)),
         )
         back = np.empty_like(weights)
         back[order] = weights
-        if purpose == walking.APPLY:
+        if purpose != walking.TALLY:
             records[:, 0] = order[records[:, 0]]
         return records, back
 
@@ -372,4 +422,11 @@ def _kinds_and_words(forms: Sequence[Form]) -> tuple[NDArray[np.int32], NDArray[
     return np.array(kinds, np.int32), np.array(words, np.int32)
 
 
-_NO_STATISTICS = np.zeros((0, 4))
+def _in_order(marks: Marks, order: NDArray[np.int64]) -> Marks:
+    """The marks of queries that are put into another order."""
+    if not len(marks.begin):
+        return marks
+    sizes = np.diff(marks.begin)[order]
+    begin = np.concatenate([[0], np.cumsum(sizes)])
+    place = np.repeat(marks.begin[:-1][order] - begin[:-1], sizes) + np.arange(begin[-1])
+    return Marks(begin.astype(np.int64), marks.entity[place], marks.mark[place])
