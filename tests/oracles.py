@@ -5,6 +5,7 @@ from itertools import product
 
 import numpy as np
 
+from tilp.attention import KINDS
 from tilp.choices import Grain
 from tilp.intervals import GAP_WORDS, Interval, allen, gap_code, known_ends, temporal_relation
 from tilp.rules import Atom, Constraint, Rule
@@ -122,3 +123,37 @@ def pick(count, total, seed=0):
     """Some rows, seeded."""
     chosen = np.random.default_rng(seed).choice(total, min(count, total), replace=False)
     return np.sort(chosen)
+
+
+def known_plainly(graph, subject, head, own_fact):
+    """Candidate and interval of each training fact that answers a subject and directed relation."""
+    start, end = known_ends(graph.start, graph.end)
+    size = len(graph.relations)
+    found = []
+    for row in graph.rows("train"):
+        ends = int(graph.subject[row]), int(graph.object[row])
+        relation = int(graph.relation[row])
+        for (here, there), directed in ((ends, relation), (ends[::-1], relation + size)):
+            if (here, directed) == (subject, head) and row != own_fact:
+                found.append((there, Interval(int(start[row]), int(end[row]))))
+    return found
+
+
+def kind_of(known, query):
+    """How an interval at which a candidate is known lies to a query's, in a word."""
+    if known.end < query.start:
+        return "before"
+    if known.start > query.end:
+        return "after"
+    arrives = known.start < known.end == query.start
+    leaves = query.end == known.start < known.end
+    return "meeting" if arrives or leaves else "touching"
+
+
+def kinds_of_known(graph, subject, head, query, own_fact):
+    """The place in `KINDS` of each candidate that is known; of several places the last."""
+    kinds = {}
+    for candidate, interval in known_plainly(graph, subject, head, own_fact):
+        kind = KINDS.index(kind_of(interval, query))
+        kinds[candidate] = max(kind, kinds.get(candidate, kind))
+    return kinds

@@ -18,14 +18,17 @@ if TYPE_CHECKING:
     from tilp.inspection import inspect
     from tilp.intervals import Interval, Unit
     from tilp.io import read, write
+    from tilp.model import TILP, Query, load
     from tilp.rules import Rule, RuleSet
     from tilp.walks import mine
 
 __all__ = [
     "SPLITS",
+    "TILP",
     "DataError",
     "Fact",
     "Interval",
+    "Query",
     "Rule",
     "RuleSet",
     "TemporalGraph",
@@ -39,6 +42,7 @@ __all__ = [
     "evaluation",
     "inspect",
     "intervals",
+    "load",
     "mine",
     "read",
     "rules",
@@ -55,8 +59,11 @@ _HOMES = {
     "compare": "tilp.evaluation",
     "evaluate": "tilp.evaluation",
     "inspect": "tilp.inspection",
+    "Query": "tilp.model",
     "Rule": "tilp.rules",
     "RuleSet": "tilp.rules",
+    "TILP": "tilp.model",
+    "load": "tilp.model",
     "mine": "tilp.walks",
     "read": "tilp.io",
     "write": "tilp.io",

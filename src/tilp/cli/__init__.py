@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from tilp.cli import data, datasets, demo, evaluation, rules
+from tilp.cli import data, datasets, demo, evaluation, model, rules
 from tilp.cli.console import print_error, print_warning, set_quiet
 from tilp.errors import TilpError
 
@@ -36,6 +36,10 @@ app.command("inspect")(data.inspect_command)
 app.command("mine")(rules.mine_command)
 app.command("evaluate-scores")(evaluation.evaluate_scores_command)
 app.command("compare")(evaluation.compare_command)
+app.command("fit")(model.fit_command)
+app.command("evaluate")(model.evaluate_command)
+app.command("predict")(model.predict_command)
+app.command("rules")(model.rules_command)
 app.command("convert")(data.convert_command)
 app.command("import")(data.import_command)
 app.add_typer(datasets.app, name="datasets")

@@ -121,19 +121,25 @@ def mine_command(
     console.print(rule_table(best, "the best of them"))
 
 
-def rule_table(rules: list[MinedRule], title: str) -> Table:
-    """Rules with what was counted of them."""
+def rule_table(rules: list[MinedRule], title: str, *, sentences: bool = False) -> Table:
+    """Rules with what was counted of them, and their weights where these are learned."""
     from rich.table import Table
 
+    from tilp.rules import Notation, format_rule
+
+    weighted = any(mined.weight is not None for mined in rules)
     table = Table(title=title, title_justify="left")
+    if weighted:
+        table.add_column("weight", justify="right")
     for column in ("confidence", "support", "fired"):
         table.add_column(column, justify="right")
     table.add_column("rule", overflow="fold")
     for mined in rules:
         table.add_row(
+            *([f"{mined.weight or 0.0:.3g}"] if weighted else []),
             f"{mined.confidence:.2f}{'~' if mined.sampled else ''}",
             f"{mined.support:,}",
             f"{mined.fired:,}",
-            str(mined.rule),
+            format_rule(mined.rule, Notation.SENTENCE if sentences else Notation.SIGNS),
         )
     return table

@@ -1,1 +1,21 @@
-"""The estimator: fit, predict, save, load."""
+"""The estimator: fit, predict, evaluate, save, load."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tilp.model.estimator import DEFAULT_GRAINS, TILP
+from tilp.model.queries import Query
+from tilp.model.saving import load_model
+from tilp.model.settings import ModelSettings
+
+__all__ = ["DEFAULT_GRAINS", "TILP", "ModelSettings", "Query", "load"]
+
+
+def load(folder: Path | str) -> TILP:
+    """The model that `TILP.save` wrote.
+
+    Raises:
+        TilpError: the folder holds no model, a damaged one, or one of another version.
+    """
+    return TILP.of(*load_model(folder))

@@ -131,6 +131,7 @@ class Walker:
                 there={name: values[index.target] for name, values in numbers.items()},
             )
             symbol = self.encoding.symbols.of_edges(index.relation, steps)
+            symbol.flags.writeable = False  # as without constraints: one compiled loop for both
         by_rank = np.lexsort((index.target, symbol)).astype(np.int32)  # stable: ties by edge
         rank = np.empty_like(by_rank)
         rank[by_rank] = np.arange(len(by_rank), dtype=np.int32)

@@ -1,0 +1,339 @@
+"""Commands that fit models, measure them, ask them and show their rules."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tilp.choices import Features, Grain, OnError, Protocol, Weights
+from tilp.cli.console import output, print_json, print_warning, progress_bar
+from tilp.cli.options import Columns, Data, Header, OnErrorOption, UnitOption, read_data
+from tilp.errors import TilpError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from tilp.model import TILP
+
+__all__ = ["evaluate_command", "fit_command", "predict_command", "rules_command"]
+
+Model = Annotated[
+    Path, typer.Argument(metavar="MODEL", show_default=False, help="A folder that tilp fit wrote.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+ThreadsOption = Annotated[
+    int | None,
+    typer.Option("--threads", min=1, show_default="all", help="They do not change the result."),
+]
+_STAGES = {
+    "mine": "find rules",
+    "apply": "apply them to train",
+    "train": "learn their weights",
+    "choose": "choose on valid",
+}
+
+
+def fit_command(
+    data: Data,
+    out: Annotated[Path, typer.Option("--out", help="A folder for the model.")],
+    max_length: Annotated[
+        int, typer.Option("--max-length", min=1, max=5, help="The greatest length of rules.")
+    ] = 3,
+    features: Annotated[
+        Features, typer.Option("--features", help="Temporal features that join the rules.")
+    ] = Features.NONE,
+    weights: Annotated[
+        Weights,
+        typer.Option(
+            "--weights",
+            help="What the weight of a rule is made of. free: a number of its own, drawn to the "
+            "rule's confidence; attention: as in the paper, shared between rules; hybrid: the "
+            "product of both.",
+        ),
+    ] = Weights.FREE,
+    grain: Annotated[
+        list[Grain] | None,
+        typer.Option(
+            "--grain",
+            show_default="pairs, gap and allen",
+            help="How finely rules speak of time; repeatable. See tilp mine --help.",
+        ),
+    ] = None,
+    min_support: Annotated[
+        int, typer.Option("--min-support", min=1, help="Facts whose answer a rule must reach.")
+    ] = 2,
+    top: Annotated[
+        int, typer.Option("--top", min=1, help="Rules kept for each relation and direction.")
+    ] = 3_000,
+    sample: Annotated[
+        int | None,
+        typer.Option(
+            "--sample", min=1, show_default="all", help="Facts of each relation mined at most."
+        ),
+    ] = None,
+    limit: Annotated[
+        int,
+        typer.Option(
+            "--limit", min=1, help="Steps that walks of one length may take from one entity."
+        ),
+    ] = 1_000_000,
+    threads: ThreadsOption = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="For everything drawn.")] = 0,
+    unit: UnitOption = None,
+    on_error: OnErrorOption = OnError.REPAIR,
+    columns: Columns = None,
+    header: Header = None,
+) -> None:
+    """Find rules in the training facts of DATA, and learn how much each is worth.
+
+    The valid split decides when to stop; where there is none, a tenth of train. Stopped or killed,
+    the same command goes on from where it was, to the same model.
+    """
+    from tilp.model import DEFAULT_GRAINS, TILP
+
+    if out.exists() and any(out.iterdir()):
+        raise TilpError(f"{out} is not empty: choose another folder or remove it")
+    graph = read_data(data, unit, on_error, columns, header)
+    model = TILP(
+        max_length,
+        grains=grain or DEFAULT_GRAINS,
+        weights=weights,
+        features=features,
+        min_support=min_support,
+        top=top,
+        sample=sample,
+        limit=limit,
+        seed=seed,
+        threads=threads,
+    )
+    work = out.with_name(f"{out.name}.unfinished")
+    if work.exists():
+        print_warning(f"going on where {work} stopped")
+    try:
+        fit_with_progress(model, graph, work)
+    except KeyboardInterrupt:
+        raise TilpError(f"stopped; the same command goes on from what is in {work}") from None
+    model.save(out)
+    shutil.rmtree(work)
+    console = output()
+    console.print(f"{out}: {model!r}")
+    taken = ", ".join(f"{_STAGES[name]} {taken:.1f} s" for name, taken in model.seconds.items())
+    console.print(f"{taken}; {len(model.curve.train)} gradients")
+
+
+def fit_with_progress(model: TILP, graph: object, work: Path | None = None) -> None:
+    """Fit, with a bar for each stage."""
+    with progress_bar() as bar:
+        tasks = {name: bar.add_task(words, total=1.0) for name, words in _STAGES.items()}
+        model.fit(
+            graph,  # type: ignore[arg-type]
+            folder=work,
+            progress=lambda name, share: bar.update(tasks[name], completed=share),
+        )
+
+
+def evaluate_command(
+    model: Model,
+    split: Annotated[str, typer.Option("--split", help="Whose facts are asked.")] = "test",
+    protocol: Annotated[
+        list[Protocol] | None,
+        typer.Option(
+            "--protocol", show_default="all", help="Which answers are removed; repeatable."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="A folder for the evaluation with every query's ranks."),
+    ] = None,
+    json: JsonOption = False,
+    threads: ThreadsOption = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="For intervals.")] = 0,
+) -> None:
+    """Measure a model: MRR, hits and mean rank, under every protocol and tie rule.
+
+    Every fact of the split is asked in both directions, every entity is a candidate, and train
+    alone is evidence. Saved with --out, two evaluations can be compared: tilp compare A B.
+    """
+    fitted = _load(model, threads)
+    with progress_bar() as bar:
+        task = bar.add_task("rank", total=1.0)
+        evaluation = fitted.evaluate(
+            split,
+            protocols=protocol or None,
+            progress=lambda share: bar.update(task, completed=share),
+        )
+    if out is not None:
+        evaluation.save(out)
+    if json:
+        print_json(evaluation.to_json(seed=seed))
+    else:
+        from tilp.cli.evaluation_tables import print_evaluation
+
+        print_evaluation(evaluation, str(model), seed=seed)
+
+
+def predict_command(
+    model: Model,
+    relation: Annotated[
+        str | None, typer.Option("--relation", show_default=False, help="The relation asked for.")
+    ] = None,
+    subject: Annotated[
+        str | None, typer.Option("--subject", show_default=False, help="Ask for the object.")
+    ] = None,
+    object: Annotated[
+        str | None, typer.Option("--object", show_default=False, help="Ask for the subject.")
+    ] = None,
+    start: Annotated[
+        str | None, typer.Option("--start", show_default="not known", help="When it began.")
+    ] = None,
+    end: Annotated[
+        str | None, typer.Option("--end", show_default="not known", help="When it ended.")
+    ] = None,
+    queries: Annotated[
+        Path | None,
+        typer.Option(
+            "--queries",
+            show_default=False,
+            help="A TSV, CSV or Parquet file of queries with the columns relation, subject or "
+            "object, and perhaps start and end; an empty subject or object is asked for.",
+        ),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            "--data",
+            show_default="the model's own",
+            help="Another DATA to apply the rules on; it has the same relations.",
+        ),
+    ] = None,
+    k: Annotated[int, typer.Option("-k", min=1, help="How many candidates.")] = 10,
+    json: JsonOption = False,
+    threads: ThreadsOption = None,
+) -> None:
+    """Ask a model for the missing end of a fact.
+
+    A candidate that train already has as an answer at that time is marked as known.
+    """
+    from tilp.model import Query
+
+    if queries is None and relation is None:
+        raise TilpError("give --relation and --subject or --object, or a file with --queries")
+    if queries is not None and not (relation is None and subject is None and object is None):
+        raise TilpError("give one query by its options, or --queries FILE, not both")
+    fitted = _load(model, threads)
+    evidence = None
+    if data is not None:
+        evidence = read_data(data, fitted.graph.unit, OnError.REPAIR, None, None)
+    if queries is None:
+        found = fitted.predict(Query(str(relation), subject, object, start, end), k, graph=evidence)
+    else:
+        found = fitted.predict(_read_query_file(queries), k, graph=evidence)
+    if json:
+        print_json(found.to_dicts())
+    else:
+        print_predictions(found)
+
+
+def rules_command(
+    model: Model,
+    relation: Annotated[
+        str | None,
+        typer.Option(
+            "--relation", show_default="all", help="The relation they predict; name^-1: inverse."
+        ),
+    ] = None,
+    top: Annotated[int, typer.Option("--top", min=1, help="How many of each relation.")] = 10,
+    sentences: Annotated[
+        bool, typer.Option("--sentences", help="Each rule as an English sentence.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Show the rules of a model, the heaviest first.
+
+    Weight: what the rule counts in scores. Confidence: the mean share of its walks that arrive at
+    the answer. Support and fired: training facts whose answer it reaches, and where it applies.
+    """
+    from itertools import groupby, islice
+
+    from tilp.cli.rules import rule_table
+    from tilp.rules import Notation, format_rule
+
+    fitted = _load(model, None)
+    shown = [
+        one
+        for _, group in groupby(fitted.rules(relation), lambda one: one.rule.head)
+        for one in islice(group, top)
+    ]
+    if json:
+        print_json(
+            [
+                {
+                    "rule": str(one.rule),
+                    "sentence": format_rule(one.rule, Notation.SENTENCE),
+                    "weight": one.weight,
+                    "confidence": one.confidence,
+                    "support": one.support,
+                    "fired": one.fired,
+                    "facts": one.facts,
+                    "sampled": one.sampled,
+                }
+                for one in shown
+            ]
+        )
+        return
+    title = f"{len(shown):,} of {len(fitted.rules(relation)):,} rules"
+    output().print(rule_table(shown, title, sentences=sentences))
+
+
+def print_predictions(found: pl.DataFrame) -> None:
+    """Candidates as one table a query."""
+    from rich.table import Table
+
+    for (_,), part in found.group_by("query", maintain_order=True):
+        first = part.row(0, named=True)
+        dates = f"[{first['start'] or '?'}, {first['end'] or '?'}]"
+        asked = (
+            f"({first['subject'] or '?'}, {first['relation']}, {first['object'] or '?'}, {dates})"
+        )
+        table = Table(title=asked, title_justify="left")
+        table.add_column("rank", justify="right")
+        table.add_column("candidate", overflow="fold")
+        table.add_column("score", justify="right")
+        table.add_column("share", justify="right")
+        table.add_column("")
+        for row in part.iter_rows(named=True):
+            known = "known" if row["known"] else ""
+            table.add_row(
+                str(row["rank"]),
+                row["candidate"],
+                f"{row['score']:.4g}",
+                f"{row['share']:.1%}",
+                known,
+            )
+        output().print(table)
+
+
+def _load(model: Path, threads: int | None) -> TILP:
+    from tilp.model import load
+
+    fitted = load(model)
+    if threads is not None:
+        fitted.threads = threads
+    return fitted
+
+
+def _read_query_file(path: Path) -> pl.DataFrame:
+    import polars as pl
+
+    if path.suffix not in (".parquet", ".csv", ".tsv"):
+        raise TilpError(f"{path}: a file of queries is .tsv, .csv or .parquet")
+    try:
+        if path.suffix == ".parquet":
+            return pl.read_parquet(path)
+        separator = "\t" if path.suffix == ".tsv" else ","
+        return pl.read_csv(path, separator=separator, infer_schema=False)
+    except pl.exceptions.PolarsError as failure:
+        raise TilpError(f"{path}: cannot be read ({failure})") from failure

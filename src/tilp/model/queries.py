@@ -1,0 +1,168 @@
+"""Queries as people ask them, and their answers as a labelled table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from tilp.attention import Mark, known_answers
+from tilp.errors import TilpError
+from tilp.evaluation import Scores
+from tilp.graph import QueryTable, TemporalGraph
+from tilp.intervals import Interval, known_ends
+
+__all__ = ["Query", "answers", "query_table", "read_queries"]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A question for the subject or the object of a fact: one of the two is given.
+
+    Attributes:
+        relation: its name.
+        subject: its name, where the object is asked for.
+        object: its name, where the subject is asked for.
+        start: the date as text, or as a number in the unit of the data; None: not known.
+        end: likewise.
+    """
+
+    relation: str
+    subject: str | None = None
+    object: str | None = None
+    start: str | int | None = None
+    end: str | int | None = None
+
+    def __str__(self) -> str:
+        dates = f"[{self._date(self.start)}, {self._date(self.end)}]"
+        return f"({self.subject or '?'}, {self.relation}, {self.object or '?'}, {dates})"
+
+    @staticmethod
+    def _date(date: str | int | None) -> str:
+        return "?" if date in (None, "") else str(date)
+
+
+_COLUMNS = tuple(one.name for one in fields(Query))
+
+
+def read_queries(queries: Query | Iterable[Any] | pl.DataFrame) -> list[Query]:
+    """Queries from objects, mappings, or a frame with the columns of `Query`.
+
+    Raises:
+        TilpError: names the query and what it lacks.
+    """
+    if isinstance(queries, (Query, Mapping)):
+        queries = [queries]
+    if isinstance(queries, pl.DataFrame):
+        strange = set(queries.columns) - set(_COLUMNS)
+        if strange or "relation" not in queries.columns:
+            raise TilpError(
+                f"queries have the columns {', '.join(queries.columns)}; they can be "
+                f"{', '.join(_COLUMNS)}, of which relation is needed"
+            )
+        queries = queries.to_dicts()
+    found = []
+    for number, one in enumerate(queries, start=1):
+        try:
+            query = one if isinstance(one, Query) else Query(**one)
+        except TypeError as failure:
+            raise TilpError(f"query {number} is {one!r}: {failure}") from failure
+        if (query.subject in (None, "")) == (query.object in (None, "")):
+            raise TilpError(f"query {number}, {query}: give its subject or its object, not both")
+        if query.relation in (None, ""):
+            raise TilpError(f"query {number}, {query}: give its relation")
+        found.append(query)
+    return found
+
+
+def query_table(graph: TemporalGraph, queries: list[Query]) -> QueryTable:
+    """The queries as columns of integers.
+
+    Raises:
+        TilpError: an unknown name, with the nearest known ones; a date that cannot be read; a
+            start after its end.
+    """
+    n_relations = len(graph.relations)
+    subject, head, start, end = [], [], [], []
+    for number, query in enumerate(queries, start=1):
+        try:
+            asks_object = query.subject not in (None, "")
+            given = query.subject if asks_object else query.object
+            subject.append(graph.entities.find(str(given)))
+            relation = graph.relations.find(str(query.relation))
+            head.append(relation if asks_object else relation + n_relations)
+            interval = Interval.parse(_text(query.start), _text(query.end), graph.unit)
+        except TilpError as failure:
+            place = f"query {number}, {query}: " if len(queries) > 1 else ""
+            raise TilpError(f"{place}{failure}") from failure
+        start.append(interval.start)
+        end.append(interval.end)
+    known = known_ends(np.array(start, np.int64), np.array(end, np.int64))
+    nothing = np.full(len(queries), -1, np.int32)
+    return QueryTable(
+        np.array(subject, np.int32), np.array(head, np.int32), *known, nothing, nothing
+    )
+
+
+def _text(date: str | int | None) -> str | None:
+    return None if date is None else str(date)
+
+
+def answers(
+    graph: TemporalGraph, queries: list[Query], table: QueryTable, scores: Scores, k: int
+) -> pl.DataFrame:
+    """The k best candidates of each query, with names; equal scores in the order of entities.
+
+    Returns:
+        A row for each: the number of the query and the query as it was asked, rank, candidate,
+        score, share of all candidates' scores, and whether train already has it as an answer at
+        a time that touches the query's.
+    """
+    known = known_answers(graph, table)
+    touching = known.mark >= Mark.KNOWN + 2
+    rows: list[dict[str, Any]] = []
+    for number, query in enumerate(queries):
+        part = slice(scores.offsets[number], scores.offsets[number + 1])
+        everything = np.full(len(graph.entities), scores.defaults[number])
+        everything[scores.candidate[part]] = scores.score[part]
+        best = np.argsort(-everything, kind="stable")[:k]
+        marked = slice(known.begin[number], known.begin[number + 1])
+        holds = set(known.entity[marked][touching[marked]].tolist())
+        total = everything.sum()
+        rows += [
+            {
+                "query": number,
+                "subject": query.subject,
+                "relation": query.relation,
+                "object": query.object,
+                "start": _text(query.start),
+                "end": _text(query.end),
+                "rank": rank,
+                "candidate": graph.entities.label(int(entity)),
+                "id": str(graph.entities.ids[int(entity)]),
+                "score": float(everything[entity]),
+                "share": float(everything[entity] / total) if total > 0 else 0.0,
+                "known": int(entity) in holds,
+            }
+            for rank, entity in enumerate(best, start=1)
+        ]
+    return pl.DataFrame(rows, schema=_ANSWER_SCHEMA)
+
+
+_ANSWER_SCHEMA = {
+    "query": pl.Int64,
+    "subject": pl.String,
+    "relation": pl.String,
+    "object": pl.String,
+    "start": pl.String,
+    "end": pl.String,
+    "rank": pl.Int64,
+    "candidate": pl.String,
+    "id": pl.String,
+    "score": pl.Float64,
+    "share": pl.Float64,
+    "known": pl.Boolean,
+}

@@ -1,0 +1,141 @@
+"""Models in and out: a folder of JSON, JSON lines and Parquet that a person can read.
+
+Loading reads values and executes nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import warnings
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tilp._version import __version__
+from tilp.attention import KINDS
+from tilp.attention.state import LossCurve
+from tilp.choices import TableFormat
+from tilp.errors import DataError, TilpError, TilpWarning
+from tilp.graph import TemporalGraph
+from tilp.io import read, write
+from tilp.io.folders import new_folder
+from tilp.model.fitting import Fitted
+from tilp.model.settings import ModelSettings
+from tilp.ranking import RuleWeights
+from tilp.rules import RuleSet
+
+__all__ = ["load_model", "save_model"]
+
+_NOTE, _RULES, _GRAPH = "model.json", "rules.jsonl", "graph"
+_FORMAT = "tilp model"
+_VERSION = 1
+
+
+def save_model(
+    settings: ModelSettings, graph: TemporalGraph, fitted: Fitted, folder: Path | str
+) -> Path:
+    """Write a model: settings and weights, rules, and the graph with all its splits.
+
+    Raises:
+        TilpError: the folder is in use.
+    """
+    with new_folder(Path(folder)) as place:
+        fitted.rules.write_jsonl(place / _RULES)
+        write(graph, place / _GRAPH, format=TableFormat.PARQUET)
+        directed = [graph.relations.label(head) for head in range(2 * len(graph.relations))]
+        note = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "tilp": __version__,
+            "made_with": _versions(),
+            "graph": graph.fingerprint(),
+            "rules_sha256": _digest(place / _RULES),
+            "settings": settings.to_json(),
+            "walks_power": fitted.weights.walks_power,
+            "relations": [
+                {
+                    "relation": name,
+                    "prior_weight": float(fitted.weights.prior[head]),
+                    "known_factor": dict(
+                        zip(KINDS, map(float, fitted.weights.factor[head]), strict=True)
+                    ),
+                }
+                for head, name in enumerate(directed)
+            ],
+            "loss": asdict(fitted.curve),
+        }
+        text = json.dumps(note, indent=2, ensure_ascii=False)
+        (place / _NOTE).write_text(text + "\n", encoding="utf-8")
+    return Path(folder)
+
+
+def load_model(folder: Path | str) -> tuple[ModelSettings, TemporalGraph, Fitted]:
+    """Read what `save_model` wrote.
+
+    Raises:
+        TilpError: the folder holds no model, a damaged one, or one of another version.
+    """
+    folder = Path(folder)
+    note = _read_note(folder)
+    try:
+        if _digest(folder / _RULES) != note["rules_sha256"]:
+            raise TilpError(f"{folder / _RULES}: damaged or changed since it was written")
+        rules = RuleSet.read_jsonl(folder / _RULES)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TilpWarning)  # of the dates, given when first read
+            graph = read(folder / _GRAPH)
+        if graph.fingerprint() != note["graph"]:
+            raise TilpError(f"{folder / _GRAPH}: damaged or changed since it was written")
+        heads = note["relations"]
+        if len(heads) != 2 * len(graph.relations):
+            raise ValueError(f"{len(heads)} directed relations")
+        weights = RuleWeights(
+            np.array([_weight(one.weight) for one in rules]),
+            np.array([_weight(head["prior_weight"]) for head in heads]),
+            np.array([[_weight(head["known_factor"][kind]) for kind in KINDS] for head in heads]),
+            float(note["walks_power"]),
+        )
+        curve = LossCurve(**note["loss"])
+        settings = ModelSettings.from_json(note["settings"])
+    except (KeyError, TypeError, ValueError, OSError, DataError) as failure:
+        raise TilpError(f"{folder}: a damaged model ({failure}); fit it again") from failure
+    return settings, graph, Fitted(rules, weights, curve)
+
+
+def _weight(value: Any) -> float:
+    if not isinstance(value, (int, float)) or not np.isfinite(value) or value < 0:
+        raise ValueError(f"a weight is {value!r}")
+    return float(value)
+
+
+def _read_note(folder: Path) -> dict[str, Any]:
+    path = folder / _NOTE
+    if not path.is_file():
+        raise TilpError(f"{folder}: no model; tilp fit DATA --out {folder} makes one")
+    try:
+        note = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as failure:
+        raise TilpError(f"{path}: cannot be read ({failure}); fit the model again") from failure
+    if not isinstance(note, dict) or note.get("format") != _FORMAT:
+        raise TilpError(f"{path}: not the note of a tilp model")
+    if note.get("version") != _VERSION:
+        raise TilpError(
+            f"{path}: written in version {note.get('version')} of the format, and this tilp reads "
+            f"version {_VERSION}; fit the model again, or use the tilp that wrote it "
+            f"({note.get('tilp')})"
+        )
+    return note
+
+
+def _versions() -> dict[str, str]:
+    packages = ("numpy", "numba", "polars", "jax", "optax")
+    return {"python": platform.python_version(), **{name: version(name) for name in packages}}
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
