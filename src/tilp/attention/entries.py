@@ -48,13 +48,13 @@ class Entries:
         return len(self.rule)
 
 
-def training_queries(graph: TemporalGraph) -> QueryTable:
-    """The training facts in both directions, without those that a held-out fact is never like.
+def training_queries(graph: TemporalGraph, facts: NDArray[np.int64]) -> QueryTable:
+    """Training facts in both directions, without those that a held-out fact is never like.
 
     With its own fact taken away, a training query often leaves an end without any other edge;
     held-out facts nearly always leave two or more. Only such queries are trained on.
     """
-    queries = QueryTable.of_facts(graph, np.arange(len(graph.rows("train"))), walked=True)
+    queries = QueryTable.of_facts(graph, facts, walked=True)
     degree = np.diff(graph.index(("train",)).offsets)
     enough = _LEAST_EDGES + 1  # one of them is the query's own
     return queries[(degree[queries.subject] >= enough) & (degree[queries.answer] >= enough)]

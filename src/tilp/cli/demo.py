@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilp.cli.console import output, progress_bar
+from tilp.cli.console import output
 
 if TYPE_CHECKING:
     from tilp.datasets import World
+    from tilp.model import TILP
 
 __all__ = ["demo", "print_planted_rules"]
 
 _SHOWN_FACTS = 5
+_SHOWN_ANSWERS = 5
+_MAX_LENGTH = 3
 _MINED_FACTS = 200
+_KEPT_RULES = 200
+_ASKED_RELATION = "livesIn"
 
 
 def demo(
@@ -27,9 +31,11 @@ def demo(
     People are born, study, play for teams, win prizes, marry, move and die in it, by rules that
     are known, so that what is learned can be checked against the truth.
     """
+    from tilp.cli.model import fit_with_progress
     from tilp.cli.tables import print_inspection
     from tilp.datasets import world
     from tilp.inspection import inspect
+    from tilp.model import TILP
 
     console = output()
     console.rule("A world of dated facts")
@@ -40,33 +46,73 @@ def demo(
     print_planted_rules(made)
     console.rule("What is in it, and what is wrong with it: tilp inspect")
     print_inspection(inspect(made.graph), f"world, seed {seed}")
-    console.rule("Rules found in its training facts: tilp mine")
-    _show_mining(made)
+    console.rule("Rules found and weighted: tilp fit")
+    model = TILP(max_length=_MAX_LENGTH, sample=_MINED_FACTS, top=_KEPT_RULES, seed=seed)
+    fit_with_progress(model, made.graph)
+    _show_rules(made, model)
+    console.rule("How well they predict held-out facts: tilp evaluate")
+    _show_evaluation(model)
+    console.rule("One question: tilp predict")
+    _show_prediction(model)
 
 
-def _show_mining(made: World) -> None:
-    """The best rule for each relation that rules were planted for, from a sample of its facts."""
+def _show_rules(made: World, model: TILP) -> None:
+    """The best rule for each relation that rules were planted for."""
     from tilp.choices import Grain
     from tilp.cli.rules import rule_table
-    from tilp.walks import MiningSettings, mine
+    from tilp.rules import FORMS
 
+    form = FORMS[Grain.PAIRS]  # what the planted ones are written in
     heads = list(dict.fromkeys(rule.relation for rule in made.rules))
-    settings = MiningSettings(grains=(Grain.PAIRS,), sample=_MINED_FACTS)
-    with progress_bar() as bar:
-        task = bar.add_task("mine (the first time, this compiles)", total=1.0)
-        rules = mine(
-            made.graph,
-            heads,
-            settings,
-            threads=os.cpu_count() or 1,
-            progress=lambda share: bar.update(task, completed=share),
-        )
-    best = [one for head in heads for one in list(rules.filter(relation=head).sort())[:1]]
+    best = []
+    for head in heads:
+        rules = model.rules(head).sort()
+        best += [
+            one for one in rules if form.codes(one.rule.length, one.rule.constraints) is not None
+        ][:1]
     planted = {rule.text for rule in made.rules}
-    title = f"the best for each of {len(heads)} relations, of {len(rules):,} found"
+    title = f"the best for each of {len(heads)} relations, of {len(model.rules()):,} found"
     output().print(rule_table(best, title))
     found = sum(str(one.rule) in planted for one in best)
-    output().print(f"{found} of these {len(best)} were planted.")
+    output().print(f"{found} of these {len(best)} were planted.\n")
+
+
+def _show_evaluation(model: TILP) -> None:
+    """The headline figures, beside those of a floor."""
+    from rich.table import Table
+
+    from tilp.evaluation import Scorer, evaluate, popularity
+
+    table = Table(title="test split, protocol enumerate, average ties", title_justify="left")
+    for column in ("", "MRR", "hits@1", "hits@10"):
+        table.add_column(column, justify="left" if not column else "right")
+    scorers: dict[str, Scorer] = {
+        "these rules": model.scorer(),
+        "how often it is an answer": popularity(model.graph),
+    }
+    for name, scorer in scorers.items():
+        figures = evaluate(scorer, model.graph, protocols=["enumerate"]).metrics()
+        numbers = (figures.mrr, figures.hits_at_1, figures.hits_at_10)
+        table.add_row(name, *(f"{number:.3f}" for number in numbers))
+    output().print(table)
+
+
+def _show_prediction(model: TILP) -> None:
+    """Ask for the object of a test fact."""
+    from tilp.cli.model import print_predictions
+    from tilp.model import Query
+
+    graph = model.graph
+    asked = next(
+        row
+        for row in graph.rows("test")
+        if graph.relations.label(int(graph.relation[row])) == _ASKED_RELATION
+    )
+    fact = graph.fact(asked)
+    dates = graph.frame("test").row(asked - graph.rows("test").start, named=True)
+    query = Query(fact.relation, fact.subject, None, dates["start"], dates["end"])
+    print_predictions(model.predict(query, k=_SHOWN_ANSWERS))
+    output().print(f"The fact that was held out: {fact}")
 
 
 def print_planted_rules(made: World) -> None:

@@ -42,6 +42,7 @@ class TILP:
         features: which temporal features join the rules.
         min_support: facts whose answer a rule must reach.
         top: rules kept for each relation and direction.
+        share: of the training facts that are learned from; all of them are walked on.
         sample: facts of each relation that rules are looked for at the most; None for all.
         limit: steps that walks of one length may take from one entity before they are sampled.
         seed: for everything that is drawn.
@@ -63,6 +64,7 @@ class TILP:
         features: Features | str = Features.NONE,
         min_support: int = 2,
         top: int = 3_000,
+        share: float = 1.0,
         sample: int | None = None,
         limit: int = DEFAULT_LIMIT,
         seed: int = 0,
@@ -75,6 +77,7 @@ class TILP:
                 max_length=max_length,
                 min_support=min_support,
                 top=top,
+                share=share,
                 sample=sample,
                 limit=limit,
                 seed=seed,

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from tilp.attention import CandidatePrior
 from tilp.attention.entries import Entries, make_entries, training_queries
 from tilp.attention.net import AttentionNet
-from tilp.attention.objective import Objective
+from tilp.attention.objective import LogWeights, Objective
 from tilp.attention.state import LossCurve
 from tilp.attention.training import train
 from tilp.choices import Protocol, Ties
@@ -32,7 +32,7 @@ from tilp.parallel import Workers
 from tilp.ranking import RuleScorer, RuleWeights
 from tilp.rules import RuleSet
 from tilp.walks import Walker
-from tilp.walks.mining import mining_walker
+from tilp.walks.mining import mining_walker, target_facts
 from tilp.walks.resume import MiningRun
 
 __all__ = ["Fitted", "Progress", "fit_rules"]
@@ -110,7 +110,7 @@ def fit_rules(
     with Workers(threads) as workers:
         with stage("apply") as advance:
             compiled = walker.encoding.compiled(rows)
-            queries = training_queries(graph)
+            queries = training_queries(graph, target_facts(graph, settings.mining))
             if len(graph.rows("valid")) == 0:
                 queries = queries[~np.isin(queries.fact, held_out.fact)]
             entries = [
@@ -134,15 +134,26 @@ def fit_rules(
                 checkpoint=folder / "training-state.npz",
                 progress=advance,
             )
-        weights = RuleWeights(
-            np.exp(trained.logs.rule), np.exp(trained.logs.prior), np.exp(trained.logs.factor)
-        )
+        weights = _scaled(trained.logs, rows[:, 2])
         with stage("choose") as advance:
             weights = _with_walks_power(walker, rules, weights, chosen_by, workers, advance)
     weighted = (
         replace(one, weight=float(weight)) for one, weight in zip(rules, weights.rule, strict=True)
     )
     return Fitted(RuleSet(weighted), weights, trained.curve, seconds)
+
+
+def _scaled(logs: LogWeights, head: NDArray[np.int64]) -> RuleWeights:
+    """The weights, so scaled that the heaviest rule of each directed relation has 1.
+
+    Ranks do not depend on the scale of what candidates of one query are scored by.
+    """
+    heaviest = np.full(len(logs.prior), -np.inf)
+    np.maximum.at(heaviest, head, logs.rule)
+    heaviest[np.isneginf(heaviest)] = 0.0  # no rule: the prior decides alone
+    return RuleWeights(
+        np.exp(logs.rule - heaviest[head]), np.exp(logs.prior - heaviest), np.exp(logs.factor)
+    )
 
 
 def _claim(folder: Path, graph: TemporalGraph, settings: ModelSettings) -> None:

@@ -180,6 +180,10 @@ def _format_latex(rule: Rule) -> str:
     return head + r" \leftarrow " + r" \wedge ".join(terms)
 
 
+_VERBS = frozenset({"meets", "overlaps", "starts", "finishes", "equals", "contains"})
+"""Words between intervals that are verbs already."""
+
+
 def _format_sentence(rule: Rule) -> str:
     def clause(atom: Atom, variables: tuple[str, ...]) -> str:
         subject, object_, interval = variables
@@ -190,7 +194,10 @@ def _format_sentence(rule: Rule) -> str:
     parts = [clause(one, _body_variables(place)) for place, one in enumerate(rule.body, start=1)]
     for constraint in rule.constraints:
         first, *others = constraint.variables
-        parts.append(" ".join([first, "is", _spoken(constraint.word), *others]))
+        verb = [] if constraint.word in _VERBS else ["is"]
+        parts.append(
+            " ".join([first, *verb, _spoken(constraint.word.replace("-by", " by")), *others])
+        )
     return f"If {', and '.join(parts)}, then {clause(rule.head, _head_variables(rule))}."
 
 

@@ -17,7 +17,7 @@ from tilp.walks.chunks import chunks_by
 from tilp.walks.constraints import PairConstraint, StepConstraint
 from tilp.walks.walker import DEFAULT_LIMIT, Walker
 
-__all__ = ["MiningSettings", "mine", "mine_relations", "mining_walker"]
+__all__ = ["MiningSettings", "mine", "mine_relations", "mining_walker", "target_facts"]
 
 _MOST_RULES = 300_000  # held of one relation at a time
 _SHARE_OF_FINDING = 0.3  # of the work, for progress; the rest is counting
@@ -35,6 +35,7 @@ class MiningSettings:
         max_length: of rules.
         min_support: the least number of facts whose answer a rule reaches.
         top: how many rules are kept for each relation and direction, best first.
+        share: of the training facts that are asked; a smaller share is part of a greater one.
         sample: how many facts of a relation are asked at the most; None for all.
         limit: steps that one level of walks may take from one entity before it is sampled.
         seed: for sampling.
@@ -44,6 +45,7 @@ class MiningSettings:
     max_length: int = 3
     min_support: int = 2
     top: int = 2_000
+    share: float = 1.0
     sample: int | None = None
     limit: int = DEFAULT_LIMIT
     seed: int = 0
@@ -171,6 +173,15 @@ def mining_walker(
     )
 
 
+def target_facts(graph: TemporalGraph, settings: MiningSettings) -> NDArray[np.int64]:
+    """The training facts that are asked, ascending."""
+    size = len(graph.rows("train"))
+    if settings.share >= 1.0:
+        return np.arange(size)
+    lots = np.random.default_rng([settings.seed, size]).permutation(size)
+    return np.flatnonzero(lots < round(settings.share * size))
+
+
 def _cost(walker: Walker, relation: str, settings: MiningSettings) -> float:
     """About how many steps it takes to mine a relation."""
     return float(walker.cost(_queries(walker, relation, settings).subject)[1].sum())
@@ -179,7 +190,8 @@ def _cost(walker: Walker, relation: str, settings: MiningSettings) -> float:
 def _queries(walker: Walker, relation: str, settings: MiningSettings) -> QueryTable:
     graph = walker.graph
     number = graph.relations.find(relation)
-    rows = np.flatnonzero(graph.relation[graph.span("train")] == number)
+    rows = target_facts(graph, settings)
+    rows = rows[graph.relation[rows] == number]
     if settings.sample is not None and len(rows) > settings.sample:
         chance = np.random.default_rng([settings.seed, number])
         rows = np.sort(chance.choice(rows, settings.sample, replace=False))
