@@ -18,9 +18,10 @@ from tilp.choices import Features, Grain, Protocol, Weights
 from tilp.errors import TilpError
 from tilp.evaluation import Evaluation, evaluate
 from tilp.graph import TemporalGraph
-from tilp.model.fitting import Fitted, Progress, fit_rules
+from tilp.model.fitting import Fitted, fit_rules
 from tilp.model.queries import Query, answers, query_table, read_queries
 from tilp.model.settings import ModelSettings
+from tilp.model.stages import Progress
 from tilp.ranking import RuleScorer, RuleWeights
 from tilp.rules import RuleSet
 from tilp.walks import MiningSettings

@@ -49,6 +49,8 @@ class MiningRun:
         self, *, threads: int = 1, progress: Callable[[float], None] | None = None
     ) -> RuleSet:
         """Mine what is not done yet; `progress` is called with the share of that."""
+        if not self.notes.exists():
+            self._note()  # before any rule is there: what lies without a note is finished
         left = [relation for relation in self.relations if relation not in self.done]
         mined = mine_relations(
             self._walker, left, self._settings, threads=threads, progress=progress
@@ -64,6 +66,9 @@ class MiningRun:
     def _write(self) -> None:
         # First the rules, then the note: a note never speaks of rules that are not there.
         _replace(self._out, RuleSet(self._found).to_jsonl())
+        self._note()
+
+    def _note(self) -> None:
         _replace(self.notes, json.dumps({**self._origin, "done": self.done}))
 
     def _go_on(self) -> None:
@@ -83,6 +88,8 @@ class MiningRun:
             )
         self.done = done
         heads = set(done)
+        if not done:
+            return
         self._found = [
             mined for mined in RuleSet.read_jsonl(self._out) if mined.rule.head.relation in heads
         ]

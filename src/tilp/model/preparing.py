@@ -1,0 +1,168 @@
+"""What weights are learned from: rules, and how they do on training and on held-out queries.
+
+With a folder to work in, each part is left there, and a run that was killed goes on from the last.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilp.attention.entries import Entries, make_entries, training_queries
+from tilp.errors import TilpError
+from tilp.evaluation import Ranker
+from tilp.graph import QueryTable, TemporalGraph
+from tilp.model.settings import ModelSettings
+from tilp.model.stages import Stages
+from tilp.parallel import Workers
+from tilp.rules import RuleSet
+from tilp.walks import Walker
+from tilp.walks.mining import mining_walker, target_facts
+from tilp.walks.resume import MiningRun
+
+__all__ = ["Prepared", "prepare"]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """All that does not depend on the kind of weights.
+
+    Attributes:
+        walker: over the train split.
+        rules: that were found.
+        rows: the same as rows of the walker's encoding.
+        training: entries of the queries to learn from.
+        held_out: entries of those that decide.
+        ranker: ranks the answers of the latter.
+    """
+
+    walker: Walker
+    rules: RuleSet
+    rows: NDArray[np.int64]
+    training: Entries
+    held_out: Entries
+    ranker: Ranker
+
+
+def prepare(
+    graph: TemporalGraph,
+    settings: ModelSettings,
+    folder: Path,
+    stages: Stages,
+    *,
+    threads: int = 1,
+) -> Prepared:
+    """Find rules in the train split, and apply them.
+
+    Args:
+        graph: the facts.
+        settings: what decides the model.
+        folder: to work in; what a run with the same data and settings left there is used.
+        stages: told how far each part is.
+        threads: do not change the result.
+
+    Raises:
+        TilpError: no rule was found, or the folder is of something else.
+    """
+    _claim(folder, graph, settings)
+    walker = mining_walker(graph, settings.mining)
+    with stages("mine") as advance:
+        rules = _mined(graph, settings, folder, threads, advance)
+    if not len(rules):
+        raise TilpError(
+            "no rule was found: no fact's ends are joined by other facts often enough; a smaller "
+            "min_support or a greater max_length may find some"
+        )
+    rows = walker.encoding.encode([one.rule for one in rules])
+    compiled = walker.encoding.compiled(rows)
+    ranker = _held_out(graph, settings)
+    queries = training_queries(graph, target_facts(graph, settings.mining))
+    if not len(graph.rows("valid")):
+        queries = queries[~np.isin(queries.fact, ranker.queries.fact)]
+    with stages("apply") as advance, Workers(threads) as workers:
+
+        def entries(name: str, asked: QueryTable) -> Entries:
+            def make() -> Entries:
+                return make_entries(
+                    walker, asked, compiled, workers, seed=settings.seed, progress=advance
+                )
+
+            return _kept(folder / f"entries-{name}.npz", make)
+
+        held_out = entries("held-out", ranker.queries)
+        training = entries("training", queries)
+    return Prepared(walker, rules, rows, training, held_out, ranker)
+
+
+def _claim(folder: Path, graph: TemporalGraph, settings: ModelSettings) -> None:
+    """Note whose folder it is; refuse one of other data or settings."""
+    note = {"graph": graph.fingerprint(), "settings": settings.to_json()}
+    path = folder / "fit.json"
+    folder.mkdir(parents=True, exist_ok=True)
+    if not path.exists():
+        if any(not one.name.startswith(".") for one in folder.iterdir()):
+            raise TilpError(f"{folder} is in use: remove it, or choose another name for the model")
+        partial = folder / ".fit.json.partial"
+        partial.write_text(json.dumps(note), encoding="utf-8")
+        partial.replace(path)
+    try:
+        same = json.loads(path.read_text(encoding="utf-8")) == json.loads(json.dumps(note))
+    except ValueError:
+        same = False
+    if not same:
+        raise TilpError(
+            f"{folder} was begun with other data or settings; remove it to begin anew, or choose "
+            "another name for the model"
+        )
+
+
+def _mined(
+    graph: TemporalGraph,
+    settings: ModelSettings,
+    folder: Path,
+    threads: int,
+    advance: Callable[[float], None],
+) -> RuleSet:
+    out = folder / "rules.jsonl"
+    if out.exists() and not out.with_name(f"{out.name}.unfinished").exists():
+        return RuleSet.read_jsonl(out)
+    run = MiningRun(graph, list(graph.relations), settings.mining, out)
+    return run.finish(threads=threads, progress=advance)
+
+
+def _held_out(graph: TemporalGraph, settings: ModelSettings) -> Ranker:
+    """The facts that decide: of valid, or where there is none a tenth of train; seeded."""
+    chance = np.random.default_rng([settings.seed, 10])
+    split = "valid" if len(graph.rows("valid")) else "train"
+    rows = np.asarray(graph.rows(split), np.int64)
+    most = settings.held_out if split == "valid" else min(settings.held_out, len(rows) // 10 + 1)
+    if len(rows) > most:
+        rows = np.sort(chance.choice(rows, most, replace=False))
+    return Ranker(graph, rows, walked=split == "train")
+
+
+def _kept(path: Path, make: Callable[[], Entries]) -> Entries:
+    """What is in the file, or else what is made, and put there."""
+    queries = ("subject", "head", "start", "end", "fact", "answer")
+    columns = [one.name for one in fields(Entries) if one.name != "queries"]
+    if path.exists():
+        with np.load(path, allow_pickle=False) as file:
+            return Entries(
+                queries=QueryTable(*(file[f"query_{name}"] for name in queries)),
+                **{name: file[name] for name in columns},
+            )
+    made = make()
+    partial = path.with_name(f".{path.name}.partial")
+    with partial.open("wb") as file:
+        np.savez(
+            file,
+            **{f"query_{name}": getattr(made.queries, name) for name in queries},
+            **{name: getattr(made, name) for name in columns},
+        )
+    partial.replace(path)
+    return made
