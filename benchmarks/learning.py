@@ -1,0 +1,164 @@
+"""What learning costs and gives: fit and evaluation of published sets, and kinds of weights.
+
+TILP_DATA names the folder of published data sets. Parts:
+  fit      default settings, seconds of each part, the training in gradients, figures on test;
+  weights  attention, free and hybrid, with all and with a tenth of the training facts as targets,
+           several seeds: mean and spread on test;
+  release  the files with filled dates that came with the paper, protocol tilp-release (best ties).
+Protocol enumerate with average ties where nothing else is said; original dates; train alone is
+evidence; everything is chosen on valid.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+import tilp
+from tilp.attention import CandidatePrior
+from tilp.attention.objective import LogWeights, Objective
+from tilp.choices import Weights
+from tilp.evaluation import evaluate
+from tilp.model.fitting import Fitted, weigh
+from tilp.model.preparing import Prepared, prepare
+from tilp.model.settings import ModelSettings
+from tilp.model.stages import Stages
+from tilp.parallel import Workers
+from tilp.ranking import RuleScorer
+
+THREADS = os.cpu_count() or 1
+
+
+def load(name: str) -> tilp.TemporalGraph:
+    folder = os.environ.get("TILP_DATA")
+    if not folder:
+        sys.exit("TILP_DATA names no folder of published data sets")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tilp.TilpWarning)
+        return tilp.read(Path(folder) / name)
+
+
+def prepared(graph: tilp.TemporalGraph, settings: ModelSettings, stages: Stages) -> Prepared:
+    with tempfile.TemporaryDirectory() as folder:
+        return prepare(graph, settings, Path(folder) / "fit", stages, threads=THREADS)
+
+
+def measured(part: Prepared, fitted: Fitted, split: str, protocols: list[str]):
+    rules = [one.rule for one in fitted.rules]
+    scorer = RuleScorer(part.walker, rules, fitted.weights)
+    return evaluate(scorer, part.walker.graph, split, protocols=protocols, threads=THREADS)
+
+
+def gradient_seconds(part: Prepared, fitted: Fitted, settings: ModelSettings) -> float:
+    """The median time of a full gradient for rule weights, prior and factors."""
+    prior = CandidatePrior.of(part.walker.graph)
+    power = settings.training.walks_power
+    objective = Objective(part.training, prior, len(part.rules), power)
+    weights = fitted.weights
+    logs = LogWeights(
+        np.log(np.maximum(weights.rule, 1e-300)), np.log(weights.prior), np.log(weights.factor)
+    )
+    times = []
+    with Workers(THREADS) as workers:
+        for _ in range(10):
+            began = time.perf_counter()
+            objective(logs, workers)
+            times.append(time.perf_counter() - began)
+    return float(np.median(times))
+
+
+def part_fit(name: str) -> None:
+    graph = load(name)
+    settings = ModelSettings()
+    stages = Stages()
+    part = prepared(graph, settings, stages)
+    fitted = weigh(part, settings.training, stages, threads=THREADS)
+    one = gradient_seconds(part, fitted, settings)
+    taken = ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in fitted.seconds.items())
+    print(f"(fit) {name}: {len(fitted.rules):,} rules, {len(part.training):,} entries; "
+          f"seconds: {taken}")  # fmt: skip
+    print(f"    training: {len(fitted.curve.train)} steps in the time of "
+          f"{fitted.seconds['train'] / one:.0f} full gradients of {1e3 * one:.0f} ms")  # fmt: skip
+    for split in ("valid", "test"):
+        began = time.perf_counter()
+        found = measured(part, fitted, split, ["enumerate", "exact"])
+        taken = f"{time.perf_counter() - began:.1f} s"
+        for protocol, ties in (
+            ("enumerate", "average"),
+            ("enumerate", "worst"),
+            ("exact", "worst"),
+        ):
+            print(
+                f"    {split}, {protocol} {ties}: {figures(found.metrics(protocol, ties))}; {taken}"
+            )
+
+
+def figures(metrics) -> str:
+    return (
+        f"MRR {metrics.mrr:.4f}, hits@1 {metrics.hits_at_1:.4f}, hits@10 {metrics.hits_at_10:.4f}"
+    )
+
+
+def part_weights(name: str, seeds: int) -> None:
+    graph = load(name)
+    for share in (1.0, 0.1):
+        found: dict[Weights, list[tuple[float, float, float]]] = {kind: [] for kind in Weights}
+        for seed in range(seeds):
+            first = ModelSettings()
+            settings = replace(
+                first,
+                mining=replace(first.mining, share=share, seed=seed),
+                training=replace(first.training, seed=seed),
+                seed=seed,
+            )
+            part = prepared(graph, settings, Stages())
+            for kind in Weights:
+                training = replace(settings.training, weights=kind)
+                fitted = weigh(part, training, Stages(), threads=THREADS)
+                metrics = measured(part, fitted, "test", ["enumerate"]).metrics()
+                found[kind].append((metrics.mrr, metrics.hits_at_1, metrics.hits_at_10))
+        for kind, rows in found.items():
+            mean, spread = np.mean(rows, axis=0), np.std(rows, axis=0)
+            words = ", ".join(
+                f"{figure} {a:.4f} ± {b:.4f}"
+                for figure, a, b in zip(("MRR", "hits@1", "hits@10"), mean, spread, strict=True)
+            )
+            print(f"(weights) {name}, {share:.0%} of the targets, {kind.value}, {seeds} seeds, "
+                  f"test: {words}", flush=True)  # fmt: skip
+
+
+def part_release(name: str) -> None:
+    graph = load(f"{name}/tilp-release")
+    settings = ModelSettings()
+    part = prepared(graph, settings, Stages())
+    fitted = weigh(part, settings.training, Stages(), threads=THREADS)
+    found = measured(part, fitted, "test", ["tilp-release", "enumerate"])
+    print(f"(release) {name}, filled dates, test, tilp-release, best ties: "
+          f"{figures(found.metrics('tilp-release', 'best'))}")  # fmt: skip
+    print(f"    enumerate average on the same: {figures(found.metrics('enumerate', 'average'))}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--parts", default="fit,weights,release")
+    parser.add_argument("--sets", default="WIKIDATA12k,YAGO11k")
+    parser.add_argument("--seeds", type=int, default=5)
+    arguments = parser.parse_args()
+    for part in arguments.parts.split(","):
+        for name in arguments.sets.split(","):
+            if part == "weights":
+                part_weights(name, arguments.seeds)
+            else:
+                {"fit": part_fit, "release": part_release}[part](name)
+
+
+if __name__ == "__main__":
+    main()
