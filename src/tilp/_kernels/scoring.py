@@ -65,11 +65,12 @@ def score_candidates(
         row = begin[query]
         while row < begin[query + 1]:
             stop = row
-            total = 0.0
+            walks = total = 0.0
             while stop < begin[query + 1] and rule[stop] == rule[row]:
+                walks += count[stop]
                 total += count[stop] * counts_as[end[stop]]
                 stop += 1
-            mass = weight[rule[row]] * total**walks_power
+            mass = weight[rule[row]] * walks**walks_power
             for place in range(row, stop):
                 entity = end[place]
                 if not listed[entity]:

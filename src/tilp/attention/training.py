@@ -50,7 +50,7 @@ class TrainingSettings:
     learning_rate: float = 0.2
     net_learning_rate: float = 0.01
     pull: float = 1.0
-    walks_power: float = 0.3
+    walks_power: float = 0.45
     dimension: int = 64
     cell: Cell = Cell.LSTM
     seed: int = 0
