@@ -1,11 +1,16 @@
 """What several test modules share."""
 
+import logging
 import os
+import sys
+import warnings
 from pathlib import Path
 
 import polars as pl
 import pytest
 from hypothesis import settings
+
+from tilp.cli import main
 
 # A loaded machine is slow, not wrong; the same examples every time keep a failure repeatable.
 settings.register_profile("tilp", deadline=None, derandomize=True)
@@ -33,3 +38,24 @@ def facts():
             "end": ["1993", "present", "1992", "2004", "2001"],
         }
     )
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Run a command; gives exit code, standard output and standard error."""
+    root = logging.getLogger()
+    monkeypatch.setattr(root, "handlers", [])
+    monkeypatch.setattr(root, "level", root.level)
+    monkeypatch.setattr(logging.getLogger("tilp"), "level", logging.NOTSET)
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["tilp", *map(str, arguments)])
+        # As outside of tests: warnings are printed, and the printer is put back afterwards.
+        with warnings.catch_warnings(), pytest.raises(SystemExit) as stopped:
+            warnings.simplefilter("default")
+            main()
+        captured = capsys.readouterr()
+        return stopped.value.code, captured.out, captured.err
+
+    return run

@@ -29,12 +29,6 @@ from tilp.walks import MiningSettings, Walker, mine
 SEEDS = st.integers(0, 2**32 - 1)
 NO_WARNING = pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
 QUERY_COLUMNS = [one.name for one in fields(QueryTable)]
-SOME_GRAINS = [
-    (Grain.PAIRS,),
-    (Grain.ALLEN,),
-    (Grain.PAIRS, Grain.GAP),
-    (Grain.GAP, Grain.STATIC, Grain.ADJACENT, Grain.QUERY),
-]
 
 
 @st.composite
@@ -49,6 +43,11 @@ def asked(draw):
 
 def one_of(queries, number):
     return queries[np.array([number])]
+
+
+def rows_of(queries):
+    columns = (getattr(queries, name).tolist() for name in QUERY_COLUMNS)
+    return list(zip(*columns, strict=True))
 
 
 def shuffled(queries, seed):
@@ -172,8 +171,17 @@ def score_by_the_paper(net, parameters, rule, number):
     return score
 
 
-@pytest.mark.parametrize("cell", list(Cell))
-@pytest.mark.parametrize("grains", SOME_GRAINS, ids="+".join)
+@pytest.mark.parametrize(
+    ("cell", "grains"),
+    [
+        (Cell.PLAIN, (Grain.PAIRS,)),
+        (Cell.GRU, (Grain.PAIRS,)),
+        (Cell.LSTM, (Grain.PAIRS,)),
+        (Cell.LSTM, (Grain.PAIRS, Grain.GAP)),
+        (Cell.PLAIN, (Grain.GAP, Grain.STATIC, Grain.ALLEN, Grain.ADJACENT, Grain.QUERY)),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "+".join(one),
+)
 def test_scores_of_rules_are_those_of_the_paper(facts, cell, grains):
     net = net_of(facts, cell, grains, max_length=3)
     rows = some_rows(net, seed=1)
@@ -186,18 +194,21 @@ def test_scores_of_rules_are_those_of_the_paper(facts, cell, grains):
         np.log(score_by_the_paper(net, plain, net.encoding.lift(row), row[0])) for row in rows
     ]
     np.testing.assert_allclose(found, expected, rtol=1e-10)
-    in_single = net.log_scores(jax.tree.map(np.float32, plain), net.places(rows))
-    np.testing.assert_allclose(in_single, expected, rtol=1e-4)
+    if (cell, grains) == (Cell.LSTM, (Grain.PAIRS, Grain.GAP)):  # what is fitted by default
+        in_single = net.log_scores(jax.tree.map(np.float32, plain), net.places(rows))
+        np.testing.assert_allclose(in_single, expected, rtol=1e-4)
 
 
 def test_with_all_pairs_alone_a_rule_has_exactly_the_parts_of_equation_13(facts):
     net = net_of(facts, Cell.LSTM, [Grain.PAIRS], max_length=3)
     rows = some_rows(net, seed=3)
+    no_part = len(net.log_attention(net.parameters(0))) - 1
     for row, places in zip(rows, net.places(rows), strict=True):
         rule, length = net.encoding.lift(row), int(row[1])
         pairs = {(j, k) for j, k in product(range(1, length + 2), repeat=2) if j < k}
         assert {one.places for one in rule.constraints} == pairs
-        assert len(set(places) - {net.places(rows).max()}) <= 2 + length + len(pairs)
+        parts = set(places.tolist()) - {no_part}
+        assert len(parts) == 2 + length + len(pairs)  # length and form, predicates, words
     with jax.enable_x64(True):
         parameters = random_parameters(net, seed=2)
         before = np.asarray(net.log_scores(parameters, net.places(rows)))
@@ -206,22 +217,13 @@ def test_with_all_pairs_alone_a_rule_has_exactly_the_parts_of_equation_13(facts)
     np.testing.assert_array_equal(before, after)  # the only form has all of the share: log 1 = 0
 
 
-@pytest.mark.parametrize("cell", list(Cell))
-@pytest.mark.parametrize(
-    "grains", [(Grain.PAIRS,), (Grain.PAIRS, Grain.GAP), tuple(Grain)], ids="+".join
-)
-def test_the_scores_of_all_rules_of_a_head_sum_to_one(facts, cell, grains):
-    net = net_of(facts, cell, grains, max_length=2)
+@pytest.mark.parametrize("grains", [(Grain.PAIRS,), tuple(Grain)], ids="+".join)
+def test_the_scores_of_all_rules_of_a_head_sum_to_one(facts, grains):
+    net = net_of(facts, Cell.PLAIN, grains, max_length=2)
     rows = all_rows(net)
     with jax.enable_x64(True):
         scores = np.exp(net.log_scores(random_parameters(net, seed=4), net.places(rows)))
     assert np.bincount(rows[:, 2], scores) == pytest.approx(np.ones(4), rel=1e-12)
-    # The same for every body of one length: the words between intervals are shared out.
-    if len(grains) == 1:
-        of_length = rows[:, 1] == 2
-        by_body = np.zeros((4, 16))
-        np.add.at(by_body, (rows[of_length, 2], rows[of_length, 3]), scores[of_length])
-        assert (by_body > 0).all()
 
 
 def test_every_attention_vector_sums_to_one(facts):
@@ -236,29 +238,33 @@ def test_every_attention_vector_sums_to_one(facts):
     assert len(logs) == 4 * widths + 1
 
 
-@pytest.mark.parametrize("cell", list(Cell))
-def test_the_gradient_of_scores_is_that_of_finite_differences(facts, cell):
-    net = net_of(facts, cell, [Grain.PAIRS, Grain.GAP], max_length=3)
+@pytest.mark.parametrize(
+    ("cell", "grains"), [(Cell.LSTM, [Grain.PAIRS]), (Cell.GRU, [Grain.PAIRS, Grain.GAP])]
+)
+def test_the_gradient_of_scores_is_that_of_finite_differences(facts, cell, grains):
+    net = net_of(facts, cell, grains, max_length=2)
     places = net.places(some_rows(net, seed=6))
     chance = np.random.default_rng(7)
     with jax.enable_x64(True):
         parameters = random_parameters(net, seed=8)
         weights = chance.normal(size=len(places))
-        leaves, structure = jax.tree.flatten(parameters)
+        leaves, structure = jax.tree.flatten(jax.tree.map(np.asarray, parameters))
 
         def total(leaves):
-            return float(net.log_scores(jax.tree.unflatten(structure, leaves), places) @ weights)
+            scores = net.log_scores(jax.tree.unflatten(structure, leaves), places)
+            return float(np.asarray(scores) @ weights)
 
         _, back = jax.vjp(lambda one: net.log_scores(one, places), parameters)
         gradient = jax.tree.leaves(back(jax.numpy.asarray(weights))[0])
         for number, leaf in enumerate(leaves):
             direction = chance.normal(size=leaf.shape)
             step = 1e-5 * direction
-            moved = [
-                [*leaves[:number], leaf + sign * step, *leaves[number + 1 :]] for sign in (1, -1)
-            ]
-            slope = (total(moved[0]) - total(moved[1])) / 2e-5
-            assert float((gradient[number] * direction).sum()) == pytest.approx(
+            up, down = (
+                total([*leaves[:number], leaf + sign * step, *leaves[number + 1 :]])
+                for sign in (1, -1)
+            )
+            slope = (up - down) / 2e-5
+            assert (np.asarray(gradient[number]) * direction).sum() == pytest.approx(
                 slope, rel=1e-6, abs=1e-7
             )
 
@@ -283,7 +289,7 @@ def marks_of(known, number):
 
 
 @NO_WARNING
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(asked())
 def test_known_answers_are_those_of_a_plain_reading(given_):
     graph, queries = given_
@@ -334,7 +340,7 @@ def test_how_intervals_lie_to_the_query():
 
 
 @NO_WARNING
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(asked(), st.integers(0, 3))
 def test_what_holds_at_an_instant_of_the_query_is_left_out(given_, seed):
     graph, queries = given_
@@ -429,7 +435,7 @@ def test_queries_to_train_on_leave_two_edges_at_both_ends(graph):
         for one in parts(all_queries(graph))
         if others(one[1], one[0]) >= 2 and others(one[3], one[0]) >= 2
     ]
-    found = parts(training_queries(graph))
+    found = parts(training_queries(graph, np.arange(len(graph.rows("train")))))
     assert [one for one in found if one[0] not in looped] == [
         one for one in wanted if one[0] not in looped
     ]
@@ -464,8 +470,7 @@ def test_entries_equal_brute_force(given_, max_length, seed, own_only):
     if not rules:
         return
     entries = make_entries(walker, queries, walker.compile(rules), Workers(), seed=seed)
-    asked_again = sorted(zip(*(getattr(entries.queries, n).tolist() for n in QUERY_COLUMNS)))
-    assert asked_again == sorted(zip(*(getattr(queries, name).tolist() for name in QUERY_COLUMNS)))
+    assert sorted(rows_of(entries.queries)) == sorted(rows_of(queries))
     known = known_answers(graph, entries.queries, leave_out=seed)
     np.testing.assert_array_equal(entries.answer_kind, known.answer_kind)
     places = {rule: place for place, rule in enumerate(rules)}
@@ -746,12 +751,36 @@ def test_the_prior_of_answers_that_train_never_has(facts):
     assert prior.of_answers(replace(query, head=coach, answer=ada)) == pytest.approx(prior.floor)
 
 
+@pytest.fixture
+def untrained():
+    """A graph without a training fact."""
+    columns = ["subject", "relation", "object", "start", "end", "split"]
+    rows = [("a", "r", "b", "1990", "1991", "test"), ("b", "r", "c", "1990", "1991", "test")]
+    return tilp.read(pl.DataFrame(rows, columns, orient="row"), unit="year")
+
+
+def test_without_training_facts_the_prior_is_the_same_for_all(untrained):
+    queries = QueryTable.of_facts(untrained, np.arange(2), walked=False)
+    prior = CandidatePrior.of(untrained)
+    assert prior.of_answers(queries).tolist() == [prior.floor] * 4
+
+
+def test_without_training_facts_nothing_is_known(untrained):
+    queries = QueryTable.of_facts(untrained, np.arange(2), walked=False)
+    known = known_answers(untrained, queries, leave_out=1)
+    assert known.begin.tolist() == [0, 1, 2, 3, 4] and not known.mark.any()
+
+
 # --- training --------------------------------------------------------------------------------
 
 
 def smoothed(rules):
     fired = np.array([one.fired for one in rules], np.float64)
     return np.array([one.confidence for one in rules]) * fired / (fired + 5.0) + 1e-6
+
+
+def asked_in_training(graph):
+    return training_queries(graph, np.arange(len(graph.rows("train"))))
 
 
 class Task:
@@ -766,7 +795,7 @@ class Task:
         self.compiled = self.walker.encoding.compiled(self.rows)
         self.prior = CandidatePrior.of(graph)
         valid = np.asarray(graph.rows("valid"), np.int64)
-        self.training = self.objective(training_queries(graph))
+        self.training = self.objective(asked_in_training(graph))
         self.held_out = self.objective(QueryTable.of_facts(graph, valid, walked=False))
 
     def objective(self, queries):
@@ -774,7 +803,7 @@ class Task:
         return Objective(entries, self.prior, len(self.rules), 0.3)
 
     def train(self, threads=1, training=None, held_out=None, checkpoint=None, progress=None, **how):
-        chosen = TrainingSettings(**{"steps": 12, "dimension": 6, **how})
+        chosen = TrainingSettings(**{"steps": 12, "dimension": 6, "cell": Cell.PLAIN, **how})
         with Workers(threads) as workers:
             return train(
                 AttentionNet(self.walker.encoding, chosen.dimension, chosen.cell),
@@ -811,7 +840,7 @@ def assert_same(first, second):
 
 
 def test_entries_of_a_world_are_the_same_for_any_number_of_workers(task, monkeypatch):
-    queries = training_queries(task.walker.graph)
+    queries = asked_in_training(task.walker.graph)
     done = []
     whole = make_entries(
         task.walker, queries, task.compiled, Workers(), seed=3, progress=done.append
@@ -843,7 +872,7 @@ def test_the_loss_of_training_queries_falls(trained, kind):
 @pytest.mark.parametrize("kind", list(Weights))
 def test_training_starts_from_what_the_kind_of_weights_says(task, kind):
     held = task.train(weights=kind, steps=1, learning_rate=1e-9, net_learning_rate=1e-9).logs
-    net = AttentionNet(task.walker.encoding, 6, Cell.LSTM)
+    net = AttentionNet(task.walker.encoding, 6, Cell.PLAIN)
     scores = np.asarray(net.log_scores(net.parameters(0), net.places(task.rows)), np.float64)
     confidence = np.log(smoothed(task.rules))
     expected = {
@@ -860,6 +889,38 @@ def test_training_starts_from_what_the_kind_of_weights_says(task, kind):
 @pytest.mark.parametrize("kind", list(Weights))
 def test_training_finds_the_same_again_with_any_number_of_workers(task, trained, kind, threads):
     assert_same(task.train(weights=kind, threads=threads), trained[kind])
+
+
+def test_steps_are_those_of_adam_with_a_rate_that_falls_to_nothing(task, trained):
+    """Free weights, prior weights and factors, drawn to where they begin; in double precision."""
+    first = LogWeights(
+        np.log(smoothed(task.rules)),
+        np.full(task.prior.n_heads, -1.5),
+        np.zeros((task.prior.n_heads, len(KINDS))),
+    )
+    pulls = {"rule": 1.0, "prior": 1.0, "factor": 0.1}
+    logs = first
+    mean, square = dict.fromkeys(pulls, 0.0), dict.fromkeys(pulls, 0.0)
+    for step in range(12):
+        loss, gradient = task.training(logs, Workers())
+        rate = 0.2 * (1 + np.cos(np.pi * step / 12)) / 2
+        moved = {}
+        for name, pull in pulls.items():
+            away = getattr(logs, name) - getattr(first, name)
+            slope = getattr(gradient, name) + pull * away / task.training.asked
+            loss += pull * (away**2).sum() / 2 / task.training.asked
+            mean[name] = 0.9 * mean[name] + 0.1 * slope
+            square[name] = 0.99 * square[name] + 0.01 * slope**2
+            mean_now = mean[name] / (1 - 0.9 ** (step + 1))
+            square_now = square[name] / (1 - 0.99 ** (step + 1))
+            change = rate * mean_now / (np.sqrt(square_now) + 1e-10)
+            moved[name] = getattr(logs, name) - change
+        assert trained[Weights.FREE].curve.train[step] == pytest.approx(loss, rel=1e-4)
+        logs = LogWeights(**moved)
+    for name in pulls:
+        np.testing.assert_allclose(
+            getattr(trained[Weights.FREE].logs, name), getattr(logs, name), atol=1e-2
+        )
 
 
 class StoppedError(Exception):
@@ -909,8 +970,13 @@ def changed(content):
 
 @pytest.mark.parametrize(
     "damage",
-    [lambda _: b"", lambda _: b"not a checkpoint", lambda content: content[:3], shorter, changed],
-    ids=["empty", "text", "begin", "shorter", "changed"],
+    [
+        pytest.param(lambda _: b"", id="empty"),
+        pytest.param(lambda _: b"not a checkpoint", id="text"),
+        pytest.param(lambda content: content[:3], id="begin"),
+        pytest.param(shorter, id="shorter"),
+        pytest.param(changed, id="changed"),
+    ],
 )
 def test_a_damaged_checkpoint_is_to_be_removed(task, tmp_path, damage):
     checkpoint = tmp_path / "state.npz"
@@ -931,10 +997,10 @@ def test_a_checkpoint_of_something_else_is_to_be_removed(task, tmp_path):
 
 
 def test_training_ends_when_held_out_queries_fare_worse_and_keeps_the_best(task):
-    queries = training_queries(task.walker.graph)
-    few = task.objective(queries[np.arange(0, len(queries), 150)])
+    queries = asked_in_training(task.walker.graph)
+    few = task.objective(queries[np.arange(0, len(queries), 20)])
     found = task.train(
-        training=few, steps=200, patience=20, learning_rate=1.0, pull=0.0, weights=Weights.FREE
+        training=few, steps=200, patience=20, learning_rate=0.05, pull=0.0, weights=Weights.FREE
     )
     curve = found.curve
     best = int(np.argmin(curve.held_out))
@@ -944,9 +1010,15 @@ def test_training_ends_when_held_out_queries_fare_worse_and_keeps_the_best(task)
     assert task.held_out(found.logs, Workers())[0] == curve.held_out[best]
 
 
+def test_little_patience_does_not_mean_no_training(task):
+    found = task.train(weights=Weights.FREE, patience=3)
+    assert found.curve.held_out
+    assert not np.array_equal(found.logs.rule, np.float32(np.log(smoothed(task.rules))))
+
+
 def test_planted_rules_weigh_more_than_the_other_rules_of_their_heads(world):
     task = Task(world, max_length=3)
-    found = task.train(weights=Weights.FREE, steps=40)
+    found = task.train(weights=Weights.FREE, steps=30)
     weight, heads = np.exp(found.logs.rule), task.rows[:, 2]
     place = {str(one.rule): number for number, one in enumerate(task.rules)}
     ratios = []

@@ -2,10 +2,8 @@
 
 import gzip
 import json
-import logging
 import subprocess
 import sys
-import warnings
 
 import pytest
 
@@ -13,27 +11,6 @@ import tilp
 from tilp.cli import main
 
 BAD = "a\tr\tb\t1990\t1980\nb\tr\tc\tsoon\t1970\n"
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """Run a command; gives exit code, standard output and standard error."""
-    root = logging.getLogger()
-    monkeypatch.setattr(root, "handlers", [])
-    monkeypatch.setattr(root, "level", root.level)
-    monkeypatch.setattr(logging.getLogger("tilp"), "level", logging.NOTSET)
-    monkeypatch.delenv("COLUMNS", raising=False)
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["tilp", *map(str, arguments)])
-        # As outside of tests: warnings are printed, and the printer is put back afterwards.
-        with warnings.catch_warnings(), pytest.raises(SystemExit) as stopped:
-            warnings.simplefilter("default")
-            main()
-        captured = capsys.readouterr()
-        return stopped.value.code, captured.out, captured.err
-
-    return run
 
 
 @pytest.fixture

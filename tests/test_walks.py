@@ -238,7 +238,7 @@ def test_queries_that_share_counts_are_answered_as_if_alone(shared, max_length):
 def test_past_the_limit_some_of_the_rules_are_found(graph, seed):
     queries = all_queries(graph)
     all_of_them = Walker(graph, max_length=3)
-    few = Walker(graph, max_length=3, limit=2, seed=seed)
+    few = Walker(graph, max_length=3, limit=20, seed=seed)
     known = support_of_rules(all_of_them, *all_of_them.find(queries))
     rows, support = few.find(queries)
     assert support_of_rules(few, rows, support) <= known

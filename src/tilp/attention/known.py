@@ -117,6 +117,8 @@ def _instants(graph: TemporalGraph, queries: QueryTable, seed: int) -> NDArray[n
     train = graph.span("train")
     times = known_ends(graph.start[train], graph.end[train])
     known = np.unique(np.concatenate(times))
+    if not len(known):
+        return queries.start
     low = np.searchsorted(known, queries.start)
     high = np.maximum(np.searchsorted(known, queries.end, side="right"), low + 1)
     place = low + (_chances(queries, seed) * (high - low)).astype(np.int64)

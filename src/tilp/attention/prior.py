@@ -71,9 +71,10 @@ class CandidatePrior:
         heads = np.repeat(np.arange(self.n_heads, dtype=np.int64), np.diff(self.begin))
         key = heads * self.n_entities + self.entity
         wanted = queries.head.astype(np.int64) * self.n_entities + queries.answer
-        place = np.minimum(np.searchsorted(key, wanted), max(len(key) - 1, 0))
-        seen = len(key) > 0
-        count = np.where(key[place] == wanted, self.count[place], 0) if seen else np.zeros(0)
+        place = np.searchsorted(key, wanted)
+        # A count of nothing at the end, for what would stand past the last.
+        found = np.append(key, -1)[place] == wanted
+        count: NDArray[np.int64] = np.where(found, np.append(self.count, 0)[place], 0)
         own = queries.fact >= 0
         totals = np.maximum(self._totals[queries.head] - own, 1)
         return (1 - _UNIFORM) * np.maximum(count - own, 0) / totals + self.floor

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -80,7 +81,7 @@ class TrainingState:
             TilpError: the file is of something else.
         """
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
                 held = {name: file[name] for name in file.files}
             leaves = [held[f"array{n}"] for n in range(len(self._leaves()))]
             shapes = [np.shape(one) for one in self._leaves()]
@@ -91,7 +92,7 @@ class TrainingState:
             self.curve = LossCurve(
                 held["train"].tolist(), held["held_out"].tolist(), held["held_out_step"].tolist()
             )
-        except (ValueError, KeyError, OSError, EOFError):
+        except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile):
             raise TilpError(f"{path} cannot be read; remove it to begin training anew") from None
         structure = jax.tree.structure((self.values, self.optimiser, self.best))
         arrays = [jax.numpy.asarray(one) for one in leaves]

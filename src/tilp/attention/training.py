@@ -173,7 +173,8 @@ def train(
     if checkpoint is not None and checkpoint.is_file():
         state.read(checkpoint)
         _log.info("training goes on after step %d", state.step)
-    while state.step < settings.steps and state.step - state.best_step < settings.patience:
+    patience = max(settings.patience, _MEASURED_EVERY)
+    while state.step < settings.steps and state.step - state.best_step < patience:
         loss, gradient = parameters.gradient(state.values, training, workers)
         updates, state.optimiser = optimiser.update(gradient, state.optimiser, state.values)
         state.values = optax.apply_updates(state.values, updates)

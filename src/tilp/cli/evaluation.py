@@ -9,7 +9,16 @@ import typer
 
 from tilp.choices import OnError, Protocol, Ties
 from tilp.cli.console import print_json, progress_bar
-from tilp.cli.options import Columns, Header, OnErrorOption, UnitOption, read_data
+from tilp.cli.options import (
+    Columns,
+    Header,
+    JsonOption,
+    OnErrorOption,
+    ThreadsOption,
+    UnitOption,
+    read_data,
+    thread_count,
+)
 from tilp.errors import TilpError
 
 if TYPE_CHECKING:
@@ -33,16 +42,12 @@ ScoreFile = Annotated[
     ),
 ]
 SplitOption = Annotated[str, typer.Option("--split", help="Whose facts were asked.")]
-ThreadsOption = Annotated[
-    int, typer.Option("--threads", min=1, help="They do not change the result.")
-]
 DefaultOption = Annotated[
     float,
     typer.Option(
         "--default", show_default="below all", help="The score of candidates that are not listed."
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, help="For intervals and significance.")]
 
 
@@ -62,7 +67,7 @@ def evaluate_scores_command(
     ] = None,
     default: DefaultOption = float("-inf"),
     json: JsonOption = False,
-    threads: ThreadsOption = 1,
+    threads: ThreadsOption = None,
     seed: SeedOption = 0,
     unit: UnitOption = None,
     on_error: OnErrorOption = OnError.REPAIR,
@@ -111,7 +116,7 @@ def compare_command(
     split: SplitOption = "test",
     default: DefaultOption = float("-inf"),
     json: JsonOption = False,
-    threads: ThreadsOption = 1,
+    threads: ThreadsOption = None,
     seed: SeedOption = 0,
     unit: UnitOption = None,
     on_error: OnErrorOption = OnError.REPAIR,
@@ -155,7 +160,7 @@ def _evaluate_file(
     split: str,
     protocols: Sequence[Protocol] | None,
     default: float,
-    threads: int,
+    threads: int | None,
 ) -> Evaluation:
     from tilp.evaluation import evaluate, read_scores
 
@@ -167,7 +172,7 @@ def _evaluate_file(
             graph,
             split,
             protocols=protocols or None,
-            threads=threads,
+            threads=thread_count(threads),
             progress=lambda share: bar.update(task, completed=share),
             note=f"scores of {path.name}",
         )

@@ -10,7 +10,16 @@ import typer
 
 from tilp.choices import Features, Grain, OnError, Protocol, Weights
 from tilp.cli.console import output, print_json, print_warning, progress_bar
-from tilp.cli.options import Columns, Data, Header, OnErrorOption, UnitOption, read_data
+from tilp.cli.options import (
+    Columns,
+    Data,
+    Header,
+    JsonOption,
+    OnErrorOption,
+    ThreadsOption,
+    UnitOption,
+    read_data,
+)
 from tilp.errors import TilpError
 
 if TYPE_CHECKING:
@@ -22,11 +31,6 @@ __all__ = ["evaluate_command", "fit_command", "predict_command", "rules_command"
 
 Model = Annotated[
     Path, typer.Argument(metavar="MODEL", show_default=False, help="A folder that tilp fit wrote.")
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-ThreadsOption = Annotated[
-    int | None,
-    typer.Option("--threads", min=1, show_default="all", help="They do not change the result."),
 ]
 _STAGES = {
     "mine": "find rules",
@@ -94,8 +98,14 @@ def fit_command(
     """
     from tilp.model import DEFAULT_GRAINS, TILP
 
+    out = out.resolve()
+    work = out.with_name(f"{out.name}.unfinished")
     if out.exists() and any(out.iterdir()):
-        raise TilpError(f"{out} is not empty: choose another folder or remove it")
+        if not work.exists():
+            raise TilpError(f"{out} is not empty: choose another folder or remove it")
+        shutil.rmtree(work)  # all that a fit left to do when it was killed
+        output().print(f"{out} is finished")
+        return
     graph = read_data(data, unit, on_error, columns, header)
     model = TILP(
         max_length,
@@ -109,7 +119,6 @@ def fit_command(
         seed=seed,
         threads=threads,
     )
-    work = out.with_name(f"{out.name}.unfinished")
     if work.exists():
         print_warning(f"going on where {work} stopped")
     try:
@@ -221,7 +230,8 @@ def predict_command(
 
     if queries is None and relation is None:
         raise TilpError("give --relation and --subject or --object, or a file with --queries")
-    if queries is not None and not (relation is None and subject is None and object is None):
+    single = (relation, subject, object, start, end)
+    if queries is not None and any(one is not None for one in single):
         raise TilpError("give one query by its options, or --queries FILE, not both")
     fitted = _load(model, threads)
     evidence = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +14,17 @@ from tilp.errors import TilpError
 if TYPE_CHECKING:
     from tilp.graph import TemporalGraph
 
-__all__ = ["Columns", "Data", "Header", "OnErrorOption", "UnitOption", "read_data"]
+__all__ = [
+    "Columns",
+    "Data",
+    "Header",
+    "JsonOption",
+    "OnErrorOption",
+    "ThreadsOption",
+    "UnitOption",
+    "read_data",
+    "thread_count",
+]
 
 
 Data = Annotated[
@@ -67,6 +78,18 @@ Header = Annotated[
         help="Whether files begin with a row of column names.",
     ),
 ]
+
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+ThreadsOption = Annotated[
+    int | None,
+    typer.Option("--threads", min=1, show_default="all", help="They do not change the result."),
+]
+
+
+def thread_count(threads: int | None) -> int:
+    """As many threads as were asked for, or as there are cores."""
+    return threads or os.cpu_count() or 1
 
 
 def read_data(

@@ -9,7 +9,16 @@ import typer
 
 from tilp.choices import Grain, OnError
 from tilp.cli.console import output, print_warning, progress_bar
-from tilp.cli.options import Columns, Data, Header, OnErrorOption, UnitOption, read_data
+from tilp.cli.options import (
+    Columns,
+    Data,
+    Header,
+    OnErrorOption,
+    ThreadsOption,
+    UnitOption,
+    read_data,
+    thread_count,
+)
 from tilp.errors import TilpError
 
 if TYPE_CHECKING:
@@ -69,10 +78,7 @@ def mine_command(
             "sampled, and the rules marked so.",
         ),
     ] = 1_000_000,
-    threads: Annotated[
-        int | None,
-        typer.Option("--threads", min=1, show_default="all", help="They do not change the result."),
-    ] = None,
+    threads: ThreadsOption = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="For sampling.")] = 0,
     unit: UnitOption = None,
     on_error: OnErrorOption = OnError.REPAIR,
@@ -85,8 +91,6 @@ def mine_command(
     confidence (mean share of its walks that arrive at the answer). Stopped with Ctrl-C, what was
     finished is in the file, and the same command goes on from there.
     """
-    import os
-
     from tilp.walks import MiningSettings
     from tilp.walks.resume import MiningRun
 
@@ -107,7 +111,7 @@ def mine_command(
         task = bar.add_task("mine", total=1.0)
         try:
             rules = run.finish(
-                threads=threads or os.cpu_count() or 1,
+                threads=thread_count(threads),
                 progress=lambda share: bar.update(task, completed=share),
             )
         except KeyboardInterrupt:

@@ -7,15 +7,15 @@ import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from tilp.choices import OnError, Unit
+from tilp.choosing import choose
 from tilp.errors import DataError, TilpError, TilpWarning
 from tilp.graph import SPLITS, FactTable, LabelTable, TemporalGraph, build_graph
 from tilp.intervals.dates import DateKind, parse_date
@@ -74,8 +74,8 @@ def read(
     Raises:
         DataError: what cannot be read, naming file, line, column, what was found and the remedy.
     """
-    on_error = _choice(OnError, on_error, "on_error")
-    chosen_unit = None if unit is None else _choice(Unit, unit, "unit")
+    on_error = choose(OnError, on_error, "on_error")
+    chosen_unit = None if unit is None else choose(Unit, unit, "unit")
     labels: dict[str, LabelTable] = {}
     attributes: dict[str, tuple[pl.Series, NDArray[np.float64]]] = {}
     tables: list[FactTable] = []
@@ -106,16 +106,6 @@ def read(
     )
     _warn_of_defects(graph)
     return graph
-
-
-_Word = TypeVar("_Word", bound=StrEnum)
-
-
-def _choice(words: type[_Word], word: str, name: str) -> _Word:
-    try:
-        return words(word)
-    except ValueError:
-        raise TilpError(f"{name} is {word!r}; it can be {', '.join(words)}") from None
 
 
 def _find_files(folder: Path) -> tuple[dict[str, Path], dict[str, Path]]:

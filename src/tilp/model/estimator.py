@@ -15,6 +15,7 @@ import polars as pl
 from tilp.attention.state import LossCurve
 from tilp.attention.training import TrainingSettings
 from tilp.choices import Features, Grain, Protocol, Weights
+from tilp.choosing import choose
 from tilp.errors import TilpError
 from tilp.evaluation import Evaluation, evaluate
 from tilp.graph import TemporalGraph
@@ -31,6 +32,12 @@ from tilp.walks.walker import DEFAULT_LIMIT
 __all__ = ["DEFAULT_GRAINS", "TILP"]
 
 DEFAULT_GRAINS = (Grain.PAIRS, Grain.GAP, Grain.ALLEN)
+
+
+def _chosen_grains(grains: Sequence[Grain | str]) -> tuple[Grain, ...]:
+    if not grains:
+        raise TilpError(f"choose at least one of the grains {', '.join(Grain)}")
+    return tuple(choose(Grain, grain, "grains") for grain in grains)
 
 
 class TILP:
@@ -74,7 +81,7 @@ class TILP:
     ) -> None:
         self.settings = ModelSettings(
             mining=MiningSettings(
-                grains=tuple(Grain(grain) for grain in grains),
+                grains=_chosen_grains(grains),
                 max_length=max_length,
                 min_support=min_support,
                 top=top,
@@ -83,8 +90,12 @@ class TILP:
                 limit=limit,
                 seed=seed,
             ),
-            training=replace(training or TrainingSettings(), weights=Weights(weights), seed=seed),
-            features=Features(features),
+            training=replace(
+                training or TrainingSettings(),
+                weights=choose(Weights, weights, "weights"),
+                seed=seed,
+            ),
+            features=choose(Features, features, "features"),
             seed=seed,
         )
         self.threads = threads or os.cpu_count() or 1
@@ -218,6 +229,8 @@ class TILP:
             k: how many candidates.
             graph: another graph to apply the rules on; its entities may be all new.
         """
+        if k < 1:
+            raise TilpError(f"k is {k}; at least one candidate is asked for")
         asked = read_queries(queries)
         evidence = graph if graph is not None else self.graph
         table = query_table(evidence, asked)

@@ -6,6 +6,7 @@ With a folder to work in, each part is left there, and a run that was killed goe
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -151,11 +152,14 @@ def _kept(path: Path, make: Callable[[], Entries]) -> Entries:
     queries = ("subject", "head", "start", "end", "fact", "answer")
     columns = [one.name for one in fields(Entries) if one.name != "queries"]
     if path.exists():
-        with np.load(path, allow_pickle=False) as file:
-            return Entries(
-                queries=QueryTable(*(file[f"query_{name}"] for name in queries)),
-                **{name: file[name] for name in columns},
-            )
+        try:
+            with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+                return Entries(
+                    queries=QueryTable(*(file[f"query_{name}"] for name in queries)),
+                    **{name: file[name] for name in columns},
+                )
+        except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile):
+            raise TilpError(f"{path} cannot be read; remove it to have it made anew") from None
     made = make()
     partial = path.with_name(f".{path.name}.partial")
     with partial.open("wb") as file:

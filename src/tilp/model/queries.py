@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from tilp.attention import Mark, known_answers
+from tilp.choices import Unit
 from tilp.errors import TilpError
 from tilp.evaluation import Scores
 from tilp.graph import QueryTable, TemporalGraph
@@ -94,7 +95,7 @@ def query_table(graph: TemporalGraph, queries: list[Query]) -> QueryTable:
             subject.append(graph.entities.find(str(given)))
             relation = graph.relations.find(str(query.relation))
             head.append(relation if asks_object else relation + n_relations)
-            interval = Interval.parse(_text(query.start), _text(query.end), graph.unit)
+            interval = _interval(query, graph.unit)
         except TilpError as failure:
             place = f"query {number}, {query}: " if len(queries) > 1 else ""
             raise TilpError(f"{place}{failure}") from failure
@@ -104,6 +105,18 @@ def query_table(graph: TemporalGraph, queries: list[Query]) -> QueryTable:
     nothing = np.full(len(queries), -1, np.int32)
     return QueryTable(
         np.array(subject, np.int32), np.array(head, np.int32), *known, nothing, nothing
+    )
+
+
+def _interval(query: Query, unit: Unit) -> Interval:
+    """The interval of a query; numbers are times already."""
+    start, end = query.start, query.end
+    written = Interval.parse(
+        None if isinstance(start, int) else start, None if isinstance(end, int) else end, unit
+    )
+    return Interval(
+        start if isinstance(start, int) else written.start,
+        end if isinstance(end, int) else written.end,
     )
 
 

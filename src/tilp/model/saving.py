@@ -69,6 +69,7 @@ def save_model(
             ],
             "loss": asdict(fitted.curve),
         }
+        note["sha256"] = _note_digest(note)
         text = json.dumps(note, indent=2, ensure_ascii=False)
         (place / _NOTE).write_text(text + "\n", encoding="utf-8")
     return Path(folder)
@@ -98,7 +99,7 @@ def load_model(folder: Path | str) -> tuple[ModelSettings, TemporalGraph, Fitted
             np.array([_weight(one.weight) for one in rules]),
             np.array([_weight(head["prior_weight"]) for head in heads]),
             np.array([[_weight(head["known_factor"][kind]) for kind in KINDS] for head in heads]),
-            float(note["walks_power"]),
+            _weight(note["walks_power"]),
         )
         curve = LossCurve(**note["loss"])
         settings = ModelSettings.from_json(note["settings"])
@@ -129,7 +130,13 @@ def _read_note(folder: Path) -> dict[str, Any]:
             f"version {_VERSION}; fit the model again, or use the tilp that wrote it "
             f"({note.get('tilp')})"
         )
+    if note.pop("sha256", None) != _note_digest(note):
+        raise TilpError(f"{path}: damaged or changed since it was written; fit the model again")
     return note
+
+
+def _note_digest(note: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(note, sort_keys=True).encode()).hexdigest()
 
 
 def _versions() -> dict[str, str]:

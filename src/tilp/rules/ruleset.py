@@ -198,7 +198,7 @@ def _from_record(
             confidence=float(str(record["confidence"])),
             facts=int(str(record["facts"])),
             sampled=str(record["sampled"]) in ("True", "true"),
-            weight=float(str(record["weight"])) if record.get("weight") else None,
+            weight=None if record.get("weight") in (None, "") else float(str(record["weight"])),
         )
     except (ValueError, KeyError, TypeError, TilpError) as failure:
         raise DataError(

@@ -42,6 +42,7 @@ DEFAULT_LIMIT = 1_000_000
 _KINDS = {Grain.ADJACENT: ADJACENT, Grain.PAIRS: ALL}
 _WORDS = {Grain.ALLEN: counting.ALLEN, Grain.GAP: counting.GAP, Grain.STATIC: counting.NOTHING}
 
+_FEWER_TO_FIND = 10
 _NO_STATISTICS = np.zeros((0, 4))
 NO_MARKS = Marks(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int8))
 
@@ -231,7 +232,8 @@ class Walker:
     def find(self, queries: QueryTable) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The rules by which walks reach the answers of queries.
 
-        At most `limit` walks of each length are looked at for each query.
+        At most a tenth of `limit` walks of each length are looked at for each query: it takes
+        fewer to find rules than to count them.
 
         Returns:
             Rows of form, length, head, relations, digits and code, one for each rule; and the
@@ -290,7 +292,7 @@ class Walker:
             len(self.encoding.forms),
             self.encoding.symbols.count,
             self.max_length,
-            self.limit,
+            max(1, self.limit // _FEWER_TO_FIND),
             self.seed,
         )
 
