@@ -181,7 +181,9 @@ def train(
         state.step += 1
         state.curve.train.append(loss)
         if state.step % _MEASURED_EVERY == 0 or state.step == settings.steps:
-            state.measure(held_out(parameters.logs(state.values), workers)[0])
+            # Where no rule fires for held-out queries they cannot decide.
+            judge = held_out if held_out.asked else training
+            state.measure(judge(parameters.logs(state.values), workers)[0])
             if checkpoint is not None:
                 state.write(checkpoint)
         if progress is not None:
