@@ -120,9 +120,9 @@ def test_a_stopped_run_goes_on_to_the_same_file(world, tmp_path):
     run = MiningRun(world.graph, relations, settings, stopped)
     stop_after_first(run)
     finished = RuleSet.read_jsonl(stopped)
-    assert {one.rule.head.relation for one in finished} == {"diedIn"}
+    assert {one.rule.head.relation for one in finished} == set(run.done) < set(relations)
     again = MiningRun(world.graph, relations, settings, stopped)
-    assert again.done == ["diedIn"]
+    assert again.done == run.done
     assert again.finish(threads=2) == RuleSet.read_jsonl(whole)
     assert stopped.read_bytes() == whole.read_bytes()
 

@@ -959,3 +959,12 @@ def test_progress_tells_of_every_stage():
     )
     assert list(told) == ["mine", "apply", "train", "choose"]
     assert all(shares[-1] == 1.0 and min(shares) >= 0 for shares in told.values())
+
+
+def test_the_examples_of_the_documentation_run(monkeypatch, tmp_path):
+    text = (Path(__file__).parents[1] / "docs" / "models.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
+        exec(block, names)
+    assert names["again"].rules() == names["model"].rules()

@@ -77,8 +77,8 @@ def mine(
     settings = settings or MiningSettings()
     walker = mining_walker(graph, settings, constraints, classes)
     names = list(graph.relations) if relations is None else relations
-    found = mine_relations(walker, names, settings, threads=threads, progress=progress)
-    return RuleSet(rule for rules in found for rule in rules)
+    found = dict(mine_relations(walker, names, settings, threads=threads, progress=progress))
+    return RuleSet(rule for name in names for rule in found[name])
 
 
 def mine_relations(
@@ -88,8 +88,8 @@ def mine_relations(
     *,
     threads: int = 1,
     progress: Callable[[float], None] | None = None,
-) -> Iterator[list[MinedRule]]:
-    """Find the rules for each of some relations, in both directions, one relation after another.
+) -> Iterator[tuple[str, list[MinedRule]]]:
+    """Find the rules for each of some relations, in both directions; the costliest comes first.
 
     Several are under way at once, so that threads walk for one while the rules of another are
     put together.
@@ -98,16 +98,18 @@ def mine_relations(
     total = max(sum(costs.values()), 1.0)
     done = dict.fromkeys(relations, 0.0)
 
-    def mine_one(relation: str) -> list[MinedRule]:
+    def mine_one(relation: str) -> tuple[str, list[MinedRule]]:
         def advance(share: float) -> None:
             done[relation] = share * costs[relation]
             if progress is not None:
                 progress(sum(done.values()) / total)
 
-        return _mine_relation(walker, relation, settings, workers, advance)
+        return relation, _mine_relation(walker, relation, settings, workers, advance)
 
     with Workers(threads) as workers:
-        yield from workers.side_by_side(mine_one, relations)
+        yield from workers.side_by_side(
+            mine_one, sorted(costs, key=costs.__getitem__, reverse=True)
+        )
 
 
 def _mine_relation(

@@ -29,9 +29,9 @@ class MiningRun:
         settings: MiningSettings,
         out: Path,
     ) -> None:
-        self.relations = list(dict.fromkeys(relations))
-        for relation in self.relations:
-            graph.relations.find(relation)
+        names = graph.relations
+        # By the labels that rules are written with, however they were given.
+        self.relations = list(dict.fromkeys(names.label(names.find(one)) for one in relations))
         self.notes = out.with_name(f"{out.name}.unfinished")
         self.done: list[str] = []
         self._out = out
@@ -42,7 +42,7 @@ class MiningRun:
             "settings": json.loads(json.dumps(asdict(settings))),
             "relations": self.relations,
         }
-        self._found: list[MinedRule] = []
+        self._found: dict[str, list[MinedRule]] = {}
         self._go_on()
 
     def finish(
@@ -55,17 +55,23 @@ class MiningRun:
         mined = mine_relations(
             self._walker, left, self._settings, threads=threads, progress=progress
         )
-        for relation, rules in zip(left, mined, strict=True):
-            self._found += rules
+        for relation, rules in mined:
+            self._found[relation] = rules
             self.done.append(relation)
             self._write()
         self._write()
         self.notes.unlink(missing_ok=True)
-        return RuleSet(self._found)
+        return self._rules()
+
+    def _rules(self) -> RuleSet:
+        """What is found so far, in the order of the relations."""
+        return RuleSet(
+            rule for relation in self.relations for rule in self._found.get(relation, ())
+        )
 
     def _write(self) -> None:
         # First the rules, then the note: a note never speaks of rules that are not there.
-        _replace(self._out, RuleSet(self._found).to_jsonl())
+        _replace(self._out, self._rules().to_jsonl())
         self._note()
 
     def _note(self) -> None:
@@ -90,9 +96,9 @@ class MiningRun:
         heads = set(done)
         if not done:
             return
-        self._found = [
-            mined for mined in RuleSet.read_jsonl(self._out) if mined.rule.head.relation in heads
-        ]
+        for mined in RuleSet.read_jsonl(self._out):
+            if mined.rule.head.relation in heads:
+                self._found.setdefault(mined.rule.head.relation, []).append(mined)
 
 
 def _replace(path: Path, text: str) -> None:
