@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 import pickle
+import re
 import shutil
 from dataclasses import replace
 from functools import cache

@@ -14,7 +14,7 @@ import numpy as np
 from tilp._kernels.counting import ALLEN, CLASSES, GAP, allen_code, gap_code
 from tilp._kernels.expansion import chance, relation_code, thin_out
 from tilp._kernels.jit import kernel
-from tilp._kernels.types import ADJACENT, ALL, Array, Classes, Edges, Wanted
+from tilp._kernels.types import ADJACENT, ALL, Array, Classes, Edges, FindingSpace, Wanted
 from tilp.intervals.relations import Allen
 
 __all__ = ["find_rules"]
@@ -45,6 +45,7 @@ def find_rules(
     max_length: int,
     limit: int,
     seed: int,
+    space: FindingSpace,
 ) -> tuple[Array, Array]:
     """Find the rules by which walks reach the answers of queries.
 
@@ -60,6 +61,7 @@ def find_rules(
         max_length: of walks.
         limit: how many walks of one length are taken from one query.
         seed: for taking every n-th.
+        space: to work in.
 
     Returns:
         Form, length, head, relations, digits and code of each rule; and its number of queries.
@@ -68,10 +70,7 @@ def find_rules(
     slots = np.full(_SLOTS * 1024, -1, dtype=np.int64)
     recent = np.full((1 << _RECENT_BITS, _COLUMNS), -1, dtype=np.int64)
     n_rules = 0
-    to_answer = np.zeros((max_length, len(edges.offsets) - 1))
-    # The edges to the answer from each entity, as a chain, so that no last step is searched for.
-    to_it = np.full(len(edges.offsets) - 1, -1, dtype=np.int64)
-    next_to_it = np.full(len(edges.target), -1, dtype=np.int64)
+    to_answer, to_it, next_to_it = space.to_answer, space.to_it, space.next_to_it
     chain = np.empty(max_length, dtype=np.int64)
     cursor = np.empty(max_length, dtype=np.int64)
     lifted = np.zeros((max_length + 1, _PARTS), dtype=np.int64)
@@ -83,7 +82,7 @@ def find_rules(
         reached = _count_to_answer(offsets, target, answer, limit, seed, to_answer)
         for back in range(offsets[answer + 1] - 1, offsets[answer] - 1, -1):
             next_to_it[inverse[back]] = to_it[target[back]]
-            to_it[target[back]] = inverse[back]
+            to_it[target[back]] = inverse[back] + 1
         for query in range(queries.begin[number], queries.begin[number + 1]):
             subject = queries.subject[query]
             if len(classes.of_query) > 0:
@@ -96,7 +95,7 @@ def find_rules(
                     continue
                 stride = max(1.0, walks / limit)
                 wanted = stride * chance(seed + subject * 8 + length) if stride > 1 else 0.0
-                cursor[0] = to_it[subject] if length == 1 else offsets[subject]
+                cursor[0] = to_it[subject] - 1 if length == 1 else offsets[subject]
                 depth, passed = 0, 0.0
                 while depth >= 0:
                     depth, passed, wanted, n_rules = _search(
@@ -139,7 +138,7 @@ def find_rules(
                         table, slots = _grown(table)
         for entity in reached:
             to_answer[:, entity] = 0.0
-        to_it[target[offsets[answer] : offsets[answer + 1]]] = -1
+        to_it[target[offsets[answer] : offsets[answer + 1]]] = 0
     return table[:n_rules, :_SUPPORT].copy(), table[:n_rules, _SUPPORT].copy()
 
 
@@ -208,7 +207,7 @@ def _search(
             continue
         if last and n_rules + len(digits_of_form) > len(table):
             return depth, passed, wanted, n_rules
-        cursor[depth] = next_to_it[edge] if last else edge + 1
+        cursor[depth] = next_to_it[edge] - 1 if last else edge + 1
         ahead = to_answer[length - depth - 1, target[edge]]
         if passed + ahead <= wanted:
             passed += ahead
@@ -251,7 +250,7 @@ def _search(
         if not last:
             depth += 1
             here = target[edge]
-            cursor[depth] = to_it[here] if depth + 1 == length else offsets[here]
+            cursor[depth] = to_it[here] - 1 if depth + 1 == length else offsets[here]
             continue
         passed += ahead
         wanted += stride

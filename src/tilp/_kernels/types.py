@@ -13,6 +13,7 @@ __all__ = [
     "Array",
     "Classes",
     "Edges",
+    "FindingSpace",
     "Kept",
     "Level",
     "Marks",
@@ -174,4 +175,26 @@ class Space(NamedTuple):
             counts=np.zeros(max(_SLOTS, 2 * n_codes), np.int32),
             of_entity=np.zeros(n_entities, np.int32),
             of_fact=np.zeros(n_facts, np.int32),
+        )
+
+
+class FindingSpace(NamedTuple):
+    """To find rules in: zeros, but for `next_to_it`; pages that are not used cost nothing.
+
+    `to_answer` counts the walks of each length from each entity to an answer. `to_it` is the first
+    edge from each entity to the answer, `next_to_it` the next one after each edge, as a chain, so
+    that no last step is searched for; both count from 1, and 0 is none.
+    """
+
+    to_answer: Array
+    to_it: Array
+    next_to_it: Array
+
+    @staticmethod
+    def of(max_length: int, n_entities: int, n_edges: int) -> "FindingSpace":
+        """As much as is needed."""
+        return FindingSpace(
+            np.zeros((max_length, n_entities)),
+            np.zeros(n_entities, np.int64),
+            np.empty(n_edges, np.int64),
         )

@@ -19,6 +19,7 @@ from tilp._kernels.types import (
     NONE,
     Classes,
     Edges,
+    FindingSpace,
     Kept,
     Marks,
     Queries,
@@ -294,6 +295,7 @@ class Walker:
             self.max_length,
             max(1, self.limit // _FEWER_TO_FIND),
             self.seed,
+            FindingSpace.of(self.max_length, len(self.graph.entities), len(self.edges.fact)),
         )
 
     def tally(
