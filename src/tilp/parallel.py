@@ -5,6 +5,7 @@ Chunks do not depend on how many workers there are, so neither does the result.
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,7 +14,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Workers", "cut_by_cost"]
+__all__ = ["Workers", "cut_by_cost", "thread_count"]
 
 Chunk = TypeVar("Chunk")
 Result = TypeVar("Result")
@@ -31,6 +32,11 @@ def cut_by_cost(cost: NDArray[np.float64], most: int = 64) -> list[slice]:
     numbers = np.minimum((ends - cost / 2) / ends[-1] * most, most - 1).astype(np.int64)
     begins = np.flatnonzero(np.diff(numbers, prepend=-1))
     return [slice(int(a), int(b)) for a, b in zip(begins, [*begins[1:], len(cost)], strict=True)]
+
+
+def thread_count(threads: int | None) -> int:
+    """As many threads as are asked for, or as there are cores."""
+    return threads or os.cpu_count() or 1
 
 
 class Workers:

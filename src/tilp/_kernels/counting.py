@@ -19,9 +19,7 @@ __all__ = [
     "GAP",
     "NOTHING",
     "code_bits",
-    "code_width",
     "contributions",
-    "rule_out_own_fact",
 ]
 
 CLASSES, ALLEN, GAP, NOTHING = 0, 1, 2, 3
@@ -35,7 +33,7 @@ gap_code = kernel(plain_gap_code)
 
 
 @kernel
-def code_width(words: int, base: int, length: int) -> int:
+def _code_width(words: int, base: int, length: int) -> int:
     """How many codes the walks of one length have; `base` is the number of classes."""
     if words == CLASSES:
         return base**length
@@ -48,7 +46,7 @@ def code_width(words: int, base: int, length: int) -> int:
 def code_bits(words: int, base: int, length: int) -> int:
     """How many bits the codes of the walks of one length need."""
     bits = 0
-    while 1 << bits < code_width(words, base, length):
+    while 1 << bits < _code_width(words, base, length):
         bits += 1
     return bits
 
@@ -154,23 +152,3 @@ def _own_classes(
         for step in range(chain.shape[1]):
             code = classes * (code + of_query[query, interval[chain[walk, step]]])
         of_prefix[walk] = code
-
-
-@kernel
-def rule_out_own_fact(
-    own_fact: int,
-    width: int,
-    fact: Array,
-    chain: Array,
-    edges: Array,
-    of_prefix: Array,
-    of_edge: Array,
-) -> None:
-    """Let what uses the query's own fact contribute so much that the sum is past every code."""
-    for local in range(len(edges)):
-        if fact[edges[local]] == own_fact:
-            of_edge[local] = width
-    for walk in range(len(chain)):
-        for step in range(chain.shape[1]):
-            if fact[chain[walk, step]] == own_fact:
-                of_prefix[walk] = width

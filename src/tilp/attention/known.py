@@ -58,24 +58,18 @@ def known_answers(
             are known to hold at it are left out of the count.
     """
     index = graph.index(("train",))
-    start, end = known_ends(graph.start, graph.end)
-    n_directed = 2 * len(graph.relations)
-    source = np.repeat(np.arange(len(index.offsets) - 1), np.diff(index.offsets))
-    key = source * n_directed + index.relation
-    wanted = queries.subject.astype(np.int64) * n_directed + queries.head
-    low, high = np.searchsorted(key, wanted), np.searchsorted(key, wanted, side="right")
-    query = np.repeat(np.arange(len(queries)), high - low)
-    edge = np.arange(len(query)) - np.repeat(np.cumsum(high - low) - (high - low), high - low)
-    edge += np.repeat(low, high - low)
+    spans = [index.edges(*one) for one in zip(queries.subject, queries.head, strict=True)]
+    query = np.repeat(np.arange(len(spans)), [span.stop - span.start for span in spans])
+    edge = np.concatenate([np.arange(0), *(np.arange(span.start, span.stop) for span in spans)])
     other = index.fact[edge] != queries.fact[query]
     query, edge = query[other], edge[other]
-    fact = index.fact[edge]
-    entity = index.target[edge]
+    fact, entity = index.fact[edge], index.target[edge]
+    start, end = known_ends(graph.start[fact], graph.end[fact])
     is_answer = entity == queries.answer[query]
-    mark = Mark.KNOWN + _kinds(start[fact], end[fact], queries.start[query], queries.end[query])
+    mark = Mark.KNOWN + _kinds(start, end, queries.start[query], queries.end[query])
     if leave_out is not None:
         instant = _instants(graph, queries, leave_out)[query]
-        holds = (start[fact] <= instant) & (instant <= end[fact])
+        holds = (start <= instant) & (instant <= end)
         mark = np.where(holds & ~is_answer, Mark.LEFT_OUT, mark)
     answer_kind = np.full(len(queries), -1, np.int8)
     np.maximum.at(answer_kind, query[is_answer], mark[is_answer].astype(np.int8) - Mark.KNOWN)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +10,7 @@ import jax
 import numpy as np
 
 from tilp.errors import TilpError
+from tilp.io.arrays import read_arrays, write_arrays
 
 __all__ = ["LossCurve", "TrainingState"]
 
@@ -59,20 +58,17 @@ class TrainingState:
         arrays: dict[str, Any] = {
             f"array{n}": np.asarray(one) for n, one in enumerate(self._leaves())
         }
-        partial = path.with_name(f".{path.name}.partial")
-        with partial.open("wb") as file:
-            np.savez(
-                file,
-                counts=np.array([self.step, self.best_step]),
-                best_loss=np.array(self.best_loss),
-                train=np.array(self.curve.train),
-                held_out=np.array(self.curve.held_out),
-                held_out_step=np.array(self.curve.held_out_step, np.int64),
+        write_arrays(
+            path,
+            {
+                "counts": np.array([self.step, self.best_step]),
+                "best_loss": np.array(self.best_loss),
+                "train": np.array(self.curve.train),
+                "held_out": np.array(self.curve.held_out),
+                "held_out_step": np.array(self.curve.held_out_step, np.int64),
                 **arrays,
-            )
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
+            },
+        )
 
     def read(self, path: Path) -> None:
         """Go on from a file that `write` left, of a state of the same shape.
@@ -80,9 +76,8 @@ class TrainingState:
         Raises:
             TilpError: the file is of something else.
         """
+        held = read_arrays(path)
         try:
-            with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-                held = {name: file[name] for name in file.files}
             leaves = [held[f"array{n}"] for n in range(len(self._leaves()))]
             shapes = [np.shape(one) for one in self._leaves()]
             if [one.shape for one in leaves] != shapes:
@@ -92,7 +87,7 @@ class TrainingState:
             self.curve = LossCurve(
                 held["train"].tolist(), held["held_out"].tolist(), held["held_out_step"].tolist()
             )
-        except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile):
+        except (ValueError, KeyError):
             raise TilpError(f"{path} cannot be read; remove it to begin training anew") from None
         structure = jax.tree.structure((self.values, self.optimiser, self.best))
         arrays = [jax.numpy.asarray(one) for one in leaves]

@@ -11,13 +11,14 @@ from tilp.choices import OnError, Protocol, Ties
 from tilp.cli.console import print_json, progress_bar
 from tilp.cli.options import (
     Columns,
+    EvaluationFolder,
     Header,
     JsonOption,
     OnErrorOption,
+    Protocols,
     ThreadsOption,
     UnitOption,
     read_data,
-    thread_count,
 )
 from tilp.errors import TilpError
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from tilp.evaluation import Evaluation
     from tilp.graph import TemporalGraph
 
-__all__ = ["compare_command", "evaluate_scores_command"]
+__all__ = ["compare_command", "evaluate_scores_command", "report"]
 
 ScoreFile = Annotated[
     Path,
@@ -55,16 +56,8 @@ def evaluate_scores_command(
     scores: ScoreFile,
     data: Annotated[Path, typer.Option("--data", help="DATA that the candidates are of.")],
     split: SplitOption = "test",
-    protocol: Annotated[
-        list[Protocol] | None,
-        typer.Option(
-            "--protocol", show_default="all", help="Which answers are removed; repeatable."
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", help="A folder for the evaluation with every query's ranks."),
-    ] = None,
+    protocol: Protocols = None,
+    out: EvaluationFolder = None,
     default: DefaultOption = float("-inf"),
     json: JsonOption = False,
     threads: ThreadsOption = None,
@@ -82,6 +75,11 @@ def evaluate_scores_command(
     """
     graph = read_data(data, unit, on_error, columns, header)
     evaluation = _evaluate_file(scores, graph, split, protocol, default, threads)
+    report(evaluation, str(scores), out, json=json, seed=seed)
+
+
+def report(evaluation: Evaluation, name: str, out: Path | None, *, json: bool, seed: int) -> None:
+    """Save an evaluation where that is asked for, and print it."""
     if out is not None:
         evaluation.save(out)
     if json:
@@ -89,7 +87,7 @@ def evaluate_scores_command(
     else:
         from tilp.cli.evaluation_tables import print_evaluation
 
-        print_evaluation(evaluation, str(scores), seed=seed)
+        print_evaluation(evaluation, name, seed=seed)
 
 
 def compare_command(
@@ -163,6 +161,7 @@ def _evaluate_file(
     threads: int | None,
 ) -> Evaluation:
     from tilp.evaluation import evaluate, read_scores
+    from tilp.parallel import thread_count
 
     scores = read_scores(path, graph, split, default=default)
     with progress_bar() as bar:

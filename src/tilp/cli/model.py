@@ -8,15 +8,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilp.choices import Features, Grain, OnError, Protocol, Weights
+from tilp.choices import Features, Grain, OnError, Weights
 from tilp.cli.console import output, print_json, print_warning, progress_bar
+from tilp.cli.evaluation import report
 from tilp.cli.options import (
     Columns,
     Data,
+    EvaluationFolder,
     Header,
     JsonOption,
+    Limit,
+    MaxLength,
+    MinSupport,
     OnErrorOption,
+    Protocols,
+    Sample,
     ThreadsOption,
+    Top,
     UnitOption,
     read_data,
 )
@@ -43,9 +51,7 @@ _STAGES = {
 def fit_command(
     data: Data,
     out: Annotated[Path, typer.Option("--out", help="A folder for the model.")],
-    max_length: Annotated[
-        int, typer.Option("--max-length", min=1, max=5, help="The greatest length of rules.")
-    ] = 3,
+    max_length: MaxLength = 3,
     features: Annotated[
         Features, typer.Option("--features", help="Temporal features that join the rules.")
     ] = Features.NONE,
@@ -66,24 +72,10 @@ def fit_command(
             help="How finely rules speak of time; repeatable. See tilp mine --help.",
         ),
     ] = None,
-    min_support: Annotated[
-        int, typer.Option("--min-support", min=1, help="Facts whose answer a rule must reach.")
-    ] = 2,
-    top: Annotated[
-        int, typer.Option("--top", min=1, help="Rules kept for each relation and direction.")
-    ] = 3_000,
-    sample: Annotated[
-        int | None,
-        typer.Option(
-            "--sample", min=1, show_default="all", help="Facts of each relation mined at most."
-        ),
-    ] = None,
-    limit: Annotated[
-        int,
-        typer.Option(
-            "--limit", min=1, help="Steps that walks of one length may take from one entity."
-        ),
-    ] = 1_000_000,
+    min_support: MinSupport = 2,
+    top: Top = 3_000,
+    sample: Sample = None,
+    limit: Limit = 1_000_000,
     threads: ThreadsOption = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="For everything drawn.")] = 0,
     unit: UnitOption = None,
@@ -147,16 +139,8 @@ def fit_with_progress(model: TILP, graph: object, work: Path | None = None) -> N
 def evaluate_command(
     model: Model,
     split: Annotated[str, typer.Option("--split", help="Whose facts are asked.")] = "test",
-    protocol: Annotated[
-        list[Protocol] | None,
-        typer.Option(
-            "--protocol", show_default="all", help="Which answers are removed; repeatable."
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", help="A folder for the evaluation with every query's ranks."),
-    ] = None,
+    protocol: Protocols = None,
+    out: EvaluationFolder = None,
     json: JsonOption = False,
     threads: ThreadsOption = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="For intervals.")] = 0,
@@ -174,14 +158,7 @@ def evaluate_command(
             protocols=protocol or None,
             progress=lambda share: bar.update(task, completed=share),
         )
-    if out is not None:
-        evaluation.save(out)
-    if json:
-        print_json(evaluation.to_json(seed=seed))
-    else:
-        from tilp.cli.evaluation_tables import print_evaluation
-
-        print_evaluation(evaluation, str(model), seed=seed)
+    report(evaluation, str(model), out, json=json, seed=seed)
 
 
 def predict_command(
@@ -302,13 +279,12 @@ def print_predictions(found: pl.DataFrame) -> None:
     """Candidates as one table a query."""
     from rich.table import Table
 
+    from tilp.model import Query
+
     for (_,), part in found.group_by("query", maintain_order=True):
         first = part.row(0, named=True)
-        dates = f"[{first['start'] or '?'}, {first['end'] or '?'}]"
-        asked = (
-            f"({first['subject'] or '?'}, {first['relation']}, {first['object'] or '?'}, {dates})"
-        )
-        table = Table(title=asked, title_justify="left")
+        query = Query(**{name: first[name] for name in Query.__match_args__})
+        table = Table(title=str(query), title_justify="left")
         table.add_column("rank", justify="right")
         table.add_column("candidate", overflow="fold")
         table.add_column("score", justify="right")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilp.choices import OnError, Unit
+from tilp.choices import OnError, Protocol, Unit
 from tilp.errors import TilpError
 
 if TYPE_CHECKING:
@@ -17,13 +16,19 @@ if TYPE_CHECKING:
 __all__ = [
     "Columns",
     "Data",
+    "EvaluationFolder",
     "Header",
     "JsonOption",
+    "Limit",
+    "MaxLength",
+    "MinSupport",
     "OnErrorOption",
+    "Protocols",
+    "Sample",
     "ThreadsOption",
+    "Top",
     "UnitOption",
     "read_data",
-    "thread_count",
 ]
 
 
@@ -80,16 +85,43 @@ Header = Annotated[
 ]
 
 
+MaxLength = Annotated[
+    int, typer.Option("--max-length", min=1, max=5, help="The greatest length of rules.")
+]
+MinSupport = Annotated[
+    int, typer.Option("--min-support", min=1, help="Facts whose answer a rule must reach.")
+]
+Top = Annotated[
+    int, typer.Option("--top", min=1, help="Rules kept for each relation and direction.")
+]
+Sample = Annotated[
+    int | None,
+    typer.Option(
+        "--sample", min=1, show_default="all", help="Facts asked of each relation at most."
+    ),
+]
+Limit = Annotated[
+    int,
+    typer.Option(
+        "--limit",
+        min=1,
+        help="Steps that walks of one length may take from one entity; past it they are sampled, "
+        "and the rules marked so.",
+    ),
+]
+Protocols = Annotated[
+    list[Protocol] | None,
+    typer.Option("--protocol", show_default="all", help="Which answers are removed; repeatable."),
+]
+EvaluationFolder = Annotated[
+    Path | None,
+    typer.Option("--out", help="A folder for the evaluation with every query's ranks."),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 ThreadsOption = Annotated[
     int | None,
     typer.Option("--threads", min=1, show_default="all", help="They do not change the result."),
 ]
-
-
-def thread_count(threads: int | None) -> int:
-    """As many threads as were asked for, or as there are cores."""
-    return threads or os.cpu_count() or 1
 
 
 def read_data(

@@ -13,11 +13,15 @@ from tilp.cli.options import (
     Columns,
     Data,
     Header,
+    Limit,
+    MaxLength,
+    MinSupport,
     OnErrorOption,
+    Sample,
     ThreadsOption,
+    Top,
     UnitOption,
     read_data,
-    thread_count,
 )
 from tilp.errors import TilpError
 
@@ -35,9 +39,7 @@ _DEFAULT_GRAINS = (Grain.PAIRS, Grain.GAP)
 def mine_command(
     data: Data,
     out: Annotated[Path, typer.Option("--out", help="Where the rules go, as JSON lines.")],
-    max_length: Annotated[
-        int, typer.Option("--max-length", min=1, max=5, help="The greatest length of rules.")
-    ] = 3,
+    max_length: MaxLength = 3,
     relation: Annotated[
         list[str] | None,
         typer.Option(
@@ -57,27 +59,10 @@ def mine_command(
             ),
         ),
     ] = None,
-    min_support: Annotated[
-        int, typer.Option("--min-support", min=1, help="Facts whose answer a rule must reach.")
-    ] = 2,
-    top: Annotated[
-        int, typer.Option("--top", min=1, help="Rules kept for each relation and direction.")
-    ] = 2_000,
-    sample: Annotated[
-        int | None,
-        typer.Option(
-            "--sample", min=1, show_default="all", help="Facts asked of each relation at most."
-        ),
-    ] = None,
-    limit: Annotated[
-        int,
-        typer.Option(
-            "--limit",
-            min=1,
-            help="Steps that walks of one length may take from one entity; past it they are "
-            "sampled, and the rules marked so.",
-        ),
-    ] = 1_000_000,
+    min_support: MinSupport = 2,
+    top: Top = 2_000,
+    sample: Sample = None,
+    limit: Limit = 1_000_000,
     threads: ThreadsOption = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="For sampling.")] = 0,
     unit: UnitOption = None,
@@ -91,6 +76,7 @@ def mine_command(
     confidence (mean share of its walks that arrive at the answer). Stopped with Ctrl-C, what was
     finished is in the file, and the same command goes on from there.
     """
+    from tilp.parallel import thread_count
     from tilp.walks import MiningSettings
     from tilp.walks.resume import MiningRun
 

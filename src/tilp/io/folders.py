@@ -1,4 +1,4 @@
-"""Folders that appear whole or not at all."""
+"""Folders and files that appear whole or not at all."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ from pathlib import Path
 
 from tilp.errors import TilpError
 
-__all__ = ["new_folder"]
+__all__ = ["new_file", "new_folder"]
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[Path]:
+    """A temporary name beside a file, which takes its place when all of it is written."""
+    partial = path.with_name(f".{path.name}.partial")
+    yield partial
+    partial.replace(path)
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -18,11 +17,12 @@ from tilp.choices import Features, Grain, Protocol, Weights
 from tilp.choosing import choose
 from tilp.errors import TilpError
 from tilp.evaluation import Evaluation, evaluate
-from tilp.graph import TemporalGraph
+from tilp.graph import INVERSE_MARK, TemporalGraph
 from tilp.model.fitting import Fitted, fit_rules
 from tilp.model.queries import Query, answers, query_table, read_queries
 from tilp.model.settings import ModelSettings
 from tilp.model.stages import Progress
+from tilp.parallel import thread_count
 from tilp.ranking import RuleScorer, RuleWeights
 from tilp.rules import RuleSet
 from tilp.walks import MiningSettings
@@ -98,7 +98,7 @@ class TILP:
             features=choose(Features, features, "features"),
             seed=seed,
         )
-        self.threads = threads or os.cpu_count() or 1
+        self.threads = thread_count(threads)
         self._graph: TemporalGraph | None = None
         self._fitted: Fitted | None = None
 
@@ -167,9 +167,9 @@ class TILP:
         """The rules, the heaviest first; of one relation `name`, or `name⁻¹`, if one is given."""
         rules = self._need_fit().rules
         if relation is not None:
-            name = relation.removesuffix("⁻¹").removesuffix("^-1")
+            name = relation.removesuffix(INVERSE_MARK).removesuffix("^-1")
             found = self.graph.relations.label(self.graph.relations.find(name))
-            mark = "⁻¹" if name != relation else ""
+            mark = INVERSE_MARK if name != relation else ""
             rules = rules.filter(relation=f"{found}{mark}")
         return rules.sort(lambda one: one.weight or 0.0)
 

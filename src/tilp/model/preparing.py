@@ -6,7 +6,6 @@ With a folder to work in, each part is left there, and a run that was killed goe
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -18,6 +17,8 @@ from tilp.attention.entries import Entries, make_entries, training_queries
 from tilp.errors import TilpError
 from tilp.evaluation import Ranker
 from tilp.graph import QueryTable, TemporalGraph
+from tilp.io.arrays import read_arrays, write_arrays
+from tilp.io.folders import new_file
 from tilp.model.settings import ModelSettings
 from tilp.model.stages import Stages
 from tilp.parallel import Workers
@@ -108,9 +109,8 @@ def _claim(folder: Path, graph: TemporalGraph, settings: ModelSettings) -> None:
     if not path.exists():
         if any(not one.name.startswith(".") for one in folder.iterdir()):
             raise TilpError(f"{folder} is in use: remove it, or choose another name for the model")
-        partial = folder / ".fit.json.partial"
-        partial.write_text(json.dumps(note), encoding="utf-8")
-        partial.replace(path)
+        with new_file(path) as partial:
+            partial.write_text(json.dumps(note), encoding="utf-8")
     try:
         same = json.loads(path.read_text(encoding="utf-8")) == json.loads(json.dumps(note))
     except ValueError:
@@ -152,21 +152,20 @@ def _kept(path: Path, make: Callable[[], Entries]) -> Entries:
     queries = ("subject", "head", "start", "end", "fact", "answer")
     columns = [one.name for one in fields(Entries) if one.name != "queries"]
     if path.exists():
+        held = read_arrays(path)
         try:
-            with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-                return Entries(
-                    queries=QueryTable(*(file[f"query_{name}"] for name in queries)),
-                    **{name: file[name] for name in columns},
-                )
-        except (ValueError, KeyError, OSError, EOFError, zipfile.BadZipFile):
+            return Entries(
+                queries=QueryTable(*(held[f"query_{name}"] for name in queries)),
+                **{name: held[name] for name in columns},
+            )
+        except KeyError:
             raise TilpError(f"{path} cannot be read; remove it to have it made anew") from None
     made = make()
-    partial = path.with_name(f".{path.name}.partial")
-    with partial.open("wb") as file:
-        np.savez(
-            file,
+    write_arrays(
+        path,
+        {
             **{f"query_{name}": getattr(made.queries, name) for name in queries},
             **{name: getattr(made, name) for name in columns},
-        )
-    partial.replace(path)
+        },
+    )
     return made

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilp._kernels.scoring import score_candidates
-from tilp.attention import CandidatePrior, Mark, known_answers
+from tilp.attention import CandidatePrior, KnownAnswers, Mark, known_answers
 from tilp.evaluation import Scores
 from tilp.graph import QueryTable
 from tilp.rules import Rule
@@ -37,6 +37,19 @@ class RuleWeights:
     walks_power: float = 0.0
 
 
+@dataclass(frozen=True)
+class Applied:
+    """Rules applied to queries.
+
+    Attributes:
+        rows: of query, rule, end and number of walks, those of a query and rule together.
+        known: the candidates that train knows as answers at other times.
+    """
+
+    rows: NDArray[np.int64]
+    known: KnownAnswers
+
+
 class RuleScorer:
     """Scores candidates of queries: φ(c) = Σ score(Rule) N^power α_c(Rule) + the prior of c.
 
@@ -62,20 +75,21 @@ class RuleScorer:
         """Score the candidates of queries; those that are not listed have the prior's floor."""
         return self.score(queries, self.apply(queries), self._weights.walks_power)
 
-    def apply(self, queries: QueryTable) -> NDArray[np.int64]:
-        """Rows of query, rule, end and number of walks, those of a query and rule together."""
+    def apply(self, queries: QueryTable) -> Applied:
+        """All that scores of queries are made from but the weights."""
         rows, _ = self._walker.apply(queries, self._rules)
         key = rows[:, 0] * len(self._weights.rule) + rows[:, 1]
-        return rows[np.argsort(key, kind="stable")]
-
-    def score(self, queries: QueryTable, applied: NDArray[np.int64], walks_power: float) -> Scores:
-        """Scores from what `apply` found."""
         known = known_answers(self._walker.graph, queries.unanswered())
+        return Applied(rows[np.argsort(key, kind="stable")], known)
+
+    def score(self, queries: QueryTable, applied: Applied, walks_power: float) -> Scores:
+        """Scores from what `apply` found."""
+        rows, known = applied.rows, applied.known
         offsets, candidate, score, reached = score_candidates(
-            np.searchsorted(applied[:, 0], np.arange(len(queries) + 1)),
-            applied[:, 1],
-            applied[:, 2],
-            applied[:, 3],
+            np.searchsorted(rows[:, 0], np.arange(len(queries) + 1)),
+            rows[:, 1],
+            rows[:, 2],
+            rows[:, 3],
             queries.head,
             queries.answer,
             known.begin,

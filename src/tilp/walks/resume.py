@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tilp.errors import TilpError
 from tilp.graph import TemporalGraph
+from tilp.io.folders import new_file
 from tilp.rules import MinedRule, RuleSet
 from tilp.walks.mining import MiningSettings, mine_relations, mining_walker
 
@@ -102,6 +103,5 @@ class MiningRun:
 
 
 def _replace(path: Path, text: str) -> None:
-    partial = path.with_name(f".{path.name}.partial")
-    partial.write_text(text, encoding="utf-8", newline="\n")
-    partial.replace(path)
+    with new_file(path) as partial:
+        partial.write_text(text, encoding="utf-8", newline="\n")
