@@ -4,6 +4,7 @@ TILP_DATA names the folder of published data sets. Parts:
   fit      default settings, seconds of each part, the training in gradients, figures on test;
   weights  attention, free and hybrid, with all and with a tenth of the training facts as targets,
            several seeds: mean and spread on test;
+  missing  what unknown ends are taken for: figures of each choice on valid;
   release  the files with filled dates that came with the paper, protocol tilp-release (best ties).
 Protocol enumerate with average ties where nothing else is said; original dates; train alone is
 evidence; everything is chosen on valid.
@@ -23,7 +24,7 @@ import numpy as np
 import tilp
 from tilp.attention import CandidatePrior
 from tilp.attention.objective import LogWeights, Objective
-from tilp.choices import Weights
+from tilp.choices import Missing, Weights
 from tilp.evaluation import evaluate
 from tilp.model.fitting import Fitted, weigh
 from tilp.model.preparing import Prepared, prepare
@@ -51,8 +52,8 @@ def prepared(graph: tilp.TemporalGraph, settings: ModelSettings, stages: Stages)
 
 def measured(part: Prepared, fitted: Fitted, split: str, protocols: list[str]):
     rules = [one.rule for one in fitted.rules]
-    scorer = RuleScorer(part.walker, rules, fitted.weights)
-    return evaluate(scorer, part.walker.graph, split, protocols=protocols, threads=THREADS)
+    scorer = RuleScorer(part.walker, rules, fitted.weights, part.settling)
+    return evaluate(scorer, part.graph, split, protocols=protocols, threads=THREADS)
 
 
 def gradient_seconds(part: Prepared, fitted: Fitted, settings: ModelSettings) -> float:
@@ -133,6 +134,16 @@ def part_weights(name: str, seeds: int) -> None:
                   f"test: {words}", flush=True)  # fmt: skip
 
 
+def part_missing(name: str) -> None:
+    graph = load(name)
+    for missing in Missing:
+        settings = ModelSettings(missing=missing)
+        part = prepared(graph, settings, Stages())
+        fitted = weigh(part, settings.training, Stages(), threads=THREADS)
+        found = measured(part, fitted, "valid", ["enumerate"])
+        print(f"(missing) {name}, {missing.value}, valid: {figures(found.metrics())}", flush=True)
+
+
 def part_release(name: str) -> None:
     graph = load(f"{name}/tilp-release")
     settings = ModelSettings()
@@ -148,16 +159,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--parts", default="fit,weights,release")
+    parser.add_argument("--parts", default="fit,weights,missing,release")
     parser.add_argument("--sets", default="WIKIDATA12k,YAGO11k")
     parser.add_argument("--seeds", type=int, default=5)
     arguments = parser.parse_args()
+    parts = {"fit": part_fit, "missing": part_missing, "release": part_release}
     for part in arguments.parts.split(","):
         for name in arguments.sets.split(","):
             if part == "weights":
                 part_weights(name, arguments.seeds)
             else:
-                {"fit": part_fit, "release": part_release}[part](name)
+                parts[part](name)
 
 
 if __name__ == "__main__":

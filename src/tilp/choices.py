@@ -5,8 +5,10 @@ from enum import StrEnum
 __all__ = [
     "Cell",
     "DumpFormat",
+    "Estimate",
     "Features",
     "Grain",
+    "Missing",
     "OnError",
     "Protocol",
     "TableFormat",
@@ -50,6 +52,22 @@ class Grain(StrEnum):
     PAIRS = "pairs"
     ALLEN = "allen"
     GAP = "gap"
+
+
+class Missing(StrEnum):
+    """What a start or an end that is not known is taken for."""
+
+    POINT = "point"
+    DURATION = "duration"
+    OPEN = "open"
+    UNKNOWN = "unknown"
+
+
+class Estimate(StrEnum):
+    """What an interval's length is estimated by: its expected value, or a draw."""
+
+    EXPECTED = "expected"
+    DRAWN = "drawn"
 
 
 class DumpFormat(StrEnum):

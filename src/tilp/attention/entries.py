@@ -104,7 +104,7 @@ def make_entries(
     rows = np.concatenate(parts) if parts else np.empty((0, 3 + Mark.LEFT_OUT + 1), np.int32)
     query, rule, walks, counts = rows[:, 0], rows[:, 1], rows[:, 2], rows[:, 3:]
     return Entries(
-        queries=_joined(chunks, queries),
+        queries=QueryTable.join(chunks or [queries]),
         answer_kind=np.concatenate(kinds) if kinds else np.empty(0, np.int8),
         begin=np.searchsorted(query, np.arange(len(queries) + 1)).astype(np.int64),
         rule=rule.astype(np.int32),
@@ -112,15 +112,4 @@ def make_entries(
         left_out=counts[:, Mark.LEFT_OUT].astype(np.float32),
         at_known=counts[:, Mark.KNOWN : Mark.KNOWN + len(KINDS)].astype(np.float32),
         others=(walks - counts.sum(axis=1)).astype(np.float32),
-    )
-
-
-def _joined(chunks: list[QueryTable], none: QueryTable) -> QueryTable:
-    """The queries of chunks in one table."""
-    tables = chunks or [none]
-    return QueryTable(
-        *(
-            np.concatenate([getattr(one, name) for one in tables])
-            for name in ("subject", "head", "start", "end", "fact", "answer")
-        )
     )

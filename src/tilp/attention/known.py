@@ -12,6 +12,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from tilp.chances import chances
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.intervals import known_ends
 
@@ -113,18 +114,11 @@ def _instants(graph: TemporalGraph, queries: QueryTable, seed: int) -> NDArray[n
     known = np.unique(np.concatenate(times))
     if not len(known):
         return queries.start
+    chance = chances(
+        seed, queries.subject, queries.head, queries.answer, queries.start, queries.end
+    )
     low = np.searchsorted(known, queries.start)
     high = np.maximum(np.searchsorted(known, queries.end, side="right"), low + 1)
-    place = low + (_chances(queries, seed) * (high - low)).astype(np.int64)
+    place = low + (chance * (high - low)).astype(np.int64)
     inside = known[np.minimum(place, len(known) - 1)]
     return np.clip(inside, queries.start, queries.end)
-
-
-def _chances(queries: QueryTable, seed: int) -> NDArray[np.float64]:
-    """A number from 0 to 1 for each query, by a multiplicative hash of its columns."""
-    mixed = np.full(len(queries), seed, np.uint64)
-    columns = (queries.subject, queries.head, queries.answer, queries.start, queries.end)
-    for column in columns:
-        mixed = (mixed ^ column.astype(np.int64).view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
-        mixed ^= mixed >> np.uint64(29)
-    return (mixed >> np.uint64(11)).astype(np.float64) / 2.0**53

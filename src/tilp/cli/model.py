@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilp.choices import Features, Grain, OnError, Weights
+from tilp.choices import Features, Grain, Missing, OnError, Weights
 from tilp.cli.console import output, print_json, print_warning, progress_bar
 from tilp.cli.evaluation import report
 from tilp.cli.options import (
@@ -64,6 +64,16 @@ def fit_command(
             "product of both.",
         ),
     ] = Weights.FREE,
+    missing: Annotated[
+        Missing,
+        typer.Option(
+            "--missing",
+            help="What an unknown start or end is taken for, in facts and in queries. point: the "
+            "known one; duration: as in the paper, a draw from how long the relation's facts "
+            "last; open: since ever, or still going on; unknown: nothing, so that a rule counts "
+            "if it may hold.",
+        ),
+    ] = Missing.POINT,
     grain: Annotated[
         list[Grain] | None,
         typer.Option(
@@ -104,6 +114,7 @@ def fit_command(
         grains=grain or DEFAULT_GRAINS,
         weights=weights,
         features=features,
+        missing=missing,
         min_support=min_support,
         top=top,
         sample=sample,

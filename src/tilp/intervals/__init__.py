@@ -17,7 +17,7 @@ from tilp.intervals.dates import (
 )
 from tilp.intervals.gaps import GAP_WORDS, gap_code, gap_codes
 from tilp.intervals.interval import Interval
-from tilp.intervals.missing import known_ends
+from tilp.intervals.missing import known_ends, readings
 from tilp.intervals.relations import (
     UNDECIDED,
     Allen,
@@ -52,6 +52,7 @@ __all__ = [
     "known_ends",
     "parse_date",
     "possible_relations",
+    "readings",
     "temporal_relation",
     "temporal_relation_code",
     "temporal_relation_codes",

@@ -13,10 +13,11 @@ import polars as pl
 
 from tilp.attention.state import LossCurve
 from tilp.attention.training import TrainingSettings
-from tilp.choices import Features, Grain, Protocol, Weights
+from tilp.choices import Features, Grain, Missing, Protocol, Weights
 from tilp.choosing import choose
 from tilp.errors import TilpError
 from tilp.evaluation import Evaluation, evaluate
+from tilp.features.settling import Settling
 from tilp.graph import INVERSE_MARK, TemporalGraph
 from tilp.model.fitting import Fitted, fit_rules
 from tilp.model.queries import Query, answers, query_table, read_queries
@@ -24,7 +25,7 @@ from tilp.model.settings import ModelSettings
 from tilp.model.stages import Progress
 from tilp.parallel import thread_count
 from tilp.ranking import RuleScorer, RuleWeights
-from tilp.rules import RuleSet
+from tilp.rules import MinedRule, RuleSet
 from tilp.walks import MiningSettings
 from tilp.walks.mining import mining_walker
 from tilp.walks.walker import DEFAULT_LIMIT
@@ -48,6 +49,9 @@ class TILP:
         grains: how finely rules speak of time.
         weights: what a rule's weight is made of: `free`, `attention` or `hybrid`.
         features: which temporal features join the rules.
+        missing: what a start or end that is not known is taken for, of facts and of queries:
+            the other one (`point`), a draw from the relation's durations (`duration`), open
+            (`open`), or every reading of it (`unknown`).
         min_support: facts whose answer a rule must reach.
         top: rules kept for each relation and direction.
         share: of the training facts that are learned from; all of them are walked on.
@@ -70,6 +74,7 @@ class TILP:
         grains: Sequence[Grain | str] = DEFAULT_GRAINS,
         weights: Weights | str = Weights.FREE,
         features: Features | str = Features.NONE,
+        missing: Missing | str = Missing.POINT,
         min_support: int = 2,
         top: int = 3_000,
         share: float = 1.0,
@@ -96,6 +101,7 @@ class TILP:
                 seed=seed,
             ),
             features=choose(Features, features, "features"),
+            missing=choose(Missing, missing, "missing"),
             seed=seed,
         )
         self.threads = thread_count(threads)
@@ -182,8 +188,7 @@ class TILP:
         """
         fitted = self._need_fit()
         if graph is None or graph is self._graph:
-            walker = mining_walker(self.graph, self.settings.mining)
-            return RuleScorer(walker, [one.rule for one in fitted.rules], fitted.weights)
+            return self._scorer_on(self.graph, fitted.rules, fitted.weights)
         if graph.unit is not self.graph.unit:
             raise TilpError(
                 f"times of the other graph count {graph.unit.value}s, of the model's "
@@ -212,8 +217,15 @@ class TILP:
         weights = replace(
             fitted.weights, rule=fitted.weights.rule[kept], prior=prior, factor=factor
         )
-        walker = mining_walker(graph, self.settings.mining)
-        return RuleScorer(walker, [fitted.rules[number].rule for number in kept], weights)
+        return self._scorer_on(graph, [fitted.rules[number] for number in kept], weights)
+
+    def _scorer_on(
+        self, graph: TemporalGraph, rules: Iterable[MinedRule], weights: RuleWeights
+    ) -> RuleScorer:
+        settling = Settling.fit(self.graph, self.settings.missing, self.settings.seed)
+        settling = settling.on(graph.relations)
+        walker = mining_walker(settling.graph(graph), self.settings.mining)
+        return RuleScorer(walker, [one.rule for one in rules], weights, settling)
 
     def predict(
         self,

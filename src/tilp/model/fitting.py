@@ -137,7 +137,8 @@ def _with_walks_power(
     advance: Callable[[float], None],
 ) -> RuleWeights:
     """The weights with the power of the number of walks that ranks held-out answers best."""
-    scorer = RuleScorer(prepared.walker, [one.rule for one in prepared.rules], weights)
+    rules = [one.rule for one in prepared.rules]
+    scorer = RuleScorer(prepared.walker, rules, weights, prepared.settling)
     ranker = prepared.ranker
     order = np.argsort(ranker.queries.subject, kind="stable")
     parts = [order[begin : begin + _BATCH] for begin in range(0, len(order), _BATCH)]

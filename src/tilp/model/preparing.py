@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tilp.attention.entries import Entries, make_entries, training_queries
 from tilp.errors import TilpError
 from tilp.evaluation import Ranker
+from tilp.features.settling import Settling
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.io.arrays import read_arrays, write_arrays
 from tilp.io.folders import new_file
@@ -35,7 +36,9 @@ class Prepared:
     """All that does not depend on the kind of weights.
 
     Attributes:
-        walker: over the train split.
+        graph: the facts as they were given.
+        settling: what unknown ends are taken for.
+        walker: over the train split, its unknown ends settled.
         rules: that were found.
         rows: the same as rows of the walker's encoding.
         training: entries of the queries to learn from.
@@ -43,6 +46,8 @@ class Prepared:
         ranker: ranks the answers of the latter.
     """
 
+    graph: TemporalGraph
+    settling: Settling
     walker: Walker
     rules: RuleSet
     rows: NDArray[np.int64]
@@ -72,9 +77,11 @@ def prepare(
         TilpError: no rule was found, or the folder is of something else.
     """
     _claim(folder, graph, settings)
-    walker = mining_walker(graph, settings.mining)
+    settling = Settling.fit(graph, settings.missing, settings.seed)
+    settled = settling.graph(graph)
+    walker = mining_walker(settled, settings.mining)
     with stages("mine") as advance:
-        rules = _mined(graph, settings, folder, threads, advance)
+        rules = _mined(settled, settings, folder, threads, advance)
     if not len(rules):
         raise TilpError(
             "no rule was found: no fact's ends are joined by other facts often enough; a smaller "
@@ -96,9 +103,9 @@ def prepare(
 
             return _kept(folder / f"entries-{name}.npz", make)
 
-        held_out = entries("held-out", ranker.queries)
-        training = entries("training", queries)
-    return Prepared(walker, rules, rows, training, held_out, ranker)
+        held_out = entries("held-out", settling.queries(ranker.queries))
+        training = entries("training", settling.queries(queries))
+    return Prepared(graph, settling, walker, rules, rows, training, held_out, ranker)
 
 
 def _claim(folder: Path, graph: TemporalGraph, settings: ModelSettings) -> None:
@@ -149,7 +156,7 @@ def _held_out(graph: TemporalGraph, settings: ModelSettings) -> Ranker:
 
 def _kept(path: Path, make: Callable[[], Entries]) -> Entries:
     """What is in the file, or else what is made, and put there."""
-    queries = ("subject", "head", "start", "end", "fact", "answer")
+    queries = [one.name for one in fields(QueryTable)]
     columns = [one.name for one in fields(Entries) if one.name != "queries"]
     if path.exists():
         held = read_arrays(path)

@@ -14,7 +14,7 @@ from tilp.choices import Unit
 from tilp.errors import TilpError
 from tilp.evaluation import Scores
 from tilp.graph import QueryTable, TemporalGraph
-from tilp.intervals import Interval, known_ends
+from tilp.intervals import Interval
 
 __all__ = ["Query", "answers", "query_table", "read_queries"]
 
@@ -101,10 +101,14 @@ def query_table(graph: TemporalGraph, queries: list[Query]) -> QueryTable:
             raise TilpError(f"{place}{failure}") from failure
         start.append(interval.start)
         end.append(interval.end)
-    known = known_ends(np.array(start, np.int64), np.array(end, np.int64))
     nothing = np.full(len(queries), -1, np.int32)
-    return QueryTable(
-        np.array(subject, np.int32), np.array(head, np.int32), *known, nothing, nothing
+    return QueryTable.asked(
+        np.array(subject, np.int32),
+        np.array(head, np.int32),
+        np.array(start, np.int64),
+        np.array(end, np.int64),
+        nothing,
+        nothing,
     )
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from tilp.attention.training import TrainingSettings
-from tilp.choices import Cell, Features, Grain, Weights
+from tilp.choices import Cell, Features, Grain, Missing, Weights
 from tilp.errors import TilpError
 from tilp.walks import MiningSettings
 
@@ -21,6 +21,7 @@ class ModelSettings:
         mining: which rules are found.
         training: how they are weighted.
         features: which temporal features are used.
+        missing: what unknown ends of facts and queries are taken for; `mining` follows it.
         held_out: facts of valid that are asked at the most to choose by; of train where there is
             no valid, a tenth of it.
         seed: for everything that is drawn.
@@ -33,8 +34,13 @@ class ModelSettings:
     )
     training: TrainingSettings = field(default_factory=TrainingSettings)
     features: Features = Features.NONE
+    missing: Missing = Missing.POINT
     held_out: int = 5_000
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        every = self.missing is Missing.UNKNOWN
+        object.__setattr__(self, "mining", replace(self.mining, every_reading=every))
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
@@ -60,6 +66,7 @@ class ModelSettings:
                 mining=MiningSettings(**mining),
                 training=TrainingSettings(**training),
                 features=Features(values["features"]),
+                missing=Missing(values["missing"]),
                 **rest,
             )
         except (KeyError, TypeError, ValueError) as failure:

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from tilp._kernels.scoring import score_candidates
 from tilp.attention import CandidatePrior, KnownAnswers, Mark, known_answers
+from tilp.choices import Missing
 from tilp.evaluation import Scores
+from tilp.features.settling import Settling
 from tilp.graph import QueryTable
 from tilp.rules import Rule
 from tilp.walks import Walker
@@ -57,13 +59,21 @@ class RuleScorer:
     other times count by their factor.
 
     Args:
-        walker: the graph whose facts are evidence.
+        walker: the graph whose facts are evidence, its unknown ends settled.
         rules: in the order of their weights.
         weights: what was learned.
+        settling: what unknown ends of queries are taken for; by default the known end.
     """
 
-    def __init__(self, walker: Walker, rules: Sequence[Rule], weights: RuleWeights) -> None:
+    def __init__(
+        self,
+        walker: Walker,
+        rules: Sequence[Rule],
+        weights: RuleWeights,
+        settling: Settling | None = None,
+    ) -> None:
         self._walker = walker
+        self._settling = settling or Settling(Missing.POINT)
         self._rules = walker.compile(rules)
         self._weights = weights
         self._prior = CandidatePrior.of(walker.graph)
@@ -77,6 +87,7 @@ class RuleScorer:
 
     def apply(self, queries: QueryTable) -> Applied:
         """All that scores of queries are made from but the weights."""
+        queries = self._settling.queries(queries)
         rows, _ = self._walker.apply(queries, self._rules)
         key = rows[:, 0] * len(self._weights.rule) + rows[:, 1]
         known = known_answers(self._walker.graph, queries.unanswered())

@@ -39,6 +39,7 @@ class MiningSettings:
         sample: how many facts of a relation are asked at the most; None for all.
         limit: steps that one level of walks may take from one entity before it is sampled.
         seed: for sampling.
+        every_reading: whether facts with an unknown end are walked in each of their readings.
     """
 
     grains: tuple[Grain, ...] = (Grain.PAIRS, Grain.GAP)
@@ -49,6 +50,7 @@ class MiningSettings:
     sample: int | None = None
     limit: int = DEFAULT_LIMIT
     seed: int = 0
+    every_reading: bool = False
 
 
 def mine(
@@ -172,6 +174,7 @@ def mining_walker(
         seed=settings.seed,
         constraints=constraints,
         classes=classes,
+        every_reading=settings.every_reading,
     )
 
 

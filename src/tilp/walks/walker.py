@@ -30,10 +30,11 @@ from tilp._kernels.types import (
 from tilp.choices import Grain
 from tilp.errors import TilpError
 from tilp.graph import QueryTable, TemporalGraph
-from tilp.intervals import TemporalRelation, known_ends
+from tilp.intervals import TemporalRelation, readings
 from tilp.rules import FORMS, Form, Rule
 from tilp.walks.constraints import PairConstraint, StepConstraint, Steps, Symbols
 from tilp.walks.encoding import MAX_LENGTH, NO_RULES, NO_TRIE, CompiledRules, RuleEncoding
+from tilp.walks.reading import ReadEdges, added_up
 
 __all__ = ["DEFAULT_LIMIT", "Step", "Walker"]
 
@@ -43,6 +44,7 @@ DEFAULT_LIMIT = 1_000_000
 _KINDS = {Grain.ADJACENT: ADJACENT, Grain.PAIRS: ALL}
 _WORDS = {Grain.ALLEN: counting.ALLEN, Grain.GAP: counting.GAP, Grain.STATIC: counting.NOTHING}
 
+_KEYS = {walking.APPLY: 7, walking.MARK: 2}  # columns of records before those of counts
 _FEWER_TO_FIND = 10
 _NO_STATISTICS = np.zeros((0, 4))
 NO_MARKS = Marks(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int8))
@@ -73,6 +75,9 @@ class Walker:
         seed: for sampling.
         constraints: of one's own on steps.
         classes: of one's own on pairs of intervals, in place of before, touching and after.
+        every_reading: whether facts and queries of which an end is not known are walked in each
+            of their `readings`; else the known end serves for both. A walk then counts for the
+            rule of each reading. Rules are still found and tallied by one reading of each query.
     """
 
     def __init__(
@@ -86,6 +91,7 @@ class Walker:
         seed: int = 0,
         constraints: Sequence[StepConstraint] = (),
         classes: PairConstraint | None = None,
+        every_reading: bool = False,
     ) -> None:
         if not 1 <= max_length <= MAX_LENGTH:
             raise TilpError(f"the length of rules is {max_length}; it can be 1 to {MAX_LENGTH}")
@@ -100,6 +106,7 @@ class Walker:
         self.max_length = max_length
         self.limit = limit
         self.seed = seed
+        self.every_reading = every_reading
         self._splits = tuple(splits)
         self._classes = classes
         self.encoding = RuleEncoding(
@@ -118,9 +125,8 @@ class Walker:
     @cached_property
     def edges(self) -> Edges:
         """The edges that are walked on."""
-        index = self.graph.index(self._splits)
-        start, end = known_ends(self.graph.start, self.graph.end)
-        start, end = start[index.fact], end[index.fact]
+        index, reading = self._read.index, self._read.reading
+        start, end = self._read.start[reading], self._read.end[reading]
         degrees = np.diff(index.offsets)
         source = np.repeat(np.arange(len(degrees), dtype=np.int32), degrees)
         symbol = index.relation
@@ -147,27 +153,31 @@ class Walker:
             rank=rank,
             by_rank=by_rank,
             source=source,
-            interval=self._intervals[0][index.fact],
+            interval=self._intervals[0][reading],
         )
 
     @cached_property
+    def _read(self) -> ReadEdges:
+        return ReadEdges.of(self.graph, self._splits, every=self.every_reading)
+
+    @cached_property
     def _inverse(self) -> NDArray[np.int64]:
-        """For each edge that of the same fact the other way."""
-        pairs = np.argsort(self.edges.fact, kind="stable").reshape(-1, 2)
+        """For each edge that of the same fact, in the same reading, the other way."""
+        pairs = np.argsort(self._read.reading, kind="stable").reshape(-1, 2)
         inverse = np.empty(len(self.edges.fact), np.int64)
         inverse[pairs[:, 0]], inverse[pairs[:, 1]] = pairs[:, 1], pairs[:, 0]
         return inverse
 
     @cached_property
     def _intervals(self) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
-        """The number of each fact's interval, and the starts and ends of the distinct ones.
+        """The number of each reading's interval, and the starts and ends of the distinct ones.
 
         Only words of one's own between intervals need them.
         """
         if self._classes is None:
             nothing = np.empty(0, np.int64)
-            return np.zeros(len(self.graph), np.int32), nothing, nothing
-        both = np.stack(known_ends(self.graph.start, self.graph.end), axis=1)
+            return np.zeros(len(self._read.start), np.int32), nothing, nothing
+        both = np.stack([self._read.start, self._read.end], axis=1)
         distinct, number = np.unique(both, axis=0, return_inverse=True)
         return number.reshape(-1).astype(np.int32), distinct[:, 0].copy(), distinct[:, 1].copy()
 
@@ -206,14 +216,15 @@ class Walker:
             most,
         )
         size = self.encoding.symbols.count // 2
-        return [
+        walks = (
             tuple(
                 Step(int(self.edges.fact[edge]), bool(self.edges.relation[edge] >= size))
                 for edge in walk
                 if edge >= 0
             )
             for walk in found
-        ], complete
+        )
+        return list(dict.fromkeys(walks)), complete  # readings of a fact are the same step
 
     def cost(self, entity: NDArray[np.int32]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Each of the entities that queries are asked of, and about how many steps they take."""
@@ -384,6 +395,11 @@ class Walker:
         statistics: NDArray[np.float64],
         marks: Marks = NO_MARKS,
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        asked = len(queries)
+        number = np.arange(asked)
+        if self.every_reading and purpose != walking.TALLY:
+            number, start, end = readings(*queries.given())
+            queries, marks = queries[number].at(start, end), _in_order(marks, number)
         # Queries that share counts stand together.
         heads = queries.head if len(kept.relations) else np.zeros_like(queries.head)
         order = np.lexsort((queries.end, queries.start, heads, queries.subject))
@@ -416,7 +432,10 @@ class Walker:
         back = np.empty_like(weights)
         back[order] = weights
         if purpose != walking.TALLY:
-            records[:, 0] = order[records[:, 0]]
+            records[:, 0] = number[order[records[:, 0]]]
+        if len(queries) > asked:
+            records = added_up(records, _KEYS[purpose])
+            back = back[np.searchsorted(number, np.arange(asked))]
         return records, back
 
 

@@ -1,0 +1,1 @@
+"""Temporal features (eq. 14, 17-21)."""

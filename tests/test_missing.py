@@ -1,0 +1,290 @@
+"""Missing dates: how long facts last, estimates, and what unknown ends are taken for."""
+
+from collections import Counter
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from scipy import optimize, stats
+
+import tilp
+from oracles import lift, query_parts, walks_from
+from test_walks import all_queries, graphs
+from tilp import TILP, Query
+from tilp.choices import Estimate, Grain, Missing
+from tilp.errors import TilpError
+from tilp.features.durations import Durations
+from tilp.features.settling import Settling
+from tilp.graph import QueryTable, TemporalGraph
+from tilp.intervals import (
+    OPEN_END,
+    OPEN_START,
+    UNKNOWN,
+    Interval,
+    known_ends,
+    possible_relations,
+    readings,
+    temporal_relation,
+)
+from tilp.model import ModelSettings
+from tilp.rules import Atom, Constraint, Rule
+from tilp.walks import Walker
+
+COLUMNS = ["subject", "relation", "object", "start", "end"]
+
+
+def facts_of(lengths, relation="r"):
+    """Facts of one relation that last so long."""
+    return [(f"s{n}", relation, "o", 2_000, 2_000 + n_units) for n, n_units in enumerate(lengths)]
+
+
+def graph_of(rows, **others):
+    frame = pl.DataFrame(rows, COLUMNS, orient="row")
+    return tilp.read({"train": frame, **others}, unit="integer")
+
+
+def truncated(mu, sigma):
+    return stats.truncnorm(-mu / sigma, np.inf, loc=mu, scale=sigma)
+
+
+# how long facts last
+
+
+@pytest.mark.parametrize(("mu", "sigma"), [(300, 50), (20, 60), (-100, 120), (-900, 300)])
+def test_parameters_are_the_most_likely_ones(mu, sigma):
+    lengths = np.rint(truncated(mu, sigma).rvs(3_000, random_state=1)).astype(int)
+    durations = Durations.fit(graph_of(facts_of(lengths.tolist())))
+
+    def loss(values):
+        return -truncated(values[0], np.exp(values[1])).logpdf(lengths).mean()
+
+    best = optimize.minimize(loss, [mu, np.log(sigma)], method="Nelder-Mead", tol=1e-10)
+    mine = loss([durations.mu[0], np.log(durations.sigma[0])])
+    assert mine <= best.fun + 1e-9
+    assert durations.mean[0] == pytest.approx(lengths.mean())
+    density = durations.log_density(np.zeros(len(lengths), np.int32), lengths.astype(float))
+    assert -density.mean() == pytest.approx(mine)
+
+
+def some_durations(mu, sigma):
+    relations = graph_of(facts_of([1])).relations
+    return Durations(relations, np.array([mu]), np.array([sigma]), np.array([99]), mu, sigma)
+
+
+@given(st.floats(-50, 200), st.floats(0.1, 80), st.lists(st.floats(0, 0.999), min_size=1))
+def test_density_mean_and_draws_are_those_of_the_truncated_gaussian(mu, sigma, chances):
+    assume(mu / sigma > -20)  # below, scipy's own moments are no longer exact
+    durations, plain = some_durations(mu, sigma), truncated(mu, sigma)
+    relation = np.zeros(len(chances), np.int32)
+    drawn = durations.quantile(relation, np.array(chances))
+    assert drawn == pytest.approx(plain.ppf(chances), rel=1e-6, abs=1e-6 * sigma)
+    assert durations.mean[0] == pytest.approx(plain.mean(), rel=1e-6)
+    assert durations.log_density(relation, drawn) == pytest.approx(plain.logpdf(drawn), rel=1e-6)
+    assert durations.log_density(relation, -1 - drawn).tolist() == [-np.inf] * len(chances)
+
+
+def test_draws_stay_finite_where_mu_is_far_below_zero():
+    durations = some_durations(-8_000.0, 800.0)
+    drawn = durations.quantile(np.zeros(3, np.int32), np.array([0.0, 0.5, 1 - 2.0**-53]))
+    assert drawn[0] == pytest.approx(0, abs=1e-6) and np.isfinite(drawn).all()
+    assert drawn[1] == pytest.approx(durations.mean[0] * np.log(2), rel=0.02)  # all but exponential
+
+
+def test_few_intervals_borrow_the_parameters_of_all_relations():
+    rows = [*facts_of(range(40)), *facts_of([7] * 9, "few"), *facts_of([5] * 10, "same")]
+    graph = graph_of([*rows, ("s", "none", "o", 2_000, None), ("s", "r", "o", None, 2_500)])
+    durations = Durations.fit(graph)
+    table = durations.frame()
+    assert table.columns == ["relation", "intervals", "mu", "sigma", "mean", "pooled"]
+    assert dict(table.select("relation", "intervals").rows()) == {
+        "few": 9, "none": 0, "r": 40, "same": 10,
+    }  # fmt: skip
+    few, none, own, same = (table.row(place, named=True) for place in range(4))
+    assert few["pooled"] and none["pooled"] and not own["pooled"] and not same["pooled"]
+    everything = [*range(40), *[7] * 9, *[5] * 10]
+    assert few["mean"] == none["mean"] == pytest.approx(np.mean(everything))
+    assert (same["mu"], same["sigma"]) == (5.0, 0.1)
+    other = durations.of(graph_of([("s", "same", "o", 1, 1), ("s", "new", "o", 1, 1)]).relations)
+    assert other.mu.tolist() == [durations.all_mu, 5.0]
+    assert other.intervals.tolist() == [0, 10]
+
+
+def test_open_ends_and_held_out_facts_are_not_learned_from():
+    rows = facts_of([3] * 10)
+    held_out = pl.DataFrame(facts_of([900] * 50), COLUMNS, orient="row")
+    ongoing = [(f"x{n}", "r", "o", "2000", "present") for n in range(30)]
+    train = pl.DataFrame([*[tuple(map(str, one)) for one in rows], *ongoing], COLUMNS, orient="row")
+    both = tilp.read({"train": train, "valid": held_out, "test": held_out}, unit="integer")
+    assert Durations.fit(both).mu.tolist() == [3.0]
+    assert Durations.fit(both).intervals.tolist() == [10]
+
+
+def test_without_any_complete_interval_facts_are_points():
+    durations = Durations.fit(graph_of([("s", "r", "o", 2_000, None)]))
+    start, end = durations.estimate(np.array([0]), np.array([2_000]), np.array([UNKNOWN]))
+    assert (start.tolist(), end.tolist()) == ([2_000], [2_000])
+
+
+def test_estimates_count_from_the_known_end_in_whole_units():
+    durations = some_durations(7.4, 0.1)
+    start = np.array([100, UNKNOWN, 100, UNKNOWN, OPEN_START, UNKNOWN])
+    end = np.array([UNKNOWN, 100, 103, UNKNOWN, UNKNOWN, OPEN_END])
+    found = durations.estimate(np.zeros(6, np.int32), start, end)
+    assert found[0].tolist() == [100, 93, 100, UNKNOWN, OPEN_START, UNKNOWN]
+    assert found[1].tolist() == [107, 100, 103, UNKNOWN, UNKNOWN, OPEN_END]
+
+
+# readings
+
+
+def plain_readings(interval):
+    """The extreme intervals that the known ends of one allow."""
+    start, end = interval.start, interval.end
+    match (start == UNKNOWN, end == UNKNOWN):
+        case (False, False):
+            return [interval]
+        case (True, False):
+            return [Interval(end, end), Interval(OPEN_START, end)]
+        case (False, True):
+            return [Interval(start, start), Interval(start, OPEN_END)]
+    times = ((OPEN_START, OPEN_END), (OPEN_START, OPEN_START), (OPEN_END, OPEN_END))
+    return [Interval(*pair) for pair in times]
+
+
+TIMES = st.sampled_from([UNKNOWN, OPEN_START, 1_990, 1_991, 1_995, 2_010, OPEN_END])
+INTERVALS = st.tuples(TIMES, TIMES).filter(lambda t: UNKNOWN in t or t[0] <= t[1])
+
+
+@given(st.lists(INTERVALS, min_size=1))
+def test_readings_are_the_extremes_and_between_them_lies_all_that_is_possible(times):
+    start, end = np.array(times, np.int64).T
+    number, read_start, read_end = readings(start, end)
+    assert (np.diff(number) >= 0).all()
+    read = {}
+    for place, *ends in zip(number.tolist(), read_start.tolist(), read_end.tolist(), strict=True):
+        read.setdefault(place, []).append(Interval(*ends))
+    intervals = [Interval(*one) for one in times]
+    assert list(read.values()) == [plain_readings(one) for one in intervals]
+    firsts = [(one[0].start, one[0].end) for one in read.values()]
+    assert firsts == list(zip(*(one.tolist() for one in known_ends(start, end)), strict=True))
+    for a, b in product(range(len(times)), repeat=2):
+        classes = {temporal_relation(*pair) for pair in product(read[a], read[b])}
+        assert classes == possible_relations(intervals[a], intervals[b])
+
+
+def given_edges(graph):
+    """Facts and inverse facts by source, with their intervals as they were given."""
+    edges = {}
+    for row in graph.rows("train"):
+        fact = graph.fact(row)
+        subject, object_ = int(graph.subject[row]), int(graph.object[row])
+        for source, target, inverse in ((subject, object_, False), (object_, subject, True)):
+            edge = (Atom(fact.relation, inverse), target, fact.interval, row)
+            edges.setdefault(source, []).append(edge)
+    return edges
+
+
+def given_interval(queries, number):
+    return Interval(*(int(column[number]) for column in queries.given()))
+
+
+def counts_in_every_reading(edges, subject, head, query, own_fact, max_length, grains):
+    """N_c by rule and end, a walk counted once for each reading of its facts and of the query."""
+    found = Counter()
+    for walk in walks_from(edges, subject, max_length, own_fact):
+        for *steps, asked in product(*(plain_readings(e[2]) for e in walk), plain_readings(query)):
+            read = [(e[0], e[1], step, e[3]) for e, step in zip(walk, steps, strict=True)]
+            for rule in {lift(read, head, asked, grain) for grain in grains}:
+                found[rule, walk[-1][1]] += 1
+    return found
+
+
+def counted(walker, queries):
+    """What the walker counts for each query, as the oracle says it."""
+    records, weights = walker.count(queries)
+    assert weights.shape == (len(queries), walker.max_length + 1) and (weights == 1).all()
+    found = [Counter() for _ in range(len(queries))]
+    for number, form, length, relations, digits, code, end, count in records.tolist():
+        head = int(queries.head[number])
+        rule = walker.encoding.lift((form, length, head, relations, digits, code))
+        found[number][rule, end] = count
+    return found
+
+
+@pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
+@settings(max_examples=40)
+@given(graphs(), st.booleans())
+def test_walks_in_every_reading_equal_brute_force(graph, walked):
+    walker = Walker(graph, grains=[Grain.PAIRS], max_length=2, every_reading=True)
+    queries, edges = all_queries(graph, walked), given_edges(graph)
+    found = counted(walker, queries)
+    for number in range(len(queries)):
+        subject, head, _, own = query_parts(walker, queries, number)
+        asked = given_interval(queries, number)
+        plain = counts_in_every_reading(edges, subject, head, asked, own, 2, walker.grains)
+        assert found[number] == plain
+
+
+@pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
+@settings(max_examples=40)
+@given(graphs())
+def test_a_step_counts_for_every_relation_that_some_choice_of_the_unknown_ends_allows(graph):
+    walker = Walker(graph, grains=[Grain.QUERY], max_length=1, every_reading=True)
+    queries, edges = all_queries(graph), given_edges(graph)
+    for number, found in enumerate(counted(walker, queries)):
+        subject, head, _, own = query_parts(walker, queries, number)
+        asked = given_interval(queries, number)
+        possible = {
+            (Rule(head, (atom,), (Constraint(word.value, ("I1", "I2")),)), target)
+            for atom, target, interval, row in edges.get(subject, ())
+            if row != own
+            for word in possible_relations(interval, asked)
+        }
+        assert set(found) == possible
+
+
+@pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
+@settings(max_examples=20)
+@given(graphs(), st.integers(1, 3))
+def test_every_reading_is_found_both_ways_and_lists_each_walk_once(graph, max_length):
+    walker = Walker(graph, max_length=max_length, every_reading=True)
+    plain = Walker(graph, max_length=max_length)
+    queries = all_queries(graph)
+    half = queries[np.arange(len(queries) // 2)]
+
+    def table(rows, support):
+        return Counter({tuple(row): n for row, n in zip(rows.tolist(), support, strict=True)})
+
+    rows, support = walker.find_both(half)
+    both = Counter()
+    for row, n in zip(map(tuple, rows.tolist()), support.tolist(), strict=True):
+        both[row] += n
+    assert both == table(*walker.find(queries))
+    for row in graph.rows("train"):
+        ends = int(graph.subject[row]), int(graph.object[row])
+        assert walker.between(*ends, fact=row) == plain.between(*ends, fact=row)
+
+
+@pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
+@settings(max_examples=20)
+@given(graphs())
+def test_marked_walks_are_added_up_over_the_readings_of_a_query(graph):
+    walker = Walker(graph, max_length=2, every_reading=True)
+    queries = all_queries(graph)
+    compiled = walker.encoding.compiled(np.unique(walker.find(queries)[0], axis=0))
+    asked = np.flatnonzero(queries.answer >= 0)
+    assert len(asked) == len(queries)
+    begin = np.arange(len(queries) + 1)
+    mark = np.zeros(len(queries), np.int8)
+    marked = walker.count_marked(queries, compiled, begin, queries.answer, mark)
+    rows, _ = walker.apply(queries, compiled)
+    walks, here = Counter(), Counter()
+    for query, rule, end, count in rows.tolist():
+        walks[query, rule] += count
+        here[query, rule] += count * (end == queries.answer[query])
+    assert {(q, r): n for q, r, n, *_ in marked.tolist()} == dict(walks)
+    assert {(q, r): n for q, r, _, n, *_ in marked.tolist()} == dict(here)
