@@ -16,10 +16,11 @@ from oracles import lift, query_parts, walks_from
 from test_walks import all_queries, graphs
 from tilp import TILP, Query
 from tilp.choices import Estimate, Grain, Missing
-from tilp.errors import TilpError
+from tilp.errors import DataError, TilpError
 from tilp.features.durations import Durations
+from tilp.features.imputing import impute, imputed_by_relation
 from tilp.features.settling import Settling
-from tilp.graph import QueryTable, TemporalGraph
+from tilp.graph import ESTIMATED, QueryTable
 from tilp.intervals import (
     OPEN_END,
     OPEN_START,
@@ -276,8 +277,6 @@ def test_marked_walks_are_added_up_over_the_readings_of_a_query(graph):
     walker = Walker(graph, max_length=2, every_reading=True)
     queries = all_queries(graph)
     compiled = walker.encoding.compiled(np.unique(walker.find(queries)[0], axis=0))
-    asked = np.flatnonzero(queries.answer >= 0)
-    assert len(asked) == len(queries)
     begin = np.arange(len(queries) + 1)
     mark = np.zeros(len(queries), np.int8)
     marked = walker.count_marked(queries, compiled, begin, queries.answer, mark)
@@ -288,3 +287,243 @@ def test_marked_walks_are_added_up_over_the_readings_of_a_query(graph):
         here[query, rule] += count * (end == queries.answer[query])
     assert {(q, r): n for q, r, n, *_ in marked.tolist()} == dict(walks)
     assert {(q, r): n for q, r, _, n, *_ in marked.tolist()} == dict(here)
+
+
+# estimates
+
+
+@pytest.fixture(scope="module")
+def world():
+    """A small world, some of whose dates are lost."""
+    return tilp.datasets.world(seed=3, size=1_500).graph
+
+
+def unknown_ends(graph):
+    return graph.start == UNKNOWN, graph.end == UNKNOWN
+
+
+@pytest.mark.parametrize("estimate", list(Estimate))
+def test_impute_estimates_what_is_missing_alone_and_marks_it(world, estimate):
+    no_start, no_end = unknown_ends(world)
+    one = no_start ^ no_end
+    assert one.any() and (no_start & ~no_end).any()  # the world lost both starts and ends
+    filled = impute(world, estimate=estimate, seed=4)
+    marks = np.where(one, np.where(no_start, 1, 2), 0)
+    assert filled.estimated.tolist() == marks.tolist()
+    assert (filled.start <= filled.end)[one].all()
+    for name in ("start", "end"):
+        mine, theirs = getattr(filled, name), getattr(world, name)
+        given = ~one | (theirs != UNKNOWN)
+        assert (mine[given] == theirs[given]).all()
+        texts = filled.date_text(name).to_numpy()
+        assert (texts[given] == world.date_text(name).to_numpy()[given]).all()
+        assert [int(text) for text in texts[~given]] == mine[~given].tolist()
+    if estimate is Estimate.EXPECTED:
+        mean = np.rint(Durations.fit(world).mean)[world.relation]
+        assert (filled.end - filled.start)[one].tolist() == mean[one].tolist()
+    counts = imputed_by_relation(filled)
+    assert counts["starts"].sum() == (marks == 1).sum()
+    assert counts["ends"].sum() == (marks == 2).sum()
+    assert counts["missing"].sum() == (no_start & no_end).sum()
+
+
+@pytest.mark.parametrize("format", ["tsv", "csv", "parquet"])
+def test_marks_are_written_and_read_again(world, tmp_path, format):
+    filled = impute(world)
+    again = tilp.read(tilp.write(filled, tmp_path / "out", format=format))
+    assert again == filled and again.fingerprint() == filled.fingerprint()
+    assert again.estimated.tolist() == filled.estimated.tolist()
+    assert filled.frame("valid").columns == [*COLUMNS, "estimated"]
+    unmarked = replace(filled, estimated=np.zeros(len(filled), np.uint8))
+    assert unmarked != filled and unmarked.fingerprint() != filled.fingerprint()
+    assert "estimated" not in world.frame().columns
+
+
+def test_estimates_are_not_learned_from_again(world):
+    once, twice = Durations.fit(world), Durations.fit(impute(world, estimate="drawn"))
+    assert once.frame().equals(twice.frame())
+
+
+def test_a_column_of_estimates_with_other_words_is_refused(tmp_path):
+    rows = [("a", "r", "b", "1990", "1991", word) for word in ("start", "", "yes")]
+    frame = pl.DataFrame(rows, [*COLUMNS, "estimated"], orient="row")
+    assert tilp.read(frame[:2]).estimated.tolist() == [ESTIMATED.index("start"), 0]
+    with pytest.raises(DataError, match=r"line 2.*'yes'.*start, end or both.*another name"):
+        tilp.read(frame)
+
+
+def test_estimate_names_its_choices(world):
+    with pytest.raises(TilpError, match="expected, drawn"):
+        impute(world, estimate="guessed")
+
+
+def test_what_is_drawn_depends_on_the_fact_alone(world):
+    drawn = impute(world, estimate="drawn", seed=1)
+    assert drawn == impute(world, estimate="drawn", seed=1)
+    assert drawn != impute(world, estimate="drawn", seed=2)
+    settling = Settling.fit(world, Missing.DURATION, 1)
+    one = (world.start == UNKNOWN) ^ (world.end == UNKNOWN)
+    settled = settling.graph(world)
+    assert (settled.start == drawn.start)[one].all() and (settled.end == drawn.end)[one].all()
+    order = np.random.default_rng(0).permutation(len(world.rows("train")))[:300]
+    queries = QueryTable.of_facts(world, order, walked=True)
+    whole = settling.queries(queries)
+    parts = [settling.queries(queries[np.array([n])]) for n in range(len(queries))]
+    assert whole.start.tolist() == [int(part.start[0]) for part in parts]
+    assert whole.end.tolist() == [int(part.end[0]) for part in parts]
+    elsewhere = settling.queries(queries.unanswered())  # the answer has no part in it
+    assert whole.end.tolist() == elsewhere.end.tolist()
+
+
+# what unknown ends are taken for
+
+
+@pytest.mark.parametrize("missing", list(Missing))
+def test_settled_ends(missing):
+    rows = [*facts_of([5] * 10), ("a", "r", "b", 100, None), ("a", "r", "b", None, 100)]
+    graph = graph_of([*rows, ("a", "r", "b", None, None), ("a", "q", "b", 100, 103)])
+    truth = {
+        Missing.POINT: [(100, 100), (100, 100), (OPEN_START, OPEN_END)],
+        Missing.DURATION: [(100, 105), (95, 100), (OPEN_START, OPEN_END)],
+        Missing.OPEN: [(100, OPEN_END), (OPEN_START, 100), (OPEN_START, OPEN_END)],
+        Missing.UNKNOWN: [(100, UNKNOWN), (UNKNOWN, 100), (UNKNOWN, UNKNOWN)],
+    }[missing]
+    settling = Settling.fit(graph, missing, 0)
+    settled = settling.graph(graph)
+    queries = settling.queries(QueryTable.of_facts(graph, np.arange(10, 14), walked=False))
+    filled = missing in (Missing.DURATION, Missing.OPEN)
+    if missing is Missing.POINT:  # left to walks, which take it so
+        start, end = known_ends(settled.start, settled.end)
+    else:
+        start, end = settled.start, settled.end
+    asked = (queries.start, queries.end) if missing is Missing.POINT else queries.given()
+    for times, first in (((start, end), 10), (asked, 0), (asked, 4)):
+        found = [(int(times[0][n]), int(times[1][n])) for n in range(first, first + 4)]
+        assert found == [*truth, (100, 103)]
+    assert queries.unknown.any() != filled
+    assert settled.date_text("end").equals(graph.date_text("end"))
+
+
+def test_queries_keep_known_ends_for_other_scorers(world):
+    rows = np.asarray(world.rows("valid"))
+    queries = QueryTable.of_facts(world, rows, walked=False)
+    start, end = known_ends(world.start[rows], world.end[rows])
+    assert queries.start.tolist() == [*start, *start] and queries.end.tolist() == [*end, *end]
+    given_start, given_end = queries.given()
+    assert given_start.tolist() == np.tile(world.start[rows], 2).tolist()
+    assert given_end.tolist() == np.tile(world.end[rows], 2).tolist()
+    none = QueryTable(*(getattr(queries, name) for name in
+                        ("subject", "head", "start", "end", "fact", "answer")))  # fmt: skip
+    assert not none.unknown.any() and none.unknown.shape == (len(queries), 2)
+
+
+@pytest.fixture(scope="module")
+def lossy():
+    """A world with most of its ends removed."""
+    graph = tilp.datasets.world(seed=5, size=1_500).graph
+    lost = np.random.default_rng(0).random(len(graph)) < 0.5
+    columns = {name: getattr(graph, name) for name in ("subject", "relation", "object", "start")}
+    splits = np.repeat(np.arange(3, dtype=np.uint8), np.diff(graph.bounds))
+    end = np.where(lost & (graph.start != UNKNOWN), UNKNOWN, graph.end)
+    return tilp.TemporalGraph.from_arrays(
+        graph.entities, graph.relations, {**columns, "end": end}, splits
+    )
+
+
+@pytest.fixture(scope="module", params=list(Missing))
+def model(request, lossy):
+    return TILP(2, sample=60, top=100, missing=request.param, threads=1).fit(lossy)
+
+
+def test_each_choice_makes_a_model_of_its_own_whatever_the_threads(model, lossy, tmp_path):
+    missing = model.settings.missing
+    two = TILP(2, sample=60, top=100, missing=missing, threads=2).fit(lossy)
+    assert two.rules().to_jsonl() == model.rules().to_jsonl()
+    mine, theirs = (one.evaluate("valid", protocols=["enumerate"]) for one in (model, two))
+    assert mine == theirs
+    again = tilp.load(model.save(tmp_path / "model"))
+    assert again.settings == model.settings and again.settings.missing is missing
+    assert again.graph == lossy  # the facts as they were given
+    assert again.evaluate("valid", protocols=["enumerate"]) == mine
+    point = TILP(2, sample=60, top=100, threads=2).fit(lossy)
+    same = point.rules().to_jsonl() == model.rules().to_jsonl()
+    assert same == (missing is Missing.POINT)
+
+
+def test_scores_do_not_depend_on_the_batch_or_the_way_of_asking(model, lossy):
+    rows = np.asarray(lossy.rows("valid"))
+    queries = QueryTable.of_facts(lossy, rows, walked=False).unanswered()
+    scorer = model.scorer()
+    alone = np.flatnonzero(queries.unknown.any(axis=1))[:5]
+    together = scorer(queries).take(alone)
+    for place, number in enumerate(alone):
+        one, same = scorer(queries[np.array([number])]), together.take(np.array([place]))
+        assert one.candidate.tolist() == same.candidate.tolist()
+        assert one.score.tolist() == same.score.tolist()
+    row = int(rows[alone[0]])
+    fact = lossy.fact(row)
+    assert fact.interval.end == UNKNOWN
+    asked = Query(fact.relation, subject=fact.subject, start=fact.interval.start)
+    best = model.predict(asked, k=3)["score"].to_list()
+    first = together.take(np.array([0]))
+    everything = np.full(len(lossy.entities), float(first.defaults[0]))
+    everything[first.candidate] = first.score
+    assert best == np.sort(everything)[::-1][:3].tolist()
+
+
+def test_each_choice_works_on_another_graph(model, lossy):
+    rows = [
+        ("Ada", "livesIn", "Rome", "1980", None),
+        ("Ada", "worksIn", "Rome", None, "1990"),  # a relation that the model never saw
+        ("Bob", "livesIn", "Oslo", "1970", None),
+        ("Bob", "marriedTo", "Ada", "1979", None),
+    ]
+    other = tilp.read(pl.DataFrame(rows, COLUMNS, orient="row"), unit="year")
+    found = model.predict(Query("livesIn", subject="Bob", start="1981"), graph=other)
+    assert len(found) == len(other.entities)
+
+
+def test_settings_say_what_is_missing_and_mining_follows():
+    for missing in Missing:
+        chosen = ModelSettings(missing=missing)
+        assert chosen.mining.every_reading == (missing is Missing.UNKNOWN)
+        assert ModelSettings.from_json(chosen.to_json()) == chosen
+        assert replace(chosen, missing=Missing.POINT) == ModelSettings()
+    with pytest.raises(TilpError, match="point, duration, open, unknown"):
+        TILP(missing="guess")
+
+
+# commands
+
+
+def test_the_impute_command_writes_marks_and_tells_what_was_estimated(run, tmp_path, world):
+    data = tilp.write(world, tmp_path / "data")
+    out = tmp_path / "filled"
+    code, printed, err = run("impute", data, "--out", out, "--estimate", "drawn", "--seed", 7)
+    assert code == 0 and err == ""
+    assert tilp.read(out) == impute(world, estimate="drawn", seed=7)
+    total = int((tilp.read(out).estimated > 0).sum())
+    assert f"{total:,} dates estimated" in printed
+    for name, *numbers in imputed_by_relation(tilp.read(out)).rows():
+        line = next(line for line in printed.splitlines() if f"│ {name} " in line)
+        cells = [cell.strip() for cell in line.strip("│").split("│")]
+        assert cells[1:5] == [f"{number:,}" for number in numbers]
+    code, _, err = run("impute", data, "--out", out)
+    assert code == 2 and "not empty" in err
+
+
+def test_commands_teach_what_is_done_with_missing_dates(run):
+    code, out, _ = run("impute", "--help")
+    assert code == 0
+    words = "DATA --out --estimate expected drawn --seed --format estimated --missing"
+    assert [word for word in words.split() if word not in out] == []
+    code, out, _ = run("fit", "--help")
+    assert [one.value for one in Missing if one.value not in out] == [] and "--missing" in out
+
+
+def test_fit_takes_what_is_missing(run, tmp_path, lossy):
+    data = tilp.write(lossy, tmp_path / "data")
+    options = ("--max-length", 1, "--sample", 20, "--threads", 1, "--missing", "open")
+    code, _, err = run("fit", data, "--out", tmp_path / "model", *options)
+    assert code == 0 and err == ""
+    assert tilp.load(tmp_path / "model").settings.missing is Missing.OPEN

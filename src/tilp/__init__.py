@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tilp import intervals as intervals
     from tilp import rules as rules
     from tilp.evaluation import compare, evaluate
+    from tilp.features.imputing import impute
     from tilp.graph import SPLITS, Fact, TemporalGraph
     from tilp.inspection import inspect
     from tilp.intervals import Interval, Unit
@@ -40,6 +41,7 @@ __all__ = [
     "datasets",
     "evaluate",
     "evaluation",
+    "impute",
     "inspect",
     "intervals",
     "load",
@@ -58,6 +60,7 @@ _HOMES = {
     "Unit": "tilp.intervals",
     "compare": "tilp.evaluation",
     "evaluate": "tilp.evaluation",
+    "impute": "tilp.features.imputing",
     "inspect": "tilp.inspection",
     "Query": "tilp.model",
     "Rule": "tilp.rules",

@@ -41,6 +41,7 @@ app.command("evaluate")(model.evaluate_command)
 app.command("predict")(model.predict_command)
 app.command("rules")(model.rules_command)
 app.command("convert")(data.convert_command)
+app.command("impute")(data.impute_command)
 app.command("import")(data.import_command)
 app.add_typer(datasets.app, name="datasets")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilp.choices import DumpFormat, OnError, TableFormat
+from tilp.choices import DumpFormat, Estimate, OnError, TableFormat
 from tilp.cli.console import output, print_json, print_warning, progress_bar
 from tilp.cli.options import Columns, Data, Header, OnErrorOption, UnitOption, read_data
 from tilp.errors import TilpError
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _SHOWN_PROBLEMS = 20
 
-__all__ = ["convert_command", "import_command", "inspect_command"]
+__all__ = ["convert_command", "import_command", "impute_command", "inspect_command"]
 
 
 def inspect_command(
@@ -89,6 +89,47 @@ def convert_command(
     graph = read_data(data, unit, on_error, columns, header)
     write(graph, out, format=format)
     output().print(f"{out}: {graph}")
+
+
+def impute_command(
+    data: Data,
+    out: Annotated[Path, typer.Option("--out", help="The folder to write; new or empty.")],
+    estimate: Annotated[
+        Estimate,
+        typer.Option(
+            "--estimate",
+            help="How long a fact is taken to last. expected: as long as its relation's facts do "
+            "in the mean; drawn: a draw for each fact.",
+        ),
+    ] = Estimate.EXPECTED,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="For draws.")] = 0,
+    format: Annotated[
+        TableFormat, typer.Option("--format", help="How tables are written.")
+    ] = TableFormat.TSV,
+    unit: UnitOption = None,
+    on_error: OnErrorOption = OnError.REPAIR,
+    columns: Columns = None,
+    header: Header = None,
+) -> None:
+    """Write DATA with its missing starts and ends estimated, and marked as estimates.
+
+    How long the facts of each relation last is learned from the training facts with both dates: a
+    Gaussian truncated to lengths from 0 on. A missing end is the start and such a length, a missing
+    start the end without it; facts without any date stay as they are. The column 'estimated' of
+    the files written says which dates are estimates: start, end or both. tilp fit --missing
+    duration does the same with draws, and leaves DATA alone.
+    """
+    from tilp.cli.tables import imputation_table
+    from tilp.features.durations import Durations
+    from tilp.features.imputing import impute
+    from tilp.io import write
+
+    graph = read_data(data, unit, on_error, columns, header)
+    durations = Durations.fit(graph)
+    imputed = impute(graph, estimate=estimate, seed=seed, durations=durations)
+    write(imputed, out, format=format)
+    output().print(imputation_table(imputed, durations))
+    output().print(f"{out}: {imputed}")
 
 
 def import_command(

@@ -15,9 +15,11 @@ from tilp.cli.console import output
 if TYPE_CHECKING:
     import polars as pl
 
+    from tilp.features.durations import Durations
+    from tilp.graph import TemporalGraph
     from tilp.inspection import Dates, Defects, Inspection
 
-__all__ = ["defect_table", "print_inspection"]
+__all__ = ["defect_table", "imputation_table", "print_inspection"]
 
 _SHOWN_YEARS = 8
 
@@ -28,6 +30,27 @@ def print_inspection(inspection: Inspection, name: str) -> None:
     _print_fitting(console, _split_table(inspection, name))
     _print_fitting(console, _relation_table(inspection))
     console.print(_problem_table(inspection.defects))
+
+
+def imputation_table(graph: TemporalGraph, durations: Durations) -> Table:
+    """What was estimated of each relation, and from what."""
+    from tilp.features.imputing import imputed_by_relation
+
+    counts, fitted = imputed_by_relation(graph), durations.frame()
+    total = int(counts["starts"].sum()) + int(counts["ends"].sum())
+    table = Table(title=f"{total:,} dates estimated", title_justify="left")
+    table.add_column("relation", overflow="fold")
+    for name in ("facts", "starts", "ends", "still missing", "complete in train", "mean length"):
+        table.add_column(name, justify="right")
+    table.add_column("")
+    for (name, *numbers), row in zip(counts.rows(), fitted.iter_rows(named=True), strict=True):
+        table.add_row(
+            name,
+            *(f"{number:,}" for number in (*numbers, row["intervals"])),
+            f"{row['mean']:,.1f}",
+            "of all relations" if row["pooled"] else "",
+        )
+    return table
 
 
 def defect_table(defects: pl.DataFrame) -> Table:

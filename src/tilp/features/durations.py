@@ -47,10 +47,13 @@ class Durations:
 
     @classmethod
     def fit(cls, graph: TemporalGraph) -> Durations:
-        """By maximum likelihood, from the training facts both of whose ends are known."""
+        """By maximum likelihood, from the training facts both of whose ends are known.
+
+        Ends that are estimates are not known.
+        """
         train = graph.span("train")
         start, end, relation = graph.start[train], graph.end[train], graph.relation[train]
-        complete = _finite(start) & _finite(end)
+        complete = _finite(start) & _finite(end) & (graph.estimated[train] == 0)
         length = (end - start)[complete].astype(np.float64)
         relation = relation[complete]
         size = len(graph.relations)

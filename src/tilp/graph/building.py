@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from tilp.choices import OnError, Unit
 from tilp.errors import DataError
-from tilp.graph.temporal_graph import DEFECT_SCHEMA, SPLITS, TemporalGraph
+from tilp.graph.temporal_graph import DEFECT_SCHEMA, ESTIMATED, SPLITS, TemporalGraph
 from tilp.graph.vocabulary import Vocabulary
 from tilp.intervals import UNKNOWN, choose_unit, parse_date
 
@@ -45,7 +46,8 @@ class FactTable:
     Attributes:
         split: the split its facts belong to.
         source: where it comes from, for messages.
-        frame: columns subject, relation, object, start and end, all text; dates may be null.
+        frame: columns subject, relation, object, start and end, all text; dates may be null. And
+            perhaps estimated, in the words of `ESTIMATED`: which of the dates are estimates.
         lines: the line of each row in the source.
     """
 
@@ -100,7 +102,7 @@ def build_graph(
     entity_names = _vocabulary("entity", entities, [t.frame[c] for t in tables for c in _ENDS])
     relation_names = _vocabulary("relation", relations, [t.frame["relation"] for t in tables])
     dates, start_text, end_text = _read_dates(tables, unit)
-    columns: dict[str, NDArray[np.int32] | NDArray[np.int64]] = {
+    columns: dict[str, NDArray[Any]] = {
         "subject": _concatenate([entity_names.encode(t.frame["subject"]) for t in tables]),
         "relation": _concatenate([relation_names.encode(t.frame["relation"]) for t in tables]),
         "object": _concatenate([entity_names.encode(t.frame["object"]) for t in tables]),
@@ -108,6 +110,7 @@ def build_graph(
         "end": dates.last[end_text],
         "start_text": start_text,
         "end_text": end_text,
+        "estimated": np.concatenate([_estimated(table.frame) for table in tables]),
     }
     found = _find_defects(columns, dates)
     defects = _describe_defects(tables, found, columns, dates, on_error)
@@ -131,7 +134,7 @@ def build_graph(
         bounds=tuple(int(bound) for bound in bounds),  # type: ignore[arg-type]
         attributes=_place_attributes(entity_names, attributes or {}),
         defects=defects,
-        **columns,  # type: ignore[arg-type]
+        **columns,
     )
 
 
@@ -194,12 +197,18 @@ def _read_dates(
     return dates, start_text, end_text
 
 
+def _estimated(facts: pl.DataFrame) -> NDArray[np.uint8]:
+    if "estimated" not in facts.columns:
+        return np.zeros(len(facts), np.uint8)
+    return facts["estimated"].cast(pl.Enum(ESTIMATED)).to_physical().to_numpy().astype(np.uint8)
+
+
 def _concatenate(arrays: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
     return np.concatenate(arrays) if len(arrays) != 1 else arrays[0]
 
 
 def _find_defects(
-    columns: Mapping[str, NDArray[np.int32] | NDArray[np.int64]], dates: _Dates
+    columns: Mapping[str, NDArray[Any]], dates: _Dates
 ) -> dict[Defect, NDArray[np.int64]]:
     start, end = columns["start"], columns["end"]
     backwards = (start > end) & (start != UNKNOWN) & (end != UNKNOWN)
@@ -213,7 +222,7 @@ def _find_defects(
 def _describe_defects(
     tables: Sequence[FactTable],
     found: Mapping[Defect, NDArray[np.int64]],
-    columns: Mapping[str, NDArray[np.int32] | NDArray[np.int64]],
+    columns: Mapping[str, NDArray[Any]],
     dates: _Dates,
     on_error: OnError,
 ) -> pl.DataFrame:

@@ -18,7 +18,7 @@ from tilp.graph.index import EdgeIndex
 from tilp.graph.vocabulary import Vocabulary
 from tilp.intervals import UNKNOWN, Interval, format_time
 
-__all__ = ["DEFECT_SCHEMA", "SPLITS", "Fact", "TemporalGraph"]
+__all__ = ["DEFECT_SCHEMA", "ESTIMATED", "SPLITS", "Fact", "TemporalGraph"]
 
 SPLITS = ("train", "valid", "test")
 """The splits in the order in which their facts are stored."""
@@ -33,6 +33,9 @@ DEFECT_SCHEMA = {
     "done": pl.String,
 }
 """The columns of a table of defects."""
+
+ESTIMATED = ("", "start", "end", "both")
+"""Which dates of a fact are estimates, in a word; at the place whose bits say the same."""
 
 _COLUMNS = ("subject", "relation", "object", "start", "end", "start_text", "end_text")
 
@@ -67,6 +70,7 @@ class TemporalGraph:
         bounds: where the splits begin, and where the last ends.
         attributes: numbers of entities by name, NaN where there is none.
         defects: every row whose dates were repaired or that was skipped, and what was done.
+        estimated: which of each fact's dates are estimates, as the place in `ESTIMATED`.
     """
 
     entities: Vocabulary
@@ -83,10 +87,13 @@ class TemporalGraph:
     bounds: tuple[int, int, int, int]
     attributes: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     defects: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=DEFECT_SCHEMA))
+    estimated: NDArray[np.uint8] = field(default_factory=lambda: np.empty(0, np.uint8))
     _indexes: dict[tuple[str, ...], EdgeIndex] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        for name in _COLUMNS:
+        if not len(self.estimated):
+            object.__setattr__(self, "estimated", np.zeros(len(self), np.uint8))
+        for name in (*_COLUMNS, "estimated"):
             getattr(self, name).flags.writeable = False
         for numbers in self.attributes.values():
             numbers.flags.writeable = False
@@ -175,6 +182,7 @@ class TemporalGraph:
                 np.array_equal(numbers, other.attributes[name], equal_nan=True)
                 for name, numbers in self.attributes.items()
             )
+            and np.array_equal(self.estimated, other.estimated)
             and self.date_text("start").equals(other.date_text("start"))
             and self.date_text("end").equals(other.date_text("end"))
         )
@@ -195,6 +203,8 @@ class TemporalGraph:
             digest.update(table.write_json().encode())
         for end in ("start", "end"):
             digest.update("\n".join(self.date_text(end)).encode())
+        if self.estimated.any():
+            digest.update(self.estimated.tobytes())
         for name, numbers in sorted(self.attributes.items()):
             digest.update(name.encode() + numbers.tobytes())
         return digest.hexdigest()
@@ -238,7 +248,7 @@ class TemporalGraph:
         return self.texts.gather(codes if split is None else codes[self.span(split)]).alias(end)
 
     def frame(self, split: str | None = None, *, names: str = "labels") -> pl.DataFrame:
-        """Facts as a table of names and date texts.
+        """Facts as a table of names and date texts, and which of these are estimates, if any are.
 
         Args:
             split: only the facts of this split.
@@ -248,7 +258,7 @@ class TemporalGraph:
         if names not in ("labels", "keys", "ids"):
             raise TilpError(f"names are labels, keys or ids, not {names!r}")
         entities, relations = getattr(self.entities, names), getattr(self.relations, names)
-        return pl.DataFrame(
+        table = pl.DataFrame(
             {
                 "subject": entities.gather(self.subject[rows]),
                 "relation": relations.gather(self.relation[rows]),
@@ -257,6 +267,10 @@ class TemporalGraph:
                 "end": self.date_text("end", split),
             }
         )
+        if self.estimated.any():
+            words = pl.Series("estimated", ESTIMATED).gather(self.estimated[rows])
+            table = table.with_columns(words)
+        return table
 
     def index(self, splits: Iterable[str] | str = "train") -> EdgeIndex:
         """The edges of the named splits by subject and relation; built once, then kept."""

@@ -25,6 +25,7 @@ _SYNONYMS: Mapping[str, frozenset[str]] = {
     ),
     "date": frozenset({"date", "time", "timestamp", "year", "day", "when", "point_in_time"}),
     "split": frozenset({"split"}),
+    "estimated": frozenset({"estimated"}),
 }
 _KEY_ROLES = frozenset({"subject", "relation", "object"})
 _REMEDY = (
@@ -32,7 +33,8 @@ _REMEDY = (
     "(--columns subject=…,relation=…,object=…,start=…,end=…)."
 )
 ROLES = tuple(_SYNONYMS)
-"""What a column can be; 'date' is the one date of a fact that has no interval."""
+"""What a column can be; 'date' is the one date of a fact that has no interval, 'estimated' says
+which dates are estimates."""
 
 
 def name_roles(names: Sequence[str]) -> dict[str, list[int]]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tilp.choices import OnError, Unit
 from tilp.choosing import choose
 from tilp.errors import DataError, TilpError, TilpWarning
-from tilp.graph import SPLITS, FactTable, LabelTable, TemporalGraph, build_graph
+from tilp.graph import ESTIMATED, SPLITS, FactTable, LabelTable, TemporalGraph, build_graph
 from tilp.intervals.dates import DateKind, parse_date
 from tilp.io.columns import FACT_COLUMNS, assign_columns, is_header
 from tilp.io.side_files import (
@@ -68,7 +68,8 @@ def read(
         on_error: what to do with malformed dates and with starts after their ends: 'repair'
             (unknown; end = start), 'skip' the row, or 'raise'.
         columns: column names by role, where they do not speak for themselves: subject,
-            relation, object, and start and end, or date, and split. Files then have a header.
+            relation, object, and start and end, or date, and split and estimated. Files then
+            have a header.
         header: whether files begin with a row of column names; found out by default.
 
     Raises:
@@ -252,7 +253,7 @@ def _refuse_unknown_header(name: str, table: TextTable, roles: Mapping[str, int]
 
 
 def _fact_frame(name: str, table: TextTable, roles: Mapping[str, int]) -> pl.DataFrame:
-    """The five columns of facts as text; names present in every row."""
+    """The columns of facts as text; names present in every row."""
     columns: dict[str, pl.Series] = {}
     for role in FACT_COLUMNS:
         place = roles.get(role, roles.get("date") if role in ("start", "end") else None)
@@ -269,7 +270,23 @@ def _fact_frame(name: str, table: TextTable, roles: Mapping[str, int]) -> pl.Dat
                     "a subject, a relation and an object. Fill it in or remove the row."
                 )
         columns[role] = column
+    if "estimated" in roles:
+        columns["estimated"] = _estimated(name, table, roles["estimated"])
     return pl.DataFrame(columns)
+
+
+def _estimated(name: str, table: TextTable, place: int) -> pl.Series:
+    """Which dates are estimates, in the words of `ESTIMATED`."""
+    words = _as_text(table.frame.to_series(place), name, "estimated").fill_null("")
+    strange = ~words.is_in(ESTIMATED)
+    if strange.any():
+        row = int(strange.arg_max() or 0)
+        raise DataError(
+            f"{name}, line {table.lines[row]}: column {place + 1} (estimated) is {words[row]!r}; "
+            "it says which dates are estimates, start, end or both, and else is empty. Correct "
+            "it, or give the column another name."
+        )
+    return words
 
 
 def _as_text(column: pl.Series, source: str, role: str) -> pl.Series:
