@@ -15,8 +15,10 @@ import tilp
 from oracles import lift, query_parts, walks_from
 from test_walks import all_queries, graphs
 from tilp import TILP, Query
+from tilp.chances import chances
 from tilp.choices import Estimate, Grain, Missing
 from tilp.errors import DataError, TilpError
+from tilp.evaluation import popularity, read_scores, write_scores
 from tilp.features.durations import Durations
 from tilp.features.imputing import impute, imputed_by_relation
 from tilp.features.settling import Settling
@@ -77,15 +79,15 @@ def some_durations(mu, sigma):
 
 
 @given(st.floats(-50, 200), st.floats(0.1, 80), st.lists(st.floats(0, 0.999), min_size=1))
-def test_density_mean_and_draws_are_those_of_the_truncated_gaussian(mu, sigma, chances):
+def test_density_mean_and_draws_are_those_of_the_truncated_gaussian(mu, sigma, shares):
     assume(mu / sigma > -20)  # below, scipy's own moments are no longer exact
     durations, plain = some_durations(mu, sigma), truncated(mu, sigma)
-    relation = np.zeros(len(chances), np.int32)
-    drawn = durations.quantile(relation, np.array(chances))
-    assert drawn == pytest.approx(plain.ppf(chances), rel=1e-6, abs=1e-6 * sigma)
+    relation = np.zeros(len(shares), np.int32)
+    drawn = durations.quantile(relation, np.array(shares))
+    assert drawn == pytest.approx(plain.ppf(shares), rel=1e-6, abs=1e-6 * sigma)
     assert durations.mean[0] == pytest.approx(plain.mean(), rel=1e-6)
     assert durations.log_density(relation, drawn) == pytest.approx(plain.logpdf(drawn), rel=1e-6)
-    assert durations.log_density(relation, -1 - drawn).tolist() == [-np.inf] * len(chances)
+    assert durations.log_density(relation, -1 - drawn).tolist() == [-np.inf] * len(shares)
 
 
 def test_draws_stay_finite_where_mu_is_far_below_zero():
@@ -344,6 +346,18 @@ def test_estimates_are_not_learned_from_again(world):
     assert once.frame().equals(twice.frame())
 
 
+def test_marks_are_told_of_and_do_not_disturb_files_of_scores(world, tmp_path):
+    filled = impute(world)
+    told = tilp.inspect(filled).defects.estimated
+    valid = filled.span("valid")
+    assert told["valid"] == np.count_nonzero(filled.estimated[valid]) > 0
+    assert set(tilp.inspect(world).defects.estimated.values()) == {0}
+    floor = popularity(filled)
+    path = write_scores(floor, filled, tmp_path / "scores.tsv", "valid")
+    assert "estimated" not in path.read_text().splitlines()[0]
+    assert len(read_scores(path, filled, "valid")) == 2 * len(filled.rows("valid"))
+
+
 def test_a_column_of_estimates_with_other_words_is_refused(tmp_path):
     rows = [("a", "r", "b", "1990", "1991", word) for word in ("start", "", "yes")]
     frame = pl.DataFrame(rows, [*COLUMNS, "estimated"], orient="row")
@@ -373,6 +387,14 @@ def test_what_is_drawn_depends_on_the_fact_alone(world):
     assert whole.end.tolist() == [int(part.end[0]) for part in parts]
     elsewhere = settling.queries(queries.unanswered())  # the answer has no part in it
     assert whole.end.tolist() == elsewhere.end.tolist()
+
+
+def test_chances_are_spread_evenly_over_facts():
+    subject, object_ = (one.ravel() for one in np.meshgrid(np.arange(60), np.arange(60)))
+    for seed in (0, 1):
+        drawn = chances(seed, subject, np.zeros_like(subject), object_, subject % 7 + 1_990)
+        assert stats.kstest(drawn, "uniform").pvalue > 0.001
+        assert len(np.unique(drawn)) == len(drawn)
 
 
 # what unknown ends are taken for

@@ -157,6 +157,7 @@ def _problem_table(defects: Defects) -> Table:
     for words, found in (
         ("start after end", _listed(defects.start_after_end)),
         ("malformed dates", _listed(defects.malformed_dates)),
+        ("dates that are estimates", _listed(defects.estimated)),
         ("exact duplicates", _listed(defects.duplicates)),
         ("same fact in several splits", _listed(defects.same_fact)),
         ("same triple, other dates or not", _listed(defects.same_triple)),

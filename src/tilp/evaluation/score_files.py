@@ -113,7 +113,7 @@ def write_scores(
     queries = QueryTable.of_facts(graph, rows, walked=split == "train")
     scores = scorer if isinstance(scorer, Scores) else scorer(queries)
     scores.check(len(queries), len(graph.entities))
-    facts = graph.frame(split, names="ids")
+    facts = graph.frame(split, names="ids").select(_FACT)
     both = pl.concat(facts.with_columns(direction=pl.lit(one)) for one in DIRECTIONS)
     query = np.repeat(np.arange(len(scores)), np.diff(scores.offsets))
     table = both[query].with_columns(

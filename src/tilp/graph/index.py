@@ -46,17 +46,6 @@ class EdgeIndex:
         sort_edges(n_relations, offsets, subject, relation, object, fact, *edges)
         return cls(n_relations, offsets, *edges)
 
-    def repeated(self, times: NDArray[np.int64]) -> EdgeIndex:
-        """The same edges, each as many times as is given for its fact."""
-        copies = times[self.fact]
-        return EdgeIndex(
-            self.n_relations,
-            np.concatenate([[0], np.cumsum(copies)])[self.offsets],
-            np.repeat(self.relation, copies),
-            np.repeat(self.target, copies),
-            np.repeat(self.fact, copies),
-        )
-
     def __post_init__(self) -> None:
         for array in (self.offsets, self.relation, self.target, self.fact):
             array.flags.writeable = False
@@ -68,6 +57,17 @@ class EdgeIndex:
     def nbytes(self) -> int:
         """Memory of the arrays."""
         return sum(a.nbytes for a in (self.offsets, self.relation, self.target, self.fact))
+
+    def repeated(self, times: NDArray[np.int64]) -> EdgeIndex:
+        """The same edges, each as many times as is given for its fact."""
+        copies = times[self.fact]
+        return EdgeIndex(
+            self.n_relations,
+            np.concatenate([[0], np.cumsum(copies)])[self.offsets],
+            np.repeat(self.relation, copies),
+            np.repeat(self.target, copies),
+            np.repeat(self.fact, copies),
+        )
 
     def edges(self, entity: int, relation: int | None = None) -> slice:
         """Where the edges of an entity stand, or those of one of its relations."""
