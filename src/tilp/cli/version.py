@@ -10,7 +10,7 @@ from tilp._version import __version__
 
 __all__ = ["version_report"]
 
-_LIBRARIES = ("numpy", "numba", "polars", "jax", "optax", "typer")
+_LIBRARIES = ("numpy", "scipy", "numba", "polars", "jax", "optax", "typer")
 _EXTRAS = ("matplotlib", "fastapi", "pyoxigraph")
 
 

@@ -140,7 +140,7 @@ def _note_digest(note: dict[str, Any]) -> str:
 
 
 def _versions() -> dict[str, str]:
-    packages = ("numpy", "numba", "polars", "jax", "optax")
+    packages = ("numpy", "scipy", "numba", "polars", "jax", "optax")
     return {"python": platform.python_version(), **{name: version(name) for name in packages}}
 
 
