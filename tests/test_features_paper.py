@@ -150,23 +150,31 @@ def test_times_are_compared_without_overflow():
 def test_a_level_of_walks_stops_at_its_limit():
     facts = pl.DataFrame(
         [("hub", "p", f"e{n}", 1990 + n) for n in range(5)]
-        + [(f"e{n}", "q", "goal", 2000 + n) for n in range(5)],
+        + [(f"e{n}", "q", "goal", 2000 + n) for n in range(5)]
+        + [("goal", "r", "end", 2010)],
         ["subject", "relation", "object", "start"],
         orient="row",
     ).with_columns(end=pl.col("start"))
     graph = tilp.read(facts.cast(pl.String))
-    hub, goal = (graph.entities.find(name) for name in ("hub", "goal"))
-    query = QueryTable(*(np.array([n]) for n in (hub, 0, 2010, 2010, -1, goal)))
-    walked = np.ones((4, 4), np.bool_)
+    hub, goal, end = (graph.entities.find(name) for name in ("hub", "goal", "end"))
+    p, q, r = range(3)
 
-    def closest(limit):
-        gather = Gatherer(graph, walked, 2, limit)
+    def closest(candidate, limit):
+        query = QueryTable(*(np.array([n]) for n in (hub, p, 2010, 2010, -1, candidate)))
+        gather = Gatherer(graph, np.ones((6, 6), np.bool_), 3, limit)
         evidence = gather(query, np.array([0, 1]), query.answer, Workers())
         return found_for(evidence, 0)
 
-    assert closest(100)["walks", 0] == 1994 - 2010 and closest(100)["others", 3] == 2004 - 2010
-    # Only the first three of each entity's edges are read: those of the facts given first.
-    assert closest(3)["walks", 0] == 1992 - 2010 and closest(3)["others", 3] == 2002 - 2010
+    others = {("others", r): 0, ("others", 3 + q): -6}
+    assert closest(goal, 100) == {**others, ("walks", p): -16, ("walks", q): -6}
+    # Of each entity's edges the first three are read: those of relations and facts given first.
+    fewer = {("others", r): 0, ("others", 3 + q): -9}
+    assert closest(goal, 3) == {**fewer, ("walks", p): -19, ("walks", q): -9}
+    # From the second level's entities, e0 to e4, so many edges are read in all: q and p⁻¹ of each.
+    walks = {("others", 3 + r): 0, ("walks", r): 0}
+    assert closest(end, 100) == {**walks, ("walks", p): -16, ("walks", q): -6}
+    assert closest(end, 5) == {**walks, ("walks", p): -18, ("walks", q): -8}
+    assert closest(end, 3) == {**walks, ("walks", p): -19, ("walks", q): -9}
 
 
 def test_threads_and_the_cut_into_chunks_do_not_change_evidence(monkeypatch):

@@ -78,6 +78,8 @@ def gather_evidence(
     widest = max(width.max(), 1)
     slot = np.full(n_entities, -1, dtype=np.int32)
     members = np.empty(room, dtype=np.int32)
+    steps = np.empty(room, dtype=np.int32)
+    frontier = np.empty((2, room), dtype=np.int32)
     known = np.empty((room, widest), dtype=np.int32)
     onward = np.empty((room, widest), dtype=np.int32)
     by_walks = np.empty(widest, dtype=np.int32)
@@ -88,8 +90,8 @@ def gather_evidence(
         subject, head, own = asked.subject[query], asked.head[query], asked.fact[query]
         start, wide = asked.start[query], width[head]
         reached = _walk(
-            edges, subject, own, start, column[head], wide, max_length, limit, slot, members, known,
-            onward,
+            edges, subject, own, start, column[head], wide, max_length, limit, slot, members, steps,
+            frontier, known, onward,
         )  # fmt: skip
         # Levels take turns with the two tables.
         last_known = known if max_length % 2 == 1 else onward
@@ -159,6 +161,8 @@ def _walk(
     limit: int,
     slot: Array,
     members: Array,
+    steps: Array,
+    frontier: Array,
     known: Array,
     onward: Array,
 ) -> int:
@@ -166,6 +170,8 @@ def _walk(
 
     Args:
         slot: gets the place of each entity that is reached among `members`.
+        steps: gets how long the longest walks to each member are.
+        frontier: is for the members that walks of one length end in, in turns.
         known: gets what walks to each member hold, or `onward` does, in turns.
 
     Returns:
@@ -173,13 +179,15 @@ def _walk(
     """
     slot[subject] = 0
     members[0] = subject
+    steps[0] = 0
+    frontier[0, 0] = 0
     known[0, :wide] = NOTHING
-    reached = 1
-    for _ in range(1, max_length):
-        sources = reached
-        onward[:sources, :wide] = known[:sources, :wide]
-        read = 0
-        for source in range(sources):
+    reached = at_front = 1
+    for level in range(1, max_length):
+        onward[:reached, :wide] = known[:reached, :wide]
+        read = following = 0
+        for place in range(at_front):
+            source = frontier[(level - 1) % 2, place]
             low, high = edges.offsets[members[source]], edges.offsets[members[source] + 1]
             high = min(high, low + limit - read)
             read += high - low
@@ -192,11 +200,17 @@ def _walk(
                     target = reached
                     slot[edges.target[edge]] = target
                     members[target] = edges.target[edge]
+                    steps[target] = 0
                     onward[target, :wide] = NOTHING
                     reached += 1
+                if steps[target] < level:
+                    steps[target] = level
+                    frontier[level % 2, following] = target
+                    following += 1
                 for one in range(wide):
                     onward[target, one] = min(onward[target, one], known[source, one])
                 code = closeness(edges.start[edge], start)
                 onward[target, at] = min(onward[target, at], code)
         known, onward = onward, known
+        at_front = following
     return reached

@@ -100,32 +100,26 @@ def train_features(
         TilpError: no training query has its answer among the listed candidates.
     """
     given, n_queries = _arrays(features, training)
-    judged, n_judged = _arrays(features, held_out)
     if not n_queries:
         raise TilpError(
             "temporal features have nothing to learn from: no query's answer is among its "
             "candidates; list it with them"
         )
+    # Where no held-out query has its answer listed they cannot decide.
+    judge = held_out if (held_out.answer_place >= 0).any() else training
+    judged, n_judged = _arrays(features, judge)
     values = _first(features)
     optimiser = optax.adam(optax.cosine_decay_schedule(settings.learning_rate, settings.steps))
     state = TrainingState(values, optimiser.init(values), values)
-    gradient = jax.jit(
-        jax.value_and_grad(partial(_drawn_loss, _first(features), settings.pull)),
-        static_argnames="n_queries",
-    )
-    loss_of = jax.jit(_loss, static_argnames="n_queries")
     patience = max(settings.patience, _MEASURED_EVERY)
     while state.step < settings.steps and state.step - state.best_step < patience:
-        loss, slope = gradient(state.values, given, n_queries=n_queries)
+        loss, slope = _slope(state.values, values, settings.pull, given, n_queries)
         updates, state.optimiser = optimiser.update(slope, state.optimiser, state.values)
         state.values = optax.apply_updates(state.values, updates)
         state.step += 1
         state.curve.train.append(float(loss))
         if state.step % _MEASURED_EVERY == 0 or state.step == settings.steps:
-            if n_judged:
-                state.measure(float(loss_of(state.values, judged, n_queries=n_judged)))
-            else:  # where no held-out query can be judged, training decides
-                state.measure(float(loss_of(state.values, given, n_queries=n_queries)))
+            state.measure(float(_loss(state.values, judged, n_judged)))
         if progress is not None:
             progress(state.step / settings.steps)
     return TrainedFeatures(_weights(state.best), state.curve)
@@ -220,6 +214,7 @@ def _scores(values: Parameters, given: _Arrays) -> jax.Array:
     return scores
 
 
+@partial(jax.jit, static_argnums=2)
 def _loss(values: Parameters, given: _Arrays, n_queries: int) -> jax.Array:
     """The mean negative log-likelihood of the answers among the listed candidates."""
     scores = _scores(values, given) / jnp.exp(values["temperature"])
@@ -230,13 +225,16 @@ def _loss(values: Parameters, given: _Arrays, n_queries: int) -> jax.Array:
     return (whole - scores[given.answer]).mean()
 
 
-def _drawn_loss(
-    towards: Parameters, pull: float, values: Parameters, given: _Arrays, n_queries: int
+@partial(jax.jit, static_argnums=4)
+@jax.value_and_grad
+def _slope(
+    values: Parameters, towards: Parameters, pull: float, given: _Arrays, n_queries: int
 ) -> jax.Array:
-    """The loss, and what draws w and b to where they begin."""
+    """The loss with what draws w and b to where they began, and its gradient."""
     drawn = ("recurrence_weight", "recurrence_bias", "pairs")
     away = sum(jnp.square(values[name] - towards[name]).sum() for name in drawn)
-    return _loss(values, given, n_queries) + 0.5 * pull * away / n_queries
+    loss: jax.Array = _loss(values, given, n_queries) + 0.5 * pull * away / n_queries
+    return loss
 
 
 def _weights(values: Parameters) -> FeatureWeights:
