@@ -1,5 +1,7 @@
 """The paper's temporal features against Appendix A read plainly, and training phase two."""
 
+import subprocess
+import sys
 from collections import defaultdict
 from dataclasses import fields, replace
 from math import exp, log, pi, sqrt
@@ -18,6 +20,7 @@ from tilp.errors import TilpError
 from tilp.features.distributions import Bernoulli, Exponential, Gaussian, PairInterval
 from tilp.features.evidence import KINDS, UNDATED, Gatherer
 from tilp.features.fitted import FittedFeatures
+from tilp.features.objective import FeatureObjective, FeatureValues
 from tilp.features.paper import PaperFeatures
 from tilp.features.scoring import TERMS
 from tilp.features.training import Examples, FeatureTraining, train_features
@@ -461,6 +464,39 @@ def loss_of(features, weights, examples):
     return sum(losses) / len(losses)
 
 
+def test_the_loss_and_its_gradient_are_those_of_the_scores(lesson):
+    features, _, examples = lesson
+    hidden = examples.answer_place.copy()
+    hidden[::3] = -1
+    examples = replace(examples, answer_place=hidden)
+    chance = np.random.default_rng(8)
+    weights = replace(random_weights(features, 2), temperature=0.4)
+    recurrence = np.stack([weights.recurrence_weight, weights.recurrence_bias])
+    pairs = np.stack(
+        [weights.order_weight, weights.order_bias, weights.pair_weight, weights.pair_bias], axis=1
+    )
+    factor = weights.features * weights.evidence[:, None] * weights.mixing
+    scale = np.array([weights.rules, 1 / weights.temperature])
+    objective = FeatureObjective(features, examples)
+    loss, slopes = objective(FeatureValues(recurrence, pairs, factor, scale), Workers())
+    assert loss == pytest.approx(loss_of(features, weights, examples), rel=1e-9)
+    with Workers(3) as workers:
+        again = objective(FeatureValues(recurrence, pairs, factor, scale), workers)
+    assert again[0] == loss
+    assert all(np.array_equal(*both) for both in zip(again[1], slopes, strict=True))
+    # Along any direction the loss changes as the gradient says.
+    values = FeatureValues(recurrence, pairs, factor, scale)
+    for place, array in enumerate(values):
+        for _ in range(3):
+            way = chance.normal(size=array.shape)
+            losses = [
+                objective(values._replace(**{values._fields[place]: array + step * way}), Workers())
+                for step in (1e-5, -1e-5)
+            ]
+            change = (losses[0][0] - losses[1][0]) / 2e-5
+            assert change == pytest.approx((slopes[place] * way).sum(), rel=1e-5, abs=1e-8)
+
+
 def test_training_makes_held_out_answers_likelier(lesson):
     features, training, held_out = lesson
     told = []
@@ -543,6 +579,12 @@ def test_features_and_weights_can_be_kept_in_a_file(lesson, tmp_path):
         FittedFeatures.from_arrays({})
     with pytest.raises(TilpError, match="lack what is walked along"):
         PaperFeatures.from_arrays(features.graph, features.fitted.to_arrays())
+
+
+def test_applying_features_needs_no_jax():
+    code = "import tilp.features.paper, sys; print('jax' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
 
 
 def test_features_are_refused_for_other_relations(lesson, facts):

@@ -64,9 +64,10 @@ class Evidence:
 
     def places_of(self, entity: NDArray[np.int32]) -> NDArray[np.int64]:
         """Where one entity of each query stands in the list of candidates; -1: it is not listed."""
+        query = self.query
         places = np.full(len(self.offsets) - 1, -1, np.int64)
-        listed = np.flatnonzero(self.candidate == entity[self.query])
-        places[self.query[listed]] = listed
+        listed = np.flatnonzero(self.candidate == entity[query])
+        places[query[listed]] = listed
         return places
 
 
