@@ -180,6 +180,27 @@ def test_a_level_of_walks_stops_at_its_limit():
     assert closest(end, 3) == {**walks, ("walks", p): -19, ("walks", q): -9}
 
 
+def test_walks_of_several_lengths_to_an_entity_all_go_on():
+    rows = [("s", "p", "u"), ("s", "q", "v"), ("v", "r", "u"), ("u", "t", "w"), ("w", "t", "x")]
+    facts = pl.DataFrame(rows, ["subject", "relation", "object"], orient="row")
+    graph = tilp.read(facts.with_columns(start=pl.lit("1990"), end=pl.lit("1990")))
+    s, x = (graph.entities.find(name) for name in "sx")
+    query = QueryTable(*(np.array([n]) for n in (s, 0, 1990, 1990, -1, x)))
+    walked = np.zeros((8, 8), np.bool_)
+    walked[:, :4] = True
+
+    def relations(max_length):
+        evidence = Gatherer(graph, walked, max_length)(
+            query, np.array([0, 1]), query.answer, Workers()
+        )
+        walks = evidence.relation[evidence.kind == KINDS.index("walks")]
+        return {graph.relations.label(int(one)) for one in walks}
+
+    assert relations(2) == set()
+    assert relations(3) == {"p", "t"}
+    assert relations(4) == {"p", "q", "r", "t"}
+
+
 def test_threads_and_the_cut_into_chunks_do_not_change_evidence(monkeypatch):
     graph = world(0, 1000).graph
     queries = all_queries(graph)
