@@ -1,1 +1,1 @@
-"""Temporal features (eq. 14, 17-21)."""
+"""Temporal features: how often, in what order, how far apart, how long (eq. 14, 17-21)."""

@@ -1,0 +1,182 @@
+"""Training phase two: weights of temporal features, with the weights of rules as they are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from tilp.attention.state import LossCurve, TrainingState
+from tilp.errors import TilpError
+from tilp.features.evidence import KINDS
+from tilp.features.objective import Examples, FeatureObjective, FeatureValues
+from tilp.features.paper import PaperFeatures
+from tilp.features.weights import FEATURES, FeatureWeights
+from tilp.parallel import Workers
+
+__all__ = ["Examples", "FeatureTraining", "TrainedFeatures", "train_features"]
+
+Parameters = dict[str, Any]
+
+_MEASURED_EVERY = 5
+_ONE = math.log(math.e - 1.0)  # softplus of it is 1
+_TEMPERATURE = 0.1  # to begin with
+_DRAWN = ("recurrence", "pairs")
+
+
+@dataclass(frozen=True)
+class FeatureTraining:
+    """What decides the weights; the same settings give the same weights.
+
+    Attributes:
+        steps: gradient steps at the most.
+        patience: steps without a better loss on held-out queries before training ends.
+        learning_rate: falling to 0 along half a cosine.
+        pull: how strongly w and b are drawn to where they begin.
+    """
+
+    steps: int = 200
+    patience: int = 30
+    learning_rate: float = 0.05
+    pull: float = 1.0
+
+
+@dataclass(frozen=True)
+class TrainedFeatures:
+    """What training found.
+
+    Attributes:
+        weights: of the step with the least loss on held-out queries.
+        curve: of the loss.
+    """
+
+    weights: FeatureWeights
+    curve: LossCurve
+
+
+def train_features(
+    features: PaperFeatures,
+    training: Examples,
+    held_out: Examples,
+    settings: FeatureTraining,
+    workers: Workers | None = None,
+    *,
+    progress: Callable[[float], None] | None = None,
+) -> TrainedFeatures:
+    """Learn what makes the answers likely: the softmax of φ_TILP over the listed candidates.
+
+    Args:
+        features: with fitted distributions.
+        training: the queries to learn from.
+        held_out: the queries that tell when to stop.
+        settings: what decides the weights.
+        workers: do not change the result.
+        progress: called with the share that is done.
+
+    Raises:
+        TilpError: no training query has its answer among the listed candidates.
+    """
+    workers = workers or Workers()
+    objective, judge = (FeatureObjective(features, one) for one in (training, held_out))
+    if not objective.asked:
+        raise TilpError(
+            "temporal features have nothing to learn from: no query's answer is among its "
+            "candidates; list it with them"
+        )
+    # Where no held-out query has its answer listed they cannot decide.
+    judge = judge if judge.asked else objective
+    first = _first(features)
+    optimiser = optax.adam(optax.cosine_decay_schedule(settings.learning_rate, settings.steps))
+    state = TrainingState(first, optimiser.init(first), first)
+    patience = max(settings.patience, _MEASURED_EVERY)
+    while state.step < settings.steps and state.step - state.best_step < patience:
+        loss, gradient = _gradient(state.values, first, settings.pull, objective, workers)
+        updates, state.optimiser = optimiser.update(gradient, state.optimiser, state.values)
+        state.values = optax.apply_updates(state.values, updates)
+        state.step += 1
+        state.curve.train.append(loss)
+        if state.step % _MEASURED_EVERY == 0 or state.step == settings.steps:
+            state.measure(judge(_meaning(state.values), workers)[0])
+        if progress is not None:
+            progress(state.step / settings.steps)
+    return TrainedFeatures(_weights(state.best), state.curve)
+
+
+def _first(features: PaperFeatures) -> Parameters:
+    """Where parameters begin: probabilities as they are, everything mixed in equal parts."""
+    directed, pairs = features.fitted.directed, len(features.fitted)
+    return {
+        "recurrence": jnp.stack([jnp.ones((2, directed)), jnp.zeros((2, directed))]),
+        "pairs": jnp.zeros((pairs, 4)),
+        "mixing": jnp.zeros((len(KINDS), len(FEATURES))),
+        "evidence": jnp.full(len(KINDS), _ONE),
+        "parts": jnp.full(2, _ONE),
+        "temperature": jnp.log(jnp.array(_TEMPERATURE)),
+    }
+
+
+def _gradient(
+    values: Parameters,
+    first: Parameters,
+    pull: float,
+    objective: FeatureObjective,
+    workers: Workers,
+) -> tuple[float, Parameters]:
+    """The loss with what draws w and b to where they began, and the gradient for parameters."""
+    small = {name: value for name, value in values.items() if name not in _DRAWN}
+    _, back = jax.vjp(_factors, small)
+    loss, of = objective(_meaning(values), workers)
+    gradient = {"recurrence": of.recurrence, "pairs": of.pairs}
+    for name in _DRAWN:
+        away = np.asarray(values[name] - first[name], np.float64)
+        loss += 0.5 * pull * float((away * away).sum()) / objective.asked
+        gradient[name] = gradient[name] + pull * away / objective.asked
+    (of_small,) = back((jnp.asarray(of.factor), jnp.asarray(of.scale)))
+    return loss, {**gradient, **of_small}
+
+
+def _factors(values: Parameters) -> tuple[jax.Array, jax.Array]:
+    """What φ of each kind and feature counts; what φ_TLR counts, and one over the temperature."""
+    rules, features = jax.nn.softplus(values["parts"])
+    evidence = jax.nn.softplus(values["evidence"])
+    factor = features * evidence[:, None] * _mixing(values["mixing"])
+    return factor, jnp.stack([rules, jnp.exp(-values["temperature"])])
+
+
+def _mixing(logits: jax.Array) -> jax.Array:
+    """γ of eq. 19-21: shares of the features in each kind of evidence."""
+    no_recurrence = jnp.zeros_like(logits).at[KINDS.index("walks"), 0].set(-jnp.inf)
+    return jax.nn.softmax(logits + no_recurrence, axis=1)
+
+
+def _meaning(values: Parameters) -> FeatureValues:
+    """What the objective makes scores of."""
+    arrays = (values["recurrence"], values["pairs"], *_factors(values))
+    return FeatureValues(*(np.asarray(array, np.float64) for array in arrays))
+
+
+def _weights(values: Parameters) -> FeatureWeights:
+    """What the parameters are in the equations."""
+    held = {name: np.asarray(one, np.float64) for name, one in values.items()}
+    # Shares in single precision would not add up to 1.
+    mixing = np.asarray(_mixing(values["mixing"]), np.float64)
+    rules, features = np.logaddexp(0.0, held["parts"])
+    return FeatureWeights(
+        recurrence_weight=held["recurrence"][0],
+        recurrence_bias=held["recurrence"][1],
+        order_weight=held["pairs"][:, 0],
+        order_bias=held["pairs"][:, 1],
+        pair_weight=held["pairs"][:, 2],
+        pair_bias=held["pairs"][:, 3],
+        mixing=mixing / mixing.sum(axis=1, keepdims=True),
+        evidence=np.logaddexp(0.0, held["evidence"]),
+        rules=float(rules),
+        features=float(features),
+        temperature=float(np.exp(held["temperature"])),
+    )
