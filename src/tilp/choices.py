@@ -117,3 +117,26 @@ class Features(StrEnum):
     """Which temporal features join the rules."""
 
     NONE = "none"
+    PAPER = "paper"
+    FULL = "full"
+
+
+class Part(StrEnum):
+    """What can be left out of temporal features: the paper's first, then those of `full`."""
+
+    RECURRENCE = "recurrence"
+    ORDER = "order"
+    PAIR = "pair"
+    RULE_EVIDENCE = "rule-evidence"
+    OWN_FACTS = "own-facts"
+    NEAR_WALKS = "near-walks"
+    SOFT_WALKS = "soft-walks"
+    OUT_OF_FOLD = "out-of-fold"
+    MIXING = "mixing"
+
+
+class Preset(StrEnum):
+    """Choices for a model that go together."""
+
+    DEFAULT = "default"
+    PAPER = "paper"

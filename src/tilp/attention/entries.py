@@ -47,6 +47,20 @@ class Entries:
     def __len__(self) -> int:
         return len(self.rule)
 
+    def of_queries(self, wanted: NDArray[np.bool_]) -> Entries:
+        """The entries of some of the queries."""
+        sizes = np.diff(self.begin)
+        kept = np.repeat(wanted, sizes)
+        return Entries(
+            queries=self.queries[wanted],
+            answer_kind=self.answer_kind[wanted],
+            begin=np.append(0, np.cumsum(sizes[wanted])),
+            **{
+                name: getattr(self, name)[kept]
+                for name in ("rule", "at_answer", "left_out", "at_known", "others")
+            },
+        )
+
 
 def training_queries(graph: TemporalGraph, facts: NDArray[np.int64]) -> QueryTable:
     """Training facts in both directions, without those that a held-out fact is never like.

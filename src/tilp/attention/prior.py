@@ -66,18 +66,29 @@ class CandidatePrior:
             self.floor
         )
 
+    def of_entities(
+        self, head: NDArray[np.int32], entity: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        """The probability of entities, each as an answer of a head."""
+        count = self._counts(head, entity)
+        return (1 - _UNIFORM) * count / self._totals[head] + self.floor
+
     def of_answers(self, queries: QueryTable) -> NDArray[np.float64]:
         """The probability of each query's answer, from train without the query's own fact."""
-        heads = np.repeat(np.arange(self.n_heads, dtype=np.int64), np.diff(self.begin))
-        key = heads * self.n_entities + self.entity
-        wanted = queries.head.astype(np.int64) * self.n_entities + queries.answer
-        place = np.searchsorted(key, wanted)
-        # A count of nothing at the end, for what would stand past the last.
-        found = np.append(key, -1)[place] == wanted
-        count: NDArray[np.int64] = np.where(found, np.append(self.count, 0)[place], 0)
+        count = self._counts(queries.head, queries.answer)
         own = queries.fact >= 0
         totals = np.maximum(self._totals[queries.head] - own, 1)
         return (1 - _UNIFORM) * np.maximum(count - own, 0) / totals + self.floor
+
+    def _counts(self, head: NDArray[np.int32], entity: NDArray[np.int32]) -> NDArray[np.int64]:
+        """How often train has entities as answers of heads."""
+        heads = np.repeat(np.arange(self.n_heads, dtype=np.int64), np.diff(self.begin))
+        key = heads * self.n_entities + self.entity
+        wanted = head.astype(np.int64) * self.n_entities + entity
+        place = np.searchsorted(key, wanted)
+        # A count of nothing at the end, for what would stand past the last.
+        found = np.append(key, -1)[place] == wanted
+        return np.where(found, np.append(self.count, 0)[place], 0)
 
     @property
     def _totals(self) -> NDArray[np.int64]:

@@ -39,6 +39,10 @@ class TrainingSettings:
         pull: how strongly free weights are drawn to the logarithm of the confidence.
         walks_power: in training, a rule's weight is multiplied by the number of its walks to this
             power; which power is best for ranking, held-out queries decide.
+        choose_power: whether held-out queries choose the power for ranking; else it is that of
+            training.
+        known_factors: whether candidates that are known as answers at other times count by a
+            factor; else as all others do, as in the paper.
         dimension: of the attention net.
         cell: its recurrent update.
         seed: for its first parameters.
@@ -51,6 +55,8 @@ class TrainingSettings:
     net_learning_rate: float = 0.01
     pull: float = 1.0
     walks_power: float = 0.45
+    choose_power: bool = True
+    known_factors: bool = True
     dimension: int = 64
     cell: Cell = Cell.LSTM
     seed: int = 0
@@ -89,6 +95,7 @@ class _Parameters:
         n_heads = 2 * len(net.encoding.relations)
         self._net = net
         self._kind = settings.weights
+        self._known_factors = settings.known_factors
         self._places = net.places(rows)
         self._asked = max(asked, 1)
         self.first: dict[str, Any] = {
@@ -131,6 +138,8 @@ class _Parameters:
             away = np.asarray(values[name], np.float64) - self._towards[name]
             loss += 0.5 * pull * float((away * away).sum()) / self._asked
             gradient[name] = gradient[name] + pull * away / self._asked
+        if not self._known_factors:
+            gradient["factor"] = np.zeros_like(of.factor)
         if back is not None:
             (gradient["net"],) = back(of.rule.astype(np.float32))
         return loss, gradient

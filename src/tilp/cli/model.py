@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilp.choices import Features, Grain, Missing, OnError, Weights
+from tilp.choices import Features, Grain, Missing, OnError, Part, Preset, Weights
 from tilp.cli.console import output, print_json, print_warning, progress_bar
 from tilp.cli.evaluation import report
 from tilp.cli.options import (
@@ -18,7 +18,6 @@ from tilp.cli.options import (
     Header,
     JsonOption,
     Limit,
-    MaxLength,
     MinSupport,
     OnErrorOption,
     Protocols,
@@ -45,40 +44,69 @@ _STAGES = {
     "apply": "apply them to train",
     "train": "learn their weights",
     "choose": "choose on valid",
+    "fold": "learn them from each half",
+    "features": "learn features",
 }
 
 
 def fit_command(
     data: Data,
     out: Annotated[Path, typer.Option("--out", help="A folder for the model.")],
-    max_length: MaxLength = 3,
+    preset: Annotated[
+        Preset,
+        typer.Option(
+            "--preset",
+            help="Choices that go together, for all that is not said. paper: the system of the "
+            "paper (length 5, pairs, attention, its features, missing dates by duration).",
+        ),
+    ] = Preset.DEFAULT,
+    max_length: Annotated[
+        int | None,
+        typer.Option("--max-length", min=1, help="Of rules.", show_default="3; paper: 5"),
+    ] = None,
     features: Annotated[
-        Features, typer.Option("--features", help="Temporal features that join the rules.")
-    ] = Features.NONE,
+        Features | None,
+        typer.Option(
+            "--features",
+            show_default="full",
+            help="Temporal features that join the rules. paper: recurrence, order and time between "
+            "relations; full: the candidate's facts against the query's dates, evidence of rules "
+            "together, and soft walks.",
+        ),
+    ] = None,
+    without: Annotated[
+        list[Part] | None,
+        typer.Option("--without", help="A part of the features that is left out; repeatable."),
+    ] = None,
+    soft_length: Annotated[
+        int, typer.Option("--soft-length", min=1, help="Steps of soft walks at the most.")
+    ] = 5,
     weights: Annotated[
-        Weights,
+        Weights | None,
         typer.Option(
             "--weights",
+            show_default="free; paper: attention",
             help="What the weight of a rule is made of. free: a number of its own, drawn to the "
             "rule's confidence; attention: as in the paper, shared between rules; hybrid: the "
             "product of both.",
         ),
-    ] = Weights.FREE,
+    ] = None,
     missing: Annotated[
-        Missing,
+        Missing | None,
         typer.Option(
             "--missing",
+            show_default="point; paper: duration",
             help="What an unknown start or end is taken for, in facts and in queries. point: the "
             "known one; duration: as in the paper, a draw from how long the relation's facts "
             "last; open: since ever, or still going on; unknown: nothing, so that a rule counts "
             "if it may hold.",
         ),
-    ] = Missing.POINT,
+    ] = None,
     grain: Annotated[
         list[Grain] | None,
         typer.Option(
             "--grain",
-            show_default="pairs, gap and allen",
+            show_default="pairs, gap and allen; paper: pairs",
             help="How finely rules speak of time; repeatable. See tilp mine --help.",
         ),
     ] = None,
@@ -93,12 +121,12 @@ def fit_command(
     columns: Columns = None,
     header: Header = None,
 ) -> None:
-    """Find rules in the training facts of DATA, and learn how much each is worth.
+    """Find rules in the training facts of DATA, and learn how much they and features are worth.
 
     The valid split decides when to stop; where there is none, a tenth of train. Stopped or killed,
     the same command goes on from where it was, to the same model.
     """
-    from tilp.model import DEFAULT_GRAINS, TILP
+    from tilp.model import TILP
 
     out = out.resolve()
     work = out.with_name(f"{out.name}.unfinished")
@@ -111,9 +139,12 @@ def fit_command(
     graph = read_data(data, unit, on_error, columns, header)
     model = TILP(
         max_length,
-        grains=grain or DEFAULT_GRAINS,
+        preset=preset,
+        grains=grain or None,
         weights=weights,
         features=features,
+        without=without or (),
+        soft_length=soft_length,
         missing=missing,
         min_support=min_support,
         top=top,

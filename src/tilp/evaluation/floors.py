@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from tilp.evaluation.scores import Scorer, Scores
 from tilp.graph import QueryTable, TemporalGraph
+from tilp.spans import places_in
 
 __all__ = ["popularity", "recurrence"]
 
@@ -53,8 +54,8 @@ class _Lists:
 
     def scores(self, keys: NDArray[np.int64]) -> Scores:
         """The list of each key."""
-        begin = np.searchsorted(self._key, keys, side="left")
-        length = np.searchsorted(self._key, keys, side="right") - begin
-        offsets = np.concatenate([[0], np.cumsum(length)])
-        places = np.repeat(begin - offsets[:-1], length) + np.arange(offsets[-1])
+        offsets, places = places_in(
+            np.searchsorted(self._key, keys, side="left"),
+            np.searchsorted(self._key, keys, side="right"),
+        )
         return Scores(offsets, self._answer[places], self._count[places])

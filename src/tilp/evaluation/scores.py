@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tilp.errors import TilpError
 from tilp.graph import QueryTable
+from tilp.spans import places_in
 
 __all__ = ["Scorer", "Scores"]
 
@@ -26,6 +27,7 @@ class Scores:
         default: the score of all that are not listed; one for all queries, or one for each.
         reached: whether some rule reaches each query's answer; None where that is not known, and
             an answer counts as reached if it is listed.
+        logarithmic: whether scores are logarithms, so that shares are of what they are of.
     """
 
     offsets: NDArray[np.int64]
@@ -33,6 +35,7 @@ class Scores:
     score: NDArray[np.float64]
     default: float | NDArray[np.float64] = 0.0
     reached: NDArray[np.bool_] | None = None
+    logarithmic: bool = False
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__
@@ -100,16 +103,40 @@ class Scores:
 
     def take(self, queries: NDArray[np.int64]) -> Scores:
         """The scores of some of the queries, in the given order."""
-        sizes = np.diff(self.offsets)[queries]
-        offsets = np.concatenate([[0], np.cumsum(sizes)])
-        place = np.repeat(self.offsets[queries] - offsets[:-1], sizes) + np.arange(offsets[-1])
+        offsets, place = places_in(self.offsets[queries], self.offsets[1:][queries])
         return Scores(
             offsets,
             self.candidate[place],
             self.score[place],
             self.default[queries] if isinstance(self.default, np.ndarray) else self.default,
             None if self.reached is None else self.reached[queries],
+            self.logarithmic,
         )
+
+    def of(self, begin: NDArray[np.int64], candidate: NDArray[np.int32]) -> NDArray[np.float64]:
+        """The scores of some candidates of each query, where those listed here are ascending.
+
+        Args:
+            begin: where the candidates of each query begin, and where the last end.
+            candidate: these.
+        """
+        found = np.repeat(self.defaults, np.diff(begin))
+        for query in range(len(self)):
+            part = slice(self.offsets[query], self.offsets[query + 1])
+            wanted = slice(begin[query], begin[query + 1])
+            if part.start < part.stop:
+                place = np.searchsorted(self.candidate[part], candidate[wanted])
+                place[place == part.stop - part.start] = 0
+                listed = self.candidate[part][place] == candidate[wanted]
+                found[wanted][listed] = self.score[part][place[listed]]
+        return found
+
+    def totals(self, n_entities: int) -> NDArray[np.float64]:
+        """The sum of the scores of all entities, for each query."""
+        sizes = np.diff(self.offsets)
+        query = np.repeat(np.arange(len(self)), sizes)
+        listed = np.bincount(query, self.score, minlength=len(self))
+        return listed + (n_entities - sizes) * self.defaults
 
     @property
     def defaults(self) -> NDArray[np.float64]:

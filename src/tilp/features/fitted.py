@@ -104,6 +104,35 @@ class FittedFeatures:
         places: NDArray[np.int64] = np.where(known, place, len(self.key) + group)
         return places
 
+    def of(self, heads: NDArray[np.int64]) -> tuple[FittedFeatures, NDArray[np.int64]]:
+        """The same for other numbers of relations; and for each new place the old one.
+
+        Args:
+            heads: for each new head the old one; -1: none, which has the distributions of any.
+        """
+        directed = len(heads)
+        new = np.full(self.directed, -1, np.int64)
+        new[heads[heads >= 0]] = np.flatnonzero(heads >= 0)
+        group, other = np.divmod(self.key, self.directed)
+        kind, head = np.divmod(group, self.directed)
+        key = (kind * directed + new[head]) * directed + new[other]
+        kept = np.flatnonzero((new[head] >= 0) & (new[other] >= 0))
+        kept = kept[np.argsort(key[kept])]
+        groups = (np.arange(len(KINDS))[:, None] * self.directed + np.maximum(heads, 0)).reshape(-1)
+        place = np.concatenate([kept, len(self.key) + groups])
+        return (
+            FittedFeatures(
+                directed,
+                key[kept],
+                self.seen[place],
+                self.order[place],
+                self.interval[place],
+                np.where(heads >= 0, self.asked[heads], 0),
+                Bernoulli(self.recurrence.probability[:, heads]),
+            ),
+            place,
+        )
+
     def table(self, relations: Vocabulary) -> pl.DataFrame:
         """Every distribution that was fitted, with its parameters, in words.
 

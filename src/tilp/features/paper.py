@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +15,7 @@ from tilp.errors import TilpError
 from tilp.features.evidence import DEFAULT_LIMIT, Evidence, Gatherer
 from tilp.features.fitted import FittedFeatures
 from tilp.features.scoring import measure, score_terms
-from tilp.features.weights import FeatureWeights
+from tilp.features.weights import FEATURES, FeatureWeights
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.parallel import Workers
 
@@ -125,6 +125,29 @@ class PaperFeatures:
         terms = self.terms(weights, queries, evidence, phi)
         score: NDArray[np.float64] = np.sum(list(terms.values()), axis=0)
         return score
+
+    def nothing(self, weights: FeatureWeights) -> NDArray[np.float64]:
+        """γ_tfm φ_tfm of a candidate without any evidence, for each head."""
+        never = np.exp(self.fitted.recurrence.log_density(np.zeros(1, np.bool_)))
+        of_kind = weights.recurrence_weight * never + weights.recurrence_bias
+        share = weights.evidence * weights.mixing[:, FEATURES.index("recurrence")]
+        of_head: NDArray[np.float64] = weights.features * (share[: len(of_kind)] @ of_kind)
+        return of_head
+
+    def on(self, graph: TemporalGraph) -> PaperFeatures:
+        """The same with another graph of the same relations as evidence."""
+        return replace(self, graph=graph)
+
+    def of(self, heads: NDArray[np.int64]) -> tuple[PaperFeatures, NDArray[np.int64]]:
+        """The same for other numbers of relations; and for each new pair the old one.
+
+        Args:
+            heads: for each new head the old one; -1: none.
+        """
+        fitted, place = self.fitted.of(heads)
+        known = heads >= 0
+        walked = self.walked[np.ix_(heads, heads)] & known[:, None] & known
+        return replace(self, walked=walked, fitted=fitted), place
 
     def table(self) -> pl.DataFrame:
         """Every distribution that was fitted, with its parameters, in words."""

@@ -27,6 +27,7 @@ Parameters = dict[str, Any]
 _MEASURED_EVERY = 5
 _ONE = math.log(math.e - 1.0)  # softplus of it is 1
 _TEMPERATURE = 0.1  # to begin with
+_NEVER = -1e9  # a logit; infinite ones have no gradient
 _DRAWN = ("recurrence", "pairs")
 
 
@@ -39,12 +40,14 @@ class FeatureTraining:
         patience: steps without a better loss on held-out queries before training ends.
         learning_rate: falling to 0 along half a cosine.
         pull: how strongly w and b are drawn to where they begin.
+        without: of `FEATURES`, those that are left out.
     """
 
     steps: int = 200
     patience: int = 30
     learning_rate: float = 0.05
     pull: float = 1.0
+    without: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,7 @@ def train_features(
         )
     # Where no held-out query has its answer listed they cannot decide.
     judge = judge if judge.asked else objective
-    first = _first(features)
+    first = _first(features, settings.without)
     optimiser = optax.adam(optax.cosine_decay_schedule(settings.learning_rate, settings.steps))
     state = TrainingState(first, optimiser.init(first), first)
     patience = max(settings.patience, _MEASURED_EVERY)
@@ -108,13 +111,16 @@ def train_features(
     return TrainedFeatures(_weights(state.best), state.curve)
 
 
-def _first(features: PaperFeatures) -> Parameters:
+def _first(features: PaperFeatures, without: tuple[str, ...]) -> Parameters:
     """Where parameters begin: probabilities as they are, everything mixed in equal parts."""
     directed, pairs = features.fitted.directed, len(features.fitted)
+    mixing = np.zeros((len(KINDS), len(FEATURES)))
+    mixing[KINDS.index("walks"), FEATURES.index("recurrence")] = -np.inf
+    mixing[:, [FEATURES.index(name) for name in without]] = -np.inf
     return {
         "recurrence": jnp.stack([jnp.ones((2, directed)), jnp.zeros((2, directed))]),
         "pairs": jnp.zeros((pairs, 4)),
-        "mixing": jnp.zeros((len(KINDS), len(FEATURES))),
+        "mixing": jnp.asarray(mixing),
         "evidence": jnp.full(len(KINDS), _ONE),
         "parts": jnp.full(2, _ONE),
         "temperature": jnp.log(jnp.array(_TEMPERATURE)),
@@ -150,9 +156,9 @@ def _factors(values: Parameters) -> tuple[jax.Array, jax.Array]:
 
 
 def _mixing(logits: jax.Array) -> jax.Array:
-    """γ of eq. 19-21: shares of the features in each kind of evidence."""
-    no_recurrence = jnp.zeros_like(logits).at[KINDS.index("walks"), 0].set(-jnp.inf)
-    return jax.nn.softmax(logits + no_recurrence, axis=1)
+    """γ of eq. 19-21: shares of the features in each kind of evidence, but those left out."""
+    used = jnp.isfinite(logits)
+    return jax.nn.softmax(jnp.where(used, logits, _NEVER), axis=1) * used
 
 
 def _meaning(values: Parameters) -> FeatureValues:
@@ -174,7 +180,7 @@ def _weights(values: Parameters) -> FeatureWeights:
         order_bias=held["pairs"][:, 1],
         pair_weight=held["pairs"][:, 2],
         pair_bias=held["pairs"][:, 3],
-        mixing=mixing / mixing.sum(axis=1, keepdims=True),
+        mixing=mixing / np.where(mixing.any(axis=1), mixing.sum(axis=1), 1.0)[:, None],
         evidence=np.logaddexp(0.0, held["evidence"]),
         rules=float(rules),
         features=float(features),

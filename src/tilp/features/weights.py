@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -64,3 +64,16 @@ class FeatureWeights:
             name: arrays[name] if arrays[name].ndim else float(arrays[name]) for name in names
         }
         return cls(**held)
+
+    def of(self, heads: NDArray[np.int64], place: NDArray[np.int64]) -> FeatureWeights:
+        """The weights for other numbers of relations and pairs.
+
+        Args:
+            heads: for each new head the old one; -1: none, which has the weights of any.
+            place: for each new pair the old one.
+        """
+        by_head = {
+            name: getattr(self, name)[:, heads] for name in ("recurrence_weight", "recurrence_bias")
+        }
+        names = ("order_weight", "order_bias", "pair_weight", "pair_bias")
+        return replace(self, **by_head, **{name: getattr(self, name)[place] for name in names})

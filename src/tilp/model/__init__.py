@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tilp.model.estimator import DEFAULT_GRAINS, TILP
+from tilp.model.estimator import TILP
 from tilp.model.queries import Query
 from tilp.model.saving import load_model
 from tilp.model.settings import ModelSettings
 
-__all__ = ["DEFAULT_GRAINS", "TILP", "ModelSettings", "Query", "load"]
+__all__ = ["TILP", "ModelSettings", "Query", "load"]
 
 
 def load(folder: Path | str) -> TILP:

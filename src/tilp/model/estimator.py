@@ -8,31 +8,29 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from tilp.attention.state import LossCurve
 from tilp.attention.training import TrainingSettings
-from tilp.choices import Features, Grain, Missing, Protocol, Weights
+from tilp.choices import Features, Grain, Missing, Part, Preset, Protocol, Weights
 from tilp.choosing import choose
 from tilp.errors import TilpError
 from tilp.evaluation import Evaluation, evaluate
-from tilp.features.settling import Settling
 from tilp.graph import INVERSE_MARK, TemporalGraph
-from tilp.model.fitting import Fitted, fit_rules
+from tilp.model.fitting import Fitted, fit_model
+from tilp.model.presets import PRESETS
 from tilp.model.queries import Query, answers, query_table, read_queries
+from tilp.model.scorers import ModelScorer, scorer_on
 from tilp.model.settings import ModelSettings
 from tilp.model.stages import Progress
 from tilp.parallel import thread_count
-from tilp.ranking import RuleScorer, RuleWeights
-from tilp.rules import MinedRule, RuleSet
+from tilp.ranking import RuleWeights
+from tilp.rules import RuleSet
 from tilp.walks import MiningSettings
-from tilp.walks.mining import mining_walker
+from tilp.walks.encoding import MAX_LENGTH
 from tilp.walks.walker import DEFAULT_LIMIT
 
-__all__ = ["DEFAULT_GRAINS", "TILP"]
-
-DEFAULT_GRAINS = (Grain.PAIRS, Grain.GAP, Grain.ALLEN)
+__all__ = ["TILP"]
 
 
 def _chosen_grains(grains: Sequence[Grain | str]) -> tuple[Grain, ...]:
@@ -44,14 +42,18 @@ def _chosen_grains(grains: Sequence[Grain | str]) -> tuple[Grain, ...]:
 class TILP:
     """Temporal logical rules, found in a graph and weighted, that predict its missing links.
 
+    What is None is chosen by the preset.
+
     Args:
-        max_length: of rules.
-        grains: how finely rules speak of time.
-        weights: what a rule's weight is made of: `free`, `attention` or `hybrid`.
-        features: which temporal features join the rules.
+        max_length: of rules; 3 by default.
+        preset: choices that go together: `default`, or `paper` for the system of the paper.
+        grains: how finely rules speak of time; `pairs`, `gap` and `allen` by default.
+        weights: what a rule's weight is made of: `free`, by default, `attention` or `hybrid`.
+        features: which temporal features join the rules: `full`, by default, `paper` or `none`.
+        without: parts of the features that are left out, by name.
+        soft_length: steps of soft walks at the most, which `full` has.
         missing: what a start or end that is not known is taken for, of facts and of queries:
-            the other one (`point`), a draw from the relation's durations (`duration`), open
-            (`open`), or every reading of it (`unknown`).
+            `point`, by default, `duration`, `open` or `unknown`.
         min_support: facts whose answer a rule must reach.
         top: rules kept for each relation and direction.
         share: of the training facts that are learned from; all of them are walked on.
@@ -69,12 +71,15 @@ class TILP:
 
     def __init__(
         self,
-        max_length: int = 3,
+        max_length: int | None = None,
         *,
-        grains: Sequence[Grain | str] = DEFAULT_GRAINS,
-        weights: Weights | str = Weights.FREE,
-        features: Features | str = Features.NONE,
-        missing: Missing | str = Missing.POINT,
+        preset: Preset | str = Preset.DEFAULT,
+        grains: Sequence[Grain | str] | None = None,
+        weights: Weights | str | None = None,
+        features: Features | str | None = None,
+        without: Iterable[Part | str] = (),
+        soft_length: int = 5,
+        missing: Missing | str | None = None,
         min_support: int = 2,
         top: int = 3_000,
         share: float = 1.0,
@@ -84,10 +89,15 @@ class TILP:
         threads: int | None = None,
         training: TrainingSettings | None = None,
     ) -> None:
+        usual = PRESETS[choose(Preset, preset, "preset")]
+        if not 1 <= soft_length <= MAX_LENGTH:
+            raise TilpError(
+                f"the length of soft walks is {soft_length}; it can be 1 to {MAX_LENGTH}"
+            )
         self.settings = ModelSettings(
             mining=MiningSettings(
-                grains=_chosen_grains(grains),
-                max_length=max_length,
+                grains=usual.grains if grains is None else _chosen_grains(grains),
+                max_length=usual.max_length if max_length is None else max_length,
                 min_support=min_support,
                 top=top,
                 share=share,
@@ -96,12 +106,14 @@ class TILP:
                 seed=seed,
             ),
             training=replace(
-                training or TrainingSettings(),
-                weights=choose(Weights, weights, "weights"),
+                training or usual.training,
+                weights=choose(Weights, weights or usual.weights, "weights"),
                 seed=seed,
             ),
-            features=choose(Features, features, "features"),
-            missing=choose(Missing, missing, "missing"),
+            features=choose(Features, features or usual.features, "features"),
+            without=tuple(sorted({choose(Part, part, "without") for part in without})),
+            soft_length=soft_length,
+            missing=choose(Missing, missing or usual.missing, "missing"),
             seed=seed,
         )
         self.threads = thread_count(threads)
@@ -117,7 +129,10 @@ class TILP:
 
     def __repr__(self) -> str:
         mining = self.settings.mining
-        words = f"max_length={mining.max_length}, weights={self.settings.training.weights.value}"
+        words = (
+            f"max_length={mining.max_length}, weights={self.settings.training.weights.value}, "
+            f"features={self.settings.features.value}"
+        )
         if self._fitted is None:
             return f"TILP({words}; not fitted)"
         return f"TILP({words}; {len(self._fitted.rules):,} rules)"
@@ -141,7 +156,7 @@ class TILP:
             raise TilpError("there are no training facts to learn from")
         with tempfile.TemporaryDirectory() as temporary:
             place = Path(folder) if folder is not None else Path(temporary) / "fit"
-            self._fitted = fit_rules(
+            self._fitted = fit_model(
                 graph, self.settings, folder=place, threads=self.threads, progress=progress
             )
         self._graph = graph
@@ -179,7 +194,7 @@ class TILP:
             rules = rules.filter(relation=f"{found}{mark}")
         return rules.sort(lambda one: one.weight or 0.0)
 
-    def scorer(self, graph: TemporalGraph | None = None) -> RuleScorer:
+    def scorer(self, graph: TemporalGraph | None = None) -> ModelScorer:
         """What scores the candidates of queries.
 
         Args:
@@ -187,45 +202,7 @@ class TILP:
                 has the same relations, by their names, and the same unit of time.
         """
         fitted = self._need_fit()
-        if graph is None or graph is self._graph:
-            return self._scorer_on(self.graph, fitted.rules, fitted.weights)
-        if graph.unit is not self.graph.unit:
-            raise TilpError(
-                f"times of the other graph count {graph.unit.value}s, of the model's "
-                f"{self.graph.unit.value}s; read it with unit={self.graph.unit.value!r}"
-            )
-        return self._scorer_elsewhere(graph, fitted)
-
-    def _scorer_elsewhere(self, graph: TemporalGraph, fitted: Fitted) -> RuleScorer:
-        """The rules whose relations another graph has, on that graph."""
-        here = {name: number for number, name in enumerate(self.graph.relations)}
-        there = list(graph.relations)
-        kept = [
-            number
-            for number, one in enumerate(fitted.rules)
-            if {one.rule.head.relation, *(atom.relation for atom in one.rule.body)} <= set(there)
-        ]
-        if not kept:
-            raise TilpError(
-                f"no rule of the model speaks of the other graph's relations: {', '.join(there)}"
-            )
-        size = len(here)
-        heads = [here.get(name, -1) for name in there]
-        both = np.array([*heads, *(head + size if head >= 0 else -1 for head in heads)])
-        prior = np.where(both >= 0, fitted.weights.prior[both], 1.0)
-        factor = np.where(both[:, None] >= 0, fitted.weights.factor[both], 1.0)
-        weights = replace(
-            fitted.weights, rule=fitted.weights.rule[kept], prior=prior, factor=factor
-        )
-        return self._scorer_on(graph, [fitted.rules[number] for number in kept], weights)
-
-    def _scorer_on(
-        self, graph: TemporalGraph, rules: Iterable[MinedRule], weights: RuleWeights
-    ) -> RuleScorer:
-        settling = Settling.fit(self.graph, self.settings.missing, self.settings.seed)
-        settling = settling.on(graph.relations)
-        walker = mining_walker(settling.graph(graph), self.settings.mining)
-        return RuleScorer(walker, [one.rule for one in rules], weights, settling)
+        return scorer_on(graph or self.graph, self.graph, self.settings, fitted)
 
     def predict(
         self,

@@ -10,13 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilp.attention import CandidatePrior
+from tilp.attention.entries import Entries
 from tilp.attention.net import AttentionNet
 from tilp.attention.objective import LogWeights, Objective
 from tilp.attention.state import LossCurve
 from tilp.attention.training import TrainingSettings, train
-from tilp.choices import Protocol, Ties
+from tilp.choices import Features, Part, Protocol, Ties
 from tilp.evaluation import Ranker, Scores, rank_column
+from tilp.features.joint import JointWeights
 from tilp.graph import TemporalGraph
+from tilp.model.joint_phase import FOLDS, JointSettings, fit_joint, fold_of
+from tilp.model.paper_phase import FittedPaper, fit_paper
 from tilp.model.preparing import Prepared, prepare
 from tilp.model.settings import ModelSettings
 from tilp.model.stages import Progress, Stages
@@ -24,7 +28,7 @@ from tilp.parallel import Workers
 from tilp.ranking import RuleScorer, RuleWeights
 from tilp.rules import RuleSet
 
-__all__ = ["Fitted", "fit_rules", "weigh"]
+__all__ = ["Fitted", "fit_model", "weigh", "with_features"]
 
 _SMOOTHING = 5.0  # facts where a rule fired and failed, added to each when its confidence is taken
 _LEAST_CONFIDENCE = 1e-6
@@ -41,16 +45,18 @@ class Fitted:
         rules: with their weights.
         weights: the same, as arrays, and all else that scores are made of.
         curve: the loss of training.
+        features: what temporal features add; None: nothing.
         seconds: that each stage took, in this run.
     """
 
     rules: RuleSet
     weights: RuleWeights
     curve: LossCurve
+    features: FittedPaper | JointWeights | None = None
     seconds: dict[str, float] = field(default_factory=dict)
 
 
-def fit_rules(
+def fit_model(
     graph: TemporalGraph,
     settings: ModelSettings,
     *,
@@ -58,7 +64,7 @@ def fit_rules(
     threads: int = 1,
     progress: Progress | None = None,
 ) -> Fitted:
-    """Find rules and learn their weights (phase one).
+    """Find rules and learn their weights (phase one), then what features add (phase two).
 
     Args:
         graph: its train split is learned from, its valid split decides.
@@ -69,8 +75,8 @@ def fit_rules(
     """
     stages = Stages(progress)
     prepared = prepare(graph, settings, folder, stages, threads=threads)
-    checkpoint = folder / "training-state.npz"
-    return weigh(prepared, settings.training, stages, threads=threads, checkpoint=checkpoint)
+    fitted = weigh(prepared, settings.training, stages, threads=threads, folder=folder)
+    return with_features(prepared, fitted, settings, stages, threads=threads, folder=folder)
 
 
 def weigh(
@@ -79,35 +85,133 @@ def weigh(
     stages: Stages,
     *,
     threads: int = 1,
-    checkpoint: Path | None = None,
+    folder: Path | None = None,
 ) -> Fitted:
-    """Learn the weights of rules that were found and applied."""
-    encoding, rules = prepared.walker.encoding, prepared.rules
-    prior = CandidatePrior.of(prepared.walker.graph)
-    training, held_out = (
-        Objective(entries, prior, len(rules), settings.walks_power)
-        for entries in (prepared.training, prepared.held_out)
-    )
+    """Learn the weights of rules that were found and applied.
+
+    Args:
+        prepared: the rules.
+        settings: what decides the weights.
+        stages: told how far each part is.
+        threads: do not change the result.
+        folder: where the state is kept; where it is there, training goes on.
+    """
+    rules = prepared.rules
     with Workers(threads) as workers:
         with stages("train") as advance:
-            trained = train(
-                AttentionNet(encoding, settings.dimension, settings.cell),
-                prepared.rows,
-                _confidence(rules),
-                training,
-                held_out,
-                settings,
-                workers,
-                checkpoint=checkpoint,
-                progress=advance,
+            weights, curve = _trained(
+                prepared, prepared.training, settings, workers, advance, folder, "training"
             )
-        weights = _scaled(trained.logs, prepared.rows[:, 2])
-        with stages("choose") as advance:
-            weights = _with_walks_power(prepared, weights, workers, advance)
+        if settings.choose_power:
+            with stages("choose") as advance:
+                weights = _with_walks_power(prepared, weights, workers, advance)
+        else:
+            weights = replace(weights, walks_power=settings.walks_power)
     weighted = (
         replace(one, weight=float(weight)) for one, weight in zip(rules, weights.rule, strict=True)
     )
-    return Fitted(RuleSet(weighted), weights, trained.curve, stages.seconds)
+    return Fitted(RuleSet(weighted), weights, curve, seconds=stages.seconds)
+
+
+def with_features(
+    prepared: Prepared,
+    fitted: Fitted,
+    settings: ModelSettings,
+    stages: Stages,
+    *,
+    threads: int = 1,
+    folder: Path,
+) -> Fitted:
+    """Learn what temporal features add to weighted rules.
+
+    Args:
+        prepared: the rules, found and applied.
+        fitted: with their weights.
+        settings: which features, and what decides their weights.
+        stages: told how far each part is.
+        threads: do not change the result.
+        folder: to work in; what a run that was killed left there is used.
+    """
+    if settings.features is Features.NONE:
+        return fitted
+    scorer = RuleScorer(
+        prepared.walker, [one.rule for one in fitted.rules], fitted.weights, prepared.settling
+    )
+    found: FittedPaper | JointWeights
+    with Workers(threads) as workers:
+        if settings.features is Features.PAPER:
+            with stages("features") as advance:
+                found = fit_paper(prepared, scorer, settings, workers, advance)
+        else:
+            folds: tuple[RuleWeights, ...] = (fitted.weights,)
+            if Part.OUT_OF_FOLD not in settings.without:
+                with stages("fold") as advance:
+                    folds = _out_of_fold(prepared, fitted, settings, workers, advance, folder)
+            with stages("features") as advance:
+                found = fit_joint(
+                    scorer,
+                    folds,
+                    prepared.training.queries,
+                    JointSettings(settings.soft_length, settings.without, seed=settings.seed),
+                    workers,
+                    folder=folder,
+                    progress=advance,
+                )
+    return replace(fitted, features=found, seconds=stages.seconds)
+
+
+def _out_of_fold(
+    prepared: Prepared,
+    fitted: Fitted,
+    settings: ModelSettings,
+    workers: Workers,
+    advance: Callable[[float], None],
+    folder: Path,
+) -> tuple[RuleWeights, ...]:
+    """For each fold of the training queries, weights that were learned from the others.
+
+    Features that are trained on scores of queries which the rules were trained on trust the rules
+    too much.
+    """
+    fold = fold_of(prepared.training.queries.fact, settings.seed)
+    found = []
+    for number in range(FOLDS):
+        weights, _ = _trained(
+            prepared,
+            prepared.training.of_queries(fold != number),
+            settings.training,
+            workers,
+            lambda share, number=number: advance((number + share) / FOLDS),  # type: ignore[misc]
+            folder,
+            f"fold-{number}",
+        )
+        found.append(replace(weights, walks_power=fitted.weights.walks_power))
+    return tuple(found)
+
+
+def _trained(
+    prepared: Prepared,
+    training: Entries,
+    settings: TrainingSettings,
+    workers: Workers,
+    advance: Callable[[float], None],
+    folder: Path | None,
+    name: str,
+) -> tuple[RuleWeights, LossCurve]:
+    """The weights of rules that make the answers of some training queries likely."""
+    rules, prior = prepared.rules, CandidatePrior.of(prepared.walker.graph)
+    trained = train(
+        AttentionNet(prepared.walker.encoding, settings.dimension, settings.cell),
+        prepared.rows,
+        _confidence(rules),
+        Objective(training, prior, len(rules), settings.walks_power),
+        Objective(prepared.held_out, prior, len(rules), settings.walks_power),
+        settings,
+        workers,
+        checkpoint=None if folder is None else folder / f"{name}-state.npz",
+        progress=advance,
+    )
+    return _scaled(trained.logs, prepared.rows[:, 2]), trained.curve
 
 
 def _scaled(logs: LogWeights, head: NDArray[np.int64]) -> RuleWeights:

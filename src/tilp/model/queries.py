@@ -135,7 +135,8 @@ def answers(
 
     Returns:
         A row for each: the number of the query and the query as it was asked, rank, candidate,
-        score, share of all candidates' scores, and whether train already has it as an answer at
+        score, share of all candidates' scores (of what they are logarithms of, where they are),
+        and whether train already has it as an answer at
         a time that touches the query's.
     """
     known = known_answers(graph, table)
@@ -148,7 +149,8 @@ def answers(
         best = np.argsort(-everything, kind="stable")[:k]
         marked = slice(known.begin[number], known.begin[number + 1])
         holds = set(known.entity[marked][touching[marked]].tolist())
-        total = everything.sum()
+        shares = np.exp(everything - everything.max()) if scores.logarithmic else everything
+        total = shares.sum()
         rows += [
             {
                 "query": number,
@@ -161,7 +163,7 @@ def answers(
                 "candidate": graph.entities.label(int(entity)),
                 "id": str(graph.entities.ids[int(entity)]),
                 "score": float(everything[entity]),
-                "share": float(everything[entity] / total) if total > 0 else 0.0,
+                "share": float(shares[entity] / total) if total > 0 else 0.0,
                 "known": int(entity) in holds,
             }
             for rank, entity in enumerate(best, start=1)

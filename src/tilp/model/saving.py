@@ -19,21 +19,24 @@ import numpy as np
 from tilp._version import __version__
 from tilp.attention import KINDS
 from tilp.attention.state import LossCurve
-from tilp.choices import TableFormat
+from tilp.choices import Features, TableFormat
 from tilp.errors import DataError, TilpError, TilpWarning
+from tilp.features.joint import JointWeights
 from tilp.graph import TemporalGraph
 from tilp.io import read, write
+from tilp.io.arrays import read_arrays, write_arrays
 from tilp.io.folders import new_folder
 from tilp.model.fitting import Fitted
+from tilp.model.paper_phase import FittedPaper
 from tilp.model.settings import ModelSettings
 from tilp.ranking import RuleWeights
 from tilp.rules import RuleSet
 
 __all__ = ["load_model", "save_model"]
 
-_NOTE, _RULES, _GRAPH = "model.json", "rules.jsonl", "graph"
+_NOTE, _RULES, _GRAPH, _FEATURES = "model.json", "rules.jsonl", "graph", "features.npz"
 _FORMAT = "tilp model"
-_VERSION = 1
+_VERSION = 2
 
 
 def save_model(
@@ -47,6 +50,8 @@ def save_model(
     with new_folder(Path(folder)) as place:
         fitted.rules.write_jsonl(place / _RULES)
         write(graph, place / _GRAPH, format=TableFormat.PARQUET)
+        if fitted.features is not None:
+            write_arrays(place / _FEATURES, fitted.features.to_arrays())
         directed = [graph.relations.label(head) for head in range(2 * len(graph.relations))]
         note = {
             "format": _FORMAT,
@@ -55,6 +60,7 @@ def save_model(
             "made_with": _versions(),
             "graph": graph.fingerprint(),
             "rules_sha256": _digest(place / _RULES),
+            "features_sha256": None if fitted.features is None else _digest(place / _FEATURES),
             "settings": settings.to_json(),
             "walks_power": fitted.weights.walks_power,
             "relations": [
@@ -103,9 +109,23 @@ def load_model(folder: Path | str) -> tuple[ModelSettings, TemporalGraph, Fitted
         )
         curve = LossCurve(**note["loss"])
         settings = ModelSettings.from_json(note["settings"])
+        features = _read_features(folder / _FEATURES, note, settings, graph)
     except (KeyError, TypeError, ValueError, OSError, DataError) as failure:
         raise TilpError(f"{folder}: a damaged model ({failure}); fit it again") from failure
-    return settings, graph, Fitted(rules, weights, curve)
+    return settings, graph, Fitted(rules, weights, curve, features)
+
+
+def _read_features(
+    path: Path, note: dict[str, Any], settings: ModelSettings, graph: TemporalGraph
+) -> FittedPaper | JointWeights | None:
+    if note["features_sha256"] is None:
+        return None
+    if _digest(path) != note["features_sha256"]:
+        raise TilpError(f"{path}: damaged or changed since it was written")
+    arrays = read_arrays(path)
+    if settings.features is Features.PAPER:
+        return FittedPaper.from_arrays(graph, arrays)
+    return JointWeights.from_arrays(arrays)
 
 
 def _weight(value: Any) -> float:

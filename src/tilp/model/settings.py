@@ -6,8 +6,9 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from tilp.attention.training import TrainingSettings
-from tilp.choices import Cell, Features, Grain, Missing, Weights
+from tilp.choices import Cell, Features, Grain, Missing, Part, Weights
 from tilp.errors import TilpError
+from tilp.model.presets import DEFAULT_GRAINS
 from tilp.walks import MiningSettings
 
 __all__ = ["ModelSettings"]
@@ -21,6 +22,8 @@ class ModelSettings:
         mining: which rules are found.
         training: how they are weighted.
         features: which temporal features are used.
+        without: parts of them that are left out.
+        soft_length: steps of soft walks at the most.
         missing: what unknown ends of facts and queries are taken for; `mining` follows it.
         held_out: facts of valid that are asked at the most to choose by; of train where there is
             no valid, a tenth of it.
@@ -28,12 +31,12 @@ class ModelSettings:
     """
 
     mining: MiningSettings = field(
-        default_factory=lambda: MiningSettings(
-            grains=(Grain.PAIRS, Grain.GAP, Grain.ALLEN), top=3_000
-        )
+        default_factory=lambda: MiningSettings(grains=DEFAULT_GRAINS, top=3_000)
     )
     training: TrainingSettings = field(default_factory=TrainingSettings)
-    features: Features = Features.NONE
+    features: Features = Features.FULL
+    without: tuple[Part, ...] = ()
+    soft_length: int = 5
     missing: Missing = Missing.POINT
     held_out: int = 5_000
     seed: int = 0
@@ -58,7 +61,7 @@ class ModelSettings:
             mining["grains"] = tuple(Grain(grain) for grain in mining["grains"])
             training["weights"] = Weights(training["weights"])
             training["cell"] = Cell(training["cell"])
-            rest = {name: values[name] for name in ("held_out", "seed")}
+            rest = {name: values[name] for name in ("soft_length", "held_out", "seed")}
             known = {one.name for one in fields(cls)}
             if set(values) != known:
                 raise ValueError(f"settings are {', '.join(sorted(known))}")
@@ -66,6 +69,7 @@ class ModelSettings:
                 mining=MiningSettings(**mining),
                 training=TrainingSettings(**training),
                 features=Features(values["features"]),
+                without=tuple(Part(part) for part in values["without"]),
                 missing=Missing(values["missing"]),
                 **rest,
             )

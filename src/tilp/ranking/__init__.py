@@ -1,5 +1,7 @@
-"""Scores of all candidates of queries, from the rules that apply (eq. 15)."""
+"""Scores of all candidates of queries, from rules and features (eq. 15-16)."""
 
+from tilp.ranking.joint import JointScorer
+from tilp.ranking.paper import PaperScorer
 from tilp.ranking.scoring import RuleScorer, RuleWeights
 
-__all__ = ["RuleScorer", "RuleWeights"]
+__all__ = ["JointScorer", "PaperScorer", "RuleScorer", "RuleWeights"]

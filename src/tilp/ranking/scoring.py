@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,30 +73,51 @@ class RuleScorer:
         weights: RuleWeights,
         settling: Settling | None = None,
     ) -> None:
-        self._walker = walker
+        self.walker = walker
         self._settling = settling or Settling(Missing.POINT)
         self._rules = walker.compile(rules)
-        self._weights = weights
         self._prior = CandidatePrior.of(walker.graph)
+        self._weigh(weights)
+
+    def _weigh(self, weights: RuleWeights) -> None:
         heads = np.repeat(np.arange(self._prior.n_heads), np.diff(self._prior.begin))
+        self._weights = weights
         self._prior_score = weights.prior[heads] * self._prior.probability
         self._floor = weights.prior * self._prior.floor
 
+    def reweighted(self, weights: RuleWeights) -> RuleScorer:
+        """The same rules with other weights."""
+        other = copy(self)
+        other._weigh(weights)
+        return other
+
     def __call__(self, queries: QueryTable) -> Scores:
         """Score the candidates of queries; those that are not listed have the prior's floor."""
-        return self.score(queries, self.apply(queries), self._weights.walks_power)
+        return self.score(queries, self.apply(queries))
+
+    def prior(self, head: NDArray[np.int32], entity: NDArray[np.int32]) -> NDArray[np.float64]:
+        """What the prior adds to the score of entities, each as an answer of a head."""
+        return self._weights.prior[head] * self._prior.of_entities(head, entity)
+
+    def settled(self, queries: QueryTable) -> QueryTable:
+        """The queries with their unknown ends as they are taken."""
+        return self._settling.queries(queries)
 
     def apply(self, queries: QueryTable) -> Applied:
         """All that scores of queries are made from but the weights."""
-        queries = self._settling.queries(queries)
-        rows, _ = self._walker.apply(queries, self._rules)
+        queries = self.settled(queries)
+        rows, _ = self.walker.apply(queries, self._rules)
         key = rows[:, 0] * len(self._weights.rule) + rows[:, 1]
-        known = known_answers(self._walker.graph, queries.unanswered())
+        known = known_answers(self.walker.graph, queries.unanswered())
         return Applied(rows[np.argsort(key, kind="stable")], known)
 
-    def score(self, queries: QueryTable, applied: Applied, walks_power: float) -> Scores:
-        """Scores from what `apply` found."""
+    def score(
+        self, queries: QueryTable, applied: Applied, walks_power: float | None = None
+    ) -> Scores:
+        """Scores from what `apply` found; with another power of the number of walks, if given."""
         rows, known = applied.rows, applied.known
+        if walks_power is None:
+            walks_power = self._weights.walks_power
         offsets, candidate, score, reached = score_candidates(
             np.searchsorted(rows[:, 0], np.arange(len(queries) + 1)),
             rows[:, 1],

@@ -32,6 +32,7 @@ from tilp.errors import TilpError
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.intervals import TemporalRelation, readings
 from tilp.rules import FORMS, Form, Rule
+from tilp.spans import places_in
 from tilp.walks.constraints import PairConstraint, StepConstraint, Steps, Symbols
 from tilp.walks.encoding import MAX_LENGTH, NO_RULES, NO_TRIE, CompiledRules, RuleEncoding
 from tilp.walks.reading import ReadEdges, added_up
@@ -450,7 +451,5 @@ def _in_order(marks: Marks, order: NDArray[np.int64]) -> Marks:
     """The marks of queries that are put into another order."""
     if not len(marks.begin):
         return marks
-    sizes = np.diff(marks.begin)[order]
-    begin = np.concatenate([[0], np.cumsum(sizes)])
-    place = np.repeat(marks.begin[:-1][order] - begin[:-1], sizes) + np.arange(begin[-1])
-    return Marks(begin.astype(np.int64), marks.entity[place], marks.mark[place])
+    begin, place = places_in(marks.begin[:-1][order], marks.begin[1:][order])
+    return Marks(begin, marks.entity[place], marks.mark[place])

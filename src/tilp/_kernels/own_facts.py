@@ -1,0 +1,217 @@
+"""The candidate's own facts against the dates of queries, as words."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tilp._kernels.jit import kernel
+from tilp._kernels.types import Array
+from tilp.intervals.relations import allen_code as plain_allen_code
+
+__all__ = ["FAR", "N_ALLEN", "AskedAt", "Bins", "FactEdges", "add_own_facts", "list_own_facts"]
+
+FAR = 2**61
+"""Times at or past it are open; differences of two such times still fit into 64 bits."""
+
+N_ALLEN = 13
+_MOST_WORDS = 4  # that one fact is described by
+
+allen_code = kernel(plain_allen_code)
+
+
+class FactEdges(NamedTuple):
+    """Facts and their inverses by entity and relation, with their times, none past `FAR`."""
+
+    offsets: Array
+    relation: Array
+    target: Array
+    fact: Array
+    start: Array
+    end: Array
+
+
+class Bins(NamedTuple):
+    """From which distances of times on a new word begins; and the words of small ones."""
+
+    bounds: Array
+    of_small: Array
+
+
+class AskedAt(NamedTuple):
+    """Queries, and the candidates listed for each, which begin at `begin`."""
+
+    subject: Array
+    head: Array
+    start: Array
+    end: Array
+    fact: Array
+    begin: Array
+    candidate: Array
+
+
+@kernel
+def list_own_facts(
+    edges: FactEdges, asked: AskedAt, bins: Bins, n_directed: int
+) -> tuple[Array, Array]:
+    """The words for the facts of each listed candidate.
+
+    Args:
+        edges: that are evidence.
+        asked: the queries.
+        bins: of distances.
+        n_directed: directed relations.
+
+    Returns:
+        Where the words of each candidate begin; these: group · words of a group + word. A group is
+        a kind (other facts; facts with the subject) and a relation.
+    """
+    width = N_ALLEN + 1 + 3 * (2 * len(bins.bounds) + 1)
+    begins = np.zeros(len(asked.candidate) + 1, dtype=np.int64)
+    found = np.empty(4096, dtype=np.int32)
+    group = np.empty(2 * n_directed, dtype=np.int32)
+    nearest = np.empty(2 * n_directed, dtype=np.int64)
+    words = np.empty(_MOST_WORDS, dtype=np.int32)
+    size = 0
+    for query in range(len(asked.subject)):
+        start, end = asked.start[query], asked.end[query]
+        for place in range(asked.begin[query], asked.begin[query + 1]):
+            n = _nearest(
+                edges, asked.candidate[place], asked.subject[query], asked.fact[query], start, end,
+                n_directed, group, nearest,
+            )  # fmt: skip
+            if size + _MOST_WORDS * n > len(found):
+                larger = np.empty(2 * len(found) + _MOST_WORDS * n, dtype=np.int32)
+                larger[:size] = found[:size]
+                found = larger
+            for one in range(n):
+                edge = nearest[one]
+                n_words = _words(edges.start[edge], edges.end[edge], start, end, bins, words)
+                for place_of_word in range(n_words):
+                    found[size] = group[one] * width + words[place_of_word]
+                    size += 1
+            begins[place + 1] = size
+    return begins, found[:size].copy()
+
+
+@kernel
+def add_own_facts(
+    edges: FactEdges,
+    asked: AskedAt,
+    bins: Bins,
+    n_directed: int,
+    row_of: Array,
+    weight: Array,
+    kinds: Array,
+    score: Array,
+) -> None:
+    """Add the weights of the words for its facts to the score of each listed candidate.
+
+    Args:
+        row_of: for each head and group the row of its weights; -1: none.
+        weight: of words, row by row; the last row is zero, and what row -1 means.
+        kinds: whether other facts, and whether facts with the subject, are added.
+        score: of each candidate, which is added to.
+    """
+    group = np.empty(2 * n_directed, dtype=np.int32)
+    nearest = np.empty(2 * n_directed, dtype=np.int64)
+    words = np.empty(_MOST_WORDS, dtype=np.int32)
+    for query in range(len(asked.subject)):
+        start, end = asked.start[query], asked.end[query]
+        rows = row_of[asked.head[query]]
+        for place in range(asked.begin[query], asked.begin[query + 1]):
+            n = _nearest(
+                edges, asked.candidate[place], asked.subject[query], asked.fact[query], start, end,
+                n_directed, group, nearest,
+            )  # fmt: skip
+            total = 0.0
+            for one in range(n):
+                row = rows[group[one]]
+                if row >= 0 and kinds[group[one] // n_directed]:
+                    edge = nearest[one]
+                    n_words = _words(edges.start[edge], edges.end[edge], start, end, bins, words)
+                    for place_of_word in range(n_words):
+                        total += weight[row, words[place_of_word]]
+            score[place] += total
+
+
+@kernel
+def _nearest(
+    edges: FactEdges,
+    entity: int,
+    subject: int,
+    own: int,
+    start: int,
+    end: int,
+    n_directed: int,
+    group: Array,
+    nearest: Array,
+) -> int:
+    """The fact nearest to an interval of each kind and relation that an entity has.
+
+    Nearest is the one with the smallest gap, then the one whose start is closest, then the first.
+
+    Returns:
+        How many there are; `group` and `nearest` get their groups and edges.
+    """
+    relation_of, target, fact = edges.relation, edges.target, edges.fact
+    starts, ends = edges.start, edges.end
+    n = 0
+    edge, stop = edges.offsets[entity], edges.offsets[entity + 1]
+    while edge < stop:
+        relation = relation_of[edge]
+        other = between = -1
+        other_gap = between_gap = other_start = between_start = 0
+        while edge < stop and relation_of[edge] == relation:
+            if fact[edge] != own:
+                gap = max(start - ends[edge], starts[edge] - end, 0)
+                from_start = abs(starts[edge] - start)
+                if target[edge] == subject:
+                    if (
+                        between < 0
+                        or gap < between_gap
+                        or (gap == between_gap and from_start < between_start)
+                    ):
+                        between, between_gap, between_start = edge, gap, from_start
+                elif (
+                    other < 0 or gap < other_gap or (gap == other_gap and from_start < other_start)
+                ):
+                    other, other_gap, other_start = edge, gap, from_start
+            edge += 1
+        if other >= 0:
+            group[n] = relation
+            nearest[n] = other
+            n += 1
+        if between >= 0:
+            group[n] = n_directed + relation
+            nearest[n] = between
+            n += 1
+    return n
+
+
+@kernel
+def _words(fact_start: int, fact_end: int, start: int, end: int, bins: Bins, words: Array) -> int:
+    """The words for one interval against another: Allen's relation, and three distances.
+
+    Returns:
+        How many there are: one, that nothing is known, where an end is open.
+    """
+    if min(fact_start, start) <= -FAR or max(fact_end, end) >= FAR:
+        words[0] = N_ALLEN
+        return 1
+    n_bins = 2 * len(bins.bounds) + 1
+    words[0] = allen_code(fact_start, fact_end, start, end)
+    words[1] = N_ALLEN + 1 + _bin(fact_start - start, bins)
+    words[2] = N_ALLEN + 1 + n_bins + _bin(fact_end - start, bins)
+    words[3] = N_ALLEN + 1 + 2 * n_bins + _bin(fact_start - end, bins)
+    return _MOST_WORDS
+
+
+@kernel
+def _bin(distance: int, bins: Bins) -> int:
+    """The place of a signed distance among the words for it; 0 is in the middle."""
+    size = abs(distance)
+    if size < len(bins.of_small):
+        first = bins.of_small[size]
+    else:
+        first = np.searchsorted(bins.bounds, size, side="right")
+    return len(bins.bounds) + first if distance >= 0 else len(bins.bounds) - first

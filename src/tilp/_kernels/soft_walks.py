@@ -1,0 +1,345 @@
+"""Soft walks: a walker that prefers facts near the query's time, and where it may end."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tilp._kernels.jit import kernel
+from tilp._kernels.own_facts import AskedAt, FactEdges
+from tilp._kernels.types import Array
+
+__all__ = ["Manner", "add_soft_walks", "list_soft_walks", "strongest_walk"]
+
+_PRESENT = 1e-300  # added to chances, so that an entity is told from one that was not reached
+_NEGLIGIBLE = 1e-3  # of the least chance that matters
+_DENSE = 4  # from an n-th of all edges on, every entity asks where the walker may come from
+
+
+class Manner(NamedTuple):
+    """How the walker goes.
+
+    From each entity it takes one of its edges, with chances in proportion to exp(-gap / scale),
+    where gap is the time between the edge's interval and the query's. `near` steps are few, `far`
+    the most; in one step at most `limit` edges are read, where the walker is likeliest to be. A
+    chance far below `least` is none.
+    """
+
+    scale: float
+    near: int
+    far: int
+    limit: int
+    least: float
+
+
+class _Space(NamedTuple):
+    """What is known while walking: of edges and entities for an interval, of a query's walk."""
+
+    weight: Array
+    total: Array
+    weighed: Array
+    mass: Array
+    members: Array
+    reached: Array
+
+
+@kernel
+def _space(edges: FactEdges) -> _Space:
+    n = len(edges.offsets) - 1
+    return _Space(
+        np.empty(len(edges.target)),
+        np.zeros(n),
+        np.full(n, -1, dtype=np.int64),
+        np.zeros((2, n)),
+        np.empty((2, n), dtype=np.int32),
+        np.zeros((2, n)),
+    )
+
+
+@kernel
+def list_soft_walks(edges: FactEdges, asked: AskedAt, manner: Manner) -> Array:
+    """How likely each listed candidate is reached: by few steps, and by more.
+
+    Args:
+        edges: that are walked.
+        asked: the queries; those of one interval should stand together.
+        manner: how.
+
+    Returns:
+        Two columns: log(1 + chance / least), with the sums of the chances after 1 to `near` steps,
+        and after those up to `far`.
+    """
+    found = np.zeros((len(asked.candidate), 2))
+    space = _space(edges)
+    interval = 0
+    for query in range(len(asked.subject)):
+        interval = _interval(asked, query, interval)
+        _walk(edges, asked, query, interval, manner, space)
+        for place in range(asked.begin[query], asked.begin[query + 1]):
+            for kind in range(2):
+                chance = space.reached[kind, asked.candidate[place]]
+                found[place, kind] = np.log(1.0 + chance / manner.least)
+    return found
+
+
+@kernel
+def add_soft_walks(
+    edges: FactEdges, asked: AskedAt, manner: Manner, weight: Array, score: Array
+) -> None:
+    """Add to the scores of listed candidates what `list_soft_walks` finds, weighted.
+
+    Args:
+        edges: that are walked.
+        asked: the queries; those of one interval should stand together.
+        manner: how.
+        weight: of both columns, for each query.
+        score: of each candidate, which is added to.
+    """
+    space = _space(edges)
+    interval = 0
+    for query in range(len(asked.subject)):
+        if weight[query, 0] == 0.0 and weight[query, 1] == 0.0:
+            continue
+        interval = _interval(asked, query, interval)
+        _walk(edges, asked, query, interval, manner, space)
+        for place in range(asked.begin[query], asked.begin[query + 1]):
+            for kind in range(2):
+                chance = space.reached[kind, asked.candidate[place]]
+                if chance > _NEGLIGIBLE * manner.least:
+                    score[place] += weight[query, kind] * np.log(1.0 + chance / manner.least)
+
+
+@kernel
+def _interval(asked: AskedAt, query: int, before: int) -> int:
+    """The first of the queries since `before` that this one shares its interval with."""
+    same = asked.start[query] == asked.start[before] and asked.end[query] == asked.end[before]
+    return before if same else query
+
+
+@kernel
+def _walk(
+    edges: FactEdges, asked: AskedAt, query: int, interval: int, manner: Manner, space: _Space
+) -> None:
+    """Walk from a query's subject; `space.reached` gets the chances of where."""
+    subject, own = asked.subject[query], asked.fact[query]
+    start, end = asked.start[query], asked.end[query]
+    mass, members, reached = space.mass, space.members, space.reached
+    reached[:] = 0.0
+    other_end = _other_end(edges, subject, own)
+    mass[0, subject] = 1.0
+    members[0, 0] = subject
+    n = 1
+    dense = False
+    for step in range(manner.far):
+        here, there = step % 2, (step + 1) % 2
+        dense = dense or _edges_of(edges, members[here], n) * _DENSE > len(edges.target)
+        if dense and len(edges.target) <= manner.limit * _DENSE:
+            _step_to_all(edges, start, end, own, subject, other_end, interval, manner.scale, space,
+                         here, there)  # fmt: skip
+        else:
+            dense = False
+            n = _likeliest(edges, members[here], n, mass[here], manner.limit)
+            n = _step(edges, start, end, own, subject, other_end, interval, manner.scale, space,
+                      here, there, n)  # fmt: skip
+        into = reached[0 if step < manner.near else 1]
+        if dense:
+            into += mass[there]
+        else:
+            for place in range(n):
+                into[members[there, place]] += mass[there, members[there, place]]
+    mass[:] = 0.0
+
+
+@kernel
+def _step(
+    edges: FactEdges,
+    start: int,
+    end: int,
+    own: int,
+    subject: int,
+    other_end: int,
+    interval: int,
+    scale: float,
+    space: _Space,
+    here: int,
+    there: int,
+    n: int,
+) -> int:
+    """One step from the entities where the walker may be; how many it may then be at."""
+    mass, members, weight = space.mass, space.members, space.weight
+    following = 0
+    for place in range(n):
+        entity = members[here, place]
+        low, high = edges.offsets[entity], edges.offsets[entity + 1]
+        if space.weighed[entity] != interval:
+            space.weighed[entity] = interval
+            space.total[entity] = _weigh(edges, low, high, start, end, scale, weight)
+        share = mass[here, entity]
+        mass[here, entity] = 0.0
+        without = 0.0
+        if own >= 0 and (entity == subject or entity == other_end):  # noqa: SIM109
+            without = _weight_of(edges, low, high, own, weight)
+        if space.total[entity] <= without:
+            continue
+        share /= space.total[entity] - without
+        for edge in range(low, high):
+            # No edges but those of the two ends are the query's own.
+            if without == 0.0 or edges.fact[edge] != own:
+                target = edges.target[edge]
+                if mass[there, target] == 0.0:
+                    members[there, following] = target
+                    following += 1
+                mass[there, target] += share * weight[edge] + _PRESENT
+    return following
+
+
+@kernel
+def _step_to_all(
+    edges: FactEdges,
+    start: int,
+    end: int,
+    own: int,
+    subject: int,
+    other_end: int,
+    interval: int,
+    scale: float,
+    space: _Space,
+    here: int,
+    there: int,
+) -> None:
+    """One step, told from where it ends: an edge read the other way has the same weight."""
+    n = len(edges.offsets) - 1
+    mass, weight, total = space.mass, space.weight, space.total
+    for entity in range(n):
+        low, high = edges.offsets[entity], edges.offsets[entity + 1]
+        if space.weighed[entity] != interval:
+            space.weighed[entity] = interval
+            total[entity] = _weigh(edges, low, high, start, end, scale, weight)
+        without = 0.0
+        if own >= 0 and (entity == subject or entity == other_end):  # noqa: SIM109
+            without = _weight_of(edges, low, high, own, weight)
+        if total[entity] > without:
+            mass[here, entity] /= total[entity] - without
+        else:
+            mass[here, entity] = 0.0
+    for entity in range(n):
+        chance = 0.0
+        for edge in range(edges.offsets[entity], edges.offsets[entity + 1]):
+            chance += weight[edge] * mass[here, edges.target[edge]]
+        mass[there, entity] = chance
+    if own >= 0:
+        for end_of_own in range(2):
+            entity = subject if end_of_own == 0 else other_end
+            chance = 0.0
+            for edge in range(edges.offsets[entity], edges.offsets[entity + 1]):
+                if edges.fact[edge] != own:
+                    chance += weight[edge] * mass[here, edges.target[edge]]
+            mass[there, entity] = chance
+
+
+@kernel
+def strongest_walk(
+    edges: FactEdges,
+    subject: int,
+    answer: int,
+    start: int,
+    end: int,
+    own: int,
+    scale: float,
+    length: int,
+) -> tuple[Array, float]:
+    """The likeliest soft walk of a given length from one entity to another.
+
+    Returns:
+        Its edges, none where there is no such walk; and its chance.
+    """
+    n_entities = len(edges.offsets) - 1
+    best = np.zeros((length + 1, n_entities))
+    came_by = np.full((length + 1, n_entities), -1, dtype=np.int64)
+    weight = np.empty(len(edges.target))
+    source = np.empty(len(edges.target), dtype=np.int64)
+    best[0, subject] = 1.0
+    for step in range(length):
+        for entity in range(n_entities):
+            if best[step, entity] == 0.0:
+                continue
+            low, high = edges.offsets[entity], edges.offsets[entity + 1]
+            total = _weigh(edges, low, high, start, end, scale, weight)
+            total -= _weight_of(edges, low, high, own, weight)
+            for edge in range(low, high):
+                if edges.fact[edge] == own or weight[edge] == 0.0:
+                    continue
+                source[edge] = entity
+                chance = best[step, entity] * weight[edge] / total
+                if chance > best[step + 1, edges.target[edge]]:
+                    best[step + 1, edges.target[edge]] = chance
+                    came_by[step + 1, edges.target[edge]] = edge
+    chance = best[length, answer]
+    if chance == 0.0:
+        return np.empty(0, dtype=np.int64), chance
+    walk = np.empty(length, dtype=np.int64)
+    entity = answer
+    for step in range(length, 0, -1):
+        walk[step - 1] = came_by[step, entity]
+        entity = source[came_by[step, entity]]
+    return walk, chance
+
+
+@kernel
+def _other_end(edges: FactEdges, subject: int, own: int) -> int:
+    """The other end of a query's own fact; -1 where it has none."""
+    if own >= 0:
+        for edge in range(edges.offsets[subject], edges.offsets[subject + 1]):
+            if edges.fact[edge] == own:
+                return edges.target[edge]
+    return -1
+
+
+@kernel
+def _weigh(
+    edges: FactEdges, low: int, high: int, start: int, end: int, scale: float, weight: Array
+) -> float:
+    """The weights of some edges against an interval, and their sum."""
+    total = 0.0
+    for edge in range(low, high):
+        gap = max(start - edges.end[edge], edges.start[edge] - end, 0)
+        weight[edge] = 1.0 if gap == 0 else np.exp(-gap / scale)
+        total += weight[edge]
+    return total
+
+
+@kernel
+def _weight_of(edges: FactEdges, low: int, high: int, own: int, weight: Array) -> float:
+    """The weights of a query's own fact among some edges."""
+    total = 0.0
+    for edge in range(low, high):
+        if edges.fact[edge] == own:
+            total += weight[edge]
+    return total
+
+
+@kernel
+def _edges_of(edges: FactEdges, members: Array, n: int) -> int:
+    """How many edges some entities have."""
+    total = 0
+    for place in range(n):
+        total += edges.offsets[members[place] + 1] - edges.offsets[members[place]]
+    return total
+
+
+@kernel
+def _likeliest(edges: FactEdges, members: Array, n: int, mass: Array, limit: int) -> int:
+    """Keep the likeliest members whose edges are no more than the limit; the first one always."""
+    if _edges_of(edges, members, n) <= limit:
+        return n
+    ordered = members[:n][np.argsort(-mass[members[:n]], kind="mergesort")]
+    members[:n] = ordered
+    kept = 1
+    read = _edges_of(edges, members, 1)
+    while kept < n:
+        read += _edges_of(edges, members[kept:], 1)
+        if read > limit:
+            break
+        kept += 1
+    for place in range(kept, n):
+        mass[members[place]] = 0.0
+    return kept

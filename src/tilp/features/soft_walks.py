@@ -1,0 +1,123 @@
+"""`SoftWalks`: how likely a walker that prefers facts near the query's time ends at a candidate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilp._kernels.own_facts import FAR, AskedAt, FactEdges
+from tilp._kernels.soft_walks import (
+    Manner,
+    add_soft_walks,
+    list_soft_walks,
+    strongest_walk,
+)
+from tilp.graph import QueryTable, TemporalGraph
+from tilp.intervals import known_ends
+from tilp.spans import places_in
+
+__all__ = ["SoftWalks", "time_scale"]
+
+_LEAST_CHANCE = 1e-7
+"""Chances far below it are all alike."""
+
+
+def time_scale(graph: TemporalGraph) -> float:
+    """How long entities are there: the median time from the first to the last start of one's facts.
+
+    Of entities with at least two facts in train whose starts differ.
+    """
+    index = graph.index(("train",))
+    start, _ = known_ends(graph.start, graph.end)
+    start = start[index.fact]
+    entity = np.repeat(np.arange(len(index.offsets) - 1), np.diff(index.offsets))
+    dated = np.abs(start) < FAR
+    first = np.full(len(index.offsets) - 1, FAR)
+    last = np.full(len(index.offsets) - 1, -FAR)
+    np.minimum.at(first, entity[dated], start[dated])
+    np.maximum.at(last, entity[dated], start[dated])
+    spans = (last - first)[last > first]
+    return float(np.median(spans)) if len(spans) else 1.0
+
+
+@dataclass(frozen=True)
+class SoftWalks:
+    """Walks any facts, the nearer in time the likelier, for answers that rules do not reach.
+
+    Attributes:
+        edges: the facts.
+        scale: how far in time a fact may be to count about a third of one at the query's time.
+        near: steps of walks that rules could follow.
+        far: steps at the most.
+        limit: edges that are read at the most in one step.
+    """
+
+    edges: FactEdges
+    scale: float
+    near: int
+    far: int
+    limit: int
+
+    @property
+    def _manner(self) -> Manner:
+        return Manner(self.scale, self.near, self.far, self.limit, _LEAST_CHANCE)
+
+    def listed(self, asked: AskedAt) -> NDArray[np.float64]:
+        """Two columns for each candidate: how likely it is reached by near walks, and by far ones.
+
+        On a logarithmic scale from 0, not at all.
+        """
+        ordered, _, place = _by_interval(asked)
+        found = np.empty((len(place), 2))
+        found[place] = list_soft_walks(self.edges, ordered, self._manner)
+        return found
+
+    def add(self, asked: AskedAt, weight: NDArray[np.float64], score: NDArray[np.float64]) -> None:
+        """Add what is listed to the scores of candidates, by the weights of each query."""
+        ordered, order, place = _by_interval(asked)
+        added = np.zeros(len(score))
+        add_soft_walks(self.edges, ordered, self._manner, weight[order], added)
+        score[place] += added
+
+    def strongest(
+        self, queries: QueryTable, query: int, candidate: int
+    ) -> list[tuple[NDArray[np.int64], float]]:
+        """The likeliest walk of each length from a query's subject to a candidate.
+
+        Returns:
+            The edges of each, as places in the index of train, and its chance; the likeliest first.
+        """
+        found = (
+            strongest_walk(
+                self.edges,
+                int(queries.subject[query]),
+                candidate,
+                max(int(queries.start[query]), -FAR),
+                min(int(queries.end[query]), FAR),
+                int(queries.fact[query]),
+                self.scale,
+                length,
+            )
+            for length in range(1, self.far + 1)
+        )
+        return sorted((one for one in found if one[1] > 0.0), key=lambda one: -one[1])
+
+
+def _by_interval(
+    asked: AskedAt,
+) -> tuple[AskedAt, NDArray[np.int64], NDArray[np.int64]]:
+    """Queries of one interval together; the old places of queries, and of their candidates."""
+    order = np.lexsort((asked.end, asked.start))
+    begin, place = places_in(asked.begin[:-1][order], asked.begin[1:][order])
+    ordered = AskedAt(
+        asked.subject[order],
+        asked.head[order],
+        asked.start[order],
+        asked.end[order],
+        asked.fact[order],
+        begin,
+        asked.candidate[place],
+    )
+    return ordered, order, place

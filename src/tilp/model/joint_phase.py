@@ -1,0 +1,248 @@
+"""Phase two with all features: what rules, facts and soft walks add to the rules as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilp._kernels.joint_likelihood import JointTable
+from tilp._kernels.rule_evidence import list_rule_evidence
+from tilp.chances import chances
+from tilp.choices import Part
+from tilp.features.joint import COLUMNS, JointWeights
+from tilp.features.joint_training import HeadWeights, fit_head, nothing_learned
+from tilp.features.own_facts import OwnFacts, asked_at, distance_bounds, fact_edges
+from tilp.features.pooling import Pool
+from tilp.features.soft_walks import SoftWalks, time_scale
+from tilp.graph import QueryTable
+from tilp.io.arrays import read_arrays, write_arrays
+from tilp.parallel import Workers
+from tilp.ranking import RuleScorer, RuleWeights
+
+__all__ = ["FOLDS", "JointSettings", "fit_joint", "fold_of"]
+
+FOLDS = 2
+_BATCH = 512
+
+
+@dataclass(frozen=True)
+class JointSettings:
+    """What decides the joint weights.
+
+    Attributes:
+        soft_length: steps of soft walks at the most.
+        without: parts that are left out.
+        queries: of each head that are learned from at the most.
+        best: candidates of each that rules rank first, which are learned from.
+        drawn: of the other entities.
+        seed: for everything that is drawn.
+    """
+
+    soft_length: int = 5
+    without: tuple[Part, ...] = ()
+    queries: int = 12_000
+    best: int = 60
+    drawn: int = 60
+    seed: int = 0
+
+
+def fold_of(fact: NDArray[np.int32], seed: int) -> NDArray[np.int64]:
+    """The fold that each fact belongs to; both its directions belong to the same."""
+    chance = chances(seed, fact)
+    return (chance * FOLDS).astype(np.int64)
+
+
+def fit_joint(
+    scorer: RuleScorer,
+    out_of_fold: tuple[RuleWeights, ...],
+    queries: QueryTable,
+    settings: JointSettings,
+    workers: Workers,
+    *,
+    folder: Path,
+    progress: Callable[[float], None],
+) -> JointWeights:
+    """Learn the joint weights of every head.
+
+    Args:
+        scorer: the rules.
+        out_of_fold: for each fold, weights of rules that were learned without it.
+        queries: of training facts.
+        settings: what decides.
+        workers: do not change the result.
+        folder: to work in; heads that a run which was killed left there are not learned again.
+        progress: called with the share that is done.
+    """
+    graph = scorer.walker.graph
+    n_heads = 2 * len(graph.relations)
+    bounds, scale = distance_bounds(graph), time_scale(graph)
+    edges = fact_edges(graph)
+    learner = _Learner(
+        tuple(scorer.reweighted(weights) for weights in out_of_fold),
+        OwnFacts(edges, n_heads, bounds),
+        SoftWalks(
+            edges,
+            scale,
+            scorer.walker.max_length,
+            max(settings.soft_length, scorer.walker.max_length),
+            scorer.walker.limit,
+        ),
+        settings,
+    )
+    asked = [_some(queries[queries.head == head], settings) for head in range(n_heads)]
+    # The largest first: threads then end at about the same time.
+    order = sorted(range(n_heads), key=lambda head: -len(asked[head]))
+    of_head: dict[int, HeadWeights] = {}
+
+    def one(head: int) -> HeadWeights:
+        return _kept(folder / f"head-{head}.npz", lambda: learner(asked[head]))
+
+    sizes = np.array([len(asked[head]) for head in order]) + 1.0
+    done = np.cumsum(sizes) / sizes.sum()
+    for number, found in enumerate(workers.map(one, order)):
+        of_head[order[number]] = found
+        progress(float(done[number]))
+    return _joined([of_head[head] for head in range(n_heads)], learner.facts, bounds, scale,
+                   n_rules=len(out_of_fold[0].rule))  # fmt: skip
+
+
+def _some(queries: QueryTable, settings: JointSettings) -> QueryTable:
+    """At most so many queries, drawn; those of one subject together, as walks like it."""
+    if len(queries) > settings.queries:
+        chance = chances(settings.seed, queries.fact, queries.head)
+        queries = queries[np.sort(np.argsort(chance, kind="stable")[: settings.queries])]
+    return queries[np.argsort(queries.subject, kind="stable")]
+
+
+@dataclass(frozen=True)
+class _Learner:
+    """Learns the weights of one head."""
+
+    scorers: tuple[RuleScorer, ...]
+    facts: OwnFacts
+    walks: SoftWalks
+    settings: JointSettings
+
+    def __call__(self, queries: QueryTable) -> HeadWeights:
+        fold = fold_of(queries.fact, self.settings.seed)
+        tables, folds = [], []
+        for number in range(FOLDS):
+            scorer = self.scorers[number % len(self.scorers)]
+            mine = np.flatnonzero(fold == number)
+            for begin in range(0, len(mine), _BATCH):
+                part = queries[mine[begin : begin + _BATCH]]
+                tables.append(self._table(scorer, part))
+                folds.append(np.full(len(part), number))
+        if not tables:
+            return nothing_learned()
+        mix = Part.MIXING not in self.settings.without
+        return fit_head(_one_table(tables), np.concatenate(folds), mix=mix)
+
+    def _table(self, scorer: RuleScorer, queries: QueryTable) -> JointTable:
+        """What is known of the candidates of some queries."""
+        settings, graph = self.settings, scorer.walker.graph
+        queries = scorer.settled(queries)
+        applied = scorer.apply(queries)
+        scores = scorer.score(queries, applied)
+        pool = Pool.draw(
+            graph, queries, scores, best=settings.best, drawn=settings.drawn, seed=settings.seed
+        )
+        asked = asked_at(queries, pool.begin, pool.candidate)
+        columns = np.zeros((len(pool.candidate), len(COLUMNS)))
+        columns[:, 0] = np.log(pool.score / pool.default[pool.query])
+        reached = self.walks.listed(asked)
+        for place, part in enumerate((Part.NEAR_WALKS, Part.SOFT_WALKS)):
+            if part not in settings.without:
+                columns[:, 1 + place] = reached[:, place]
+        none = np.zeros(len(pool.candidate) + 1, np.int64)
+        rule_begin, rule, root = none, np.empty(0, np.int32), np.empty(0, np.float32)
+        if Part.RULE_EVIDENCE not in settings.without:
+            rows = applied.rows
+            rule_begin, rule, root = list_rule_evidence(
+                np.searchsorted(rows[:, 0], np.arange(len(queries) + 1)),
+                rows[:, 1],
+                rows[:, 2],
+                rows[:, 3],
+                pool.begin,
+                pool.candidate,
+                len(graph.entities),
+            )
+        word_begin, word = none, np.empty(0, np.int32)
+        if Part.OWN_FACTS not in settings.without:
+            word_begin, word = self.facts.listed(asked)
+        return JointTable(
+            pool.begin, pool.answer, pool.stands_for, columns, rule_begin, rule, root, word_begin,
+            word,
+        )  # fmt: skip
+
+
+def _one_table(tables: list[JointTable]) -> JointTable:
+    """Tables one after the other."""
+
+    def joined(name: str) -> NDArray[Any]:
+        return np.concatenate([getattr(table, name) for table in tables])
+
+    def shifted(name: str, by: str) -> NDArray[np.int64]:
+        """Places in the column `by`, which now stands after those of the tables before."""
+        sizes = np.cumsum([0, *(len(getattr(table, by)) for table in tables)])
+        moved = [getattr(one, name) + size for one, size in zip(tables, sizes, strict=False)]
+        if name == "answer":
+            return np.concatenate(moved)
+        return np.concatenate([*(one[:-1] for one in moved), moved[-1][-1:]])
+
+    return JointTable(
+        begin=shifted("begin", "stands_for"),
+        answer=shifted("answer", "stands_for"),
+        stands_for=joined("stands_for"),
+        columns=joined("columns"),
+        rule_begin=shifted("rule_begin", "rule"),
+        rule=joined("rule"),
+        root=joined("root"),
+        word_begin=shifted("word_begin", "word"),
+        word=joined("word"),
+    )
+
+
+def _joined(
+    of_head: list[HeadWeights],
+    facts: OwnFacts,
+    bounds: NDArray[np.int64],
+    scale: float,
+    n_rules: int,
+) -> JointWeights:
+    """The weights of all heads in one."""
+    rule = np.zeros(n_rules)
+    row_of = np.full((len(of_head), facts.groups), -1, np.int32)
+    rows: list[NDArray[np.float64]] = []
+    for head, found in enumerate(of_head):
+        rule[found.rule] = found.of_rule
+        group, word = np.divmod(found.word, facts.width)
+        for one in np.unique(group):
+            row = np.zeros(facts.width)
+            row[word[group == one]] = found.of_word[group == one]
+            row_of[head, one] = len(rows)
+            rows.append(row)
+    return JointWeights(
+        columns=np.array([found.columns for found in of_head]),
+        rule=rule,
+        row_of=row_of,
+        words=np.array(rows).reshape(-1, facts.width),
+        mixing=np.array([found.mixing for found in of_head]),
+        bounds=bounds,
+        scale=scale,
+    )
+
+
+def _kept(path: Path, make: Callable[[], HeadWeights]) -> HeadWeights:
+    """What is in the file, or else what is made, and put there."""
+    if path.exists():
+        held: dict[str, Any] = read_arrays(path)
+        return HeadWeights(**{**held, "mixing": float(held["mixing"])})
+    made = make()
+    write_arrays(path, {one.name: getattr(made, one.name) for one in fields(HeadWeights)})
+    return made

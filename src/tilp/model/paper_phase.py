@@ -1,0 +1,152 @@
+"""Phase two as in the paper: distributions fitted, their weights learned, the rules as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilp.chances import chances
+from tilp.choices import Part
+from tilp.features.objective import Examples
+from tilp.features.paper import PaperFeatures
+from tilp.features.pooling import Pool
+from tilp.features.training import FeatureTraining, train_features
+from tilp.features.weights import FEATURES, FeatureWeights
+from tilp.graph import QueryTable, TemporalGraph
+from tilp.model.preparing import Prepared
+from tilp.model.settings import ModelSettings
+from tilp.parallel import Workers
+from tilp.ranking import RuleScorer
+from tilp.rules import RuleSet
+
+__all__ = ["FittedPaper", "fit_paper", "walked_relations"]
+
+_QUERIES = 20_000  # that are learned from at the most
+_BEST, _DRAWN = 60, 60
+_BATCH = 512
+_FITTED, _LEARNED = 0.2, 0.4  # of the work done when distributions are fitted, evidence gathered
+
+
+@dataclass(frozen=True)
+class FittedPaper:
+    """The paper's features, and what phase two learned of them."""
+
+    features: PaperFeatures
+    weights: FeatureWeights
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Distributions and weights as arrays by name."""
+        return {**self.features.to_arrays(), **self.weights.to_arrays()}
+
+    def of(self, heads: NDArray[np.int64], rules: NDArray[np.int64]) -> FittedPaper:
+        """The same for other numbers of relations; `rules` do not matter.
+
+        Args:
+            heads: for each new head the old one; -1: none.
+            rules: for each new rule the old one.
+        """
+        del rules
+        features, place = self.features.of(heads)
+        return FittedPaper(features, self.weights.of(heads, place))
+
+    @classmethod
+    def from_arrays(cls, graph: TemporalGraph, arrays: dict[str, NDArray[Any]]) -> FittedPaper:
+        """What `to_arrays` gave, for a graph whose unknown ends are settled."""
+        return cls(PaperFeatures.from_arrays(graph, arrays), FeatureWeights.from_arrays(arrays))
+
+
+def walked_relations(graph: TemporalGraph, rules: RuleSet) -> NDArray[np.bool_]:
+    """For each head, which directed relations are in the bodies of its rules."""
+    size = len(graph.relations)
+    number = {name: place for place, name in enumerate(graph.relations)}
+
+    def directed(relation: str, inverse: bool) -> int:
+        return number[relation] + size * inverse
+
+    walked = np.zeros((2 * size, 2 * size), np.bool_)
+    for one in rules:
+        head = one.rule.head
+        for atom in one.rule.body:
+            walked[directed(head.relation, head.inverse), directed(atom.relation, atom.inverse)] = (
+                True
+            )
+    return walked
+
+
+def fit_paper(
+    prepared: Prepared,
+    scorer: RuleScorer,
+    settings: ModelSettings,
+    workers: Workers,
+    progress: Callable[[float], None],
+) -> FittedPaper:
+    """Fit the distributions, and learn the weights of features.
+
+    Args:
+        prepared: the rules, found and applied.
+        scorer: the rules, weighted.
+        settings: what decides.
+        workers: do not change the result.
+        progress: called with the share that is done.
+    """
+    graph = prepared.walker.graph
+    features = PaperFeatures.fit(
+        graph,
+        walked_relations(graph, prepared.rules),
+        settings.mining.max_length,
+        workers=workers,
+        progress=lambda share: progress(_FITTED * share),
+    )
+    training, held_out = (
+        _examples(features, scorer, queries, settings.seed, workers)
+        for queries in (prepared.training.queries, prepared.held_out.queries)
+    )
+    progress(_LEARNED)
+    without = tuple(name for name in FEATURES if Part(name) in settings.without)
+    trained = train_features(
+        features,
+        training,
+        held_out,
+        FeatureTraining(without=without),
+        workers,
+        progress=lambda share: progress(_LEARNED + (1 - _LEARNED) * share),
+    )
+    return FittedPaper(features, trained.weights)
+
+
+def _examples(
+    features: PaperFeatures,
+    scorer: RuleScorer,
+    queries: QueryTable,
+    seed: int,
+    workers: Workers,
+) -> Examples:
+    """Queries with the candidates that are learned from, and the evidence for these."""
+    if len(queries) > _QUERIES:
+        chance = chances(seed, queries.fact, queries.head, queries.subject, queries.start)
+        queries = queries[np.sort(np.argsort(chance, kind="stable")[:_QUERIES])]
+    graph = scorer.walker.graph
+    parts = [queries[np.arange(len(queries))[begin : begin + _BATCH]]
+             for begin in range(0, len(queries), _BATCH)]  # fmt: skip
+
+    def one(part: QueryTable) -> tuple[Pool, NDArray[np.float64]]:
+        scores = scorer(part)
+        pool = Pool.draw(graph, part, scores, best=_BEST, drawn=_DRAWN, seed=seed)
+        return pool, pool.score / scores.totals(len(graph.entities))[pool.query]
+
+    pools = list(workers.map(one, parts))
+    sizes = np.cumsum([0, *(len(pool.candidate) for pool, _ in pools)])
+    moved = list(zip(pools, sizes, strict=False))
+    begin = np.concatenate([np.zeros(1, np.int64), *(p.begin[1:] + by for (p, _), by in moved)])
+    candidate = np.concatenate([pool.candidate for pool, _ in pools])
+    evidence = features.gather(queries, begin, candidate, workers)
+    return Examples(
+        queries,
+        evidence,
+        np.concatenate([phi for _, phi in pools]),
+        np.concatenate([pool.answer + by for (pool, _), by in moved]),
+    )

@@ -1,0 +1,189 @@
+"""`JointScorer`: rules, the candidate's facts and soft walks, in one log-linear score."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilp._kernels.own_facts import AskedAt
+from tilp._kernels.rule_evidence import add_rule_evidence
+from tilp.evaluation import Scores
+from tilp.features.joint import COLUMNS, JointWeights
+from tilp.features.own_facts import KINDS, OwnFacts, asked_at, fact_edges
+from tilp.features.soft_walks import SoftWalks
+from tilp.graph import QueryTable
+from tilp.ranking.scoring import Applied, RuleScorer
+from tilp.spans import places_in
+
+__all__ = ["JointScorer"]
+
+_MOST_ENTITIES = 2**16
+"""Up to so many entities all are scored; past it those that rules or the prior list."""
+
+_MOST_KEPT = 2**24
+"""Numbers that are kept for queries of the same head and interval."""
+
+Terms = dict[str, NDArray[np.float64]]
+
+
+class JointScorer:
+    """Scores candidates of queries by a sum of terms, all of them 0 for one without evidence.
+
+    - rules and prior: w log(φ_TLR / its least value), split by their shares of φ_TLR;
+    - rule evidence: Σ w_Rule √α_c(Rule) over the rules that lead to the candidate;
+    - other facts, and facts with the subject: the weights of the words for them;
+    - near walks and soft walks: w times how likely each reaches the candidate, as a logarithm.
+
+    Args:
+        rules: scores by rules alone.
+        weights: what phase two learned.
+        soft_length: steps of soft walks at the most.
+    """
+
+    def __init__(self, rules: RuleScorer, weights: JointWeights, soft_length: int) -> None:
+        walker = rules.walker
+        self.rules = rules
+        self._weights = weights
+        self._n_entities = len(walker.graph.entities)
+        self._edges = fact_edges(walker.graph)
+        self._facts = OwnFacts(self._edges, 2 * len(walker.graph.relations), weights.bounds)
+        self.walks = SoftWalks(
+            self._edges,
+            weights.scale,
+            walker.max_length,
+            max(soft_length, walker.max_length),
+            walker.limit,
+        )
+        self._of_facts: dict[tuple[int, int, int], NDArray[np.float64]] = {}
+
+    def __call__(self, queries: QueryTable) -> Scores:
+        """Score the candidates of queries."""
+        applied = self.rules.apply(queries)
+        by_rules = self.rules.score(queries, applied)
+        settled = self.rules.settled(queries)
+        n = self._n_entities
+        everything = n <= _MOST_ENTITIES
+        if everything:
+            begin = np.arange(len(queries) + 1) * n
+            candidate = np.tile(np.arange(n, dtype=np.int32), len(queries))
+        else:
+            begin, candidate = by_rules.offsets, by_rules.candidate
+        asked = asked_at(settled, begin, candidate)
+        score = np.zeros(len(candidate))
+        query = np.repeat(np.arange(len(queries)), np.diff(by_rules.offsets))
+        place = query * n + by_rules.candidate if everything else np.arange(len(candidate))
+        score[place] = self._log_rules(queries.head[query], by_rules.score, by_rules, query)
+        self._add_evidence(applied, asked, score)
+        if everything:
+            self._add_facts_of_all(asked, score.reshape(-1, n))
+        else:
+            self._add_facts(asked, np.ones(len(KINDS), np.bool_), score)
+        self._add_walks(asked, np.ones(2, np.bool_), score)
+        return Scores(begin, candidate, score, 0.0, by_rules.reached, logarithmic=True)
+
+    def terms(
+        self, queries: QueryTable, begin: NDArray[np.int64], candidate: NDArray[np.int32]
+    ) -> Terms:
+        """What each part adds to the scores of listed candidates, by name; the sum is the score.
+
+        Args:
+            queries: the queries.
+            begin: where the candidates of each query begin, and where the last end.
+            candidate: these.
+        """
+        applied = self.rules.apply(queries)
+        by_rules = self.rules.score(queries, applied)
+        asked = asked_at(self.rules.settled(queries), begin, candidate)
+        query = np.repeat(np.arange(len(queries)), np.diff(begin))
+        head = queries.head[query]
+        phi = by_rules.of(begin, candidate)
+        together = self._log_rules(head, phi, by_rules, query)
+        share = self.rules.prior(head, candidate) / phi
+        found = {"rules": (1 - share) * together, "prior": share * together}
+        found["rule evidence"] = np.zeros(len(candidate))
+        self._add_evidence(applied, asked, found["rule evidence"])
+        for number, kind in enumerate(KINDS):
+            found[kind] = np.zeros(len(candidate))
+            self._add_facts(asked, np.arange(len(KINDS)) == number, found[kind])
+        for number, name in enumerate(COLUMNS[1:]):
+            found[name] = np.zeros(len(candidate))
+            self._add_walks(asked, np.arange(2) == number, found[name])
+        return found
+
+    def _log_rules(
+        self,
+        head: NDArray[np.int32],
+        phi: NDArray[np.float64],
+        by_rules: Scores,
+        query: NDArray[np.int64],
+    ) -> NDArray[np.float64]:
+        """What φ_TLR adds: above its least value, which entities have that nothing speaks for."""
+        added: NDArray[np.float64] = self._weights.columns[head, 0] * np.log(
+            phi / by_rules.defaults[query]
+        )
+        return added
+
+    def _add_evidence(self, applied: Applied, asked: AskedAt, score: NDArray[np.float64]) -> None:
+        rows = applied.rows
+        add_rule_evidence(
+            np.searchsorted(rows[:, 0], np.arange(len(asked.subject) + 1)),
+            rows[:, 1],
+            rows[:, 2],
+            rows[:, 3],
+            asked.begin,
+            asked.candidate,
+            self._weights.rule,
+            self._n_entities,
+            score,
+        )
+
+    def _add_facts(
+        self, asked: AskedAt, kinds: NDArray[np.bool_], score: NDArray[np.float64]
+    ) -> None:
+        self._facts.add(asked, self._weights.row_of, self._weights.words, kinds, score)
+
+    def _add_facts_of_all(self, asked: AskedAt, score: NDArray[np.float64]) -> None:
+        """Add what their facts say of all entities.
+
+        It is the same for all queries of one head and interval, but for the neighbours of the
+        subject, whose facts with it count apart, and the ends of the query's own fact.
+        """
+        times = zip(asked.head.tolist(), asked.start.tolist(), asked.end.tolist(), strict=True)
+        of_facts = np.array([self._facts_of_all(*one) for one in times])
+        offsets = self._edges.offsets
+        begin, place = places_in(offsets[asked.subject], offsets[asked.subject + 1])
+        neighbours = asked._replace(begin=begin, candidate=self._edges.target[place])
+        every = np.arange(len(asked.subject) + 1)
+        subjects = asked._replace(begin=every, candidate=asked.subject)
+        for apart in (neighbours, subjects):
+            exact = np.zeros(len(apart.candidate))
+            self._add_facts(apart, np.ones(len(KINDS), np.bool_), exact)
+            query = np.repeat(every[:-1], np.diff(apart.begin))
+            of_facts[query, apart.candidate] = exact
+        score += of_facts
+
+    def _facts_of_all(self, head: int, start: int, end: int) -> NDArray[np.float64]:
+        """What their facts say of all entities, none of them being with the subject."""
+        key = (head, start, end)
+        found = self._of_facts.get(key)
+        if found is None:
+            found = np.zeros(self._n_entities)
+            asked = AskedAt(
+                subject=np.full(1, -1, np.int32),
+                head=np.full(1, head, np.int32),
+                start=np.full(1, start),
+                end=np.full(1, end),
+                fact=np.full(1, -1, np.int32),
+                begin=np.array([0, self._n_entities]),
+                candidate=np.arange(self._n_entities, dtype=np.int32),
+            )
+            self._add_facts(asked, np.ones(len(KINDS), np.bool_), found)
+            if len(self._of_facts) * self._n_entities > _MOST_KEPT:
+                self._of_facts.clear()
+            self._of_facts[key] = found
+        return found
+
+    def _add_walks(
+        self, asked: AskedAt, wanted: NDArray[np.bool_], score: NDArray[np.float64]
+    ) -> None:
+        self.walks.add(asked, self._weights.columns[asked.head, 1:] * wanted, score)

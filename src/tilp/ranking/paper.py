@@ -1,0 +1,85 @@
+"""`PaperScorer`: rules and the temporal features of the paper (eq. 16)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilp._kernels.pooling import best_of
+from tilp.evaluation import Scores
+from tilp.features.paper import PaperFeatures
+from tilp.features.weights import FeatureWeights
+from tilp.graph import QueryTable
+from tilp.ranking.scoring import RuleScorer
+
+__all__ = ["PaperScorer"]
+
+_LOOKED_AT = 200
+"""Candidates of a query whose features are looked at, the best by the rules."""
+
+
+class PaperScorer:
+    """Scores candidates by φ_TILP = γ_TLR φ_TLR + γ_tfm φ_tfm.
+
+    φ_TLR is taken as its share of the sum over all entities. Features are looked at for the best
+    candidates by the rules; the others count as candidates without any evidence.
+
+    Args:
+        rules: scores by rules alone.
+        features: with their distributions.
+        weights: what phase two learned.
+    """
+
+    def __init__(self, rules: RuleScorer, features: PaperFeatures, weights: FeatureWeights) -> None:
+        self.rules = rules
+        self._features = features
+        self._weights = weights
+        self._n_entities = len(rules.walker.graph.entities)
+
+    def __call__(self, queries: QueryTable) -> Scores:
+        """Score the candidates of queries."""
+        by_rules = self.rules(queries)
+        settled = self.rules.settled(queries)
+        total = by_rules.totals(self._n_entities)
+        place = best_of(by_rules.offsets, by_rules.score, _LOOKED_AT)
+        query = np.repeat(np.arange(len(queries)), np.diff(by_rules.offsets))
+        score = self._without_evidence(queries, query, by_rules.score / total[query])
+        begin = np.searchsorted(place, by_rules.offsets)
+        looked_at = by_rules.candidate[place]
+        phi = by_rules.score[place] / total[query[place]]
+        evidence = self._features.gather(settled, begin, looked_at)
+        score[place] = self._features.score(self._weights, settled, evidence, phi)
+        every = np.arange(len(queries))
+        default = self._without_evidence(queries, every, by_rules.defaults / total)
+        return Scores(by_rules.offsets, by_rules.candidate, score, default, by_rules.reached)
+
+    def terms(
+        self, queries: QueryTable, begin: NDArray[np.int64], candidate: NDArray[np.int32]
+    ) -> dict[str, NDArray[np.float64]]:
+        """What each part adds to the scores of listed candidates, by name; the sum is the score.
+
+        What rules and prior add together is split by their shares of φ_TLR.
+
+        Args:
+            queries: the queries.
+            begin: where the candidates of each query begin, and where the last end.
+            candidate: these, all of which are looked at.
+        """
+        by_rules = self.rules(queries)
+        settled = self.rules.settled(queries)
+        query = np.repeat(np.arange(len(queries)), np.diff(begin))
+        scores = by_rules.of(begin, candidate)
+        phi = scores / by_rules.totals(self._n_entities)[query]
+        evidence = self._features.gather(settled, begin, candidate)
+        terms = self._features.terms(self._weights, settled, evidence, phi)
+        together = terms.pop("rules")
+        share = self.rules.prior(queries.head[query], candidate) / scores
+        return {"rules": (1 - share) * together, "prior": share * together, **terms}
+
+    def _without_evidence(
+        self, queries: QueryTable, query: NDArray[np.int64], phi: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """The scores of candidates that no fact speaks for, by the share that rules give them."""
+        return (
+            self._weights.rules * phi + self._features.nothing(self._weights)[queries.head[query]]
+        )
