@@ -5,7 +5,10 @@ import numpy as np
 from tilp._kernels.jit import kernel
 from tilp._kernels.types import Array
 
-__all__ = ["add_rule_evidence", "list_rule_evidence"]
+__all__ = ["LEAST_RATE", "add_rule_evidence", "list_rule_evidence"]
+
+LEAST_RATE = 0.01
+"""Arriving rates below it are no evidence: a rule that leads everywhere says little of each end."""
 
 
 @kernel
@@ -16,6 +19,7 @@ def list_rule_evidence(
     count: Array,
     begin: Array,
     candidate: Array,
+    looked_at: Array,
     n_entities: int,
 ) -> tuple[Array, Array, Array]:
     """The rules that lead to each listed candidate, with the root of its arriving rate.
@@ -25,6 +29,7 @@ def list_rule_evidence(
         rule: of each row, those of one rule standing together; likewise `end` and `count`.
         begin: where the listed candidates of each query begin, and where the last end.
         candidate: these.
+        looked_at: whether each rule is.
         n_entities: all there are.
 
     Returns:
@@ -35,9 +40,13 @@ def list_rule_evidence(
     for query in range(len(begin) - 1):
         for place in range(begin[query], begin[query + 1]):
             place_of[candidate[place]] = place
-        for row in range(row_begin[query], row_begin[query + 1]):
-            if place_of[end[row]] >= 0:
-                begins[place_of[end[row]] + 1] += 1
+        row = row_begin[query]
+        while row < row_begin[query + 1]:
+            stop, walks = _walks_of_rule(row, row_begin[query + 1], rule, count)
+            for one in range(row, stop if looked_at[rule[row]] else row):
+                if place_of[end[one]] >= 0 and count[one] >= LEAST_RATE * walks:
+                    begins[place_of[end[one]] + 1] += 1
+            row = stop
         for place in range(begin[query], begin[query + 1]):
             place_of[candidate[place]] = -1
     begins = np.cumsum(begins)
@@ -50,9 +59,9 @@ def list_rule_evidence(
         row = row_begin[query]
         while row < row_begin[query + 1]:
             stop, walks = _walks_of_rule(row, row_begin[query + 1], rule, count)
-            for one in range(row, stop):
+            for one in range(row, stop if looked_at[rule[row]] else row):
                 place = place_of[end[one]]
-                if place >= 0:
+                if place >= 0 and count[one] >= LEAST_RATE * walks:
                     rules[free[place]] = rule[one]
                     root[free[place]] = np.sqrt(count[one] / walks)
                     free[place] += 1
@@ -87,7 +96,8 @@ def add_rule_evidence(
             stop, walks = _walks_of_rule(row, row_begin[query + 1], rule, count)
             if weight[rule[row]] != 0.0:
                 for one in range(row, stop):
-                    found[end[one]] += weight[rule[row]] * np.sqrt(count[one] / walks)
+                    if count[one] >= LEAST_RATE * walks:
+                        found[end[one]] += weight[rule[row]] * np.sqrt(count[one] / walks)
             row = stop
         for place in range(begin[query], begin[query + 1]):
             score[place] += found[candidate[place]]

@@ -150,6 +150,7 @@ def with_features(
             with stages("features") as advance:
                 found = fit_joint(
                     scorer,
+                    prepared.rows[:, 2],
                     folds,
                     prepared.training.queries,
                     JointSettings(settings.soft_length, settings.without, seed=settings.seed),

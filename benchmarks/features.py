@@ -1,0 +1,152 @@
+"""What temporal features give and cost, on published sets.
+
+TILP_DATA names the folder of published data sets. Parts:
+  full      the default model: seconds of each stage, figures on valid and test;
+  paper     the paper's own system, preset paper: the same;
+  ablation  each feature alone, and each left out, of the paper's and of all; several seeds, mean
+            and spread on valid, rules of length 3 in both cases;
+  cost      seconds to fit distributions and to score features of valid's queries, as a share of
+            the seconds to apply the rules to them, one thread.
+Protocol enumerate with average ties; original dates; train alone is evidence; everything is chosen
+on valid.
+"""
+
+import argparse
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from learning import THREADS, figures, load
+
+import tilp
+from tilp.choices import Features, Part
+from tilp.evaluation import evaluate
+from tilp.features.paper import PaperFeatures
+from tilp.graph import QueryTable
+from tilp.model.fitting import Fitted, weigh, with_features
+from tilp.model.paper_phase import walked_relations
+from tilp.model.preparing import prepare
+from tilp.model.scorers import scorer_on
+from tilp.model.settings import ModelSettings
+from tilp.model.stages import Stages
+
+OF_PAPER = (Part.RECURRENCE, Part.ORDER, Part.PAIR)
+OF_FULL = (Part.RULE_EVIDENCE, Part.OWN_FACTS, Part.NEAR_WALKS, Part.SOFT_WALKS)
+MANNERS = (Part.OUT_OF_FOLD, Part.MIXING)
+
+
+def part_model(name: str, preset: str) -> None:
+    graph = load(name)
+    model = tilp.TILP(preset=preset, threads=THREADS).fit(graph)
+    taken = ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in model.seconds.items())
+    print(f"({preset}) {name}: {len(model.rules()):,} rules; seconds: {taken}", flush=True)
+    for split in ("valid", "test"):
+        began = time.perf_counter()
+        found = model.evaluate(split, protocols=["enumerate", "exact"])
+        taken = f"{time.perf_counter() - began:.1f} s"
+        for protocol, ties in (
+            ("enumerate", "average"),
+            ("enumerate", "worst"),
+            ("exact", "worst"),
+        ):
+            print(f"    {split}, {protocol} {ties}: {figures(found.metrics(protocol, ties))}; "
+                  f"{taken}", flush=True)  # fmt: skip
+
+
+def on_valid(graph: tilp.TemporalGraph, settings: ModelSettings, fitted: Fitted) -> np.ndarray:
+    scorer = scorer_on(graph, graph, settings, fitted)
+    metrics = evaluate(scorer, graph, "valid", protocols=["enumerate"], threads=THREADS).metrics()
+    return np.array([metrics.mrr, metrics.hits_at_1, metrics.hits_at_10])
+
+
+def variants() -> dict[str, tuple[Features, tuple[Part, ...]]]:
+    """Features and what is left out of them, by name."""
+    found: dict[str, tuple[Features, tuple[Part, ...]]] = {"rules alone": (Features.NONE, ())}
+    for features, parts in ((Features.PAPER, OF_PAPER), (Features.FULL, OF_FULL)):
+        found[features.value] = (features, ())
+        for part in parts:
+            others = tuple(other for other in parts if other is not part)
+            found[f"{features.value}: {part.value} alone"] = (features, others)
+            found[f"{features.value} without {part.value}"] = (features, (part,))
+    for part in MANNERS:
+        found[f"full without {part.value}"] = (Features.FULL, (part,))
+    return found
+
+
+def part_ablation(name: str, seeds: int) -> None:
+    graph = load(name)
+    found: dict[str, list[np.ndarray]] = {variant: [] for variant in variants()}
+    for seed in range(seeds):
+        first = tilp.TILP(seed=seed).settings
+        with tempfile.TemporaryDirectory() as folder:
+            prepared = prepare(graph, first, Path(folder) / "fit", Stages(), threads=THREADS)
+        weighed = weigh(prepared, first.training, Stages(), threads=THREADS)
+        for variant, (features, without) in variants().items():
+            settings = replace(first, features=features, without=without)
+            with tempfile.TemporaryDirectory() as folder:
+                fitted = with_features(
+                    prepared, weighed, settings, Stages(), threads=THREADS, folder=Path(folder)
+                )
+            found[variant].append(on_valid(graph, settings, fitted))
+    for variant, rows in found.items():
+        mean, spread = np.mean(rows, axis=0), np.std(rows, axis=0)
+        words = ", ".join(
+            f"{figure} {a:.4f} ± {b:.4f}"
+            for figure, a, b in zip(("MRR", "hits@1", "hits@10"), mean, spread, strict=True)
+        )
+        print(f"(ablation) {name}, {variant}, {seeds} seeds, valid: {words}", flush=True)
+
+
+def part_cost(name: str) -> None:
+    graph = load(name)
+    rows = np.asarray(graph.rows("valid"), np.int64)
+    queries = QueryTable.of_facts(graph, rows, walked=False)
+    queries = queries[np.argsort(queries.subject, kind="stable")]
+    parts = [
+        queries[np.arange(at, min(at + 512, len(queries)))] for at in range(0, len(queries), 512)
+    ]
+    for features in (Features.PAPER, Features.FULL):
+        model = tilp.TILP(features=features, threads=THREADS).fit(graph)
+        scorer = model.scorer()
+        scorer(parts[0]), scorer.rules.apply(parts[0])  # compiled before the clock runs
+        fitting = 0.0
+        if features is Features.PAPER:
+            began = time.perf_counter()
+            PaperFeatures.fit(graph, walked_relations(graph, model.rules()), 3)
+            fitting = time.perf_counter() - began
+        began = time.perf_counter()
+        for part in parts:
+            scorer.rules(part)
+        applying = time.perf_counter() - began
+        scorer = model.scorer()  # nothing kept from before
+        began = time.perf_counter()
+        for part in parts:
+            scorer(part)
+        scoring = time.perf_counter() - began - applying
+        print(f"(cost) {name}, {features.value}, valid, one thread: rules applied in "
+              f"{applying:.1f} s; distributions fitted in {fitting:.1f} s, features scored in "
+              f"{scoring:.1f} s: {(fitting + scoring) / applying:.2f} ×", flush=True)  # fmt: skip
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--parts", default="full,paper,ablation,cost")
+    parser.add_argument("--sets", default="WIKIDATA12k,YAGO11k")
+    parser.add_argument("--seeds", type=int, default=3)
+    arguments = parser.parse_args()
+    for part in arguments.parts.split(","):
+        for name in arguments.sets.split(","):
+            if part == "ablation":
+                part_ablation(name, arguments.seeds)
+            elif part == "cost":
+                part_cost(name)
+            else:
+                part_model(name, "default" if part == "full" else "paper")
+
+
+if __name__ == "__main__":
+    main()
