@@ -8,7 +8,16 @@ from tilp._kernels.jit import kernel
 from tilp._kernels.types import Array
 from tilp.intervals.relations import allen_code as plain_allen_code
 
-__all__ = ["FAR", "N_ALLEN", "AskedAt", "Bins", "FactEdges", "add_own_facts", "list_own_facts"]
+__all__ = [
+    "FAR",
+    "N_ALLEN",
+    "AskedAt",
+    "Bins",
+    "FactEdges",
+    "add_own_facts",
+    "list_own_facts",
+    "same_interval",
+]
 
 FAR = 2**61
 """Times at or past it are open; differences of two such times still fit into 64 bits."""
@@ -20,7 +29,10 @@ allen_code = kernel(plain_allen_code)
 
 
 class FactEdges(NamedTuple):
-    """Facts and their inverses by entity and relation, with their times, none past `FAR`."""
+    """Facts and their inverses by entity and relation, with their times, none past `FAR`.
+
+    Edges of equal times have the same number, `interval`, of `n_intervals`.
+    """
 
     offsets: Array
     relation: Array
@@ -28,6 +40,8 @@ class FactEdges(NamedTuple):
     fact: Array
     start: Array
     end: Array
+    interval: Array
+    n_intervals: int
 
 
 class Bins(NamedTuple):
@@ -47,6 +61,34 @@ class AskedAt(NamedTuple):
     fact: Array
     begin: Array
     candidate: Array
+
+
+class _Words(NamedTuple):
+    """The words for intervals of facts, found once for each interval that is asked for.
+
+    They are good where `found_for` is the number of the query's interval.
+    """
+
+    found_for: Array
+    size: Array
+    word: Array
+
+
+@kernel
+def _no_words(edges: FactEdges) -> _Words:
+    n = edges.n_intervals
+    return _Words(
+        np.full(n, -1, dtype=np.int64),
+        np.empty(n, dtype=np.int64),
+        np.empty((n, _MOST_WORDS), dtype=np.int32),
+    )
+
+
+@kernel
+def same_interval(asked: AskedAt, query: int, before: int) -> int:
+    """The number of a query's interval: `before`, where that query has the same, or its own."""
+    same = asked.start[query] == asked.start[before] and asked.end[query] == asked.end[before]
+    return before if same else query
 
 
 @kernel
@@ -70,10 +112,11 @@ def list_own_facts(
     found = np.empty(4096, dtype=np.int32)
     group = np.empty(2 * n_directed, dtype=np.int32)
     nearest = np.empty(2 * n_directed, dtype=np.int64)
-    words = np.empty(_MOST_WORDS, dtype=np.int32)
-    size = 0
+    words = _no_words(edges)
+    size = number = 0
     for query in range(len(asked.subject)):
         start, end = asked.start[query], asked.end[query]
+        number = same_interval(asked, query, number)
         for place in range(asked.begin[query], asked.begin[query + 1]):
             n = _nearest(
                 edges, asked.candidate[place], asked.subject[query], asked.fact[query], start, end,
@@ -84,10 +127,9 @@ def list_own_facts(
                 larger[:size] = found[:size]
                 found = larger
             for one in range(n):
-                edge = nearest[one]
-                n_words = _words(edges.start[edge], edges.end[edge], start, end, bins, words)
-                for place_of_word in range(n_words):
-                    found[size] = group[one] * width + words[place_of_word]
+                interval = _described(edges, nearest[one], start, end, bins, number, words)
+                for place_of_word in range(words.size[interval]):
+                    found[size] = group[one] * width + words.word[interval, place_of_word]
                     size += 1
             begins[place + 1] = size
     return begins, found[:size].copy()
@@ -114,9 +156,11 @@ def add_own_facts(
     """
     group = np.empty(2 * n_directed, dtype=np.int32)
     nearest = np.empty(2 * n_directed, dtype=np.int64)
-    words = np.empty(_MOST_WORDS, dtype=np.int32)
+    words = _no_words(edges)
+    number = 0
     for query in range(len(asked.subject)):
         start, end = asked.start[query], asked.end[query]
+        number = same_interval(asked, query, number)
         rows = row_of[asked.head[query]]
         for place in range(asked.begin[query], asked.begin[query + 1]):
             n = _nearest(
@@ -127,10 +171,9 @@ def add_own_facts(
             for one in range(n):
                 row = rows[group[one]]
                 if row >= 0 and kinds[group[one] // n_directed]:
-                    edge = nearest[one]
-                    n_words = _words(edges.start[edge], edges.end[edge], start, end, bins, words)
-                    for place_of_word in range(n_words):
-                        total += weight[row, words[place_of_word]]
+                    interval = _described(edges, nearest[one], start, end, bins, number, words)
+                    for place_of_word in range(words.size[interval]):
+                        total += weight[row, words.word[interval, place_of_word]]
             score[place] += total
 
 
@@ -189,21 +232,30 @@ def _nearest(
 
 
 @kernel
-def _words(fact_start: int, fact_end: int, start: int, end: int, bins: Bins, words: Array) -> int:
-    """The words for one interval against another: Allen's relation, and three distances.
+def _described(
+    edges: FactEdges, edge: int, start: int, end: int, bins: Bins, number: int, words: _Words
+) -> int:
+    """The number of an edge's interval, whose words against the query's are then known.
 
-    Returns:
-        How many there are: one, that nothing is known, where an end is open.
+    They are Allen's relation, and three distances; where an end is open, one: nothing is known.
     """
+    interval = edges.interval[edge]
+    if words.found_for[interval] == number:
+        return interval
+    words.found_for[interval] = number
+    fact_start, fact_end = edges.start[edge], edges.end[edge]
+    word = words.word[interval]
     if min(fact_start, start) <= -FAR or max(fact_end, end) >= FAR:
-        words[0] = N_ALLEN
-        return 1
+        words.size[interval] = 1
+        word[0] = N_ALLEN
+        return interval
     n_bins = 2 * len(bins.bounds) + 1
-    words[0] = allen_code(fact_start, fact_end, start, end)
-    words[1] = N_ALLEN + 1 + _bin(fact_start - start, bins)
-    words[2] = N_ALLEN + 1 + n_bins + _bin(fact_end - start, bins)
-    words[3] = N_ALLEN + 1 + 2 * n_bins + _bin(fact_start - end, bins)
-    return _MOST_WORDS
+    words.size[interval] = _MOST_WORDS
+    word[0] = allen_code(fact_start, fact_end, start, end)
+    word[1] = N_ALLEN + 1 + _bin(fact_start - start, bins)
+    word[2] = N_ALLEN + 1 + n_bins + _bin(fact_end - start, bins)
+    word[3] = N_ALLEN + 1 + 2 * n_bins + _bin(fact_start - end, bins)
+    return interval
 
 
 @kernel

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tilp._kernels.jit import kernel
-from tilp._kernels.own_facts import AskedAt, FactEdges
+from tilp._kernels.own_facts import AskedAt, FactEdges, same_interval
 from tilp._kernels.types import Array
 
 __all__ = ["Manner", "add_soft_walks", "list_soft_walks", "strongest_walk"]
@@ -34,6 +34,8 @@ class Manner(NamedTuple):
 class _Space(NamedTuple):
     """What is known while walking: of edges and entities for an interval, of a query's walk."""
 
+    of_interval: Array
+    known_for: Array
     weight: Array
     total: Array
     weighed: Array
@@ -46,6 +48,8 @@ class _Space(NamedTuple):
 def _space(edges: FactEdges) -> _Space:
     n = len(edges.offsets) - 1
     return _Space(
+        np.empty(edges.n_intervals),
+        np.full(edges.n_intervals, -1, dtype=np.int64),
         np.empty(len(edges.target)),
         np.zeros(n),
         np.full(n, -1, dtype=np.int64),
@@ -72,7 +76,7 @@ def list_soft_walks(edges: FactEdges, asked: AskedAt, manner: Manner) -> Array:
     space = _space(edges)
     interval = 0
     for query in range(len(asked.subject)):
-        interval = _interval(asked, query, interval)
+        interval = same_interval(asked, query, interval)
         _walk(edges, asked, query, interval, manner, space)
         for place in range(asked.begin[query], asked.begin[query + 1]):
             for kind in range(2):
@@ -99,20 +103,13 @@ def add_soft_walks(
     for query in range(len(asked.subject)):
         if weight[query, 0] == 0.0 and weight[query, 1] == 0.0:
             continue
-        interval = _interval(asked, query, interval)
+        interval = same_interval(asked, query, interval)
         _walk(edges, asked, query, interval, manner, space)
         for place in range(asked.begin[query], asked.begin[query + 1]):
             for kind in range(2):
                 chance = space.reached[kind, asked.candidate[place]]
                 if chance > _NEGLIGIBLE * manner.least:
                     score[place] += weight[query, kind] * np.log(1.0 + chance / manner.least)
-
-
-@kernel
-def _interval(asked: AskedAt, query: int, before: int) -> int:
-    """The first of the queries since `before` that this one shares its interval with."""
-    same = asked.start[query] == asked.start[before] and asked.end[query] == asked.end[before]
-    return before if same else query
 
 
 @kernel
@@ -172,7 +169,7 @@ def _step(
         low, high = edges.offsets[entity], edges.offsets[entity + 1]
         if space.weighed[entity] != interval:
             space.weighed[entity] = interval
-            space.total[entity] = _weigh(edges, low, high, start, end, scale, weight)
+            space.total[entity] = _weigh(edges, low, high, start, end, scale, interval, space)
         share = mass[here, entity]
         mass[here, entity] = 0.0
         without = 0.0
@@ -213,7 +210,7 @@ def _step_to_all(
         low, high = edges.offsets[entity], edges.offsets[entity + 1]
         if space.weighed[entity] != interval:
             space.weighed[entity] = interval
-            total[entity] = _weigh(edges, low, high, start, end, scale, weight)
+            total[entity] = _weigh(edges, low, high, start, end, scale, interval, space)
         without = 0.0
         if own >= 0 and (entity == subject or entity == other_end):  # noqa: SIM109
             without = _weight_of(edges, low, high, own, weight)
@@ -255,7 +252,8 @@ def strongest_walk(
     n_entities = len(edges.offsets) - 1
     best = np.zeros((length + 1, n_entities))
     came_by = np.full((length + 1, n_entities), -1, dtype=np.int64)
-    weight = np.empty(len(edges.target))
+    space = _space(edges)
+    weight = space.weight
     source = np.empty(len(edges.target), dtype=np.int64)
     best[0, subject] = 1.0
     for step in range(length):
@@ -263,7 +261,7 @@ def strongest_walk(
             if best[step, entity] == 0.0:
                 continue
             low, high = edges.offsets[entity], edges.offsets[entity + 1]
-            total = _weigh(edges, low, high, start, end, scale, weight)
+            total = _weigh(edges, low, high, start, end, scale, 0, space)
             total -= _weight_of(edges, low, high, own, weight)
             for edge in range(low, high):
                 if edges.fact[edge] == own or weight[edge] == 0.0:
@@ -296,14 +294,25 @@ def _other_end(edges: FactEdges, subject: int, own: int) -> int:
 
 @kernel
 def _weigh(
-    edges: FactEdges, low: int, high: int, start: int, end: int, scale: float, weight: Array
+    edges: FactEdges,
+    low: int,
+    high: int,
+    start: int,
+    end: int,
+    scale: float,
+    interval: int,
+    space: _Space,
 ) -> float:
-    """The weights of some edges against an interval, and their sum."""
+    """The weights of some edges against the query's interval, and their sum."""
     total = 0.0
     for edge in range(low, high):
-        gap = max(start - edges.end[edge], edges.start[edge] - end, 0)
-        weight[edge] = 1.0 if gap == 0 else np.exp(-gap / scale)
-        total += weight[edge]
+        times = edges.interval[edge]
+        if space.known_for[times] != interval:
+            space.known_for[times] = interval
+            gap = max(start - edges.end[edge], edges.start[edge] - end, 0)
+            space.of_interval[times] = np.exp(-gap / scale)
+        space.weight[edge] = space.of_interval[times]
+        total += space.weight[edge]
     return total
 
 

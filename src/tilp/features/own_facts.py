@@ -46,6 +46,7 @@ def fact_edges(graph: TemporalGraph) -> FactEdges:
     """The edges of a graph's train split, with their times."""
     index = graph.index(("train",))
     start, end = (np.clip(one, -FAR, FAR) for one in known_ends(graph.start, graph.end))
+    distinct, interval = np.unique(np.stack([start, end]), axis=1, return_inverse=True)
     return FactEdges(
         index.offsets,
         index.relation,
@@ -53,6 +54,8 @@ def fact_edges(graph: TemporalGraph) -> FactEdges:
         index.fact,
         start[index.fact],
         end[index.fact],
+        interval.reshape(-1)[index.fact].astype(np.int32),
+        distinct.shape[1],
     )
 
 
