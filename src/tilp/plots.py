@@ -29,7 +29,7 @@ _OUTLIERS = 0.005
 _BARS = 80
 _PANEL_BARS = 30
 _PAIRS, _LENGTHS, _ACROSS = 6, 3, 3
-_TITLE_WIDTH = 50
+_TITLE_WIDTH = 48
 _LEAST_LENGTH = 0.5  # of a unit; there is nothing to see in shorter ones
 _FINE = 2_000  # steps of a curve
 
@@ -131,10 +131,10 @@ def _draw_pairs(
         _draw(
             axes,
             row["sentence"],
-            f"{_units(distributions)} from {row['relation']} to {row['other']}",
+            f"from {row['relation']} to {row['other']}",
             observed.filter(**key)["difference"].to_numpy(),
             partial(_on_both_sides, later, size),
-            "pairs",
+            ("pairs", _units(distributions)),
         )
 
 
@@ -144,10 +144,10 @@ def _draw_lengths(distributions: Distributions, lengths: pl.DataFrame, panels: l
         _draw(
             axes,
             row["sentence"],
-            f"{_units(distributions)} that {row['relation']} lasts",
+            f"that {row['relation']} lasts",
             distributions.lengths(row["relation"]),
             partial(distributions.durations.log_density, number),
-            "intervals",
+            ("intervals", _units(distributions)),
         )
 
 
@@ -162,9 +162,10 @@ def _draw(
     label: str,
     values: Numbers,
     log_density: Callable[[Numbers], Numbers],
-    counted: str,
+    counted: tuple[str, str],
 ) -> None:
     """Bars of whole times, and how high the fitted density expects a bar to be anywhere."""
+    things, units = counted
     low, high = (int(value) for value in np.quantile(values, [_OUTLIERS, 1 - _OUTLIERS]))
     width = -(-(high - low + 1) // _PANEL_BARS)
     edges = np.arange(low - 2 * width, high + 3 * width, width) - 0.5
@@ -176,10 +177,13 @@ def _draw(
     expected = np.interp(at + width / 2, fine, mass) - np.interp(at - width / 2, fine, mass)
     axes.plot(at, len(values) * expected, color="black", linewidth=1.4, label="fitted")
     outside = int(((values < edges[0]) | (values > edges[-1])).sum())
-    axes.set_title(fill(title, _TITLE_WIDTH), fontsize="medium", loc="left")
-    axes.set_xlabel(f"{label} · {outside:,} outside" if outside else label)
-    axes.set_ylabel(counted if width == 1 else f"{counted}, {width} to a bar")
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    words, _, count = title.rpartition("; ")
+    count = count.replace(" ", "\N{NO-BREAK SPACE}")
+    axes.set_title(fill(f"{words}; {count}", _TITLE_WIDTH), fontsize="medium", loc="left")
+    axes.set_xlabel(f"{units} {label}" + (f" · {outside:,} outside" if outside else ""))
+    axes.set_ylabel(things if width == 1 else f"{things} in {width} {units}")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.get_major_locator().set_params(integer=True)
     axes.set_ylim(bottom=0)
     axes.spines[["top", "right"]].set_visible(False)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,9 @@ from tilp.choices import EvidenceKind
 from tilp.cli.console import output, print_json, progress_bar
 from tilp.cli.options import JsonOption, Model, ThreadsOption, load_model
 from tilp.errors import TilpError
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = ["features_command"]
 
@@ -80,8 +83,7 @@ def features_command(
             )
         found = fitted.learned(relation)
         if json:
-            kept = found.group_by("query", "part", maintain_order=True).head(top or len(found))
-            print_json(kept.to_dicts())
+            print_json(_first(found, top, "query", "part"))
         else:
             show_learned(found, top or _SHOWN, one=relation is not None)
         return
@@ -104,9 +106,15 @@ def features_command(
                 fitting, rows, plot, progress=lambda share: bar.update(task, completed=share)
             )
     if json:
-        kept = rows.group_by("feature", maintain_order=True).head(top or len(rows))
-        print_json(kept.to_dicts())
+        print_json(_first(rows, top, "feature"))
     else:
         show_distributions(rows, top or _SHOWN)
     if plot is not None and not json:
         output().print(f"{plot}: drawn")
+
+
+def _first(rows: pl.DataFrame, top: int | None, *by: str) -> list[dict[str, object]]:
+    """Rows for programs: all, or the first of each kind."""
+    if top is not None:
+        rows = rows.group_by(*by, maintain_order=True).head(top)
+    return rows.to_dicts()
