@@ -6,6 +6,7 @@ __all__ = [
     "Cell",
     "DumpFormat",
     "Estimate",
+    "EvidenceKind",
     "Features",
     "Grain",
     "Missing",
@@ -119,6 +120,14 @@ class Features(StrEnum):
     NONE = "none"
     PAPER = "paper"
     FULL = "full"
+
+
+class EvidenceKind(StrEnum):
+    """What speaks for a candidate: its facts with the subject, its other facts, walks to it."""
+
+    BETWEEN = "between"
+    OTHERS = "others"
+    WALKS = "walks"
 
 
 class Part(StrEnum):

@@ -19,12 +19,14 @@ from tilp.cli.options import (
     JsonOption,
     Limit,
     MinSupport,
+    Model,
     OnErrorOption,
     Protocols,
     Sample,
     ThreadsOption,
     Top,
     UnitOption,
+    load_model,
     read_data,
 )
 from tilp.errors import TilpError
@@ -36,9 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = ["evaluate_command", "fit_command", "predict_command", "rules_command"]
 
-Model = Annotated[
-    Path, typer.Argument(metavar="MODEL", show_default=False, help="A folder that tilp fit wrote.")
-]
 _STAGES = {
     "mine": "find rules",
     "apply": "apply them to train",
@@ -192,7 +191,7 @@ def evaluate_command(
     Every fact of the split is asked in both directions, every entity is a candidate, and train
     alone is evidence. Saved with --out, two evaluations can be compared: tilp compare A B.
     """
-    fitted = _load(model, threads)
+    fitted = load_model(model, threads)
     with progress_bar() as bar:
         task = bar.add_task("rank", total=1.0)
         evaluation = fitted.evaluate(
@@ -252,7 +251,7 @@ def predict_command(
     single = (relation, subject, object, start, end)
     if queries is not None and any(one is not None for one in single):
         raise TilpError("give one query by its options, or --queries FILE, not both")
-    fitted = _load(model, threads)
+    fitted = load_model(model, threads)
     evidence = None
     if data is not None:
         evidence = read_data(data, fitted.graph.unit, OnError.REPAIR, None, None)
@@ -290,7 +289,7 @@ def rules_command(
     from tilp.cli.rules import rule_table
     from tilp.rules import Notation, format_rule
 
-    fitted = _load(model, None)
+    fitted = load_model(model, None)
     shown = [
         one
         for _, group in groupby(fitted.rules(relation), lambda one: one.rule.head)
@@ -342,15 +341,6 @@ def print_predictions(found: pl.DataFrame) -> None:
                 known,
             )
         output().print(table)
-
-
-def _load(model: Path, threads: int | None) -> TILP:
-    from tilp.model import load
-
-    fitted = load(model)
-    if threads is not None:
-        fitted.threads = threads
-    return fitted
 
 
 def _read_query_file(path: Path) -> pl.DataFrame:

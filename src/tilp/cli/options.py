@@ -12,6 +12,7 @@ from tilp.errors import TilpError
 
 if TYPE_CHECKING:
     from tilp.graph import TemporalGraph
+    from tilp.model import TILP
 
 __all__ = [
     "Columns",
@@ -22,12 +23,14 @@ __all__ = [
     "Limit",
     "MaxLength",
     "MinSupport",
+    "Model",
     "OnErrorOption",
     "Protocols",
     "Sample",
     "ThreadsOption",
     "Top",
     "UnitOption",
+    "load_model",
     "read_data",
 ]
 
@@ -43,6 +46,9 @@ Data = Annotated[
             "perhaps entities.tsv and relations.tsv with names; - for standard input."
         ),
     ),
+]
+Model = Annotated[
+    Path, typer.Argument(metavar="MODEL", show_default=False, help="A folder that tilp fit wrote.")
 ]
 UnitOption = Annotated[
     Unit | None,
@@ -134,6 +140,16 @@ def read_data(
     return read(
         source, unit=unit, on_error=on_error, columns=_parse_columns(columns), header=header
     )
+
+
+def load_model(model: Path, threads: int | None) -> TILP:
+    """Load the model that a command was given."""
+    from tilp.model import load
+
+    fitted = load(model)
+    if threads is not None:
+        fitted.threads = threads
+    return fitted
 
 
 def _parse_columns(text: str | None) -> dict[str, str] | None:

@@ -12,7 +12,7 @@ from scipy.special import log_ndtr, ndtri_exp
 from tilp.graph import TemporalGraph, Vocabulary
 from tilp.intervals import OPEN_END, OPEN_START, UNKNOWN
 
-__all__ = ["Durations"]
+__all__ = ["Durations", "observed_lengths"]
 
 _FEWEST = 10  # complete intervals of a relation that are enough for parameters of its own
 _LEAST_SIGMA = 0.1  # of the unit; all of a relation's intervals may be of one length
@@ -51,11 +51,7 @@ class Durations:
 
         Ends that are estimates are not known.
         """
-        train = graph.span("train")
-        start, end, relation = graph.start[train], graph.end[train], graph.relation[train]
-        complete = _finite(start) & _finite(end) & (graph.estimated[train] == 0)
-        length = (end - start)[complete].astype(np.float64)
-        relation = relation[complete]
+        relation, length = observed_lengths(graph)
         size = len(graph.relations)
         count = np.bincount(relation, minlength=size)
         first = np.bincount(relation, length, size)
@@ -97,6 +93,14 @@ class Durations:
     def mean(self) -> Numbers:
         """The expected length of each relation's intervals."""
         return self.mu + self.sigma * _hazard(self.mu / self.sigma)
+
+    @property
+    def deviation(self) -> Numbers:
+        """The standard deviation of the length of each relation's intervals."""
+        a = self.mu / self.sigma
+        moved = _hazard(a)
+        deviation: Numbers = self.sigma * np.sqrt(1.0 - moved * (a + moved))
+        return deviation
 
     def frame(self) -> pl.DataFrame:
         """A row for each relation: its name, parameters, mean, and what they are fitted to."""
@@ -157,6 +161,14 @@ class Durations:
             np.where(no_start, from_end - whole, start),
             np.where(no_end, from_start + whole, end),
         )
+
+
+def observed_lengths(graph: TemporalGraph) -> tuple[NDArray[np.int32], Numbers]:
+    """Relations and lengths of the training facts both of whose ends are known, no estimates."""
+    train = graph.span("train")
+    start, end = graph.start[train], graph.end[train]
+    complete = _finite(start) & _finite(end) & (graph.estimated[train] == 0)
+    return graph.relation[train][complete], (end - start)[complete].astype(np.float64)
 
 
 def _finite(time: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilp._kernels.evidence import Asked, DatedEdges, gather_evidence
+from tilp.choices import EvidenceKind
 from tilp.errors import TilpError
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.intervals import known_ends
 from tilp.intervals.closeness import NO_TIME, differences
 from tilp.parallel import Workers, cut_by_cost
 
-__all__ = ["DEFAULT_LIMIT", "KINDS", "UNDATED", "Evidence", "Gatherer"]
+__all__ = ["DEFAULT_LIMIT", "KINDS", "UNDATED", "Dated", "Evidence", "Gatherer"]
 
-KINDS = ("between", "others", "walks")
+KINDS = tuple(kind.value for kind in EvidenceKind)
 """Facts between candidate and subject, F_{c,s}; the candidate's other facts; walks to it, S_W."""
 
 UNDATED = np.iinfo(np.int32).min
@@ -28,6 +29,24 @@ DEFAULT_LIMIT = 100_000
 
 _MOST_CHUNKS = 256
 _CHUNK_STEPS = 1e5
+
+
+class Dated(NamedTuple):
+    """The pieces of evidence that have a time, for queries that have one.
+
+    Attributes:
+        row: the candidate's place in the list.
+        kind: the place in `KINDS`.
+        head: the query's relation.
+        relation: the directed relation of the evidence.
+        difference: T_s - t_s.
+    """
+
+    row: NDArray[np.int64]
+    kind: NDArray[np.int64]
+    head: NDArray[np.int32]
+    relation: NDArray[np.int32]
+    difference: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -61,6 +80,18 @@ class Evidence:
     def query(self) -> NDArray[np.int64]:
         """The query of each listed candidate."""
         return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
+
+    def dated(self, queries: QueryTable) -> Dated:
+        """What has a time, of the evidence that was gathered for these queries."""
+        dated = np.flatnonzero(self.difference != UNDATED)
+        row = self.row[dated].astype(np.int64)
+        return Dated(
+            row,
+            self.kind[dated].astype(np.int64),
+            queries.head[self.query[row]],
+            self.relation[dated],
+            self.difference[dated].astype(np.float64),
+        )
 
     def places_of(self, entity: NDArray[np.int32]) -> NDArray[np.int64]:
         """Where one entity of each query stands in the list of candidates; -1: it is not listed."""

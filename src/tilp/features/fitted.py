@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tilp.errors import TilpError
 from tilp.features.distributions import Bernoulli, Exponential, Gaussian, PairInterval
-from tilp.features.evidence import KINDS, UNDATED, Evidence
+from tilp.features.evidence import KINDS, Evidence
 from tilp.graph import QueryTable, Vocabulary
 
 __all__ = ["FittedFeatures", "recurs"]
@@ -55,11 +55,9 @@ class FittedFeatures:
         recurrence = Bernoulli.fit(
             np.concatenate([of_head, directed + of_head]), again.T.reshape(-1), 2 * directed
         )
-        dated = np.flatnonzero(evidence.difference != UNDATED)
-        kind = evidence.kind[dated].astype(np.int64)
-        group = kind * directed + of_head[evidence.row[dated]]
-        key, pair = np.unique(group * directed + evidence.relation[dated], return_inverse=True)
-        apart = evidence.difference[dated].astype(np.float64)
+        _, kind, head, relation, apart = evidence.dated(queries)
+        group = kind * directed + head
+        key, pair = np.unique(group * directed + relation, return_inverse=True)
         groups = len(KINDS) * directed
         # Everything is seen at its pair, at its group, and at its kind.
         place = np.concatenate([pair, len(key) + group, len(key) + groups + kind])

@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tilp.errors import TilpError
-from tilp.features.evidence import DEFAULT_LIMIT, Evidence, Gatherer
+from tilp.features.evidence import DEFAULT_LIMIT, Dated, Evidence, Gatherer
 from tilp.features.fitted import FittedFeatures
 from tilp.features.scoring import measure, score_terms
 from tilp.features.weights import FEATURES, FeatureWeights
@@ -64,14 +64,27 @@ class PaperFeatures:
             workers: do not change the result.
             progress: called with the share that is done.
         """
-        if facts is None:
-            facts = np.asarray(graph.rows("train"), np.int64)
-        queries = QueryTable.of_facts(graph, facts, walked=True)
         gather = Gatherer(graph, walked, max_length, limit)
-        offsets = np.arange(len(queries) + 1)
-        evidence = gather(queries, offsets, queries.answer, workers or Workers(), progress=progress)
+        queries, evidence = _for_answers(graph, facts, gather, workers, progress)
         fitted = FittedFeatures.fit(2 * len(graph.relations), queries, evidence)
         return cls(graph, walked, max_length, fitted, limit)
+
+    def observed(
+        self,
+        *,
+        facts: NDArray[np.int64] | None = None,
+        workers: Workers | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> Dated:
+        """What order and pair interval are fitted to: the dated evidence for answers.
+
+        Args:
+            facts: that were learned from; by default all of train.
+            workers: do not change the result.
+            progress: called with the share that is done.
+        """
+        queries, evidence = _for_answers(self.graph, facts, self._gatherer, workers, progress)
+        return evidence.dated(queries)
 
     @cached_property
     def _gatherer(self) -> Gatherer:
@@ -178,3 +191,19 @@ class PaperFeatures:
             raise TilpError("features lack what is walked along; fit the model anew")
         max_length, limit = (int(one) for one in arrays["bounds"])
         return cls(graph, arrays["walked"].astype(np.bool_), max_length, fitted, limit)
+
+
+def _for_answers(
+    graph: TemporalGraph,
+    facts: NDArray[np.int64] | None,
+    gather: Gatherer,
+    workers: Workers | None,
+    progress: Callable[[float], None] | None,
+) -> tuple[QueryTable, Evidence]:
+    """Facts asked in both directions, and the evidence for their answers alone."""
+    if facts is None:
+        facts = np.asarray(graph.rows("train"), np.int64)
+    queries = QueryTable.of_facts(graph, facts, walked=True)
+    offsets = np.arange(len(queries) + 1)
+    evidence = gather(queries, offsets, queries.answer, workers or Workers(), progress=progress)
+    return queries, evidence

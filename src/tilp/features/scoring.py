@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilp.features.distributions import Bernoulli
-from tilp.features.evidence import KINDS, UNDATED, Evidence
+from tilp.features.evidence import KINDS, Evidence
 from tilp.features.fitted import FittedFeatures, recurs
 from tilp.features.weights import FEATURES, FeatureWeights
 from tilp.graph import QueryTable
@@ -54,10 +54,8 @@ def measure(fitted: FittedFeatures, queries: QueryTable, evidence: Evidence) -> 
     """The probabilities of the evidence."""
     head = queries.head[evidence.query]
     again = Bernoulli(fitted.recurrence.probability[:, head].T)
-    dated = np.flatnonzero(evidence.difference != UNDATED)
-    row, kind = evidence.row[dated].astype(np.int64), evidence.kind[dated]
-    pair = fitted.places(kind, head[row], evidence.relation[dated])
-    apart = evidence.difference[dated].astype(np.float64)
+    row, kind, of_row, relation, apart = evidence.dated(queries)
+    pair = fitted.places(kind, of_row, relation)
     return Measured(
         head=head,
         recurrence=np.exp(again.log_density(recurs(queries, evidence))),

@@ -88,6 +88,15 @@ class Vocabulary:
                 )
         raise TilpError(f"no {self.kind} is named {name!r}{self._nearest(str(name))}")
 
+    def find_directed(self, name: str) -> int:
+        """The integer of a relation given as `find` takes it, or of `name⁻¹` or `name^-1`.
+
+        Raises:
+            TilpError: as `find`.
+        """
+        plain = str(name).removesuffix(INVERSE_MARK).removesuffix("^-1")
+        return self.find(plain) + (len(self) if plain != name else 0)
+
     def encode(self, names: pl.Series) -> NDArray[np.int32]:
         """The integers of a column of ids, all of which must be known."""
         places = names.cast(self._enum, strict=False).to_physical()

@@ -12,18 +12,20 @@ import polars as pl
 
 from tilp.attention.state import LossCurve
 from tilp.attention.training import TrainingSettings
-from tilp.choices import Features, Grain, Missing, Part, Preset, Protocol, Weights
+from tilp.choices import EvidenceKind, Features, Grain, Missing, Part, Preset, Protocol, Weights
 from tilp.choosing import choose
 from tilp.errors import TilpError
 from tilp.evaluation import Evaluation, evaluate
-from tilp.graph import INVERSE_MARK, TemporalGraph
+from tilp.graph import TemporalGraph
 from tilp.model.fitting import Fitted, fit_model
+from tilp.model.learned import learned_weights
 from tilp.model.presets import PRESETS
 from tilp.model.queries import Query, answers, query_table, read_queries
+from tilp.model.reading import Distributions, select_features
 from tilp.model.scorers import ModelScorer, scorer_on
 from tilp.model.settings import ModelSettings
 from tilp.model.stages import Progress
-from tilp.parallel import thread_count
+from tilp.parallel import Workers, thread_count
 from tilp.ranking import RuleWeights
 from tilp.rules import RuleSet
 from tilp.walks import MiningSettings
@@ -188,11 +190,52 @@ class TILP:
         """The rules, the heaviest first; of one relation `name`, or `name⁻¹`, if one is given."""
         rules = self._need_fit().rules
         if relation is not None:
-            name = relation.removesuffix(INVERSE_MARK).removesuffix("^-1")
-            found = self.graph.relations.label(self.graph.relations.find(name))
-            mark = INVERSE_MARK if name != relation else ""
-            rules = rules.filter(relation=f"{found}{mark}")
+            relations = self.graph.relations
+            rules = rules.filter(relation=relations.label(relations.find_directed(relation)))
         return rules.sort(lambda one: one.weight or 0.0)
+
+    def distributions(self, *, progress: Callable[[float], None] | None = None) -> Distributions:
+        """The temporal distributions of the training facts, whatever features the model uses.
+
+        Args:
+            progress: called with the share that is done.
+        """
+        with Workers(self.threads) as workers:
+            return Distributions.of(self.graph, self.settings, self._need_fit(), workers, progress)
+
+    def features(
+        self,
+        relation: str | None = None,
+        *,
+        other: str | None = None,
+        evidence: EvidenceKind | str | None = None,
+        min_seen: int = 1,
+    ) -> pl.DataFrame:
+        """Recurrence, order, time between relations, durations, as in `Distributions.frame`.
+
+        Args:
+            relation: one relation, `name`, `name⁻¹` or `name^-1`.
+            other: the other relation of pairs, likewise.
+            evidence: `between`, `others` or `walks`.
+            min_seen: how often a distribution was seen at least.
+        """
+        return select_features(
+            self.distributions().frame(),
+            self.graph,
+            relation=relation,
+            other=other,
+            evidence=evidence,
+            min_seen=min_seen,
+        )
+
+    def learned(self, relation: str | None = None) -> pl.DataFrame:
+        """What phase two learned, as `learned_weights` has it; of one relation, as it is asked."""
+        found = learned_weights(self.graph, self._need_fit())
+        if relation is not None:
+            relations = self.graph.relations
+            label = relations.label(relations.find_directed(relation))
+            found = found.filter((pl.col("query") == label) | pl.col("query").is_null())
+        return found
 
     def scorer(self, graph: TemporalGraph | None = None) -> ModelScorer:
         """What scores the candidates of queries.
