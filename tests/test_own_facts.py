@@ -23,7 +23,7 @@ BOUNDS = np.array([1, 2, 3, 5, 8, 13], np.int64)
 
 
 def clipped(interval):
-    return max(interval.start, -FAR), min(interval.end, FAR)
+    return tuple(min(max(one, -FAR), FAR) for one in (interval.start, interval.end))
 
 
 def plain_nearest(graph, edges, candidate, subject, own, query):
