@@ -453,9 +453,10 @@ def test_facts_that_are_kept_do_not_grow_without_end(world, joint, monkeypatch):
     queries = some_queries(world, "valid", 20)
     expected = joint(queries)
     monkeypatch.setattr("tilp.ranking.joint._MOST_KEPT", 2 * len(world.entities))
+    monkeypatch.setattr(joint, "_of_facts", {})
     again = joint(queries)
     np.testing.assert_array_equal(again.score, expected.score)
-    assert len(joint._of_facts) <= 4
+    assert 0 < len(joint._of_facts) <= 3
 
 
 @pytest.mark.parametrize("split", ["valid", "train"])
