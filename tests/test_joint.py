@@ -328,10 +328,10 @@ def test_candidates_count_for_all_that_they_stand_for():
 
 QUICK = {
     "max_length": 2,
-    "sample": 60,
-    "top": 150,
+    "sample": 40,
+    "top": 100,
     "threads": 1,
-    "training": TrainingSettings(steps=40),
+    "training": TrainingSettings(steps=20),
 }
 
 
@@ -341,14 +341,14 @@ def world():
 
 
 @pytest.fixture(scope="module")
-def joint(world):
+def joint(world, quick_features):
     scorer = tilp.TILP(**QUICK).fit(world).scorer()
     assert isinstance(scorer, JointScorer)
     return scorer
 
 
 @pytest.fixture(scope="module")
-def paper(world):
+def paper(world, quick_features):
     scorer = tilp.TILP(features="paper", **QUICK).fit(world).scorer()
     assert isinstance(scorer, PaperScorer)
     return scorer
