@@ -13,6 +13,9 @@ from hypothesis import settings
 
 from tilp.cli import main
 
+# Threads of small linear algebra wait for each other on a loaded machine; set before it is loaded.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # A loaded machine is slow, not wrong; the same examples every time keep a failure repeatable.
 settings.register_profile("tilp", deadline=None, derandomize=True)
 settings.load_profile("tilp")

@@ -203,7 +203,7 @@ def test_what_is_said_wins_over_the_preset():
 
 
 def test_a_model_of_the_paper_counts_walks_and_ends_alike(tmp_path):
-    options = {"max_length": 1, "sample": 30, "threads": 1}
+    options = {"max_length": 1, "sample": 30, "weights": "free", "threads": 1}
     training = replace(PRESETS[Preset.PAPER].training, steps=10, dimension=8)
     model = TILP(preset="paper", training=training, **options).fit(small_world())
     assert (model.weights.factor == 1.0).all() and model.weights.walks_power == 0.0
