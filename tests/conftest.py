@@ -4,6 +4,7 @@ import logging
 import os
 import sys
 import warnings
+from functools import partial
 from pathlib import Path
 
 import polars as pl
@@ -24,6 +25,22 @@ def published():
     if not folder:
         pytest.skip("TILP_DATA names no folder of published data sets")
     return Path(folder)
+
+
+@pytest.fixture(scope="module")
+def quick_features():
+    """Weights of features that need not be the best: few steps, few candidates."""
+    from tilp.features.training import FeatureTraining
+    from tilp.model.joint_phase import JointSettings
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("tilp.features.joint_training._STEPS", 4)
+        few = partial(JointSettings, best=12, drawn=12)
+        patched.setattr("tilp.model.fitting.JointSettings", few)
+        patched.setattr("tilp.model.paper_phase.FeatureTraining", partial(FeatureTraining, steps=5))
+        patched.setattr("tilp.model.paper_phase._BEST", 12)
+        patched.setattr("tilp.model.paper_phase._DRAWN", 12)
+        yield
 
 
 @pytest.fixture

@@ -454,12 +454,12 @@ def lossy():
 
 @pytest.fixture(scope="module", params=list(Missing))
 def model(request, lossy):
-    return TILP(2, sample=60, top=100, missing=request.param, threads=1).fit(lossy)
+    return TILP(2, features="none", sample=60, top=100, missing=request.param, threads=1).fit(lossy)
 
 
 def test_each_choice_makes_a_model_of_its_own_whatever_the_threads(model, lossy, tmp_path):
     missing = model.settings.missing
-    two = TILP(2, sample=60, top=100, missing=missing, threads=2).fit(lossy)
+    two = TILP(2, features="none", sample=60, top=100, missing=missing, threads=2).fit(lossy)
     assert two.rules().to_jsonl() == model.rules().to_jsonl()
     mine, theirs = (one.evaluate("valid", protocols=["enumerate"]) for one in (model, two))
     assert mine == theirs
@@ -467,7 +467,7 @@ def test_each_choice_makes_a_model_of_its_own_whatever_the_threads(model, lossy,
     assert again.settings == model.settings and again.settings.missing is missing
     assert again.graph == lossy  # the facts as they were given
     assert again.evaluate("valid", protocols=["enumerate"]) == mine
-    point = TILP(2, sample=60, top=100, threads=2).fit(lossy)
+    point = TILP(2, features="none", sample=60, top=100, threads=2).fit(lossy)
     same = point.rules().to_jsonl() == model.rules().to_jsonl()
     assert same == (missing is Missing.POINT)
 
@@ -545,7 +545,8 @@ def test_commands_teach_what_is_done_with_missing_dates(run):
 
 def test_fit_takes_what_is_missing(run, tmp_path, lossy):
     data = tilp.write(lossy, tmp_path / "data")
-    options = ("--max-length", 1, "--sample", 20, "--threads", 1, "--missing", "open")
+    options = ("--max-length", 1, "--sample", 20, "--threads", 1, "--features", "none")
+    options += ("--missing", "open")
     code, _, err = run("fit", data, "--out", tmp_path / "model", *options)
     assert code == 0 and err == ""
     assert tilp.load(tmp_path / "model").settings.missing is Missing.OPEN

@@ -42,6 +42,7 @@ SCHEMA = {
     "known": pl.Boolean,
 }
 FAST = {
+    "features": "none",
     "max_length": 1,
     "sample": 40,
     "threads": 1,
@@ -61,7 +62,7 @@ def fitted(weights="free"):
 
 @pytest.fixture(scope="module")
 def model():
-    return TILP(2, threads=2).fit(small_world())
+    return TILP(2, features="none", threads=2).fit(small_world())
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +112,7 @@ def same(first, second):
 
 def test_planted_rules_are_among_the_heaviest_of_their_relations():
     world = tilp.datasets.world(1, 3_000)
-    model = TILP(2, grains=["pairs"], threads=2).fit(world.graph)
+    model = TILP(2, features="none", grains=["pairs"], threads=2).fit(world.graph)
     planted = {}
     for rule in world.rules:
         if rule.length <= 2:
@@ -360,7 +361,7 @@ def test_a_number_is_a_time_in_the_unit_of_the_data(unit):
     rows = [(f"x{n}", relation, f"y{n}", *dates) for n in range(6) for relation in "rs"]
     frame = pl.DataFrame(rows, ["subject", "relation", "object", "start", "end"], orient="row")
     graph = tilp.read(frame, unit=unit)
-    model = TILP(1, threads=1).fit(graph)
+    model = TILP(1, features="none", threads=1).fit(graph)
     text = model.predict(Query("r", "x1", start=dates[0], end=dates[1]))
     times = {"start": int(graph.start[0]), "end": int(graph.end[0])}
     number = model.predict(Query("r", "x1", **times))
@@ -605,7 +606,8 @@ def test_what_was_saved_is_loaded_again(model, saved):
 
 def test_all_settings_are_saved(tmp_path):
     options = {"min_support": 3, "top": 20, "share": 0.8, "sample": 30, "limit": 500, "seed": 5}
-    model = TILP(1, grains=["static", "query"], threads=1, **options).fit(small_world())
+    model = TILP(1, features="none", grains=["static", "query"], threads=1, **options)
+    model.fit(small_world())
     again = tilp.load(model.save(tmp_path / "m"))
     assert same(again, model)
     assert {name: getattr(again.settings.mining, name) for name in options} == options
@@ -633,7 +635,7 @@ def test_graphs_with_names_numbers_and_defects_are_saved_with_models(tmp_path):
     (data / "attributes.tsv").write_text("id\theight\nQ1\t1.5\nQ2\t\n")
     with pytest.warns(tilp.TilpWarning, match="date defects"):
         graph = tilp.read(data)
-    model = TILP(1, threads=1).fit(graph)
+    model = TILP(1, features="none", threads=1).fit(graph)
     again = tilp.load(model.save(tmp_path / "m"))
     assert graph.unit == "day" and same(again, model)
     found = again.predict(Query("one", subject="Q3", start="1913-05-04"), 2)

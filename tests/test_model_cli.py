@@ -12,7 +12,7 @@ import pytest
 import tilp
 from tilp import TILP, Query
 
-OPTIONS = ("--max-length", 1, "--sample", 40, "--threads", 2)
+OPTIONS = ("--max-length", 1, "--sample", 40, "--features", "none", "--threads", 2)
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +23,7 @@ def data(tmp_path_factory):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, data):
     """A model as the command would write it."""
-    model = TILP(1, sample=40, threads=2).fit(tilp.read(data))
+    model = TILP(1, features="none", sample=40, threads=2).fit(tilp.read(data))
     return model.save(tmp_path_factory.mktemp("m") / "model")
 
 
@@ -50,7 +50,8 @@ def contents(folder):
     [
         (
             "fit",
-            "DATA --out --max-length --features --weights --grain --min-support --top --sample "
+            "DATA --out --preset --max-length --features --without --soft-length --weights "
+            "--grain --min-support --top --sample "
             "--limit --threads --seed --unit --on-error --columns --header attention hybrid",
         ),
         ("evaluate", "MODEL --split --protocol --out --json --threads --seed enumerate"),
@@ -90,7 +91,8 @@ def test_options_of_fit_reach_the_model(run, tmp_path, data, monkeypatch):
     code, _, err = run(
         "fit", data, "--out", tmp_path / "m", "--max-length", 1, "--weights", "hybrid",
         "--grain", "static", "--grain", "gap", "--min-support", 3, "--top", 5, "--sample", 30,
-        "--limit", 500, "--seed", 7, "--threads", 1,
+        "--limit", 500, "--seed", 7, "--threads", 1, "--features", "full",
+        "--without", "mixing", "--without", "own-facts", "--soft-length", 4,
     )  # fmt: skip
     assert code == 2 and err == "error: enough\n"
     settings, mining = models[0].settings, models[0].settings.mining
@@ -99,6 +101,12 @@ def test_options_of_fit_reach_the_model(run, tmp_path, data, monkeypatch):
     assert (mining.sample, mining.limit) == (30, 500)
     assert settings.seed == mining.seed == settings.training.seed == 7
     assert models[0].threads == 1
+    assert settings.features == "full" and settings.soft_length == 4
+    assert settings.without == ("mixing", "own-facts")
+    run("fit", data, "--out", tmp_path / "m", "--preset", "paper", "--max-length", 2)
+    assert models[1].settings == TILP(2, preset="paper").settings
+    run("fit", data, "--out", tmp_path / "m")
+    assert models[2].settings == TILP().settings
 
 
 def test_fit_writes_over_nothing(run, tmp_path, data):
@@ -132,6 +140,9 @@ def test_fit_into_the_empty_folder_one_is_in(run, tmp_path, data, monkeypatch):
         (("DATA", "--out", "m", "--weights", "heavy"), "heavy"),
         (("DATA", "--out", "m", "--max-length", "9"), "max-length"),
         (("DATA", "--out", "m", "--grain", "fine"), "fine"),
+        (("DATA", "--out", "m", "--preset", "best"), "best"),
+        (("DATA", "--out", "m", "--without", "rules"), "rules"),
+        (("DATA", "--out", "m", "--soft-length", "6"), "it can be 1 to 5"),
     ],
 )
 def test_what_fit_cannot_do_is_said(run, tmp_path, data, monkeypatch, arguments, message):
@@ -176,7 +187,7 @@ def kill_when(command, path, size):
 def test_a_fit_that_is_killed_again_and_again_makes_the_same_model(run, tmp_path, data):
     whole, out = tmp_path / "whole", tmp_path / "killed"
     work = tmp_path / "killed.unfinished"
-    options = ("--max-length", 2, "--threads", 1)
+    options = ("--max-length", 2, "--features", "none", "--threads", 1)
     assert run("fit", data, "--out", whole, *options)[0] == 0
     command = [sys.executable, "-m", "tilp", "fit", data, "--out", out, *options]
     left = []
@@ -231,7 +242,8 @@ def test_evaluate_some_protocols_of_another_split(run, folder, model):
 
 
 def test_two_models_are_compared(run, tmp_path, folder, data):
-    other = TILP(2, sample=40, threads=2).fit(tilp.read(data)).save(tmp_path / "other")
+    other = TILP(2, features="none", sample=40, threads=2).fit(tilp.read(data))
+    other = other.save(tmp_path / "other")
     for name, place in (("a", folder), ("b", other)):
         assert run("evaluate", place, "--out", tmp_path / name)[0] == 0
     code, out, err = run("compare", tmp_path / "a", tmp_path / "b", "--json")

@@ -172,15 +172,16 @@ def _step(
             space.total[entity] = _weigh(edges, low, high, start, end, scale, interval, space)
         share = mass[here, entity]
         mass[here, entity] = 0.0
-        without = 0.0
-        if own >= 0 and (entity == subject or entity == other_end):  # noqa: SIM109
-            without = _weight_of(edges, low, high, own, weight)
-        if space.total[entity] <= without:
+        total = space.total[entity]
+        # No edges but those of the two ends are the query's own.
+        at_end = own >= 0 and (entity == subject or entity == other_end)  # noqa: SIM109
+        if at_end:
+            total = _total_without(edges, low, high, own, weight)
+        if total == 0.0:
             continue
-        share /= space.total[entity] - without
+        share /= total
         for edge in range(low, high):
-            # No edges but those of the two ends are the query's own.
-            if without == 0.0 or edges.fact[edge] != own:
+            if not at_end or edges.fact[edge] != own:
                 target = edges.target[edge]
                 if mass[there, target] == 0.0:
                     members[there, following] = target
@@ -211,11 +212,11 @@ def _step_to_all(
         if space.weighed[entity] != interval:
             space.weighed[entity] = interval
             total[entity] = _weigh(edges, low, high, start, end, scale, interval, space)
-        without = 0.0
+        of_others = total[entity]
         if own >= 0 and (entity == subject or entity == other_end):  # noqa: SIM109
-            without = _weight_of(edges, low, high, own, weight)
-        if total[entity] > without:
-            mass[here, entity] /= total[entity] - without
+            of_others = _total_without(edges, low, high, own, weight)
+        if of_others > 0.0:
+            mass[here, entity] /= of_others
         else:
             mass[here, entity] = 0.0
     for entity in range(n):
@@ -261,8 +262,8 @@ def strongest_walk(
             if best[step, entity] == 0.0:
                 continue
             low, high = edges.offsets[entity], edges.offsets[entity + 1]
-            total = _weigh(edges, low, high, start, end, scale, 0, space)
-            total -= _weight_of(edges, low, high, own, weight)
+            _weigh(edges, low, high, start, end, scale, 0, space)
+            total = _total_without(edges, low, high, own, weight)
             for edge in range(low, high):
                 if edges.fact[edge] == own or weight[edge] == 0.0:
                     continue
@@ -317,11 +318,14 @@ def _weigh(
 
 
 @kernel
-def _weight_of(edges: FactEdges, low: int, high: int, own: int, weight: Array) -> float:
-    """The weights of a query's own fact among some edges."""
+def _total_without(edges: FactEdges, low: int, high: int, own: int, weight: Array) -> float:
+    """The sum of the weights of some edges but those of a query's own fact.
+
+    Taken from the whole, the own fact would take all with it beside which others weigh little.
+    """
     total = 0.0
     for edge in range(low, high):
-        if edges.fact[edge] == own:
+        if edges.fact[edge] != own:
             total += weight[edge]
     return total
 

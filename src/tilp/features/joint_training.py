@@ -109,7 +109,8 @@ def _learn(
         total = add_joint_likelihood(
             table, queries, *np.split(values, cut), *np.split(gradient, cut)
         )
-        return total + 0.5 * float(pulls @ (away * away)), gradient + pulls * away
+        drawn = 0.5 * float((pulls * away * away).sum())
+        return total + drawn, gradient + pulls * away
 
     found = minimize(loss, first, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS})
     return np.asarray(found.x, np.float64)
@@ -137,8 +138,8 @@ def _judge(
         answer = table.answer[query] - table.begin[query]
         for place, mixing in enumerate(_MIXINGS):
             score = (1 - mixing) * before[part] + mixing * after[part]
-            above = weight[part] @ (score > score[answer])
-            tied = weight[part] @ (score == score[answer]) - 1.0
+            above = weight[part][score > score[answer]].sum()
+            tied = weight[part][score == score[answer]].sum() - 1.0
             total[place] += 1.0 / (1.0 + above + tied / 2)
     return total
 

@@ -89,13 +89,14 @@ class SoftWalks:
         Returns:
             The edges of each, as places in the index of train, and its chance; the likeliest first.
         """
+        start, end = (int(np.clip(one[query], -FAR, FAR)) for one in (queries.start, queries.end))
         found = (
             strongest_walk(
                 self.edges,
                 int(queries.subject[query]),
                 candidate,
-                max(int(queries.start[query]), -FAR),
-                min(int(queries.end[query]), FAR),
+                start,
+                end,
                 int(queries.fact[query]),
                 self.scale,
                 length,

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from tilp._kernels.joint_likelihood import JointTable
 from tilp._kernels.rule_evidence import list_rule_evidence
@@ -109,9 +110,11 @@ def fit_joint(
 
     sizes = np.array([len(asked[head]) for head in order]) + 1.0
     done = np.cumsum(sizes) / sizes.sum()
-    for number, found in enumerate(workers.map(one, order)):
-        of_head[order[number]] = found
-        progress(float(done[number]))
+    # Sums of linear algebra depend on its threads, and these would wait for each other.
+    with threadpool_limits(limits=1, user_api="blas"):
+        for number, found in enumerate(workers.map(one, order)):
+            of_head[order[number]] = found
+            progress(float(done[number]))
     return _joined([of_head[head] for head in range(n_heads)], learner.facts, bounds, scale,
                    n_rules=len(out_of_fold[0].rule))  # fmt: skip
 

@@ -78,7 +78,7 @@ def _elsewhere(graph: TemporalGraph, learned_from: TemporalGraph, fitted: Fitted
         prior=np.where(known, fitted.weights.prior[heads], 1.0),
         factor=np.where(known[:, None], fitted.weights.factor[heads], 1.0),
     )
-    rules = type(fitted.rules)(fitted.rules[number] for number in kept)
+    rules = type(fitted.rules)(fitted.rules[number] for number in kept.tolist())
     features = None if fitted.features is None else fitted.features.of(heads, kept)
     return replace(fitted, rules=rules, weights=weights, features=features)
 

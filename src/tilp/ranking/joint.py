@@ -149,7 +149,7 @@ class JointScorer:
         subject, whose facts with it count apart, and the ends of the query's own fact.
         """
         times = zip(asked.head.tolist(), asked.start.tolist(), asked.end.tolist(), strict=True)
-        of_facts = np.array([self._facts_of_all(*one) for one in times])
+        of_facts = np.array([self._facts_of_all(*one) for one in times]).reshape(score.shape)
         offsets = self._edges.offsets
         begin, place = places_in(offsets[asked.subject], offsets[asked.subject + 1])
         neighbours = asked._replace(begin=begin, candidate=self._edges.target[place])

@@ -1,0 +1,538 @@
+"""The joint score of phase two: evidence of rules, likelihood, training, and the two scorers."""
+
+from dataclasses import fields
+from itertools import groupby
+from math import exp, log, sqrt
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tilp
+from tilp._kernels.joint_likelihood import JointTable, add_joint_likelihood, joint_scores
+from tilp._kernels.rule_evidence import add_rule_evidence, list_rule_evidence
+from tilp.attention.training import TrainingSettings
+from tilp.errors import TilpError
+from tilp.features.joint import COLUMNS, JointWeights
+from tilp.features.joint_training import fit_head, nothing_learned
+from tilp.features.own_facts import KINDS, asked_at
+from tilp.graph import QueryTable
+from tilp.ranking import JointScorer, PaperScorer
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+# --- evidence of rules -----------------------------------------------------------------------
+
+
+def random_rows(chance, n_queries, n_rules, n_entities):
+    """Rows of rule, end and count for each query, those of a rule together."""
+    rows = []
+    for _ in range(n_queries):
+        fired = chance.permutation(n_rules)[: chance.integers(0, n_rules + 1)]
+        rows.append(
+            [
+                (int(rule), int(end), int(chance.integers(1, 9)))
+                for rule in fired
+                for end in chance.permutation(n_entities)[: chance.integers(1, n_entities + 1)]
+            ]
+        )
+    return rows
+
+
+def plain_evidence(rows, candidate):
+    """√α of each rule that leads to a candidate."""
+    found = {}
+    for rule, part in groupby(rows, key=lambda row: row[0]):
+        ends = {end: count for _, end, count in part}
+        if candidate in ends:
+            found[rule] = sqrt(ends[candidate] / sum(ends.values()))
+    return found
+
+
+@settings(max_examples=80)
+@given(SEEDS, st.integers(0, 4), st.integers(1, 5), st.integers(1, 6))
+def test_evidence_of_rules_equals_a_count_of_rows(seed, n_queries, n_rules, n_entities):
+    chance = np.random.default_rng(seed)
+    rows = random_rows(chance, n_queries, n_rules, n_entities)
+    listed = [
+        chance.permutation(n_entities)[: chance.integers(0, n_entities + 1)]
+        for _ in range(n_queries)
+    ]
+    columns = np.array([row for part in rows for row in part], np.int64).reshape(-1, 3).T.copy()
+    row_begin = np.cumsum([0, *map(len, rows)])
+    begin = np.cumsum([0, *map(len, listed)])
+    candidate = np.concatenate([np.empty(0, np.int32), *listed]).astype(np.int32)
+    of_candidate, rule, root = list_rule_evidence(row_begin, *columns, begin, candidate, n_entities)
+    plain = [
+        plain_evidence(part, int(entity))
+        for part, entities in zip(rows, listed, strict=True)
+        for entity in entities
+    ]
+    for place, expected in enumerate(plain):
+        part = slice(of_candidate[place], of_candidate[place + 1])
+        assert len(rule[part]) == len(expected)
+        found = dict(zip(rule[part].tolist(), root[part].tolist(), strict=True))
+        assert found == pytest.approx(expected, rel=1e-6)
+    weight = chance.normal(size=n_rules) * chance.integers(0, 2, n_rules)
+    before = chance.normal(size=len(candidate))
+    score = before.copy()
+    add_rule_evidence(row_begin, *columns, begin, candidate, weight, n_entities, score)
+    expected = [sum(weight[rule] * root for rule, root in one.items()) for one in plain]
+    assert (score - before).tolist() == pytest.approx(expected, rel=1e-9, abs=1e-12)
+    twice = add_twice(row_begin, columns, listed, weight, n_entities)
+    assert twice == pytest.approx([one for one in expected for _ in range(2)], abs=1e-12)
+
+
+def add_twice(row_begin, columns, listed, weight, n_entities):
+    """What is added where every candidate is listed two times in a row."""
+    listed = [np.repeat(one, 2) for one in listed]
+    candidate = np.concatenate([np.empty(0, np.int32), *listed]).astype(np.int32)
+    score = np.zeros(len(candidate))
+    begin = np.cumsum([0, *map(len, listed)])
+    add_rule_evidence(row_begin, *columns, begin, candidate, weight, n_entities, score)
+    return score.tolist()
+
+
+# --- likelihood ------------------------------------------------------------------------------
+
+N_RULES, N_WORDS = 4, 6
+
+
+def random_table(chance, n_queries, most_candidates=5):
+    sizes = chance.integers(1, most_candidates + 1, n_queries)
+    begin = np.cumsum([0, *sizes])
+    total = int(begin[-1])
+    n_rules, n_words = chance.integers(0, 4, (2, total))
+    return JointTable(
+        begin=begin,
+        answer=begin[:-1] + chance.integers(0, sizes),
+        stands_for=np.where(chance.random(total) < 0.5, 0.0, 3.0 * chance.random(total)),
+        columns=chance.normal(size=(total, len(COLUMNS))),
+        rule_begin=np.cumsum([0, *n_rules]),
+        rule=chance.integers(0, N_RULES, n_rules.sum()).astype(np.int32),
+        root=chance.random(n_rules.sum()).astype(np.float32),
+        word_begin=np.cumsum([0, *n_words]),
+        word=chance.integers(0, N_WORDS, n_words.sum()).astype(np.int32),
+    )
+
+
+def plain_score(table, place, of_column, of_rule, of_word):
+    rules = range(table.rule_begin[place], table.rule_begin[place + 1])
+    words = range(table.word_begin[place], table.word_begin[place + 1])
+    return (
+        sum(float(w) * float(x) for w, x in zip(of_column, table.columns[place], strict=True))
+        + sum(float(of_rule[table.rule[one]]) * float(table.root[one]) for one in rules)
+        + sum(float(of_word[table.word[one]]) for one in words)
+    )
+
+
+def plain_loss(table, queries, weights):
+    """-log of the answer's share, where each candidate counts for all that it stands for."""
+    total = 0.0
+    for query in queries:
+        shares = {
+            place: exp(plain_score(table, place, *weights) + table.stands_for[place])
+            for place in range(table.begin[query], table.begin[query + 1])
+        }
+        total -= log(shares[int(table.answer[query])] / sum(shares.values()))
+    return total
+
+
+def loss_and_gradient(table, queries, weights):
+    gradient = tuple(np.zeros_like(one) for one in weights)
+    return add_joint_likelihood(table, queries, *weights, *gradient), gradient
+
+
+@settings(max_examples=60)
+@given(SEEDS, st.integers(1, 6))
+def test_the_likelihood_is_a_softmax_and_its_gradient_is_its_slope(seed, n_queries):
+    chance = np.random.default_rng(seed)
+    table = random_table(chance, n_queries)
+    weights = tuple(chance.normal(size=n) for n in (len(COLUMNS), N_RULES, N_WORDS))
+    every = joint_scores(table, 0, int(table.begin[-1]), *weights)
+    plain = [plain_score(table, place, *weights) for place in range(len(every))]
+    assert every.tolist() == pytest.approx(plain, rel=1e-9, abs=1e-12)
+    some = chance.permutation(n_queries)[: chance.integers(1, n_queries + 1)]
+    loss, gradient = loss_and_gradient(table, some, weights)
+    assert loss == pytest.approx(plain_loss(table, some, weights), rel=1e-9, abs=1e-12)
+    for number, array in enumerate(weights):
+        for place in range(len(array)):
+            ends = []
+            for step in (1e-5, -1e-5):
+                moved = [one.copy() for one in weights]
+                moved[number][place] += step
+                ends.append(plain_loss(table, some, moved))
+            slope = (ends[0] - ends[1]) / 2e-5
+            assert gradient[number][place] == pytest.approx(slope, rel=1e-4, abs=1e-4)
+
+
+def test_the_gradient_is_added_to_what_is_there():
+    chance = np.random.default_rng(4)
+    table = random_table(chance, 8)
+    weights = tuple(chance.normal(size=n) for n in (len(COLUMNS), N_RULES, N_WORDS))
+    loss, gradient = loss_and_gradient(table, np.arange(8), weights)
+    again = tuple(np.ones_like(one) for one in weights)
+    parts = [
+        add_joint_likelihood(table, part, *weights, *again) for part in np.split(np.arange(8), [3])
+    ]
+    assert sum(parts) == pytest.approx(loss)
+    for one, two in zip(again, gradient, strict=True):
+        np.testing.assert_allclose(one - 1.0, two, atol=1e-12)
+
+
+def test_scores_however_high_have_a_likelihood():
+    chance = np.random.default_rng(4)
+    table = random_table(chance, 8)
+    weights = tuple(1e4 * chance.normal(size=n) for n in (len(COLUMNS), N_RULES, N_WORDS))
+    loss, gradient = loss_and_gradient(table, np.arange(8), weights)
+    assert np.isfinite(loss) and all(np.isfinite(one).all() for one in gradient)
+
+
+# --- training --------------------------------------------------------------------------------
+
+MARK = 5
+"""The rule or word that is planted."""
+
+
+def lesson(n_queries=80, size=8, *, mark=None, noise=True, seed=0):
+    """Queries whose candidates have random scores by the rules, and a table of fold numbers.
+
+    Args:
+        mark: `rule` or `word`: one of these marks every answer and nothing else.
+        noise: whether candidates have other rules and words, at random.
+    """
+    chance = np.random.default_rng(seed)
+    total = n_queries * size
+    begin = np.arange(n_queries + 1) * size
+    answer = begin[:-1] + chance.integers(0, size, n_queries)
+    rules = [[] for _ in range(total)]
+    words = [[] for _ in range(total)]
+    for place in range(total):
+        if noise:
+            rules[place] += chance.permutation(MARK)[: chance.integers(0, 3)].tolist()
+            words[place] += chance.permutation(MARK)[: chance.integers(0, 3)].tolist()
+    for place in answer:
+        if mark == "rule":
+            rules[place].append(MARK)
+        elif mark == "word":
+            words[place].append(MARK)
+    columns = np.zeros((total, len(COLUMNS)))
+    columns[:, 0] = chance.normal(size=total)
+    columns[answer, 0] += 1.0
+    table = JointTable(
+        begin=begin,
+        answer=answer,
+        stands_for=np.zeros(total),
+        columns=columns,
+        rule_begin=np.cumsum([0, *map(len, rules)]),
+        rule=np.array([one for part in rules for one in part], np.int32),
+        root=np.full(sum(map(len, rules)), 0.8, np.float32),
+        word_begin=np.cumsum([0, *map(len, words)]),
+        word=np.array([one for part in words for one in part], np.int32),
+    )
+    return table, np.arange(n_queries) % 2
+
+
+def same_weights(first, second):
+    return all(
+        np.array_equal(getattr(first, one.name), getattr(second, one.name)) for one in fields(first)
+    )
+
+
+@pytest.mark.parametrize("kind", ["rule", "word"])
+def test_what_marks_every_answer_is_learned(kind):
+    table, fold = lesson(mark=kind)
+    learned = fit_head(table, fold)
+    of = dict(zip(getattr(learned, kind), getattr(learned, f"of_{kind}"), strict=True))
+    assert learned.mixing > 0 and set(of) == set(range(MARK + 1))
+    assert of[MARK] > 0.3 and of[MARK] > 3 * max(abs(of[one]) for one in range(MARK))
+    assert learned.columns[0] > 0
+    other = "word" if kind == "rule" else "rule"
+    assert np.abs(getattr(learned, f"of_{other}")).max() < of[MARK] / 3
+    assert same_weights(fit_head(table, fold), learned)
+
+
+def test_a_walk_that_ends_at_every_answer_is_learned():
+    table, fold = lesson()
+    columns = table.columns.copy()
+    columns[table.answer, 2] = 1.0
+    learned = fit_head(table._replace(columns=columns), fold)
+    assert learned.mixing > 0 and learned.columns[2] > 1.0 and learned.columns[1] == 0.0
+
+
+def test_the_numbers_of_rules_and_words_do_not_matter():
+    table, fold = lesson(mark="word")
+    learned = fit_head(table, fold)
+    far = fit_head(table._replace(rule=table.rule + 1_000, word=table.word * 70), fold)
+    assert far.rule.tolist() == (learned.rule + 1_000).tolist()
+    assert far.word.tolist() == (learned.word * 70).tolist()
+    assert np.array_equal(far.of_word, learned.of_word)
+
+
+def test_without_a_choice_all_that_was_learned_is_taken():
+    table, fold = lesson(mark="word")
+    learned = fit_head(table, fold, mix=False)
+    assert learned.mixing == 1.0 and learned.of_word[-1] > 0.3
+    assert same_weights(fit_head(table, 1 - fold, mix=False), learned)
+
+
+@pytest.mark.parametrize("mix", [True, False])
+def test_too_few_queries_leave_the_rules_as_they_are(mix):
+    table, fold = lesson(19, mark="word")
+    learned = fit_head(table, fold, mix=mix)
+    assert same_weights(learned, nothing_learned())
+    assert learned.columns.tolist() == [1.0, 0.0, 0.0] and learned.mixing == 0.0
+    assert not len(learned.rule) and not len(learned.word)
+    more, fold = lesson(20, mark="word")
+    assert len(fit_head(more, fold, mix=mix).word)
+
+
+def test_where_there_is_nothing_else_the_rules_stay_as_they_are():
+    table, fold = lesson(noise=False)
+    learned = fit_head(table, fold)
+    assert learned.mixing == 0.0 and learned.columns.tolist() == [1.0, 0.0, 0.0]
+
+
+def test_noise_beside_rules_that_are_right_is_not_taken():
+    table, fold = lesson()
+    columns = table.columns.copy()
+    columns[table.answer, 0] += 10.0
+    learned = fit_head(table._replace(columns=columns), fold)
+    assert learned.mixing == 0.0 and learned.columns.tolist() == [1.0, 0.0, 0.0]
+    assert not learned.of_rule.any() and not learned.of_word.any()
+
+
+def test_candidates_count_for_all_that_they_stand_for():
+    """A word of most entities is worth less than the same word of a few."""
+    table, fold = lesson(mark="word")
+    others = np.setdiff1d(np.arange(len(table.stands_for)), table.answer)
+    # In each query one other candidate has the word, and stands for many.
+    begin, word = table.word_begin.copy(), table.word.tolist()
+    chosen = [int(others[others >= first][0]) for first in table.begin[:-1]]
+    for number, place in enumerate(sorted(chosen)):
+        word.insert(int(begin[place]) + number, MARK)
+    begin += np.searchsorted(np.sort(chosen), np.arange(len(begin)), side="left")
+    shared = table._replace(word_begin=begin, word=np.array(word, np.int32))
+    many = np.zeros(len(table.stands_for))
+    many[chosen] = log(50.0)
+    few, often = (
+        fit_head(shared._replace(stands_for=one), fold, mix=False)
+        for one in (np.zeros_like(many), many)
+    )
+    assert often.of_word[-1] < few.of_word[-1]
+
+
+# --- scorers ---------------------------------------------------------------------------------
+
+QUICK = {
+    "max_length": 2,
+    "sample": 40,
+    "top": 100,
+    "threads": 1,
+    "training": TrainingSettings(steps=20),
+}
+
+
+@pytest.fixture(scope="module")
+def world():
+    return tilp.datasets.world(0, 1_500).graph
+
+
+@pytest.fixture(scope="module")
+def joint(world, quick_features):
+    scorer = tilp.TILP(**QUICK).fit(world).scorer()
+    assert isinstance(scorer, JointScorer)
+    return scorer
+
+
+@pytest.fixture(scope="module")
+def paper(world, quick_features):
+    scorer = tilp.TILP(features="paper", **QUICK).fit(world).scorer()
+    assert isinstance(scorer, PaperScorer)
+    return scorer
+
+
+def some_queries(graph, split, count, seed=0):
+    """Facts of a split asked both ways, drawn; those of train without their own fact."""
+    rows = np.asarray(graph.rows(split), np.int64)
+    queries = QueryTable.of_facts(graph, rows, walked=split == "train")
+    return queries[np.sort(np.random.default_rng(seed).permutation(len(queries))[:count])]
+
+
+def some_candidates(graph, queries, count, seed=0):
+    """Entities drawn for each query, its answer and its subject among them."""
+    chance = np.random.default_rng(seed)
+    drawn = chance.integers(0, len(graph.entities), (len(queries), count)).astype(np.int32)
+    drawn[:, 0], drawn[:, 1] = queries.answer, queries.subject
+    return np.arange(len(queries) + 1) * count, drawn.reshape(-1)
+
+
+def of_pairs(scores, begin, candidate):
+    """Scores of listed candidates, whatever their order."""
+    found = []
+    for query in range(len(scores)):
+        part = slice(scores.offsets[query], scores.offsets[query + 1])
+        of = dict(zip(scores.candidate[part].tolist(), scores.score[part].tolist(), strict=True))
+        default = float(scores.defaults[query])
+        found += [of.get(int(one), default) for one in candidate[begin[query] : begin[query + 1]]]
+    return np.array(found)
+
+
+def assert_terms_add_up(terms, scores):
+    total = np.sum(list(terms.values()), axis=0)
+    size = np.sum(np.abs(list(terms.values())), axis=0)
+    assert (np.abs(total - scores) <= 1e-9 * size + 1e-12).all()
+
+
+@pytest.mark.parametrize("split", ["valid", "train"])
+def test_joint_scores_are_the_sum_of_their_terms(world, joint, split):
+    queries = some_queries(world, split, 60)
+    begin, candidate = some_candidates(world, queries, 40)
+    terms = joint.terms(queries, begin, candidate)
+    assert set(terms) == {"rules", "prior", "rule evidence", *KINDS, *COLUMNS[1:]}
+    scores = joint(queries)
+    assert scores.logarithmic and len(scores.candidate) == len(queries) * len(world.entities)
+    assert_terms_add_up(terms, of_pairs(scores, begin, candidate))
+    assert all(one.any() for one in terms.values()), "a part that never says anything"
+    assert (terms["prior"] >= 0).all()
+
+
+def test_joint_scores_do_not_depend_on_the_batch(world, joint):
+    queries = some_queries(world, "valid", 25)
+    n = len(world.entities)
+    together = joint(queries).score.reshape(-1, n)
+    order = np.random.default_rng(5).permutation(len(queries))
+    mixed = joint(queries[order]).score.reshape(-1, n)
+    np.testing.assert_array_equal(mixed, together[order])
+    for number in range(0, len(queries), 5):
+        alone = joint(queries[np.array([number])])
+        np.testing.assert_array_equal(alone.score, together[number])
+
+
+def test_joint_scores_of_no_queries(world, joint):
+    nothing = some_queries(world, "valid", 0)
+    assert len(joint(nothing)) == 0
+    terms = joint.terms(nothing, np.zeros(1, np.int64), np.empty(0, np.int32))
+    assert all(len(one) == 0 for one in terms.values())
+
+
+@pytest.mark.parametrize("split", ["valid", "train"])
+def test_facts_of_all_entities_are_those_of_each(world, joint, split):
+    queries = some_queries(world, split, 50, seed=3)
+    n = len(world.entities)
+    begin = np.arange(len(queries) + 1) * n
+    asked = asked_at(
+        joint.rules.settled(queries), begin, np.tile(np.arange(n, dtype=np.int32), len(queries))
+    )
+    together, each = np.zeros((len(queries), n)), np.zeros(len(queries) * n)
+    for _ in range(2):  # the second time from what was kept
+        together[:] = 0.0
+        joint._add_facts_of_all(asked, together)
+    joint._add_facts(asked, np.ones(len(KINDS), np.bool_), each)
+    np.testing.assert_allclose(together.reshape(-1), each, rtol=1e-12, atol=1e-12)
+    assert each.any()
+
+
+def test_many_entities_are_scored_alike_where_they_are_listed(world, joint, monkeypatch):
+    queries = some_queries(world, "valid", 40)
+    everything = joint(queries)
+    monkeypatch.setattr("tilp.ranking.joint._MOST_ENTITIES", 0)
+    listed = joint(queries)
+    by_rules = joint.rules(queries)
+    np.testing.assert_array_equal(listed.offsets, by_rules.offsets)
+    np.testing.assert_array_equal(listed.candidate, by_rules.candidate)
+    assert len(listed.candidate) < len(everything.candidate)
+    expected = of_pairs(everything, listed.offsets, listed.candidate)
+    np.testing.assert_allclose(listed.score, expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(listed.reached, everything.reached)
+
+
+def test_facts_that_are_kept_do_not_grow_without_end(world, joint, monkeypatch):
+    queries = some_queries(world, "valid", 20)
+    expected = joint(queries)
+    monkeypatch.setattr("tilp.ranking.joint._MOST_KEPT", 2 * len(world.entities))
+    monkeypatch.setattr(joint, "_of_facts", {})
+    again = joint(queries)
+    np.testing.assert_array_equal(again.score, expected.score)
+    assert 0 < len(joint._of_facts) <= 3
+
+
+@pytest.mark.parametrize("split", ["valid", "train"])
+def test_paper_scores_are_the_sum_of_their_terms(world, paper, split):
+    queries = some_queries(world, split, 40)
+    by_rules = paper.rules(queries)
+    places = [
+        np.sort(np.argsort(-by_rules.score[slice(*both)], kind="stable")[:30]) + both[0]
+        for both in zip(by_rules.offsets, by_rules.offsets[1:], strict=False)
+    ]
+    begin = np.cumsum([0, *map(len, places)])
+    candidate = by_rules.candidate[np.concatenate(places)]
+    terms = paper.terms(queries, begin, candidate)
+    assert list(terms)[:2] == ["rules", "prior"]
+    assert_terms_add_up(terms, of_pairs(paper(queries), begin, candidate))
+    for name in ("recurrence_others", "order_others", "pair_others", "rules"):
+        assert terms[name].any()
+
+
+def test_paper_scores_past_those_looked_at_count_as_without_evidence(world, paper, monkeypatch):
+    queries = some_queries(world, "valid", 30)
+    whole, by_rules = paper(queries), paper.rules(queries)
+    monkeypatch.setattr("tilp.ranking.paper._LOOKED_AT", 5)
+    few = paper(queries)
+    np.testing.assert_array_equal(few.offsets, whole.offsets)
+    np.testing.assert_array_equal(few.defaults, whole.defaults)
+    totals = by_rules.totals(len(world.entities))
+    for number in range(len(queries)):
+        part = slice(whole.offsets[number], whole.offsets[number + 1])
+        best = np.argsort(-by_rules.score[part], kind="stable")[:5]
+        np.testing.assert_allclose(few.score[part][best], whole.score[part][best], rtol=1e-12)
+        # Nothing but the rules tells the others from those that are not listed.
+        rest = np.setdiff1d(np.arange(part.stop - part.start), best)
+        more = (by_rules.score[part][rest] - by_rules.defaults[number]) / totals[number]
+        expected = few.defaults[number] + paper._weights.rules * more
+        np.testing.assert_allclose(few.score[part][rest], expected, rtol=1e-9)
+
+
+def test_paper_scores_do_not_depend_on_the_batch(world, paper):
+    queries = some_queries(world, "valid", 20)
+    together = paper(queries)
+    for number in range(0, len(queries), 4):
+        alone = paper(queries[np.array([number])])
+        part = slice(together.offsets[number], together.offsets[number + 1])
+        np.testing.assert_array_equal(alone.candidate, together.candidate[part])
+        np.testing.assert_allclose(alone.score, together.score[part], rtol=1e-12)
+
+
+# --- weights ---------------------------------------------------------------------------------
+
+
+def test_joint_weights_are_arrays_and_back(joint):
+    weights = joint._weights
+    again = JointWeights.from_arrays(weights.to_arrays())
+    assert again.scale == weights.scale
+    assert all(
+        np.array_equal(array, again.to_arrays()[name])
+        for name, array in weights.to_arrays().items()
+    )
+    with pytest.raises(TilpError, match="lack columns, rule, row_of"):
+        JointWeights.from_arrays({})
+
+
+def test_joint_weights_follow_the_numbers_of_relations_and_rules(joint):
+    weights = joint._weights
+    n = len(weights.columns)
+    heads = np.array([3, -1, 0, 3 + n // 2, -1, n // 2])
+    rules = np.array([4, 2])
+    moved = weights.of(heads, rules)
+    assert moved.rule.tolist() == weights.rule[rules].tolist()
+    for new, old in enumerate(heads):
+        expected = weights.columns[old].tolist() if old >= 0 else [1.0, 0.0, 0.0]
+        assert moved.columns[new].tolist() == expected
+        assert moved.mixing[new] == (weights.mixing[old] if old >= 0 else 0.0)
+        for kind in range(len(KINDS)):
+            for group, of in enumerate(heads):
+                row = weights.row_of[old, kind * n + of] if old >= 0 and of >= 0 else -1
+                assert moved.row_of[new, kind * len(heads) + group] == row
+    assert moved.words is weights.words and moved.scale == weights.scale

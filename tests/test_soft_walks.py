@@ -1,0 +1,350 @@
+"""Soft walks against powers of a dense matrix, and the likeliest one against all of them."""
+
+from dataclasses import replace
+from itertools import pairwise
+from math import exp, log1p
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tilp
+from test_features_paper import everyone
+from test_walks import DATES, all_queries, shared_queries
+from tilp._kernels.own_facts import FAR
+from tilp._kernels.soft_walks import _DENSE
+from tilp.features.own_facts import asked_at, fact_edges
+from tilp.features.soft_walks import _LEAST_CHANCE, SoftWalks, time_scale
+from tilp.graph import QueryTable
+from tilp.intervals import UNKNOWN
+
+NO_WARNING = pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
+SEEDS = st.integers(0, 2**32 - 1)
+SCALES = st.sampled_from([0.4, 2.0, 30.0])
+PADDING = 40
+"""Facts of other entities, so many that a walk never reads a large part of all."""
+
+
+def sources(edges):
+    return np.repeat(np.arange(len(edges.offsets) - 1), np.diff(edges.offsets)).tolist()
+
+
+def plain_steps(edges, start, end, own, scale):
+    """For each edge that may be taken: source, target, chance; by its place."""
+    start, end = (min(max(one, -FAR), FAR) for one in (start, end))
+    rows = list(zip(sources(edges), *(one.tolist() for one in edges[2:]), strict=True))
+    weights = {}
+    for place, (source, target, fact, low, high) in enumerate(rows):
+        if fact != own or own < 0:
+            gap = max(start - high, low - end, 0)
+            weights[place] = (source, target, exp(-gap / scale))
+    totals = {}
+    for source, _, weight in weights.values():
+        totals[source] = totals.get(source, 0.0) + weight
+    return {
+        place: (source, target, weight / totals[source])
+        for place, (source, target, weight) in weights.items()
+        if totals[source] > 0
+    }
+
+
+def plain_chances(edges, queries, number, walks):
+    """The chances of all entities, after few steps and after more."""
+    parts = (int(one[number]) for one in (queries.start, queries.end, queries.fact))
+    size = len(edges.offsets) - 1
+    matrix = np.zeros((size, size))
+    for source, target, chance in plain_steps(edges, *parts, walks.scale).values():
+        matrix[source, target] += chance
+    here = np.eye(size)[queries.subject[number]]
+    reached = np.zeros((2, size))
+    for step in range(walks.far):
+        here = here @ matrix
+        reached[int(step >= walks.near)] += here
+    return reached.T
+
+
+def plain_columns(edges, queries, walks):
+    """What is listed for all entities of each query."""
+    chances = [plain_chances(edges, queries, one, walks) for one in range(len(queries))]
+    return np.log1p(np.concatenate(chances) / _LEAST_CHANCE)
+
+
+@st.composite
+def walked_graphs(draw):
+    """A graph, with other entities' facts or without, and queries of few entities and intervals.
+
+    The own fact of a query is one of its subject's.
+    """
+    graph, queries = draw(shared_queries())
+    ends = np.stack([graph.subject, graph.object])[:, queries.fact]
+    own = np.where((ends == queries.subject).any(axis=0), queries.fact, np.int32(-1))
+    queries = replace(queries, fact=own)
+    if draw(st.booleans()):
+        queries = all_queries(graph, walked=draw(st.booleans()))
+    padded = draw(st.booleans())
+    if padded:
+        rows = [(f"x{n}", "p", f"y{n}", "1990", "1991") for n in range(PADDING)]
+        columns = ["subject", "relation", "object", "start", "end"]
+        facts = graph.frame("train").select(columns).with_columns(pl.col("start", "end").cast(str))
+        more = pl.DataFrame(rows, columns, orient="row")
+        graph = tilp.read(pl.concat([facts.fill_null(""), more]), unit="year")
+    return graph, queries, padded
+
+
+def soft_walks(graph, scale, near=2, far=4, limit=10**6):
+    return SoftWalks(fact_edges(graph), scale, near, far, limit)
+
+
+@NO_WARNING
+@settings(max_examples=80)
+@given(walked_graphs(), SCALES, st.integers(1, 3), st.integers(0, 3))
+def test_chances_are_those_of_powers_of_a_matrix(shared, scale, near, more):
+    graph, queries, padded = shared
+    walks = soft_walks(graph, scale, near, near + more)
+    found = walks.listed(asked_at(queries, *everyone(graph, queries)))
+    plain = plain_columns(walks.edges, queries, walks)
+    np.testing.assert_allclose(found, plain, rtol=1e-9, atol=1e-9)
+    # Padded graphs are walked from entity to entity, others soon by all edges at once.
+    n_edges = len(walks.edges.target)
+    assert not padded or (n_edges - 2 * PADDING) * _DENSE <= n_edges
+
+
+def test_both_ways_to_make_a_step_are_taken_and_agree():
+    """A chain in a large graph: the first steps read few edges, the last ones nearly all."""
+    rows = [(f"c{n}", "p", f"c{n + 1}", f"{1990 + n}", f"{1992 + n}") for n in range(4)]
+    rows += [("c4", "q", f"leaf{n}", f"{1980 + n}", f"{1985 + n}") for n in range(30)]
+    graph = graph_of(*rows)
+    entity = graph.entities.find("c0")
+    edges = fact_edges(graph)
+    degrees = np.diff(edges.offsets)
+    hub = degrees[graph.entities.find("c4")]
+    assert (degrees[entity] + 3) * _DENSE <= len(edges.target) < hub * _DENSE
+    queries = query(graph, "c0", 1993, 1996)
+    for far in range(1, 8):
+        walks = SoftWalks(edges, 5.0, 2, max(far, 2), 10**6)
+        found = walks.listed(asked_at(queries, *everyone(graph, queries)))
+        plain = plain_columns(edges, queries, walks)
+        np.testing.assert_allclose(found, plain, rtol=1e-9, atol=1e-12)
+        # A small limit forbids the step to all; from the chain nothing is cut off by it.
+        few = SoftWalks(edges, 5.0, 2, max(far, 2), int(hub) + 3 - far % 2)
+        assert few.limit * _DENSE > len(edges.target)
+        np.testing.assert_allclose(
+            few.listed(asked_at(queries, *everyone(graph, queries))), plain, rtol=1e-9, atol=1e-12
+        )
+
+
+def graph_of(*rows):
+    columns = ["subject", "relation", "object", "start", "end"]
+    return tilp.read(pl.DataFrame(rows, columns, orient="row"), unit="year")
+
+
+def query(graph, subject, start, end, own=-1):
+    return QueryTable(
+        *(np.array([one], np.int32) for one in (graph.entities.find(subject), 0)),
+        *(np.array([one], np.int64) for one in (start, end)),
+        *(np.array([one], np.int32) for one in (own, -1)),
+    )
+
+
+def test_past_the_limit_the_walker_is_where_it_is_likeliest():
+    rows = [("s", "p", f"m{n}", f"{1990 + n}", f"{1990 + n}") for n in range(4)]
+    rows += [(f"m{n}", "q", f"end{n}{k}", "1990", "1990") for n in range(4) for k in range(3)]
+    rows += [(f"x{n}", "p", f"y{n}", "1990", "1990") for n in range(60)]
+    graph = graph_of(*rows)
+    queries = query(graph, "s", 1990, 1990)
+
+    def reached(limit):
+        walks = soft_walks(graph, 2.0, 1, 2, limit)
+        assert len(walks.edges.target) > limit * _DENSE
+        found = walks.listed(asked_at(queries, *everyone(graph, queries)))[:, 1]
+        return {graph.entities.label(int(one)): found[one] for one in np.flatnonzero(found)}
+
+    # s has four edges, m0 to m3 one to s and three more; back to s is as far in time as there.
+    weights = [exp(-n / 2.0) for n in range(4)]
+    ends = {
+        f"end{n}{k}": log1p(weight / sum(weights) / (3 + weight) / _LEAST_CHANCE)
+        for n, weight in enumerate(weights)
+        for k in range(3)
+    }
+    for limit, count in ((16, 4), (15, 3), (12, 3), (11, 2), (8, 2), (7, 1), (4, 1), (1, 1)):
+        found = reached(limit)
+        assert found.pop("s") > 0
+        assert found == pytest.approx({name: ends[name] for name in ends if int(name[3]) < count})
+
+
+@NO_WARNING
+@settings(max_examples=40)
+@given(walked_graphs(), SCALES, st.integers(1, 12))
+def test_a_limit_never_makes_an_end_likelier(shared, scale, limit):
+    graph, queries, _ = shared
+    asked = asked_at(queries, *everyone(graph, queries))
+    every = soft_walks(graph, scale).listed(asked)
+    some = soft_walks(graph, scale, limit=limit).listed(asked)
+    assert (some <= every * (1 + 1e-9) + 1e-9).all()
+
+
+@NO_WARNING
+@settings(max_examples=50)
+@given(walked_graphs(), SCALES, SEEDS)
+def test_what_is_listed_is_added_by_its_weights(shared, scale, seed):
+    graph, queries, _ = shared
+    chance = np.random.default_rng(seed)
+    walks = soft_walks(graph, scale)
+    begin, candidate = everyone(graph, queries)
+    asked = asked_at(queries, begin, candidate)
+    listed = walks.listed(asked)
+    weight = chance.normal(size=(len(queries), 2)) * chance.integers(0, 2, (len(queries), 2))
+    before = chance.normal(size=len(candidate))
+    score = before.copy()
+    walks.add(asked, weight, score)
+    of_row = np.repeat(weight, np.diff(begin), axis=0)
+    # A chance that is a thousandth of the least that matters may count for nothing.
+    allowed = 1e-3 * np.abs(of_row).sum(axis=1) + 1e-9
+    assert (np.abs(score - before - (of_row * listed).sum(axis=1)) <= allowed).all()
+    nothing = ~weight[np.repeat(np.arange(len(queries)), np.diff(begin))].any(axis=1)
+    assert (score[nothing] == before[nothing]).all()
+
+
+@NO_WARNING
+@settings(max_examples=40)
+@given(walked_graphs(), SEEDS)
+def test_chances_of_a_query_do_not_depend_on_those_beside_it(shared, seed):
+    graph, queries, _ = shared
+    walks = soft_walks(graph, 2.0)
+    together = walks.listed(asked_at(queries, *everyone(graph, queries)))
+    size = len(graph.entities)
+    order = np.random.default_rng(seed).permutation(len(queries))
+    mixed = walks.listed(asked_at(queries[order], *everyone(graph, queries)))
+    for place, number in enumerate(order):
+        one = queries[np.array([number])]
+        alone = walks.listed(asked_at(one, *everyone(graph, one)))
+        expected = together[number * size : (number + 1) * size]
+        np.testing.assert_array_equal(mixed[place * size : (place + 1) * size], expected)
+        np.testing.assert_array_equal(alone, expected)
+
+
+def test_the_own_fact_leaves_its_ends_with_what_else_they_have():
+    """However little that weighs beside the own fact."""
+    graph = graph_of(
+        ("a", "p", "b", "2000", "2000"),
+        ("a", "p", "c", "1900", "1900"),
+        ("b", "p", "d", "1800", "1800"),
+        ("c", "p", "b", "2000", "2000"),
+    )
+    queries = query(graph, "a", 2000, 2000, own=0)
+    walks = soft_walks(graph, 2.0, 1, 3)
+    found = walks.listed(asked_at(queries, *everyone(graph, queries)))
+    plain = plain_columns(walks.edges, queries, walks)
+    np.testing.assert_allclose(found, plain, rtol=1e-9, atol=1e-12)
+    assert found[graph.entities.find("c"), 0] == pytest.approx(log1p(1 / _LEAST_CHANCE))
+    (best, *_) = walks.strongest(queries, 0, graph.entities.find("c"))
+    assert best[1] == pytest.approx(1.0) and len(best[0]) == 1
+
+
+# --- the likeliest walk ----------------------------------------------------------------------
+
+
+def all_walks(steps, subject, length):
+    """Every walk of a length: its edges, where it ends, and its chance; facts may come again."""
+    walks = [((), subject, 1.0)]
+    for _ in range(length):
+        walks = [
+            ((*edges, place), target, chance * share)
+            for edges, here, chance in walks
+            for place, (source, target, share) in steps.items()
+            if source == here and share > 0
+        ]
+    return walks
+
+
+@NO_WARNING
+@settings(max_examples=30)
+@given(shared_queries(), SCALES, st.booleans())
+def test_the_likeliest_walk_of_each_length_is_found(shared, scale, of_facts):
+    graph, queries = shared
+    if of_facts:
+        queries = all_queries(graph)
+    walks = soft_walks(graph, scale, 1, 3)
+    for number in range(min(len(queries), 3)):
+        parts = (int(one[number]) for one in (queries.start, queries.end, queries.fact))
+        steps = plain_steps(walks.edges, *parts, scale)
+        subject = int(queries.subject[number])
+        every = {length: all_walks(steps, subject, length) for length in (1, 2, 3)}
+        for candidate in range(len(graph.entities)):
+            best = {}
+            for length, found in every.items():
+                chances = [chance for _, end, chance in found if end == candidate]
+                if chances:
+                    best[length] = max(chances)
+            strongest = walks.strongest(queries, number, candidate)
+            assert {len(walk): chance for walk, chance in strongest} == pytest.approx(best)
+            chances = [chance for _, chance in strongest]
+            assert chances == sorted(chances, reverse=True)
+            for walk, chance in strongest:
+                places = walk.tolist()
+                assert steps[places[0]][0] == subject and steps[places[-1]][1] == candidate
+                assert all(steps[one][1] == steps[two][0] for one, two in pairwise(places))
+                assert np.prod([steps[one][2] for one in places]) == pytest.approx(chance)
+
+
+@NO_WARNING
+@pytest.mark.parametrize("times", [("", "present"), ("1990", "present"), ("", "")])
+def test_the_likeliest_walk_of_a_query_without_ends(times):
+    graph = graph_of(
+        ("a", "p", "b", *times), ("a", "q", "c", "1990", "1990"), ("b", "q", "c", "", "")
+    )
+    queries = all_queries(graph, walked=False)[np.array([0])]
+    walks = soft_walks(graph, 5.0, 1, 1)
+    parts = (int(one[0]) for one in (queries.start, queries.end, queries.fact))
+    steps = plain_steps(walks.edges, *parts, 5.0)
+    for source, target, chance in steps.values():
+        if source == int(queries.subject[0]):
+            found = walks.strongest(queries, 0, target)
+            assert [one for _, one in found] == pytest.approx([chance] if chance else [])
+    assert walks.strongest(queries, 0, int(queries.answer[0]))
+
+
+# --- the scale of time -----------------------------------------------------------------------
+
+
+def test_the_scale_is_how_long_entities_are_there():
+    graph = graph_of(
+        ("a", "p", "b", "1900", "1990"),
+        ("a", "p", "b", "1910", "1991"),
+        ("a", "q", "c", "1930", ""),
+        ("c", "q", "d", "", "1935"),
+        ("e", "q", "f", "1850", "1850"),
+        ("e", "q", "f", "1850", "1870"),
+    )
+    # From first to last start: a 30, b 10, c 5 (its end is all that is known); e and f none.
+    assert time_scale(graph) == 10.0
+
+
+@NO_WARNING
+@settings(max_examples=50)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("abc"), st.sampled_from("abc"), DATES, DATES),
+        min_size=1,
+        max_size=8,
+    )
+)
+def test_the_scale_equals_a_plain_count(rows):
+    graph = tilp.read(
+        pl.DataFrame(
+            [(s, "p", o, *((b, a) if a > b and b else (a, b))) for s, o, a, b in rows],
+            ["subject", "relation", "object", "start", "end"],
+            orient="row",
+        ),
+        unit="year",
+    )
+    starts = {}
+    for row in graph.rows("train"):
+        times = [t for t in (int(graph.start[row]), int(graph.end[row])) if t != UNKNOWN]
+        if times and abs(times[0]) < FAR:
+            for entity in (int(graph.subject[row]), int(graph.object[row])):
+                starts.setdefault(entity, []).append(times[0])
+    spans = [max(one) - min(one) for one in starts.values() if max(one) > min(one)]
+    assert time_scale(graph) == (np.median(spans) if spans else 1.0)
