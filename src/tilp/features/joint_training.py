@@ -15,9 +15,10 @@ __all__ = ["HeadWeights", "fit_head", "nothing_learned"]
 
 _MIXINGS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _COLUMN_PULL = 0.1
-_PULLS = (10.0, 50.0)  # of rules and words to 0, in likelihoods of a query
+_PULLS = (50.0, 10.0)  # of rules and words to 0, in likelihoods of a query
 _FEWEST = 20  # queries that a head is learned from
 _STEPS = 50
+_ENOUGH = 1e-5  # a step that makes the loss smaller by less, relatively, is the last
 
 
 @dataclass(frozen=True)
@@ -58,23 +59,26 @@ def fit_head(table: JointTable, fold: NDArray[np.int64], *, mix: bool = True) ->
     """
     rule, local_rule = _numbered(table.rule)
     word, local_word = _numbered(table.word)
-    table = table._replace(rule=local_rule, word=local_word)
-    n_columns = table.columns.shape[1]
-    first = _first(n_columns, len(rule) + len(word))
     if len(fold) < _FEWEST:
         return nothing_learned()
-    mixing, pull = (1.0, _PULLS[0])
+    head = _Head(table._replace(rule=local_rule, word=local_word), len(rule), len(word))
+    mixing, pull, begin = 1.0, _PULLS[-1], head.first
     if mix:
-        judged = {
-            pull: sum(_judge(table, fold, one, pull, len(rule), first) for one in (0, 1))
-            for pull in _PULLS
-        }
-        pull = max(_PULLS, key=lambda one: float(np.max(judged[one])))
+        judged: dict[float, NDArray[np.float64]] = {}
+        learned = dict.fromkeys(range(2), head.first)
+        for one_pull in _PULLS:
+            judged[one_pull] = np.zeros(len(_MIXINGS))
+            for one in learned:
+                others = np.flatnonzero(fold != one)
+                learned[one] = head.learn(others, one_pull, learned[one])
+                judged[one_pull] += head.inverse_ranks(np.flatnonzero(fold == one), learned[one])
+        pull = max(_PULLS, key=lambda one: float(judged[one].max()))
         mixing = _MIXINGS[int(np.argmax(judged[pull]))]
-    learned = first
-    if mixing > 0:
-        learned = _learn(table, np.arange(len(fold)), pull, len(rule), first)
-    return _head_weights(first + mixing * (learned - first), rule, word, mixing)
+        begin = (learned[0] + learned[1]) / 2
+    if mixing == 0:
+        return nothing_learned()
+    values = head.learn(np.arange(len(fold)), pull, begin)
+    return _head_weights(head.first + mixing * (values - head.first), rule, word, mixing)
 
 
 def _numbered(ids: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
@@ -92,56 +96,59 @@ def _first(n_columns: int, n_others: int) -> NDArray[np.float64]:
     return np.concatenate([np.eye(1, n_columns)[0], np.zeros(n_others)])
 
 
-def _learn(
-    table: JointTable,
-    queries: NDArray[np.int64],
-    pull: float,
-    n_rules: int,
-    first: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    n_columns = table.columns.shape[1]
-    cut = [n_columns, n_columns + n_rules]
-    pulls = np.where(np.arange(len(first)) < n_columns, _COLUMN_PULL, pull)
+class _Head:
+    """The queries of one head, with rules and words numbered from 0."""
 
-    def loss(values: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-        gradient = np.zeros_like(values)
-        away = values - first
-        total = add_joint_likelihood(
-            table, queries, *np.split(values, cut), *np.split(gradient, cut)
+    def __init__(self, table: JointTable, n_rules: int, n_words: int) -> None:
+        n_columns = table.columns.shape[1]
+        self._table = table
+        self._cut = [n_columns, n_columns + n_rules]
+        self.first = _first(n_columns, n_rules + n_words)
+
+    def learn(
+        self, queries: NDArray[np.int64], pull: float, begin: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """The weights that make the answers of some queries likely."""
+        of_columns = np.arange(len(self.first)) < self._cut[0]
+        pulls = np.where(of_columns, _COLUMN_PULL, pull)
+
+        def loss(values: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+            gradient = np.zeros_like(values)
+            away = values - self.first
+            total = add_joint_likelihood(
+                self._table, queries, *self._split(values), *self._split(gradient)
+            )
+            drawn = 0.5 * float((pulls * away * away).sum())
+            return total + drawn, gradient + pulls * away
+
+        options = {"maxiter": _STEPS, "ftol": _ENOUGH}
+        found = minimize(loss, begin, jac=True, method="L-BFGS-B", options=options)
+        return np.asarray(found.x, np.float64)
+
+    def inverse_ranks(
+        self, queries: NDArray[np.int64], learned: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """The sum of the inverse ranks of some queries' answers, by each mixing."""
+        table = self._table
+        before, after = (
+            joint_scores(table, 0, len(table.stands_for), *self._split(values))
+            for values in (self.first, learned)
         )
-        drawn = 0.5 * float((pulls * away * away).sum())
-        return total + drawn, gradient + pulls * away
+        weight = np.exp(table.stands_for)
+        total = np.zeros(len(_MIXINGS))
+        for query in queries:
+            part = slice(table.begin[query], table.begin[query + 1])
+            answer = table.answer[query] - table.begin[query]
+            for place, mixing in enumerate(_MIXINGS):
+                score = (1 - mixing) * before[part] + mixing * after[part]
+                above = weight[part][score > score[answer]].sum()
+                tied = weight[part][score == score[answer]].sum() - 1.0
+                total[place] += 1.0 / (1.0 + above + tied / 2)
+        return total
 
-    found = minimize(loss, first, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS})
-    return np.asarray(found.x, np.float64)
-
-
-def _judge(
-    table: JointTable,
-    fold: NDArray[np.int64],
-    one: int,
-    pull: float,
-    n_rules: int,
-    first: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """The sum of inverse ranks in one fold, by each mixing, of weights learned from the other."""
-    learned = _learn(table, np.flatnonzero(fold != one), pull, n_rules, first)
-    cut = [table.columns.shape[1], table.columns.shape[1] + n_rules]
-    before, after = (
-        joint_scores(table, 0, len(table.stands_for), *np.split(values, cut))
-        for values in (first, learned)
-    )
-    total = np.zeros(len(_MIXINGS))
-    weight = np.exp(table.stands_for)
-    for query in np.flatnonzero(fold == one):
-        part = slice(table.begin[query], table.begin[query + 1])
-        answer = table.answer[query] - table.begin[query]
-        for place, mixing in enumerate(_MIXINGS):
-            score = (1 - mixing) * before[part] + mixing * after[part]
-            above = weight[part][score > score[answer]].sum()
-            tied = weight[part][score == score[answer]].sum() - 1.0
-            total[place] += 1.0 / (1.0 + above + tied / 2)
-    return total
+    def _split(self, values: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+        """The weights of columns, of rules and of words."""
+        return np.split(values, self._cut)
 
 
 def _head_weights(
