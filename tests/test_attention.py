@@ -617,6 +617,23 @@ def random_entries(graph, n_rules, n_queries, seed):
     )
 
 
+@settings(max_examples=40)
+@given(SEEDS, st.integers(0, 8))
+def test_entries_of_some_queries_are_those_of_each(seed, n_queries):
+    facts = pl.DataFrame({"subject": ["a", "b"], "relation": ["r", "q"], "object": ["b", "c"]})
+    entries = random_entries(tilp.read(facts), 5, n_queries, seed)
+    wanted = np.random.default_rng(seed).random(n_queries) < 0.5
+    some = entries.of_queries(wanted)
+    assert same(some.queries, entries.queries[wanted])
+    assert some.answer_kind.tolist() == entries.answer_kind[wanted].tolist()
+    assert len(some.begin) == wanted.sum() + 1 and some.begin[-1] == len(some)
+    for place, number in enumerate(np.flatnonzero(wanted)):
+        here = slice(some.begin[place], some.begin[place + 1])
+        there = slice(entries.begin[number], entries.begin[number + 1])
+        for name in ("rule", "at_answer", "left_out", "at_known", "others"):
+            assert getattr(some, name)[here].tolist() == getattr(entries, name)[there].tolist()
+
+
 def random_logs(graph, n_rules, seed):
     chance = np.random.default_rng(seed)
     n_heads = 2 * len(graph.relations)
@@ -722,6 +739,24 @@ def test_the_prior_is_a_distribution_over_all_entities(graph):
         assert listed == pytest.approx(
             [0.95 * answers[one] / answers.total() + 0.05 / size for one in sorted(answers)]
         )
+
+
+@NO_WARNING
+@settings(max_examples=40)
+@given(graphs())
+def test_the_prior_of_entities_is_that_of_the_distribution(graph):
+    prior = CandidatePrior.of(graph)
+    size = len(graph.entities)
+    head, entity = (
+        one.reshape(-1).astype(np.int32) for one in np.indices((prior.n_heads, size), np.int32)
+    )
+    found = prior.of_entities(head, entity).reshape(prior.n_heads, size)
+    assert found.sum(axis=1) == pytest.approx(np.ones(prior.n_heads))
+    for number in range(prior.n_heads):
+        part = slice(prior.begin[number], prior.begin[number + 1])
+        expected = np.full(size, prior.floor)
+        expected[prior.entity[part]] = prior.probability[part]
+        assert found[number] == pytest.approx(expected)
 
 
 @NO_WARNING
@@ -883,6 +918,13 @@ def test_training_starts_from_what_the_kind_of_weights_says(task, kind):
     np.testing.assert_allclose(held.rule, expected, atol=1e-5)
     assert held.factor == pytest.approx(0.0, abs=1e-6)
     assert len(set(held.prior.tolist())) == 1
+
+
+def test_known_answers_can_count_as_all_others_do(task, trained):
+    assert trained[Weights.FREE].logs.factor.any()
+    alike = task.train(weights=Weights.FREE, known_factors=False)
+    assert not alike.logs.factor.any()
+    assert alike.curve.train[-1] < alike.curve.train[0] - 0.1
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])

@@ -669,3 +669,35 @@ def test_relations_of_one_label_stay_apart(facts, tmp_path):
     graph = tilp.read(tmp_path)
     names = evaluate(popularity(graph), graph).by_relation()["relation"].unique().sort().to_list()
     assert names == ["works at (coachOf)", "works at (playsFor)"]
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 4), st.integers(1, 6))
+def test_scores_of_some_candidates_and_the_totals_of_all(seed, n_queries, n_entities):
+    chance = np.random.default_rng(seed)
+    listed, wanted = (
+        [
+            chance.permutation(n_entities)[: chance.integers(0, n_entities + 1)]
+            for _ in range(n_queries)
+        ]
+        for _ in range(2)
+    )
+    listed = [np.sort(one) for one in listed]
+    nothing = np.empty(0, np.int32)
+    candidate = np.concatenate([nothing, *listed]).astype(np.int32)
+    scores = Scores(
+        np.cumsum([0, *map(len, listed)]),
+        candidate,
+        chance.normal(size=len(candidate)),
+        chance.normal(size=n_queries),
+    )
+    plain = []
+    for query in range(n_queries):
+        part = slice(scores.offsets[query], scores.offsets[query + 1])
+        of = dict(zip(candidate[part].tolist(), scores.score[part].tolist(), strict=True))
+        plain.append([of.get(one, scores.defaults[query]) for one in range(n_entities)])
+    assert scores.totals(n_entities).tolist() == pytest.approx([sum(one) for one in plain])
+    begin = np.cumsum([0, *map(len, wanted)])
+    found = scores.of(begin, np.concatenate([nothing, *wanted]).astype(np.int32))
+    assert found.tolist() == [
+        of[one] for of, some in zip(plain, wanted, strict=True) for one in some
+    ]

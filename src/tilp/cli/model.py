@@ -61,7 +61,7 @@ def fit_command(
     ] = Preset.DEFAULT,
     max_length: Annotated[
         int | None,
-        typer.Option("--max-length", min=1, help="Of rules.", show_default="3; paper: 5"),
+        typer.Option("--max-length", min=1, max=5, help="Of rules.", show_default="3; paper: 5"),
     ] = None,
     features: Annotated[
         Features | None,
@@ -78,7 +78,7 @@ def fit_command(
         typer.Option("--without", help="A part of the features that is left out; repeatable."),
     ] = None,
     soft_length: Annotated[
-        int, typer.Option("--soft-length", min=1, help="Steps of soft walks at the most.")
+        int, typer.Option("--soft-length", min=1, max=5, help="Steps of soft walks at the most.")
     ] = 5,
     weights: Annotated[
         Weights | None,
