@@ -393,7 +393,7 @@ def test_joint_scores_are_the_sum_of_their_terms(world, joint, split):
     terms = joint.terms(queries, begin, candidate)
     assert set(terms) == {"rules", "prior", "rule evidence", *KINDS, *COLUMNS[1:]}
     scores = joint(queries)
-    assert scores.logarithmic and len(scores.candidate) == len(queries) * len(world.entities)
+    assert scores.temperature == 1.0 and len(scores.candidate) == len(queries) * len(world.entities)
     assert_terms_add_up(terms, of_pairs(scores, begin, candidate))
     assert all(one.any() for one in terms.values()), "a part that never says anything"
     assert (terms["prior"] >= 0).all()

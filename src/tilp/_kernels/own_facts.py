@@ -150,7 +150,7 @@ def add_own_facts(
 
     Args:
         row_of: for each head and group the row of its weights; -1: none.
-        weight: of words, row by row; the last row is zero, and what row -1 means.
+        weight: of words, row by row.
         kinds: whether other facts, and whether facts with the subject, are added.
         score: of each candidate, which is added to.
     """

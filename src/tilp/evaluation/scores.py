@@ -27,7 +27,8 @@ class Scores:
         default: the score of all that are not listed; one for all queries, or one for each.
         reached: whether some rule reaches each query's answer; None where that is not known, and
             an answer counts as reached if it is listed.
-        logarithmic: whether scores are logarithms, so that shares are of what they are of.
+        temperature: that scores are divided by to be logarithms of candidates' shares; None where
+            they are shares themselves.
     """
 
     offsets: NDArray[np.int64]
@@ -35,7 +36,7 @@ class Scores:
     score: NDArray[np.float64]
     default: float | NDArray[np.float64] = 0.0
     reached: NDArray[np.bool_] | None = None
-    logarithmic: bool = False
+    temperature: float | None = None
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__
@@ -110,7 +111,7 @@ class Scores:
             self.score[place],
             self.default[queries] if isinstance(self.default, np.ndarray) else self.default,
             None if self.reached is None else self.reached[queries],
-            self.logarithmic,
+            self.temperature,
         )
 
     def of(self, begin: NDArray[np.int64], candidate: NDArray[np.int32]) -> NDArray[np.float64]:

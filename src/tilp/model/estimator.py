@@ -79,7 +79,7 @@ class TILP:
         grains: Sequence[Grain | str] | None = None,
         weights: Weights | str | None = None,
         features: Features | str | None = None,
-        without: Iterable[Part | str] = (),
+        without: Part | str | Iterable[Part | str] = (),
         soft_length: int = 5,
         missing: Missing | str | None = None,
         min_support: int = 2,
@@ -91,6 +91,7 @@ class TILP:
         threads: int | None = None,
         training: TrainingSettings | None = None,
     ) -> None:
+        parts = [without] if isinstance(without, str) else without
         usual = PRESETS[choose(Preset, preset, "preset")]
         if not 1 <= soft_length <= MAX_LENGTH:
             raise TilpError(
@@ -113,7 +114,7 @@ class TILP:
                 seed=seed,
             ),
             features=choose(Features, features or usual.features, "features"),
-            without=tuple(sorted({choose(Part, part, "without") for part in without})),
+            without=tuple(sorted({choose(Part, part, "without") for part in parts})),
             soft_length=soft_length,
             missing=choose(Missing, missing or usual.missing, "missing"),
             seed=seed,

@@ -15,6 +15,7 @@ from tilp._kernels.joint_likelihood import JointTable
 from tilp._kernels.rule_evidence import list_rule_evidence
 from tilp.chances import chances
 from tilp.choices import Part
+from tilp.errors import TilpError
 from tilp.features.joint import COLUMNS, JointWeights
 from tilp.features.joint_training import HeadWeights, fit_head, nothing_learned
 from tilp.features.own_facts import OwnFacts, asked_at, distance_bounds, fact_edges
@@ -261,7 +262,10 @@ def _kept(path: Path, make: Callable[[], HeadWeights]) -> HeadWeights:
     """What is in the file, or else what is made, and put there."""
     if path.exists():
         held: dict[str, Any] = read_arrays(path)
-        return HeadWeights(**{**held, "mixing": float(held["mixing"])})
+        try:
+            return HeadWeights(**{**held, "mixing": float(held["mixing"])})
+        except (KeyError, TypeError):
+            raise TilpError(f"{path} cannot be read; remove it to have it made anew") from None
     made = make()
     write_arrays(path, {one.name: getattr(made, one.name) for one in fields(HeadWeights)})
     return made

@@ -135,7 +135,7 @@ def answers(
 
     Returns:
         A row for each: the number of the query and the query as it was asked, rank, candidate,
-        score, share of all candidates' scores (of what they are logarithms of, where they are),
+        score, share of all candidates' scores (of their softmax, where scores have a temperature),
         and whether train already has it as an answer at
         a time that touches the query's.
     """
@@ -149,7 +149,9 @@ def answers(
         best = np.argsort(-everything, kind="stable")[:k]
         marked = slice(known.begin[number], known.begin[number + 1])
         holds = set(known.entity[marked][touching[marked]].tolist())
-        shares = np.exp(everything - everything.max()) if scores.logarithmic else everything
+        shares = everything
+        if scores.temperature is not None:
+            shares = np.exp((everything - everything.max()) / scores.temperature)
         total = shares.sum()
         rows += [
             {

@@ -79,7 +79,7 @@ class JointScorer:
         else:
             self._add_facts(asked, np.ones(len(KINDS), np.bool_), score)
         self._add_walks(asked, np.ones(2, np.bool_), score)
-        return Scores(begin, candidate, score, 0.0, by_rules.reached, logarithmic=True)
+        return Scores(begin, candidate, score, 0.0, by_rules.reached, temperature=1.0)
 
     def terms(
         self, queries: QueryTable, begin: NDArray[np.int64], candidate: NDArray[np.int32]

@@ -51,7 +51,14 @@ class PaperScorer:
         score[place] = self._features.score(self._weights, settled, evidence, phi)
         every = np.arange(len(queries))
         default = self._without_evidence(queries, every, by_rules.defaults / total)
-        return Scores(by_rules.offsets, by_rules.candidate, score, default, by_rules.reached)
+        return Scores(
+            by_rules.offsets,
+            by_rules.candidate,
+            score,
+            default,
+            by_rules.reached,
+            self._weights.temperature,
+        )
 
     def terms(
         self, queries: QueryTable, begin: NDArray[np.int64], candidate: NDArray[np.int32]
