@@ -19,7 +19,6 @@ def list_rule_evidence(
     count: Array,
     begin: Array,
     candidate: Array,
-    looked_at: Array,
     n_entities: int,
 ) -> tuple[Array, Array, Array]:
     """The rules that lead to each listed candidate, with the root of its arriving rate.
@@ -29,7 +28,6 @@ def list_rule_evidence(
         rule: of each row, those of one rule standing together; likewise `end` and `count`.
         begin: where the listed candidates of each query begin, and where the last end.
         candidate: these.
-        looked_at: whether each rule is.
         n_entities: all there are.
 
     Returns:
@@ -43,7 +41,7 @@ def list_rule_evidence(
         row = row_begin[query]
         while row < row_begin[query + 1]:
             stop, walks = _walks_of_rule(row, row_begin[query + 1], rule, count)
-            for one in range(row, stop if looked_at[rule[row]] else row):
+            for one in range(row, stop):
                 if place_of[end[one]] >= 0 and count[one] >= LEAST_RATE * walks:
                     begins[place_of[end[one]] + 1] += 1
             row = stop
@@ -59,7 +57,7 @@ def list_rule_evidence(
         row = row_begin[query]
         while row < row_begin[query + 1]:
             stop, walks = _walks_of_rule(row, row_begin[query + 1], rule, count)
-            for one in range(row, stop if looked_at[rule[row]] else row):
+            for one in range(row, stop):
                 place = place_of[end[one]]
                 if place >= 0 and count[one] >= LEAST_RATE * walks:
                     rules[free[place]] = rule[one]

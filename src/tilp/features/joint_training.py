@@ -18,7 +18,7 @@ _COLUMN_PULL = 0.1
 _PULLS = (50.0, 10.0)  # of rules and words to 0, in likelihoods of a query
 _FEWEST = 20  # queries that a head is learned from
 _STEPS = 50
-_ENOUGH = 1e-5  # a step that makes the loss smaller by less, relatively, is the last
+_ENOUGH = 1e-6  # a step that makes the loss smaller by less, relatively, is the last
 
 
 @dataclass(frozen=True)

@@ -150,7 +150,6 @@ def with_features(
             with stages("features") as advance:
                 found = fit_joint(
                     scorer,
-                    prepared.rows[:, 2],
                     folds,
                     prepared.training.queries,
                     JointSettings(settings.soft_length, settings.without, seed=settings.seed),

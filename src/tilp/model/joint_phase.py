@@ -39,7 +39,6 @@ class JointSettings:
     Attributes:
         soft_length: steps of soft walks at the most.
         without: parts that are left out.
-        rules: of each head, the best, whose evidence is looked at.
         queries: of each head that are learned from at the most.
         best: candidates of each that rules rank first, which are learned from.
         drawn: of the other entities.
@@ -48,7 +47,6 @@ class JointSettings:
 
     soft_length: int = 5
     without: tuple[Part, ...] = ()
-    rules: int = 500
     queries: int = 12_000
     best: int = 60
     drawn: int = 60
@@ -63,7 +61,6 @@ def fold_of(fact: NDArray[np.int32], seed: int) -> NDArray[np.int64]:
 
 def fit_joint(
     scorer: RuleScorer,
-    rule_heads: NDArray[np.int64],
     out_of_fold: tuple[RuleWeights, ...],
     queries: QueryTable,
     settings: JointSettings,
@@ -76,7 +73,6 @@ def fit_joint(
 
     Args:
         scorer: the rules.
-        rule_heads: the head of each rule; of each head the best rules stand first.
         out_of_fold: for each fold, weights of rules that were learned without it.
         queries: of training facts.
         settings: what decides.
@@ -90,7 +86,6 @@ def fit_joint(
     edges = fact_edges(graph)
     learner = _Learner(
         tuple(scorer.reweighted(weights) for weights in out_of_fold),
-        _first_of_each(rule_heads, settings.rules),
         OwnFacts(edges, n_heads, bounds),
         SoftWalks(
             edges,
@@ -120,15 +115,6 @@ def fit_joint(
                    n_rules=len(out_of_fold[0].rule))  # fmt: skip
 
 
-def _first_of_each(heads: NDArray[np.int64], most: int) -> NDArray[np.bool_]:
-    """Which are among the first so many of their head."""
-    order = np.argsort(heads, kind="stable")
-    first = np.searchsorted(heads[order], heads[order])
-    found = np.empty(len(heads), np.bool_)
-    found[order] = np.arange(len(heads)) - first < most
-    return found
-
-
 def _some(queries: QueryTable, settings: JointSettings) -> QueryTable:
     """At most so many queries, drawn; those of one subject together, as walks like it."""
     if len(queries) > settings.queries:
@@ -142,7 +128,6 @@ class _Learner:
     """Learns the weights of one head."""
 
     scorers: tuple[RuleScorer, ...]
-    looked_at: NDArray[np.bool_]
     facts: OwnFacts
     walks: SoftWalks
     settings: JointSettings
@@ -189,7 +174,6 @@ class _Learner:
                 rows[:, 3],
                 pool.begin,
                 pool.candidate,
-                self.looked_at,
                 len(graph.entities),
             )
         word_begin, word = none, np.empty(0, np.int32)
