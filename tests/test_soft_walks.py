@@ -34,7 +34,7 @@ def sources(edges):
 def plain_steps(edges, start, end, own, scale):
     """For each edge that may be taken: source, target, chance; by its place."""
     start, end = (min(max(one, -FAR), FAR) for one in (start, end))
-    rows = list(zip(sources(edges), *(one.tolist() for one in edges[2:]), strict=True))
+    rows = list(zip(sources(edges), *(one.tolist() for one in edges[2:6]), strict=True))
     weights = {}
     for place, (source, target, fact, low, high) in enumerate(rows):
         if fact != own or own < 0:
