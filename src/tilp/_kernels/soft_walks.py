@@ -31,6 +31,21 @@ class Manner(NamedTuple):
     least: float
 
 
+class _Walker(NamedTuple):
+    """Who walks: from where, at what time, and without which fact, whose ends are two.
+
+    `interval` is a number for the time, `own` the fact (-1: none).
+    """
+
+    subject: int
+    other_end: int
+    own: int
+    start: int
+    end: int
+    interval: int
+    scale: float
+
+
 class _Space(NamedTuple):
     """What is known while walking: of edges and entities for an interval, of a query's walk."""
 
@@ -118,10 +133,12 @@ def _walk(
 ) -> None:
     """Walk from a query's subject; `space.reached` gets the chances of where."""
     subject, own = asked.subject[query], asked.fact[query]
-    start, end = asked.start[query], asked.end[query]
+    walker = _Walker(
+        subject, _other_end(edges, subject, own), own, asked.start[query], asked.end[query],
+        interval, manner.scale,
+    )  # fmt: skip
     mass, members, reached = space.mass, space.members, space.reached
     reached[:] = 0.0
-    other_end = _other_end(edges, subject, own)
     mass[0, subject] = 1.0
     members[0, 0] = subject
     n = 1
@@ -130,13 +147,11 @@ def _walk(
         here, there = step % 2, (step + 1) % 2
         dense = dense or _edges_of(edges, members[here], n) * _DENSE > len(edges.target)
         if dense and len(edges.target) <= manner.limit * _DENSE:
-            _step_to_all(edges, start, end, own, subject, other_end, interval, manner.scale, space,
-                         here, there)  # fmt: skip
+            _step_to_all(edges, walker, space, here, there)
         else:
             dense = False
             n = _likeliest(edges, members[here], n, mass[here], manner.limit)
-            n = _step(edges, start, end, own, subject, other_end, interval, manner.scale, space,
-                      here, there, n)  # fmt: skip
+            n = _step(edges, walker, space, here, there, n)
         into = reached[0 if step < manner.near else 1]
         if dense:
             into += mass[there]
@@ -147,41 +162,21 @@ def _walk(
 
 
 @kernel
-def _step(
-    edges: FactEdges,
-    start: int,
-    end: int,
-    own: int,
-    subject: int,
-    other_end: int,
-    interval: int,
-    scale: float,
-    space: _Space,
-    here: int,
-    there: int,
-    n: int,
-) -> int:
+def _step(edges: FactEdges, walker: _Walker, space: _Space, here: int, there: int, n: int) -> int:
     """One step from the entities where the walker may be; how many it may then be at."""
     mass, members, weight = space.mass, space.members, space.weight
     following = 0
     for place in range(n):
         entity = members[here, place]
-        low, high = edges.offsets[entity], edges.offsets[entity + 1]
-        if space.weighed[entity] != interval:
-            space.weighed[entity] = interval
-            space.total[entity] = _weigh(edges, low, high, start, end, scale, interval, space)
+        total = _total(edges, entity, walker, space)
         share = mass[here, entity]
         mass[here, entity] = 0.0
-        total = space.total[entity]
-        # No edges but those of the two ends are the query's own.
-        at_end = own >= 0 and (entity == subject or entity == other_end)  # noqa: SIM109
-        if at_end:
-            total = _total_without(edges, low, high, own, weight)
         if total == 0.0:
             continue
         share /= total
-        for edge in range(low, high):
-            if not at_end or edges.fact[edge] != own:
+        at_end = _has_own(entity, walker)
+        for edge in range(edges.offsets[entity], edges.offsets[entity + 1]):
+            if not at_end or edges.fact[edge] != walker.own:
                 target = edges.target[edge]
                 if mass[there, target] == 0.0:
                     members[there, following] = target
@@ -191,45 +186,24 @@ def _step(
 
 
 @kernel
-def _step_to_all(
-    edges: FactEdges,
-    start: int,
-    end: int,
-    own: int,
-    subject: int,
-    other_end: int,
-    interval: int,
-    scale: float,
-    space: _Space,
-    here: int,
-    there: int,
-) -> None:
+def _step_to_all(edges: FactEdges, walker: _Walker, space: _Space, here: int, there: int) -> None:
     """One step, told from where it ends: an edge read the other way has the same weight."""
     n = len(edges.offsets) - 1
-    mass, weight, total = space.mass, space.weight, space.total
+    mass, weight = space.mass, space.weight
     for entity in range(n):
-        low, high = edges.offsets[entity], edges.offsets[entity + 1]
-        if space.weighed[entity] != interval:
-            space.weighed[entity] = interval
-            total[entity] = _weigh(edges, low, high, start, end, scale, interval, space)
-        of_others = total[entity]
-        if own >= 0 and (entity == subject or entity == other_end):  # noqa: SIM109
-            of_others = _total_without(edges, low, high, own, weight)
-        if of_others > 0.0:
-            mass[here, entity] /= of_others
-        else:
-            mass[here, entity] = 0.0
+        total = _total(edges, entity, walker, space)
+        mass[here, entity] = mass[here, entity] / total if total > 0.0 else 0.0
     for entity in range(n):
         chance = 0.0
         for edge in range(edges.offsets[entity], edges.offsets[entity + 1]):
             chance += weight[edge] * mass[here, edges.target[edge]]
         mass[there, entity] = chance
-    if own >= 0:
+    if walker.own >= 0:
         for end_of_own in range(2):
-            entity = subject if end_of_own == 0 else other_end
+            entity = walker.subject if end_of_own == 0 else walker.other_end
             chance = 0.0
             for edge in range(edges.offsets[entity], edges.offsets[entity + 1]):
-                if edges.fact[edge] != own:
+                if edges.fact[edge] != walker.own:
                     chance += weight[edge] * mass[here, edges.target[edge]]
             mass[there, entity] = chance
 
@@ -255,16 +229,15 @@ def strongest_walk(
     came_by = np.full((length + 1, n_entities), -1, dtype=np.int64)
     space = _space(edges)
     weight = space.weight
+    walker = _Walker(subject, _other_end(edges, subject, own), own, start, end, 0, scale)
     source = np.empty(len(edges.target), dtype=np.int64)
     best[0, subject] = 1.0
     for step in range(length):
         for entity in range(n_entities):
             if best[step, entity] == 0.0:
                 continue
-            low, high = edges.offsets[entity], edges.offsets[entity + 1]
-            _weigh(edges, low, high, start, end, scale, 0, space)
-            total = _total_without(edges, low, high, own, weight)
-            for edge in range(low, high):
+            total = _total(edges, entity, walker, space)
+            for edge in range(edges.offsets[entity], edges.offsets[entity + 1]):
                 if edges.fact[edge] == own or weight[edge] == 0.0:
                     continue
                 source[edge] = entity
@@ -294,39 +267,41 @@ def _other_end(edges: FactEdges, subject: int, own: int) -> int:
 
 
 @kernel
-def _weigh(
-    edges: FactEdges,
-    low: int,
-    high: int,
-    start: int,
-    end: int,
-    scale: float,
-    interval: int,
-    space: _Space,
-) -> float:
-    """The weights of some edges against the query's interval, and their sum."""
+def _has_own(entity: int, walker: _Walker) -> bool:
+    """Whether an entity is an end of the walker's own fact."""
+    at_end = entity == walker.subject or entity == walker.other_end
+    return walker.own >= 0 and at_end
+
+
+@kernel
+def _total(edges: FactEdges, entity: int, walker: _Walker, space: _Space) -> float:
+    """The sum of the weights of an entity's edges, which are then known, but for the own fact."""
+    low, high = edges.offsets[entity], edges.offsets[entity + 1]
+    if space.weighed[entity] != walker.interval:
+        space.weighed[entity] = walker.interval
+        space.total[entity] = _weigh(edges, low, high, walker, space)
+    if not _has_own(entity, walker):
+        return space.total[entity]
+    # Taken from the whole, the own fact would take all with it beside which others weigh little.
     total = 0.0
     for edge in range(low, high):
-        times = edges.interval[edge]
-        if space.known_for[times] != interval:
-            space.known_for[times] = interval
-            gap = max(start - edges.end[edge], edges.start[edge] - end, 0)
-            space.of_interval[times] = np.exp(-gap / scale)
-        space.weight[edge] = space.of_interval[times]
-        total += space.weight[edge]
+        if edges.fact[edge] != walker.own:
+            total += space.weight[edge]
     return total
 
 
 @kernel
-def _total_without(edges: FactEdges, low: int, high: int, own: int, weight: Array) -> float:
-    """The sum of the weights of some edges but those of a query's own fact.
-
-    Taken from the whole, the own fact would take all with it beside which others weigh little.
-    """
+def _weigh(edges: FactEdges, low: int, high: int, walker: _Walker, space: _Space) -> float:
+    """The weights of some edges against the walker's time, and their sum."""
     total = 0.0
     for edge in range(low, high):
-        if edges.fact[edge] != own:
-            total += weight[edge]
+        times = edges.interval[edge]
+        if space.known_for[times] != walker.interval:
+            space.known_for[times] = walker.interval
+            gap = max(walker.start - edges.end[edge], edges.start[edge] - walker.end, 0)
+            space.of_interval[times] = np.exp(-gap / walker.scale)
+        space.weight[edge] = space.of_interval[times]
+        total += space.weight[edge]
     return total
 
 
