@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["chances"]
+__all__ = ["chances", "drawn"]
 
 
 def chances(seed: int, *columns: NDArray[np.int32] | NDArray[np.int64]) -> NDArray[np.float64]:
@@ -18,3 +18,14 @@ def chances(seed: int, *columns: NDArray[np.int32] | NDArray[np.int64]) -> NDArr
         mixed = (mixed ^ column.astype(np.int64).view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
         mixed ^= mixed >> np.uint64(29)
     return (mixed >> np.uint64(11)).astype(np.float64) / 2.0**53
+
+
+def drawn(
+    most: int, seed: int, *columns: NDArray[np.int32] | NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The places of at most so many rows, in order, drawn by their columns.
+
+    >>> drawn(5, 0, np.array([3, 8])).tolist()
+    [0, 1]
+    """
+    return np.sort(np.argsort(chances(seed, *columns), kind="stable")[:most])

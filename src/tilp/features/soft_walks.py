@@ -17,6 +17,7 @@ from tilp._kernels.soft_walks import (
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.intervals import known_ends
 from tilp.spans import places_in
+from tilp.walks import Walker
 
 __all__ = ["SoftWalks", "time_scale"]
 
@@ -59,6 +60,12 @@ class SoftWalks:
     near: int
     far: int
     limit: int
+
+    @classmethod
+    def of(cls, walker: Walker, edges: FactEdges, scale: float, soft_length: int) -> SoftWalks:
+        """Soft walks beside a walker's: those no longer than its own are near."""
+        near = walker.max_length
+        return cls(edges, scale, near, max(soft_length, near), walker.limit)
 
     @property
     def _manner(self) -> Manner:

@@ -13,16 +13,15 @@ from threadpoolctl import threadpool_limits
 
 from tilp._kernels.joint_likelihood import JointTable
 from tilp._kernels.rule_evidence import list_rule_evidence
-from tilp.chances import chances
+from tilp.chances import chances, drawn
 from tilp.choices import Part
-from tilp.errors import TilpError
 from tilp.features.joint import COLUMNS, JointWeights
 from tilp.features.joint_training import HeadWeights, fit_head, nothing_learned
 from tilp.features.own_facts import OwnFacts, asked_at, distance_bounds, fact_edges
 from tilp.features.pooling import Pool
 from tilp.features.soft_walks import SoftWalks, time_scale
 from tilp.graph import QueryTable
-from tilp.io.arrays import read_arrays, write_arrays
+from tilp.io.arrays import kept
 from tilp.parallel import Workers
 from tilp.ranking import RuleScorer, RuleWeights
 
@@ -87,13 +86,7 @@ def fit_joint(
     learner = _Learner(
         tuple(scorer.reweighted(weights) for weights in out_of_fold),
         OwnFacts(edges, n_heads, bounds),
-        SoftWalks(
-            edges,
-            scale,
-            scorer.walker.max_length,
-            max(settings.soft_length, scorer.walker.max_length),
-            scorer.walker.limit,
-        ),
+        SoftWalks.of(scorer.walker, edges, scale, settings.soft_length),
         settings,
     )
     asked = [_some(queries[queries.head == head], settings) for head in range(n_heads)]
@@ -102,7 +95,8 @@ def fit_joint(
     of_head: dict[int, HeadWeights] = {}
 
     def one(head: int) -> HeadWeights:
-        return _kept(folder / f"head-{head}.npz", lambda: learner(asked[head]))
+        path = folder / f"head-{head}.npz"
+        return kept(path, lambda: learner(asked[head]), _head_arrays, _head_of)
 
     sizes = np.array([len(asked[head]) for head in order]) + 1.0
     done = np.cumsum(sizes) / sizes.sum()
@@ -117,9 +111,7 @@ def fit_joint(
 
 def _some(queries: QueryTable, settings: JointSettings) -> QueryTable:
     """At most so many queries, drawn; those of one subject together, as walks like it."""
-    if len(queries) > settings.queries:
-        chance = chances(settings.seed, queries.fact, queries.head)
-        queries = queries[np.sort(np.argsort(chance, kind="stable")[: settings.queries])]
+    queries = queries[drawn(settings.queries, settings.seed, queries.fact, queries.head)]
     return queries[np.argsort(queries.subject, kind="stable")]
 
 
@@ -166,12 +158,8 @@ class _Learner:
         none = np.zeros(len(pool.candidate) + 1, np.int64)
         rule_begin, rule, root = none, np.empty(0, np.int32), np.empty(0, np.float32)
         if Part.RULE_EVIDENCE not in settings.without:
-            rows = applied.rows
             rule_begin, rule, root = list_rule_evidence(
-                np.searchsorted(rows[:, 0], np.arange(len(queries) + 1)),
-                rows[:, 1],
-                rows[:, 2],
-                rows[:, 3],
+                *applied.by_query(len(queries)),
                 pool.begin,
                 pool.candidate,
                 len(graph.entities),
@@ -242,14 +230,9 @@ def _joined(
     )
 
 
-def _kept(path: Path, make: Callable[[], HeadWeights]) -> HeadWeights:
-    """What is in the file, or else what is made, and put there."""
-    if path.exists():
-        held: dict[str, Any] = read_arrays(path)
-        try:
-            return HeadWeights(**{**held, "mixing": float(held["mixing"])})
-        except (KeyError, TypeError):
-            raise TilpError(f"{path} cannot be read; remove it to have it made anew") from None
-    made = make()
-    write_arrays(path, {one.name: getattr(made, one.name) for one in fields(HeadWeights)})
-    return made
+def _head_arrays(found: HeadWeights) -> dict[str, Any]:
+    return {one.name: getattr(found, one.name) for one in fields(HeadWeights)}
+
+
+def _head_of(arrays: dict[str, Any]) -> HeadWeights:
+    return HeadWeights(**{**arrays, "mixing": float(arrays["mixing"])})

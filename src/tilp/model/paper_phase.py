@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp.chances import chances
+from tilp.chances import drawn
 from tilp.choices import Part
 from tilp.features.objective import Examples
 from tilp.features.paper import PaperFeatures
@@ -126,9 +126,8 @@ def _examples(
     workers: Workers,
 ) -> Examples:
     """Queries with the candidates that are learned from, and the evidence for these."""
-    if len(queries) > _QUERIES:
-        chance = chances(seed, queries.fact, queries.head, queries.subject, queries.start)
-        queries = queries[np.sort(np.argsort(chance, kind="stable")[:_QUERIES])]
+    columns = (queries.fact, queries.head, queries.subject, queries.start)
+    queries = queries[drawn(_QUERIES, seed, *columns)]
     graph = scorer.walker.graph
     parts = [queries[np.arange(len(queries))[begin : begin + _BATCH]]
              for begin in range(0, len(queries), _BATCH)]  # fmt: skip

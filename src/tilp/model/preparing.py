@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from tilp.errors import TilpError
 from tilp.evaluation import Ranker
 from tilp.features.settling import Settling
 from tilp.graph import QueryTable, TemporalGraph
-from tilp.io.arrays import read_arrays, write_arrays
+from tilp.io.arrays import kept
 from tilp.io.folders import new_file
 from tilp.model.settings import ModelSettings
 from tilp.model.stages import Stages
@@ -29,6 +30,9 @@ from tilp.walks.mining import mining_walker, target_facts
 from tilp.walks.resume import MiningRun
 
 __all__ = ["Prepared", "prepare"]
+
+_QUERY_COLUMNS = [one.name for one in fields(QueryTable)]
+_COLUMNS = [one.name for one in fields(Entries) if one.name != "queries"]
 
 
 @dataclass(frozen=True)
@@ -101,7 +105,7 @@ def prepare(
                     walker, asked, compiled, workers, seed=settings.seed, progress=advance
                 )
 
-            return _kept(folder / f"entries-{name}.npz", make)
+            return kept(folder / f"entries-{name}.npz", make, _entries_arrays, _entries_of)
 
         held_out = entries("held-out", settling.queries(ranker.queries))
         training = entries("training", settling.queries(queries))
@@ -154,25 +158,11 @@ def _held_out(graph: TemporalGraph, settings: ModelSettings) -> Ranker:
     return Ranker(graph, rows, walked=split == "train")
 
 
-def _kept(path: Path, make: Callable[[], Entries]) -> Entries:
-    """What is in the file, or else what is made, and put there."""
-    queries = [one.name for one in fields(QueryTable)]
-    columns = [one.name for one in fields(Entries) if one.name != "queries"]
-    if path.exists():
-        held = read_arrays(path)
-        try:
-            return Entries(
-                queries=QueryTable(*(held[f"query_{name}"] for name in queries)),
-                **{name: held[name] for name in columns},
-            )
-        except KeyError:
-            raise TilpError(f"{path} cannot be read; remove it to have it made anew") from None
-    made = make()
-    write_arrays(
-        path,
-        {
-            **{f"query_{name}": getattr(made.queries, name) for name in queries},
-            **{name: getattr(made, name) for name in columns},
-        },
-    )
-    return made
+def _entries_arrays(made: Entries) -> dict[str, Any]:
+    queries = {f"query_{name}": getattr(made.queries, name) for name in _QUERY_COLUMNS}
+    return {**queries, **{name: getattr(made, name) for name in _COLUMNS}}
+
+
+def _entries_of(arrays: dict[str, Any]) -> Entries:
+    queries = QueryTable(*(arrays[f"query_{name}"] for name in _QUERY_COLUMNS))
+    return Entries(queries=queries, **{name: arrays[name] for name in _COLUMNS})

@@ -47,13 +47,7 @@ class JointScorer:
         self._n_entities = len(walker.graph.entities)
         self._edges = fact_edges(walker.graph)
         self._facts = OwnFacts(self._edges, 2 * len(walker.graph.relations), weights.bounds)
-        self.walks = SoftWalks(
-            self._edges,
-            weights.scale,
-            walker.max_length,
-            max(soft_length, walker.max_length),
-            walker.limit,
-        )
+        self.walks = SoftWalks.of(walker, self._edges, weights.scale, soft_length)
         self._of_facts: dict[tuple[int, int, int], NDArray[np.float64]] = {}
 
     def __call__(self, queries: QueryTable) -> Scores:
@@ -98,8 +92,7 @@ class JointScorer:
         head = queries.head[query]
         phi = by_rules.of(begin, candidate)
         together = self._log_rules(head, phi, by_rules, query)
-        share = self.rules.prior(head, candidate) / phi
-        found = {"rules": (1 - share) * together, "prior": share * together}
+        found = self.rules.split(head, candidate, phi, together)
         found["rule evidence"] = np.zeros(len(candidate))
         self._add_evidence(applied, asked, found["rule evidence"])
         for number, kind in enumerate(KINDS):
@@ -124,12 +117,8 @@ class JointScorer:
         return added
 
     def _add_evidence(self, applied: Applied, asked: AskedAt, score: NDArray[np.float64]) -> None:
-        rows = applied.rows
         add_rule_evidence(
-            np.searchsorted(rows[:, 0], np.arange(len(asked.subject) + 1)),
-            rows[:, 1],
-            rows[:, 2],
-            rows[:, 3],
+            *applied.by_query(len(asked.subject)),
             asked.begin,
             asked.candidate,
             self._weights.rule,

@@ -80,8 +80,7 @@ class PaperScorer:
         evidence = self._features.gather(settled, begin, candidate)
         terms = self._features.terms(self._weights, settled, evidence, phi)
         together = terms.pop("rules")
-        share = self.rules.prior(queries.head[query], candidate) / scores
-        return {"rules": (1 - share) * together, "prior": share * together, **terms}
+        return {**self.rules.split(queries.head[query], candidate, scores, together), **terms}
 
     def _without_evidence(
         self, queries: QueryTable, query: NDArray[np.int64], phi: NDArray[np.float64]

@@ -21,6 +21,9 @@ from tilp.walks import Walker
 __all__ = ["RuleScorer", "RuleWeights"]
 
 
+Column = NDArray[np.int64]
+
+
 @dataclass(frozen=True)
 class RuleWeights:
     """What was learned of rules.
@@ -51,6 +54,11 @@ class Applied:
 
     rows: NDArray[np.int64]
     known: KnownAnswers
+
+    def by_query(self, queries: int) -> tuple[Column, Column, Column, Column]:
+        """Where the rows of each query begin, and where the last end; rules, ends and numbers."""
+        query, rule, end, count = self.rows.T
+        return np.searchsorted(query, np.arange(queries + 1)), rule, end, count
 
 
 class RuleScorer:
@@ -95,9 +103,23 @@ class RuleScorer:
         """Score the candidates of queries; those that are not listed have the prior's floor."""
         return self.score(queries, self.apply(queries))
 
-    def prior(self, head: NDArray[np.int32], entity: NDArray[np.int32]) -> NDArray[np.float64]:
-        """What the prior adds to the score of entities, each as an answer of a head."""
-        return self._weights.prior[head] * self._prior.of_entities(head, entity)
+    def split(
+        self,
+        head: NDArray[np.int32],
+        entity: NDArray[np.int32],
+        score: NDArray[np.float64],
+        term: NDArray[np.float64],
+    ) -> dict[str, NDArray[np.float64]]:
+        """A term that rules and prior make together, split by their shares of the score.
+
+        Args:
+            head: that each entity is scored for as an answer.
+            entity: the entities.
+            score: of each, by rules and prior.
+            term: what is made of it.
+        """
+        share = self._weights.prior[head] * self._prior.of_entities(head, entity) / score
+        return {"rules": (1 - share) * term, "prior": share * term}
 
     def settled(self, queries: QueryTable) -> QueryTable:
         """The queries with their unknown ends as they are taken."""
@@ -115,14 +137,11 @@ class RuleScorer:
         self, queries: QueryTable, applied: Applied, walks_power: float | None = None
     ) -> Scores:
         """Scores from what `apply` found; with another power of the number of walks, if given."""
-        rows, known = applied.rows, applied.known
+        known = applied.known
         if walks_power is None:
             walks_power = self._weights.walks_power
         offsets, candidate, score, reached = score_candidates(
-            np.searchsorted(rows[:, 0], np.arange(len(queries) + 1)),
-            rows[:, 1],
-            rows[:, 2],
-            rows[:, 3],
+            *applied.by_query(len(queries)),
             queries.head,
             queries.answer,
             known.begin,
