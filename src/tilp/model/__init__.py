@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from tilp.model.estimator import TILP
-from tilp.model.queries import Query
 from tilp.model.saving import load_model
 from tilp.model.settings import ModelSettings
+from tilp.ranking import Query
 
 __all__ = ["TILP", "ModelSettings", "Query", "load"]
 

@@ -20,7 +20,7 @@ from tilp.graph import TemporalGraph
 from tilp.model.fitting import Fitted, fit_model
 from tilp.model.learned import learned_weights
 from tilp.model.presets import PRESETS
-from tilp.model.queries import Query, answers, query_table, read_queries
+from tilp.ranking.queries import Query, answers, query_table, read_queries
 from tilp.model.reading import Distributions, select_features
 from tilp.model.scorers import ModelScorer, scorer_on
 from tilp.model.settings import ModelSettings

@@ -2,6 +2,7 @@
 
 from tilp.ranking.joint import JointScorer
 from tilp.ranking.paper import PaperScorer
+from tilp.ranking.queries import Query
 from tilp.ranking.scoring import RuleScorer, RuleWeights
 
-__all__ = ["JointScorer", "PaperScorer", "RuleScorer", "RuleWeights"]
+__all__ = ["JointScorer", "PaperScorer", "Query", "RuleScorer", "RuleWeights"]

@@ -1,0 +1,5 @@
+"""Rules, groundings and feature terms behind one candidate, adding up to its score."""
+
+from tilp.explanation.parts import Explanation, Fall, Grounding, Lack, Reason, WalkedFact
+
+__all__ = ["Explanation", "Fall", "Grounding", "Lack", "Reason", "WalkedFact"]

@@ -1,0 +1,126 @@
+"""The parts of an explanation: facts as walks read them, groundings, reasons."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilp.graph import Fact
+from tilp.ranking import Query
+from tilp.rules import MinedRule
+
+__all__ = ["Explanation", "Fall", "Grounding", "Lack", "Reason", "WalkedFact"]
+
+
+@dataclass(frozen=True, slots=True)
+class WalkedFact:
+    """A fact of the evidence, as a walk reads it.
+
+    Attributes:
+        number: of the fact in the graph.
+        fact: with its names and dates.
+        inverse: whether it is read from object to subject.
+    """
+
+    number: int
+    fact: Fact
+    inverse: bool = False
+
+    @property
+    def source(self) -> str:
+        """Where the walk comes from."""
+        return self.fact.object if self.inverse else self.fact.subject
+
+    @property
+    def target(self) -> str:
+        """Where it goes to."""
+        return self.fact.subject if self.inverse else self.fact.object
+
+
+@dataclass(frozen=True, slots=True)
+class Grounding:
+    """The dated facts of one walk, in order; or the one fact of a candidate that is spoken of."""
+
+    steps: tuple[WalkedFact, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One named term of a candidate's score.
+
+    Attributes:
+        kind: what it comes from: `rule`, `prior`, `other facts`, `soft walks` and so on.
+        score: what it adds to the score.
+        words: it as a sentence.
+        groundings: the facts behind it, those nearest to the query's time first; perhaps not all.
+        walks: how many groundings there are in all.
+        rule: the rule that fired, where it is one, with its counts and weight.
+    """
+
+    kind: str
+    score: float
+    words: str
+    groundings: tuple[Grounding, ...] = ()
+    walks: int = 0
+    rule: MinedRule | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fall:
+    """How far a score falls when the facts of one grounding are taken out of the evidence.
+
+    Attributes:
+        grounding: whose facts.
+        share: of the score that hangs on it by the plain shares of its walks.
+        score: what the score becomes, computed anew without these facts.
+        fall: how much less that is.
+    """
+
+    grounding: Grounding
+    share: float
+    score: float
+    fall: float
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """What speaks more for the winner than for a candidate.
+
+    Attributes:
+        reason: of the winner; where only the candidate has it, of the candidate.
+        winner: what it adds to the winner's score; 0 if the winner has no such reason.
+        candidate: likewise.
+    """
+
+    reason: Reason
+    winner: float
+    candidate: float
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a candidate is where it is among the answers of a query.
+
+    Attributes:
+        query: as it was asked.
+        candidate: its name.
+        rank: among all entities; equal scores in the order of entities.
+        score: the sum of the reasons' scores.
+        share: of all candidates' scores, or of their softmax, as in predictions.
+        known: whether the evidence already has it as an answer at a touching time.
+        reasons: the largest first.
+        fall: how far the score falls without the facts of the top grounding; None if it has none.
+        winner: the best candidate of the query.
+        lacks: what the winner has that the candidate lacks, the largest difference first; empty
+            for the winner itself.
+    """
+
+    query: Query
+    candidate: str
+    rank: int
+    score: float
+    share: float
+    known: bool
+    reasons: tuple[Reason, ...]
+    fall: Fall | None = None
+    winner: str = ""
+    lacks: tuple[Lack, ...] = ()
