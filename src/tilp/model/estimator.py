@@ -20,13 +20,13 @@ from tilp.graph import TemporalGraph
 from tilp.model.fitting import Fitted, fit_model
 from tilp.model.learned import learned_weights
 from tilp.model.presets import PRESETS
-from tilp.ranking.queries import Query, answers, query_table, read_queries
 from tilp.model.reading import Distributions, select_features
 from tilp.model.scorers import ModelScorer, scorer_on
 from tilp.model.settings import ModelSettings
 from tilp.model.stages import Progress
 from tilp.parallel import Workers, thread_count
 from tilp.ranking import RuleWeights
+from tilp.ranking.queries import Query, answers, query_table, read_queries
 from tilp.rules import RuleSet
 from tilp.walks import MiningSettings
 from tilp.walks.encoding import MAX_LENGTH
