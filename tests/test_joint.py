@@ -16,7 +16,7 @@ from tilp.attention.training import TrainingSettings
 from tilp.errors import TilpError
 from tilp.features.joint import COLUMNS, JointWeights
 from tilp.features.joint_training import fit_head, nothing_learned
-from tilp.features.own_facts import KINDS, asked_at
+from tilp.features.own_facts import KINDS, OwnFacts, asked_at
 from tilp.graph import QueryTable
 from tilp.ranking import JointScorer, PaperScorer
 
@@ -429,7 +429,7 @@ def test_facts_of_all_entities_are_those_of_each(world, joint, split):
     together, each = np.zeros((len(queries), n)), np.zeros(len(queries) * n)
     for _ in range(2):  # the second time from what was kept
         together[:] = 0.0
-        joint._add_facts_of_all(asked, together)
+        joint._facts.add_of_all(asked, joint._weights.row_of, joint._weights.words, together)
     joint._add_facts(asked, np.ones(len(KINDS), np.bool_), each)
     np.testing.assert_allclose(together.reshape(-1), each, rtol=1e-12, atol=1e-12)
     assert each.any()
@@ -452,11 +452,12 @@ def test_many_entities_are_scored_alike_where_they_are_listed(world, joint, monk
 def test_facts_that_are_kept_do_not_grow_without_end(world, joint, monkeypatch):
     queries = some_queries(world, "valid", 20)
     expected = joint(queries)
-    monkeypatch.setattr("tilp.ranking.joint._MOST_KEPT", 2 * len(world.entities))
-    monkeypatch.setattr(joint, "_of_facts", {})
+    monkeypatch.setattr("tilp.features.own_facts._MOST_KEPT", 0)
+    facts = OwnFacts(joint._edges, 2 * len(world.relations), joint._weights.bounds)
+    monkeypatch.setattr(joint, "_facts", facts)
     again = joint(queries)
     np.testing.assert_array_equal(again.score, expected.score)
-    assert 0 < len(joint._of_facts) <= 3
+    assert facts._nearest_to.cache_info().currsize == 1
 
 
 @pytest.mark.parametrize("split", ["valid", "train"])

@@ -10,20 +10,25 @@ from tilp.intervals.relations import allen_code as plain_allen_code
 
 __all__ = [
     "FAR",
+    "MOST_WORDS",
     "N_ALLEN",
     "AskedAt",
     "Bins",
     "FactEdges",
+    "Words",
     "add_own_facts",
+    "describe",
     "list_own_facts",
     "same_interval",
+    "worth_of_facts",
 ]
 
 FAR = 2**61
 """Times at or past it are open; differences of two such times still fit into 64 bits."""
 
 N_ALLEN = 13
-_MOST_WORDS = 4  # that one fact is described by
+MOST_WORDS = 4
+"""That one fact is described by."""
 
 allen_code = kernel(plain_allen_code)
 
@@ -31,7 +36,7 @@ allen_code = kernel(plain_allen_code)
 class FactEdges(NamedTuple):
     """Facts and their inverses by entity and relation, with their times, none past `FAR`.
 
-    Edges of equal times have the same number, `interval`, of `n_intervals`.
+    Edges of equal times have the same number, `interval`, whose times are in `starts` and `ends`.
     """
 
     offsets: Array
@@ -41,7 +46,8 @@ class FactEdges(NamedTuple):
     start: Array
     end: Array
     interval: Array
-    n_intervals: int
+    starts: Array
+    ends: Array
 
 
 class Bins(NamedTuple):
@@ -63,7 +69,7 @@ class AskedAt(NamedTuple):
     candidate: Array
 
 
-class _Words(NamedTuple):
+class Words(NamedTuple):
     """The words for intervals of facts, found once for each interval that is asked for.
 
     They are good where `found_for` is the number of the query's interval.
@@ -75,12 +81,12 @@ class _Words(NamedTuple):
 
 
 @kernel
-def _no_words(edges: FactEdges) -> _Words:
-    n = edges.n_intervals
-    return _Words(
+def _no_words(edges: FactEdges) -> Words:
+    n = len(edges.starts)
+    return Words(
         np.full(n, -1, dtype=np.int64),
         np.empty(n, dtype=np.int64),
-        np.empty((n, _MOST_WORDS), dtype=np.int32),
+        np.empty((n, MOST_WORDS), dtype=np.int32),
     )
 
 
@@ -122,8 +128,8 @@ def list_own_facts(
                 edges, asked.candidate[place], asked.subject[query], asked.fact[query], start, end,
                 n_directed, group, nearest,
             )  # fmt: skip
-            if size + _MOST_WORDS * n > len(found):
-                larger = np.empty(2 * len(found) + _MOST_WORDS * n, dtype=np.int32)
+            if size + MOST_WORDS * n > len(found):
+                larger = np.empty(2 * len(found) + MOST_WORDS * n, dtype=np.int32)
                 larger[:size] = found[:size]
                 found = larger
             for one in range(n):
@@ -159,22 +165,45 @@ def add_own_facts(
     words = _no_words(edges)
     number = 0
     for query in range(len(asked.subject)):
-        start, end = asked.start[query], asked.end[query]
         number = same_interval(asked, query, number)
         rows = row_of[asked.head[query]]
         for place in range(asked.begin[query], asked.begin[query + 1]):
-            n = _nearest(
-                edges, asked.candidate[place], asked.subject[query], asked.fact[query], start, end,
-                n_directed, group, nearest,
+            score[place] += worth_of_facts(
+                edges, asked, query, asked.candidate[place], bins, n_directed, rows, weight, kinds,
+                number, group, nearest, words,
             )  # fmt: skip
-            total = 0.0
-            for one in range(n):
-                row = rows[group[one]]
-                if row >= 0 and kinds[group[one] // n_directed]:
-                    interval = _described(edges, nearest[one], start, end, bins, number, words)
-                    for place_of_word in range(words.size[interval]):
-                        total += weight[row, words.word[interval, place_of_word]]
-            score[place] += total
+
+
+@kernel
+def worth_of_facts(
+    edges: FactEdges,
+    asked: AskedAt,
+    query: int,
+    candidate: int,
+    bins: Bins,
+    n_directed: int,
+    rows: Array,
+    weight: Array,
+    kinds: Array,
+    number: int,
+    group: Array,
+    nearest: Array,
+    words: Words,
+) -> float:
+    """What a candidate's facts, of some kinds, add to its score."""
+    start, end = asked.start[query], asked.end[query]
+    n = _nearest(
+        edges, candidate, asked.subject[query], asked.fact[query], start, end, n_directed, group,
+        nearest,
+    )  # fmt: skip
+    total = 0.0
+    for one in range(n):
+        row = rows[group[one]]
+        if row >= 0 and kinds[group[one] // n_directed]:
+            interval = _described(edges, nearest[one], start, end, bins, number, words)
+            for place in range(words.size[interval]):
+                total += weight[row, words.word[interval, place]]
+    return total
 
 
 @kernel
@@ -233,29 +262,33 @@ def _nearest(
 
 @kernel
 def _described(
-    edges: FactEdges, edge: int, start: int, end: int, bins: Bins, number: int, words: _Words
+    edges: FactEdges, edge: int, start: int, end: int, bins: Bins, number: int, words: Words
 ) -> int:
     """The number of an edge's interval, whose words against the query's are then known.
 
     They are Allen's relation, and three distances; where an end is open, one: nothing is known.
     """
     interval = edges.interval[edge]
-    if words.found_for[interval] == number:
-        return interval
-    words.found_for[interval] = number
-    fact_start, fact_end = edges.start[edge], edges.end[edge]
-    word = words.word[interval]
+    if words.found_for[interval] != number:
+        words.found_for[interval] = number
+        words.size[interval] = describe(
+            edges.start[edge], edges.end[edge], start, end, bins, words.word[interval]
+        )
+    return interval
+
+
+@kernel
+def describe(fact_start: int, fact_end: int, start: int, end: int, bins: Bins, word: Array) -> int:
+    """Find the words for an interval of a fact; how many there are."""
     if min(fact_start, start) <= -FAR or max(fact_end, end) >= FAR:
-        words.size[interval] = 1
         word[0] = N_ALLEN
-        return interval
+        return 1
     n_bins = 2 * len(bins.bounds) + 1
-    words.size[interval] = _MOST_WORDS
     word[0] = allen_code(fact_start, fact_end, start, end)
     word[1] = N_ALLEN + 1 + _bin(fact_start - start, bins)
     word[2] = N_ALLEN + 1 + n_bins + _bin(fact_end - start, bins)
     word[3] = N_ALLEN + 1 + 2 * n_bins + _bin(fact_start - end, bins)
-    return interval
+    return MOST_WORDS
 
 
 @kernel

@@ -57,30 +57,33 @@ class _Space(NamedTuple):
     mass: Array
     members: Array
     reached: Array
+    everyone: Array
 
 
 @kernel
 def _space(edges: FactEdges) -> _Space:
     n = len(edges.offsets) - 1
     return _Space(
-        np.empty(edges.n_intervals),
-        np.full(edges.n_intervals, -1, dtype=np.int64),
+        np.empty(len(edges.starts)),
+        np.full(len(edges.starts), -1, dtype=np.int64),
         np.empty(len(edges.target)),
         np.zeros(n),
         np.full(n, -1, dtype=np.int64),
         np.zeros((2, n)),
         np.empty((2, n), dtype=np.int32),
         np.zeros((2, n)),
+        np.arange(n, dtype=np.int32),
     )
 
 
 @kernel
-def list_soft_walks(edges: FactEdges, asked: AskedAt, manner: Manner) -> Array:
+def list_soft_walks(edges: FactEdges, asked: AskedAt, order: Array, manner: Manner) -> Array:
     """How likely each listed candidate is reached: by few steps, and by more.
 
     Args:
         edges: that are walked.
-        asked: the queries; those of one interval should stand together.
+        asked: the queries.
+        order: in which they are walked; those of one interval should stand together.
         manner: how.
 
     Returns:
@@ -90,7 +93,7 @@ def list_soft_walks(edges: FactEdges, asked: AskedAt, manner: Manner) -> Array:
     found = np.zeros((len(asked.candidate), 2))
     space = _space(edges)
     interval = 0
-    for query in range(len(asked.subject)):
+    for query in order:
         interval = same_interval(asked, query, interval)
         _walk(edges, asked, query, interval, manner, space)
         for place in range(asked.begin[query], asked.begin[query + 1]):
@@ -102,20 +105,21 @@ def list_soft_walks(edges: FactEdges, asked: AskedAt, manner: Manner) -> Array:
 
 @kernel
 def add_soft_walks(
-    edges: FactEdges, asked: AskedAt, manner: Manner, weight: Array, score: Array
+    edges: FactEdges, asked: AskedAt, order: Array, manner: Manner, weight: Array, score: Array
 ) -> None:
     """Add to the scores of listed candidates what `list_soft_walks` finds, weighted.
 
     Args:
         edges: that are walked.
-        asked: the queries; those of one interval should stand together.
+        asked: the queries.
+        order: in which they are walked; those of one interval should stand together.
         manner: how.
         weight: of both columns, for each query.
         score: of each candidate, which is added to.
     """
     space = _space(edges)
     interval = 0
-    for query in range(len(asked.subject)):
+    for query in order:
         if weight[query, 0] == 0.0 and weight[query, 1] == 0.0:
             continue
         interval = same_interval(asked, query, interval)
@@ -164,48 +168,55 @@ def _walk(
 @kernel
 def _step(edges: FactEdges, walker: _Walker, space: _Space, here: int, there: int, n: int) -> int:
     """One step from the entities where the walker may be; how many it may then be at."""
-    mass, members, weight = space.mass, space.members, space.weight
+    mass, following_mass = space.mass[here], space.mass[there]
+    members, following_members = space.members[here], space.members[there]
+    offsets, target, fact, weight = edges.offsets, edges.target, edges.fact, space.weight
+    _weigh(edges, walker, space, members[:n])
     following = 0
     for place in range(n):
-        entity = members[here, place]
-        total = _total(edges, entity, walker, space)
-        share = mass[here, entity]
-        mass[here, entity] = 0.0
+        entity = members[place]
+        total, own = space.total[entity], -1
+        if _has_own(entity, walker):
+            total, own = _total_without_own(edges, entity, walker, weight), walker.own
+        share = mass[entity]
+        mass[entity] = 0.0
         if total == 0.0:
             continue
         share /= total
-        at_end = _has_own(entity, walker)
-        for edge in range(edges.offsets[entity], edges.offsets[entity + 1]):
-            if not at_end or edges.fact[edge] != walker.own:
-                target = edges.target[edge]
-                if mass[there, target] == 0.0:
-                    members[there, following] = target
+        for edge in range(offsets[entity], offsets[entity + 1]):
+            if fact[edge] != own:
+                end = target[edge]
+                if following_mass[end] == 0.0:
+                    following_members[following] = end
                     following += 1
-                mass[there, target] += share * weight[edge] + _PRESENT
+                following_mass[end] += share * weight[edge] + _PRESENT
     return following
 
 
 @kernel
 def _step_to_all(edges: FactEdges, walker: _Walker, space: _Space, here: int, there: int) -> None:
     """One step, told from where it ends: an edge read the other way has the same weight."""
-    n = len(edges.offsets) - 1
-    mass, weight = space.mass, space.weight
-    for entity in range(n):
-        total = _total(edges, entity, walker, space)
-        mass[here, entity] = mass[here, entity] / total if total > 0.0 else 0.0
-    for entity in range(n):
+    mass, following_mass = space.mass[here], space.mass[there]
+    offsets, target, weight = edges.offsets, edges.target, space.weight
+    _weigh(edges, walker, space, space.everyone)
+    for entity in space.everyone:
+        total = space.total[entity]
+        if _has_own(entity, walker):
+            total = _total_without_own(edges, entity, walker, weight)
+        mass[entity] = mass[entity] / total if total > 0.0 else 0.0
+    for entity in space.everyone:
         chance = 0.0
-        for edge in range(edges.offsets[entity], edges.offsets[entity + 1]):
-            chance += weight[edge] * mass[here, edges.target[edge]]
-        mass[there, entity] = chance
+        for edge in range(offsets[entity], offsets[entity + 1]):
+            chance += weight[edge] * mass[target[edge]]
+        following_mass[entity] = chance
     if walker.own >= 0:
         for end_of_own in range(2):
             entity = walker.subject if end_of_own == 0 else walker.other_end
             chance = 0.0
-            for edge in range(edges.offsets[entity], edges.offsets[entity + 1]):
+            for edge in range(offsets[entity], offsets[entity + 1]):
                 if edges.fact[edge] != walker.own:
-                    chance += weight[edge] * mass[here, edges.target[edge]]
-            mass[there, entity] = chance
+                    chance += weight[edge] * mass[target[edge]]
+            following_mass[entity] = chance
 
 
 @kernel
@@ -232,11 +243,12 @@ def strongest_walk(
     walker = _Walker(subject, _other_end(edges, subject, own), own, start, end, 0, scale)
     source = np.empty(len(edges.target), dtype=np.int64)
     best[0, subject] = 1.0
+    _weigh(edges, walker, space, space.everyone)
     for step in range(length):
         for entity in range(n_entities):
             if best[step, entity] == 0.0:
                 continue
-            total = _total(edges, entity, walker, space)
+            total = _total_without_own(edges, entity, walker, weight)
             for edge in range(edges.offsets[entity], edges.offsets[entity + 1]):
                 if edges.fact[edge] == own or weight[edge] == 0.0:
                     continue
@@ -274,34 +286,36 @@ def _has_own(entity: int, walker: _Walker) -> bool:
 
 
 @kernel
-def _total(edges: FactEdges, entity: int, walker: _Walker, space: _Space) -> float:
-    """The sum of the weights of an entity's edges, which are then known, but for the own fact."""
-    low, high = edges.offsets[entity], edges.offsets[entity + 1]
-    if space.weighed[entity] != walker.interval:
-        space.weighed[entity] = walker.interval
-        space.total[entity] = _weigh(edges, low, high, walker, space)
-    if not _has_own(entity, walker):
-        return space.total[entity]
-    # Taken from the whole, the own fact would take all with it beside which others weigh little.
-    total = 0.0
-    for edge in range(low, high):
-        if edges.fact[edge] != walker.own:
-            total += space.weight[edge]
-    return total
+def _weigh(edges: FactEdges, walker: _Walker, space: _Space, entities: Array) -> None:
+    """Know the weights of some entities' edges against the walker's time, and their sums."""
+    of_interval, known_for = space.of_interval, space.known_for
+    weight, weighed = space.weight, space.weighed
+    for entity in entities:
+        if weighed[entity] == walker.interval:
+            continue
+        weighed[entity] = walker.interval
+        total = 0.0
+        for edge in range(edges.offsets[entity], edges.offsets[entity + 1]):
+            times = edges.interval[edge]
+            if known_for[times] != walker.interval:
+                known_for[times] = walker.interval
+                gap = max(walker.start - edges.end[edge], edges.start[edge] - walker.end, 0)
+                of_interval[times] = np.exp(-gap / walker.scale)
+            weight[edge] = of_interval[times]
+            total += weight[edge]
+        space.total[entity] = total
 
 
 @kernel
-def _weigh(edges: FactEdges, low: int, high: int, walker: _Walker, space: _Space) -> float:
-    """The weights of some edges against the walker's time, and their sum."""
+def _total_without_own(edges: FactEdges, entity: int, walker: _Walker, weight: Array) -> float:
+    """The sum of the weights of an entity's edges but for the walker's own fact.
+
+    Taken from the whole, the own fact would take all with it beside which others weigh little.
+    """
     total = 0.0
-    for edge in range(low, high):
-        times = edges.interval[edge]
-        if space.known_for[times] != walker.interval:
-            space.known_for[times] = walker.interval
-            gap = max(walker.start - edges.end[edge], edges.start[edge] - walker.end, 0)
-            space.of_interval[times] = np.exp(-gap / walker.scale)
-        space.weight[edge] = space.of_interval[times]
-        total += space.weight[edge]
+    for edge in range(edges.offsets[entity], edges.offsets[entity + 1]):
+        if edges.fact[edge] != walker.own:
+            total += weight[edge]
     return total
 
 

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
+from tilp._kernels.facts_of_all import (
+    FactGroups,
+    NearestFacts,
+    add_facts_of_all,
+    nearest_facts,
+)
 from tilp._kernels.own_facts import (
     FAR,
     N_ALLEN,
@@ -25,6 +33,9 @@ _EXACT = 10  # distances up to it have a word each
 _GROWTH = 1.22  # from one bound to the next, past that
 _SMALL = 4096  # distances whose words are looked up in a table
 _SPREAD = (0.005, 0.995)  # of all times, between which distances are told apart
+
+_MOST_KEPT = 2**24  # numbers that are kept of facts nearest to intervals that were asked for
+_WORDS_SIZE = 6  # numbers that are kept for each interval of a fact
 
 _DISTANCES = ("start to start", "end to start", "start to end")
 """Of the fact to the query."""
@@ -55,7 +66,25 @@ def fact_edges(graph: TemporalGraph) -> FactEdges:
         start[index.fact],
         end[index.fact],
         interval.reshape(-1)[index.fact].astype(np.int32),
-        distinct.shape[1],
+        *distinct,
+    )
+
+
+def _fact_groups(edges: FactEdges) -> FactGroups:
+    """The edges by entity and relation, and by relation and interval."""
+    source = np.repeat(np.arange(len(edges.offsets) - 1), np.diff(edges.offsets))
+    new = np.ones(len(source) + 1, np.bool_)
+    new[1:-1] = (np.diff(source) != 0) | (np.diff(edges.relation) != 0)
+    begin = np.flatnonzero(new)
+    n_intervals = max(len(edges.starts), 1)
+    key = edges.relation.astype(np.int64) * n_intervals + edges.interval
+    pairs, pair = np.unique(key, return_inverse=True)
+    return FactGroups(
+        np.searchsorted(begin, edges.offsets),
+        begin,
+        pair.astype(np.int32),
+        pairs // n_intervals,
+        pairs % n_intervals,
     )
 
 
@@ -82,10 +111,13 @@ class OwnFacts:
 
     def __init__(self, edges: FactEdges, n_directed: int, bounds: NDArray[np.int64]) -> None:
         self._edges = edges
+        self._groups = _fact_groups(edges)
         self._n_directed = n_directed
         self._bounds = bounds
         small = np.arange(min(int(bounds[-1]) + 1, _SMALL))
         self._bins = Bins(bounds, np.searchsorted(bounds, small, side="right"))
+        numbers = len(self._groups.begin) + _WORDS_SIZE * len(edges.starts)
+        self._nearest_to = lru_cache(1 + _MOST_KEPT // numbers)(self._find_nearest)
 
     @property
     def groups(self) -> int:
@@ -121,6 +153,33 @@ class OwnFacts:
         add_own_facts(
             self._edges, asked, self._bins, self._n_directed, row_of, weight, kinds, score
         )
+
+    def add_of_all(
+        self,
+        asked: AskedAt,
+        row_of: NDArray[np.int32],
+        weight: NDArray[np.float64],
+        score: NDArray[np.float64],
+    ) -> None:
+        """Add the weights of words to the scores of all entities, a row for each query."""
+        order = np.lexsort((asked.head, asked.end, asked.start))
+        new = np.diff(asked.start[order]).astype(np.bool_) | (np.diff(asked.end[order]) != 0)
+        for queries in np.split(order, np.flatnonzero(new) + 1) if len(order) else ():
+            add_facts_of_all(
+                self._edges,
+                self._groups,
+                self._nearest_to(int(asked.start[queries[0]]), int(asked.end[queries[0]])),
+                asked,
+                queries,
+                self._bins,
+                self._n_directed,
+                row_of,
+                weight,
+                score,
+            )
+
+    def _find_nearest(self, start: int, end: int) -> NearestFacts:
+        return nearest_facts(self._edges, self._groups, start, end, self._bins)
 
     def describe(self, word: int, unit: str) -> str:
         """What a word says of a fact and the query.

@@ -16,7 +16,6 @@ from tilp._kernels.soft_walks import (
 )
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.intervals import known_ends
-from tilp.spans import places_in
 from tilp.walks import Walker
 
 __all__ = ["SoftWalks", "time_scale"]
@@ -76,17 +75,11 @@ class SoftWalks:
 
         On a logarithmic scale from 0, not at all.
         """
-        ordered, _, place = _by_interval(asked)
-        found = np.empty((len(place), 2))
-        found[place] = list_soft_walks(self.edges, ordered, self._manner)
-        return found
+        return list_soft_walks(self.edges, asked, _by_interval(asked), self._manner)
 
     def add(self, asked: AskedAt, weight: NDArray[np.float64], score: NDArray[np.float64]) -> None:
         """Add what is listed to the scores of candidates, by the weights of each query."""
-        ordered, order, place = _by_interval(asked)
-        added = np.zeros(len(score))
-        add_soft_walks(self.edges, ordered, self._manner, weight[order], added)
-        score[place] += added
+        add_soft_walks(self.edges, asked, _by_interval(asked), self._manner, weight, score)
 
     def strongest(
         self, queries: QueryTable, query: int, candidate: int
@@ -113,19 +106,6 @@ class SoftWalks:
         return sorted((one for one in found if one[1] > 0.0), key=lambda one: -one[1])
 
 
-def _by_interval(
-    asked: AskedAt,
-) -> tuple[AskedAt, NDArray[np.int64], NDArray[np.int64]]:
-    """Queries of one interval together; the old places of queries, and of their candidates."""
-    order = np.lexsort((asked.end, asked.start))
-    begin, place = places_in(asked.begin[:-1][order], asked.begin[1:][order])
-    ordered = AskedAt(
-        asked.subject[order],
-        asked.head[order],
-        asked.start[order],
-        asked.end[order],
-        asked.fact[order],
-        begin,
-        asked.candidate[place],
-    )
-    return ordered, order, place
+def _by_interval(asked: AskedAt) -> NDArray[np.int64]:
+    """The queries in an order in which those of one interval stand together."""
+    return np.lexsort((asked.end, asked.start))

@@ -13,15 +13,11 @@ from tilp.features.own_facts import KINDS, OwnFacts, asked_at, fact_edges
 from tilp.features.soft_walks import SoftWalks
 from tilp.graph import QueryTable
 from tilp.ranking.scoring import Applied, RuleScorer
-from tilp.spans import places_in
 
 __all__ = ["JointScorer"]
 
 _MOST_ENTITIES = 2**16
 """Up to so many entities all are scored; past it those that rules or the prior list."""
-
-_MOST_KEPT = 2**24
-"""Numbers that are kept for queries of the same head and interval."""
 
 Terms = dict[str, NDArray[np.float64]]
 
@@ -48,7 +44,6 @@ class JointScorer:
         self._edges = fact_edges(walker.graph)
         self._facts = OwnFacts(self._edges, 2 * len(walker.graph.relations), weights.bounds)
         self.walks = SoftWalks.of(walker, self._edges, weights.scale, soft_length)
-        self._of_facts: dict[tuple[int, int, int], NDArray[np.float64]] = {}
 
     def __call__(self, queries: QueryTable) -> Scores:
         """Score the candidates of queries."""
@@ -69,7 +64,8 @@ class JointScorer:
         score[place] = self._log_rules(queries.head[query], by_rules.score, by_rules, query)
         self._add_evidence(applied, asked, score)
         if everything:
-            self._add_facts_of_all(asked, score.reshape(-1, n))
+            weights = self._weights
+            self._facts.add_of_all(asked, weights.row_of, weights.words, score.reshape(-1, n))
         else:
             self._add_facts(asked, np.ones(len(KINDS), np.bool_), score)
         self._add_walks(asked, np.ones(2, np.bool_), score)
@@ -130,47 +126,6 @@ class JointScorer:
         self, asked: AskedAt, kinds: NDArray[np.bool_], score: NDArray[np.float64]
     ) -> None:
         self._facts.add(asked, self._weights.row_of, self._weights.words, kinds, score)
-
-    def _add_facts_of_all(self, asked: AskedAt, score: NDArray[np.float64]) -> None:
-        """Add what their facts say of all entities.
-
-        It is the same for all queries of one head and interval, but for the neighbours of the
-        subject, whose facts with it count apart, and the ends of the query's own fact.
-        """
-        times = zip(asked.head.tolist(), asked.start.tolist(), asked.end.tolist(), strict=True)
-        of_facts = np.array([self._facts_of_all(*one) for one in times]).reshape(score.shape)
-        offsets = self._edges.offsets
-        begin, place = places_in(offsets[asked.subject], offsets[asked.subject + 1])
-        neighbours = asked._replace(begin=begin, candidate=self._edges.target[place])
-        every = np.arange(len(asked.subject) + 1)
-        subjects = asked._replace(begin=every, candidate=asked.subject)
-        for apart in (neighbours, subjects):
-            exact = np.zeros(len(apart.candidate))
-            self._add_facts(apart, np.ones(len(KINDS), np.bool_), exact)
-            query = np.repeat(every[:-1], np.diff(apart.begin))
-            of_facts[query, apart.candidate] = exact
-        score += of_facts
-
-    def _facts_of_all(self, head: int, start: int, end: int) -> NDArray[np.float64]:
-        """What their facts say of all entities, none of them being with the subject."""
-        key = (head, start, end)
-        found = self._of_facts.get(key)
-        if found is None:
-            found = np.zeros(self._n_entities)
-            asked = AskedAt(
-                subject=np.full(1, -1, np.int32),
-                head=np.full(1, head, np.int32),
-                start=np.full(1, start),
-                end=np.full(1, end),
-                fact=np.full(1, -1, np.int32),
-                begin=np.array([0, self._n_entities]),
-                candidate=np.arange(self._n_entities, dtype=np.int32),
-            )
-            self._add_facts(asked, np.ones(len(KINDS), np.bool_), found)
-            if len(self._of_facts) * self._n_entities > _MOST_KEPT:
-                self._of_facts.clear()
-            self._of_facts[key] = found
-        return found
 
     def _add_walks(
         self, asked: AskedAt, wanted: NDArray[np.bool_], score: NDArray[np.float64]
