@@ -80,16 +80,20 @@ def part_ablation(name: str, seeds: int) -> None:
     found: dict[str, list[np.ndarray]] = {variant: [] for variant in variants()}
     for seed in range(seeds):
         first = tilp.TILP(seed=seed).settings
-        with tempfile.TemporaryDirectory() as folder:
-            prepared = prepare(graph, first, Path(folder) / "fit", Stages(), threads=THREADS)
-        weighed = weigh(prepared, first.training, Stages(), threads=THREADS)
-        for variant, (features, without) in variants().items():
-            settings = replace(first, features=features, without=without)
-            with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = Path(temporary) / "fit"
+            prepared = prepare(graph, first, folder, Stages(), threads=THREADS)
+            weighed = weigh(prepared, first.training, Stages(), threads=THREADS)
+            for variant, (features, without) in variants().items():
+                settings = replace(first, features=features, without=without)
                 fitted = with_features(
-                    prepared, weighed, settings, Stages(), threads=THREADS, folder=Path(folder)
+                    prepared, weighed, settings, Stages(), threads=THREADS, folder=folder
                 )
-            found[variant].append(on_valid(graph, settings, fitted))
+                for head in folder.glob("head-*.npz"):
+                    head.unlink()  # weights of rules from each half are those of all variants
+                found[variant].append(on_valid(graph, settings, fitted))
+                print(f"    {name}, seed {seed}, {variant}: {found[variant][-1].round(4)}",
+                      flush=True)  # fmt: skip
     for variant, rows in found.items():
         mean, spread = np.mean(rows, axis=0), np.std(rows, axis=0)
         words = ", ".join(

@@ -10,7 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilp
-from tilp._kernels.joint_likelihood import JointTable, add_joint_likelihood, joint_scores
+from tilp._kernels.joint_likelihood import (
+    JointTable,
+    add_joint_likelihood,
+    inverse_ranks,
+    joint_scores,
+)
 from tilp._kernels.rule_evidence import add_rule_evidence, list_rule_evidence
 from tilp.attention.training import TrainingSettings
 from tilp.errors import TilpError
@@ -188,6 +193,25 @@ def test_scores_however_high_have_a_likelihood():
     weights = tuple(1e4 * chance.normal(size=n) for n in (len(COLUMNS), N_RULES, N_WORDS))
     loss, gradient = loss_and_gradient(table, np.arange(8), weights)
     assert np.isfinite(loss) and all(np.isfinite(one).all() for one in gradient)
+
+
+@given(SEEDS, st.integers(1, 6))
+def test_ranks_of_answers_by_mixings_of_scores(seed, n_queries):
+    chance = np.random.default_rng(seed)
+    table = random_table(chance, n_queries)
+    table.stands_for[table.answer] = 0.0
+    before, after = chance.integers(0, 3, (2, len(table.stands_for))).astype(float)
+    some = chance.permutation(n_queries)[: chance.integers(1, n_queries + 1)]
+    expected = np.zeros(3)
+    for number, mixing in enumerate((0.0, 0.5, 1.0)):
+        score = (1 - mixing) * before + mixing * after
+        for query in some:
+            part = slice(table.begin[query], table.begin[query + 1])
+            weight, own = np.exp(table.stands_for[part]), score[table.answer[query]]
+            above, tied = weight[score[part] > own].sum(), weight[score[part] == own].sum() - 1
+            expected[number] += 1 / (1 + above + tied / 2)
+    found = inverse_ranks(table, some, before, after, np.array([0.0, 0.5, 1.0]))
+    assert found == pytest.approx(expected, rel=1e-9)
 
 
 # --- training --------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import numpy as np
 from tilp._kernels.jit import kernel
 from tilp._kernels.types import Array
 
-__all__ = ["JointTable", "add_joint_likelihood", "joint_scores"]
+__all__ = ["JointTable", "add_joint_likelihood", "inverse_ranks", "joint_scores"]
 
 
 class JointTable(NamedTuple):
@@ -92,3 +92,32 @@ def add_joint_likelihood(
             for one in range(table.word_begin[place], table.word_begin[place + 1]):
                 word_gradient[table.word[one]] += share
     return loss
+
+
+@kernel
+def inverse_ranks(
+    table: JointTable, queries: Array, before: Array, after: Array, mixings: Array
+) -> Array:
+    """The sums of the inverse ranks of some queries' answers, by each mixing of two scores.
+
+    A candidate counts as many entities as it stands for, those that tie with the answer by half.
+
+    Args:
+        before: the scores of all listed candidates.
+        after: likewise.
+        mixings: how much of `after` is mixed in.
+    """
+    total = np.zeros(len(mixings))
+    for query in queries:
+        answer = table.answer[query]
+        for one, mixing in enumerate(mixings):
+            least = (1.0 - mixing) * before[answer] + mixing * after[answer]
+            rank = 0.5  # with the answer itself, which ties
+            for place in range(table.begin[query], table.begin[query + 1]):
+                score = (1.0 - mixing) * before[place] + mixing * after[place]
+                if score > least:
+                    rank += np.exp(table.stands_for[place])
+                elif score == least:
+                    rank += 0.5 * np.exp(table.stands_for[place])
+            total[one] += 1.0 / rank
+    return total

@@ -8,7 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from tilp._kernels.joint_likelihood import JointTable, add_joint_likelihood, joint_scores
+from tilp._kernels.joint_likelihood import (
+    JointTable,
+    add_joint_likelihood,
+    inverse_ranks,
+    joint_scores,
+)
 from tilp.features.joint import COLUMNS
 
 __all__ = ["HeadWeights", "fit_head", "nothing_learned"]
@@ -134,17 +139,7 @@ class _Head:
             joint_scores(table, 0, len(table.stands_for), *self._split(values))
             for values in (self.first, learned)
         )
-        weight = np.exp(table.stands_for)
-        total = np.zeros(len(_MIXINGS))
-        for query in queries:
-            part = slice(table.begin[query], table.begin[query + 1])
-            answer = table.answer[query] - table.begin[query]
-            for place, mixing in enumerate(_MIXINGS):
-                score = (1 - mixing) * before[part] + mixing * after[part]
-                above = weight[part][score > score[answer]].sum()
-                tied = weight[part][score == score[answer]].sum() - 1.0
-                total[place] += 1.0 / (1.0 + above + tied / 2)
-        return total
+        return inverse_ranks(table, queries, before, after, np.array(_MIXINGS))
 
     def _split(self, values: NDArray[np.float64]) -> list[NDArray[np.float64]]:
         """The weights of columns, of rules and of words."""
