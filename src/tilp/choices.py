@@ -12,6 +12,7 @@ __all__ = [
     "Missing",
     "OnError",
     "Protocol",
+    "RuleOrder",
     "TableFormat",
     "Ties",
     "Unit",
@@ -149,3 +150,12 @@ class Preset(StrEnum):
 
     DEFAULT = "default"
     PAPER = "paper"
+
+
+class RuleOrder(StrEnum):
+    """What rules are sorted by."""
+
+    WEIGHT = "weight"
+    CONFIDENCE = "confidence"
+    SUPPORT = "support"
+    LENGTH = "length"
