@@ -69,6 +69,22 @@ class EdgeIndex:
             np.repeat(self.fact, copies),
         )
 
+    def without(self, facts: NDArray[np.int64]) -> EdgeIndex:
+        """The edges of the other facts, which are numbered anew, from the first one on.
+
+        Args:
+            facts: those that are left out, each once, ascending.
+        """
+        kept = np.flatnonzero(~np.isin(self.fact, facts))
+        fact = self.fact[kept]
+        return EdgeIndex(
+            self.n_relations,
+            np.searchsorted(kept, self.offsets),
+            self.relation[kept],
+            self.target[kept],
+            fact - np.searchsorted(facts, fact).astype(np.int32),
+        )
+
     def edges(self, entity: int, relation: int | None = None) -> slice:
         """Where the edges of an entity stand, or those of one of its relations."""
         first, last = int(self.offsets[entity]), int(self.offsets[entity + 1])

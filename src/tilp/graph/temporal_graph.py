@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -271,6 +271,29 @@ class TemporalGraph:
             words = pl.Series("estimated", ESTIMATED).gather(self.estimated[rows])
             table = table.with_columns(words)
         return table
+
+    def without(self, facts: Iterable[int]) -> TemporalGraph:
+        """The same graph without some facts; the others keep their order, not their numbers.
+
+        Names stay, also those of which no fact is left.
+
+        Args:
+            facts: their numbers.
+
+        Raises:
+            TilpError: there is no such fact.
+        """
+        gone = np.unique(np.fromiter(facts, np.int64))
+        strange = gone[(gone < 0) | (gone >= len(self))]
+        if len(strange):
+            raise TilpError(f"there is no fact {strange[0]}; facts are 0 to {len(self) - 1}")
+        kept = np.delete(np.arange(len(self)), gone)
+        columns = {name: getattr(self, name)[kept] for name in (*_COLUMNS, "estimated")}
+        bounds = np.searchsorted(kept, self.bounds).tolist()
+        left = replace(self, **columns, bounds=tuple(bounds))
+        for splits, index in self._indexes.items():
+            left._indexes[splits] = index.without(gone)
+        return left
 
     def index(self, splits: Iterable[str] | str = "train") -> EdgeIndex:
         """The edges of the named splits by subject and relation; built once, then kept."""
