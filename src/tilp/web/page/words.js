@@ -1,0 +1,44 @@
+/** Numbers, dates and names as people read them. */
+
+const whole = new Intl.NumberFormat("en");
+const digits = { minimumSignificantDigits: 3, maximumSignificantDigits: 3 };
+const plain = new Intl.NumberFormat("en", digits);
+const signed = new Intl.NumberFormat("en", { ...digits, signDisplay: "exceptZero" });
+
+/** 12,345 */
+export const count = (number) => whole.format(number);
+
+/** '1 fact', '12,345 facts' */
+export const counted = (number, noun) => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
+
+/** A score, with three digits that matter. */
+export const score = (number) => plain.format(number).replace("-", "−");
+
+/** A term of a sum: with its sign. */
+export const term = (number) => signed.format(number).replace("-", "−");
+
+/** 0.0596 as '6.0 %'; what is under a thousandth but not nothing is said to be so. */
+export function percent(share) {
+  if (share === 0 || share === 1) return `${share * 100} %`;
+  if (share > 0 && share < 0.001) return "< 0.1 %";
+  return `${(share * 100).toFixed(1)} %`.replace("-", "−");
+}
+
+/** `receivedAward` and `received_award` as 'received award'. */
+export function spoken(name) {
+  const words = name
+    .replace(/(?<=[a-z0-9])(?=[A-Z])/g, " ")
+    .replaceAll("_", " ")
+    .trim()
+    .split(/\s+/);
+  return words
+    .map((word) => (/[a-z]/.test(word) ? word[0].toLowerCase() + word.slice(1) : word))
+    .join(" ");
+}
+
+/** The dates of a fact: '1990 – 1993', '1990', 'from 1990', 'until 1993', 'no dates'. */
+export function dates(start, end) {
+  if (start && end) return start === end ? start : `${start} – ${end}`;
+  if (start) return `from ${start}`;
+  return end ? `until ${end}` : "no dates";
+}
