@@ -11,9 +11,8 @@ const PAUSE = 120; // ms without a key before the server is asked
  * @param label what the field is for.
  * @param find (text, signal) → a promise of [{name, note}], best first.
  * @param choose called with a name that was chosen from the list.
- * @param placeholder an example.
  */
-export function combobox({ label, find, choose = () => {}, placeholder = "" }) {
+export function combobox({ label, find, choose = () => {} }) {
   const id = freshId("field");
   const list = el("ul", {
     class: "options",
@@ -26,7 +25,7 @@ export function combobox({ label, find, choose = () => {}, placeholder = "" }) {
     id,
     type: "text",
     role: "combobox",
-    placeholder,
+    required: true,
     autocomplete: "off",
     autocapitalize: "off",
     spellcheck: "false",

@@ -21,7 +21,8 @@ function summary({ candidate, rank, score: total, share, known }) {
     "p",
     { class: "summary" },
     el("strong", {}, candidate),
-    ` is number ${count(rank)} with a score of ${score(total)}, ${percent(share)} of all candidates together.`,
+    ` is number ${count(rank)} with a score of ${score(total)}, `,
+    `${percent(share)} of all candidates together.`,
     known && " The facts already have it as an answer at a touching time.",
   );
 }
@@ -74,7 +75,8 @@ function ruleNumbers({ text, confidence, support, fired }) {
     el(
       "p",
       { class: "numbers" },
-      `Confidence ${percent(confidence)}; right for ${count(support)} of ${counted(fired, "fact")} where it fired.`,
+      `Confidence ${percent(confidence)}; `,
+      `right for ${count(support)} of ${counted(fired, "fact")} where it fired.`,
     ),
   ];
 }

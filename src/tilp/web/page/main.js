@@ -43,7 +43,8 @@ function introduce({ name, version, entities, relations, rules, facts }) {
       el(
         "p",
         {},
-        `${counted(rules, "rule")} from ${counted(known, "fact")} about ${count(entities)} entities and ${counted(relations, "relation")}.`,
+        `${counted(rules, "rule")} from ${counted(known, "fact")} about `,
+        `${count(entities)} entities and ${counted(relations, "relation")}.`,
       ),
       el("p", {}, `tilp ${version} · `, el("a", { href: "openapi.json" }, "The JSON API")),
     );

@@ -74,8 +74,7 @@ export function failure(error, choose, retry) {
     near.length > 0 &&
       el(
         "p",
-        { class: "near" },
-        "Did you mean ",
+        { role: "group", "aria-label": "Near names" },
         near.map((name) =>
           el("button", { type: "button", class: "chip", onclick: () => choose(name) }, name),
         ),

@@ -22,7 +22,7 @@ export function dataView({ model }) {
   const entity = combobox({ label: "Entity", find: findEntities, choose: look });
   const form = el(
     "form",
-    { class: "entity-form", "aria-label": "Choose an entity", onsubmit: submit },
+    { class: "one-line", "aria-label": "Choose an entity", onsubmit: submit },
     entity.element,
     el("button", { type: "submit", class: "primary" }, "Show"),
   );
@@ -77,7 +77,7 @@ export function dataView({ model }) {
     title: "Data",
     element: el(
       "div",
-      { class: "view" },
+      {},
       el("div", { class: "view-head" }, el("h1", { tabindex: "-1" }, "Data"), copyLink()),
       el(
         "p",

@@ -154,12 +154,12 @@ export function rulesView({ model, relations }) {
     title: "Rules",
     element: el(
       "div",
-      { class: "view" },
+      {},
       el("div", { class: "view-head" }, el("h1", { tabindex: "-1" }, "Rules"), copyLink()),
       el(
         "p",
         { class: "lead" },
-        "What was learned: if the facts on the left were there, at these times, then so may be the fact on the right.",
+        "What was learned: where facts stand like this in time, another one is likely.",
       ),
       form,
       results.element,

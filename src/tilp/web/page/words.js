@@ -1,9 +1,8 @@
 /** Numbers, dates and names as people read them. */
 
 const whole = new Intl.NumberFormat("en");
-const digits = { minimumSignificantDigits: 3, maximumSignificantDigits: 3 };
-const plain = new Intl.NumberFormat("en", digits);
-const signed = new Intl.NumberFormat("en", { ...digits, signDisplay: "exceptZero" });
+const usual = new Intl.NumberFormat("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+const small = new Intl.NumberFormat("en", { maximumSignificantDigits: 2 });
 
 /** 12,345 */
 export const count = (number) => whole.format(number);
@@ -11,11 +10,14 @@ export const count = (number) => whole.format(number);
 /** '1 fact', '12,345 facts' */
 export const counted = (number, noun) => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
 
-/** A score, with three digits that matter. */
-export const score = (number) => plain.format(number).replace("-", "−");
+/** A score: with two decimals, or two digits that matter where these would say little. */
+export function score(number) {
+  const format = number === 0 || Math.abs(number) >= 0.1 ? usual : small;
+  return format.format(number).replace("-", "−");
+}
 
 /** A term of a sum: with its sign. */
-export const term = (number) => signed.format(number).replace("-", "−");
+export const term = (number) => `${number > 0 ? "+" : ""}${score(number)}`;
 
 /** 0.0596 as '6.0 %'; what is under a thousandth but not nothing is said to be so. */
 export function percent(share) {
