@@ -46,6 +46,12 @@ class DataView:
             over_time = {"bins": [], "texts": [], "splits": {}, "unknown": unknown, "outside": 0}
         return {"inspection": inspect(self.graph).to_json(), "over_time": over_time}
 
+    def warm_up(self) -> None:
+        """Do what the first request would wait for."""
+        _ = self.summary
+        self.entities("a", 1)
+        self.facts(str(self.graph.entities.ids[0]), 0, 1)
+
     def relations(self) -> list[tuple[str, int]]:
         """Each relation and how many facts it has, in the order of their numbers."""
         counts = np.bincount(self.graph.relation, minlength=len(self.graph.relations))

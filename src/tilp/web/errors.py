@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any
@@ -15,8 +14,6 @@ from starlette.responses import JSONResponse
 from tilp.errors import TilpError, UnknownNameError
 
 __all__ = ["Code", "ServiceError", "add_handlers", "error_of", "error_response"]
-
-_log = logging.getLogger(__name__)
 
 
 class Code(StrEnum):

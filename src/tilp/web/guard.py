@@ -14,7 +14,7 @@ from tilp.web.limits import Limits
 
 __all__ = ["Guard"]
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 _HEADERS = {
     "Content-Security-Policy": (
@@ -64,7 +64,7 @@ class Guard:
             refused.headers["Connection"] = "close"
             await error_response(refused)(scope, receive, guarded_send)
         except Exception:
-            _log.exception("%s %s failed", scope["method"], scope["path"])
+            logger.exception("%s %s failed", scope["method"], scope["path"])
             if begun:
                 raise  # the server cuts the answer off, so that it is not taken for a whole one
             await error_response(ServiceError(Code.DEFECT, _DEFECT))(scope, receive, guarded_send)
