@@ -2,15 +2,14 @@
 
 import { bar, roomFor } from "./bars.js";
 import { el } from "./dom.js";
-import { picture } from "./picture.js";
-import { address } from "./router.js";
-import { count, counted, dates, percent, score, spoken, term } from "./words.js";
+import { groundingCard, reasonList } from "./reasons.js";
+import { count, counted, percent, score, term } from "./words.js";
 
 /** An explanation, as the service gives it, as elements. */
 export function explained(explanation) {
   return [
     summary(explanation),
-    explanation.reasons.length > 0 && reasons(explanation),
+    explanation.reasons.length > 0 && reasonList(explanation),
     explanation.fall && fall(explanation),
     explanation.lacks.length > 0 && lacks(explanation),
   ].filter(Boolean);
@@ -25,99 +24,6 @@ function summary({ candidate, rank, score: total, share, known }) {
     `${percent(share)} of all candidates together.`,
     known && " The facts already have it as an answer at a touching time.",
   );
-}
-
-function reasons({ reasons: listed, rest, score: total }) {
-  const room = roomFor(listed.map((reason) => reason.score));
-  return el(
-    "section",
-    { class: "reasons" },
-    el("h4", {}, "What speaks for and against it"),
-    el(
-      "ol",
-      {},
-      listed.map((reason, place) =>
-        el("li", { class: "reason" }, described(reason, room, total, place === 0)),
-      ),
-    ),
-    rest?.count > 0 &&
-      el(
-        "p",
-        { class: "rest" },
-        `and ${counted(rest.count, "smaller reason")}: ${term(rest.score)} together`,
-      ),
-  );
-}
-
-function described(reason, room, total, first) {
-  return [
-    el(
-      "div",
-      { class: "measure" },
-      el("span", { class: "term" }, term(reason.score)),
-      bar(reason.score, room),
-      total > 0 &&
-        el("span", { class: "of-score" }, `${percent(reason.score / total)} of the score`),
-    ),
-    el(
-      "div",
-      { class: "because" },
-      el("p", { class: "words" }, reason.words, " ", el("span", { class: "badge" }, reason.kind)),
-      reason.rule && ruleNumbers(reason.rule),
-      reason.groundings.length > 0 && groundings(reason, first),
-    ),
-  ];
-}
-
-function ruleNumbers({ text, confidence, support, fired }) {
-  return [
-    el("p", { class: "formula" }, el("code", {}, text)),
-    el(
-      "p",
-      { class: "numbers" },
-      `Confidence ${percent(confidence)}; `,
-      `right for ${count(support)} of ${counted(fired, "fact")} where it fired.`,
-    ),
-  ];
-}
-
-function groundings({ groundings: shown, walks }, first) {
-  const all = Math.max(walks, shown.length);
-  const title =
-    all > shown.length
-      ? `${count(shown.length)} of ${count(all)} groundings`
-      : counted(all, "grounding");
-  return el(
-    "details",
-    { class: "groundings", open: first },
-    el("summary", {}, title),
-    shown.map(grounded),
-  );
-}
-
-/** The facts of one walk: as a picture, and as a list. */
-export function grounded({ facts, svg }) {
-  return el(
-    "div",
-    { class: "grounding" },
-    svg && picture(svg),
-    el(
-      "ol",
-      { class: "facts" },
-      facts.map((fact) => el("li", {}, sentence(fact))),
-    ),
-  );
-}
-
-function sentence({ subject, relation, object, start, end }) {
-  const linked = (name) => el("a", { href: address("data", { entity: name }) }, name);
-  return [
-    linked(subject),
-    ` ${spoken(relation)} `,
-    linked(object),
-    ", ",
-    el("span", { class: "when" }, dates(start, end)),
-  ];
 }
 
 function fall({ fall: { grounding, score: left, fall: lost }, score: total }) {
@@ -149,11 +55,11 @@ function fall({ fall: { grounding, score: left, fall: lost }, score: total }) {
       el("caption", { class: "unseen" }, "Score with and without"),
       el("tbody", {}, line("with", total), line("without", left)),
     ),
-    el("details", {}, el("summary", {}, "Which facts"), grounded({ facts: grounding.facts })),
+    el("details", {}, el("summary", {}, "Which facts"), groundingCard({ facts: grounding.facts })),
   );
 }
 
-function lacks({ lacks: listed, winner, candidate }) {
+function lacks({ lacks: listed, lacks_rest: rest, winner, candidate }) {
   const room = roomFor(listed.flatMap((lack) => [lack.winner, lack.candidate]));
   const cell = (value) =>
     el("td", { class: "measured" }, el("span", { class: "term" }, term(value)), bar(value, room));
@@ -186,10 +92,23 @@ function lacks({ lacks: listed, winner, candidate }) {
           "tbody",
           {},
           listed.map((lack) =>
-            el("tr", {}, cell(lack.winner), cell(lack.candidate), el("td", {}, lack.reason.words)),
+            el(
+              "tr",
+              {},
+              cell(lack.winner),
+              cell(lack.candidate),
+              el("td", { class: "words" }, lack.reason.words),
+            ),
           ),
         ),
       ),
     ),
+    rest.count > 0 &&
+      el(
+        "p",
+        { class: "rest" },
+        `and ${counted(rest.count, "smaller difference")}: `,
+        `${term(rest.winner)} and ${term(rest.candidate)} together`,
+      ),
   );
 }

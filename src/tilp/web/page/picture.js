@@ -2,11 +2,16 @@
 
 import { freshId } from "./dom.js";
 
+/** The first tag's own style, which this page's rules for content refuse and its sheet replaces. */
+const STYLE = /(?<=^<svg[^>]*) style="[^"]*"/;
 const STRANGE = "parsererror, script, foreignObject, iframe, image, a";
 
 /** An SVG text as an element of this page; null if it is no picture or holds more than one. */
 export function picture(text) {
-  const root = new DOMParser().parseFromString(text, "image/svg+xml").documentElement;
+  const root = new DOMParser().parseFromString(
+    text.replace(STYLE, ""),
+    "image/svg+xml",
+  ).documentElement;
   if (root.localName !== "svg" || root.querySelector(STRANGE)) return null;
   const drawn = document.importNode(root, true);
   renameIds(drawn);

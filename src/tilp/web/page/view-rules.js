@@ -1,18 +1,16 @@
 /** The rules view: what was learned, by relation, sorted and filtered. */
 
 import * as api from "./api.js";
-import { bar } from "./bars.js";
 import { copyLink } from "./copy.js";
 import { announce, el } from "./dom.js";
 import { field, segments, select } from "./form.js";
 import { pager } from "./pager.js";
-import { picture, whenSeen } from "./picture.js";
 import { empty, region } from "./region.js";
 import { address, go } from "./router.js";
-import { count, counted, percent, score } from "./words.js";
+import { ruleCard } from "./rule-card.js";
+import { count, counted } from "./words.js";
 
 const PAGE = 20;
-const SHARE = { low: 0, span: 1 };
 const SORTS = [
   ["weight", "Weight"],
   ["confidence", "Confidence"],
@@ -58,7 +56,7 @@ export function rulesView({ model, relations }) {
       ]),
     ]),
     body: select([["", "Any"], ...named(relations.map(({ name }) => name))]),
-    temporal: select([["", "Any"], ...named(model.words)]),
+    temporal: select([["", "Any"], ...named(sorted(model.words))]),
   };
   const direction = segments(
     "Predicts",
@@ -143,7 +141,7 @@ export function rulesView({ model, relations }) {
     const state = chosen();
     return [
       el("p", { class: "count" }, counted(total, "rule")),
-      el("ol", { class: "rules", start: (page - 1) * PAGE + 1 }, rules.map(card)),
+      el("ol", { class: "rules", start: (page - 1) * PAGE + 1 }, rules.map(ruleCard)),
       pager(page, Math.ceil(total / PAGE), (number) =>
         address("rules", { ...state, page: number === 1 ? "" : number }),
       ),
@@ -168,37 +166,10 @@ export function rulesView({ model, relations }) {
   };
 }
 
-function card(rule) {
-  const place = el("div", { class: "rule-picture" });
-  whenSeen(place, async () => {
-    const drawing = picture(await api.rulePicture(rule.number));
-    if (drawing) place.append(drawing);
-  });
-  return el(
-    "li",
-    { class: "card rule" },
-    el("p", { class: "sentence" }, rule.sentence),
-    place,
-    el("p", { class: "formula" }, el("code", {}, rule.text)),
-    el(
-      "dl",
-      { class: "figures" },
-      figure("Confidence", percent(rule.confidence), bar(rule.confidence, SHARE)),
-      figure(
-        "Support",
-        `${count(rule.support)} of ${counted(rule.facts, "fact")}`,
-        bar(rule.support / rule.facts, SHARE),
-      ),
-      figure("Fired for", counted(rule.fired, "fact")),
-      rule.weight !== null && figure("Weight", score(rule.weight)),
-      figure("Length", count(rule.length)),
-    ),
-    rule.sampled && el("p", { class: "hint" }, "Counted on a sample of the facts."),
-  );
-}
-
-function figure(name, value, drawing) {
-  return el("div", {}, el("dt", {}, name), el("dd", {}, value, drawing));
+/** Words for two intervals: those without a number as they come, then gaps by their length. */
+function sorted(words) {
+  const length = (word) => Number.parseInt(word, 10) || 0;
+  return words.toSorted((one, other) => length(one) - length(other));
 }
 
 function named(words) {
