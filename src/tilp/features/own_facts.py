@@ -17,7 +17,7 @@ from tilp._kernels.own_facts import (
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.intervals import Allen, known_ends
 
-__all__ = ["KINDS", "OwnFacts", "asked_at", "distance_bounds", "fact_edges"]
+__all__ = ["KINDS", "OwnFacts", "asked_at", "distance_bounds", "fact_edges", "fact_edges_without"]
 
 KINDS = ("other facts", "facts with the subject")
 
@@ -56,6 +56,29 @@ def fact_edges(graph: TemporalGraph) -> FactEdges:
         end[index.fact],
         interval.reshape(-1)[index.fact].astype(np.int32),
         distinct.shape[1],
+    )
+
+
+def fact_edges_without(
+    edges: FactEdges, graph: TemporalGraph, facts: NDArray[np.int64]
+) -> FactEdges:
+    """What is left of the edges without some facts; intervals keep their numbers.
+
+    Args:
+        edges: all of them.
+        graph: without these facts.
+        facts: those that are left out.
+    """
+    index = graph.index(("train",))
+    kept = ~np.isin(edges.fact, facts)
+    return edges._replace(
+        offsets=index.offsets,
+        relation=index.relation,
+        target=index.target,
+        fact=index.fact,
+        start=edges.start[kept],
+        end=edges.end[kept],
+        interval=edges.interval[kept],
     )
 
 

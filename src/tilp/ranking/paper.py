@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from copy import copy
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -35,6 +38,13 @@ class PaperScorer:
         self._features = features
         self._weights = weights
         self._n_entities = len(rules.walker.graph.entities)
+
+    def without(self, facts: Iterable[int]) -> PaperScorer:
+        """The same on the evidence without some facts, as `RuleScorer.without` has it."""
+        other = copy(self)
+        other.rules = self.rules.without(facts)
+        other._features = self._features.on(other.rules.walker.graph)
+        return other
 
     def __call__(self, queries: QueryTable) -> Scores:
         """Score the candidates of queries."""
@@ -70,14 +80,17 @@ class PaperScorer:
         Args:
             queries: the queries.
             begin: where the candidates of each query begin, and where the last end.
-            candidate: these, all of which are looked at.
+            candidate: these.
         """
         by_rules = self.rules(queries)
         settled = self.rules.settled(queries)
         query = np.repeat(np.arange(len(queries)), np.diff(begin))
         scores = by_rules.of(begin, candidate)
         phi = scores / by_rules.totals(self._n_entities)[query]
-        evidence = self._features.gather(settled, begin, candidate)
+        looked_at = best_of(by_rules.offsets, by_rules.score, _LOOKED_AT)
+        evidence = self._features.gather(settled, begin, candidate).only(
+            np.isin(by_rules.places_of(begin, candidate), looked_at)
+        )
         terms = self._features.terms(self._weights, settled, evidence, phi)
         together = terms.pop("rules")
         return {**self.rules.split(queries.head[query], candidate, scores, together), **terms}

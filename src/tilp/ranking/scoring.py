@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 
@@ -99,6 +99,18 @@ class RuleScorer:
         other._weigh(weights)
         return other
 
+    def without(self, facts: Iterable[int]) -> RuleScorer:
+        """The same rules and weights, on the evidence without some facts.
+
+        Args:
+            facts: their numbers; queries speak of facts by the numbers that are left.
+        """
+        other = copy(self)
+        other.walker = self.walker.without(facts)
+        other._prior = CandidatePrior.of(other.walker.graph)
+        other._weigh(self._weights)
+        return other
+
     def __call__(self, queries: QueryTable) -> Scores:
         """Score the candidates of queries; those that are not listed have the prior's floor."""
         return self.score(queries, self.apply(queries))
@@ -120,6 +132,20 @@ class RuleScorer:
         """
         share = self._weights.prior[head] * self._prior.of_entities(head, entity) / score
         return {"rules": (1 - share) * term, "prior": share * term}
+
+    def terms(
+        self, queries: QueryTable, begin: NDArray[np.int64], candidate: NDArray[np.int32]
+    ) -> dict[str, NDArray[np.float64]]:
+        """What rules and prior add to the scores of listed candidates; the sum is the score.
+
+        Args:
+            queries: the queries.
+            begin: where the candidates of each query begin, and where the last end.
+            candidate: these.
+        """
+        score = self(queries).of(begin, candidate)
+        head = np.repeat(queries.head, np.diff(begin))
+        return self.split(head, candidate, score, score)
 
     def settled(self, queries: QueryTable) -> QueryTable:
         """The queries with their unknown ends as they are taken."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -36,6 +37,7 @@ from tilp.spans import places_in
 from tilp.walks.constraints import PairConstraint, StepConstraint, Steps, Symbols
 from tilp.walks.encoding import MAX_LENGTH, NO_RULES, NO_TRIE, CompiledRules, RuleEncoding
 from tilp.walks.reading import ReadEdges, added_up
+from tilp.walks.removing import edges_without
 
 __all__ = ["DEFAULT_LIMIT", "Step", "Walker"]
 
@@ -156,6 +158,23 @@ class Walker:
             source=source,
             interval=self._intervals[0][reading],
         )
+
+    def without(self, facts: Iterable[int]) -> Walker:
+        """The same walker on the graph without some facts; compiled rules are good for both.
+
+        Intervals keep their numbers, so their words are not found again.
+
+        Args:
+            facts: their numbers.
+        """
+        gone = np.fromiter(facts, np.int64)
+        edges = self.edges
+        other = copy(self)
+        for name in ("_read", "_inverse", "steps_from"):
+            vars(other).pop(name, None)
+        other.graph = self.graph.without(gone)
+        other.edges = edges_without(edges, other._read.index, gone)
+        return other
 
     @cached_property
     def _read(self) -> ReadEdges:
