@@ -13,6 +13,7 @@ from test_joint import assert_terms_add_up, of_pairs, some_candidates
 from test_model import both_ways, small_world
 from test_walks import all_queries, graphs
 from tilp import TILP
+from tilp.attention import CandidatePrior
 from tilp.attention.training import TrainingSettings
 from tilp.choices import Features, Grain, Missing
 from tilp.features.own_facts import fact_edges, fact_edges_without
@@ -92,7 +93,7 @@ def test_walks_that_are_left_are_those_of_the_graph_that_is_left(cut, every, con
 def test_facts_of_candidates_that_are_left(cut):
     graph, gone = cut
     left = graph.without(gone)
-    found = fact_edges_without(fact_edges(graph), left, np.array(gone, np.int64))
+    found = fact_edges_without(fact_edges(graph), graph.numbers_without(gone), left)
     expected = fact_edges(left)
     for name in ("offsets", "relation", "target", "fact", "start", "end"):
         assert np.array_equal(getattr(found, name), getattr(expected, name)), name
@@ -100,6 +101,27 @@ def test_facts_of_candidates_that_are_left(cut):
     # Numbers of intervals may differ, but not which edges share one.
     pairs = set(zip(found.interval.tolist(), expected.interval.tolist(), strict=True))
     assert len(pairs) == len({a for a, _ in pairs}) == len({b for _, b in pairs})
+
+
+@NO_WARNING
+@settings(max_examples=40)
+@given(cuts())
+def test_the_prior_that_is_left(cut):
+    graph, gone = cut
+    left = CandidatePrior.of(graph).without(graph, np.unique(np.array(gone, np.int64)))
+    anew = CandidatePrior.of(graph.without(gone))
+    for name in ("begin", "entity", "count"):
+        found, expected = getattr(left, name), getattr(anew, name)
+        assert np.array_equal(found, expected) and found.dtype == expected.dtype, name
+    assert left.n_entities == anew.n_entities
+
+
+def test_facts_of_other_splits_are_no_evidence(facts):
+    graph = tilp.read({"train": facts[:3], "test": facts[3:]})
+    prior = CandidatePrior.of(graph)
+    left = prior.without(graph, np.array([2, 3, 4]))
+    assert left.count.sum() == prior.count.sum() - 2
+    assert np.array_equal(Walker(graph).without([3, 4]).edges.fact, Walker(graph).edges.fact)
 
 
 # Scorers

@@ -60,17 +60,17 @@ def fact_edges(graph: TemporalGraph) -> FactEdges:
 
 
 def fact_edges_without(
-    edges: FactEdges, graph: TemporalGraph, facts: NDArray[np.int64]
+    edges: FactEdges, numbers: NDArray[np.int32], left: TemporalGraph
 ) -> FactEdges:
-    """What is left of the edges without some facts; intervals keep their numbers.
+    """The edges of a graph that is left without some facts; intervals keep their numbers.
 
     Args:
         edges: all of them.
-        graph: without these facts.
-        facts: those that are left out.
+        numbers: of each fact the new one; -1: it is left out.
+        left: the graph without these.
     """
-    index = graph.index(("train",))
-    kept = ~np.isin(edges.fact, facts)
+    index = left.index(("train",))
+    kept = numbers[edges.fact] >= 0
     return edges._replace(
         offsets=index.offsets,
         relation=index.relation,

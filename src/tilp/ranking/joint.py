@@ -62,7 +62,8 @@ class JointScorer:
         gone = np.fromiter(facts, np.int64)
         other = copy(self)
         other.rules = self.rules.without(gone)
-        other._stand_on(fact_edges_without(self._edges, other.rules.walker.graph, gone))
+        numbers = self.rules.walker.graph.numbers_without(gone)
+        other._stand_on(fact_edges_without(self._edges, numbers, other.rules.walker.graph))
         return other
 
     def __call__(self, queries: QueryTable) -> Scores:

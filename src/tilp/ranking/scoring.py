@@ -105,9 +105,10 @@ class RuleScorer:
         Args:
             facts: their numbers; queries speak of facts by the numbers that are left.
         """
+        gone = np.unique(np.fromiter(facts, np.int64))
         other = copy(self)
-        other.walker = self.walker.without(facts)
-        other._prior = CandidatePrior.of(other.walker.graph)
+        other.walker = self.walker.without(gone)
+        other._prior = self._prior.without(self.walker.graph, gone)
         other._weigh(self._weights)
         return other
 

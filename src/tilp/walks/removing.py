@@ -6,31 +6,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilp._kernels.types import Edges
-from tilp.graph import EdgeIndex
+from tilp.graph.index import edges_left
 
 __all__ = ["edges_without"]
 
 
-def edges_without(edges: Edges, index: EdgeIndex, facts: NDArray[np.int64]) -> Edges:
-    """The edges of the other facts, in the order they had, without sorting them again.
+def edges_without(edges: Edges, numbers: NDArray[np.int32]) -> Edges:
+    """The edges of some of the facts, in the order they had, without sorting them again.
 
     Args:
         edges: all of them.
-        index: of the graph without these facts, from which the numbers of facts are taken.
-        facts: those that are left out.
+        numbers: of each fact the new one, rising; -1: it is left out.
     """
-    kept = ~np.isin(edges.fact, facts)
-    number = np.cumsum(kept, dtype=np.int32) - np.int32(1)
-    by_rank = number[edges.by_rank[kept[edges.by_rank]]]
+    kept, offsets, fact = edges_left(edges.offsets, edges.fact, numbers)
+    place = np.cumsum(kept, dtype=np.int32) - np.int32(1)
+    by_rank = place[edges.by_rank[kept[edges.by_rank]]]
     rank = np.empty_like(by_rank)
     rank[by_rank] = np.arange(len(by_rank), dtype=np.int32)
-    relation = edges.relation[kept]
-    relation.flags.writeable = False  # as before: one compiled loop for both
-    return Edges(
-        offsets=index.offsets,
-        relation=relation,
-        target=index.target,
-        fact=index.fact,
+    left = Edges(
+        offsets=offsets,
+        relation=edges.relation[kept],
+        target=edges.target[kept],
+        fact=fact,
         start=edges.start[kept],
         end=edges.end[kept],
         rank=rank,
@@ -38,3 +35,7 @@ def edges_without(edges: Edges, index: EdgeIndex, facts: NDArray[np.int64]) -> E
         source=edges.source[kept],
         interval=edges.interval[kept],
     )
+    # Read-only as before: one compiled loop for both.
+    for array in (left.offsets, left.relation, left.target, left.fact):
+        array.flags.writeable = False
+    return left

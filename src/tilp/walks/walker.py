@@ -173,7 +173,7 @@ class Walker:
         for name in ("_read", "_inverse", "steps_from"):
             vars(other).pop(name, None)
         other.graph = self.graph.without(gone)
-        other.edges = edges_without(edges, other._read.index, gone)
+        other.edges = edges_without(edges, self.graph.numbers_without(gone))
         return other
 
     @cached_property
