@@ -26,7 +26,8 @@ from tilp.model.settings import ModelSettings
 from tilp.model.stages import Progress
 from tilp.parallel import Workers, thread_count
 from tilp.ranking import RuleWeights
-from tilp.ranking.queries import Query, answers, query_table, read_queries
+from tilp.ranking.answers import Answers, answers, answers_frame
+from tilp.ranking.queries import Query, query_table, read_queries
 from tilp.rules import RuleSet
 from tilp.walks import MiningSettings
 from tilp.walks.encoding import MAX_LENGTH
@@ -262,12 +263,25 @@ class TILP:
             k: how many candidates.
             graph: another graph to apply the rules on; its entities may be all new.
         """
+        return answers_frame(self._answers(read_queries(queries), k, graph))
+
+    def ask(self, query: Query, k: int = 10, *, graph: TemporalGraph | None = None) -> Answers:
+        """The k best candidates of one query.
+
+        Args:
+            query: for the subject or the object of a fact.
+            k: how many candidates.
+            graph: another graph to apply the rules on; its entities may be all new.
+        """
+        (found,) = self._answers(read_queries([query]), k, graph)
+        return found
+
+    def _answers(self, queries: list[Query], k: int, graph: TemporalGraph | None) -> list[Answers]:
         if k < 1:
             raise TilpError(f"k is {k}; at least one candidate is asked for")
-        asked = read_queries(queries)
         evidence = graph if graph is not None else self.graph
-        table = query_table(evidence, asked)
-        return answers(evidence, asked, table, self.scorer(graph)(table), k)
+        table = query_table(evidence, queries)
+        return answers(evidence, queries, table, self.scorer(graph)(table), k)
 
     def evaluate(
         self,

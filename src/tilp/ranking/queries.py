@@ -1,4 +1,4 @@
-"""Queries as people ask them, and their answers as a labelled table."""
+"""Queries as people ask them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tilp.attention import Mark, known_answers
 from tilp.choices import Unit
 from tilp.errors import TilpError
-from tilp.evaluation import Scores
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.intervals import Interval
 
-__all__ = ["Query", "answers", "query_table", "read_queries"]
+__all__ = ["Query", "query_table", "read_queries"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,68 +120,3 @@ def _interval(query: Query, unit: Unit) -> Interval:
         start if isinstance(start, int) else written.start,
         end if isinstance(end, int) else written.end,
     )
-
-
-def _text(date: str | int | None) -> str | None:
-    return None if date is None else str(date)
-
-
-def answers(
-    graph: TemporalGraph, queries: list[Query], table: QueryTable, scores: Scores, k: int
-) -> pl.DataFrame:
-    """The k best candidates of each query, with names; equal scores in the order of entities.
-
-    Returns:
-        A row for each: the number of the query and the query as it was asked, rank, candidate,
-        score, share of all candidates' scores (of their softmax, where scores have a temperature),
-        and whether train already has it as an answer at
-        a time that touches the query's.
-    """
-    known = known_answers(graph, table)
-    touching = known.mark >= Mark.KNOWN + 2
-    rows: list[dict[str, Any]] = []
-    for number, query in enumerate(queries):
-        part = slice(scores.offsets[number], scores.offsets[number + 1])
-        everything = np.full(len(graph.entities), scores.defaults[number])
-        everything[scores.candidate[part]] = scores.score[part]
-        best = np.argsort(-everything, kind="stable")[:k]
-        marked = slice(known.begin[number], known.begin[number + 1])
-        holds = set(known.entity[marked][touching[marked]].tolist())
-        shares = everything
-        if scores.temperature is not None:
-            shares = np.exp((everything - everything.max()) / scores.temperature)
-        total = shares.sum()
-        rows += [
-            {
-                "query": number,
-                "subject": query.subject,
-                "relation": query.relation,
-                "object": query.object,
-                "start": _text(query.start),
-                "end": _text(query.end),
-                "rank": rank,
-                "candidate": graph.entities.label(int(entity)),
-                "id": str(graph.entities.ids[int(entity)]),
-                "score": float(everything[entity]),
-                "share": float(shares[entity] / total) if total > 0 else 0.0,
-                "known": int(entity) in holds,
-            }
-            for rank, entity in enumerate(best, start=1)
-        ]
-    return pl.DataFrame(rows, schema=_ANSWER_SCHEMA)
-
-
-_ANSWER_SCHEMA = {
-    "query": pl.Int64,
-    "subject": pl.String,
-    "relation": pl.String,
-    "object": pl.String,
-    "start": pl.String,
-    "end": pl.String,
-    "rank": pl.Int64,
-    "candidate": pl.String,
-    "id": pl.String,
-    "score": pl.Float64,
-    "share": pl.Float64,
-    "known": pl.Boolean,
-}
