@@ -109,7 +109,7 @@ class Walker:
         self.seed = seed
         self.every_reading = every_reading
         self._splits = tuple(splits)
-        self._classes = classes
+        self.classes = classes
         self.encoding = RuleEncoding(
             graph.relations,
             symbols,
@@ -175,7 +175,7 @@ class Walker:
 
         Only words of one's own between intervals need them.
         """
-        if self._classes is None:
+        if self.classes is None:
             nothing = np.empty(0, np.int64)
             return np.zeros(len(self._read.start), np.int32), nothing, nothing
         both = np.stack([self._read.start, self._read.end], axis=1)
@@ -184,19 +184,17 @@ class Walker:
 
     @cached_property
     def _class_table(self) -> NDArray[np.int8]:
-        if self._classes is None:
+        if self.classes is None:
             return np.empty((0, 0), np.int8)
         _, start, end = self._intervals
-        return self._classes.table(start, end, start, end)
+        return self.classes.table(start, end, start, end)
 
     def _words_between(self, queries: Queries | Wanted) -> Classes:
-        if self._classes is None:
+        if self.classes is None:
             return Classes(len(TemporalRelation), self._class_table, np.empty((0, 0), np.int8))
         _, start, end = self._intervals
-        of_query = self._classes.table(start, end, queries.start, queries.end)
-        return Classes(
-            len(self._classes.words), self._class_table, np.ascontiguousarray(of_query.T)
-        )
+        of_query = self.classes.table(start, end, queries.start, queries.end)
+        return Classes(len(self.classes.words), self._class_table, np.ascontiguousarray(of_query.T))
 
     def between(
         self, subject: int, answer: int, *, fact: int = -1, most: int = 100_000
@@ -280,7 +278,7 @@ class Walker:
     @property
     def mirrors(self) -> bool:
         """Whether `find_both` can be used."""
-        return self._classes is None and not self.encoding.symbols.constraints
+        return self.classes is None and not self.encoding.symbols.constraints
 
     def _find(
         self, queries: QueryTable, forms: Sequence[Form]
