@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["clean", "shorten", "text_width", "wrap"]
+__all__ = ["clean", "legal", "shorten", "text_width", "wrap"]
 
 # What XML 1.0 cannot hold, escaped or not.
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -16,9 +16,14 @@ _PIECES = re.compile(r"[^\s_\-/,]+?(?:(?<=[a-z0-9])(?=[A-Z])|[\s_\-/,]+|$)|[\s_\
 _CUT = "…"
 
 
+def legal(text: str) -> str:
+    """Text without what XML and HTML cannot hold."""
+    return _ILLEGAL.sub("\ufffd", text)
+
+
 def clean(text: str) -> str:
     """A label as it can stand in XML, on one line."""
-    return " ".join(_ILLEGAL.sub("\ufffd", text).split())
+    return " ".join(legal(text).split())
 
 
 def text_width(text: str, size: float) -> float:

@@ -92,6 +92,11 @@ class Rule:
 
         return format_rule(self)
 
+    def _repr_html_(self) -> str:
+        from tilp.rules.display import rule_html
+
+        return rule_html(self)
+
 
 @lru_cache(maxsize=65_536)  # rules by the ten thousand share few of these
 def _canonical(constraints: tuple[Constraint, ...]) -> tuple[Constraint, ...]:
