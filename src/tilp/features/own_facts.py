@@ -27,6 +27,7 @@ __all__ = [
     "asked_at",
     "distance_bounds",
     "fact_edges",
+    "fact_edges_without",
     "unit_word",
 ]
 
@@ -75,6 +76,29 @@ def fact_edges(graph: TemporalGraph) -> FactEdges:
         end[index.fact],
         interval.reshape(-1)[index.fact].astype(np.int32),
         distinct.shape[1],
+    )
+
+
+def fact_edges_without(
+    edges: FactEdges, numbers: NDArray[np.int32], left: TemporalGraph
+) -> FactEdges:
+    """The edges of a graph that is left without some facts; intervals keep their numbers.
+
+    Args:
+        edges: all of them.
+        numbers: of each fact the new one; -1: it is left out.
+        left: the graph without these.
+    """
+    index = left.index(("train",))
+    kept = numbers[edges.fact] >= 0
+    return edges._replace(
+        offsets=index.offsets,
+        relation=index.relation,
+        target=index.target,
+        fact=index.fact,
+        start=edges.start[kept],
+        end=edges.end[kept],
+        interval=edges.interval[kept],
     )
 
 

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from copy import copy
+
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._kernels.own_facts import AskedAt
+from tilp._kernels.own_facts import AskedAt, FactEdges
 from tilp._kernels.rule_evidence import LEAST_RATE, add_rule_evidence
 from tilp.evaluation import Scores
 from tilp.features.joint import COLUMNS, JointWeights
-from tilp.features.own_facts import KINDS, OwnFacts, SpokenOf, asked_at, fact_edges
+from tilp.features.own_facts import (
+    KINDS,
+    OwnFacts,
+    SpokenOf,
+    asked_at,
+    fact_edges,
+    fact_edges_without,
+)
 from tilp.features.soft_walks import SoftWalks
 from tilp.graph import QueryTable
 from tilp.ranking.scoring import Applied, Fired, RuleScorer
@@ -41,14 +51,27 @@ class JointScorer:
     """
 
     def __init__(self, rules: RuleScorer, weights: JointWeights, soft_length: int) -> None:
-        walker = rules.walker
         self.rules = rules
         self._weights = weights
-        self._n_entities = len(walker.graph.entities)
-        self._edges = fact_edges(walker.graph)
-        self.facts = OwnFacts(self._edges, 2 * len(walker.graph.relations), weights.bounds)
-        self.walks = SoftWalks.of(walker, self._edges, weights.scale, soft_length)
+        self._soft_length = soft_length
+        self._n_entities = len(rules.walker.graph.entities)
+        self._stand_on(fact_edges(rules.walker.graph))
+
+    def _stand_on(self, edges: FactEdges) -> None:
+        walker, weights = self.rules.walker, self._weights
+        self._edges = edges
+        self.facts = OwnFacts(edges, 2 * len(walker.graph.relations), weights.bounds)
+        self.walks = SoftWalks.of(walker, edges, weights.scale, self._soft_length)
         self._of_facts: dict[tuple[int, int, int], NDArray[np.float64]] = {}
+
+    def without(self, facts: Iterable[int]) -> JointScorer:
+        """The same on the evidence without some facts, as `RuleScorer.without` has it."""
+        gone = np.fromiter(facts, np.int64)
+        other = copy(self)
+        other.rules = self.rules.without(gone)
+        numbers = self.rules.walker.graph.numbers_without(gone)
+        other._stand_on(fact_edges_without(self._edges, numbers, other.rules.walker.graph))
+        return other
 
     def __call__(self, queries: QueryTable) -> Scores:
         """Score the candidates of queries."""
@@ -96,6 +119,8 @@ class JointScorer:
         applied = applied or self.rules.apply(queries)
         by_rules = self.rules.score(queries, applied)
         asked = asked_at(self.rules.settled(queries), begin, candidate)
+        listed = by_rules.places_of(begin, candidate) >= 0
+        scored = listed | (self._n_entities <= _MOST_ENTITIES)
         query = np.repeat(np.arange(len(queries)), np.diff(begin))
         head = queries.head[query]
         phi = by_rules.of(begin, candidate)
@@ -109,7 +134,7 @@ class JointScorer:
         for number, name in enumerate(COLUMNS[1:]):
             found[name] = np.zeros(len(candidate))
             self._add_walks(asked, np.arange(2) == number, found[name])
-        return found
+        return {name: np.where(scored, term, 0.0) for name, term in found.items()}
 
     def evidence_of(self, fired: Fired) -> NDArray[np.float64]:
         """What each rule that leads to a candidate adds as evidence, w_Rule √α_c."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from copy import copy
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -36,6 +39,13 @@ class PaperScorer:
         self.features = features
         self._weights = weights
         self._n_entities = len(rules.walker.graph.entities)
+
+    def without(self, facts: Iterable[int]) -> PaperScorer:
+        """The same on the evidence without some facts, as `RuleScorer.without` has it."""
+        other = copy(self)
+        other.rules = self.rules.without(facts)
+        other.features = self.features.on(other.rules.walker.graph)
+        return other
 
     def __call__(self, queries: QueryTable) -> Scores:
         """Score the candidates of queries."""
@@ -79,7 +89,7 @@ class PaperScorer:
         Args:
             queries: the queries.
             begin: where the candidates of each query begin, and where the last end.
-            candidate: these, all of which are looked at.
+            candidate: these.
             applied: what the rules' `apply` found, if it was asked already.
         """
         by_rules = self.rules.score(queries, applied or self.rules.apply(queries))
@@ -87,7 +97,10 @@ class PaperScorer:
         query = np.repeat(np.arange(len(queries)), np.diff(begin))
         scores = by_rules.of(begin, candidate)
         phi = scores / by_rules.totals(self._n_entities)[query]
-        evidence = self.features.gather(settled, begin, candidate)
+        looked_at = best_of(by_rules.offsets, by_rules.score, _LOOKED_AT)
+        evidence = self.features.gather(settled, begin, candidate).only(
+            np.isin(by_rules.places_of(begin, candidate), looked_at)
+        )
         terms = self.features.terms(self._weights, settled, evidence, phi)
         together = terms.pop("rules")
         return {**self.rules.split(queries.head[query], candidate, scores, together), **terms}

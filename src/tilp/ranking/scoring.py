@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 
@@ -115,6 +115,19 @@ class RuleScorer:
         """The same rules with other weights."""
         other = copy(self)
         other._weigh(weights)
+        return other
+
+    def without(self, facts: Iterable[int]) -> RuleScorer:
+        """The same rules and weights, on the evidence without some facts.
+
+        Args:
+            facts: their numbers; queries speak of facts by the numbers that are left.
+        """
+        gone = np.unique(np.fromiter(facts, np.int64))
+        other = copy(self)
+        other.walker = self.walker.without(gone)
+        other.prior = self.prior.without(self.walker.graph, gone)
+        other._weigh(self._weights)
         return other
 
     def __call__(self, queries: QueryTable) -> Scores:

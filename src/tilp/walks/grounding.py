@@ -66,6 +66,7 @@ class Grounder:
         self._most = most
         edges = walker.edges
         self._by_symbol = edges.relation[edges.by_rank]
+        self._bodies: dict[Rule, _Body] = {}
 
     def __call__(
         self, rule: Rule, queries: QueryTable, candidate: int, n: int | None = None
@@ -81,7 +82,9 @@ class Grounder:
         Raises:
             TilpError: the rule is of none of the walker's forms.
         """
-        body = self._body(rule)
+        body = self._bodies.get(rule)
+        if body is None:
+            body = self._bodies[rule] = self._body(rule)
         starts, ends = queries.start, queries.end
         if self._walker.every_reading:
             _, starts, ends = readings(*queries.given())
@@ -120,10 +123,9 @@ class Grounder:
     ) -> tuple[Chain, NDArray[np.float64], bool]:
         """The edges of walks, their gaps to the query's time, and whether none was left out."""
         edges = self._walker.edges
-        steps = self._steps_towards(body, candidate, own, start, end)
-        first = steps[0][edges.source[steps[0]] == subject]
-        chain = first.reshape(-1, 1)
-        gap = self._gap(first, start, end)
+        steps = self._steps_towards(body, subject, candidate, own, start, end)
+        chain = steps[0].reshape(-1, 1)
+        gap = self._gap(steps[0], start, end)
         complete = True
         for place, possible in enumerate(steps[1:], start=2):
             order = np.argsort(gap, kind="stable")
@@ -142,7 +144,7 @@ class Grounder:
         return chain, gap, complete
 
     def _steps_towards(
-        self, body: _Body, candidate: int, own: int, start: int, end: int
+        self, body: _Body, subject: int, candidate: int, own: int, start: int, end: int
     ) -> list[NDArray[np.int64]]:
         """The edges that each step may take, ascending: the rest of the relations leads there."""
         edges = self._walker.edges
@@ -151,9 +153,7 @@ class Grounder:
         reaches[candidate] = True
         found = []
         for place in range(last - 1, 0, -1):
-            symbol = body.symbols[place - 1]
-            low, high = np.searchsorted(self._by_symbol, [symbol, symbol + 1])
-            edge = edges.by_rank[low:high].astype(np.int64)
+            edge = self._steps_at(place, body.symbols, subject, candidate)
             edge = edge[reaches[edges.target[edge]] & (edges.fact[edge] != own)]
             word = body.words.get((place, last))
             if word is not None:
@@ -163,6 +163,21 @@ class Grounder:
             reaches = np.zeros_like(reaches)
             reaches[edges.source[edge]] = True
         return found[::-1]
+
+    def _steps_at(
+        self, place: int, symbols: list[int], subject: int, candidate: int
+    ) -> NDArray[np.int64]:
+        """The edges with the symbol of a step, at least those from the subject to the candidate."""
+        edges, symbol = self._walker.edges, symbols[place - 1]
+        edge: NDArray[np.int64]
+        if place == 1:
+            edge = np.arange(edges.offsets[subject], edges.offsets[subject + 1])
+        elif place == len(symbols):
+            edge = self._walker.inverse[edges.offsets[candidate] : edges.offsets[candidate + 1]]
+        else:
+            low, high = np.searchsorted(self._by_symbol, [symbol, symbol + 1])
+            edge = edges.by_rank[low:high].astype(np.int64)
+        return edge[edges.relation[edge] == symbol]
 
     def _fits(self, body: _Body, chain: Chain, place: int) -> NDArray[np.bool_]:
         """Whether the last steps take no fact again, and lie to earlier ones as the rule says."""

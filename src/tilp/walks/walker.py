@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -36,6 +37,7 @@ from tilp.spans import places_in
 from tilp.walks.constraints import PairConstraint, StepConstraint, Steps, Symbols
 from tilp.walks.encoding import MAX_LENGTH, NO_RULES, NO_TRIE, CompiledRules, RuleEncoding
 from tilp.walks.reading import ReadEdges, added_up
+from tilp.walks.removing import edges_without
 
 __all__ = ["DEFAULT_LIMIT", "Step", "Walker"]
 
@@ -157,12 +159,29 @@ class Walker:
             interval=self._intervals[0][reading],
         )
 
+    def without(self, facts: Iterable[int]) -> Walker:
+        """The same walker on the graph without some facts; compiled rules are good for both.
+
+        Intervals keep their numbers, so their words are not found again.
+
+        Args:
+            facts: their numbers.
+        """
+        gone = np.fromiter(facts, np.int64)
+        edges = self.edges
+        other = copy(self)
+        for name in ("_read", "_inverse", "steps_from"):
+            vars(other).pop(name, None)
+        other.graph = self.graph.without(gone)
+        other.edges = edges_without(edges, self.graph.numbers_without(gone))
+        return other
+
     @cached_property
     def _read(self) -> ReadEdges:
         return ReadEdges.of(self.graph, self._splits, every=self.every_reading)
 
     @cached_property
-    def _inverse(self) -> NDArray[np.int64]:
+    def inverse(self) -> NDArray[np.int64]:
         """For each edge that of the same fact, in the same reading, the other way."""
         pairs = np.argsort(self._read.reading, kind="stable").reshape(-1, 2)
         inverse = np.empty(len(self.edges.fact), np.int64)
@@ -296,7 +315,7 @@ class Walker:
         )
         return find_rules(
             self.edges,
-            self._inverse,
+            self.inverse,
             self._words_between(table),
             table,
             *_kinds_and_words(forms),
