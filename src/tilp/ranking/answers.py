@@ -10,6 +10,7 @@ import polars as pl
 
 from tilp.evaluation import Scores
 from tilp.graph import QueryTable, TemporalGraph
+from tilp.pictures.markup import bar, element, fragment, table
 from tilp.ranking.queries import Query
 from tilp.ranking.standing import Standing
 
@@ -82,6 +83,21 @@ class Answers(Sequence[Answer]):
             f"{a:>{rank}}  {b:<{name}}  {c:>{share}}  {d:>{score}}  {e}" for a, b, c, d, e in cells
         )
         return "\n".join([str(self.query), *(line.rstrip() for line in lines)])
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [
+                str(one.rank),
+                one.candidate,
+                bar(one.share, 0.0, max(other.share for other in self)),
+                f"{100 * one.share:.1f} %",
+                f"{one.score:.4f}",
+                "known" if one.known else "",
+            ]
+            for one in self
+        ]
+        header = ["", "candidate", "", "share", "score", ""]
+        return fragment(element("h3", str(self.query)), table(header, rows, numbers=3))
 
 
 def answers(
