@@ -5,6 +5,7 @@ from enum import StrEnum
 __all__ = [
     "Cell",
     "DumpFormat",
+    "End",
     "Estimate",
     "EvidenceKind",
     "Features",
@@ -129,6 +130,13 @@ class EvidenceKind(StrEnum):
     BETWEEN = "between"
     OTHERS = "others"
     WALKS = "walks"
+
+
+class End(StrEnum):
+    """An end of a fact."""
+
+    SUBJECT = "subject"
+    OBJECT = "object"
 
 
 class Part(StrEnum):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from tilp.graph import Fact
 from tilp.ranking import Query
@@ -111,7 +112,8 @@ class Explanation:
         fall: how far the score falls without the facts of the top grounding; None if it has none.
         winner: the best candidate of the query.
         lacks: what the winner has that the candidate lacks, the largest difference first; empty
-            for the winner itself.
+            for the winner itself. The differences add up to that of the scores.
+        top: how many reasons and lacks are shown, and have groundings; None for all.
     """
 
     query: Query
@@ -124,3 +126,29 @@ class Explanation:
     fall: Fall | None = None
     winner: str = ""
     lacks: tuple[Lack, ...] = ()
+    top: int | None = None
+
+    @property
+    def shown(self) -> tuple[Reason, ...]:
+        """The reasons that are shown."""
+        return self.reasons[: self.top]
+
+    @property
+    def shown_lacks(self) -> tuple[Lack, ...]:
+        """The lacks that are shown."""
+        return self.lacks[: self.top]
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def text(self) -> str:
+        """As people read it: the reasons with their scores and facts, and what it lacks."""
+        from tilp.explanation.text import explanation_text
+
+        return explanation_text(self)
+
+    def to_json(self) -> dict[str, Any]:
+        """As programs read it; what is not shown is told in `rest`."""
+        from tilp.explanation.json import explanation_json
+
+        return explanation_json(self)

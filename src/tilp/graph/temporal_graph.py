@@ -283,17 +283,24 @@ class TemporalGraph:
         Raises:
             TilpError: there is no such fact.
         """
-        gone = np.unique(np.fromiter(facts, np.int64))
+        numbers = self.numbers_without(facts)
+        kept = numbers >= 0
+        columns = {name: getattr(self, name)[kept] for name in (*_COLUMNS, "estimated")}
+        ends = np.append(0, np.cumsum(kept))[list(self.bounds)].tolist()
+        left = replace(self, **columns, bounds=tuple(ends))
+        for splits, index in self._indexes.items():
+            left._indexes[splits] = index.without(numbers)
+        return left
+
+    def numbers_without(self, facts: Iterable[int]) -> NDArray[np.int32]:
+        """The number that each fact has in the graph without some; -1 for these themselves."""
+        gone = np.fromiter(facts, np.int64)
         strange = gone[(gone < 0) | (gone >= len(self))]
         if len(strange):
             raise TilpError(f"there is no fact {strange[0]}; facts are 0 to {len(self) - 1}")
-        kept = np.delete(np.arange(len(self)), gone)
-        columns = {name: getattr(self, name)[kept] for name in (*_COLUMNS, "estimated")}
-        bounds = np.searchsorted(kept, self.bounds).tolist()
-        left = replace(self, **columns, bounds=tuple(bounds))
-        for splits, index in self._indexes.items():
-            left._indexes[splits] = index.without(gone)
-        return left
+        kept = np.ones(len(self), np.bool_)
+        kept[gone] = False
+        return np.where(kept, np.cumsum(kept, dtype=np.int32) - np.int32(1), np.int32(-1))
 
     def index(self, splits: Iterable[str] | str = "train") -> EdgeIndex:
         """The edges of the named splits by subject and relation; built once, then kept."""

@@ -16,6 +16,7 @@ from tilp.choices import EvidenceKind, Features, Grain, Missing, Part, Preset, P
 from tilp.choosing import choose
 from tilp.errors import TilpError
 from tilp.evaluation import Evaluation, evaluate
+from tilp.explanation import Explainer, Explanation
 from tilp.graph import TemporalGraph
 from tilp.model.fitting import Fitted, fit_model
 from tilp.model.learned import learned_weights
@@ -123,6 +124,7 @@ class TILP:
         self.threads = thread_count(threads)
         self._graph: TemporalGraph | None = None
         self._fitted: Fitted | None = None
+        self._explainer: Explainer | None = None
 
     @classmethod
     def of(cls, settings: ModelSettings, graph: TemporalGraph, fitted: Fitted) -> TILP:
@@ -163,7 +165,7 @@ class TILP:
             self._fitted = fit_model(
                 graph, self.settings, folder=place, threads=self.threads, progress=progress
             )
-        self._graph = graph
+        self._graph, self._explainer = graph, None
         return self
 
     @property
@@ -246,8 +248,18 @@ class TILP:
             graph: whose train split is the evidence; that of the model by default. Another graph
                 has the same relations, by their names, and the same unit of time.
         """
+        return self._explainer_on(graph).scorer
+
+    def _explainer_on(self, graph: TemporalGraph | None) -> Explainer:
+        """What scores and explains; that of the model's own graph is made once."""
         fitted = self._need_fit()
-        return scorer_on(graph or self.graph, self.graph, self.settings, fitted)
+        if graph is not None and graph is not self.graph:
+            scorer = scorer_on(graph, self.graph, self.settings, fitted)
+            return Explainer(scorer, fitted.rules, graph)
+        if self._explainer is None:
+            scorer = scorer_on(self.graph, self.graph, self.settings, fitted)
+            self._explainer = Explainer(scorer, fitted.rules, self.graph)
+        return self._explainer
 
     def predict(
         self,
@@ -282,6 +294,27 @@ class TILP:
         evidence = graph if graph is not None else self.graph
         table = query_table(evidence, queries)
         return answers(evidence, queries, table, self.scorer(graph)(table), k)
+
+    def explain(
+        self,
+        query: Query,
+        candidate: str | None = None,
+        *,
+        groundings: int = 3,
+        top: int | None = 20,
+        graph: TemporalGraph | None = None,
+    ) -> Explanation:
+        """Why a candidate is where it is among the answers of a query.
+
+        Args:
+            query: for the subject or the object of a fact.
+            candidate: the name of the other end; the best one by default.
+            groundings: how many of each reason at the most.
+            top: how many reasons are shown, and have groundings; None for all.
+            graph: another graph to apply the rules on; its entities may be all new.
+        """
+        explainer = self._explainer_on(graph)
+        return explainer.explain(query, candidate, groundings=groundings, top=top)
 
     def evaluate(
         self,

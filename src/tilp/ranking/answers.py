@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import overload
 
-import numpy as np
 import polars as pl
 
-from tilp.attention import Mark, known_answers
 from tilp.evaluation import Scores
 from tilp.graph import QueryTable, TemporalGraph
+from tilp.pictures.markup import bar, element, fragment, table
 from tilp.ranking.queries import Query
+from tilp.ranking.standing import Standing
 
 __all__ = ["Answer", "Answers", "answers", "answers_frame"]
 
@@ -84,6 +84,21 @@ class Answers(Sequence[Answer]):
         )
         return "\n".join([str(self.query), *(line.rstrip() for line in lines)])
 
+    def _repr_html_(self) -> str:
+        rows = [
+            [
+                str(one.rank),
+                one.candidate,
+                bar(one.share, 0.0, max(other.share for other in self)),
+                f"{100 * one.share:.1f} %",
+                f"{one.score:.4f}",
+                "known" if one.known else "",
+            ]
+            for one in self
+        ]
+        header = ["", "candidate", "", "share", "score", ""]
+        return fragment(element("h3", str(self.query)), table(header, rows, numbers=3))
+
 
 def answers(
     graph: TemporalGraph, queries: Sequence[Query], table: QueryTable, scores: Scores, k: int
@@ -97,37 +112,23 @@ def answers(
         scores: of their candidates.
         k: how many.
     """
-    known = known_answers(graph, table)
-    touching = known.mark >= Mark.KNOWN + 2
-    found = []
-    for number, query in enumerate(queries):
-        part = slice(scores.offsets[number], scores.offsets[number + 1])
-        everything = np.full(len(graph.entities), scores.defaults[number])
-        everything[scores.candidate[part]] = scores.score[part]
-        best = np.argsort(-everything, kind="stable")[:k]
-        marked = slice(known.begin[number], known.begin[number + 1])
-        holds = set(known.entity[marked][touching[marked]].tolist())
-        shares = everything
-        if scores.temperature is not None:
-            shares = np.exp((everything - everything.max()) / scores.temperature)
-        total = shares.sum()
-        found.append(
-            Answers(
-                query,
-                tuple(
-                    Answer(
-                        rank=rank,
-                        candidate=graph.entities.label(entity),
-                        id=str(graph.entities.ids[entity]),
-                        score=float(everything[entity]),
-                        share=float(shares[entity] / total) if total > 0 else 0.0,
-                        known=entity in holds,
-                    )
-                    for rank, entity in enumerate(best.tolist(), start=1)
-                ),
-            )
+    return [
+        Answers(
+            query,
+            tuple(
+                Answer(
+                    rank=rank,
+                    candidate=graph.entities.label(entity),
+                    id=str(graph.entities.ids[entity]),
+                    score=float(standing.score[entity]),
+                    share=float(standing.share[entity]),
+                    known=entity in standing.known,
+                )
+                for rank, entity in enumerate(standing.best(k), start=1)
+            ),
         )
-    return found
+        for query, standing in zip(queries, Standing.each(graph, table, scores), strict=True)
+    ]
 
 
 def answers_frame(found: Iterable[Answers]) -> pl.DataFrame:

@@ -39,6 +39,22 @@ class Query:
         dates = f"[{self._date(self.start)}, {self._date(self.end)}]"
         return f"({self.subject or '?'}, {self.relation}, {self.object or '?'}, {dates})"
 
+    @property
+    def given(self) -> str:
+        """The name of the end that is given."""
+        return str(self.object if self.subject in (None, "") else self.subject)
+
+    def interval(self, unit: Unit) -> Interval:
+        """Its dates in a unit; numbers are times already."""
+        start, end = self.start, self.end
+        written = Interval.parse(
+            None if isinstance(start, int) else start, None if isinstance(end, int) else end, unit
+        )
+        return Interval(
+            start if isinstance(start, int) else written.start,
+            end if isinstance(end, int) else written.end,
+        )
+
     @staticmethod
     def _date(date: str | int | None) -> str:
         return "?" if date in (None, "") else str(date)
@@ -89,11 +105,10 @@ def query_table(graph: TemporalGraph, queries: list[Query]) -> QueryTable:
     for number, query in enumerate(queries, start=1):
         try:
             asks_object = query.subject not in (None, "")
-            given = query.subject if asks_object else query.object
-            subject.append(graph.entities.find(str(given)))
+            subject.append(graph.entities.find(query.given))
             relation = graph.relations.find(str(query.relation))
             head.append(relation if asks_object else relation + n_relations)
-            interval = _interval(query, graph.unit)
+            interval = query.interval(graph.unit)
         except TilpError as failure:
             place = f"query {number}, {query}: " if len(queries) > 1 else ""
             raise TilpError(f"{place}{failure}") from failure
@@ -107,16 +122,4 @@ def query_table(graph: TemporalGraph, queries: list[Query]) -> QueryTable:
         np.array(end, np.int64),
         nothing,
         nothing,
-    )
-
-
-def _interval(query: Query, unit: Unit) -> Interval:
-    """The interval of a query; numbers are times already."""
-    start, end = query.start, query.end
-    written = Interval.parse(
-        None if isinstance(start, int) else start, None if isinstance(end, int) else end, unit
-    )
-    return Interval(
-        start if isinstance(start, int) else written.start,
-        end if isinstance(end, int) else written.end,
     )

@@ -36,14 +36,17 @@ def api_router(served: Served) -> APIRouter:
         status: {"model": schemas.Error, "description": words}
         for status, words in (
             (404, "A name that is not known, with near ones."),
-            (422, "A request that cannot be answered as it is."),
+            (422, "A part of the request that is missing, or not as described here."),
             (503, "Not warm yet, too busy, or too slow; `Retry-After` says when to ask again."),
         )
     }
     bodies: dict[int | str, dict[str, Any]] = {
         status: {"model": schemas.Error, "description": words}
         for status, words in (
-            (400, "A body that is not JSON."),
+            (
+                400,
+                "A body that is not JSON, or dates that cannot be read or contradict each other.",
+            ),
             (408, "A body that did not arrive in time."),
             (413, "A body that is too large."),
             (415, "A body that is not sent as JSON."),

@@ -12,6 +12,7 @@ from tilp._version import __version__
 from tilp.model import TILP
 from tilp.web import schemas
 from tilp.web.api import BATCH, PREFIX, api_router
+from tilp.web.documentation import documented
 from tilp.web.errors import add_handlers
 from tilp.web.guard import Guard
 from tilp.web.limits import Limits
@@ -85,4 +86,5 @@ def create_app(
 
     app.include_router(api_router(served))
     app.include_router(page_router())
+    app.openapi = documented(app, served)  # type: ignore[method-assign]  # as FastAPI advises
     return app

@@ -80,7 +80,8 @@ def error_of(failure: TilpError) -> ServiceError:
     for one in _causes(failure):
         if isinstance(one, UnknownNameError):
             return ServiceError(Code.UNKNOWN_NAME, str(failure), near=one.near)
-    return ServiceError(Code.BAD_REQUEST, str(failure))
+    # It has the form of a query (else it is 422), but means none.
+    return ServiceError(Code.BAD_REQUEST, str(failure), status=400)
 
 
 def error_response(error: ServiceError) -> JSONResponse:
@@ -133,7 +134,7 @@ def _invalid(errors: Sequence[Mapping[str, Any]]) -> ServiceError:
     if len(errors) > 1:
         message += f" (and {len(errors) - 1} more)"
     if first["type"] == "too_long":
-        return ServiceError(Code.TOO_LARGE, f"{message}; send less at once")
+        return ServiceError(Code.TOO_LARGE, f"{message}; send less at once", status=422)
     return ServiceError(Code.BAD_REQUEST, message)
 
 

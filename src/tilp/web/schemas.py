@@ -38,17 +38,26 @@ _FAR = 10**17
 """Times past it are no times: sums of them would not fit into 64 bits."""
 
 
-def _no_truth(value: Any) -> Any:
-    if isinstance(value, bool):
-        raise ValueError("true and false are no numbers")
+def _whole(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError("give a whole number")
     return value
 
 
+def _date(value: Any) -> Any:
+    if value is None or isinstance(value, str):
+        return value
+    number = _whole(value)
+    if not -_FAR <= number <= _FAR or number != int(number):
+        raise ValueError("a date is text, as 1952-05-17, or a whole number in the data's unit")
+    return int(number)
+
+
 Name = Annotated[str, StringConstraints(min_length=1, max_length=1_000)]
-Whole = Annotated[int, BeforeValidator(_no_truth)]
-Time = Annotated[Whole, Field(ge=-_FAR, le=_FAR)]
+Whole = BeforeValidator(_whole)
 DateText = Annotated[str, StringConstraints(max_length=64)]
-Date = DateText | Time | None
+Time = Annotated[int, Field(ge=-_FAR, le=_FAR, strict=True)]
+Date = Annotated[DateText | Time | None, BeforeValidator(_date)]
 
 
 class _Request(BaseModel):
@@ -113,7 +122,7 @@ class Asked(_Request):
         return Query(self.relation, self.subject, self.object, self.start, self.end)
 
 
-K = Annotated[Whole, Field(ge=1, le=MOST_ANSWERS, description="How many candidates.")]
+K = Annotated[int, Field(ge=1, le=MOST_ANSWERS, description="How many candidates."), Whole]
 
 
 class PredictRequest(Asked):
@@ -136,9 +145,9 @@ class ExplainRequest(Asked):
         Name | None, Field(description="Name or id; the best candidate where there is none.")
     ] = None
     groundings: Annotated[
-        Whole, Field(ge=0, le=20, description="Groundings shown of each reason, at the most.")
+        int, Field(ge=0, le=20, description="Groundings shown of each reason, at most."), Whole
     ] = 3
-    reasons: Annotated[Whole, Field(ge=1, le=200, description="Reasons shown, at the most.")] = 20
+    reasons: Annotated[int, Field(ge=1, le=200, description="Reasons shown, at most."), Whole] = 20
     pictures: Annotated[bool, Field(description="Whether groundings come with a picture.")] = False
 
 
