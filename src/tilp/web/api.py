@@ -7,15 +7,16 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Path, Query, Response
 from starlette.responses import StreamingResponse
 
 from tilp.choices import RuleOrder
 from tilp.errors import TilpError
 from tilp.ranking import Answers
 from tilp.ranking import Query as Question
+from tilp.rules.picture import draw_rule
 from tilp.web import schemas
-from tilp.web.errors import ServiceError, error_of
+from tilp.web.errors import Code, ServiceError, error_of
 from tilp.web.rules import RuleChoice, rule_json
 from tilp.web.served import Served
 
@@ -125,6 +126,30 @@ def api_router(served: Served) -> APIRouter:
         with served.desk.place():
             return await served.desk.compute(page)
 
+    @router.get(
+        "/rules/{number}/picture.svg",
+        response_class=Response,
+        responses={
+            200: {
+                "description": "The rule as a chain, and one way in which its intervals can lie.",
+                "content": {"image/svg+xml": {"schema": {"type": "string"}}},
+            }
+        },
+        tags=["rules"],
+    )
+    async def rule_picture(
+        number: Annotated[int, Path(ge=0, le=10**9, description="As `/rules` gives it.")],
+    ) -> Response:
+        """A picture of a rule."""
+        rules = served.views.rules.rules
+        if number >= len(rules):
+            raise ServiceError(
+                Code.NOT_FOUND, f"there are {len(rules):,} rules, numbered from 0; none is {number}"
+            )
+        with served.desk.place():
+            drawn = await served.desk.compute(draw_rule, rules[number].rule)
+        return Response(drawn, media_type="image/svg+xml")
+
     @router.post("/predict", response_model=schemas.Prediction, responses=bodies, tags=["ask"])
     async def predict(request: schemas.PredictRequest) -> Any:
         """The best candidates for the missing end of a fact."""
@@ -155,6 +180,24 @@ def api_router(served: Served) -> APIRouter:
         lines = _lines(served, queries, request.k)
         first = await anext(lines)  # what is refused at once has a status of its own
         return StreamingResponse(_all(first, lines), media_type="application/x-ndjson")
+
+    @router.post("/explain", response_model=schemas.Explained, responses=bodies, tags=["ask"])
+    async def explain(request: schemas.ExplainRequest) -> Any:
+        """Why a candidate is where it is: the rules, facts and features behind its score.
+
+        The scores of `reasons` and of the `rest` that is not shown add up to the candidate's.
+        For one that is not the winner, `lacks` tells what the winner has more or less of.
+        """
+        views = served.views
+        with served.desk.place():
+            return await served.desk.compute(
+                views.asker.explain,
+                request.query,
+                request.candidate,
+                groundings=request.groundings,
+                reasons=request.reasons,
+                pictures=request.pictures,
+            )
 
     @router.get("/data", response_model=schemas.DataSummary, tags=["data"])
     async def data() -> Any:

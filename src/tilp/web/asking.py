@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from tilp.model import TILP
 from tilp.ranking import Answers, Query
 from tilp.ranking.answers import answers
 from tilp.ranking.queries import query_table, read_queries
+from tilp.web.drawing import add_pictures
 
 __all__ = ["Asker"]
 
@@ -29,6 +31,7 @@ class Asker:
     """
 
     def __init__(self, model: TILP) -> None:
+        self._model = model
         self._graph = model.graph
         self._scorer = model.scorer()
 
@@ -58,6 +61,27 @@ class Asker:
         found = iter(self._answer(asked, QueryTable.join(whole), k))
         return [one if isinstance(one, TilpError) else next(found) for one in tables]
 
+    def explain(
+        self, query: Query, candidate: str | None, *, groundings: int, reasons: int, pictures: bool
+    ) -> dict[str, Any]:
+        """Why a candidate is where it is, for programs.
+
+        Args:
+            query: as it is asked.
+            candidate: its name; the best one for None.
+            groundings: shown of each reason, at most.
+            reasons: shown, at most.
+            pictures: whether each grounding has one, as `svg`.
+
+        Raises:
+            TilpError: the query cannot be asked, or the candidate is not known.
+        """
+        found = self._model.explain(query, candidate, groundings=groundings, top=reasons)
+        told = found.to_json()
+        if pictures:
+            add_pictures(found, told)
+        return told
+
     def find_example(self) -> Query:
         """A query to begin with: of some held-out facts, the one that is answered best.
 
@@ -77,6 +101,7 @@ class Asker:
                 end=str(graph.texts[int(graph.end_text[row])]) or None,
             )
             first = self.ask(query, 1)[0]
+            self.explain(query, first.id, groundings=1, reasons=5, pictures=True)
             right = first.id == str(graph.entities.ids[int(graph.object[row])])
             best.append((not right, -first.share, row, query))
         return min(best)[-1]
