@@ -62,7 +62,8 @@ function fall({ fall: { grounding, score: left, fall: lost }, score: total }) {
 function lacks({ lacks: listed, lacks_rest: rest, winner, candidate }) {
   const room = roomFor(listed.flatMap((lack) => [lack.winner, lack.candidate]));
   const cell = (value) =>
-    el("td", { class: "measured" }, el("span", { class: "term" }, term(value)), bar(value, room));
+    el("td", { class: "measured" }, value === 0 ? "nothing" : [measure(value), bar(value, room)]);
+  const measure = (value) => el("span", { class: "term" }, term(value));
   return el(
     "section",
     { class: "lacks" },

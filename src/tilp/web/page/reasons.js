@@ -42,19 +42,17 @@ function described(reason, room, total, first) {
     el(
       "div",
       { class: "because" },
-      el("p", { class: "words" }, reason.words, " ", el("span", { class: "badge" }, reason.kind)),
-      reason.rule && ruleNumbers(reason.rule),
+      el("p", { class: "words" }, reason.words),
+      el("p", { class: "source" }, reason.kind, reason.rule && ruleNumbers(reason.rule)),
       reason.groundings.length > 0 && groundings(reason, first),
     ),
   ];
 }
 
 function ruleNumbers({ confidence, support, fired }) {
-  return el(
-    "p",
-    { class: "numbers" },
-    `Confidence ${percent(confidence)}; `,
-    `reaches the answer of ${count(support)} of the ${counted(fired, "fact")} where it fires.`,
+  return (
+    ` · confidence ${percent(confidence)} · ` +
+    `reaches the answer of ${count(support)} of the ${counted(fired, "fact")} where it fires`
   );
 }
 

@@ -11,7 +11,7 @@ import { counted, dates, spoken } from "./words.js";
 
 const ANSWERS = 10;
 const MOST = 100;
-const REASONS = 12;
+const REASONS = 8;
 
 export function askView({ model, relations }) {
   const form = questionForm({ model, relations }, (question) => go("ask", question));
