@@ -38,8 +38,8 @@ export function answerList(answers, explain, change) {
       el(
         "span",
         { class: "candidate" },
-        candidate,
-        known && el("span", { class: "badge" }, "known"),
+        el("span", { class: "name" }, candidate),
+        known && [" ", el("span", { class: "badge" }, "known")],
       ),
       share !== undefined &&
         el(

@@ -45,23 +45,29 @@ export function combobox({ label, find, choose = () => {} }) {
     el("div", { class: "anchor" }, input, list),
   );
   let options = [];
-  let active = -1;
+  let active = -1; // the place of the option that Enter takes
+  let searching = false; // whether the list is about to be another one
   let controller = new AbortController();
 
-  async function suggest(pause) {
+  /** Finds names after a pause, then moves among them by a step. */
+  async function suggest(pause, step = 0) {
     controller.abort();
     const { signal } = (controller = new AbortController());
+    searching = true;
     try {
       await new Promise((resolve) => setTimeout(resolve, pause));
       if (signal.aborted) return;
       const found = await find(input.value.trim(), signal);
-      if (!signal.aborted) open(found);
+      if (signal.aborted) return;
+      open(found);
+      move(step);
     } catch {
       close(); // without suggestions the field is still a field; asking tells what is wrong
     }
   }
 
   function open(found) {
+    searching = false;
     options = found.map(({ name, note }, place) =>
       el(
         "li",
@@ -85,9 +91,16 @@ export function combobox({ label, find, choose = () => {} }) {
 
   function close() {
     controller.abort();
+    searching = false;
     list.hidden = true;
     input.setAttribute("aria-expanded", "false");
     point(-1);
+  }
+
+  function move(step) {
+    if (step === 0 || options.length === 0) return;
+    const from = active < 0 && step < 0 ? 0 : active;
+    point((from + step + options.length) % options.length);
   }
 
   function point(place) {
@@ -111,9 +124,8 @@ export function combobox({ label, find, choose = () => {} }) {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step) {
       event.preventDefault();
-      if (isOpen)
-        point((active + step + options.length + (active < 0 && step < 0 ? 1 : 0)) % options.length);
-      else suggest(0);
+      if (isOpen && !searching) move(step);
+      else suggest(0, step);
     } else if (event.key === "Enter") {
       if (isOpen && active >= 0) {
         event.preventDefault(); // the choice is made first, the form sent with the next Enter

@@ -2,18 +2,10 @@
 
 import { el, freshId } from "./dom.js";
 
-/** An input or a select with its label; `hint` says more below. */
-export function field(label, control, hint) {
-  const id = freshId("field");
-  control.id = id;
-  if (hint) control.setAttribute("aria-describedby", `${id}-hint`);
-  return el(
-    "div",
-    { class: "field" },
-    el("label", { for: id }, label),
-    control,
-    hint && el("p", { class: "hint", id: `${id}-hint` }, hint),
-  );
+/** An input or a select with its label. */
+export function field(label, control) {
+  control.id = freshId("field");
+  return el("div", { class: "field" }, el("label", { for: control.id }, label), control);
 }
 
 /** A select; `choices` are pairs of a value and its text. */
@@ -26,16 +18,10 @@ export function select(choices) {
 }
 
 /** Radio buttons side by side, of which one is chosen. */
-export function segments(legend, choices, change) {
+export function segments(legend, choices, change = () => {}) {
   const name = freshId("choice");
   const inputs = choices.map(([value]) =>
-    el("input", {
-      type: "radio",
-      name,
-      value,
-      id: `${name}-${value}`,
-      onchange: () => change(value),
-    }),
+    el("input", { type: "radio", name, value, id: freshId(name), onchange: () => change(value) }),
   );
   const element = el(
     "fieldset",

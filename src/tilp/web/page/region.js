@@ -45,7 +45,14 @@ export function region(attributes) {
     }
   }
 
-  return { element, show, load };
+  /** Brings it into sight, and those who use the keyboard to it: what they used is gone. */
+  function reveal() {
+    element.tabIndex = -1;
+    element.focus({ preventScroll: true });
+    element.scrollIntoView();
+  }
+
+  return { element, show, load, reveal };
 }
 
 /** What is shown while the server is asked. */

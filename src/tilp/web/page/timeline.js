@@ -59,7 +59,7 @@ function row(entity, fact, drawn) {
       "td",
       { class: "when" },
       dates(start, end),
-      split !== "train" && el("span", { class: "badge" }, split),
+      split !== "train" && [" ", el("span", { class: "badge" }, split)],
     ),
     el("td", { class: "track" }, drawn && track(fact, drawn)),
     el(

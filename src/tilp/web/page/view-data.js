@@ -7,7 +7,7 @@ import { findEntities } from "./completion.js";
 import { copyLink } from "./copy.js";
 import { defects, overview, relationsTable, splitsTable } from "./inspection.js";
 import { announce, el } from "./dom.js";
-import { pager } from "./pager.js";
+import { pageNumber, pager } from "./pager.js";
 import { empty, region } from "./region.js";
 import { address, go } from "./router.js";
 import { timeline } from "./timeline.js";
@@ -27,6 +27,7 @@ export function dataView({ model }) {
     el("button", { type: "submit", class: "primary" }, "Show"),
   );
   let asked = false;
+  let shown = 1; // the page of facts
 
   function submit(event) {
     event.preventDefault();
@@ -46,7 +47,9 @@ export function dataView({ model }) {
       });
     }
     const name = params.get("entity") ?? "";
-    const page = Math.max(1, Number.parseInt(params.get("page") ?? "1", 10) || 1);
+    const page = pageNumber(params);
+    if (page !== shown) one.reveal();
+    shown = page;
     entity.value = name;
     if (!name)
       one.show(
@@ -68,7 +71,7 @@ export function dataView({ model }) {
       el("p", { class: "count" }, counted(total, "fact")),
       timeline(name, facts, model.unit),
       pager(page, Math.ceil(total / PAGE), (number) =>
-        address("data", { entity: name, page: number === 1 ? "" : number }),
+        address("data", { entity: name, page: number }),
       ),
     ].filter(Boolean);
   }

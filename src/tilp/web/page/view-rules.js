@@ -3,148 +3,41 @@
 import * as api from "./api.js";
 import { copyLink } from "./copy.js";
 import { announce, el } from "./dom.js";
-import { field, segments, select } from "./form.js";
-import { pager } from "./pager.js";
+import { pageNumber, pager } from "./pager.js";
 import { empty, region } from "./region.js";
 import { address, go } from "./router.js";
 import { ruleCard } from "./rule-card.js";
-import { count, counted } from "./words.js";
+import { ruleFilters } from "./rule-filters.js";
+import { counted } from "./words.js";
 
 const PAGE = 20;
-const SORTS = [
-  ["weight", "Weight"],
-  ["confidence", "Confidence"],
-  ["support", "Support"],
-  ["length", "Length"],
-];
 
-export function rulesView({ model, relations }) {
+export function rulesView(served) {
+  const filters = ruleFilters(served, (choice) => go("rules", choice));
   const results = region();
-  const controls = {
-    relation: select([
-      ["", "All relations"],
-      ...relations.map((one) => [
-        one.name,
-        `${one.name} (${count(one.rules + one.inverse_rules)})`,
-      ]),
-    ]),
-    sort: select(SORTS),
-    order: select([
-      ["desc", "Highest first"],
-      ["asc", "Lowest first"],
-    ]),
-    min_confidence: el("input", {
-      type: "number",
-      min: 0,
-      max: 1,
-      step: 0.05,
-      placeholder: "0",
-      inputmode: "decimal",
-    }),
-    min_support: el("input", {
-      type: "number",
-      min: 0,
-      step: 1,
-      placeholder: "0",
-      inputmode: "numeric",
-    }),
-    length: select([
-      ["", "Any"],
-      ...Array.from({ length: model.max_length }, (_, place) => [
-        String(place + 1),
-        String(place + 1),
-      ]),
-    ]),
-    body: select([["", "Any"], ...named(relations.map(({ name }) => name))]),
-    temporal: select([["", "Any"], ...named(sorted(model.words))]),
-  };
-  const direction = segments(
-    "Predicts",
-    [
-      ["false", "its object"],
-      ["true", "its subject"],
-    ],
-    send,
-  );
-  const form = el(
-    "form",
-    {
-      class: "filters",
-      "aria-label": "Choose rules",
-      onchange: send,
-      onsubmit: (event) => event.preventDefault(),
-    },
-    el(
-      "div",
-      { class: "filter-row" },
-      field("Relation", controls.relation),
-      direction.element,
-      field("Sort by", controls.sort),
-      field("Order", controls.order),
-    ),
-    el(
-      "div",
-      { class: "filter-row" },
-      field("Confidence at least", controls.min_confidence),
-      field("Support at least", controls.min_support),
-      field("Length", controls.length),
-      field("Body has", controls.body),
-      field("Time", controls.temporal),
-    ),
-  );
-
-  function send() {
-    if (form.reportValidity()) go("rules", chosen());
-  }
-
-  function chosen() {
-    const state = Object.fromEntries(
-      Object.entries(controls).map(([name, control]) => [name, control.value]),
-    );
-    if (state.sort === "weight") state.sort = "";
-    if (state.order === "desc") state.order = "";
-    if (state.relation && direction.value === "true") state.inverse = "true";
-    return state;
-  }
+  let shown = 1; // the page
 
   function update(params) {
-    for (const [name, control] of Object.entries(controls)) {
-      control.value = params.get(name) ?? "";
-      if (control.selectedIndex === -1) control.selectedIndex = 0;
-    }
-    direction.value = params.get("inverse") ?? "false";
-    direction.element.disabled = !params.get("relation");
-    const page = Math.max(1, Number.parseInt(params.get("page") ?? "1", 10) || 1);
-    const choice = { ...Object.fromEntries(params), offset: (page - 1) * PAGE, limit: PAGE };
-    delete choice.page;
+    filters.write(params);
+    const { page: _, ...choice } = Object.fromEntries(params);
+    const page = pageNumber(params);
+    if (page !== shown) results.reveal();
+    shown = page;
     results.load(
-      (signal) => api.rules(choice, signal),
-      (found) => drawn(found, page),
-      (name) => go("rules", { ...chosen(), relation: name }),
+      (signal) => api.rules({ ...choice, offset: (page - 1) * PAGE, limit: PAGE }, signal),
+      (found) => drawn(found, choice, page),
+      (name) => go("rules", { ...choice, relation: name }),
     );
   }
 
-  function drawn({ total, rules }, page) {
+  function drawn({ total, rules }, choice, page) {
     announce(counted(total, "rule"));
-    if (rules.length === 0) {
-      return empty(
-        "No rule is like that.",
-        el(
-          "p",
-          {},
-          "Ask for less confidence or support, or ",
-          el("a", { href: "#/rules" }, "see all rules"),
-          ".",
-        ),
-      );
-    }
-    const state = chosen();
+    if (rules.length === 0) return nothing();
+    const pages = Math.ceil(total / PAGE);
     return [
       el("p", { class: "count" }, counted(total, "rule")),
-      el("ol", { class: "rules", start: (page - 1) * PAGE + 1 }, rules.map(ruleCard)),
-      pager(page, Math.ceil(total / PAGE), (number) =>
-        address("rules", { ...state, page: number === 1 ? "" : number }),
-      ),
+      el("ol", { class: "rules" }, rules.map(ruleCard)),
+      pager(page, pages, (number) => address("rules", { ...choice, page: number })),
     ].filter(Boolean);
   }
 
@@ -159,19 +52,14 @@ export function rulesView({ model, relations }) {
         { class: "lead" },
         "What was learned: where facts stand like this in time, another one is likely.",
       ),
-      form,
+      filters.element,
       results.element,
     ),
     update,
   };
 }
 
-/** Words for two intervals: those without a number as they come, then gaps by their length. */
-function sorted(words) {
-  const length = (word) => Number.parseInt(word, 10) || 0;
-  return words.toSorted((one, other) => length(one) - length(other));
-}
-
-function named(words) {
-  return words.map((word) => [word, word]);
+function nothing() {
+  const all = el("a", { href: address("rules") }, "see all rules");
+  return empty("No rule is like that.", el("p", {}, "Ask for less, or ", all, "."));
 }
