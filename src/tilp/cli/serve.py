@@ -75,7 +75,7 @@ def _run(app: FastAPI, listening: socket.socket) -> None:
 
     config = uvicorn.Config(
         app,
-        log_level="warning",
+        log_level="error",
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=_GRACE,
