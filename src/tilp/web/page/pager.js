@@ -17,15 +17,13 @@ export function pageNumber(params) {
  */
 export function pager(page, pages, to) {
   if (pages <= 1) return null;
-  const step = (text, target, shown) =>
-    shown
-      ? el("a", { class: "button quiet", href: to(target === 1 ? "" : target) }, text)
-      : el("span", { class: "button quiet off" }, text);
+  const step = (text, target) =>
+    el("a", { class: "button quiet", href: to(target === 1 ? "" : target) }, text);
   return el(
     "nav",
     { class: "pager", "aria-label": "Pages" },
-    step("← Previous", page - 1, page > 1),
+    page > 1 && step("← Previous", page - 1),
     el("span", {}, `Page ${count(page)} of ${count(pages)}`),
-    step("Next →", page + 1, page < pages),
+    page < pages && step("Next →", page + 1),
   );
 }
