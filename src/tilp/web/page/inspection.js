@@ -27,7 +27,6 @@ const DEFECTS = [
     "Reversed triple in another split",
     "Subject and object swapped; an easy answer for symmetric relations.",
   ],
-  ["unseen_entities", "Entities that train never saw", "No rule can reach them."],
   ["unseen", "Entities or relations that train never saw", "No rule can reach them."],
 ];
 

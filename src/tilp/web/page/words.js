@@ -40,7 +40,13 @@ export function spoken(name) {
 
 /** The dates of a fact: '1990 – 1993', '1990', 'from 1990', 'until 1993', 'no dates'. */
 export function dates(start, end) {
-  if (start && end) return start === end ? start : `${start} – ${end}`;
-  if (start) return `from ${start}`;
-  return end ? `until ${end}` : "no dates";
+  const [from, to] = [known(start), known(end)];
+  if (from && to) return from === to ? from : `${from} – ${to}`;
+  if (from) return `from ${from}`;
+  return to ? `until ${to}` : "no dates";
+}
+
+/** The part of a date that is known: '1990' of '1990-##-##'. */
+function known(date) {
+  return (date ?? "").replace(/(-##)+$/, "");
 }
