@@ -1,40 +1,17 @@
-"""A real browser that looks at the page of a served model."""
+"""A real browser, and the page in it as a person uses it."""
 
 import json
 import shutil
-import socket
-import threading
-from contextlib import closing, contextmanager
 from urllib.request import urlopen
 
 import pytest
-import uvicorn
 from selenium import webdriver
 from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
-from tilp.web.app import create_app
-
 PATIENCE = 30  # seconds
-
-
-@contextmanager
-def served(model, name):
-    """A model behind a port that is free; gives the address once it is warm."""
-    ready = threading.Event()
-    app = create_app(model, name=name, when_ready=ready.set)
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none"))
-    with closing(socket.create_server(("127.0.0.1", 0))) as listening:
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-        thread.start()
-        try:
-            assert ready.wait(2 * PATIENCE)
-            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            thread.join()
 
 
 def start_browser():

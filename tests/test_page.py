@@ -17,9 +17,11 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
 import tilp
-from browser import Page, served, start_browser
+from browser import Page, start_browser
+from serving import running
 from tilp.model.fitting import Fitted
 from tilp.rules import RuleSet
+from tilp.web.app import create_app
 
 HOSTILE = "<script>alert(1)</script>"
 MARKUP = "<b onclick='alert(3)'>Prize</b>"
@@ -43,7 +45,7 @@ def browser():
 
 @pytest.fixture(scope="session")
 def world(browser, world_model, shots):
-    with served(world_model, "world") as base:
+    with running(create_app(world_model, name="world")) as base:
         rights = {"origin": base, "permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]}
         browser.execute_cdp_cmd("Browser.grantPermissions", rights)
         yield Page(browser, base, shots)
@@ -81,7 +83,8 @@ def one_rule(browser, shots):
     chosen = next(one for one in rules if one.rule.body[0].relation == "nominatedFor")
     weights = replace(model.weights, rule=model.weights.rule[:1])
     fitted = Fitted(RuleSet([chosen]), weights, model.curve)
-    with served(tilp.TILP.of(model.settings, model.graph, fitted), HOSTILE) as base:
+    only = tilp.TILP.of(model.settings, model.graph, fitted)
+    with running(create_app(only, name=HOSTILE)) as base:
         yield Page(browser, base, shots)
 
 
@@ -259,6 +262,15 @@ def test_a_server_that_is_gone_is_told_and_asked_again(page, question):
     assert "does not answer" not in page.text()
 
 
+def test_ask_for_the_readme(page):
+    """TILP_SCREENSHOTS=docs/images pytest tests/test_page.py -k readme draws docs/images/page-*."""
+    page.resize(1200, 1360)
+    player = {"subject": "Greta Cherdale", "relation": "playsFor", "start": 1936, "end": 1940}
+    page.open(ask(**player, why="Husley Eagles"))
+    assert page.texts(".candidate .name")[0] == "Husley Eagles"
+    page.shot("page-ask")
+
+
 # Rules
 
 
@@ -320,6 +332,13 @@ def test_rules_are_filtered(page, world_model):
     page.field("Confidence at least").send_keys("1", Keys.ENTER)
     page.wait(lambda: "No rule is like that." in page.text())
     page.shot("rules-none")
+
+
+def test_rules_for_the_readme(page):
+    page.resize(1200, 1080)
+    page.open("#/rules?relation=playsFor&min_support=20")
+    page.wait(lambda: len(page.all(".rule svg.picture")) > 2)
+    page.shot("page-rules")
 
 
 # Data

@@ -55,7 +55,7 @@ function fall({ fall: { grounding, score: left, fall: lost }, score: total }) {
       el("caption", { class: "unseen" }, "Score with and without"),
       el("tbody", {}, line("with", total), line("without", left)),
     ),
-    el("details", {}, el("summary", {}, "Which facts"), groundingCard({ facts: grounding.facts })),
+    el("details", {}, el("summary", {}, "Which facts"), groundingCard(grounding)),
   );
 }
 
