@@ -12,7 +12,7 @@ import { percent } from "./words.js";
  * The list of answers, and below it those candidates that were asked for besides.
  *
  * @param answers as the service gives them.
- * @param explain (candidate, signal) → a promise of its explanation.
+ * @param explain (candidate, signal) → a promise of its explanation; candidates are ids or names.
  * @param change called with the candidates whose reasons are to be open, when people open or
  *   close some; `unfold` with the same list shows it.
  */
@@ -23,7 +23,7 @@ export function answerList(answers, explain, change) {
   let open = [];
 
   /** An answer; of a candidate that is not among them only the name is known. */
-  function item({ rank, candidate, share, known }) {
+  function item({ rank, candidate, id = candidate, share, known }) {
     const panel = region({ class: "panel", id: freshId("why"), hidden: true });
     const button = el(
       "button",
@@ -32,7 +32,7 @@ export function answerList(answers, explain, change) {
         class: "answer",
         "aria-expanded": "false",
         "aria-controls": panel.element.id,
-        onclick: () => toggle(candidate),
+        onclick: () => toggle(id),
       },
       el("span", { class: "rank" }, rank ?? "·"),
       el(
@@ -49,7 +49,7 @@ export function answerList(answers, explain, change) {
           el("span", { class: "number" }, percent(share)),
         ),
     );
-    shown.set(candidate, { button, panel, filled: false });
+    shown.set(id, { button, panel, filled: false });
     return el("li", { class: "card" }, el("h3", {}, button), panel.element);
   }
 
@@ -85,8 +85,13 @@ export function answerList(answers, explain, change) {
     }
   }
 
+  /** Puts the focus on the answer of a place, from 0. */
+  function focus(place) {
+    list.children[place]?.querySelector("button").focus();
+  }
+
   const list = el("ol", { class: "answers" }, answers.map(item));
-  return { list, others: [others, otherOne(look)], unfold };
+  return { list, others: [others, otherOne(look)], unfold, focus };
 }
 
 /** A field for a candidate that is not among the answers. */

@@ -40,7 +40,7 @@ export function combobox({ label, find, choose = () => {} }) {
   const caption = el("label", { for: id }, label);
   const element = el(
     "div",
-    { class: "field combobox" },
+    { class: "field" },
     caption,
     el("div", { class: "anchor" }, input, list),
   );
@@ -62,7 +62,8 @@ export function combobox({ label, find, choose = () => {} }) {
       open(found);
       move(step);
     } catch {
-      close(); // without suggestions the field is still a field; asking tells what is wrong
+      // Without suggestions the field is still a field; asking tells what is wrong.
+      if (!signal.aborted) close();
     }
   }
 
@@ -139,7 +140,6 @@ export function combobox({ label, find, choose = () => {} }) {
 
   return {
     element,
-    input,
     get value() {
       return input.value.trim();
     },

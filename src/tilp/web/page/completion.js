@@ -3,10 +3,14 @@
 import * as api from "./api.js";
 import { counted } from "./words.js";
 
-/** Entities that begin with a text, then those that contain it. */
+/** Entities that begin with a text, then those that contain it; of the same name, by their id. */
 export async function findEntities(text, signal) {
   const found = await api.entities(text, signal);
-  return found.map(({ name, facts }) => ({ name, note: counted(facts, "fact") }));
+  const times = (name) => found.filter((one) => one.name === name).length;
+  return found.map(({ name, id, facts }) => {
+    const note = counted(facts, "fact");
+    return times(name) > 1 ? { name: id, note: `${name}, ${note}` } : { name, note };
+  });
 }
 
 /** The same for relations; without a text, all of them. */

@@ -6,7 +6,7 @@ const SHOWN = 2000; // ms
 
 /** The button; the address is that at the time of the click. */
 export function copyLink() {
-  const button = el("button", { type: "button", class: "quiet copy", onclick: copy }, "Copy link");
+  const button = el("button", { type: "button", class: "quiet", onclick: copy }, "Copy link");
 
   async function copy() {
     const text = (await written(location.href)) ? "Link copied" : "Copy the address above";

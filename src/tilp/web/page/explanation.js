@@ -18,7 +18,7 @@ export function explained(explanation) {
 function summary({ candidate, rank, score: total, share, known }) {
   return el(
     "p",
-    { class: "summary" },
+    {},
     el("strong", {}, candidate),
     ` is number ${count(rank)} with a score of ${score(total)}, `,
     `${percent(share)} of all candidates together.`,

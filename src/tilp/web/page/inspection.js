@@ -58,7 +58,7 @@ export function defects(found) {
   const wrong = listed.filter(({ rows }) => rows.length > 0);
   const years = found.absurd_years;
   if (wrong.length === 0 && years.length === 0)
-    return el("p", { class: "notice fine" }, "Nothing was found to be wrong.");
+    return el("p", { class: "notice" }, "Nothing was found to be wrong.");
   return el(
     "ul",
     { class: "defects" },

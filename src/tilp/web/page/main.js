@@ -61,11 +61,11 @@ function show(views, { view: name, params }) {
   }
   const isNew = view.element.parentNode !== main;
   if (isNew) {
-    const first = main.firstElementChild === null || !main.querySelector("h1");
+    const isFirst = !main.querySelector("h1");
     main.replaceChildren(view.element);
     document.title = `${view.title} · tilp`;
     window.scrollTo(0, 0);
-    if (!first) view.element.querySelector("h1").focus({ preventScroll: true });
+    if (!isFirst) view.element.querySelector("h1").focus({ preventScroll: true });
   }
   view.update(params);
 }
@@ -80,7 +80,7 @@ const prepared = await prepare();
 const views = new Map(Object.entries(VIEWS).map(([name, make]) => [name, make(prepared)]));
 introduce(prepared.model);
 if (!views.has(here().view)) {
-  history.replaceState(null, "", address("ask", prepared.model.example ?? {}));
+  history.replaceState(null, "", address("ask", prepared.model.example));
 }
 listen((place) => {
   if (views.has(place.view)) show(views, place);

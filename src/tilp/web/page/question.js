@@ -41,18 +41,18 @@ export function questionForm({ model, relations }, ask) {
   );
 
   /** Puts the end that is given and the question mark where they stand in a fact. */
-  function arrange(end) {
+  function arrange(asked) {
     const parts = [given.element, relation.element, mark];
-    triple.replaceChildren(...(end === "object" ? parts : parts.reverse()));
-    given.label = end === "object" ? "Subject" : "Object";
-    sought.textContent = end === "object" ? "Object" : "Subject";
+    triple.replaceChildren(...(asked === "object" ? parts : parts.reverse()));
+    given.label = asked === "object" ? "Subject" : "Object";
+    sought.textContent = asked === "object" ? "Object" : "Subject";
   }
 
   function send(event) {
     event.preventDefault();
     const dates = { start: start.value.trim(), end: end.value.trim() };
-    const end_ = missing.value === "object" ? "subject" : "object";
-    ask({ [end_]: given.value, relation: relation.value, ...dates });
+    const known = missing.value === "object" ? "subject" : "object";
+    ask({ [known]: given.value, relation: relation.value, ...dates });
   }
 
   /** Shows a question. */

@@ -33,7 +33,7 @@ function described(reason, room, total, first) {
   return [
     el(
       "div",
-      { class: "measure" },
+      {},
       el("span", { class: "term" }, term(reason.score)),
       bar(reason.score, room),
       total > 0 &&

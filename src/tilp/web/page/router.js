@@ -23,9 +23,11 @@ export function address(view, state = {}) {
   return `#/${view}${search ? `?${search}` : ""}`;
 }
 
-/** Goes to an address as a new step of the history. */
+/** Goes to an address as a new step of the history; to the present one, once more. */
 export function go(view, state) {
-  location.hash = address(view, state);
+  const target = address(view, state);
+  if (location.hash === target) window.dispatchEvent(new HashChangeEvent("hashchange"));
+  else location.hash = target;
 }
 
 /** Goes to an address in place of the present one: the back button does not see it. */

@@ -5,6 +5,9 @@ import { el, svg } from "./dom.js";
 import { address } from "./router.js";
 import { dates, spoken } from "./words.js";
 
+/** What stands for a date where a fact has not ended, or never began: the axis is its bound. */
+const OPEN = new Set(["present", "now", "ongoing", "open", ".."]);
+
 /**
  * The facts of an entity, a row each.
  *
@@ -46,7 +49,7 @@ export function timeline(entity, facts, unit) {
 
 function row(entity, fact, drawn) {
   const { subject, relation, object, start, end, split } = fact;
-  const end_ = (name) =>
+  const linked = (name) =>
     name === entity
       ? el("strong", {}, name)
       : el("a", { href: address("data", { entity: name }) }, name);
@@ -54,7 +57,7 @@ function row(entity, fact, drawn) {
   return el(
     "tr",
     {},
-    el("td", { class: "fact" }, end_(subject), ` ${spoken(relation)} `, end_(object)),
+    el("td", { class: "fact" }, linked(subject), ` ${spoken(relation)} `, linked(object)),
     el(
       "td",
       { class: "when" },
@@ -83,7 +86,7 @@ function scale({ place, ticks }) {
 }
 
 /** One fact on the axis: its interval, or a dot where only one end of it is known. */
-function track({ from, to }, { place, ticks }) {
+function track(fact, { place, ticks }) {
   const grid = ticks.map(({ at }) =>
     svg("line", {
       class: "grid",
@@ -93,20 +96,20 @@ function track({ from, to }, { place, ticks }) {
       y2: "100%",
     }),
   );
-  return svg("svg", { class: "lane", "aria-hidden": "true" }, grid, mark(from, to, place));
+  return svg("svg", { class: "lane", "aria-hidden": "true" }, grid, mark(fact, place));
 }
 
-function mark(from, to, place) {
-  if (from === null && to === null) return null;
-  if (from === null || to === null) {
-    return svg("circle", { class: "span-dot", cx: across(place(from ?? to)), cy: "50%", r: "4" });
+function mark({ start, end, from, to }, place) {
+  const left = from !== null ? place(from) : OPEN.has(start.toLowerCase()) ? 0 : null;
+  const right = to !== null ? place(to + 1) : OPEN.has(end.toLowerCase()) ? 1 : null;
+  if (left === null && right === null) return null;
+  if (left === null || right === null) {
+    return svg("circle", { class: "span-dot", cx: across(left ?? right), cy: "50%", r: "4" });
   }
-  const x = place(from);
-  const width = place(to + 1) - x;
   return svg("rect", {
     class: "span",
-    x: across(x),
-    width: across(Math.max(width, 0.006)),
+    x: across(left),
+    width: across(Math.max(right - left, 0.006)),
     y: "30%",
     height: "40%",
     rx: "3",

@@ -19,22 +19,24 @@ export function askView({ model, relations }) {
   let state = {}; // of the address: the question, k answers, why: whose reasons are open
   let answers = null;
 
-  function update(params) {
-    const before = JSON.stringify({ ...state, why: null });
+  async function update(params) {
+    const before = state;
     state = read(params);
-    if (answers && JSON.stringify({ ...state, why: null }) === before) {
+    const isSame = JSON.stringify(asked(state)) === JSON.stringify(asked(before));
+    if (answers && isSame && state.k === before.k) {
       answers.unfold(state.why);
       return;
     }
+    const seen = answers && isSame ? howMany(before) : 0;
     answers = null;
     form.write(state);
-    if (!state.relation || !(state.subject || state.object)) results.show(welcome(model.example));
-    else
-      results.load(
-        (signal) => api.predict({ ...asked(state), k: howMany(state) }, signal),
-        drawn,
-        correct,
-      );
+    if (!state.relation || !(state.subject || state.object)) {
+      results.show(welcome(model.example));
+      return;
+    }
+    const query = { ...asked(state), k: howMany(state) };
+    await results.load((signal) => api.predict(query, signal), drawn, correct);
+    if (seen) answers?.focus(seen); // the link that asked for more is gone
   }
 
   /** Asks anew with a known name in place of the unknown one. */

@@ -46,7 +46,7 @@ export function dates(start, end) {
   return to ? `until ${to}` : "no dates";
 }
 
-/** The part of a date that is known: '1990' of '1990-##-##'. */
+/** The part of a date that is known: '1990' of '1990-##-##', nothing of '####'. */
 function known(date) {
-  return (date ?? "").replace(/(-##)+$/, "");
+  return (date ?? "").replace(/(-##)+$/, "").replace(/^#+$/, "");
 }
