@@ -1,6 +1,7 @@
 """The graph: names, columns, splits, and the index against a plain list of edges."""
 
 import copy
+import difflib
 import pickle
 
 import numpy as np
@@ -10,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tilp
-from tilp.errors import DataError, TilpError
+from tilp.errors import DataError, TilpError, UnknownNameError
 from tilp.graph import SPLITS, EdgeIndex, TemporalGraph, Vocabulary
+from tilp.graph.near import NearNames
 from tilp.intervals import OPEN_END, UNKNOWN, Interval, Unit
 
 
@@ -232,3 +234,20 @@ def test_from_arrays_refuses_what_is_no_graph():
             TemporalGraph.from_arrays(
                 names, names, columns | {"start": np.array([start])}, np.array([split], np.uint8)
             )
+
+
+@given(
+    st.lists(st.text("abcABC é", min_size=1, max_size=8), max_size=30),
+    st.text("abcABC é\ud800", min_size=1, max_size=8),
+)
+def test_near_names_are_those_of_difflib(names, name):
+    by_case = {known.lower(): known for known in names}
+    close = difflib.get_close_matches(name.lower(), by_case, n=3, cutoff=0.6)
+    assert NearNames(names).find(name) == tuple(by_case[one] for one in close)
+
+
+def test_an_unknown_name_tells_the_near_ones():
+    names = Vocabulary.of("entity", pl.Series(["Rovers", "United", *map(str, range(5_000))]))
+    with pytest.raises(UnknownNameError, match="did you mean 'Rovers'") as raised:
+        names.find("rover")
+    assert raised.value.near == ("Rovers",)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tilp.errors import DataError, TilpError, UnknownNameError
+from tilp.graph.near import NearNames
 
 __all__ = ["INVERSE_MARK", "Vocabulary"]
 
@@ -88,7 +88,7 @@ class Vocabulary:
                     f"{', '.join(map(repr, several))}",
                     several,
                 )
-        near = self._nearest(str(name))
+        near = self._near.find(str(name))
         hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
         raise UnknownNameError(f"no {self.kind} is named {name!r}{hint}", near)
 
@@ -131,7 +131,6 @@ class Vocabulary:
             lookups.append(places)
         return tuple(lookups)
 
-    def _nearest(self, name: str) -> tuple[str, ...]:
-        by_case = {known.lower(): known for names in self._lookups for known in names}
-        close = difflib.get_close_matches(name.lower(), by_case, n=3, cutoff=0.6)
-        return tuple(by_case[one] for one in close)
+    @cached_property
+    def _near(self) -> NearNames:
+        return NearNames(name for names in self._lookups for name in names)
