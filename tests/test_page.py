@@ -223,6 +223,8 @@ def test_more_answers(page, question):
     page.open(ask(**question))
     page.click("More answers")
     page.wait(lambda: len(page.all(".answer")) == 20)
+    focused = page.driver.switch_to.active_element
+    assert focused.text.startswith("11")
     page.driver.back()
     page.wait(lambda: len(page.all(".answer")) == 10)
 
