@@ -6,9 +6,17 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tilp.explanation.parts import Explanation, Grounding, Reason
+from tilp.explanation.parts import Explanation, Fall, Grounding, Reason
 
-__all__ = ["Line", "explanation_text", "grounding_text", "lack_lines", "reason_lines", "standing"]
+__all__ = [
+    "Line",
+    "explanation_text",
+    "fall_text",
+    "grounding_text",
+    "lack_lines",
+    "reason_lines",
+    "standing",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +37,8 @@ class Line:
 def explanation_text(one: Explanation) -> str:
     """What `str(explanation)` gives."""
     found = [f"{one.query}: why {one.candidate}?", standing(one), "", *_written(reason_lines(one))]
+    if one.fall is not None:
+        found += ["", fall_text(one.fall)]
     if one.lacks:
         found += ["", f"What {one.winner} has more than {one.candidate}:"]
         found += _written(lack_lines(one))
@@ -73,6 +83,15 @@ def grounding_text(one: Grounding) -> str:
         dates = step.fact.interval.format(step.fact.unit)
         found += f" {arrow} {step.fact.relation} {dates} {arrow} {step.target}"
     return found
+
+
+def fall_text(one: Fall) -> str:
+    """What happens to the score without the facts of the top grounding."""
+    change = "falls" if one.fall >= 0 else "rises"
+    return (
+        f"Without {grounding_text(one.grounding)} the score {change} by {abs(one.fall):.4f} to "
+        f"{one.score:.4f}; by plain shares {one.share:.1%} of it hangs on these facts"
+    )
 
 
 def _notes(one: Reason) -> Iterator[str]:
