@@ -43,6 +43,14 @@ def quick_features():
         yield
 
 
+@pytest.fixture(scope="session")
+def world_model():
+    """A model of a small bundled world, with rules of length 2 and all features."""
+    import tilp
+
+    return tilp.TILP(2, threads=2).fit(tilp.datasets.world(1, 1_000).graph)
+
+
 @pytest.fixture
 def facts():
     """Five facts of a small football world."""

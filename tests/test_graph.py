@@ -1,6 +1,7 @@
 """The graph: names, columns, splits, and the index against a plain list of edges."""
 
 import copy
+import difflib
 import pickle
 
 import numpy as np
@@ -10,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tilp
-from tilp.errors import DataError, TilpError
+from tilp.errors import DataError, TilpError, UnknownNameError
 from tilp.graph import SPLITS, EdgeIndex, TemporalGraph, Vocabulary
+from tilp.graph.near import NearNames
 from tilp.intervals import OPEN_END, UNKNOWN, Interval, Unit
 
 
@@ -92,6 +94,65 @@ def test_index_against_a_plain_list(edges):
             assert there.stop - there.start == sum(r == label for r, _, _ in plain)
 
 
+def plain_graph(edges, splits, kept):
+    """The facts that are kept, as a graph made anew."""
+    subject, relation, object_ = np.array(edges, dtype=np.int32).reshape(-1, 3).T
+    start = np.arange(len(edges))
+    columns = {
+        "subject": subject,
+        "relation": relation,
+        "object": object_,
+        "start": start,
+        "end": np.where(start % 3, start + 2, UNKNOWN),
+    }
+    return TemporalGraph.from_arrays(
+        Vocabulary.of("entity", pl.Series("id", list("abcdef"))),
+        Vocabulary.of("relation", pl.Series("id", list("rst"))),
+        {name: column[kept] for name, column in columns.items()},
+        np.array(splits, np.uint8)[kept],
+        attributes={"height": np.arange(6.0)},
+    )
+
+
+@given(EDGES, st.data())
+def test_a_graph_without_some_facts_against_one_made_anew(edges, data):
+    splits = sorted(
+        data.draw(st.lists(st.integers(0, 2), min_size=len(edges), max_size=len(edges)))
+    )
+    gone = data.draw(st.lists(st.integers(0, max(len(edges) - 1, 0)), max_size=2 * len(edges)))
+    every = np.arange(len(edges))
+    graph = plain_graph(edges, splits, every)
+    chosen = [("train",), ("train", "test")]
+    indexes = [graph.index(one) for one in chosen]
+    left = graph.without(gone)
+    assert left == plain_graph(edges, splits, np.setdiff1d(every, gone))
+    assert (len(left), len(graph)) == (len(edges) - len(set(gone)), len(edges))
+    for one, whole in zip([*chosen, ("valid",)], [*indexes, None], strict=True):
+        anew = plain_graph(edges, splits, np.setdiff1d(every, gone)).index(one)
+        for name in ("offsets", "relation", "target", "fact"):
+            found = getattr(left.index(one), name)
+            assert np.array_equal(found, getattr(anew, name))
+            assert found.dtype == getattr(anew, name).dtype and not found.flags.writeable
+        assert whole is None or graph.index(one) is whole
+
+
+def test_what_is_left_of_a_graph_is_written_and_read_as_it_is(facts, tmp_path):
+    broken = facts.with_columns(
+        pl.col("start").replace("1985", "1963-64-65"), pl.col("end").replace("2004", "2004-##-##")
+    )
+    with pytest.warns(tilp.TilpWarning, match="malformed start"):
+        graph = tilp.impute(tilp.read(broken))
+    left = graph.without([0, 4])
+    assert [str(one) for one in left.facts()] == [str(graph.fact(row)) for row in (1, 2, 3)]
+    assert left.estimated.tolist() == graph.estimated[1:4].tolist() and left.estimated.any()
+    assert left.date_text("end").to_list() == ["present", "1992", "2004-##-##"]
+    assert len(left.defects) == 1 and left.defects.equals(graph.defects)
+    assert list(left.entities) == list(graph.entities) and "Cleo" in left.entities.labels
+    assert left == pickle.loads(pickle.dumps(left))
+    again = tilp.read(tilp.write(left, tmp_path / "left"))
+    assert again == left and again.entities == graph.entities
+
+
 def test_names_are_found_by_id_key_or_label_and_errors_name_the_nearest():
     names = Vocabulary(
         "entity",
@@ -150,6 +211,8 @@ def test_mistakes_are_named(graph):
     for mistake in (
         lambda: graph.index("training"),
         lambda: graph.index(()),
+        lambda: graph.without([0, 5]),
+        lambda: graph.without([-1]),
         lambda: graph.frame(names="name"),
         lambda: graph.date_text("begin"),
         lambda: graph.entities.label(99),
@@ -171,3 +234,20 @@ def test_from_arrays_refuses_what_is_no_graph():
             TemporalGraph.from_arrays(
                 names, names, columns | {"start": np.array([start])}, np.array([split], np.uint8)
             )
+
+
+@given(
+    st.lists(st.text("abcABC é", min_size=1, max_size=8), max_size=30),
+    st.text("abcABC é\ud800", min_size=1, max_size=8),
+)
+def test_near_names_are_those_of_difflib(names, name):
+    by_case = {known.lower(): known for known in names}
+    close = difflib.get_close_matches(name.lower(), by_case, n=3, cutoff=0.6)
+    assert NearNames(names).find(name) == tuple(by_case[one] for one in close)
+
+
+def test_an_unknown_name_tells_the_near_ones():
+    names = Vocabulary.of("entity", pl.Series(["Rovers", "United", *map(str, range(5_000))]))
+    with pytest.raises(UnknownNameError, match="did you mean 'Rovers'") as raised:
+        names.find("rover")
+    assert raised.value.near == ("Rovers",)

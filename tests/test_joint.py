@@ -453,7 +453,7 @@ def test_facts_of_all_entities_are_those_of_each(world, joint, split):
     together, each = np.zeros((len(queries), n)), np.zeros(len(queries) * n)
     for _ in range(2):  # the second time from what was kept
         together[:] = 0.0
-        joint._facts.add_of_all(asked, joint._weights.row_of, joint._weights.words, together)
+        joint.facts.add_of_all(asked, joint._weights.row_of, joint._weights.words, together)
     joint._add_facts(asked, np.ones(len(KINDS), np.bool_), each)
     np.testing.assert_allclose(together.reshape(-1), each, rtol=1e-12, atol=1e-12)
     assert each.any()
@@ -478,7 +478,7 @@ def test_facts_that_are_kept_do_not_grow_without_end(world, joint, monkeypatch):
     expected = joint(queries)
     monkeypatch.setattr("tilp.features.own_facts._MOST_KEPT", 0)
     facts = OwnFacts(joint._edges, 2 * len(world.relations), joint._weights.bounds)
-    monkeypatch.setattr(joint, "_facts", facts)
+    monkeypatch.setattr(joint, "facts", facts)
     again = joint(queries)
     np.testing.assert_array_equal(again.score, expected.score)
     assert facts._nearest_to.cache_info().currsize == 1

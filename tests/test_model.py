@@ -6,7 +6,7 @@ import math
 import pickle
 import re
 import shutil
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 
@@ -260,8 +260,28 @@ def test_more_candidates_than_there_are_entities(model):
 
 def test_fewer_candidates_than_one_cannot_be_asked_for(model):
     query = Query("diedIn", model.graph.frame("train")["subject"][0])
-    with pytest.raises(TilpError):
-        model.predict(query, -1)
+    for asked in (model.predict, model.ask):
+        with pytest.raises(TilpError, match="at least one candidate"):
+            asked(query, 0)
+
+
+def test_one_query_is_answered_as_many_are(model, elsewhere):
+    for graph, where in ((model.graph, None), (elsewhere, elsewhere)):
+        for query in both_ways(graph, every=25):
+            frame = model.predict(query, 4, graph=where)
+            found = model.ask(query, 4, graph=where)
+            assert found.query == query and len(found) == 4
+            assert [asdict(one) for one in found] == frame.select(list(SCHEMA)[6:]).to_dicts()
+            assert found[0] == found.answers[0] and found[1:3] == found.answers[1:3]
+            lines = str(found).splitlines()
+            assert lines[0] == str(query) and len(lines) == 6
+            for line, one in zip(lines[2:], found, strict=True):
+                assert line.split()[0] == str(one.rank) and one.candidate in line
+                assert line.endswith("known") == one.known
+    with pytest.raises(TilpError, match="give its subject or its object"):
+        model.ask(Query("diedIn"))
+    with pytest.raises(TilpError, match="query 1 is"):
+        model.ask(both_ways(model.graph)[:2])
 
 
 def known_by_hand(graph, relation, given, asks_object, start, end):

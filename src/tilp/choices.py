@@ -5,6 +5,7 @@ from enum import StrEnum
 __all__ = [
     "Cell",
     "DumpFormat",
+    "End",
     "Estimate",
     "EvidenceKind",
     "Features",
@@ -12,6 +13,7 @@ __all__ = [
     "Missing",
     "OnError",
     "Protocol",
+    "RuleOrder",
     "TableFormat",
     "Ties",
     "Unit",
@@ -130,6 +132,13 @@ class EvidenceKind(StrEnum):
     WALKS = "walks"
 
 
+class End(StrEnum):
+    """An end of a fact."""
+
+    SUBJECT = "subject"
+    OBJECT = "object"
+
+
 class Part(StrEnum):
     """What can be left out of temporal features: the paper's first, then those of `full`."""
 
@@ -149,3 +158,12 @@ class Preset(StrEnum):
 
     DEFAULT = "default"
     PAPER = "paper"
+
+
+class RuleOrder(StrEnum):
+    """What rules are sorted by."""
+
+    WEIGHT = "weight"
+    CONFIDENCE = "confidence"
+    SUPPORT = "support"
+    LENGTH = "length"

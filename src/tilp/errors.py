@@ -1,6 +1,6 @@
 """What goes wrong in a way that a user can mend: one clear paragraph, never a traceback."""
 
-__all__ = ["DataError", "TilpError", "TilpWarning"]
+__all__ = ["DataError", "TilpError", "TilpWarning", "UnknownNameError"]
 
 
 class TilpError(Exception):
@@ -9,6 +9,18 @@ class TilpError(Exception):
 
 class DataError(TilpError):
     """Input that cannot be read as a temporal graph: names the file, the line and the remedy."""
+
+
+class UnknownNameError(TilpError):
+    """A name that stands for nothing, or for several things.
+
+    Attributes:
+        near: the nearest known names; of several things, their ids.
+    """
+
+    def __init__(self, message: str, near: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.near = near
 
 
 class TilpWarning(UserWarning):

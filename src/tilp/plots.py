@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from tilp.choices import Unit
 from tilp.errors import TilpError
 from tilp.features.distributions import Exponential, Gaussian
-from tilp.graph import SPLITS, TemporalGraph
-from tilp.intervals import OPEN_START, UNKNOWN, format_time
+from tilp.graph import TemporalGraph
+from tilp.inspection import facts_over_time
+from tilp.intervals import format_time
 from tilp.model.reading import Distributions
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ __all__ = ["plot_facts_over_time", "plot_features"]
 
 _COLOURS = ("#4477aa", "#ee6677", "#ccbb44")  # told apart in print and by the colour-blind
 _OUTLIERS = 0.005
-_BARS = 80
 _PANEL_BARS = 30
 _PAIRS, _LENGTHS, _ACROSS = 6, 3, 3
 _TITLE_WIDTH = 48
@@ -44,23 +44,19 @@ def plot_facts_over_time(graph: TemporalGraph, path: Path) -> None:
     """
     figure = _new_figure((8, 3.2))
     axes: Any = figure.subplots()
-    known = {
-        split: graph.start[graph.span(split)][graph.start[graph.span(split)] > OPEN_START]
-        for split in SPLITS
-    }
-    times = np.concatenate(list(known.values()))
-    if not len(times):
-        raise TilpError("no fact has a known start, so there is nothing to draw over time")
-    low, high = (int(t) for t in np.quantile(times, [_OUTLIERS, 1 - _OUTLIERS]))
-    width = -(-(high - low + 1) // _BARS)  # whole times in each bar, or it would look ragged
-    bins = np.arange(low, high + width + 1, width)
-    drawn = {split: starts for split, starts in known.items() if len(starts)}
+    found = facts_over_time(graph)
+    begins = [found.bins[:-1]] * len(found.splits)
     axes.hist(
-        list(drawn.values()), bins, stacked=True, label=list(drawn), color=_COLOURS[: len(drawn)]
+        begins,
+        found.bins,
+        weights=list(found.splits.values()),
+        stacked=True,
+        label=list(found.splits),
+        color=_COLOURS[: len(found.splits)],
     )
-    outside = int(((times < low) | (times > high)).sum())
-    undated = int((graph.start == UNKNOWN).sum())
-    axes.set_xlabel(f"start · {undated:,} facts without one, {outside:,} outside the figure")
+    axes.set_xlabel(
+        f"start · {found.unknown:,} facts without one, {found.outside:,} outside the figure"
+    )
     axes.set_ylabel("facts")
     if graph.unit is not Unit.INTEGER:
         axes.xaxis.set_major_formatter(lambda time, _: format_time(int(time), graph.unit))

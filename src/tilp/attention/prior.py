@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,20 +34,21 @@ class CandidatePrior:
     @classmethod
     def of(cls, graph: TemporalGraph) -> CandidatePrior:
         """Count the answers in a graph's train split."""
-        train = graph.span("train")
         n_relations, n_entities = len(graph.relations), len(graph.entities)
-        relation = graph.relation[train].astype(np.int64)
-        key = np.concatenate(
-            [
-                relation * n_entities + graph.object[train],
-                (relation + n_relations) * n_entities + graph.subject[train],
-            ]
-        )
-        distinct, count = np.unique(key, return_counts=True)
+        distinct, count = np.unique(_answers(graph, graph.span("train")), return_counts=True)
         begin = np.searchsorted(distinct, np.arange(2 * n_relations + 1) * n_entities)
         return cls(
             begin.astype(np.int64), (distinct % n_entities).astype(np.int32), count, n_entities
         )
+
+    def without(self, graph: TemporalGraph, facts: NDArray[np.int64]) -> CandidatePrior:
+        """The same without some facts of the graph that it was counted in, each given once."""
+        of_train = facts[facts < graph.bounds[1]]
+        count = self.count.copy()
+        np.subtract.at(count, np.searchsorted(self._keys, _answers(graph, of_train)), 1)
+        kept = count > 0
+        before = np.append(0, np.cumsum(kept))
+        return replace(self, begin=before[self.begin], entity=self.entity[kept], count=count[kept])
 
     @property
     def n_heads(self) -> int:
@@ -70,8 +71,14 @@ class CandidatePrior:
         self, head: NDArray[np.int32], entity: NDArray[np.int32]
     ) -> NDArray[np.float64]:
         """The probability of entities, each as an answer of a head."""
-        count = self._counts(head, entity)
-        return (1 - _UNIFORM) * count / self._totals[head] + self.floor
+        count, total = self.counts(head, entity)
+        return (1 - _UNIFORM) * count / np.maximum(total, 1) + self.floor
+
+    def counts(
+        self, head: NDArray[np.int32], entity: NDArray[np.int32]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """How often train has entities as answers of heads; and how many answers heads have."""
+        return self._counts(head, entity), np.diff(self._so_far[self.begin])[head]
 
     def of_answers(self, queries: QueryTable) -> NDArray[np.float64]:
         """The probability of each query's answer, from train without the query's own fact."""
@@ -82,8 +89,7 @@ class CandidatePrior:
 
     def _counts(self, head: NDArray[np.int32], entity: NDArray[np.int32]) -> NDArray[np.int64]:
         """How often train has entities as answers of heads."""
-        heads = np.repeat(np.arange(self.n_heads, dtype=np.int64), np.diff(self.begin))
-        key = heads * self.n_entities + self.entity
+        key = self._keys
         wanted = head.astype(np.int64) * self.n_entities + entity
         place = np.searchsorted(key, wanted)
         # A count of nothing at the end, for what would stand past the last.
@@ -91,7 +97,29 @@ class CandidatePrior:
         return np.where(found, np.append(self.count, 0)[place], 0)
 
     @property
+    def _keys(self) -> NDArray[np.int64]:
+        """Head and entity of each candidate as one number, ascending."""
+        heads = np.repeat(np.arange(self.n_heads, dtype=np.int64), np.diff(self.begin))
+        return heads * self.n_entities + self.entity
+
+    @property
     def _totals(self) -> NDArray[np.int64]:
-        so_far = np.concatenate([[0], np.cumsum(self.count)])
-        totals: NDArray[np.int64] = np.diff(so_far[self.begin])
+        totals: NDArray[np.int64] = np.diff(self._so_far[self.begin])
         return np.maximum(totals, 1)
+
+    @property
+    def _so_far(self) -> NDArray[np.int64]:
+        """How many answers stand before each candidate."""
+        return np.concatenate([[0], np.cumsum(self.count)])
+
+
+def _answers(graph: TemporalGraph, facts: slice | NDArray[np.int64]) -> NDArray[np.int64]:
+    """Directed relation and answer of facts, as one number, both ways."""
+    n_relations, n_entities = len(graph.relations), len(graph.entities)
+    relation = graph.relation[facts].astype(np.int64)
+    return np.concatenate(
+        [
+            relation * n_entities + graph.object[facts],
+            (relation + n_relations) * n_entities + graph.subject[facts],
+        ]
+    )

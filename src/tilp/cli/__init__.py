@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from tilp.cli import data, datasets, demo, evaluation, features, model, rules
+from tilp.cli import data, datasets, demo, evaluation, explanation, features, model, rules, serve
 from tilp.cli.console import print_error, print_warning, set_quiet
 from tilp.errors import TilpError
 
@@ -39,7 +39,9 @@ app.command("compare")(evaluation.compare_command)
 app.command("fit")(model.fit_command)
 app.command("evaluate")(model.evaluate_command)
 app.command("predict")(model.predict_command)
+app.command("explain")(explanation.explain_command)
 app.command("rules")(model.rules_command)
+app.command("serve")(serve.serve_command)
 app.command("features")(features.features_command)
 app.command("convert")(data.convert_command)
 app.command("impute")(data.impute_command)

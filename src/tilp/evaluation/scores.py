@@ -121,15 +121,24 @@ class Scores:
             begin: where the candidates of each query begin, and where the last end.
             candidate: these.
         """
-        found = np.repeat(self.defaults, np.diff(begin))
+        place = self.places_of(begin, candidate)
+        # A score at the end, for those that are not listed.
+        listed = np.append(self.score, np.nan)[place]
+        return np.where(place >= 0, listed, np.repeat(self.defaults, np.diff(begin)))
+
+    def places_of(
+        self, begin: NDArray[np.int64], candidate: NDArray[np.int32]
+    ) -> NDArray[np.int64]:
+        """Where such candidates stand in the list; -1: they are not listed."""
+        found = np.full(len(candidate), -1, np.int64)
         for query in range(len(self)):
-            part = slice(self.offsets[query], self.offsets[query + 1])
+            first, last = self.offsets[query], self.offsets[query + 1]
             wanted = slice(begin[query], begin[query + 1])
-            if part.start < part.stop:
-                place = np.searchsorted(self.candidate[part], candidate[wanted])
-                place[place == part.stop - part.start] = 0
-                listed = self.candidate[part][place] == candidate[wanted]
-                found[wanted][listed] = self.score[part][place[listed]]
+            if first < last:
+                place = first + np.searchsorted(self.candidate[first:last], candidate[wanted])
+                place[place == last] = first
+                listed = self.candidate[place] == candidate[wanted]
+                found[wanted][listed] = place[listed]
         return found
 
     def totals(self, n_entities: int) -> NDArray[np.float64]:

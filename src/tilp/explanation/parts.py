@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from tilp.graph import Fact
 from tilp.ranking import Query
@@ -38,9 +39,25 @@ class WalkedFact:
 
 @dataclass(frozen=True, slots=True)
 class Grounding:
-    """The dated facts of one walk, in order; or the one fact of a candidate that is spoken of."""
+    """The dated facts of one walk, in order; or the one fact of a candidate that is spoken of.
+
+    Attributes:
+        steps: these.
+        share: of all walks of its reason, where they are weighed; None where they are counted, and
+            each is one of them.
+    """
 
     steps: tuple[WalkedFact, ...]
+    share: float | None = None
+
+    def share_of(self, walks: int) -> float:
+        """Its share of so many walks."""
+        return 1 / walks if self.share is None else self.share
+
+    @property
+    def facts(self) -> frozenset[int]:
+        """The numbers of the facts."""
+        return frozenset(step.number for step in self.steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +87,8 @@ class Fall:
 
     Attributes:
         grounding: whose facts.
-        share: of the score that hangs on it by the plain shares of its walks.
+        share: of the score that hangs on it by plain shares, as if each walk added its share of
+            what its reason adds; 0 where the score is not above 0.
         score: what the score becomes, computed anew without these facts.
         fall: how much less that is.
     """
@@ -111,7 +129,8 @@ class Explanation:
         fall: how far the score falls without the facts of the top grounding; None if it has none.
         winner: the best candidate of the query.
         lacks: what the winner has that the candidate lacks, the largest difference first; empty
-            for the winner itself.
+            for the winner itself. The differences add up to that of the scores.
+        top: how many reasons and lacks are shown, and have groundings; None for all.
     """
 
     query: Query
@@ -124,3 +143,29 @@ class Explanation:
     fall: Fall | None = None
     winner: str = ""
     lacks: tuple[Lack, ...] = ()
+    top: int | None = None
+
+    @property
+    def shown(self) -> tuple[Reason, ...]:
+        """The reasons that are shown."""
+        return self.reasons[: self.top]
+
+    @property
+    def shown_lacks(self) -> tuple[Lack, ...]:
+        """The lacks that are shown."""
+        return self.lacks[: self.top]
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def text(self) -> str:
+        """As people read it: the reasons with their scores and facts, and what it lacks."""
+        from tilp.explanation.text import explanation_text
+
+        return explanation_text(self)
+
+    def to_json(self) -> dict[str, Any]:
+        """As programs read it; what is not shown is told in `rest`."""
+        from tilp.explanation.json import explanation_json
+
+        return explanation_json(self)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -91,6 +91,17 @@ class Evidence:
             queries.head[self.query[row]],
             self.relation[dated],
             self.difference[dated].astype(np.float64),
+        )
+
+    def only(self, listed: NDArray[np.bool_]) -> Evidence:
+        """What there is for some of the candidates, as if there were nothing for the others."""
+        kept = listed[self.row]
+        return replace(
+            self,
+            row=self.row[kept],
+            kind=self.kind[kept],
+            relation=self.relation[kept],
+            difference=self.difference[kept],
         )
 
     def places_of(self, entity: NDArray[np.int32]) -> NDArray[np.int64]:

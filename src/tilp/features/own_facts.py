@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +24,20 @@ from tilp._kernels.own_facts import (
     add_own_facts,
     list_own_facts,
 )
+from tilp.choices import Unit
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.intervals import Allen, known_ends
 
-__all__ = ["KINDS", "OwnFacts", "asked_at", "distance_bounds", "fact_edges"]
+__all__ = [
+    "KINDS",
+    "OwnFacts",
+    "SpokenOf",
+    "asked_at",
+    "distance_bounds",
+    "fact_edges",
+    "fact_edges_without",
+    "unit_word",
+]
 
 KINDS = ("other facts", "facts with the subject")
 
@@ -39,6 +51,14 @@ _WORDS_SIZE = 6  # numbers that are kept for each interval of a fact
 
 _DISTANCES = ("start to start", "end to start", "start to end")
 """Of the fact to the query."""
+
+_VERBS = ("meets", "overlaps", "starts", "finishes", "equals", "contains")
+_AT_ONCE = {
+    Unit.YEAR: "in the year",
+    Unit.MONTH: "in the month",
+    Unit.DAY: "on the day",
+    Unit.INTEGER: "when",
+}
 
 
 def distance_bounds(graph: TemporalGraph) -> NDArray[np.int64]:
@@ -88,12 +108,57 @@ def _fact_groups(edges: FactEdges) -> FactGroups:
     )
 
 
+def fact_edges_without(
+    edges: FactEdges, numbers: NDArray[np.int32], left: TemporalGraph
+) -> FactEdges:
+    """The edges of a graph that is left without some facts; intervals keep their numbers.
+
+    Args:
+        edges: all of them.
+        numbers: of each fact the new one; -1: it is left out.
+        left: the graph without these.
+    """
+    index = left.index(("train",))
+    kept = numbers[edges.fact] >= 0
+    return edges._replace(
+        offsets=index.offsets,
+        relation=index.relation,
+        target=index.target,
+        fact=index.fact,
+        start=edges.start[kept],
+        end=edges.end[kept],
+        interval=edges.interval[kept],
+    )
+
+
 def asked_at(
     queries: QueryTable, begin: NDArray[np.int64], candidate: NDArray[np.int32]
 ) -> AskedAt:
     """Queries and their listed candidates, as kernels read them."""
     start, end = (np.clip(one, -FAR, FAR) for one in (queries.start, queries.end))
     return AskedAt(queries.subject, queries.head, start, end, queries.fact, begin, candidate)
+
+
+@dataclass(frozen=True, slots=True)
+class SpokenOf:
+    """A fact of a candidate that words are said of.
+
+    Attributes:
+        kind: which of `KINDS`.
+        relation: directed, read from the candidate.
+        edge: the fact, as a place among the edges.
+        words: what is said of it.
+    """
+
+    kind: int
+    relation: int
+    edge: int
+    words: tuple[int, ...]
+
+
+def unit_word(unit: Unit) -> str:
+    """What one unit of time is called."""
+    return "unit" if unit is Unit.INTEGER else unit.value
 
 
 class OwnFacts:
@@ -111,13 +176,10 @@ class OwnFacts:
 
     def __init__(self, edges: FactEdges, n_directed: int, bounds: NDArray[np.int64]) -> None:
         self._edges = edges
-        self._groups = _fact_groups(edges)
         self._n_directed = n_directed
         self._bounds = bounds
         small = np.arange(min(int(bounds[-1]) + 1, _SMALL))
         self._bins = Bins(bounds, np.searchsorted(bounds, small, side="right"))
-        numbers = len(self._groups.begin) + _WORDS_SIZE * len(edges.starts)
-        self._nearest_to = lru_cache(1 + _MOST_KEPT // numbers)(self._find_nearest)
 
     @property
     def groups(self) -> int:
@@ -132,6 +194,26 @@ class OwnFacts:
     def listed(self, asked: AskedAt) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Where the words of each candidate begin; and these, as group · width + word."""
         return list_own_facts(self._edges, asked, self._bins, self._n_directed)
+
+    def spoken_of(self, asked: AskedAt) -> list[SpokenOf]:
+        """The facts that the words for a single candidate of a single query are said of."""
+        _, listed = self.listed(asked)
+        words: dict[int, list[int]] = {}
+        for word in listed.tolist():
+            words.setdefault(word // self.width, []).append(word % self.width)
+        edges = self._edges
+        entity = int(asked.candidate[0])
+        edge = np.arange(edges.offsets[entity], edges.offsets[entity + 1])
+        edge = edge[edges.fact[edge] != asked.fact[0]]
+        start, end = edges.start[edge], edges.end[edge]
+        group = edges.relation[edge] + self._n_directed * (edges.target[edge] == asked.subject[0])
+        gap = np.maximum(np.maximum(asked.start[0] - end, start - asked.end[0]), 0)
+        order = np.lexsort((edge, np.abs(start - asked.start[0]), gap, group))
+        groups, first = np.unique(group[order], return_index=True)
+        return [
+            SpokenOf(one // self._n_directed, one % self._n_directed, nearest, tuple(words[one]))
+            for one, nearest in zip(groups.tolist(), edge[order[first]].tolist(), strict=True)
+        ]
 
     def add(
         self,
@@ -178,8 +260,20 @@ class OwnFacts:
                 score,
             )
 
-    def _find_nearest(self, start: int, end: int) -> NearestFacts:
-        return nearest_facts(self._edges, self._groups, start, end, self._bins)
+    @cached_property
+    def _groups(self) -> FactGroups:
+        return _fact_groups(self._edges)
+
+    @cached_property
+    def _nearest_to(self) -> Callable[[int, int], NearestFacts]:
+        """The facts nearest to an interval; of the intervals asked for last they are kept."""
+        numbers = len(self._groups.begin) + _WORDS_SIZE * len(self._edges.starts)
+
+        @lru_cache(1 + _MOST_KEPT // numbers)
+        def found(start: int, end: int) -> NearestFacts:
+            return nearest_facts(self._edges, self._groups, start, end, self._bins)
+
+        return found
 
     def describe(self, word: int, unit: str) -> str:
         """What a word says of a fact and the query.
@@ -192,14 +286,32 @@ class OwnFacts:
             return f"{tuple(Allen)[word].value} the query's time"
         if word == N_ALLEN:
             return "at a time that is not known"
+        of_fact, of_query, away = self._distance(word, unit)
+        if not away:
+            return f"its {of_fact} at the query's {of_query}"
+        return f"its {of_fact} {away} the query's {of_query}"
+
+    def clause(self, word: int, unit: Unit) -> str:
+        """The same as a clause that follows the fact: `ends in the year the query starts`."""
+        if word < N_ALLEN:
+            relation = tuple(Allen)[word].value
+            verb = relation if relation in _VERBS else f"is {relation.replace('-by', ' by')}"
+            return f"{verb} the query's time"
+        if word == N_ALLEN:
+            return "is at a time that is not known"
+        of_fact, of_query, away = self._distance(word, unit_word(unit))
+        return f"{of_fact}s {away or _AT_ONCE[unit]} the query {of_query}s"
+
+    def _distance(self, word: int, unit: str) -> tuple[str, str, str]:
+        """Which ends of fact and query a word compares, and how far apart; nothing: not at all."""
         which, place = divmod(word - N_ALLEN - 1, 2 * len(self._bounds) + 1)
         of_fact, of_query = _DISTANCES[which].split(" to ")
         steps = place - len(self._bounds)
         if not steps:
-            return f"its {of_fact} at the query's {of_query}"
+            return of_fact, of_query, ""
         low = int(self._bounds[abs(steps) - 1])
         high = int(self._bounds[abs(steps)]) - 1 if abs(steps) < len(self._bounds) else None
         length = f"{low}+" if high is None else f"{low}" if low == high else f"{low}-{high}"
         many = unit if length == "1" else f"{unit}s"
         side = "after" if steps > 0 else "before"
-        return f"its {of_fact} {length} {many} {side} the query's {of_query}"
+        return of_fact, of_query, f"{length} {many} {side}"

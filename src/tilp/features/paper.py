@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tilp.errors import TilpError
 from tilp.features.evidence import DEFAULT_LIMIT, Dated, Evidence, Gatherer
 from tilp.features.fitted import FittedFeatures
-from tilp.features.scoring import measure, score_terms
+from tilp.features.scoring import measure, score_pieces, score_terms
 from tilp.features.weights import FEATURES, FeatureWeights
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.parallel import Workers
@@ -119,6 +119,13 @@ class PaperFeatures:
     ) -> dict[str, NDArray[np.float64]]:
         """What rules and each feature add to the score of each listed candidate, by name."""
         return score_terms(weights, measure(self.fitted, queries, evidence), phi)
+
+    def pieces(
+        self, weights: FeatureWeights, queries: QueryTable, evidence: Evidence
+    ) -> tuple[Dated, dict[str, NDArray[np.float64]]]:
+        """The dated evidence, and what each piece of it adds to order and pair."""
+        of_pieces = score_pieces(weights, measure(self.fitted, queries, evidence))
+        return evidence.dated(queries), of_pieces
 
     def score(
         self,

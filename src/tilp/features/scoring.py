@@ -13,7 +13,7 @@ from tilp.features.fitted import FittedFeatures, recurs
 from tilp.features.weights import FEATURES, FeatureWeights
 from tilp.graph import QueryTable
 
-__all__ = ["TERMS", "Measured", "measure", "score_terms"]
+__all__ = ["TERMS", "Measured", "measure", "score_pieces", "score_terms"]
 
 Floats = NDArray[np.float64]
 
@@ -89,6 +89,21 @@ def score_terms(weights: FeatureWeights, measured: Measured, phi: Floats) -> dic
                 share = weights.mixing[number, place] * weights.evidence[number]
                 terms[name] = weights.features * share * found[feature][:, number]
     return terms
+
+
+def score_pieces(weights: FeatureWeights, measured: Measured) -> dict[str, Floats]:
+    """What each dated piece of evidence adds to its candidate's terms of order and of pair."""
+    kind = measured.group % len(KINDS)
+    found = {}
+    for feature, weight, bias, h in (
+        ("order", weights.order_weight, weights.order_bias, measured.order),
+        ("pair", weights.pair_weight, weights.pair_bias, measured.interval),
+    ):
+        mass = np.exp(weight[measured.pair])
+        share = mass / np.bincount(measured.group, mass)[measured.group]
+        mixing = weights.mixing[kind, FEATURES.index(feature)] * weights.evidence[kind]
+        found[feature] = weights.features * mixing * share * (h + bias[measured.pair])
+    return found
 
 
 def _by_kind(weight: Floats, bias: Floats, measured: Measured, h: Floats) -> Floats:

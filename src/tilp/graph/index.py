@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["EdgeIndex"]
+__all__ = ["EdgeIndex", "edges_left"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -69,6 +69,15 @@ class EdgeIndex:
             np.repeat(self.fact, copies),
         )
 
+    def without(self, numbers: NDArray[np.int32]) -> EdgeIndex:
+        """The edges of some of the facts, which are numbered anew.
+
+        Args:
+            numbers: of each fact the new one, rising; -1: it is left out.
+        """
+        kept, offsets, fact = edges_left(self.offsets, self.fact, numbers)
+        return EdgeIndex(self.n_relations, offsets, self.relation[kept], self.target[kept], fact)
+
     def edges(self, entity: int, relation: int | None = None) -> slice:
         """Where the edges of an entity stand, or those of one of its relations."""
         first, last = int(self.offsets[entity]), int(self.offsets[entity + 1])
@@ -77,3 +86,22 @@ class EdgeIndex:
         labels = self.relation[first:last]
         low, high = np.searchsorted(labels, [relation, relation + 1])
         return slice(first + int(low), first + int(high))
+
+
+def edges_left(
+    offsets: NDArray[np.int64], fact: NDArray[np.int32], numbers: NDArray[np.int32]
+) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.int32]]:
+    """What is left of edges when facts are left out.
+
+    Args:
+        offsets: where the edges of each entity begin, and where the last end.
+        fact: of each edge.
+        numbers: of each fact the new one; -1: it is left out.
+
+    Returns:
+        Which edges stay, where those of each entity then begin, and the new number of their facts.
+    """
+    number = numbers[fact]
+    kept = number >= 0
+    gone = np.flatnonzero(~kept)
+    return kept, offsets - np.searchsorted(gone, offsets), number[kept]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -271,6 +271,36 @@ class TemporalGraph:
             words = pl.Series("estimated", ESTIMATED).gather(self.estimated[rows])
             table = table.with_columns(words)
         return table
+
+    def without(self, facts: Iterable[int]) -> TemporalGraph:
+        """The same graph without some facts; the others keep their order, not their numbers.
+
+        Names stay, also those of which no fact is left.
+
+        Args:
+            facts: their numbers.
+
+        Raises:
+            TilpError: there is no such fact.
+        """
+        numbers = self.numbers_without(facts)
+        kept = numbers >= 0
+        columns = {name: getattr(self, name)[kept] for name in (*_COLUMNS, "estimated")}
+        ends = np.append(0, np.cumsum(kept))[list(self.bounds)].tolist()
+        left = replace(self, **columns, bounds=tuple(ends))
+        for splits, index in self._indexes.items():
+            left._indexes[splits] = index.without(numbers)
+        return left
+
+    def numbers_without(self, facts: Iterable[int]) -> NDArray[np.int32]:
+        """The number that each fact has in the graph without some; -1 for these themselves."""
+        gone = np.fromiter(facts, np.int64)
+        strange = gone[(gone < 0) | (gone >= len(self))]
+        if len(strange):
+            raise TilpError(f"there is no fact {strange[0]}; facts are 0 to {len(self) - 1}")
+        kept = np.ones(len(self), np.bool_)
+        kept[gone] = False
+        return np.where(kept, np.cumsum(kept, dtype=np.int32) - np.int32(1), np.int32(-1))
 
     def index(self, splits: Iterable[str] | str = "train") -> EdgeIndex:
         """The edges of the named splits by subject and relation; built once, then kept."""

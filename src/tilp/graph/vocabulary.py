@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +10,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tilp.errors import DataError, TilpError
+from tilp.errors import DataError, TilpError, UnknownNameError
+from tilp.graph.near import NearNames
 
 __all__ = ["INVERSE_MARK", "Vocabulary"]
 
@@ -75,18 +75,22 @@ class Vocabulary:
         """The integer of a name given as id, key or label, in this order.
 
         Raises:
-            TilpError: no such name (the nearest ones are given), or a label of several.
+            UnknownNameError: no such name (the nearest ones are given), or a label of several.
         """
         for names in self._lookups:
             places = names.get(str(name), ())
             if len(places) == 1:
                 return places[0]
             if places:
-                several = ", ".join(f"{self.ids[place]!r}" for place in places[:5])
-                raise TilpError(
-                    f"{len(places)} {self.kind} names read {name!r}; say which by its id: {several}"
+                several = tuple(str(self.ids[place]) for place in places[:5])
+                raise UnknownNameError(
+                    f"{len(places)} {self.kind} names read {name!r}; say which by its id: "
+                    f"{', '.join(map(repr, several))}",
+                    several,
                 )
-        raise TilpError(f"no {self.kind} is named {name!r}{self._nearest(str(name))}")
+        near = self._near.find(str(name))
+        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+        raise UnknownNameError(f"no {self.kind} is named {name!r}{hint}", near)
 
     def find_directed(self, name: str) -> int:
         """The integer of a relation given as `find` takes it, or of `name⁻¹` or `name^-1`.
@@ -127,9 +131,6 @@ class Vocabulary:
             lookups.append(places)
         return tuple(lookups)
 
-    def _nearest(self, name: str) -> str:
-        by_case = {known.lower(): known for names in self._lookups for known in names}
-        close = difflib.get_close_matches(name.lower(), by_case, n=3, cutoff=0.6)
-        return (
-            f"; did you mean {' or '.join(repr(by_case[one]) for one in close)}?" if close else ""
-        )
+    @cached_property
+    def _near(self) -> NearNames:
+        return NearNames(name for names in self._lookups for name in names)

@@ -16,6 +16,7 @@ from tilp.choices import EvidenceKind, Features, Grain, Missing, Part, Preset, P
 from tilp.choosing import choose
 from tilp.errors import TilpError
 from tilp.evaluation import Evaluation, evaluate
+from tilp.explanation import Explainer, Explanation
 from tilp.graph import TemporalGraph
 from tilp.model.fitting import Fitted, fit_model
 from tilp.model.learned import learned_weights
@@ -26,7 +27,8 @@ from tilp.model.settings import ModelSettings
 from tilp.model.stages import Progress
 from tilp.parallel import Workers, thread_count
 from tilp.ranking import RuleWeights
-from tilp.ranking.queries import Query, answers, query_table, read_queries
+from tilp.ranking.answers import Answers, answers, answers_frame
+from tilp.ranking.queries import Query, query_table, read_queries
 from tilp.rules import RuleSet
 from tilp.walks import MiningSettings
 from tilp.walks.encoding import MAX_LENGTH
@@ -122,6 +124,7 @@ class TILP:
         self.threads = thread_count(threads)
         self._graph: TemporalGraph | None = None
         self._fitted: Fitted | None = None
+        self._explainer: Explainer | None = None
 
     @classmethod
     def of(cls, settings: ModelSettings, graph: TemporalGraph, fitted: Fitted) -> TILP:
@@ -162,7 +165,7 @@ class TILP:
             self._fitted = fit_model(
                 graph, self.settings, folder=place, threads=self.threads, progress=progress
             )
-        self._graph = graph
+        self._graph, self._explainer = graph, None
         return self
 
     @property
@@ -245,8 +248,18 @@ class TILP:
             graph: whose train split is the evidence; that of the model by default. Another graph
                 has the same relations, by their names, and the same unit of time.
         """
+        return self._explainer_on(graph).scorer
+
+    def _explainer_on(self, graph: TemporalGraph | None) -> Explainer:
+        """What scores and explains; that of the model's own graph is made once."""
         fitted = self._need_fit()
-        return scorer_on(graph or self.graph, self.graph, self.settings, fitted)
+        if graph is not None and graph is not self.graph:
+            scorer = scorer_on(graph, self.graph, self.settings, fitted)
+            return Explainer(scorer, fitted.rules, graph)
+        if self._explainer is None:
+            scorer = scorer_on(self.graph, self.graph, self.settings, fitted)
+            self._explainer = Explainer(scorer, fitted.rules, self.graph)
+        return self._explainer
 
     def predict(
         self,
@@ -262,12 +275,48 @@ class TILP:
             k: how many candidates.
             graph: another graph to apply the rules on; its entities may be all new.
         """
+        return answers_frame(self._answers(read_queries(queries), k, graph))
+
+    def ask(self, query: Query, k: int = 10, *, graph: TemporalGraph | None = None) -> Answers:
+        """The k best candidates of one query.
+
+        Args:
+            query: for the subject or the object of a fact.
+            k: how many candidates.
+            graph: another graph to apply the rules on; its entities may be all new.
+        """
+        (found,) = self._answers(read_queries([query]), k, graph)
+        return found
+
+    def _answers(self, queries: list[Query], k: int, graph: TemporalGraph | None) -> list[Answers]:
         if k < 1:
             raise TilpError(f"k is {k}; at least one candidate is asked for")
-        asked = read_queries(queries)
         evidence = graph if graph is not None else self.graph
-        table = query_table(evidence, asked)
-        return answers(evidence, asked, table, self.scorer(graph)(table), k)
+        table = query_table(evidence, queries)
+        return answers(evidence, queries, table, self.scorer(graph)(table), k)
+
+    def explain(
+        self,
+        query: Query,
+        candidate: str | None = None,
+        *,
+        groundings: int = 3,
+        top: int | None = 20,
+        fall: bool = True,
+        graph: TemporalGraph | None = None,
+    ) -> Explanation:
+        """Why a candidate is where it is among the answers of a query.
+
+        Args:
+            query: for the subject or the object of a fact.
+            candidate: the name of the other end; the best one by default.
+            groundings: how many of each reason at the most.
+            top: how many reasons are shown, and have groundings; None for all.
+            fall: whether the score is computed again without the facts of the top grounding.
+            graph: another graph to apply the rules on; its entities may be all new.
+        """
+        explainer = self._explainer_on(graph)
+        return explainer.explain(query, candidate, groundings=groundings, top=top, fall=fall)
 
     def evaluate(
         self,

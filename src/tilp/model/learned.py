@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from tilp.choices import EvidenceKind, Unit
+from tilp.choices import EvidenceKind
 from tilp.errors import TilpError
 from tilp.features.evidence import KINDS as EVIDENCE
 from tilp.features.joint import COLUMNS, JointWeights
-from tilp.features.own_facts import KINDS, OwnFacts, fact_edges
+from tilp.features.own_facts import KINDS, OwnFacts, fact_edges, unit_word
 from tilp.features.scoring import TERMS
 from tilp.features.weights import FEATURES, FeatureWeights
 from tilp.graph import TemporalGraph
@@ -108,8 +108,7 @@ def _of_rules(rules: RuleSet, weights: JointWeights) -> pl.DataFrame:
 
 def _of_facts(graph: TemporalGraph, labels: list[str], weights: JointWeights) -> pl.DataFrame:
     facts = OwnFacts(fact_edges(graph), len(labels), weights.bounds)
-    unit = "unit" if graph.unit is Unit.INTEGER else graph.unit.value
-    said = [facts.describe(word, unit) for word in range(facts.width)]
+    said = [facts.describe(word, unit_word(graph.unit)) for word in range(facts.width)]
     head, group = np.nonzero(weights.row_of >= 0)
     of_row = weights.words[weights.row_of[head, group]]
     row, word = np.nonzero(of_row)

@@ -1,8 +1,9 @@
 """Scores of all candidates of queries, from rules and features (eq. 15-16)."""
 
+from tilp.ranking.answers import Answer, Answers
 from tilp.ranking.joint import JointScorer
 from tilp.ranking.paper import PaperScorer
 from tilp.ranking.queries import Query
 from tilp.ranking.scoring import RuleScorer, RuleWeights
 
-__all__ = ["JointScorer", "PaperScorer", "Query", "RuleScorer", "RuleWeights"]
+__all__ = ["Answer", "Answers", "JointScorer", "PaperScorer", "Query", "RuleScorer", "RuleWeights"]

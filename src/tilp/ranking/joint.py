@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from copy import copy
+
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._kernels.own_facts import AskedAt
-from tilp._kernels.rule_evidence import add_rule_evidence
+from tilp._kernels.own_facts import AskedAt, FactEdges
+from tilp._kernels.rule_evidence import LEAST_RATE, add_rule_evidence
 from tilp.evaluation import Scores
 from tilp.features.joint import COLUMNS, JointWeights
-from tilp.features.own_facts import KINDS, OwnFacts, asked_at, fact_edges
+from tilp.features.own_facts import (
+    KINDS,
+    OwnFacts,
+    SpokenOf,
+    asked_at,
+    fact_edges,
+    fact_edges_without,
+)
 from tilp.features.soft_walks import SoftWalks
 from tilp.graph import QueryTable
-from tilp.ranking.scoring import Applied, RuleScorer
+from tilp.ranking.scoring import Applied, Fired, RuleScorer
 
 __all__ = ["JointScorer"]
 
@@ -37,17 +47,33 @@ class JointScorer:
     """
 
     def __init__(self, rules: RuleScorer, weights: JointWeights, soft_length: int) -> None:
-        walker = rules.walker
         self.rules = rules
         self._weights = weights
-        self._n_entities = len(walker.graph.entities)
-        self._edges = fact_edges(walker.graph)
-        self._facts = OwnFacts(self._edges, 2 * len(walker.graph.relations), weights.bounds)
-        self.walks = SoftWalks.of(walker, self._edges, weights.scale, soft_length)
+        self._soft_length = soft_length
+        self._n_entities = len(rules.walker.graph.entities)
+        self._stand_on(fact_edges(rules.walker.graph))
+
+    def _stand_on(self, edges: FactEdges) -> None:
+        walker, weights = self.rules.walker, self._weights
+        self._edges = edges
+        self.facts = OwnFacts(edges, 2 * len(walker.graph.relations), weights.bounds)
+        self.walks = SoftWalks.of(walker, edges, weights.scale, self._soft_length)
+
+    def without(self, facts: Iterable[int]) -> JointScorer:
+        """The same on the evidence without some facts, as `RuleScorer.without` has it."""
+        gone = np.fromiter(facts, np.int64)
+        other = copy(self)
+        other.rules = self.rules.without(gone)
+        numbers = self.rules.walker.graph.numbers_without(gone)
+        other._stand_on(fact_edges_without(self._edges, numbers, other.rules.walker.graph))
+        return other
 
     def __call__(self, queries: QueryTable) -> Scores:
         """Score the candidates of queries."""
-        applied = self.rules.apply(queries)
+        return self.score(queries, self.rules.apply(queries))
+
+    def score(self, queries: QueryTable, applied: Applied) -> Scores:
+        """Scores from what the rules' `apply` found."""
         by_rules = self.rules.score(queries, applied)
         settled = self.rules.settled(queries)
         n = self._n_entities
@@ -65,14 +91,18 @@ class JointScorer:
         self._add_evidence(applied, asked, score)
         if everything:
             weights = self._weights
-            self._facts.add_of_all(asked, weights.row_of, weights.words, score.reshape(-1, n))
+            self.facts.add_of_all(asked, weights.row_of, weights.words, score.reshape(-1, n))
         else:
             self._add_facts(asked, np.ones(len(KINDS), np.bool_), score)
         self._add_walks(asked, np.ones(2, np.bool_), score)
         return Scores(begin, candidate, score, 0.0, by_rules.reached, temperature=1.0)
 
     def terms(
-        self, queries: QueryTable, begin: NDArray[np.int64], candidate: NDArray[np.int32]
+        self,
+        queries: QueryTable,
+        begin: NDArray[np.int64],
+        candidate: NDArray[np.int32],
+        applied: Applied | None = None,
     ) -> Terms:
         """What each part adds to the scores of listed candidates, by name; the sum is the score.
 
@@ -80,10 +110,13 @@ class JointScorer:
             queries: the queries.
             begin: where the candidates of each query begin, and where the last end.
             candidate: these.
+            applied: what the rules' `apply` found, if it was asked already.
         """
-        applied = self.rules.apply(queries)
+        applied = applied or self.rules.apply(queries)
         by_rules = self.rules.score(queries, applied)
         asked = asked_at(self.rules.settled(queries), begin, candidate)
+        listed = by_rules.places_of(begin, candidate) >= 0
+        scored = listed | (self._n_entities <= _MOST_ENTITIES)
         query = np.repeat(np.arange(len(queries)), np.diff(begin))
         head = queries.head[query]
         phi = by_rules.of(begin, candidate)
@@ -97,7 +130,26 @@ class JointScorer:
         for number, name in enumerate(COLUMNS[1:]):
             found[name] = np.zeros(len(candidate))
             self._add_walks(asked, np.arange(2) == number, found[name])
-        return found
+        return {name: np.where(scored, term, 0.0) for name, term in found.items()}
+
+    def evidence_of(self, fired: Fired) -> NDArray[np.float64]:
+        """What each rule that leads to a candidate adds as evidence, w_Rule √α_c."""
+        rate = fired.arriving / fired.walks
+        of_rule = self._weights.rule[fired.rule] * np.sqrt(rate)
+        return np.where(fired.arriving >= LEAST_RATE * fired.walks, of_rule, 0.0)
+
+    def facts_of(
+        self, queries: QueryTable, candidate: int
+    ) -> list[tuple[SpokenOf, NDArray[np.float64]]]:
+        """The facts of a candidate of a single query, and the weights of the words for each."""
+        only = np.array([candidate], np.int32)
+        asked = asked_at(self.rules.settled(queries), np.array([0, 1]), only)
+        rows = self._weights.row_of[queries.head[0]].reshape(len(KINDS), -1)
+        return [
+            (one, self._weights.words[rows[one.kind, one.relation], list(one.words)])
+            for one in self.facts.spoken_of(asked)
+            if rows[one.kind, one.relation] >= 0
+        ]
 
     def _log_rules(
         self,
@@ -125,7 +177,7 @@ class JointScorer:
     def _add_facts(
         self, asked: AskedAt, kinds: NDArray[np.bool_], score: NDArray[np.float64]
     ) -> None:
-        self._facts.add(asked, self._weights.row_of, self._weights.words, kinds, score)
+        self.facts.add(asked, self._weights.row_of, self._weights.words, kinds, score)
 
     def _add_walks(
         self, asked: AskedAt, wanted: NDArray[np.bool_], score: NDArray[np.float64]

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from copy import copy
+
 import numpy as np
 from numpy.typing import NDArray
 
 from tilp._kernels.pooling import best_of
 from tilp.evaluation import Scores
+from tilp.features.evidence import Dated, Evidence
 from tilp.features.paper import PaperFeatures
 from tilp.features.weights import FeatureWeights
 from tilp.graph import QueryTable
-from tilp.ranking.scoring import RuleScorer
+from tilp.ranking.scoring import Applied, RuleScorer
 
 __all__ = ["PaperScorer"]
 
@@ -32,13 +36,24 @@ class PaperScorer:
 
     def __init__(self, rules: RuleScorer, features: PaperFeatures, weights: FeatureWeights) -> None:
         self.rules = rules
-        self._features = features
+        self.features = features
         self._weights = weights
         self._n_entities = len(rules.walker.graph.entities)
 
+    def without(self, facts: Iterable[int]) -> PaperScorer:
+        """The same on the evidence without some facts, as `RuleScorer.without` has it."""
+        other = copy(self)
+        other.rules = self.rules.without(facts)
+        other.features = self.features.on(other.rules.walker.graph)
+        return other
+
     def __call__(self, queries: QueryTable) -> Scores:
         """Score the candidates of queries."""
-        by_rules = self.rules(queries)
+        return self.score(queries, self.rules.apply(queries))
+
+    def score(self, queries: QueryTable, applied: Applied) -> Scores:
+        """Scores from what the rules' `apply` found."""
+        by_rules = self.rules.score(queries, applied)
         settled = self.rules.settled(queries)
         total = by_rules.totals(self._n_entities)
         place = best_of(by_rules.offsets, by_rules.score, _LOOKED_AT)
@@ -47,8 +62,8 @@ class PaperScorer:
         begin = np.searchsorted(place, by_rules.offsets)
         looked_at = by_rules.candidate[place]
         phi = by_rules.score[place] / total[query[place]]
-        evidence = self._features.gather(settled, begin, looked_at)
-        score[place] = self._features.score(self._weights, settled, evidence, phi)
+        evidence = self.features.gather(settled, begin, looked_at)
+        score[place] = self.features.score(self._weights, settled, evidence, phi)
         every = np.arange(len(queries))
         default = self._without_evidence(queries, every, by_rules.defaults / total)
         return Scores(
@@ -61,7 +76,11 @@ class PaperScorer:
         )
 
     def terms(
-        self, queries: QueryTable, begin: NDArray[np.int64], candidate: NDArray[np.int32]
+        self,
+        queries: QueryTable,
+        begin: NDArray[np.int64],
+        candidate: NDArray[np.int32],
+        applied: Applied | None = None,
     ) -> dict[str, NDArray[np.float64]]:
         """What each part adds to the scores of listed candidates, by name; the sum is the score.
 
@@ -70,22 +89,43 @@ class PaperScorer:
         Args:
             queries: the queries.
             begin: where the candidates of each query begin, and where the last end.
-            candidate: these, all of which are looked at.
+            candidate: these.
+            applied: what the rules' `apply` found, if it was asked already.
         """
-        by_rules = self.rules(queries)
+        by_rules = self.rules.score(queries, applied or self.rules.apply(queries))
         settled = self.rules.settled(queries)
         query = np.repeat(np.arange(len(queries)), np.diff(begin))
         scores = by_rules.of(begin, candidate)
         phi = scores / by_rules.totals(self._n_entities)[query]
-        evidence = self._features.gather(settled, begin, candidate)
-        terms = self._features.terms(self._weights, settled, evidence, phi)
+        looked_at = best_of(by_rules.offsets, by_rules.score, _LOOKED_AT)
+        evidence = self.features.gather(settled, begin, candidate).only(
+            np.isin(by_rules.places_of(begin, candidate), looked_at)
+        )
+        terms = self.features.terms(self._weights, settled, evidence, phi)
         together = terms.pop("rules")
         return {**self.rules.split(queries.head[query], candidate, scores, together), **terms}
+
+    def looks_at(self, queries: QueryTable, applied: Applied, candidate: int) -> bool:
+        """Whether the features of a candidate of a single query are looked at."""
+        by_rules = self.rules.score(queries, applied)
+        place = best_of(by_rules.offsets, by_rules.score, _LOOKED_AT)
+        return candidate in by_rules.candidate[place]
+
+    def pieces(
+        self, queries: QueryTable, candidate: int
+    ) -> tuple[Evidence, Dated, dict[str, NDArray[np.float64]]]:
+        """The evidence for a candidate of a single query, and what each dated piece adds."""
+        settled = self.rules.settled(queries)
+        only = np.array([candidate], np.int32)
+        evidence = self.features.gather(settled, np.array([0, 1]), only)
+        return evidence, *self.features.pieces(self._weights, settled, evidence)
+
+    def without_evidence(self, queries: QueryTable) -> float:
+        """What features add to a candidate of a single query that are not looked at."""
+        return float(self.features.nothing(self._weights)[queries.head[0]])
 
     def _without_evidence(
         self, queries: QueryTable, query: NDArray[np.int64], phi: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """The scores of candidates that no fact speaks for, by the share that rules give them."""
-        return (
-            self._weights.rules * phi + self._features.nothing(self._weights)[queries.head[query]]
-        )
+        return self._weights.rules * phi + self.features.nothing(self._weights)[queries.head[query]]

@@ -1,4 +1,4 @@
-"""Queries as people ask them, and their answers as a labelled table."""
+"""Queries as people ask them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tilp.attention import Mark, known_answers
 from tilp.choices import Unit
 from tilp.errors import TilpError
-from tilp.evaluation import Scores
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.intervals import Interval
 
-__all__ = ["Query", "answers", "query_table", "read_queries"]
+__all__ = ["Query", "query_table", "read_queries"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +38,22 @@ class Query:
     def __str__(self) -> str:
         dates = f"[{self._date(self.start)}, {self._date(self.end)}]"
         return f"({self.subject or '?'}, {self.relation}, {self.object or '?'}, {dates})"
+
+    @property
+    def given(self) -> str:
+        """The name of the end that is given."""
+        return str(self.object if self.subject in (None, "") else self.subject)
+
+    def interval(self, unit: Unit) -> Interval:
+        """Its dates in a unit; numbers are times already."""
+        start, end = self.start, self.end
+        written = Interval.parse(
+            None if isinstance(start, int) else start, None if isinstance(end, int) else end, unit
+        )
+        return Interval(
+            start if isinstance(start, int) else written.start,
+            end if isinstance(end, int) else written.end,
+        )
 
     @staticmethod
     def _date(date: str | int | None) -> str:
@@ -91,11 +105,10 @@ def query_table(graph: TemporalGraph, queries: list[Query]) -> QueryTable:
     for number, query in enumerate(queries, start=1):
         try:
             asks_object = query.subject not in (None, "")
-            given = query.subject if asks_object else query.object
-            subject.append(graph.entities.find(str(given)))
+            subject.append(graph.entities.find(query.given))
             relation = graph.relations.find(str(query.relation))
             head.append(relation if asks_object else relation + n_relations)
-            interval = _interval(query, graph.unit)
+            interval = query.interval(graph.unit)
         except TilpError as failure:
             place = f"query {number}, {query}: " if len(queries) > 1 else ""
             raise TilpError(f"{place}{failure}") from failure
@@ -110,80 +123,3 @@ def query_table(graph: TemporalGraph, queries: list[Query]) -> QueryTable:
         nothing,
         nothing,
     )
-
-
-def _interval(query: Query, unit: Unit) -> Interval:
-    """The interval of a query; numbers are times already."""
-    start, end = query.start, query.end
-    written = Interval.parse(
-        None if isinstance(start, int) else start, None if isinstance(end, int) else end, unit
-    )
-    return Interval(
-        start if isinstance(start, int) else written.start,
-        end if isinstance(end, int) else written.end,
-    )
-
-
-def _text(date: str | int | None) -> str | None:
-    return None if date is None else str(date)
-
-
-def answers(
-    graph: TemporalGraph, queries: list[Query], table: QueryTable, scores: Scores, k: int
-) -> pl.DataFrame:
-    """The k best candidates of each query, with names; equal scores in the order of entities.
-
-    Returns:
-        A row for each: the number of the query and the query as it was asked, rank, candidate,
-        score, share of all candidates' scores (of their softmax, where scores have a temperature),
-        and whether train already has it as an answer at
-        a time that touches the query's.
-    """
-    known = known_answers(graph, table)
-    touching = known.mark >= Mark.KNOWN + 2
-    rows: list[dict[str, Any]] = []
-    for number, query in enumerate(queries):
-        part = slice(scores.offsets[number], scores.offsets[number + 1])
-        everything = np.full(len(graph.entities), scores.defaults[number])
-        everything[scores.candidate[part]] = scores.score[part]
-        best = np.argsort(-everything, kind="stable")[:k]
-        marked = slice(known.begin[number], known.begin[number + 1])
-        holds = set(known.entity[marked][touching[marked]].tolist())
-        shares = everything
-        if scores.temperature is not None:
-            shares = np.exp((everything - everything.max()) / scores.temperature)
-        total = shares.sum()
-        rows += [
-            {
-                "query": number,
-                "subject": query.subject,
-                "relation": query.relation,
-                "object": query.object,
-                "start": _text(query.start),
-                "end": _text(query.end),
-                "rank": rank,
-                "candidate": graph.entities.label(int(entity)),
-                "id": str(graph.entities.ids[int(entity)]),
-                "score": float(everything[entity]),
-                "share": float(shares[entity] / total) if total > 0 else 0.0,
-                "known": int(entity) in holds,
-            }
-            for rank, entity in enumerate(best, start=1)
-        ]
-    return pl.DataFrame(rows, schema=_ANSWER_SCHEMA)
-
-
-_ANSWER_SCHEMA = {
-    "query": pl.Int64,
-    "subject": pl.String,
-    "relation": pl.String,
-    "object": pl.String,
-    "start": pl.String,
-    "end": pl.String,
-    "rank": pl.Int64,
-    "candidate": pl.String,
-    "id": pl.String,
-    "score": pl.Float64,
-    "share": pl.Float64,
-    "known": pl.Boolean,
-}

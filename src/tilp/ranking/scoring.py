@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 
@@ -61,6 +61,23 @@ class Applied:
         return np.searchsorted(query, np.arange(queries + 1)), rule, end, count
 
 
+@dataclass(frozen=True)
+class Fired:
+    """The rules that lead to one candidate of a query.
+
+    Attributes:
+        rule: the number of each.
+        walks: N, how many walks it has in all.
+        arriving: N_c, how many of them end at the candidate.
+        score: what it adds to φ of the candidate.
+    """
+
+    rule: NDArray[np.int64]
+    walks: NDArray[np.int64]
+    arriving: NDArray[np.int64]
+    score: NDArray[np.float64]
+
+
 class RuleScorer:
     """Scores candidates of queries: φ(c) = Σ score(Rule) N^power α_c(Rule) + the prior of c.
 
@@ -82,16 +99,17 @@ class RuleScorer:
         settling: Settling | None = None,
     ) -> None:
         self.walker = walker
+        self.rules = tuple(rules)
+        self.prior = CandidatePrior.of(walker.graph)
         self._settling = settling or Settling(Missing.POINT)
-        self._rules = walker.compile(rules)
-        self._prior = CandidatePrior.of(walker.graph)
+        self._compiled = walker.compile(rules)
         self._weigh(weights)
 
     def _weigh(self, weights: RuleWeights) -> None:
-        heads = np.repeat(np.arange(self._prior.n_heads), np.diff(self._prior.begin))
+        heads = np.repeat(np.arange(self.prior.n_heads), np.diff(self.prior.begin))
         self._weights = weights
-        self._prior_score = weights.prior[heads] * self._prior.probability
-        self._floor = weights.prior * self._prior.floor
+        self._prior_score = weights.prior[heads] * self.prior.probability
+        self._floor = weights.prior * self.prior.floor
 
     def reweighted(self, weights: RuleWeights) -> RuleScorer:
         """The same rules with other weights."""
@@ -99,9 +117,40 @@ class RuleScorer:
         other._weigh(weights)
         return other
 
+    def without(self, facts: Iterable[int]) -> RuleScorer:
+        """The same rules and weights, on the evidence without some facts.
+
+        Args:
+            facts: their numbers; queries speak of facts by the numbers that are left.
+        """
+        gone = np.unique(np.fromiter(facts, np.int64))
+        other = copy(self)
+        other.walker = self.walker.without(gone)
+        other.prior = self.prior.without(self.walker.graph, gone)
+        other._weigh(self._weights)
+        return other
+
     def __call__(self, queries: QueryTable) -> Scores:
         """Score the candidates of queries; those that are not listed have the prior's floor."""
         return self.score(queries, self.apply(queries))
+
+    def terms(
+        self,
+        queries: QueryTable,
+        begin: NDArray[np.int64],
+        candidate: NDArray[np.int32],
+        applied: Applied | None = None,
+    ) -> dict[str, NDArray[np.float64]]:
+        """What rules and prior add to the scores of listed candidates; the sum is the score.
+
+        Args:
+            queries: the queries.
+            begin: where the candidates of each query begin, and where the last end.
+            candidate: these.
+            applied: what `apply` found, if it was asked already.
+        """
+        scores = self.score(queries, applied or self.apply(queries)).of(begin, candidate)
+        return self.split(np.repeat(queries.head, np.diff(begin)), candidate, scores, scores)
 
     def split(
         self,
@@ -118,8 +167,24 @@ class RuleScorer:
             score: of each, by rules and prior.
             term: what is made of it.
         """
-        share = self._weights.prior[head] * self._prior.of_entities(head, entity) / score
+        share = self._weights.prior[head] * self.prior.of_entities(head, entity) / score
         return {"rules": (1 - share) * term, "prior": share * term}
+
+    def fired(self, queries: QueryTable, applied: Applied, candidate: int) -> Fired:
+        """What each rule gives a candidate of a single query, the terms of eq. 15."""
+        _, rule, end, count = applied.by_query(1)
+        head, known = int(queries.head[0]), applied.known
+        counts_as = np.ones(self.prior.n_entities)
+        counts_as[known.entity] = self._weights.factor[head, known.mark - Mark.KNOWN]
+        first = np.flatnonzero(np.diff(rule, prepend=-1))
+        of_rule = np.repeat(np.arange(len(first)), np.diff(first, append=len(rule)))
+        walks = np.bincount(of_rule, count, len(first))
+        total = np.bincount(of_rule, count * counts_as[end], len(first))
+        here = np.flatnonzero(end == candidate)
+        of_rule = of_rule[here]
+        mass = self._weights.rule[rule[here]] * walks[of_rule] ** self._weights.walks_power
+        score = mass * count[here] * counts_as[candidate] / total[of_rule]
+        return Fired(rule[here], walks[of_rule].astype(np.int64), count[here], score)
 
     def settled(self, queries: QueryTable) -> QueryTable:
         """The queries with their unknown ends as they are taken."""
@@ -128,7 +193,7 @@ class RuleScorer:
     def apply(self, queries: QueryTable) -> Applied:
         """All that scores of queries are made from but the weights."""
         queries = self.settled(queries)
-        rows, _ = self.walker.apply(queries, self._rules)
+        rows, _ = self.walker.apply(queries, self._compiled)
         key = rows[:, 0] * len(self._weights.rule) + rows[:, 1]
         known = known_answers(self.walker.graph, queries.unanswered())
         return Applied(rows[np.argsort(key, kind="stable")], known)
@@ -150,10 +215,10 @@ class RuleScorer:
             self._weights.rule,
             self._weights.factor,
             walks_power,
-            self._prior.begin,
-            self._prior.entity,
+            self.prior.begin,
+            self.prior.entity,
             self._prior_score,
             self._floor,
-            self._prior.n_entities,
+            self.prior.n_entities,
         )
         return Scores(offsets, candidate, score, self._floor[queries.head], reached)

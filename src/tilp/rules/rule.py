@@ -39,10 +39,7 @@ class Constraint:
 
     def __post_init__(self) -> None:
         if not self.variables or not all(map(_VARIABLE.fullmatch, self.variables)):
-            raise TilpError(
-                f"{self.word}({','.join(self.variables)}): variables are entities E1, E2, … and "
-                "intervals I1, I2, …"
-            )
+            raise TilpError(f"{self}: variables are entities E1, E2, … and intervals I1, I2, …")
 
     @property
     def places(self) -> tuple[int, ...]:
@@ -53,6 +50,9 @@ class Constraint:
     def order(self) -> tuple[bool, tuple[int, ...], str]:
         """Where the constraint stands in a rule: intervals first, then by numbers."""
         return self.variables[0].startswith("E"), self.places, self.word
+
+    def __str__(self) -> str:
+        return f"{self.word}({','.join(self.variables)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Rule:
         for constraint in self.constraints:
             if max(constraint.places) > len(self.body) + 1:
                 raise TilpError(
-                    f"{constraint.word}({','.join(constraint.variables)}) speaks of a variable "
+                    f"{constraint} speaks of a variable "
                     f"that a rule of length {len(self.body)} does not have"
                 )
         object.__setattr__(self, "constraints", _canonical(self.constraints))
@@ -91,6 +91,11 @@ class Rule:
         from tilp.rules.text import format_rule
 
         return format_rule(self)
+
+    def _repr_html_(self) -> str:
+        from tilp.rules.display import rule_html
+
+        return rule_html(self)
 
 
 @lru_cache(maxsize=65_536)  # rules by the ten thousand share few of these

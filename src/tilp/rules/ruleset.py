@@ -42,6 +42,11 @@ class MinedRule:
         """What rules are ordered by: confidence times the share of the facts that it explains."""
         return self.confidence * self.confidence * self.fired / max(self.facts, 1)
 
+    def _repr_html_(self) -> str:
+        from tilp.rules.display import mined_rule_html
+
+        return mined_rule_html(self)
+
 
 _FIELDS = ("support", "fired", "confidence", "facts", "sampled")
 
@@ -85,6 +90,11 @@ class RuleSet:
     def __repr__(self) -> str:
         heads = {str(mined.rule.head) for mined in self._rules}
         return f"RuleSet({len(self):,} rules for {len(heads):,} relations)"
+
+    def _repr_html_(self) -> str:
+        from tilp.rules.display import rule_set_html
+
+        return rule_set_html(self)
 
     def filter(
         self,

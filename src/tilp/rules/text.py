@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from enum import StrEnum
+from functools import lru_cache
 
 from tilp.errors import TilpError
 from tilp.graph import INVERSE_MARK
@@ -201,6 +202,7 @@ def _format_sentence(rule: Rule) -> str:
     return f"If {', and '.join(parts)}, then {clause(rule.head, _head_variables(rule))}."
 
 
+@lru_cache(maxsize=4_096)
 def _spoken(name: str) -> str:
     """`receivedAward` and `received_award` as words."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).replace("_", " ").split()

@@ -3,12 +3,15 @@
 from tilp.walks.chunks import chunks_by
 from tilp.walks.constraints import PairConstraint, StepConstraint, Steps, compare
 from tilp.walks.encoding import MAX_LENGTH, CompiledRules, RuleEncoding
+from tilp.walks.grounding import Grounded, Grounder
 from tilp.walks.mining import MiningSettings, mine
 from tilp.walks.walker import Step, Walker
 
 __all__ = [
     "MAX_LENGTH",
     "CompiledRules",
+    "Grounded",
+    "Grounder",
     "MiningSettings",
     "PairConstraint",
     "RuleEncoding",

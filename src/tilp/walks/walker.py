@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -36,6 +37,7 @@ from tilp.spans import places_in
 from tilp.walks.constraints import PairConstraint, StepConstraint, Steps, Symbols
 from tilp.walks.encoding import MAX_LENGTH, NO_RULES, NO_TRIE, CompiledRules, RuleEncoding
 from tilp.walks.reading import ReadEdges, added_up
+from tilp.walks.removing import edges_without
 
 __all__ = ["DEFAULT_LIMIT", "Step", "Walker"]
 
@@ -109,7 +111,7 @@ class Walker:
         self.seed = seed
         self.every_reading = every_reading
         self._splits = tuple(splits)
-        self._classes = classes
+        self.classes = classes
         self.encoding = RuleEncoding(
             graph.relations,
             symbols,
@@ -157,6 +159,23 @@ class Walker:
             interval=self._intervals[0][reading],
         )
 
+    def without(self, facts: Iterable[int]) -> Walker:
+        """The same walker on the graph without some facts; compiled rules are good for both.
+
+        Intervals keep their numbers, so their words are not found again.
+
+        Args:
+            facts: their numbers.
+        """
+        gone = np.fromiter(facts, np.int64)
+        edges = self.edges
+        other = copy(self)
+        for name in ("_read", "_inverse", "steps_from"):
+            vars(other).pop(name, None)
+        other.graph = self.graph.without(gone)
+        other.edges = edges_without(edges, self.graph.numbers_without(gone))
+        return other
+
     @cached_property
     def _read(self) -> ReadEdges:
         return ReadEdges.of(self.graph, self._splits, every=self.every_reading)
@@ -175,7 +194,7 @@ class Walker:
 
         Only words of one's own between intervals need them.
         """
-        if self._classes is None:
+        if self.classes is None:
             nothing = np.empty(0, np.int64)
             return np.zeros(len(self._read.start), np.int32), nothing, nothing
         both = np.stack([self._read.start, self._read.end], axis=1)
@@ -184,19 +203,17 @@ class Walker:
 
     @cached_property
     def _class_table(self) -> NDArray[np.int8]:
-        if self._classes is None:
+        if self.classes is None:
             return np.empty((0, 0), np.int8)
         _, start, end = self._intervals
-        return self._classes.table(start, end, start, end)
+        return self.classes.table(start, end, start, end)
 
     def _words_between(self, queries: Queries | Wanted) -> Classes:
-        if self._classes is None:
+        if self.classes is None:
             return Classes(len(TemporalRelation), self._class_table, np.empty((0, 0), np.int8))
         _, start, end = self._intervals
-        of_query = self._classes.table(start, end, queries.start, queries.end)
-        return Classes(
-            len(self._classes.words), self._class_table, np.ascontiguousarray(of_query.T)
-        )
+        of_query = self.classes.table(start, end, queries.start, queries.end)
+        return Classes(len(self.classes.words), self._class_table, np.ascontiguousarray(of_query.T))
 
     def between(
         self, subject: int, answer: int, *, fact: int = -1, most: int = 100_000
@@ -280,7 +297,7 @@ class Walker:
     @property
     def mirrors(self) -> bool:
         """Whether `find_both` can be used."""
-        return self._classes is None and not self.encoding.symbols.constraints
+        return self.classes is None and not self.encoding.symbols.constraints
 
     def _find(
         self, queries: QueryTable, forms: Sequence[Form]

@@ -1,0 +1,111 @@
+"""`draw_chain`: a chain of links as a small graph, their intervals on a time axis below it."""
+
+from __future__ import annotations
+
+from tilp.pictures.colours import colour, series
+from tilp.pictures.labels import clean, shorten, wrap
+from tilp.pictures.lanes import draw_badge, draw_lanes
+from tilp.pictures.parts import Chain, Link
+from tilp.pictures.svg import Drawing
+
+__all__ = ["draw_chain"]
+
+_WIDTH = 600.0
+_LEAST_STEP = 100.0  # between two nodes
+_SIZE, _SMALL = 12.0, 11.0
+_NODE = 6.0
+_ROOF, _EDGE = 30.0, 86.0  # heights of the link asked for, and of the others
+_LINES = 13.5
+
+
+def draw_chain(chain: Chain) -> str:
+    """A picture of a chain, as SVG that can stand in any page.
+
+    The link asked for is dashed. Arrows lead from subject to object. Below, every link has its
+    interval in a lane of its own, thick where it shares time with the interval asked for, which
+    is a band across all lanes; what is not known fades out with a question mark, what is open
+    has an arrow, and a single instant is a dot.
+    """
+    width = max(_WIDTH, _LEAST_STEP * len(chain.nodes))
+    first, last = (chain.nodes[place] for place in chain.ends)
+    title = f"{first} – {chain.asked.label} – {last}"
+    drawing = Drawing(width, title, chain.sentences)
+    step = width / len(chain.nodes)
+    places = [step * (number + 0.5) for number in range(len(chain.nodes))]
+    links = [link for link in chain.links if link is not None]
+    fills = {id(link): series(number) for number, link in enumerate(links)}
+
+    _draw_asked(drawing, chain.asked, *(places[end] for end in chain.ends))
+    for here, there, link in zip(places, places[1:], chain.links, strict=False):
+        if link is not None:
+            _draw_edge(drawing, here, there, link, fills[id(link)])
+    lines = 1
+    for number, (x, name) in enumerate(zip(places, chain.nodes, strict=True)):
+        words = wrap(clean(name), step - 8, _SIZE)
+        lines = max(lines, len(words))
+        end = number in chain.ends
+        drawing.circle(
+            x,
+            _EDGE,
+            _NODE,
+            colour("ink") if end else colour("paper"),
+            stroke=colour("ink"),
+            stroke_width=1.5,
+        )
+        drawing.text(
+            x,
+            _EDGE + 22,
+            words,
+            _SIZE,
+            full=name,
+            text_anchor="middle",
+            font_weight=600 if end else 400,
+        )
+    bottom = _EDGE + 28 + (lines - 1) * _LINES
+    if any(link.interval is not None for link in (*links, chain.asked)):
+        coloured = [(link, fills[id(link)]) for link in links]
+        bottom = draw_lanes(drawing, bottom + 10, width, coloured, chain.asked, chain.unit)
+    for note in chain.notes:
+        for line in wrap(clean(note), width - 16, _SMALL, lines=3):
+            bottom += _LINES + 3
+            drawing.text(8, bottom, [line], _SMALL, fill=colour("soft"))
+    return drawing.finish(bottom + 8)
+
+
+def _draw_edge(drawing: Drawing, here: float, there: float, link: Link, fill: str) -> None:
+    begin, end = here + _NODE + 3, there - _NODE - 3
+    drawing.line([(begin, _EDGE), (end, _EDGE)], fill, 2.0)
+    if link.inverse:
+        drawing.arrowhead(begin - 2, _EDGE, (-1, 0), fill)
+    else:
+        drawing.arrowhead(end + 2, _EDGE, (1, 0), fill)
+    middle = (here + there) / 2
+    words = wrap(clean(link.label), there - here - 2 * _NODE - 8, _SMALL)
+    top = _EDGE - 15 - (len(words) - 1) * _SMALL * 1.15
+    drawing.text(middle, top, words, _SMALL, full=link.label, text_anchor="middle")
+    draw_badge(drawing, middle, _EDGE, link.mark, fill, hollow=False)
+
+
+def _draw_asked(drawing: Drawing, link: Link, here: float, there: float) -> None:
+    ink, foot, bend = colour("ink"), _EDGE - _NODE - 4, 10.0
+    side = 1 if there > here else -1
+    path = (
+        f"M{here:.1f},{foot:.1f} V{_ROOF + bend:.1f} Q{here:.1f},{_ROOF:.1f} "
+        f"{here + side * bend:.1f},{_ROOF:.1f} H{there - side * bend:.1f} "
+        f"Q{there:.1f},{_ROOF:.1f} {there:.1f},{_ROOF + bend:.1f} V{foot:.1f}"
+    )
+    drawing.path(path, ink, 1.5, stroke_dasharray="5 4")
+    drawing.arrowhead(here if link.inverse else there, foot + 3, (0, 1), ink)
+    middle = (here + there) / 2
+    room = abs(there - here) - 60
+    label = shorten(clean(link.label), room, _SIZE)
+    drawing.text(
+        middle,
+        _ROOF - 13,
+        [label],
+        _SIZE,
+        full=link.label,
+        text_anchor="middle",
+        font_weight=600,
+    )
+    draw_badge(drawing, middle, _ROOF, link.mark, ink, hollow=True)

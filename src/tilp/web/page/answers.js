@@ -1,0 +1,110 @@
+/** Ranked answers, each of which opens its reasons. */
+
+import { bar, roomFor } from "./bars.js";
+import { combobox } from "./combobox.js";
+import { findEntities } from "./completion.js";
+import { el, freshId } from "./dom.js";
+import { explained } from "./explanation.js";
+import { region } from "./region.js";
+import { percent } from "./words.js";
+
+/**
+ * The list of answers, and below it those candidates that were asked for besides.
+ *
+ * @param answers as the service gives them.
+ * @param explain (candidate, signal) → a promise of its explanation; candidates are ids or names.
+ * @param change called with the candidates whose reasons are to be open, when people open or
+ *   close some; `unfold` with the same list shows it.
+ */
+export function answerList(answers, explain, change) {
+  const room = roomFor(answers.map(({ share }) => share));
+  const others = el("ol", { class: "answers" });
+  const shown = new Map(); // candidate → its button, its panel, whether the panel is filled
+  let open = [];
+
+  /** An answer; of a candidate that is not among them only the name is known. */
+  function item({ rank, candidate, id = candidate, share, known }) {
+    const panel = region({ class: "panel", id: freshId("why"), hidden: true });
+    const button = el(
+      "button",
+      {
+        type: "button",
+        class: "answer",
+        "aria-expanded": "false",
+        "aria-controls": panel.element.id,
+        onclick: () => toggle(id),
+      },
+      el("span", { class: "rank" }, rank ?? "·"),
+      el(
+        "span",
+        { class: "candidate" },
+        el("span", { class: "name" }, candidate),
+        known && [" ", el("span", { class: "badge" }, "known")],
+      ),
+      share !== undefined &&
+        el(
+          "span",
+          { class: "share" },
+          bar(share, room),
+          el("span", { class: "number" }, percent(share)),
+        ),
+    );
+    shown.set(id, { button, panel, filled: false });
+    return el("li", { class: "card" }, el("h3", {}, button), panel.element);
+  }
+
+  function toggle(candidate) {
+    change(open.includes(candidate) ? without(candidate) : [...open, candidate]);
+  }
+
+  /** Opens a candidate in place of another one, or besides all others. */
+  function look(candidate, insteadOf) {
+    change([...without(candidate).filter((one) => one !== insteadOf), candidate]);
+    shown.get(candidate).button.focus();
+  }
+
+  const without = (candidate) => open.filter((one) => one !== candidate);
+
+  /** Opens the reasons of these candidates, and closes all others. */
+  function unfold(candidates) {
+    open = candidates;
+    for (const name of open.filter((one) => !shown.has(one)))
+      others.append(item({ candidate: name }));
+    for (const [candidate, one] of shown) {
+      const isOpen = open.includes(candidate);
+      one.button.setAttribute("aria-expanded", String(isOpen));
+      one.panel.element.hidden = !isOpen;
+      if (isOpen && !one.filled) {
+        one.filled = true;
+        one.panel.load(
+          (signal) => explain(candidate, signal),
+          explained,
+          (name) => look(name, candidate),
+        );
+      }
+    }
+  }
+
+  /** Puts the focus on the answer of a place, from 0. */
+  function focus(place) {
+    list.children[place]?.querySelector("button").focus();
+  }
+
+  const list = el("ol", { class: "answers" }, answers.map(item));
+  return { list, others: [others, otherOne(look)], unfold, focus };
+}
+
+/** A field for a candidate that is not among the answers. */
+function otherOne(look) {
+  const other = combobox({ label: "Why not another one?", find: findEntities, choose: look });
+  const submit = (event) => {
+    event.preventDefault();
+    look(other.value);
+  };
+  return el(
+    "form",
+    { class: "one-line", "aria-label": "Another candidate", onsubmit: submit },
+    other.element,
+    el("button", { type: "submit", class: "quiet" }, "Explain"),
+  );
+}

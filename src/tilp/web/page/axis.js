@@ -1,0 +1,41 @@
+/** A time axis: where a time stands on it, and which times are written below it. */
+
+const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000];
+const DAY = 86_400_000; // ms
+
+/** Times that count months or days, as years and back; a year and an integer are themselves. */
+const CALENDARS = {
+  month: {
+    year: (time) => Math.floor(time / 12),
+    time: (year) => year * 12,
+    text: (time) => `${Math.floor(time / 12)}-${String((time % 12) + 1).padStart(2, "0")}`,
+  },
+  day: {
+    year: (time) => new Date(time * DAY).getUTCFullYear(),
+    time: (year) => new Date(0).setUTCFullYear(year, 0, 1) / DAY,
+    text: (time) => new Date(time * DAY).toISOString().slice(0, 10),
+  },
+};
+const PLAIN = { year: (time) => time, time: (year) => year, text: String };
+
+/**
+ * The axis from one time to another, both included.
+ *
+ * `place` gives where a time begins, 0 at the left and 1 at the right; `ticks` the times to write,
+ * with their texts: round years, or the two ends where there are no two of them.
+ */
+export function axis(low, high, unit, wanted = 5) {
+  const { year, time, text } = CALENDARS[unit] ?? PLAIN;
+  const span = high + 1 - low;
+  const years = year(high) - year(low);
+  const step = STEPS.find((one) => years / one <= wanted) ?? STEPS.at(-1);
+  const ticks = [];
+  for (let at = Math.ceil(year(low) / step) * step; at <= year(high); at += step) {
+    if (time(at) >= low) ticks.push({ at: time(at), text: String(at) });
+  }
+  const ends = [...new Set([low, high])].map((at) => ({ at, text: text(at) }));
+  return { place: (at) => (at - low) / span, ticks: ticks.length > 1 ? ticks : ends };
+}
+
+/** A share of the width as SVG writes it. */
+export const across = (share) => `${(100 * share).toFixed(3)}%`;

@@ -1,0 +1,115 @@
+/** Why a candidate is where it is: its reasons, their facts, and what it lacks. */
+
+import { bar, roomFor } from "./bars.js";
+import { el } from "./dom.js";
+import { groundingCard, reasonList } from "./reasons.js";
+import { count, counted, percent, score, term } from "./words.js";
+
+/** An explanation, as the service gives it, as elements. */
+export function explained(explanation) {
+  return [
+    summary(explanation),
+    explanation.reasons.length > 0 && reasonList(explanation),
+    explanation.fall && fall(explanation),
+    explanation.lacks.length > 0 && lacks(explanation),
+  ].filter(Boolean);
+}
+
+function summary({ candidate, rank, score: total, share, known }) {
+  return el(
+    "p",
+    {},
+    el("strong", {}, candidate),
+    ` is number ${count(rank)} with a score of ${score(total)}, `,
+    `${percent(share)} of all candidates together.`,
+    known && " The facts already have it as an answer at a touching time.",
+  );
+}
+
+function fall({ fall: { grounding, score: left, fall: lost }, score: total }) {
+  const room = roomFor([total, left]);
+  const line = (name, value) =>
+    el(
+      "tr",
+      {},
+      el("th", { scope: "row" }, name),
+      el("td", {}, bar(value, room)),
+      el("td", { class: "number" }, score(value)),
+    );
+  return el(
+    "section",
+    { class: "fall" },
+    el("h4", {}, "If the strongest grounding were not there"),
+    el(
+      "p",
+      {},
+      lost >= 0
+        ? `The score would fall by ${score(lost)}`
+        : `The score would rise by ${score(-lost)}`,
+      total > 0 && `, ${percent(Math.abs(lost) / total)} of it`,
+      `, without ${counted(grounding.facts.length, "fact")}.`,
+    ),
+    el(
+      "table",
+      { class: "pair" },
+      el("caption", { class: "unseen" }, "Score with and without"),
+      el("tbody", {}, line("with", total), line("without", left)),
+    ),
+    el("details", {}, el("summary", {}, "Which facts"), groundingCard(grounding)),
+  );
+}
+
+function lacks({ lacks: listed, lacks_rest: rest, winner, candidate }) {
+  const room = roomFor(listed.flatMap((lack) => [lack.winner, lack.candidate]));
+  const cell = (value) =>
+    el("td", { class: "measured" }, value === 0 ? "nothing" : [measure(value), bar(value, room)]);
+  const measure = (value) => el("span", { class: "term" }, term(value));
+  return el(
+    "section",
+    { class: "lacks" },
+    el("h4", {}, `Why not before ${winner}?`),
+    el(
+      "div",
+      {
+        class: "scroll",
+        tabindex: "0",
+        role: "group",
+        "aria-label": `What ${winner} has that ${candidate} lacks`,
+      },
+      el(
+        "table",
+        {},
+        el(
+          "thead",
+          {},
+          el(
+            "tr",
+            {},
+            [winner, candidate].map((name) => el("th", { scope: "col" }, name)),
+            el("th", { scope: "col" }, "Reason"),
+          ),
+        ),
+        el(
+          "tbody",
+          {},
+          listed.map((lack) =>
+            el(
+              "tr",
+              {},
+              cell(lack.winner),
+              cell(lack.candidate),
+              el("td", { class: "words" }, lack.reason.words),
+            ),
+          ),
+        ),
+      ),
+    ),
+    rest.count > 0 &&
+      el(
+        "p",
+        { class: "rest" },
+        `and ${counted(rest.count, "smaller difference")}: `,
+        `${term(rest.winner)} and ${term(rest.candidate)} together`,
+      ),
+  );
+}

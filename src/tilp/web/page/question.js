@@ -1,0 +1,73 @@
+/** The form of a question: one end of a fact, its relation and its dates. */
+
+import { combobox } from "./combobox.js";
+import { findEntities, findRelations } from "./completion.js";
+import { el } from "./dom.js";
+import { field, segments } from "./form.js";
+
+/**
+ * The form; `ask` is called with the question that was written.
+ *
+ * A question is {subject, object, relation, start, end}, all texts; either subject or object is
+ * empty, since it is what is asked for.
+ */
+export function questionForm({ model, relations }, ask) {
+  const missing = segments(
+    "What is missing?",
+    [
+      ["object", "the object"],
+      ["subject", "the subject"],
+    ],
+    arrange,
+  );
+  const given = combobox({ label: "Subject", find: findEntities });
+  const relation = combobox({ label: "Relation", find: findRelations(relations) });
+  const sought = el("span", { class: "label" });
+  const mark = el("div", { class: "field" }, sought, el("div", { class: "question-mark" }, "?"));
+  const [start, end] = [dateInput(), dateInput()];
+  const triple = el("div", { class: "triple" });
+  const element = el(
+    "form",
+    { class: "card question", role: "search", "aria-label": "Question", onsubmit: send },
+    missing.element,
+    triple,
+    el(
+      "div",
+      { class: "times" },
+      field(`From (${model.unit})`, start),
+      field(`To (${model.unit})`, end),
+      el("button", { type: "submit", class: "primary" }, "Ask"),
+    ),
+  );
+
+  /** Puts the end that is given and the question mark where they stand in a fact. */
+  function arrange(asked) {
+    const parts = [given.element, relation.element, mark];
+    triple.replaceChildren(...(asked === "object" ? parts : parts.reverse()));
+    given.label = asked === "object" ? "Subject" : "Object";
+    sought.textContent = asked === "object" ? "Object" : "Subject";
+  }
+
+  function send(event) {
+    event.preventDefault();
+    const dates = { start: start.value.trim(), end: end.value.trim() };
+    const known = missing.value === "object" ? "subject" : "object";
+    ask({ [known]: given.value, relation: relation.value, ...dates });
+  }
+
+  /** Shows a question. */
+  function write(question) {
+    missing.value = question.object ? "subject" : "object";
+    arrange(missing.value);
+    given.value = question.subject || question.object;
+    relation.value = question.relation;
+    start.value = question.start;
+    end.value = question.end;
+  }
+
+  return { element, write };
+}
+
+function dateInput() {
+  return el("input", { type: "text", autocomplete: "off", placeholder: "not known" });
+}

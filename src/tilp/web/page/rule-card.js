@@ -1,0 +1,51 @@
+/** One rule: its sentence, its picture, its formula and its numbers. */
+
+import * as api from "./api.js";
+import { bar } from "./bars.js";
+import { el } from "./dom.js";
+import { picture, whenSeen } from "./picture.js";
+import { count, counted, percent, score } from "./words.js";
+
+const SHARE = { low: 0, span: 1 };
+
+/** A rule as the service gives it, as an item of a list; the picture comes when it is seen. */
+export function ruleCard(rule) {
+  const place = el("div", { class: "rule-picture" });
+  whenSeen(place, () => draw(place, rule.number));
+  return el(
+    "li",
+    { class: "card rule" },
+    el("p", { class: "sentence" }, rule.sentence),
+    el("div", { class: "rule-parts" }, place, numbers(rule)),
+    el("p", { class: "formula" }, el("code", {}, rule.text)),
+    rule.sampled && el("p", { class: "hint" }, "Counted on a sample of the facts."),
+  );
+}
+
+async function draw(place, number) {
+  try {
+    place.replaceChildren(picture(await api.rulePicture(number)) ?? "");
+  } catch {
+    place.textContent = "There is no picture of this rule now.";
+  }
+}
+
+function numbers({ confidence, support, facts, fired, weight, length }) {
+  return el(
+    "dl",
+    { class: "figures" },
+    figure("Confidence", percent(confidence), bar(confidence, SHARE)),
+    figure(
+      "Support",
+      `${count(support)} of ${counted(facts, "fact")}`,
+      bar(support / facts, SHARE),
+    ),
+    figure("Fires for", counted(fired, "fact")),
+    weight !== null && figure("Weight", score(weight)),
+    figure("Length", count(length)),
+  );
+}
+
+function figure(name, value, drawing) {
+  return el("div", {}, el("dt", {}, name), el("dd", {}, value, drawing));
+}

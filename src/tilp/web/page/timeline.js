@@ -1,0 +1,117 @@
+/** Facts as a table whose last column is a time axis. */
+
+import { across, axis } from "./axis.js";
+import { el, svg } from "./dom.js";
+import { address } from "./router.js";
+import { dates, spoken } from "./words.js";
+
+/** What stands for a date where a fact has not ended, or never began: the axis is its bound. */
+const OPEN = new Set(["present", "now", "ongoing", "open", ".."]);
+
+/**
+ * The facts of an entity, a row each.
+ *
+ * @param entity its name; the other ends of its facts are links.
+ * @param facts as the service gives them.
+ * @param unit what times count.
+ */
+export function timeline(entity, facts, unit) {
+  const times = facts.flatMap(({ from, to }) => [from, to]).filter((time) => time !== null);
+  const drawn = times.length > 0 && axis(Math.min(...times), Math.max(...times), unit);
+  return el(
+    "table",
+    { class: "timeline" },
+    el("caption", { class: "unseen" }, `Facts of ${entity}`),
+    el(
+      "thead",
+      {},
+      el(
+        "tr",
+        {},
+        el("th", { scope: "col" }, "Fact"),
+        el("th", { scope: "col" }, "When"),
+        el(
+          "th",
+          { scope: "col", class: "track" },
+          el("span", { class: "unseen" }, "On the axis"),
+          drawn && scale(drawn),
+        ),
+        el("th", { scope: "col" }, el("span", { class: "unseen" }, "Ask")),
+      ),
+    ),
+    el(
+      "tbody",
+      {},
+      facts.map((fact) => row(entity, fact, drawn)),
+    ),
+  );
+}
+
+function row(entity, fact, drawn) {
+  const { subject, relation, object, start, end, split } = fact;
+  const linked = (name) =>
+    name === entity
+      ? el("strong", {}, name)
+      : el("a", { href: address("data", { entity: name }) }, name);
+  const question = address("ask", { subject, relation, start, end });
+  return el(
+    "tr",
+    {},
+    el("td", { class: "fact" }, linked(subject), ` ${spoken(relation)} `, linked(object)),
+    el(
+      "td",
+      { class: "when" },
+      dates(start, end),
+      split !== "train" && [" ", el("span", { class: "badge" }, split)],
+    ),
+    el("td", { class: "track" }, drawn && track(fact, drawn)),
+    el(
+      "td",
+      { class: "go" },
+      el(
+        "a",
+        { href: question, "aria-label": `Ask: ${subject} ${spoken(relation)} whom or what?` },
+        "Ask",
+      ),
+    ),
+  );
+}
+
+/** The dates that stand above the rows. */
+function scale({ place, ticks }) {
+  const texts = ticks.map(({ at, text }) =>
+    svg("text", { class: "tick", x: across(place(at)), y: "1em" }, text),
+  );
+  return svg("svg", { class: "scale", "aria-hidden": "true" }, texts);
+}
+
+/** One fact on the axis: its interval, or a dot where only one end of it is known. */
+function track(fact, { place, ticks }) {
+  const grid = ticks.map(({ at }) =>
+    svg("line", {
+      class: "grid",
+      x1: across(place(at)),
+      x2: across(place(at)),
+      y1: "0",
+      y2: "100%",
+    }),
+  );
+  return svg("svg", { class: "lane", "aria-hidden": "true" }, grid, mark(fact, place));
+}
+
+function mark({ start, end, from, to }, place) {
+  const left = from !== null ? place(from) : OPEN.has(start.toLowerCase()) ? 0 : null;
+  const right = to !== null ? place(to + 1) : OPEN.has(end.toLowerCase()) ? 1 : null;
+  if (left === null && right === null) return null;
+  if (left === null || right === null) {
+    return svg("circle", { class: "span-dot", cx: across(left ?? right), cy: "50%", r: "4" });
+  }
+  return svg("rect", {
+    class: "span",
+    x: across(left),
+    width: across(Math.max(right - left, 0.006)),
+    y: "30%",
+    height: "40%",
+    rx: "3",
+  });
+}

@@ -1,0 +1,125 @@
+/** The ask view: a question, its ranked answers, and the reasons for each. */
+
+import { answerList } from "./answers.js";
+import * as api from "./api.js";
+import { copyLink } from "./copy.js";
+import { announce, el } from "./dom.js";
+import { questionForm } from "./question.js";
+import { empty, region } from "./region.js";
+import { address, amend, go } from "./router.js";
+import { counted, dates, spoken } from "./words.js";
+
+const ANSWERS = 10;
+const MOST = 100;
+const REASONS = 8;
+
+export function askView({ model, relations }) {
+  const form = questionForm({ model, relations }, (question) => go("ask", question));
+  const results = region();
+  let state = {}; // of the address: the question, k answers, why: whose reasons are open
+  let answers = null;
+
+  async function update(params) {
+    const before = state;
+    state = read(params);
+    const isSame = JSON.stringify(asked(state)) === JSON.stringify(asked(before));
+    if (answers && isSame && state.k === before.k) {
+      answers.unfold(state.why);
+      return;
+    }
+    const seen = answers && isSame ? howMany(before) : 0;
+    answers = null;
+    form.write(state);
+    if (!state.relation || !(state.subject || state.object)) {
+      results.show(welcome(model.example));
+      return;
+    }
+    const query = { ...asked(state), k: howMany(state) };
+    await results.load((signal) => api.predict(query, signal), drawn, correct);
+    if (seen) answers?.focus(seen); // the link that asked for more is gone
+  }
+
+  /** Asks anew with a known name in place of the unknown one. */
+  function correct(name) {
+    const isKnown = relations.some((one) => one.name === state.relation);
+    const wrong = !isKnown ? "relation" : state.object ? "object" : "subject";
+    go("ask", { ...state, [wrong]: name });
+  }
+
+  function drawn({ answers: found }) {
+    const first = found.length > 0 ? ` The first is ${found[0].candidate}.` : "";
+    announce(`${counted(found.length, "answer")}.${first}`);
+    answers = answerList(found, explain, (why) => amend("ask", { ...state, why }));
+    answers.unfold(state.why);
+    const k = howMany(state);
+    const more = address("ask", { ...state, k: Math.min(MOST, k + ANSWERS) });
+    return [
+      el("div", { class: "results-head" }, el("h2", {}, inWords(state)), copyLink()),
+      answers.list,
+      found.length >= k &&
+        k < MOST &&
+        el("a", { class: "button quiet", href: more }, "More answers"),
+      ...answers.others,
+    ].filter(Boolean);
+  }
+
+  function explain(candidate, signal) {
+    return api.explain({ ...asked(state), candidate, reasons: REASONS }, signal);
+  }
+
+  return {
+    title: "Ask",
+    element: el(
+      "div",
+      {},
+      el("h1", { tabindex: "-1" }, "Ask"),
+      el(
+        "p",
+        { class: "lead" },
+        "Give one end of a fact and its time. The answers come with the dated facts behind them.",
+      ),
+      form.element,
+      results.element,
+    ),
+    update,
+  };
+}
+
+function read(params) {
+  const text = (name) => params.get(name) ?? "";
+  return {
+    subject: text("subject"),
+    object: text("subject") ? "" : text("object"),
+    relation: text("relation"),
+    start: text("start"),
+    end: text("end"),
+    k: text("k"),
+    why: params.getAll("why"),
+  };
+}
+
+function howMany({ k }) {
+  return Math.min(MOST, Math.max(1, Number.parseInt(k, 10) || ANSWERS));
+}
+
+/** The question as the service takes it: only what is known. */
+function asked({ subject, object, relation, start, end }) {
+  const parts = Object.entries({ subject, object, relation, start, end });
+  return Object.fromEntries(parts.filter(([, value]) => value));
+}
+
+function inWords({ subject, object, relation, start, end }) {
+  const when = start || end ? `, ${dates(start, end)}` : "";
+  return `${subject || "?"} ${spoken(relation)} ${object || "?"}${when}`;
+}
+
+function welcome(example) {
+  return empty(
+    "Ask something.",
+    el(
+      "p",
+      {},
+      el("a", { class: "button quiet", href: address("ask", example) }, `Try: ${inWords(example)}`),
+    ),
+  );
+}

@@ -1,0 +1,144 @@
+"""A real browser, and the page in it as a person uses it."""
+
+import json
+import shutil
+from urllib.request import urlopen
+
+import pytest
+from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
+
+PATIENCE = 30  # seconds
+
+
+def start_browser():
+    """Headless Chromium, or a skip that says how to get it."""
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    driver = shutil.which("chromedriver")
+    if not browser or not driver:
+        pytest.skip("no browser to look at the page: apt-get install chromium chromium-driver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = browser
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    return webdriver.Chrome(options, webdriver.ChromeService(driver))
+
+
+class Page:
+    """The page of one served model, as a person uses it.
+
+    Args:
+        driver: of the browser.
+        base: the address of the service.
+        shots: the folder for pictures.
+    """
+
+    def __init__(self, driver, base, shots):
+        self.driver, self.base, self.shots = driver, base, shots
+        passing = (StaleElementReferenceException,)  # a list that is just drawn anew
+        self._waiting = WebDriverWait(driver, PATIENCE, 0.05, passing)
+
+    def open(self, address=""):
+        """Load the page anew."""
+        self.driver.get("about:blank")
+        self.driver.get(f"{self.base}/{address}")
+        self.settle()
+        return self
+
+    def resize(self, width, height=900):
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+    def prefer(self, scheme):
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+
+    def settle(self):
+        """Wait until nothing is asked for any more; what an event starts has its turn first."""
+        self.driver.execute_async_script("setTimeout(arguments[0], 30)")
+        self.wait(lambda: self.all("h1, .notice") and not self.all("[aria-busy], .loading"))
+
+    def wait(self, condition):
+        """Wait until a condition holds, and give what it gave."""
+        return self._waiting.until(lambda _: condition())
+
+    def all(self, selector):
+        return self.driver.find_elements(By.CSS_SELECTOR, selector)
+
+    def one(self, selector):
+        (found,) = self.all(selector)
+        return found
+
+    def texts(self, selector):
+        script = "return [...document.querySelectorAll(arguments[0])].map((one) => one.innerText)"
+        return [text.strip() for text in self.run(script, selector)]
+
+    def text(self):
+        """All that can be read."""
+        return self.texts("main")[0]
+
+    def field(self, label):
+        """The control of a label."""
+        found = [one for one in self.all("label") if one.text == label]
+        return self.driver.find_element(By.ID, found[0].get_attribute("for"))
+
+    def click(self, text):
+        """Press the button that reads like that."""
+        found = self.wait(lambda: [one for one in self.all("button, .button") if one.text == text])
+        found[0].click()
+        self.settle()
+
+    def complete(self, label, text):
+        """Type into a field, take its first suggestion by keyboard; gives it."""
+        field = self.field(label)
+        field.click()
+        field.send_keys(Keys.CONTROL, "a")
+        field.send_keys(Keys.BACKSPACE, text, Keys.ARROW_DOWN)
+        self.wait(lambda: self.all("[role=option][aria-selected=true]"))
+        first = self.options()[0]
+        field.send_keys(Keys.ENTER)
+        assert field.get_attribute("value") == first
+        assert not self.options()
+        self.settle()
+        return first
+
+    def options(self):
+        return self.texts("[role=listbox]:not([hidden]) .option-name")
+
+    def press(self, *keys):
+        self.driver.switch_to.active_element.send_keys(*keys)
+        self.settle()
+
+    def run(self, script, *arguments):
+        return self.driver.execute_script(script, *arguments)
+
+    def overflows(self):
+        """Whether it has to be scrolled sideways."""
+        return self.run("return document.documentElement.scrollWidth > innerWidth")
+
+    def shot(self, name):
+        self.driver.save_screenshot(str(self.shots / f"{name}.png"))
+
+    def complaints(self):
+        """What the browser complained of since it was last asked, failed requests aside."""
+        log = self.driver.get_log("browser")
+        return [one["message"] for one in log if "Failed to load resource" not in one["message"]]
+
+    def requests(self):
+        """The addresses that were asked for since this was last asked."""
+        messages = (json.loads(one["message"]) for one in self.driver.get_log("performance"))
+        sent = (one["message"] for one in messages)
+        return [
+            one["params"]["request"]["url"]
+            for one in sent
+            if one["method"] == "Network.requestWillBeSent"
+        ]
+
+    def get(self, path):
+        """What the service says itself."""
+        with urlopen(f"{self.base}/api/v1/{path}") as answer:
+            return json.load(answer)

@@ -1,0 +1,507 @@
+"""The page in a real browser: each view, by keyboard, on narrow screens, with hostile names."""
+
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import quote, urlencode
+
+import polars as pl
+import pytest
+
+pytest.importorskip("fastapi", reason='the page needs pip install "tilp[web]"')
+pytest.importorskip("selenium", reason="the page is looked at with pip install selenium")
+
+from selenium.common.exceptions import NoAlertPresentException
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select
+
+import tilp
+from browser import Page, start_browser
+from serving import running
+from tilp.model.fitting import Fitted
+from tilp.rules import RuleSet
+from tilp.web.app import create_app
+
+HOSTILE = "<script>alert(1)</script>"
+MARKUP = "<b onclick='alert(3)'>Prize</b>"
+HOSTILE_RELATION = '<img src=x onerror="alert(2)">'
+VIEWS = ("ask", "rules", "data")
+
+
+@pytest.fixture(scope="session")
+def shots(tmp_path_factory):
+    """Where pictures are kept; TILP_SCREENSHOTS names a folder that stays."""
+    folder = os.environ.get("TILP_SCREENSHOTS")
+    return Path(folder) if folder else tmp_path_factory.mktemp("screenshots")
+
+
+@pytest.fixture(scope="session")
+def browser():
+    driver = start_browser()
+    yield driver
+    driver.quit()
+
+
+@pytest.fixture(scope="session")
+def world(browser, world_model, shots):
+    with running(create_app(world_model, name="world")) as base:
+        rights = {"origin": base, "permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]}
+        browser.execute_cdp_cmd("Browser.grantPermissions", rights)
+        yield Page(browser, base, shots)
+
+
+@pytest.fixture
+def page(world):
+    """The page of the world; whatever a test does, nothing goes wrong unseen."""
+    world.resize(1200)
+    world.prefer("light")
+    world.complaints()
+    world.requests()
+    yield world
+    assert not world.complaints()
+    asked = [one for one in world.requests() if not one.startswith(("about:", "data:"))]
+    assert asked and all(one.startswith(world.base + "/") for one in asked)
+
+
+@pytest.fixture(scope="session")
+def one_rule(browser, shots):
+    """A model with a single rule, of facts with names that look like markup."""
+    years = [str(year) for year in range(1990, 2000)]
+    people = [HOSTILE, *(f"Person {number}" for number in range(1, 10))]
+    facts = pl.DataFrame(
+        {
+            "subject": people * 2,
+            "relation": ["nominatedFor"] * 10 + [HOSTILE_RELATION] * 10,
+            "object": ["Prize", MARKUP] * 10,
+            "start": years * 2,
+            "end": years * 2,
+        }
+    )
+    model = tilp.TILP(1, grains=["pairs"], features="none", threads=1).fit(tilp.read(facts))
+    rules = model.rules(HOSTILE_RELATION)
+    chosen = next(one for one in rules if one.rule.body[0].relation == "nominatedFor")
+    weights = replace(model.weights, rule=model.weights.rule[:1])
+    fitted = Fitted(RuleSet([chosen]), weights, model.curve)
+    only = tilp.TILP.of(model.settings, model.graph, fitted)
+    with running(create_app(only, name=HOSTILE)) as base:
+        yield Page(browser, base, shots)
+
+
+def ask(**question):
+    return f"#/ask?{urlencode(question, doseq=True)}"
+
+
+@pytest.fixture(scope="session")
+def question(world):
+    """A question that has several answers."""
+    example = world.get("model")["example"]
+    return {key: value for key, value in example.items() if value}
+
+
+# Ask
+
+
+def test_the_first_visit_shows_an_example(page, world_model, question):
+    page.open()
+    assert page.driver.title == "Ask · tilp"
+    assert page.field("Subject").get_attribute("value") == question["subject"]
+    expected = world_model.ask(tilp.Query(**question))
+    assert page.texts(".candidate .name") == [one.candidate for one in expected]
+    first = page.all(".answer")[0]
+    assert f"{expected[0].share:.1%}".replace("%", " %") in first.text
+    page.shot("ask-first-visit")
+
+
+def test_questions_are_written_by_keyboard_with_completion(page, world_model):
+    page.open("#/ask")
+    assert "Ask something." in page.text()
+    plays = world_model.graph.relations.find("playsFor")
+    player = world_model.graph.entities.label(
+        int(world_model.graph.subject[world_model.graph.relation == plays][0])
+    )
+    page.complete("Subject", player[:-2])
+    page.complete("Relation", "playsf")
+    page.field("From (year)").send_keys("1990")
+    page.press(Keys.ENTER)
+    assert page.one("h2").text == f"{player} plays for ?, from 1990"
+    query = tilp.Query("playsFor", subject=player, start="1990")
+    assert page.texts(".candidate .name") == [one.candidate for one in world_model.ask(query)]
+
+
+def test_suggestions_follow_the_arrows_and_go_away_with_escape(page):
+    page.open("#/ask")
+    field = page.field("Relation")
+    field.click()
+    page.wait(page.options)
+    assert len(page.options()) == len(page.get("relations"))
+    assert field.get_attribute("aria-expanded") == "true"
+    field.send_keys(Keys.ARROW_UP)
+    chosen = page.one("[role=option][aria-selected=true]")
+    assert chosen.text.startswith(page.options()[-1])
+    assert field.get_attribute("aria-activedescendant") == chosen.get_attribute("id")
+    field.send_keys(Keys.ARROW_DOWN)
+    assert page.one("[role=option][aria-selected=true]").text.startswith(page.options()[0])
+    page.shot("ask-completion")
+    field.send_keys(Keys.ESCAPE)
+    assert not page.options()
+    assert field.get_attribute("aria-expanded") == "false"
+    assert field.get_attribute("value") == ""
+
+
+def test_subjects_are_asked_for_too(page, world_model, question):
+    best = world_model.ask(tilp.Query(**question))[0].candidate
+    page.open("#/ask")
+    page.all(".segments label")[1].click()
+    page.complete("Object", best)
+    page.complete("Relation", question["relation"])
+    page.press(Keys.ENTER)
+    query = tilp.Query(question["relation"], object=best)
+    assert page.texts(".candidate .name") == [one.candidate for one in world_model.ask(query)]
+    assert page.one("h2").text.startswith("? ")
+
+
+def test_answers_open_their_reasons(page, world_model, question):
+    page.open(ask(**question))
+    first, second = page.all(".answer")[:2]
+    first.send_keys(Keys.ENTER)
+    page.settle()
+    assert first.get_attribute("aria-expanded") == "true"
+    explained = world_model.explain(tilp.Query(**question))
+    panel = page.one(".panel:not([hidden])")
+    assert f"number 1 with a score of {explained.score:.2f}" in panel.text
+    reasons = page.texts(".reason")
+    assert reasons[0].startswith(f"{explained.reasons[0].score:+.2f}")
+    assert page.all("details[open] .grounding svg.picture")
+    step = explained.reasons[0].groundings[0].steps[0].fact
+    assert step.object in page.texts("details[open] .facts")[0]
+    page.shot("ask-reasons")
+    second.click()
+    page.settle()
+    assert f"Why not before {explained.candidate}?" in page.text()
+    first.click()
+    assert len(page.all(".panel:not([hidden])")) == 1
+
+
+def test_an_explanation_tells_what_hangs_on_its_top_grounding(page, world_model, question):
+    fall = world_model.explain(tilp.Query(**question)).fall
+    page.open(ask(**question, why=world_model.ask(tilp.Query(**question))[0].candidate))
+    assert f"The score would fall by {fall.fall:.2f}" in page.one(".fall").text
+
+
+def test_any_other_candidate_is_explained(page, question):
+    page.open(ask(**question))
+    other = page.get("entities?text=&limit=100")[-1]["name"]
+    assert other not in page.texts(".candidate .name")
+    page.complete("Why not another one?", other)
+    assert f"{other} is number" in page.one(".panel:not([hidden])").text
+    assert quote(other.split()[0]) in page.driver.current_url
+
+
+def test_a_link_that_is_copied_shows_the_same_elsewhere(page, question):
+    page.open(ask(**question))
+    page.all(".answer")[1].click()
+    page.settle()
+    page.click("Copy link")
+    page.wait(lambda: "Link copied" in page.text())
+    link = page.driver.execute_async_script("navigator.clipboard.readText().then(arguments[0])")
+    seen, candidates = page.text(), page.texts(".candidate .name")
+    home = page.driver.current_window_handle
+    page.driver.switch_to.new_window("window")
+    try:
+        page.resize(1200)
+        page.driver.get(link)
+        page.settle()
+        assert page.texts(".candidate .name") == candidates
+        assert page.text() == seen.replace("Link copied", "Copy link")
+    finally:
+        page.driver.close()
+        page.driver.switch_to.window(home)
+
+
+def test_more_answers(page, question):
+    page.open(ask(**question))
+    page.click("More answers")
+    page.wait(lambda: len(page.all(".answer")) == 20)
+    focused = page.driver.switch_to.active_element
+    assert focused.text.startswith("11")
+    page.driver.back()
+    page.wait(lambda: len(page.all(".answer")) == 10)
+
+
+def test_an_unknown_name_shows_near_ones_to_choose_from(page, world_model, question):
+    wrong = question["subject"][:-1]
+    page.open(ask(**{**question, "subject": wrong}))
+    notice = page.one(".notice")
+    assert f"no entity is named '{wrong}'" in notice.text
+    told, shown = page.texts("[role=status], .notice > :first-child")
+    assert told.lower() == shown.lower()
+    page.shot("ask-unknown-name")
+    page.click(question["subject"])
+    page.wait(lambda: page.all(".answer"))
+    assert page.field("Subject").get_attribute("value") == question["subject"]
+    page.open(ask(**{**question, "relation": question["relation"] + "s"}))
+    page.click(question["relation"])
+    page.wait(lambda: page.all(".answer"))
+
+
+def test_an_unreadable_date_is_told(page, question):
+    page.open(ask(**{**question, "start": "sometime"}))
+    assert "sometime" in page.one(".notice").text
+
+
+def test_a_server_that_is_gone_is_told_and_asked_again(page, question):
+    page.open(ask(**question))
+    away = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+    page.driver.execute_cdp_cmd("Network.enable", {})
+    page.driver.execute_cdp_cmd("Network.emulateNetworkConditions", {**away, "offline": True})
+    page.click("Ask")
+    page.field("From (year)").send_keys("0")
+    page.click("Ask")
+    assert "The server does not answer" in page.one(".notice").text
+    page.driver.execute_cdp_cmd("Network.emulateNetworkConditions", {**away, "offline": False})
+    page.click("Try again")
+    assert "does not answer" not in page.text()
+
+
+def test_ask_for_the_readme(page):
+    """TILP_SCREENSHOTS=docs/images pytest tests/test_page.py -k readme draws docs/images/page-*."""
+    page.resize(1200, 1360)
+    player = {"subject": "Greta Cherdale", "relation": "playsFor", "start": 1936, "end": 1940}
+    page.open(ask(**player, why="Husley Eagles"))
+    assert page.texts(".candidate .name")[0] == "Husley Eagles"
+    page.shot("page-ask")
+
+
+# Rules
+
+
+def percents(texts):
+    return [float(re.match(r"[\d.]+", one)[0]) for one in texts]
+
+
+def figures(page, name):
+    return [
+        re.search(rf"{name}\n(.*)", one)[1].replace(",", "") for one in page.texts(".rule .figures")
+    ]
+
+
+def test_rules_are_chosen_sorted_and_paged(page, world_model):
+    page.open("#/rules")
+    total = sum(not one.rule.head.inverse for one in world_model.rules())
+    assert page.one(".count").text == f"{total:,} rules"
+    sentences = page.texts(".sentence")
+    assert len(sentences) == 20
+    page.click("Next →")
+    page.wait(lambda: "Page 2" in page.text())
+    assert not set(page.texts(".formula")) & set(sentences)
+    page.driver.back()
+    page.wait(lambda: page.texts(".sentence") == sentences)
+
+    Select(page.field("Relation")).select_by_value("playsFor")
+    page.wait(lambda: page.one(".count").text == f"{len(world_model.rules('playsFor')):,} rules")
+    expected = [str(one.rule) for one in list(world_model.rules("playsFor"))[:20]]
+    assert page.texts(".formula") == expected
+    page.wait(lambda: len(page.all(".rule svg.picture")) >= 2)
+    page.shot("rules")
+    page.all(".segments label")[1].click()
+    page.wait(lambda: page.texts(".formula")[0].startswith("playsFor⁻¹("))
+    Select(page.field("Sort by")).select_by_value("confidence")
+    page.settle()
+    page.wait(lambda: percents(figures(page, "Confidence"))[0] == 100)
+    found = percents(figures(page, "Confidence"))
+    assert found == sorted(found, reverse=True)
+
+
+def test_rules_are_filtered(page, world_model):
+    page.open("#/rules?relation=playsFor")
+    page.field("Support at least").send_keys("30", Keys.ENTER)
+    page.wait(lambda: "min_support=30" in page.driver.current_url)
+    Select(page.field("Length")).select_by_value("2")
+    Select(page.field("Body has")).select_by_value("livesIn")
+    Select(page.field("Time")).select_by_value("touching")
+    expected = [
+        one
+        for one in world_model.rules("playsFor")
+        if one.support >= 30
+        and one.rule.length == 2
+        and "livesIn" in {atom.relation for atom in one.rule.body}
+        and "touching" in {constraint.word for constraint in one.rule.constraints}
+    ]
+    assert expected
+    page.wait(lambda: page.one(".count").text == f"{len(expected)} rules")
+    assert page.texts(".formula") == [str(one.rule) for one in expected[:20]]
+    page.field("Confidence at least").send_keys("1", Keys.ENTER)
+    page.wait(lambda: "No rule is like that." in page.text())
+    page.shot("rules-none")
+
+
+def test_rules_for_the_readme(page):
+    page.resize(1200, 1080)
+    page.open("#/rules?relation=playsFor&min_support=20")
+    page.wait(lambda: len(page.all(".rule svg.picture")) > 2)
+    page.shot("page-rules")
+
+
+# Data
+
+
+def test_data_tells_what_inspect_says(page, world_model):
+    page.open("#/data")
+    found = tilp.inspect(world_model.graph)
+    everything = found.splits["all"]
+    assert page.texts(".tiles dd")[:3] == [
+        f"{everything.facts:,}",
+        f"{everything.entities:,}",
+        f"{len(found.relations):,}",
+    ]
+    names = page.texts("tbody th")
+    assert names == [*found.splits, *(one.name for one in found.relations)]
+    most = found.relations[0].facts.values()
+    assert f"{found.relations[0].name}\t{sum(most):,}\t" in page.text()
+    for name, number in found.defects.same_triple.items():
+        if number:
+            assert f"{name}: {number}" in page.text()
+    bars = page.all(".chart rect.split-train")
+    assert len(bars) == len(page.get("data")["over_time"]["bins"]) - 1
+    page.resize(1200, 2400)
+    page.shot("data")
+
+
+def test_an_entity_has_its_facts_on_a_timeline(page, question):
+    page.open("#/data")
+    name = page.complete("Entity", question["subject"])
+    page.wait(lambda: page.all(".timeline tbody tr"))
+    facts = page.get(f"facts?entity={quote(name)}")["facts"]
+    rows = page.texts(".timeline tbody tr")
+    assert len(rows) == len(facts)
+    dated = [one for one in facts if one["from"] is not None and one["to"] is not None]
+    assert len(page.all(".timeline .span")) == len(dated)
+    earliest = min(dated, key=lambda one: one["from"])
+    assert earliest["start"] in rows[facts.index(earliest)]
+    page.shot("data-entity")
+    page.all(".timeline .fact a")[0].click()
+    page.wait(lambda: page.field("Entity").get_attribute("value") != name)
+
+
+def test_an_unknown_entity_has_near_ones(page, question):
+    page.open(f"#/data?entity={quote(question['subject'][:-1])}")
+    page.click(question["subject"])
+    page.wait(lambda: page.all(".timeline"))
+
+
+# Everywhere
+
+
+def test_views_get_the_focus_and_links_keep_their_state(page):
+    page.open("#/rules?relation=playsFor")
+    page.one("[data-view=data]").click()
+    page.settle()
+    assert page.driver.switch_to.active_element.text == "Data"
+    assert page.one("[aria-current=page]").text == "Data"
+    page.one("[data-view=rules]").click()
+    page.settle()
+    assert page.driver.current_url.endswith("#/rules?relation=playsFor")
+    page.run("document.activeElement.blur()")
+    page.one("body").send_keys(Keys.TAB)
+    page.one("#skip").send_keys(Keys.ENTER)
+    assert page.driver.switch_to.active_element.get_attribute("id") == "main"
+    page.open("#/nowhere")
+    assert page.driver.title == "Ask · tilp"
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_all_that_can_be_used_has_a_name(page, view, question):
+    page.open({"ask": ask(**question), "data": "#/data", "rules": "#/rules"}[view])
+    tree = page.driver.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
+    used = [
+        node
+        for node in tree
+        if any(
+            one["name"] == "focusable" and one["value"].get("value")
+            for one in node.get("properties", ())
+        )
+    ]
+    nameless = [node["role"]["value"] for node in used if not node.get("name", {}).get("value")]
+    assert len(used) > 5
+    assert set(nameless) <= {"RootWebArea", "main"}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_narrow_screens_are_not_scrolled_sideways(page, view, question, world_model):
+    page.resize(320, 800)
+    best = world_model.ask(tilp.Query(**question))[1].candidate
+    entity = quote(question["subject"])
+    page.open(
+        {
+            "ask": ask(**question, why=best),
+            "rules": "#/rules?relation=playsFor",
+            "data": f"#/data?entity={entity}",
+        }[view]
+    )
+    assert not page.overflows()
+    page.shot(f"{view}-narrow")
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_dark_is_dark(page, view, question, world_model):
+    page.prefer("dark")
+    best = world_model.ask(tilp.Query(**question))[0].candidate
+    page.open(ask(**question, why=best) if view == "ask" else f"#/{view}?relation=playsFor")
+    light = page.run("return getComputedStyle(document.documentElement).color")
+    dark = page.run("return getComputedStyle(document.documentElement).backgroundColor")
+    assert min(channels(light)) > 200 and max(channels(dark)) < 60
+    if view != "data":
+        page.wait(lambda: page.all("svg.picture text"))
+        drawn = page.run("return getComputedStyle(document.querySelector('.picture text')).fill")
+        assert min(channels(drawn)) > 140
+    page.shot(f"{view}-dark")
+
+
+def channels(colour):
+    return [int(one) for one in re.findall(r"\d+", colour)[:3]]
+
+
+# Names that look like markup; one rule
+
+
+def test_a_model_with_one_rule(one_rule):
+    one_rule.resize(1200)
+    one_rule.open("#/rules")
+    assert one_rule.one(".count").text == "1 rule"
+    one_rule.wait(lambda: one_rule.all(".rule svg.picture"))
+    assert not one_rule.all(".pager")
+    one_rule.shot("rules-one")
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        ask(subject=HOSTILE, relation=HOSTILE_RELATION, start="1990", why=[MARKUP, HOSTILE]),
+        ask(subject=HOSTILE, relation=HOSTILE, why=HOSTILE),
+        f"#/rules?relation={quote(HOSTILE_RELATION)}",
+        f"#/data?entity={quote(HOSTILE)}",
+        f"#/{HOSTILE}",
+    ],
+    ids=["why", "unknown", "rules", "data", "view"],
+)
+def test_names_are_text_and_never_markup(one_rule, address, request):
+    one_rule.resize(1200, 1600)
+    one_rule.prefer("light")
+    one_rule.open(address)
+    one_rule.shot(f"names-{request.node.callspec.id}")
+    with pytest.raises(NoAlertPresentException):
+        _ = one_rule.driver.switch_to.alert.text
+    assert one_rule.one("#model-name").text == HOSTILE
+    assert HOSTILE in one_rule.text() or "rules" in address or "1)" in address
+    assert not one_rule.all("main script, main img, svg script, svg image")
+    assert not [one for one in one_rule.complaints() if "Content Security Policy" in one]
+
+
+def test_hostile_names_are_completed_as_text(one_rule):
+    one_rule.open("#/ask")
+    assert one_rule.complete("Subject", "<scr") == HOSTILE
+    assert one_rule.complete("Relation", "<im") == HOSTILE_RELATION
+    one_rule.press(Keys.ENTER)
+    assert HOSTILE in one_rule.one("h2").text
+    assert not one_rule.complaints()
