@@ -15,7 +15,7 @@ from tilp import TILP, Query
 from tilp.attention.training import TrainingSettings
 from tilp.errors import TilpError
 from tilp.explanation import Explanation, Reason
-from tilp.explanation.text import grounding_text
+from tilp.explanation.text import grounding_text, lack_lines, reason_lines
 from tilp.features.own_facts import KINDS
 from tilp.intervals import UNKNOWN, Interval, known_ends
 from tilp.ranking import JointScorer, PaperScorer, RuleScorer
@@ -439,6 +439,13 @@ def test_text_tells_reasons_facts_and_what_is_lacking(world, model):
         if hidden > 0:
             assert f"{hidden:,} further reason" in text
         assert (f"What {found.winner} has more than" in text) == (found.rank > 1)
+        assert adds_up((line.score for line in reason_lines(found)), found.score)
+        if found.rank > 1:
+            best = model.explain(query, groundings=0).score
+            lines = list(lack_lines(found))
+            assert adds_up((line.score for line in lines), best - found.score)
+            against = any(one.winner < one.candidate for one in found.lacks)
+            assert (f"what {answer} has more: " in text) == against
 
 
 def test_a_walk_reads_along_its_arrows(facts):
