@@ -47,12 +47,11 @@ def _parts(one: Explanation) -> Iterator[Markup]:
 
 def _reasons(query: Query, lines: Sequence[Line], opened: int) -> Iterator[Markup]:
     """Reasons with their bars, the first few with their facts in sight."""
-    low = min(0.0, *(line.score for line in lines), 0.0)
-    high = max(0.0, *(line.score for line in lines), 0.0)
+    scores = [0.0, *(line.score for line in lines)]
     for number, line in enumerate(lines):
         row = element(
             "span",
-            bar(line.score, low, high),
+            bar(line.score, min(scores), max(scores)),
             element("span", f"{line.score:+.4f}", class_="tilp-number"),
             element("span", line.words),
             class_="tilp-row",
