@@ -132,12 +132,14 @@ def _asked(
 
 def print_explanation(one: Explanation) -> None:
     """Reasons, and what the best has more, as tables."""
-    from tilp.explanation.text import lack_lines, reason_lines, standing
+    from tilp.explanation.text import fall_text, lack_lines, reason_lines, standing
 
     console = output()
     console.print(f"{one.query}: why {one.candidate}?", style="bold")
     console.print(standing(one))
     console.print(_table("adds", reason_lines(one)))
+    if one.fall is not None:
+        console.print(fall_text(one.fall))
     if one.lacks:
         console.print(f"What {one.winner} has more than {one.candidate}:", style="bold")
         console.print(_table("more", lack_lines(one)))

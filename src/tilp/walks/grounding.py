@@ -65,7 +65,8 @@ class Grounder:
         self._walker = walker
         self._most = most
         edges = walker.edges
-        self._by_symbol = edges.relation[edges.by_rank]
+        self._symbols = edges.relation[edges.by_rank]  # ascending, and for each of them:
+        self._targets = edges.target[edges.by_rank]
         self._bodies: dict[Rule, _Body] = {}
 
     def __call__(
@@ -149,35 +150,29 @@ class Grounder:
         """The edges that each step may take, ascending: the rest of the relations leads there."""
         edges = self._walker.edges
         last = len(body.symbols) + 1
-        reaches = np.zeros(len(edges.offsets) - 1, np.bool_)
-        reaches[candidate] = True
+        reached = np.array([candidate])
         found = []
         for place in range(last - 1, 0, -1):
-            edge = self._steps_at(place, body.symbols, subject, candidate)
-            edge = edge[reaches[edges.target[edge]] & (edges.fact[edge] != own)]
+            edge = self._leading_to(body.symbols[place - 1], reached)
+            edge = edge[edges.fact[edge] != own]
+            if place == 1:
+                edge = edge[edges.source[edge] == subject]
             word = body.words.get((place, last))
             if word is not None:
                 query = np.array(start), np.array(end)
                 edge = edge[self._words(body.grain, self._times(edge), query) == word]
             found.append(np.sort(edge))
-            reaches = np.zeros_like(reaches)
-            reaches[edges.source[edge]] = True
+            reached = np.unique(edges.source[edge])
         return found[::-1]
 
-    def _steps_at(
-        self, place: int, symbols: list[int], subject: int, candidate: int
-    ) -> NDArray[np.int64]:
-        """The edges with the symbol of a step, at least those from the subject to the candidate."""
-        edges, symbol = self._walker.edges, symbols[place - 1]
-        edge: NDArray[np.int64]
-        if place == 1:
-            edge = np.arange(edges.offsets[subject], edges.offsets[subject + 1])
-        elif place == len(symbols):
-            edge = self._walker.inverse[edges.offsets[candidate] : edges.offsets[candidate + 1]]
-        else:
-            low, high = np.searchsorted(self._by_symbol, [symbol, symbol + 1])
-            edge = edges.by_rank[low:high].astype(np.int64)
-        return edge[edges.relation[edge] == symbol]
+    def _leading_to(self, symbol: int, reached: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The edges with a symbol that lead to some entities."""
+        low, high = np.searchsorted(self._symbols, [symbol, symbol + 1])
+        targets = self._targets[low:high]
+        begin, end = (np.searchsorted(targets, reached, side) for side in ("left", "right"))
+        _, place = places_in(begin, end)
+        found: NDArray[np.int64] = self._walker.edges.by_rank[low + place].astype(np.int64)
+        return found
 
     def _fits(self, body: _Body, chain: Chain, place: int) -> NDArray[np.bool_]:
         """Whether the last steps take no fact again, and lie to earlier ones as the rule says."""

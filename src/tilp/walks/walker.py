@@ -181,7 +181,7 @@ class Walker:
         return ReadEdges.of(self.graph, self._splits, every=self.every_reading)
 
     @cached_property
-    def inverse(self) -> NDArray[np.int64]:
+    def _inverse(self) -> NDArray[np.int64]:
         """For each edge that of the same fact, in the same reading, the other way."""
         pairs = np.argsort(self._read.reading, kind="stable").reshape(-1, 2)
         inverse = np.empty(len(self.edges.fact), np.int64)
@@ -315,7 +315,7 @@ class Walker:
         )
         return find_rules(
             self.edges,
-            self.inverse,
+            self._inverse,
             self._words_between(table),
             table,
             *_kinds_and_words(forms),
