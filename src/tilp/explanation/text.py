@@ -108,8 +108,8 @@ def _notes(one: Reason) -> Iterator[str]:
         yield f"confidence {rule.confidence:.2f}, {support}{weight}"
     for grounding in one.groundings:
         yield grounding_text(grounding)
-    if one.walks > len(one.groundings) > 0:
-        yield f"… {len(one.groundings)} of {one.walks:,} walks"
+    if one.walks > len(one.groundings):
+        yield f"{'… ' if one.groundings else ''}{one.walks:,} walks in all"
 
 
 def _together(what: str, reasons: Sequence[Reason]) -> str:
