@@ -532,7 +532,7 @@ def test_an_explanation_in_html_says_what_there_is_to_say():
         "-0.5000",
         "rule: If Ada",
         "confidence 0.61, support 7 of 1,234, weight 0.25",
-        "… 1 of 12 walks",
+        "… 12 walks in all",
         "1 further reason: 1 × prior",
         "falls by 0.3750 to 0.5000",
         "What Ada! has more than Ada",

@@ -91,17 +91,18 @@ def explain_command(
 
 
 def _picture(one: Explanation) -> str:
-    """The first grounding of the largest reason that has one."""
+    """The grounding that the score hangs on most."""
+    from tilp.explanation.falling import top_grounding
     from tilp.explanation.pictures import draw_grounding
     from tilp.pictures import standalone
 
-    groundings = [found for reason in one.shown for found in reason.groundings]
-    if not groundings:
+    top = top_grounding(one.shown)
+    if top is None:
         raise TilpError(
-            "there is nothing to draw: no reason that is shown has facts; ask for more --reasons "
-            "or --groundings"
+            "there is nothing to draw: no reason that is shown has facts that speak for it; ask "
+            "for more --reasons or --groundings"
         )
-    return standalone(draw_grounding(groundings[0], one.query, one.candidate))
+    return standalone(draw_grounding(top[0], one.query, one.candidate))
 
 
 def _asked(
