@@ -27,11 +27,15 @@ class Line:
         score: what it adds; of lacks, what the winner has more.
         words: what it is.
         notes: what stands below it: counts, and the facts of its groundings.
+        reason: itself; None for several in one line.
+        whom: the candidate that its groundings speak of.
     """
 
     score: float
     words: str
     notes: tuple[str, ...] = ()
+    reason: Reason | None = None
+    whom: str = ""
 
 
 def explanation_text(one: Explanation) -> str:
@@ -55,7 +59,8 @@ def standing(one: Explanation) -> str:
 def reason_lines(one: Explanation) -> Iterator[Line]:
     """The reasons that are shown, and all others in one line; the scores add up to the whole."""
     for reason in one.shown:
-        yield Line(reason.score, f"{reason.kind}: {reason.words}", tuple(_notes(reason)))
+        words, notes = f"{reason.kind}: {reason.words}", tuple(_notes(reason))
+        yield Line(reason.score, words, notes, reason, one.candidate)
     hidden = one.reasons[len(one.shown) :]
     if hidden:
         words = f"{_many(len(hidden), 'further reason')}: {_kinds(hidden)}"
@@ -69,7 +74,9 @@ def lack_lines(one: Explanation) -> Iterator[Line]:
         words = f"{lack.reason.kind}: {lack.reason.words}"
         if lack.candidate:
             words += f" ({lack.winner:+.4f} against {lack.candidate:+.4f})"
-        yield Line(lack.winner - lack.candidate, words, tuple(_notes(lack.reason)))
+        whom = one.winner if lack.winner else one.candidate
+        notes = tuple(_notes(lack.reason))
+        yield Line(lack.winner - lack.candidate, words, notes, lack.reason, whom)
     rest = one.lacks[len(shown) :]
     hidden = [lack for lack in rest if lack.winner > lack.candidate]
     against = [lack for lack in rest if lack.winner < lack.candidate]
