@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
+from tilp.explanation.falling import fall_without
 from tilp.explanation.of_features import fact_terms, walk_terms
 from tilp.explanation.of_paper import paper_terms
 from tilp.explanation.of_rules import prior_term, rule_terms
@@ -50,6 +51,7 @@ class Explainer:
         *,
         groundings: int = 3,
         top: int | None = 20,
+        fall: bool = True,
     ) -> Explanation:
         """Why a candidate is where it is among the answers of a query.
 
@@ -59,6 +61,7 @@ class Explainer:
             groundings: how many of each reason at the most.
             top: of how many reasons, and of how many lacks, groundings are looked for, the
                 largest first; None for all.
+            fall: whether the score is computed again without the facts of the top grounding.
 
         Raises:
             TilpError: an unknown name, with the nearest known ones; a date that cannot be read.
@@ -71,23 +74,27 @@ class Explainer:
         standing = Standing.of(self._graph, table, scores)
         winner = standing.winner
         number = winner if candidate is None else entities.find(candidate)
-        terms = self._terms(Case(self._graph, table, applied, scores, number))
+        case = Case(self._graph, table, applied, scores, number)
+        terms = self._terms(case)
         lacks: list[tuple[Term, float, float]] = []
         if number != winner:
             best = self._terms(Case(self._graph, table, applied, scores, winner))
             lacks = _lacks(best, terms)
         shown = len(terms) + len(lacks) if top is None else top
+        score = float(standing.score[number])
+        reasons = tuple(
+            one.grounded(groundings if place < shown else 0)
+            for place, one in enumerate(sorted(terms, key=lambda one: -abs(one.score)))
+        )
         return Explanation(
             query=asked,
             candidate=entities.label(number),
             rank=standing.rank(number),
-            score=float(standing.score[number]),
+            score=score,
             share=float(standing.share[number]),
             known=number in standing.known,
-            reasons=tuple(
-                one.grounded(groundings if place < shown else 0)
-                for place, one in enumerate(sorted(terms, key=lambda one: -abs(one.score)))
-            ),
+            reasons=reasons,
+            fall=fall_without(self.scorer, case, score, reasons) if fall else None,
             winner=entities.label(winner),
             lacks=tuple(
                 Lack(one.grounded(groundings if place < shown else 0), *both)

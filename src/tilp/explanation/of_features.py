@@ -7,7 +7,7 @@ import numpy as np
 from tilp.explanation.parts import Grounding, Reason
 from tilp.explanation.terms import Case, Ground, Term
 from tilp.features.joint import COLUMNS
-from tilp.features.own_facts import KINDS, OwnFacts, SpokenOf
+from tilp.features.own_facts import KINDS, OwnFacts, SpokenOf, asked_at
 from tilp.ranking import JointScorer
 
 __all__ = ["fact_terms", "walk_terms"]
@@ -44,18 +44,22 @@ def walk_terms(case: Case, scorer: JointScorer, added: dict[str, float]) -> list
     """The terms of near and of soft walks, by name, with the likeliest walk of each length."""
     walks = scorer.walks
     settled = scorer.rules.settled(case.queries)
-    n_relations = len(case.graph.relations)
+    size = len(case.graph.relations)
 
     def ground(near: bool) -> Ground:
         def found(n: int) -> tuple[Grounding, ...]:
             likeliest = walks.strongest(settled, 0, case.candidate)
-            of_kind = [walk for walk, _ in likeliest if (len(walk) <= walks.near) == near]
+            of_kind = [one for one in likeliest if (len(one[0]) <= walks.near) == near]
+            reached = walks.chances(asked_at(settled, *case.listed))[0, 0 if near else 1]
             return tuple(
                 case.walked(
-                    (int(walks.edges.fact[edge]), bool(walks.edges.relation[edge] >= n_relations))
-                    for edge in walk
+                    (
+                        (int(walks.edges.fact[edge]), bool(walks.edges.relation[edge] >= size))
+                        for edge in walk
+                    ),
+                    share=chance / float(reached),
                 )
-                for walk in of_kind[:n]
+                for walk, chance in of_kind[:n]
             )
 
         return found

@@ -39,9 +39,25 @@ class WalkedFact:
 
 @dataclass(frozen=True, slots=True)
 class Grounding:
-    """The dated facts of one walk, in order; or the one fact of a candidate that is spoken of."""
+    """The dated facts of one walk, in order; or the one fact of a candidate that is spoken of.
+
+    Attributes:
+        steps: these.
+        share: of all walks of its reason, where they are weighed; None where they are counted, and
+            each is one of them.
+    """
 
     steps: tuple[WalkedFact, ...]
+    share: float | None = None
+
+    def share_of(self, walks: int) -> float:
+        """Its share of so many walks."""
+        return 1 / walks if self.share is None else self.share
+
+    @property
+    def facts(self) -> frozenset[int]:
+        """The numbers of the facts."""
+        return frozenset(step.number for step in self.steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +87,8 @@ class Fall:
 
     Attributes:
         grounding: whose facts.
-        share: of the score that hangs on it by the plain shares of its walks.
+        share: of the score that hangs on it by plain shares, as if each walk added its share of
+            what its reason adds; 0 where the score is not above 0.
         score: what the score becomes, computed anew without these facts.
         fall: how much less that is.
     """
@@ -152,3 +169,12 @@ class Explanation:
         from tilp.explanation.json import explanation_json
 
         return explanation_json(self)
+
+    def html(self) -> str:
+        """As browsers show it: an element with its style and pictures, for any page."""
+        from tilp.explanation.html import explanation_html
+
+        return explanation_html(self)
+
+    def _repr_html_(self) -> str:
+        return self.html()

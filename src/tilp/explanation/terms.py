@@ -50,10 +50,11 @@ class Case:
         """The candidate as a list of candidates: where it begins and ends, and itself."""
         return np.array([0, 1]), np.array([self.candidate], np.int32)
 
-    def walked(self, steps: Iterable[tuple[int, bool]]) -> Grounding:
+    def walked(self, steps: Iterable[tuple[int, bool]], share: float | None = None) -> Grounding:
         """Facts, each with whether it is read from object to subject, as people read them."""
         return Grounding(
-            tuple(WalkedFact(fact, self.graph.fact(fact), inverse) for fact, inverse in steps)
+            tuple(WalkedFact(fact, self.graph.fact(fact), inverse) for fact, inverse in steps),
+            share,
         )
 
     def relation(self, directed: int) -> str:

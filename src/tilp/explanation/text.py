@@ -6,9 +6,17 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tilp.explanation.parts import Explanation, Grounding, Reason
+from tilp.explanation.parts import Explanation, Fall, Grounding, Reason
 
-__all__ = ["Line", "explanation_text", "grounding_text", "lack_lines", "reason_lines", "standing"]
+__all__ = [
+    "Line",
+    "explanation_text",
+    "fall_text",
+    "grounding_text",
+    "lack_lines",
+    "reason_lines",
+    "standing",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,16 +27,22 @@ class Line:
         score: what it adds; of lacks, what the winner has more.
         words: what it is.
         notes: what stands below it: counts, and the facts of its groundings.
+        reason: itself; None for several in one line.
+        whom: the candidate that its groundings speak of.
     """
 
     score: float
     words: str
     notes: tuple[str, ...] = ()
+    reason: Reason | None = None
+    whom: str = ""
 
 
 def explanation_text(one: Explanation) -> str:
     """What `str(explanation)` gives."""
     found = [f"{one.query}: why {one.candidate}?", standing(one), "", *_written(reason_lines(one))]
+    if one.fall is not None:
+        found += ["", fall_text(one.fall)]
     if one.lacks:
         found += ["", f"What {one.winner} has more than {one.candidate}:"]
         found += _written(lack_lines(one))
@@ -45,7 +59,8 @@ def standing(one: Explanation) -> str:
 def reason_lines(one: Explanation) -> Iterator[Line]:
     """The reasons that are shown, and all others in one line; the scores add up to the whole."""
     for reason in one.shown:
-        yield Line(reason.score, f"{reason.kind}: {reason.words}", tuple(_notes(reason)))
+        words, notes = f"{reason.kind}: {reason.words}", tuple(_notes(reason))
+        yield Line(reason.score, words, notes, reason, one.candidate)
     hidden = one.reasons[len(one.shown) :]
     if hidden:
         yield Line(sum(reason.score for reason in hidden), _together("reason", hidden))
@@ -58,7 +73,8 @@ def lack_lines(one: Explanation) -> Iterator[Line]:
         words = f"{lack.reason.kind}: {lack.reason.words}"
         both = f"adds {lack.winner:+.4f} to the one, {lack.candidate:+.4f} to the other"
         notes = (both, *_notes(lack.reason)) if lack.candidate else tuple(_notes(lack.reason))
-        yield Line(lack.winner - lack.candidate, words, notes)
+        whom = one.winner if lack.winner else one.candidate
+        yield Line(lack.winner - lack.candidate, words, notes, lack.reason, whom)
     hidden = one.lacks[len(shown) :]
     if hidden:
         more = sum(lack.winner - lack.candidate for lack in hidden)
@@ -75,6 +91,15 @@ def grounding_text(one: Grounding) -> str:
     return found
 
 
+def fall_text(one: Fall) -> str:
+    """What happens to the score without the facts of the top grounding."""
+    change = "falls" if one.fall >= 0 else "rises"
+    return (
+        f"Without {grounding_text(one.grounding)} the score {change} by {abs(one.fall):.4f} to "
+        f"{one.score:.4f}; by plain shares {one.share:.1%} of it hangs on these facts"
+    )
+
+
 def _notes(one: Reason) -> Iterator[str]:
     if one.rule is not None:
         rule = one.rule
@@ -83,8 +108,8 @@ def _notes(one: Reason) -> Iterator[str]:
         yield f"confidence {rule.confidence:.2f}, {support}{weight}"
     for grounding in one.groundings:
         yield grounding_text(grounding)
-    if one.walks > len(one.groundings) > 0:
-        yield f"… {len(one.groundings)} of {one.walks:,} walks"
+    if one.walks > len(one.groundings):
+        yield f"{'… ' if one.groundings else ''}{one.walks:,} walks in all"
 
 
 def _together(what: str, reasons: Sequence[Reason]) -> str:

@@ -81,6 +81,11 @@ class SoftWalks:
         found[place] = list_soft_walks(self.edges, ordered, self._manner)
         return found
 
+    def chances(self, asked: AskedAt) -> NDArray[np.float64]:
+        """The same as chances: sums over all walks of each number of steps."""
+        found: NDArray[np.float64] = _LEAST_CHANCE * np.expm1(self.listed(asked))
+        return found
+
     def add(self, asked: AskedAt, weight: NDArray[np.float64], score: NDArray[np.float64]) -> None:
         """Add what is listed to the scores of candidates, by the weights of each query."""
         ordered, order, place = _by_interval(asked)

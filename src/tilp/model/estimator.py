@@ -302,6 +302,7 @@ class TILP:
         *,
         groundings: int = 3,
         top: int | None = 20,
+        fall: bool = True,
         graph: TemporalGraph | None = None,
     ) -> Explanation:
         """Why a candidate is where it is among the answers of a query.
@@ -311,10 +312,11 @@ class TILP:
             candidate: the name of the other end; the best one by default.
             groundings: how many of each reason at the most.
             top: how many reasons are shown, and have groundings; None for all.
+            fall: whether the score is computed again without the facts of the top grounding.
             graph: another graph to apply the rules on; its entities may be all new.
         """
         explainer = self._explainer_on(graph)
-        return explainer.explain(query, candidate, groundings=groundings, top=top)
+        return explainer.explain(query, candidate, groundings=groundings, top=top, fall=fall)
 
     def evaluate(
         self,
