@@ -5,12 +5,18 @@ import signal
 import subprocess
 import sys
 import time
+from xml.etree import ElementTree
 
 import polars as pl
 import pytest
 
 import tilp
 from tilp import TILP, Query
+from tilp.explanation.falling import top_grounding
+from tilp.explanation.html import explanation_page
+from tilp.explanation.pictures import draw_grounding
+from tilp.pictures import standalone
+from tilp.rules.picture import draw_rule
 
 OPTIONS = ("--max-length", 1, "--sample", 40, "--features", "none", "--threads", 2)
 
@@ -59,7 +65,7 @@ def contents(folder):
             "predict",
             "MODEL --relation --subject --object --start --end --queries --data -k --json",
         ),
-        ("rules", "MODEL --relation --top --sentences --json name^-1"),
+        ("rules", "MODEL --relation --top --sentences --svg --json name^-1"),
     ],
 )
 def test_help_names_every_option(run, command, words):
@@ -425,6 +431,42 @@ def test_rules_as_json(run, folder, model):
         }
     code, _, err = run("rules", folder, "--relation", "liveIn")
     assert code == 2 and "did you mean 'livesIn'" in err
+
+
+def test_rules_as_pictures(run, folder, model, tmp_path):
+    out = tmp_path / "deep" / "pictures"
+    code, _, err = run("rules", folder, "--relation", "livesIn", "--top", 3, "--svg", out)
+    assert code == 0 and err == ""
+    assert sorted(path.name for path in out.iterdir()) == ["1.svg", "2.svg", "3.svg"]
+    for number, one in enumerate(list(model.rules("livesIn"))[:3], start=1):
+        picture = (out / f"{number}.svg").read_text(encoding="utf-8")
+        assert picture == standalone(draw_rule(one.rule))
+        assert ElementTree.fromstring(picture).tag.endswith("svg")
+
+
+# explain
+
+
+def test_explanations_as_page_and_picture(run, folder, model, fact, tmp_path):
+    page, picture = tmp_path / "why.html", tmp_path / "why.svg"
+    asked = ("--subject", fact["subject"], "--start", fact["start"], "--end", fact["end"])
+    code, out, err = run(
+        "explain", folder, "--relation", "livesIn", *asked, "--html", page, "--svg", picture
+    )
+    assert code == 0 and err == ""
+    query = Query("livesIn", fact["subject"], start=fact["start"], end=fact["end"])
+    found = model.explain(query, top=10)
+    assert f"why {found.candidate}?" in out
+    assert page.read_text(encoding="utf-8") == explanation_page(found)
+    grounding, _ = top_grounding(found.reasons)
+    expected = standalone(draw_grounding(grounding, query, found.candidate))
+    assert picture.read_text(encoding="utf-8") == expected
+    code, out, _ = run("explain", folder, "--relation", "livesIn", *asked, "--html", page, "--json")
+    assert code == 0 and json.loads(out)["candidate"] == found.candidate
+    code, _, err = run(
+        "explain", folder, "--relation", "livesIn", *asked, "--svg", picture, "--groundings", 0
+    )
+    assert code == 2 and "nothing to draw" in err and "--groundings" in err
 
 
 # what is no model

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -59,6 +60,14 @@ def explain_command(
     reasons: Annotated[
         int, typer.Option("--reasons", min=1, help="How many reasons, the largest first.")
     ] = 10,
+    html: Annotated[
+        Path | None,
+        typer.Option("--html", help="A file for it as a page, with pictures of the facts."),
+    ] = None,
+    svg: Annotated[
+        Path | None,
+        typer.Option("--svg", help="A file for a picture of the facts that count most."),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Say why: the rules, facts and walks behind an answer, which add up to its score.
@@ -67,12 +76,33 @@ def explain_command(
     with one of them the best answer is, or the --candidate. Of one that is not the best, it says
     what the best has more.
     """
+    from tilp.explanation.html import explanation_page
+
     query, wanted = _asked(relation, subject, object, start, end, candidate, ask)
     found = load_model(model, None).explain(query, wanted, groundings=groundings, top=reasons)
+    if html is not None:
+        html.write_text(explanation_page(found), encoding="utf-8", newline="\n")
+    if svg is not None:
+        svg.write_text(_picture(found), encoding="utf-8", newline="\n")
     if json:
         print_json(found.to_json())
     else:
         print_explanation(found)
+
+
+def _picture(one: Explanation) -> str:
+    """The grounding that the score hangs on most."""
+    from tilp.explanation.falling import top_grounding
+    from tilp.explanation.pictures import draw_grounding
+    from tilp.pictures import standalone
+
+    top = top_grounding(one.shown)
+    if top is None:
+        raise TilpError(
+            "there is nothing to draw: no reason that is shown has facts that speak for it; ask "
+            "for more --reasons or --groundings"
+        )
+    return standalone(draw_grounding(top[0], one.query, one.candidate))
 
 
 def _asked(

@@ -277,6 +277,10 @@ def rules_command(
     sentences: Annotated[
         bool, typer.Option("--sentences", help="Each rule as an English sentence.")
     ] = False,
+    svg: Annotated[
+        Path | None,
+        typer.Option("--svg", help="A folder for pictures of the rules, numbered as shown."),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Show the rules of a model, the heaviest first.
@@ -287,7 +291,9 @@ def rules_command(
     from itertools import groupby, islice
 
     from tilp.cli.rules import rule_table
+    from tilp.pictures import standalone
     from tilp.rules import Notation, format_rule
+    from tilp.rules.picture import draw_rule
 
     fitted = load_model(model, None)
     shown = [
@@ -295,6 +301,11 @@ def rules_command(
         for _, group in groupby(fitted.rules(relation), lambda one: one.rule.head)
         for one in islice(group, top)
     ]
+    if svg is not None:
+        svg.mkdir(parents=True, exist_ok=True)
+        for number, one in enumerate(shown, start=1):
+            picture = standalone(draw_rule(one.rule))
+            (svg / f"{number}.svg").write_text(picture, encoding="utf-8", newline="\n")
     if json:
         print_json(
             [

@@ -169,3 +169,12 @@ class Explanation:
         from tilp.explanation.json import explanation_json
 
         return explanation_json(self)
+
+    def html(self) -> str:
+        """As browsers show it: an element with its style and pictures, for any page."""
+        from tilp.explanation.html import explanation_html
+
+        return explanation_html(self)
+
+    def _repr_html_(self) -> str:
+        return self.html()

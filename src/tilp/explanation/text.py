@@ -27,11 +27,15 @@ class Line:
         score: what it adds; of lacks, what the winner has more.
         words: what it is.
         notes: what stands below it: counts, and the facts of its groundings.
+        reason: itself; None for several in one line.
+        whom: the candidate that its groundings speak of.
     """
 
     score: float
     words: str
     notes: tuple[str, ...] = ()
+    reason: Reason | None = None
+    whom: str = ""
 
 
 def explanation_text(one: Explanation) -> str:
@@ -55,7 +59,8 @@ def standing(one: Explanation) -> str:
 def reason_lines(one: Explanation) -> Iterator[Line]:
     """The reasons that are shown, and all others in one line; the scores add up to the whole."""
     for reason in one.shown:
-        yield Line(reason.score, f"{reason.kind}: {reason.words}", tuple(_notes(reason)))
+        words, notes = f"{reason.kind}: {reason.words}", tuple(_notes(reason))
+        yield Line(reason.score, words, notes, reason, one.candidate)
     hidden = one.reasons[len(one.shown) :]
     if hidden:
         yield Line(sum(reason.score for reason in hidden), _together("reason", hidden))
@@ -68,7 +73,8 @@ def lack_lines(one: Explanation) -> Iterator[Line]:
         words = f"{lack.reason.kind}: {lack.reason.words}"
         both = f"adds {lack.winner:+.4f} to the one, {lack.candidate:+.4f} to the other"
         notes = (both, *_notes(lack.reason)) if lack.candidate else tuple(_notes(lack.reason))
-        yield Line(lack.winner - lack.candidate, words, notes)
+        whom = one.winner if lack.winner else one.candidate
+        yield Line(lack.winner - lack.candidate, words, notes, lack.reason, whom)
     hidden = one.lacks[len(shown) :]
     if hidden:
         more = sum(lack.winner - lack.candidate for lack in hidden)
@@ -102,8 +108,8 @@ def _notes(one: Reason) -> Iterator[str]:
         yield f"confidence {rule.confidence:.2f}, {support}{weight}"
     for grounding in one.groundings:
         yield grounding_text(grounding)
-    if one.walks > len(one.groundings) > 0:
-        yield f"… {len(one.groundings)} of {one.walks:,} walks"
+    if one.walks > len(one.groundings):
+        yield f"{'… ' if one.groundings else ''}{one.walks:,} walks in all"
 
 
 def _together(what: str, reasons: Sequence[Reason]) -> str:

@@ -47,7 +47,7 @@ def shorten(text: str, width: float, size: float) -> str:
     """Text that is no wider than asked, cut with an ellipsis where it must be.
 
     >>> shorten("a rather long label", 60, 12)
-    'a rather…'
+    'a rathe…'
     """
     if text_width(text, size) <= width:
         return text

@@ -58,12 +58,12 @@ def draw_lanes(
     for number, (link, fill) in enumerate([*links, (asked, colour("ink"))]):
         middle = top + (number + 0.5) * _HEIGHT
         drawing.line([(axis.left, middle), (axis.right, middle)], colour("line"), 1.0)
-        _draw_names(drawing, middle, link, fill, hollow=link is asked)
+        is_asked = number == len(links)
+        _draw_names(drawing, middle, link, fill, hollow=is_asked)
         _draw_word(drawing, axis.right + 10, middle, link)
         # Where only an order is shown, a place to which nothing holds an interval says nothing.
         loose = unit is None and link.relation is None and asked.interval is not None
-        hollow = loose and link is not asked
-        bars.draw(middle, link.interval, fill, link.relation, hollow=hollow)
+        bars.draw(middle, link.interval, fill, link.relation, hollow=loose and not is_asked)
     for x in axis.breaks:
         drawing.rect(x - 2, top, 4, bottom - top, colour("paper"))
     _draw_axis(drawing, axis, bottom)

@@ -1,0 +1,226 @@
+"""The service, measured over HTTP on loopback, in a process of its own.
+
+    TILP_DATA=… python benchmarks/serve.py [--parts latency load malformed schema]
+        [--models FOLDER] [--set WIKIDATA12k] [--seconds 60] [--clients 8] [--requests 10000]
+
+latency: of 1,000 random queries of the valid split, one after the other, once warm.
+load: many clients at once for a while; throughput, latency, memory, and whether each answer is,
+byte for byte, the one given when nobody else asked.
+malformed: requests that no client should send; their statuses, and memory.
+schema: what schemathesis finds.
+
+A model is fitted first, unless a folder of saved ones has it. Linux only: memory is read from
+/proc.
+"""
+
+import argparse
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import numpy as np
+
+import tilp
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from malformed import Malformed, send
+from serving import keeps_schema
+
+ASKED = 1_000
+MIX = (("predict", 8), ("explain", 1), ("rules", 1))
+Body = dict[str, object]
+
+
+@contextmanager
+def served(folder: Path):
+    """`tilp serve` of a model; gives its address and its process."""
+    command = [sys.executable, "-m", "tilp", "serve", str(folder), "--port", "0"]
+    started = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        while "ready at " not in (line := process.stdout.readline()):
+            if not line:
+                raise SystemExit("the service did not start")
+        print(f"ready after {time.perf_counter() - started:.1f} s, {memory(process)}")
+        yield line.split()[-1], process
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def memory(process: subprocess.Popen) -> str:
+    lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+    return f"{int(next(line.split()[1] for line in lines if line.startswith('VmRSS'))) // 1024} MB"
+
+
+def find_queries(folder: Path, seed: int, count: int) -> list[Body]:
+    """Random facts of the valid split, each asked for its object or its subject."""
+    graph = tilp.load(folder).graph
+    ids, relations = graph.entities.ids, graph.relations.ids
+    chance = random.Random(seed)
+    found = []
+    for row in chance.choices(graph.rows("valid"), k=count):
+        end = chance.choice(("subject", "object"))
+        query = {
+            "relation": str(relations[int(graph.relation[row])]),
+            end: str(ids[int(getattr(graph, end)[row])]),
+            "start": str(graph.texts[int(graph.start_text[row])]) or None,
+            "end": str(graph.texts[int(graph.end_text[row])]) or None,
+        }
+        found.append(query)
+    return found
+
+
+def quantiles(seconds: list[float]) -> str:
+    named = zip(("p50", "p95", "p99"), np.percentile(seconds, (50, 95, 99)) * 1000, strict=True)
+    return ", ".join(f"{name} {value:.1f} ms" for name, value in named)
+
+
+def ask(client: httpx.Client, kind: str, query: Body) -> bytes:
+    if kind == "rules":
+        answer = client.get("/api/v1/rules", params={"relation": str(query["relation"])})
+    else:
+        answer = client.post(f"/api/v1/{kind}", json=query)
+    answer.raise_for_status()
+    return answer.content
+
+
+def measure_latency(address: str, queries: list[Body], process: subprocess.Popen) -> None:
+    drawn = [{**query, "pictures": True} for query in queries]
+    kinds = (
+        ("predict", "predict", queries),
+        ("explain", "explain", queries),
+        ("explain, with pictures", "explain", drawn),
+        ("rules", "rules", queries),
+    )
+    with httpx.Client(base_url=address, timeout=60) as client:
+        for name, kind, bodies in kinds:
+            taken = []
+            for body in bodies:
+                started = time.perf_counter()
+                ask(client, kind, body)
+                taken.append(time.perf_counter() - started)
+            print(f"{name}: {quantiles(taken)} of {len(taken):,} requests; {memory(process)}")
+
+
+def measure_load(
+    address: str,
+    queries: list[Body],
+    process: subprocess.Popen,
+    clients: int,
+    seconds: float,
+) -> None:
+    kinds = [kind for kind, times in MIX for _ in range(times)]
+    with httpx.Client(base_url=address, timeout=60) as client:
+        alone = {
+            (kind, number): ask(client, kind, query)
+            for kind, _ in MIX
+            for number, query in enumerate(queries)
+        }
+    print(f"answers alone: {len(alone):,}; {memory(process)}")
+    taken: dict[str, list[float]] = {kind: [] for kind, _ in MIX}
+    other, refused = [], Counter[int]()
+    end = time.perf_counter() + seconds
+
+    def go_on(seed: int) -> None:
+        chance = random.Random(seed)
+        with httpx.Client(base_url=address, timeout=60) as client:
+            while time.perf_counter() < end:
+                kind, number = chance.choice(kinds), chance.randrange(len(queries))
+                started = time.perf_counter()
+                try:
+                    found = ask(client, kind, queries[number])
+                except httpx.HTTPStatusError as failure:
+                    refused[failure.response.status_code] += 1
+                    continue
+                taken[kind].append(time.perf_counter() - started)
+                if found != alone[kind, number]:
+                    other.append((kind, number))
+
+    threads = [threading.Thread(target=go_on, args=(seed,)) for seed in range(clients)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    total = sum(map(len, taken.values()))
+    print(f"{clients} clients for {seconds:g} s: {total / seconds:.1f} requests a second")
+    for kind, times in taken.items():
+        print(f"  {kind}: {len(times):,}, {quantiles(times)}")
+    print(f"  refused: {dict(refused) or 'none'}; {memory(process)}")
+    print(f"  answers that differ from those alone: {len(other)} of {total:,}")
+
+
+def measure_malformed(
+    address: str, queries: list[Body], process: subprocess.Popen, requests: int
+) -> None:
+    drawn = Malformed(0, [*queries[:20], {"queries": queries[:3]}])
+    port = httpx.URL(address).port
+    statuses: Counter[int] = Counter()
+    slowest = 0.0
+    for number in range(requests):
+        if number % (requests // 5) == 0:
+            print(f"  after {number:,} requests: {memory(process)}")
+        request, due = drawn.draw()
+        started = time.perf_counter()
+        statuses[send(port, request, due=due)] += 1
+        slowest = max(slowest, time.perf_counter() - started)
+    print(f"{requests:,} malformed requests: {memory(process)}; the slowest took {slowest:.2f} s")
+    print(f"  statuses (0: closed without an answer): {dict(sorted(statuses.items()))}")
+    print(f"  5xx: {sum(count for status, count in statuses.items() if status >= 500)}")
+    httpx.get(f"{address}/ready").raise_for_status()
+
+
+def measure_schema(address: str, examples: int, process: subprocess.Popen) -> None:
+    done = keeps_schema(address, examples=examples)
+    print("\n".join(line[:200] for line in done.stdout.splitlines()[-30:]))
+    print(f"schemathesis found {'nothing' if done.returncode == 0 else 'SOMETHING'}; "
+          f"{memory(process)}")  # fmt: skip
+
+
+def find_model(name: str, models: Path | None, temporary: Path) -> Path:
+    if models is not None and (models / name).is_dir():
+        return models / name
+    data = os.environ.get("TILP_DATA")
+    if data is None:
+        raise SystemExit("TILP_DATA names no folder of published data sets, nor --models a model")
+    print(f"fitting a model of {name}")
+    return tilp.TILP().fit(tilp.read(Path(data) / name)).save(temporary / name)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parts = ("latency", "load", "malformed", "schema")
+    parser.add_argument("--parts", nargs="+", choices=parts, default=parts)
+    parser.add_argument("--models", type=Path)
+    parser.add_argument("--set", default="WIKIDATA12k")
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--clients", type=int, default=8)
+    parser.add_argument("--requests", type=int, default=10_000)
+    parser.add_argument("--examples", type=int, default=200)
+    chosen = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = find_model(chosen.set, chosen.models, Path(temporary))
+        queries = find_queries(folder, 0, ASKED)
+        for part in chosen.parts:
+            print(f"\n{part}, {chosen.set}")
+            with served(folder) as (address, process):
+                if part == "latency":
+                    measure_latency(address, queries, process)
+                elif part == "load":
+                    measure_load(address, queries[:200], process, chosen.clients, chosen.seconds)
+                elif part == "malformed":
+                    measure_malformed(address, queries, process, chosen.requests)
+                else:
+                    measure_schema(address, chosen.examples, process)
+
+
+if __name__ == "__main__":
+    main()
