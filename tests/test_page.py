@@ -178,7 +178,7 @@ def test_answers_open_their_reasons(page, world_model, question):
     page.shot("ask-reasons")
     second.click()
     page.settle()
-    assert f"Why not before {explained.candidate}?" in page.text()
+    assert f"Why {explained.candidate} comes first" in page.text()
     first.click()
     assert len(page.all(".panel:not([hidden])")) == 1
 

@@ -4,7 +4,7 @@ import { across, axis } from "./axis.js";
 import { el, svg } from "./dom.js";
 import { count, counted } from "./words.js";
 
-const STEPS = [1, 2, 3, 4, 5];
+const STEPS = [1, 1.5, 2, 2.5, 3, 4, 5];
 
 /** The chart with its legend. `bins` are where bars begin, and where the last ends. */
 export function factsOverTime({ bins, texts, splits, unknown, outside }, unit) {
@@ -84,7 +84,7 @@ function describe(texts, totals) {
 /** A round number that is no less, and whose half is whole. */
 function roundUp(number) {
   for (let power = 2; ; power *= 10) {
-    const step = STEPS.find((one) => one * power >= number);
-    if (step) return step * power;
+    const found = STEPS.map((step) => step * power).find((top) => top >= number && top % 2 === 0);
+    if (found) return found;
   }
 }

@@ -64,45 +64,24 @@ function lacks({ lacks: listed, lacks_rest: rest, winner, candidate }) {
   const cell = (value) =>
     el("td", { class: "measured" }, value === 0 ? "nothing" : [measure(value), bar(value, room)]);
   const measure = (value) => el("span", { class: "term" }, term(value));
+  const row = (lack) =>
+    el(
+      "tr",
+      {},
+      cell(lack.winner),
+      cell(lack.candidate),
+      el("td", { class: "words" }, lack.reason.words),
+    );
+  const columns = [winner, candidate, "Reason"].map((name) => el("th", { scope: "col" }, name));
   return el(
     "section",
-    { class: "lacks" },
-    el("h4", {}, `Why not before ${winner}?`),
+    {},
+    el("h4", {}, `Why ${winner} comes first`),
     el(
-      "div",
-      {
-        class: "scroll",
-        tabindex: "0",
-        role: "group",
-        "aria-label": `What ${winner} has that ${candidate} lacks`,
-      },
-      el(
-        "table",
-        {},
-        el(
-          "thead",
-          {},
-          el(
-            "tr",
-            {},
-            [winner, candidate].map((name) => el("th", { scope: "col" }, name)),
-            el("th", { scope: "col" }, "Reason"),
-          ),
-        ),
-        el(
-          "tbody",
-          {},
-          listed.map((lack) =>
-            el(
-              "tr",
-              {},
-              cell(lack.winner),
-              cell(lack.candidate),
-              el("td", { class: "words" }, lack.reason.words),
-            ),
-          ),
-        ),
-      ),
+      "table",
+      { class: "lacks" },
+      el("thead", {}, el("tr", {}, columns)),
+      el("tbody", {}, listed.map(row)),
     ),
     rest.count > 0 &&
       el(

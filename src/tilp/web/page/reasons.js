@@ -73,7 +73,7 @@ export function groundingCard({ facts, svg }) {
   return el(
     "div",
     { class: "grounding" },
-    svg && picture(svg),
+    svg && el("div", { class: "scroll" }, picture(svg)),
     el(
       "ol",
       { class: "facts" },

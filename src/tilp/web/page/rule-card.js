@@ -10,7 +10,7 @@ const SHARE = { low: 0, span: 1 };
 
 /** A rule as the service gives it, as an item of a list; the picture comes when it is seen. */
 export function ruleCard(rule) {
-  const place = el("div", { class: "rule-picture" });
+  const place = el("div", { class: "rule-picture scroll" });
   whenSeen(place, () => draw(place, rule.number));
   return el(
     "li",
