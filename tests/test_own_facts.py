@@ -13,6 +13,7 @@ from oracles import edges_of
 from test_features_paper import everyone
 from test_walks import all_queries, shared_queries
 from tilp._kernels.own_facts import FAR, N_ALLEN
+from tilp.choices import Unit
 from tilp.features.own_facts import KINDS, OwnFacts, asked_at, distance_bounds, fact_edges
 from tilp.graph import QueryTable
 from tilp.intervals import OPEN_END, OPEN_START, Allen, Interval, allen, known_ends
@@ -278,3 +279,28 @@ def test_bounds_of_distances_rise_and_cover_what_is_between_most_times():
 def test_bounds_where_there_is_no_time_at_all():
     graph = graph_of(("a", "p", "b", "", ""), ("a", "p", "c", "", "present"))
     assert distance_bounds(graph).tolist() == list(range(1, 11))
+
+
+@pytest.mark.parametrize(
+    ("unit", "at_once", "away"),
+    [
+        ("year", "in the year", "2 years before"),
+        ("month", "in the month", "2 months before"),
+        ("day", "on the day", "2 days before"),
+        ("integer", "when", "2 units before"),
+    ],
+)
+def test_every_word_is_a_clause_of_its_own(unit, at_once, away):
+    graph = graph_of(("a", "r", "b", "1990", "1990"))
+    facts = OwnFacts(fact_edges(graph), 2, BOUNDS)
+    clauses = [facts.clause(word, Unit(unit)) for word in range(facts.width)]
+    assert len(set(clauses)) == len(clauses)
+    for one in (
+        "meets the query's time",
+        "is finished by the query's time",
+        "is at a time that is not known",
+        f"ends {at_once} the query starts",
+        f"starts {away} the query starts",
+        f"starts {away} the query ends",
+    ):
+        assert one in clauses

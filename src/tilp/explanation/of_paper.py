@@ -17,7 +17,6 @@ __all__ = ["paper_terms"]
 
 _WHERE = {
     EvidenceKind.BETWEEN: "between candidate and subject",
-    EvidenceKind.OTHERS: "of the candidate",
     EvidenceKind.WALKS: "on walks to the candidate",
 }
 _WHOM = {EvidenceKind.BETWEEN: "with the subject", EvidenceKind.OTHERS: "with another entity"}
@@ -84,7 +83,7 @@ def _order(
     case: Case, fitted: FittedFeatures, kind: int, relation: int, place: int, apart: int
 ) -> str:
     later = float(fitted.order.probability[place])
-    side, share = ("after", later) if apart > 0 else ("not after", 1 - later)
+    side, share = ("after", later) if apart > 0 else ("no later than", 1 - later)
     return f"{_named(case, kind, relation)} starts {side} the query; {percent(share)} do"
 
 
@@ -113,4 +112,6 @@ def _named(case: Case, kind: int, relation: int) -> str:
     name = case.relation(relation)
     if relation % len(case.graph.relations) == case.head % len(case.graph.relations):
         name = f"another {name}"
+    if KINDS[kind] == EvidenceKind.OTHERS:
+        return f"{name} {'of' if relation < len(case.graph.relations) else 'to'} the candidate"
     return f"{name} {_WHERE[EvidenceKind(KINDS[kind])]}"

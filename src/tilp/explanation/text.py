@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tilp.explanation.parts import Explanation, Fall, Grounding, Reason
+from tilp.explanation.parts import Explanation, Fall, Grounding, Lack, Reason
 
 __all__ = [
     "Line",
@@ -58,21 +58,27 @@ def reason_lines(one: Explanation) -> Iterator[Line]:
         yield Line(reason.score, f"{reason.kind}: {reason.words}", tuple(_notes(reason)))
     hidden = one.reasons[len(one.shown) :]
     if hidden:
-        yield Line(sum(reason.score for reason in hidden), _together("reason", hidden))
+        words = f"{_many(len(hidden), 'further reason')}: {_kinds(hidden)}"
+        yield Line(sum(reason.score for reason in hidden), words)
 
 
 def lack_lines(one: Explanation) -> Iterator[Line]:
-    """The lacks that are shown where the winner has more, and all others in one line."""
+    """The lacks that are shown where the winner has more, the others in one line or two."""
     shown = [lack for lack in one.shown_lacks if lack.winner > lack.candidate]
     for lack in shown:
         words = f"{lack.reason.kind}: {lack.reason.words}"
-        both = f"adds {lack.winner:+.4f} to the one, {lack.candidate:+.4f} to the other"
-        notes = (both, *_notes(lack.reason)) if lack.candidate else tuple(_notes(lack.reason))
-        yield Line(lack.winner - lack.candidate, words, notes)
-    hidden = one.lacks[len(shown) :]
+        if lack.candidate:
+            words += f" ({lack.winner:+.4f} against {lack.candidate:+.4f})"
+        yield Line(lack.winner - lack.candidate, words, tuple(_notes(lack.reason)))
+    rest = one.lacks[len(shown) :]
+    hidden = [lack for lack in rest if lack.winner > lack.candidate]
+    against = [lack for lack in rest if lack.winner < lack.candidate]
     if hidden:
-        more = sum(lack.winner - lack.candidate for lack in hidden)
-        yield Line(more, _together("difference", [lack.reason for lack in hidden]))
+        words = f"{_many(len(hidden), 'further difference')}: {_kinds(hidden)}"
+        yield Line(sum(lack.winner - lack.candidate for lack in hidden), words)
+    if against:
+        words = f"what {one.candidate} has more: {_kinds(against)}"
+        yield Line(sum(lack.winner - lack.candidate for lack in against), words)
 
 
 def grounding_text(one: Grounding) -> str:
@@ -102,15 +108,19 @@ def _notes(one: Reason) -> Iterator[str]:
         yield f"confidence {rule.confidence:.2f}, {support}{weight}"
     for grounding in one.groundings:
         yield grounding_text(grounding)
-    if one.walks > len(one.groundings) > 0:
-        yield f"… {len(one.groundings)} of {one.walks:,} walks"
+    if one.walks > len(one.groundings):
+        yield f"{'… ' if one.groundings else ''}{one.walks:,} walks in all"
 
 
-def _together(what: str, reasons: Sequence[Reason]) -> str:
-    """How many reasons of which kinds are not shown one by one."""
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def _kinds(some: Sequence[Reason] | Sequence[Lack]) -> str:
+    """How many of which kinds are not shown one by one."""
+    reasons = [one.reason if isinstance(one, Lack) else one for one in some]
     kinds = Counter(reason.kind for reason in reasons)
-    named = ", ".join(f"{count:,} × {kind}" for kind, count in kinds.most_common())
-    return f"{len(reasons):,} further {what}{'' if len(reasons) == 1 else 's'}: {named}"
+    return ", ".join(f"{count:,} × {kind}" for kind, count in kinds.most_common())
 
 
 def _written(lines: Iterator[Line]) -> Iterator[str]:

@@ -1,0 +1,196 @@
+"""The walks of one rule to one candidate, against plain listings of walks."""
+
+from collections import defaultdict
+from itertools import product
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tilp
+from oracles import edges_of, lift, query_parts, walks_from
+from test_missing import given_edges, given_interval, plain_readings
+from test_walks import all_queries, graphs
+from tilp.choices import Grain
+from tilp.errors import TilpError
+from tilp.graph import QueryTable
+from tilp.ranking.queries import Query, query_table
+from tilp.rules import parse_rule
+from tilp.walks import Grounder, PairConstraint, Walker
+
+NO_WARNING = pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
+
+
+def plain_gap(walk, query):
+    """How far the facts of a walk are from a time, together; open ends are numbers too."""
+    return sum(
+        max(float(query.start) - edge[2].end, float(edge[2].start) - query.end, 0.0)
+        for edge in walk
+    )
+
+
+def steps_of(walk):
+    return tuple((edge[3], edge[0].inverse) for edge in walk)
+
+
+def found_steps(grounded):
+    return [tuple((step.fact, step.inverse) for step in walk) for walk in grounded.walks]
+
+
+def by_rule(walker, edges, parts):
+    """The walks of each rule to each end, with their gaps."""
+    subject, head, query, own = parts
+    found = defaultdict(dict)
+    for walk in walks_from(edges, subject, walker.max_length, own):
+        for grain in walker.grains:
+            rule = lift(walk, head, query, grain)
+            found[rule, walk[-1][1]][steps_of(walk)] = plain_gap(walk, query)
+    return found
+
+
+@NO_WARNING
+@settings(max_examples=40)
+@given(graphs(), st.booleans(), st.integers(0, 100))
+def test_groundings_are_the_walks_of_a_rule_the_nearest_first(graph, walked, number):
+    walker = Walker(graph, grains=list(Grain), max_length=3)
+    grounder, queries = Grounder(walker), all_queries(graph, walked)
+    number %= len(queries)
+    asked = queries[np.array([number])]
+    for (rule, end), plain in by_rule(
+        walker, edges_of(graph), query_parts(walker, queries, number)
+    ).items():
+        grounded = grounder(rule, asked, end)
+        steps = found_steps(grounded)
+        assert grounded.complete and len(steps) == len(plain) and set(steps) == set(plain)
+        gaps = [plain[one] for one in steps]
+        assert gaps == sorted(gaps)
+        assert found_steps(grounder(rule, asked, end, 2)) == steps[:2]
+
+
+@NO_WARNING
+@settings(max_examples=10)
+@given(graphs(), st.integers(0, 100))
+def test_groundings_of_long_rules(graph, number):
+    walker = Walker(graph, max_length=5)
+    grounder, queries = Grounder(walker), all_queries(graph)
+    number %= len(queries)
+    plain = by_rule(walker, edges_of(graph), query_parts(walker, queries, number))
+    for rule, end in sorted(plain, key=str)[:: max(1, len(plain) // 40)]:
+        steps = found_steps(grounder(rule, queries[np.array([number])], end))
+        assert sorted(steps) == sorted(plain[rule, end])
+
+
+@NO_WARNING
+@settings(max_examples=20)
+@given(graphs(), st.integers(0, 100))
+def test_groundings_are_as_many_as_are_counted(graph, number):
+    walker = Walker(graph, grains=list(Grain), max_length=3)
+    grounder, queries = Grounder(walker), all_queries(graph, walked=False)
+    asked = queries[np.array([number % len(queries)])]
+    head = int(asked.head[0])
+    rows = walker.count(asked)[0].tolist()
+    lifted = [walker.encoding.lift((row[1], row[2], head, *row[3:6])) for row in rows]
+    rules = list(dict.fromkeys(lifted))
+    counted = walker.apply(asked, walker.compile(rules))[0]
+    assert len(counted)
+    for _, rule, end, count in counted.tolist():
+        assert len(grounder(rules[rule], asked, end).walks) == count
+
+
+@NO_WARNING
+@settings(max_examples=30)
+@given(graphs(), st.integers(0, 100))
+def test_groundings_in_every_reading_are_told_once(graph, number):
+    walker = Walker(graph, grains=[Grain.PAIRS], max_length=2, every_reading=True)
+    grounder, queries = Grounder(walker), all_queries(graph)
+    number %= len(queries)
+    asked = queries[np.array([number])]
+    subject, head, _, own = query_parts(walker, queries, number)
+    at = plain_readings(given_interval(queries, number))
+    plain = defaultdict(set)
+    for walk in walks_from(given_edges(graph), subject, 2, own):
+        for *steps, query in product(*(plain_readings(edge[2]) for edge in walk), at):
+            read = [(e[0], e[1], step, e[3]) for e, step in zip(walk, steps, strict=True)]
+            plain[lift(read, head, query, Grain.PAIRS), walk[-1][1]].add(steps_of(walk))
+    for (rule, end), expected in plain.items():
+        steps = found_steps(grounder(rule, asked, end))
+        assert len(steps) == len(set(steps)) and set(steps) == expected
+
+
+def crowd(n):
+    """A city that many live in, each of them in other years, and a tower that stands there."""
+    rows = [
+        (f"p{year}", "livesIn", "city", str(1900 + year), str(1900 + year)) for year in range(n)
+    ]
+    rows += [(f"p{year}", "climbs", "tower", "1950", "1950") for year in range(n)]
+    rows += [("ann", "livesIn", "city", "1960", "1960")]
+    columns = ["subject", "relation", "object", "start", "end"]
+    return tilp.read(pl.DataFrame(rows, columns, orient="row"))
+
+
+def asked_of(graph, subject, relation, time):
+    return query_table(graph, [Query(relation, subject, start=time, end=time)])
+
+
+def test_where_there_are_too_many_the_farthest_are_left_out():
+    graph = crowd(40)
+    rule = parse_rule(
+        "climbs(E1,E4,I4) <- livesIn(E1,E2,I1) & livesIn^-1(E2,E3,I2) & climbs(E3,E4,I3)"
+    )
+    walker = Walker(graph, grains=[Grain.STATIC], max_length=3)
+    query = asked_of(graph, "ann", "climbs", 1960)
+    tower = graph.entities.find("tower")
+    every = Grounder(walker)(rule, query, tower)
+    assert every.complete and len(every.walks) == 40
+    # The nearest in time is who lived there last.
+    assert [int(graph.start[walk[1].fact]) for walk in every.walks] == [*range(1939, 1899, -1)]
+    some = Grounder(walker, most=7)(rule, query, tower)
+    assert not some.complete and 0 < len(some.walks) <= 7
+    assert set(some.walks) <= set(every.walks)
+    assert Grounder(walker, most=41)(rule, query, tower) == every
+
+
+def test_a_rule_that_does_not_lead_there_has_no_groundings():
+    graph = crowd(3)
+    walker = Walker(graph, grains=[Grain.GAP], max_length=1)
+    grounder = Grounder(walker)
+    query = asked_of(graph, "ann", "climbs", 1961)
+    city = graph.entities.find("city")
+    near = parse_rule("climbs(E1,E2,I2) <- livesIn(E1,E2,I1) & 1 before(I1,I2)")
+    assert found_steps(grounder(near, query, city)) == [((6, False),)]
+    assert grounder(near, query, graph.entities.find("tower")).walks == ()
+    late = parse_rule("climbs(E1,E2,I2) <- livesIn(E1,E2,I1) & 1 after(I1,I2)")
+    assert grounder(late, query, city).walks == ()
+    with pytest.raises(TilpError, match="is of none of the grains gap"):
+        grounder(parse_rule("climbs(E1,E2,I2) <- livesIn(E1,E2,I1)"), query, city)
+
+
+def test_the_fact_that_is_asked_is_not_walked():
+    graph = crowd(2)
+    walker = Walker(graph, grains=[Grain.STATIC], max_length=1)
+    rule = parse_rule("livesIn(E1,E2,I2) <- livesIn(E1,E2,I1)")
+    rows = QueryTable.of_facts(graph, np.array([4]), walked=True)[np.array([0])]
+    assert Grounder(walker)(rule, rows, int(rows.answer[0])).walks == ()
+    free = QueryTable.of_facts(graph, np.array([4]), walked=False)[np.array([0])]
+    assert found_steps(Grounder(walker)(rule, free, int(rows.answer[0]))) == [((4, False),)]
+
+
+def test_words_of_ones_own_are_kept_to():
+    graph = crowd(6)
+    parity = PairConstraint(("in step with", "out of step with"), lambda s, e, t, f: (s + t) % 2)
+    walker = Walker(graph, grains=[Grain.PAIRS], max_length=2, classes=parity)
+    city = asked_of(graph, "city", "climbs", 1960)
+    tower = graph.entities.find("tower")
+    for word, expected in (
+        ("in step with", [1904, 1902, 1900]),
+        ("out of step with", [1905, 1903, 1901]),
+    ):
+        rule = parse_rule(
+            "climbs(E1,E3,I3) <- livesIn^-1(E1,E2,I1) & climbs(E2,E3,I2) & in step with(I2,I3)"
+            f" & {word}(I1,I2) & {word}(I1,I3)"
+        )
+        walks = Grounder(walker)(rule, city, tower).walks
+        assert [int(graph.start[walk[0].fact]) for walk in walks] == expected
+        assert all(walk[0].inverse and not walk[1].inverse for walk in walks)
