@@ -404,7 +404,12 @@ def test_json_holds_all_that_is_shown(world, model):
     }
     for name in ("candidate", "rank", "score", "share", "known", "winner"):
         assert held[name] == getattr(found, name)
-    assert held["fall"] is None and len(held["reasons"]) == 3 and len(held["lacks"]) == 3
+    assert len(held["reasons"]) == 3 and len(held["lacks"]) == 3
+    assert found.fall is not None
+    for name in ("share", "score", "fall"):
+        assert held["fall"][name] == getattr(found.fall, name)
+    numbers = [fact["number"] for fact in held["fall"]["grounding"]["facts"]]
+    assert numbers == [step.number for step in found.fall.grounding.steps]
     assert held["rest"]["count"] == len(found.reasons) - 3
     assert adds_up([*(one["score"] for one in held["reasons"]), held["rest"]["score"]], found.score)
     for end, whole in (("winner", model.explain(query).score), ("candidate", found.score)):
