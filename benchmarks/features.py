@@ -14,6 +14,7 @@ on valid.
 import argparse
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,12 +26,15 @@ from tilp.choices import Features, Part
 from tilp.evaluation import evaluate
 from tilp.features.paper import PaperFeatures
 from tilp.graph import QueryTable
-from tilp.model.fitting import Fitted, weigh, with_features
+from tilp.model.fitting import Fitted, out_of_fold, weigh, with_features
+from tilp.model.joint_phase import Gathered, JointSettings, fit_joint
 from tilp.model.paper_phase import walked_relations
 from tilp.model.preparing import prepare
 from tilp.model.scorers import scorer_on
 from tilp.model.settings import ModelSettings
 from tilp.model.stages import Stages
+from tilp.parallel import Workers
+from tilp.ranking import RuleScorer
 
 OF_PAPER = (Part.RECURRENCE, Part.ORDER, Part.PAIR)
 OF_FULL = (Part.RULE_EVIDENCE, Part.OWN_FACTS, Part.NEAR_WALKS, Part.SOFT_WALKS)
@@ -75,22 +79,47 @@ def variants() -> dict[str, tuple[Features, tuple[Part, ...]]]:
     return found
 
 
+def fits(
+    graph: tilp.TemporalGraph, seed: int, folder: Path
+) -> Iterator[tuple[str, ModelSettings, Fitted]]:
+    """Models of all variants; rules, and what features are learned from, are found once."""
+    first = tilp.TILP(seed=seed).settings
+    prepared = prepare(graph, first, folder / "fit", Stages(), threads=THREADS)
+    weighed = weigh(prepared, first.training, Stages(), threads=THREADS)
+    rules = [one.rule for one in weighed.rules]
+    scorer = RuleScorer(prepared.walker, rules, weighed.weights, prepared.settling)
+    with Workers(THREADS) as workers:
+        folds = out_of_fold(prepared, weighed, first, workers, lambda _: None, folder)
+        gathered: dict[int, Gathered] = {}
+        for number, (variant, (features, without)) in enumerate(variants().items()):
+            settings = replace(first, features=features, without=without)
+            place = folder / str(number)
+            place.mkdir()
+            if features is Features.FULL and Part.OUT_OF_FOLD not in without:
+                weights = fit_joint(
+                    scorer,
+                    folds,
+                    prepared.training.queries,
+                    JointSettings(without=without, seed=seed),
+                    workers,
+                    folder=place,
+                    progress=lambda _: None,
+                    gathered=gathered,
+                )
+                fitted = replace(weighed, features=weights)
+            else:
+                fitted = with_features(
+                    prepared, weighed, settings, Stages(), threads=THREADS, folder=place
+                )
+            yield variant, settings, fitted
+
+
 def part_ablation(name: str, seeds: int) -> None:
     graph = load(name)
     found: dict[str, list[np.ndarray]] = {variant: [] for variant in variants()}
     for seed in range(seeds):
-        first = tilp.TILP(seed=seed).settings
-        with tempfile.TemporaryDirectory() as temporary:
-            folder = Path(temporary) / "fit"
-            prepared = prepare(graph, first, folder, Stages(), threads=THREADS)
-            weighed = weigh(prepared, first.training, Stages(), threads=THREADS)
-            for variant, (features, without) in variants().items():
-                settings = replace(first, features=features, without=without)
-                fitted = with_features(
-                    prepared, weighed, settings, Stages(), threads=THREADS, folder=folder
-                )
-                for head in folder.glob("head-*.npz"):
-                    head.unlink()  # weights of rules from each half are those of all variants
+        with tempfile.TemporaryDirectory() as folder:
+            for variant, settings, fitted in fits(graph, seed, Path(folder)):
                 found[variant].append(on_valid(graph, settings, fitted))
                 print(f"    {name}, seed {seed}, {variant}: {found[variant][-1].round(4)}",
                       flush=True)  # fmt: skip

@@ -405,8 +405,12 @@ def test_json_holds_all_that_is_shown(world, model):
     for name in ("candidate", "rank", "score", "share", "known", "winner"):
         assert held[name] == getattr(found, name)
     assert len(held["reasons"]) == 3 and len(held["lacks"]) == 3
-    assert found.fall is not None and held["fall"]["fall"] == found.fall.fall
     assert model.explain(query, answer, fall=False).to_json()["fall"] is None
+    assert found.fall is not None
+    for name in ("share", "score", "fall"):
+        assert held["fall"][name] == getattr(found.fall, name)
+    numbers = [fact["number"] for fact in held["fall"]["grounding"]["facts"]]
+    assert numbers == [step.number for step in found.fall.grounding.steps]
     assert held["rest"]["count"] == len(found.reasons) - 3
     assert adds_up([*(one["score"] for one in held["reasons"]), held["rest"]["score"]], found.score)
     for end, whole in (("winner", model.explain(query).score), ("candidate", found.score)):

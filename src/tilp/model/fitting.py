@@ -28,7 +28,7 @@ from tilp.parallel import Workers
 from tilp.ranking import RuleScorer, RuleWeights
 from tilp.rules import RuleSet
 
-__all__ = ["Fitted", "fit_model", "weigh", "with_features"]
+__all__ = ["Fitted", "fit_model", "out_of_fold", "weigh", "with_features"]
 
 _SMOOTHING = 5.0  # facts where a rule fired and failed, added to each when its confidence is taken
 _LEAST_CONFIDENCE = 1e-6
@@ -146,7 +146,7 @@ def with_features(
             folds: tuple[RuleWeights, ...] = (fitted.weights,)
             if Part.OUT_OF_FOLD not in settings.without:
                 with stages("fold") as advance:
-                    folds = _out_of_fold(prepared, fitted, settings, workers, advance, folder)
+                    folds = out_of_fold(prepared, fitted, settings, workers, advance, folder)
             with stages("features") as advance:
                 found = fit_joint(
                     scorer,
@@ -160,7 +160,7 @@ def with_features(
     return replace(fitted, features=found, seconds=stages.seconds)
 
 
-def _out_of_fold(
+def out_of_fold(
     prepared: Prepared,
     fitted: Fitted,
     settings: ModelSettings,

@@ -25,7 +25,7 @@ from tilp.io.arrays import kept
 from tilp.parallel import Workers
 from tilp.ranking import RuleScorer, RuleWeights
 
-__all__ = ["FOLDS", "JointSettings", "fit_joint", "fold_of"]
+__all__ = ["FOLDS", "Gathered", "JointSettings", "fit_joint", "fold_of"]
 
 FOLDS = 2
 _BATCH = 512
@@ -67,6 +67,7 @@ def fit_joint(
     *,
     folder: Path,
     progress: Callable[[float], None],
+    gathered: dict[int, Gathered] | None = None,
 ) -> JointWeights:
     """Learn the joint weights of every head.
 
@@ -78,6 +79,8 @@ def fit_joint(
         workers: do not change the result.
         folder: to work in; heads that a run which was killed left there are not learned again.
         progress: called with the share that is done.
+        gathered: what is known of the candidates of each head's queries, where it was gathered
+            before with other parts left out; what is missing is gathered and put there.
     """
     graph = scorer.walker.graph
     n_heads = 2 * len(graph.relations)
@@ -94,9 +97,16 @@ def fit_joint(
     order = sorted(range(n_heads), key=lambda head: -len(asked[head]))
     of_head: dict[int, HeadWeights] = {}
 
+    def learned(head: int) -> HeadWeights:
+        known = None if gathered is None else gathered.get(head)
+        found = known or learner.gather(asked[head])
+        if gathered is not None:
+            gathered[head] = found
+        return learner.learn(found)
+
     def one(head: int) -> HeadWeights:
         path = folder / f"head-{head}.npz"
-        return kept(path, lambda: learner(asked[head]), _head_arrays, _head_of)
+        return kept(path, lambda: learned(head), _head_arrays, _head_of)
 
     sizes = np.array([len(asked[head]) for head in order]) + 1.0
     done = np.cumsum(sizes) / sizes.sum()
@@ -116,6 +126,19 @@ def _some(queries: QueryTable, settings: JointSettings) -> QueryTable:
 
 
 @dataclass(frozen=True)
+class Gathered:
+    """What is known of the candidates of one head's queries; None where it has none.
+
+    Attributes:
+        table: it.
+        fold: of each query.
+    """
+
+    table: JointTable | None
+    fold: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
 class _Learner:
     """Learns the weights of one head."""
 
@@ -124,7 +147,8 @@ class _Learner:
     walks: SoftWalks
     settings: JointSettings
 
-    def __call__(self, queries: QueryTable) -> HeadWeights:
+    def gather(self, queries: QueryTable) -> Gathered:
+        """All that is known of the candidates of a head's queries, nothing left out."""
         fold = fold_of(queries.fact, self.settings.seed)
         tables, folds = [], []
         for number in range(FOLDS):
@@ -135,9 +159,15 @@ class _Learner:
                 tables.append(self._table(scorer, part))
                 folds.append(np.full(len(part), number))
         if not tables:
+            return Gathered(None, np.empty(0, np.int64))
+        return Gathered(_one_table(tables), np.concatenate(folds))
+
+    def learn(self, found: Gathered) -> HeadWeights:
+        """The weights of a head, from what is known without the parts that are left out."""
+        if found.table is None:
             return nothing_learned()
         mix = Part.MIXING not in self.settings.without
-        return fit_head(_one_table(tables), np.concatenate(folds), mix=mix)
+        return fit_head(_left_out(found.table, self.settings.without), found.fold, mix=mix)
 
     def _table(self, scorer: RuleScorer, queries: QueryTable) -> JointTable:
         """What is known of the candidates of some queries."""
@@ -151,26 +181,30 @@ class _Learner:
         asked = asked_at(queries, pool.begin, pool.candidate)
         columns = np.zeros((len(pool.candidate), len(COLUMNS)))
         columns[:, 0] = np.log(pool.score / pool.default[pool.query])
-        reached = self.walks.listed(asked)
-        for place, part in enumerate((Part.NEAR_WALKS, Part.SOFT_WALKS)):
-            if part not in settings.without:
-                columns[:, 1 + place] = reached[:, place]
-        none = np.zeros(len(pool.candidate) + 1, np.int64)
-        rule_begin, rule, root = none, np.empty(0, np.int32), np.empty(0, np.float32)
-        if Part.RULE_EVIDENCE not in settings.without:
-            rule_begin, rule, root = list_rule_evidence(
-                *applied.by_query(len(queries)),
-                pool.begin,
-                pool.candidate,
-                len(graph.entities),
-            )
-        word_begin, word = none, np.empty(0, np.int32)
-        if Part.OWN_FACTS not in settings.without:
-            word_begin, word = self.facts.listed(asked)
+        columns[:, 1:] = self.walks.listed(asked)
+        rule_begin, rule, root = list_rule_evidence(
+            *applied.by_query(len(queries)), pool.begin, pool.candidate, len(graph.entities)
+        )
+        word_begin, word = self.facts.listed(asked)
         return JointTable(
             pool.begin, pool.answer, pool.stands_for, columns, rule_begin, rule, root, word_begin,
             word,
         )  # fmt: skip
+
+
+def _left_out(table: JointTable, without: tuple[Part, ...]) -> JointTable:
+    """A table without some parts."""
+    columns = table.columns.copy()
+    for place, part in enumerate((Part.NEAR_WALKS, Part.SOFT_WALKS), start=1):
+        if part in without:
+            columns[:, place] = 0.0
+    table = table._replace(columns=columns)
+    if Part.RULE_EVIDENCE in without:
+        nothing = np.zeros_like(table.rule_begin)
+        table = table._replace(rule_begin=nothing, rule=table.rule[:0], root=table.root[:0])
+    if Part.OWN_FACTS in without:
+        table = table._replace(word_begin=np.zeros_like(table.word_begin), word=table.word[:0])
+    return table
 
 
 def _one_table(tables: list[JointTable]) -> JointTable:
