@@ -315,8 +315,13 @@ def test_groundings_are_drawn_where_it_is_asked_for(client, queries):
     assert drawn["lacks"] and plain["candidate"] == second
     assert without_pictures(drawn) == without_pictures(plain)
     assert all(one["svg"] is None for one in groundings_in(plain))
-    pictures = [one["svg"] for one in groundings_in(drawn)]
-    assert pictures and all(one.startswith("<svg") for one in pictures)
+    shown = list(groundings_in(drawn["reasons"]))
+    assert shown and all(one["svg"].startswith("<svg") for one in shown)
+    for one in shown[:5]:
+        facts = [{name: fact[name] for name in ("number", "inverse")} for fact in one["facts"]]
+        picture = client.post("/api/v1/picture", json={**body, "facts": facts})
+        assert picture.headers["content-type"].startswith("image/svg+xml")
+        assert picture.text == one["svg"]
 
 
 def test_what_inspect_says_and_facts_over_time(client, graph):
@@ -362,6 +367,7 @@ def test_facts_without_any_date_are_counted():
 
 JSON = "application/json"
 QUERY = {"relation": "livesIn", "subject": SCRIPT}
+DRAWN = {**QUERY, "candidate": SCRIPT, "facts": [{"number": 0}]}
 
 
 @pytest.mark.parametrize(
@@ -419,6 +425,16 @@ QUERY = {"relation": "livesIn", "subject": SCRIPT}
         ("POST", "/api/v1/predict", {**QUERY, "relation": "livedIn"}, 404, "unknown_name", "mean"),
         ("POST", "/api/v1/explain", {**QUERY, "candidate": "Nobody"}, 404, "unknown_name", "Nobo"),
         ("POST", "/api/v1/explain", {**QUERY, "groundings": 21}, 422, "bad_request", "20"),
+        ("POST", "/api/v1/picture", {**DRAWN, "facts": []}, 422, "bad_request", "at least 1"),
+        ("POST", "/api/v1/picture", {**DRAWN, "start": "soon"}, 400, "bad_request", "1952"),
+        (
+            "POST",
+            "/api/v1/picture",
+            {**DRAWN, "facts": [{"number": 10**9}]},
+            404,
+            "unknown_name",
+            "no fact",
+        ),
         ("POST", "/api/v1/predict/batch", {"queries": []}, 422, "bad_request", "at least 1"),
         (
             "POST",
@@ -495,7 +511,7 @@ def test_a_name_is_only_ever_a_text(client, queries):
     query = {"relation": "livesIn", "subject": SCRIPT}
     answer = client.post("/api/v1/explain", json={**query, "pictures": True})
     assert answer.headers["content-type"] == JSON
-    pictures = [one["svg"] for one in groundings_in(answer.json())]
+    pictures = [one["svg"] for one in groundings_in(answer.json()["reasons"])]
     drawn = [one for one in pictures if "alert(1)" in one]
     assert drawn and all("<script" not in one for one in pictures)
     unknown = refused(
@@ -659,7 +675,7 @@ def test_a_defect_is_told_without_its_place(client, monkeypatch, caplog):
 # Many at once
 
 
-def test_answers_under_load_are_those_alone(client, address, queries):
+def test_answers_under_load_are_those_alone(client, queries):
     bodies = [{**query, "k": 5} for query in queries]
     paths = ("predict", "explain")
     alone = {
@@ -672,8 +688,7 @@ def test_answers_under_load_are_those_alone(client, address, queries):
 
     def ask(one):
         path, number = one
-        body = prepared(path, bodies[number])
-        return httpx.post(f"{address}/api/v1/{path}", json=body, timeout=60).content
+        return client.post(f"/api/v1/{path}", json=prepared(path, bodies[number])).content
 
     with ThreadPoolExecutor(8) as threads:
         found = list(threads.map(ask, wanted))

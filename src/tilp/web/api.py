@@ -16,6 +16,7 @@ from tilp.ranking import Answers
 from tilp.ranking import Query as Question
 from tilp.rules.picture import draw_rule
 from tilp.web import schemas
+from tilp.web.drawing import draw_facts
 from tilp.web.errors import Code, ServiceError, error_of
 from tilp.web.rules import RuleChoice, rule_json
 from tilp.web.served import Served
@@ -26,6 +27,7 @@ PREFIX = "/api/v1"
 BATCH = "/predict/batch"
 
 _NAME = 1_000
+_SVG = "image/svg+xml"
 Limit = Annotated[int, Query(ge=1, le=500, description="How many.")]
 Offset = Annotated[int, Query(ge=0, le=10**9, description="How many are left out before them.")]
 Text = Annotated[str, Query(max_length=_NAME)]
@@ -129,12 +131,7 @@ def api_router(served: Served) -> APIRouter:
     @router.get(
         "/rules/{number}/picture.svg",
         response_class=Response,
-        responses={
-            200: {
-                "description": "The rule as a chain, and one way in which its intervals can lie.",
-                "content": {"image/svg+xml": {"schema": {"type": "string"}}},
-            }
-        },
+        responses=_picture("The rule as a chain, and one way in which its intervals can lie."),
         tags=["rules"],
     )
     async def rule_picture(
@@ -148,7 +145,7 @@ def api_router(served: Served) -> APIRouter:
             )
         with served.desk.place():
             drawn = await served.desk.compute(draw_rule, rules[number].rule)
-        return Response(drawn, media_type="image/svg+xml")
+        return Response(drawn, media_type=_SVG)
 
     @router.post("/predict", response_model=schemas.Prediction, responses=bodies, tags=["ask"])
     async def predict(request: schemas.PredictRequest) -> Any:
@@ -199,6 +196,22 @@ def api_router(served: Served) -> APIRouter:
                 pictures=request.pictures,
             )
 
+    @router.post(
+        "/picture",
+        response_class=Response,
+        responses={**bodies, **_picture("The facts as a chain, and when they held.")},
+        tags=["ask"],
+    )
+    async def picture(request: schemas.PictureRequest) -> Response:
+        """A picture of one grounding that `/explain` told."""
+        graph = served.views.data.graph
+        steps = [(one.number, one.inverse) for one in request.facts]
+        with served.desk.place():
+            drawn = await served.desk.compute(
+                draw_facts, graph, request.query, request.candidate, steps
+            )
+        return Response(drawn, media_type=_SVG)
+
     @router.get("/data", response_model=schemas.DataSummary, tags=["data"])
     async def data() -> Any:
         """What is in the facts and what is wrong with them, and how many start when."""
@@ -216,6 +229,12 @@ def api_router(served: Served) -> APIRouter:
             return await served.desk.compute(views.data.facts, entity, offset, limit)
 
     return router
+
+
+def _picture(description: str) -> dict[int | str, dict[str, Any]]:
+    """How an answer that is a picture is documented."""
+    content = {_SVG: {"schema": {"type": "string"}}}
+    return {200: {"description": description, "content": content}}
 
 
 async def _lines(served: Served, queries: Sequence[Question], k: int) -> AsyncIterator[bytes]:

@@ -39,6 +39,7 @@ def _add_examples(schema: dict[str, Any], example: dict[str, Any]) -> None:
         "predict": {**query, "k": 10},
         "predict/batch": {"queries": [query, {**query, "start": None, "end": None}], "k": 3},
         "explain": {**query, "groundings": 3, "reasons": 20},
+        "picture": {**query, "candidate": query["subject"], "facts": [{"number": 0}]},
     }
     names = {"text": query["subject"][:3], "entity": query["subject"]}
     names |= {"relation": query["relation"], "body": query["relation"]}

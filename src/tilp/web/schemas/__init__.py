@@ -12,7 +12,13 @@ from tilp.web.schemas.answers import (
     RulePage,
 )
 from tilp.web.schemas.explanations import Explained
-from tilp.web.schemas.requests import Asked, BatchRequest, ExplainRequest, PredictRequest
+from tilp.web.schemas.requests import (
+    Asked,
+    BatchRequest,
+    ExplainRequest,
+    PictureRequest,
+    PredictRequest,
+)
 
 __all__ = [
     "Asked",
@@ -25,6 +31,7 @@ __all__ = [
     "Explained",
     "Health",
     "ModelSummary",
+    "PictureRequest",
     "PredictRequest",
     "Prediction",
     "Relation",

@@ -15,10 +15,11 @@ from pydantic import (
 
 from tilp.ranking import Query
 
-__all__ = ["Asked", "BatchRequest", "ExplainRequest", "PredictRequest"]
+__all__ = ["Asked", "BatchRequest", "ExplainRequest", "PictureRequest", "PredictRequest"]
 
 MOST_ANSWERS = 1_000
 MOST_QUERIES = 10_000
+MOST_STEPS = 16
 _FAR = 10**17
 """Times past it are no times: sums of them would not fit into 64 bits."""
 
@@ -133,4 +134,24 @@ class ExplainRequest(Asked):
         int, Field(ge=0, le=20, description="Groundings shown of each reason, at most."), Whole
     ] = 3
     reasons: Annotated[int, Field(ge=1, le=200, description="Reasons shown, at most."), Whole] = 20
-    pictures: Annotated[bool, Field(description="Whether groundings come with a picture.")] = False
+    pictures: Annotated[
+        bool,
+        Field(
+            description="Whether groundings of reasons come with a picture; this takes longer than "
+            "the explanation itself, and `/picture` draws one at a time."
+        ),
+    ] = False
+
+
+class Step(_Request):
+    """A fact as a walk reads it."""
+
+    number: Annotated[int, Field(ge=0, le=_FAR, description="As explanations tell it."), Whole]
+    inverse: Annotated[bool, Field(strict=True, description="Read from object to subject?")] = False
+
+
+class PictureRequest(Asked):
+    """A grounding of a candidate, as an explanation told it."""
+
+    candidate: Annotated[Name, Field(description="Name or id.")]
+    facts: Annotated[list[Step], Field(min_length=1, max_length=MOST_STEPS)]
