@@ -78,7 +78,7 @@ export function answerList(answers, explain, change) {
         one.filled = true;
         one.panel.load(
           (signal) => explain(candidate, signal),
-          explained,
+          (found) => explained(found, candidate),
           (name) => look(name, candidate),
         );
       }

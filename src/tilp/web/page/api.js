@@ -15,9 +15,10 @@ export const model = (signal) => get("model", {}, signal);
 export const relations = (signal) => get("relations", {}, signal);
 export const entities = (text, signal) => get("entities", { text, limit: 8 }, signal);
 export const rules = (choice, signal) => get("rules", choice, signal);
-export const rulePicture = (number, signal) => getText(`rules/${number}/picture.svg`, signal);
+export const rulePicture = (number) => getText(`rules/${number}/picture.svg`);
 export const predict = (query, signal) => post("predict", query, signal);
-export const explain = (query, signal) => post("explain", { ...query, pictures: true }, signal);
+export const explain = (query, signal) => post("explain", query, signal);
+export const groundingPicture = (grounding) => postForText("picture", grounding);
 export const data = (signal) => get("data", {}, signal);
 export const facts = (choice, signal) => get("facts", choice, signal);
 
@@ -30,20 +31,24 @@ async function get(path, choice, signal) {
   return response.json();
 }
 
-async function getText(path, signal) {
-  const response = await request(path, { signal });
+async function getText(path) {
+  const response = await request(path);
   return response.text();
 }
 
 async function post(path, body, signal) {
-  const headers = { "content-type": "application/json" };
-  const response = await request(path, {
-    method: "POST",
-    headers,
-    body: JSON.stringify(body),
-    signal,
-  });
+  const response = await request(path, { ...asJson(body), signal });
   return response.json();
+}
+
+async function postForText(path, body) {
+  const response = await request(path, asJson(body));
+  return response.text();
+}
+
+function asJson(body) {
+  const headers = { "content-type": "application/json" };
+  return { method: "POST", headers, body: JSON.stringify(body) };
 }
 
 async function request(path, options) {

@@ -1,16 +1,26 @@
 /** Why a candidate is where it is: its reasons, their facts, and what it lacks. */
 
+import * as api from "./api.js";
 import { bar, roomFor } from "./bars.js";
 import { el } from "./dom.js";
 import { groundingCard, reasonList } from "./reasons.js";
 import { count, counted, percent, score, term } from "./words.js";
 
-/** An explanation, as the service gives it, as elements. */
-export function explained(explanation) {
+/**
+ * An explanation as elements.
+ *
+ * @param explanation as the service gives it.
+ * @param candidate whose it is, by name or id.
+ */
+export function explained(explanation, candidate) {
+  const draw = (facts) => {
+    const steps = facts.map(({ number, inverse }) => ({ number, inverse }));
+    return api.groundingPicture({ ...explanation.query, candidate, facts: steps });
+  };
   return [
     summary(explanation),
-    explanation.reasons.length > 0 && reasonList(explanation),
-    explanation.fall && fall(explanation),
+    explanation.reasons.length > 0 && reasonList(explanation, draw),
+    explanation.fall && fall(explanation, draw),
     explanation.lacks.length > 0 && lacks(explanation),
   ].filter(Boolean);
 }
@@ -26,7 +36,7 @@ function summary({ candidate, rank, score: total, share, known }) {
   );
 }
 
-function fall({ fall: { grounding, score: left, fall: lost }, score: total }) {
+function fall({ fall: { grounding, score: left, fall: lost }, score: total }, draw) {
   const room = roomFor([total, left]);
   const line = (name, value) =>
     el(
@@ -55,7 +65,7 @@ function fall({ fall: { grounding, score: left, fall: lost }, score: total }) {
       el("caption", { class: "unseen" }, "Score with and without"),
       el("tbody", {}, line("with", total), line("without", left)),
     ),
-    el("details", {}, el("summary", {}, "Which facts"), groundingCard(grounding)),
+    el("details", {}, el("summary", {}, "Which facts"), groundingCard(grounding, draw)),
   );
 }
 

@@ -1,13 +1,26 @@
 /** The server's pictures, taken into the page so that they follow its colours. */
 
-import { freshId } from "./dom.js";
+import { el, freshId } from "./dom.js";
 
 /** The first tag's own style, which this page's rules for content refuse and its sheet replaces. */
 const STYLE = /(?<=^<svg[^>]*) style="[^"]*"/;
 const STRANGE = "parsererror, script, foreignObject, iframe, image, a";
 
+/** A place for a picture, which `ask` gives as a promise of SVG: asked for when it is seen. */
+export function pictureWhenSeen(ask) {
+  const place = el("div", { class: "scroll picture-place" });
+  whenSeen(place, async () => {
+    try {
+      place.replaceChildren(picture(await ask()) ?? "");
+    } catch {
+      place.textContent = "There is no picture now.";
+    }
+  });
+  return place;
+}
+
 /** An SVG text as an element of this page; null if it is no picture or holds more than one. */
-export function picture(text) {
+function picture(text) {
   const root = new DOMParser().parseFromString(
     text.replace(STYLE, ""),
     "image/svg+xml",
@@ -20,7 +33,7 @@ export function picture(text) {
 }
 
 /** Calls back once, when the element is about to be seen. */
-export function whenSeen(element, callback) {
+function whenSeen(element, callback) {
   const observer = new IntersectionObserver(
     ([entry]) => {
       if (!entry.isIntersecting) return;

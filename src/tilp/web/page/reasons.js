@@ -2,24 +2,35 @@
 
 import { bar, roomFor } from "./bars.js";
 import { el } from "./dom.js";
-import { picture } from "./picture.js";
+import { pictureWhenSeen } from "./picture.js";
 import { address } from "./router.js";
 import { count, counted, dates, percent, spoken, term } from "./words.js";
 
-/** What speaks for and against a candidate, the largest first. */
-export function reasonList({ reasons, rest, score: total }) {
+/**
+ * What speaks for and against a candidate, the largest first.
+ *
+ * @param draw the facts of a grounding → a promise of their picture.
+ */
+export function reasonList({ reasons, rest, score: total }, draw) {
   const room = roomFor(reasons.map((reason) => reason.score));
+  const item = (reason, place) =>
+    el(
+      "li",
+      { class: "reason" },
+      measured(reason.score, room, total),
+      el(
+        "div",
+        { class: "because" },
+        el("p", { class: "words" }, reason.words),
+        el("p", { class: "source" }, reason.kind, reason.rule && ruleNumbers(reason.rule)),
+        reason.groundings.length > 0 && groundings(reason, draw, place === 0),
+      ),
+    );
   return el(
     "section",
     { class: "reasons" },
     el("h4", {}, "What speaks for and against it"),
-    el(
-      "ol",
-      {},
-      reasons.map((reason, place) =>
-        el("li", { class: "reason" }, described(reason, room, total, place === 0)),
-      ),
-    ),
+    el("ol", {}, reasons.map(item)),
     rest.count > 0 &&
       el(
         "p",
@@ -29,24 +40,14 @@ export function reasonList({ reasons, rest, score: total }) {
   );
 }
 
-function described(reason, room, total, first) {
-  return [
-    el(
-      "div",
-      {},
-      el("span", { class: "term" }, term(reason.score)),
-      bar(reason.score, room),
-      total > 0 &&
-        el("span", { class: "of-score" }, `${percent(reason.score / total)} of the score`),
-    ),
-    el(
-      "div",
-      { class: "because" },
-      el("p", { class: "words" }, reason.words),
-      el("p", { class: "source" }, reason.kind, reason.rule && ruleNumbers(reason.rule)),
-      reason.groundings.length > 0 && groundings(reason, first),
-    ),
-  ];
+function measured(score, room, total) {
+  return el(
+    "div",
+    {},
+    el("span", { class: "term" }, term(score)),
+    bar(score, room),
+    total > 0 && el("span", { class: "of-score" }, `${percent(score / total)} of the score`),
+  );
 }
 
 function ruleNumbers({ confidence, support, fired }) {
@@ -56,24 +57,24 @@ function ruleNumbers({ confidence, support, fired }) {
   );
 }
 
-function groundings({ groundings: shown, walks, rule }, first) {
+function groundings({ groundings: shown, walks, rule }, draw, isOpen) {
   const all = Math.max(walks, shown.length);
   const cut = all > shown.length ? `${count(shown.length)} of ` : "";
   return el(
     "details",
-    { open: first },
+    { open: isOpen },
     el("summary", {}, cut + counted(all, "grounding")),
     rule && el("p", { class: "formula" }, el("code", {}, rule.text)),
-    shown.map(groundingCard),
+    shown.map((grounding) => groundingCard(grounding, draw)),
   );
 }
 
-/** The facts of one walk: as a picture, where there is one, and as a list. */
-export function groundingCard({ facts, svg }) {
+/** The facts of one walk: as a picture and as a list. */
+export function groundingCard({ facts }, draw) {
   return el(
     "div",
     { class: "grounding" },
-    svg && el("div", { class: "scroll" }, picture(svg)),
+    pictureWhenSeen(() => draw(facts)),
     el(
       "ol",
       { class: "facts" },

@@ -3,31 +3,22 @@
 import * as api from "./api.js";
 import { bar } from "./bars.js";
 import { el } from "./dom.js";
-import { picture, whenSeen } from "./picture.js";
+import { pictureWhenSeen } from "./picture.js";
 import { count, counted, percent, score } from "./words.js";
 
 const SHARE = { low: 0, span: 1 };
 
 /** A rule as the service gives it, as an item of a list; the picture comes when it is seen. */
 export function ruleCard(rule) {
-  const place = el("div", { class: "rule-picture scroll" });
-  whenSeen(place, () => draw(place, rule.number));
+  const drawing = pictureWhenSeen(() => api.rulePicture(rule.number));
   return el(
     "li",
     { class: "card rule" },
     el("p", { class: "sentence" }, rule.sentence),
-    el("div", { class: "rule-parts" }, place, numbers(rule)),
+    el("div", { class: "rule-parts" }, drawing, numbers(rule)),
     el("p", { class: "formula" }, el("code", {}, rule.text)),
     rule.sampled && el("p", { class: "hint" }, "Counted on a sample of the facts."),
   );
-}
-
-async function draw(place, number) {
-  try {
-    place.replaceChildren(picture(await api.rulePicture(number)) ?? "");
-  } catch {
-    place.textContent = "There is no picture of this rule now.";
-  }
 }
 
 function numbers({ confidence, support, facts, fired, weight, length }) {
