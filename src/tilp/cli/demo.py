@@ -16,6 +16,7 @@ __all__ = ["demo", "print_planted_rules"]
 
 _SHOWN_FACTS = 5
 _SHOWN_ANSWERS = 5
+_SHOWN_REASONS = 3
 _MAX_LENGTH = 3
 _MINED_FACTS = 200
 _KEPT_RULES = 200
@@ -52,7 +53,7 @@ def demo(
     _show_rules(made, model)
     console.rule("How well they predict held-out facts: tilp evaluate")
     _show_evaluation(model)
-    console.rule("One question: tilp predict")
+    console.rule("One question, and why: tilp predict, tilp explain")
     _show_prediction(model)
 
 
@@ -98,7 +99,8 @@ def _show_evaluation(model: TILP) -> None:
 
 
 def _show_prediction(model: TILP) -> None:
-    """Ask for the object of a test fact."""
+    """Ask for the object of a test fact, and for the reasons of the best answer."""
+    from tilp.cli.explanation import print_explanation
     from tilp.cli.model import print_predictions
     from tilp.model import Query
 
@@ -112,7 +114,9 @@ def _show_prediction(model: TILP) -> None:
     dates = graph.frame("test").row(asked - graph.rows("test").start, named=True)
     query = Query(fact.relation, fact.subject, None, dates["start"], dates["end"])
     print_predictions(model.predict(query, k=_SHOWN_ANSWERS))
-    output().print(f"The fact that was held out: {fact}")
+    output().print(f"The fact that was held out: {fact}\n")
+    print_explanation(model.explain(query, groundings=1, top=_SHOWN_REASONS))
+    output().print("\nThe same in the browser, for a model that tilp fit wrote: tilp serve MODEL")
 
 
 def print_planted_rules(made: World) -> None:
