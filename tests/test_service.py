@@ -605,7 +605,7 @@ def slow(monkeypatch):
     monkeypatch.setattr(
         Asker, "ask", lambda self, query, k: let_go.wait(60) and ask(self, query, k)
     )
-    monkeypatch.setattr(Asker, "find_example", lambda self: Query(**QUERY))
+    monkeypatch.setattr(Asker, "warm_up", lambda self: Query(**QUERY))
     return let_go
 
 
@@ -643,7 +643,7 @@ def test_only_so_many_wait(model, slow):
 
 
 def test_a_body_that_does_not_arrive_is_not_waited_for(model, monkeypatch):
-    monkeypatch.setattr(Asker, "find_example", lambda self: Query(**QUERY))
+    monkeypatch.setattr(Asker, "warm_up", lambda self: Query(**QUERY))
     limits = Limits(arrival=0.2)
     with running(create_app(model, name="world", limits=limits)) as address:
         port = httpx.URL(address).port
@@ -660,7 +660,7 @@ def test_a_body_that_does_not_arrive_is_not_waited_for(model, monkeypatch):
 
 
 def test_who_does_not_read_an_answer_does_not_keep_others_waiting(model, monkeypatch):
-    monkeypatch.setattr(Asker, "find_example", lambda self: Query(**QUERY))
+    monkeypatch.setattr(Asker, "warm_up", lambda self: Query(**QUERY))
     large = Answers(
         Query(**QUERY), tuple(Answer(1, "x" * 10**6, "", 0.0, 0.0, False) for _ in "xyz")
     )

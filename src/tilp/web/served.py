@@ -113,7 +113,7 @@ class Served:
             "rules": len(rules.rules),
             "words": list(rules.words),
             "facts": {split: len(graph.rows(split)) for split in SPLITS},
-            "example": asdict(asker.find_example()),
+            "example": asdict(asker.warm_up()),
         }
         data.warm_up()
         return Views(summary, asker, rules, data)
