@@ -14,6 +14,7 @@ A model is fitted first, unless a folder of saved ones has it. Linux only: memor
 """
 
 import argparse
+import json
 import os
 import random
 import subprocess
@@ -93,22 +94,41 @@ def ask(client: httpx.Client, kind: str, query: Body) -> bytes:
     return answer.content
 
 
+def groundings(query: Body, told: dict) -> list[Body]:
+    """The groundings that an explanation tells, as pictures of them are asked for."""
+    walks = [one["facts"] for reason in told["reasons"] for one in reason["groundings"]]
+    steps = [
+        [{name: fact[name] for name in ("number", "inverse")} for fact in walk] for walk in walks
+    ]
+    return [{**query, "candidate": told["candidate"], "facts": facts} for facts in steps]
+
+
 def measure_latency(address: str, queries: list[Body], process: subprocess.Popen) -> None:
-    drawn = [{**query, "pictures": True} for query in queries]
-    kinds = (
-        ("predict", "predict", queries),
-        ("explain", "explain", queries),
-        ("explain, with pictures", "explain", drawn),
-        ("rules", "rules", queries),
-    )
     with httpx.Client(base_url=address, timeout=60) as client:
-        for name, kind, bodies in kinds:
-            taken = []
+
+        def timed(name: str, kind: str, bodies: list[Body]) -> list[bytes]:
+            taken, found = [], []
             for body in bodies:
                 started = time.perf_counter()
-                ask(client, kind, body)
+                found.append(ask(client, kind, body))
                 taken.append(time.perf_counter() - started)
-            print(f"{name}: {quantiles(taken)} of {len(taken):,} requests; {memory(process)}")
+            print(
+                f"{name}: {quantiles(taken)} of {len(taken):,}; {memory(process)}",
+                flush=True,
+            )
+            return found
+
+        timed("predict", "predict", queries)
+        told = [json.loads(one) for one in timed("explain", "explain", queries)]
+        pictures = [
+            one
+            for query, explanation in zip(queries, told, strict=True)
+            for one in groundings(query, explanation)[:1]
+        ]
+        timed("picture of a grounding", "picture", pictures)
+        drawn = [{**query, "pictures": True} for query in queries[: len(queries) // 5]]
+        timed("explain, all groundings drawn", "explain", drawn)
+        timed("rules", "rules", queries)
 
 
 def measure_load(

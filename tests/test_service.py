@@ -25,6 +25,7 @@ from tilp.choices import RuleOrder
 from tilp.graph import SPLITS
 from tilp.inspection import facts_over_time, inspect
 from tilp.intervals import UNKNOWN
+from tilp.ranking import Answer, Answers
 from tilp.rules import Notation, format_rule
 from tilp.rules.picture import draw_rule
 from tilp.web.app import create_app
@@ -374,6 +375,7 @@ DRAWN = {**QUERY, "candidate": SCRIPT, "facts": [{"number": 0}]}
     ("method", "path", "body", "status", "code", "words"),
     [
         ("GET", "/nothing", None, 404, "not_found", "/openapi.json"),
+        ("GET", "/api/v1/model/", None, 404, "not_found", "/openapi.json"),
         ("GET", "/api/v2/model", None, 404, "not_found", "/openapi.json"),
         ("GET", "/static/nothing.js", None, 404, "not_found", "no such file"),
         ("GET", "/static/..%2fapp.py", None, 404, "not_found", "nothing at this path"),
@@ -603,7 +605,7 @@ def slow(monkeypatch):
     monkeypatch.setattr(
         Asker, "ask", lambda self, query, k: let_go.wait(60) and ask(self, query, k)
     )
-    monkeypatch.setattr(Asker, "find_example", lambda self: Query(**QUERY))
+    monkeypatch.setattr(Asker, "warm_up", lambda self: Query(**QUERY))
     return let_go
 
 
@@ -641,7 +643,7 @@ def test_only_so_many_wait(model, slow):
 
 
 def test_a_body_that_does_not_arrive_is_not_waited_for(model, monkeypatch):
-    monkeypatch.setattr(Asker, "find_example", lambda self: Query(**QUERY))
+    monkeypatch.setattr(Asker, "warm_up", lambda self: Query(**QUERY))
     limits = Limits(arrival=0.2)
     with running(create_app(model, name="world", limits=limits)) as address:
         port = httpx.URL(address).port
@@ -655,6 +657,28 @@ def test_a_body_that_does_not_arrive_is_not_waited_for(model, monkeypatch):
                 answer += part
         assert answer.startswith(b"HTTP/1.1 408")
         assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"] == "too_slow"
+
+
+def test_who_does_not_read_an_answer_does_not_keep_others_waiting(model, monkeypatch):
+    monkeypatch.setattr(Asker, "warm_up", lambda self: Query(**QUERY))
+    large = Answers(
+        Query(**QUERY), tuple(Answer(1, "x" * 10**6, "", 0.0, 0.0, False) for _ in "xyz")
+    )
+    monkeypatch.setattr(Asker, "ask_each", lambda self, part, k: [large for _ in part])
+    limits = Limits(computations=1, waiting=0, arrival=0.5)
+    with running(create_app(model, name="world", limits=limits)) as address:
+        many = {"queries": [QUERY] * 100}
+        with httpx.stream("POST", f"{address}/api/v1/predict/batch", json=many) as answer:
+            assert answer.status_code == 200
+            for _ in range(200):
+                other = httpx.post(f"{address}/api/v1/predict", json=QUERY)
+                if other.status_code == 200:
+                    break
+                refused(other, 503, "busy")
+                time.sleep(0.05)
+            assert other.status_code == 200
+            with pytest.raises(httpx.TransportError):
+                answer.read()
 
 
 def test_a_defect_is_told_without_its_place(client, monkeypatch, caplog):

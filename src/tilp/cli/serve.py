@@ -20,6 +20,8 @@ __all__ = ["serve_command"]
 
 _GRACE = 30
 """Seconds that requests under way have to end when the service is stopped."""
+_CONNECTIONS = 256
+"""At once, at the most; what more want is refused before it is read."""
 
 
 def serve_command(
@@ -79,6 +81,7 @@ def _run(app: FastAPI, listening: socket.socket) -> None:
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=_GRACE,
+        limit_concurrency=_CONNECTIONS,
         ws="none",
     )
     with suppress(KeyboardInterrupt):  # told once more when all is done

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -51,9 +50,8 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        warming = asyncio.create_task(served.warm_up())
+        served.start()
         yield
-        await warming
         served.desk.close()
 
     app = FastAPI(
@@ -64,6 +62,7 @@ def create_app(
         lifespan=lifespan,
         docs_url=None,  # they would load their parts from elsewhere
         redoc_url=None,
+        redirect_slashes=False,
     )
     app.add_middleware(Guard, limits=limits, batches=frozenset({PREFIX + BATCH}))
     add_handlers(app)

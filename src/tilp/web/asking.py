@@ -82,11 +82,15 @@ class Asker:
             add_pictures(found, told)
         return told
 
-    def find_example(self) -> Query:
-        """A query to begin with: of some held-out facts, the one that is answered best.
+    def warm_up(self) -> Query:
+        """Compile and load all that answers and explanations need; gives a query to begin with."""
+        example = self.find_example()
+        for answer in self.ask(example, 2):  # the winner, and one that lacks something
+            self.explain(example, answer.id, groundings=3, reasons=20, pictures=True)
+        return example
 
-        Asking them also compiles and loads all that answers need.
-        """
+    def find_example(self) -> Query:
+        """A query to begin with: of some held-out facts, the one that is answered best."""
         graph = self._graph
         rows = next(np.array(rows) for rows in map(graph.rows, reversed(SPLITS)) if len(rows))
         start, end = graph.start[rows], graph.end[rows]
@@ -101,7 +105,6 @@ class Asker:
                 end=str(graph.texts[int(graph.end_text[row])]) or None,
             )
             first = self.ask(query, 1)[0]
-            self.explain(query, first.id, groundings=1, reasons=5, pictures=True)
             right = first.id == str(graph.entities.ids[int(graph.object[row])])
             best.append((not right, -first.share, row, query))
         return min(best)[-1]

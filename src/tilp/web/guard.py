@@ -32,6 +32,10 @@ that is cut off while it sends may not see the answer."""
 _DEFECT = "a defect of the service, noted in its log; other requests are not touched"
 
 
+class _NotReadError(Exception):
+    """The client does not read its answer."""
+
+
 class Guard:
     """Reads a body within its limits, sets headers, and lets no failure out as it is.
 
@@ -56,7 +60,11 @@ class Guard:
             if message["type"] == "http.response.start":
                 begun = True
                 _add(MutableHeaders(scope=message), _HEADERS)
-            await send(message)
+            try:
+                async with asyncio.timeout(self._limits.arrival):
+                    await send(message)
+            except TimeoutError:
+                raise _NotReadError from None
 
         try:
             body = await self._body(scope, receive)
@@ -66,6 +74,8 @@ class Guard:
             # What is left of the body would be read as the next request.
             refused.headers["Connection"] = "close"
             await error_response(refused)(scope, receive, guarded_send)
+        except _NotReadError:
+            logger.info("an answer was not read; its connection is closed")
         except Exception:
             logger.exception("%s %s failed", scope["method"], scope["path"])
             if begun:

@@ -19,7 +19,8 @@ class Limits:
         computations: that run at once; None for as many as there are cores.
         waiting: requests that may wait for one to end; the next is told to come back later.
         seconds: that a request may wait and compute; then it is given up.
-        arrival: seconds that a request's body may take to arrive.
+        arrival: seconds that a request's body may take to arrive, and each part of an answer to be
+            read.
         chunk: queries of a batch that are computed together, between which others have a turn.
     """
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from threading import Thread
 from typing import Any
 
 from tilp._version import __version__
@@ -82,15 +82,20 @@ class Served:
             raise ServiceError(Code.STARTING, message, headers={"Retry-After": "1"})
         return self._views
 
-    async def warm_up(self) -> None:
+    def start(self) -> None:
+        """Begin to warm up, beside all else; whoever stops the service does not wait for it."""
+        Thread(target=self._warm_up, daemon=True).start()
+
+    def _warm_up(self) -> None:
         """Build and compile all that requests need, so that no request waits for it."""
         try:
-            self._views = await asyncio.to_thread(self._build)
-            if self._when_ready is not None:
-                self._when_ready()
+            self._views = self._build()
         except Exception:
             self.failed = True
             logger.exception("warming up failed")
+            return
+        if self._when_ready is not None:
+            self._when_ready()
 
     def _build(self) -> Views:
         graph, settings = self._model.graph, self._model.settings
@@ -108,7 +113,7 @@ class Served:
             "rules": len(rules.rules),
             "words": list(rules.words),
             "facts": {split: len(graph.rows(split)) for split in SPLITS},
-            "example": asdict(asker.find_example()),
+            "example": asdict(asker.warm_up()),
         }
         data.warm_up()
         return Views(summary, asker, rules, data)
