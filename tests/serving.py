@@ -3,6 +3,7 @@
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from contextlib import contextmanager
@@ -48,10 +49,12 @@ def keeps_schema(address, *, examples):
     tool = Path(sys.executable).with_name("schemathesis")
     config = Path(__file__).with_name("schemathesis.toml")
     command = [tool, "--config-file", config, "run", f"{address}/openapi.json", "--seed", "1"]
-    return subprocess.run(
-        [*command, "--max-examples", str(examples), "--no-color"],
-        capture_output=True,
-        text=True,
-        timeout=3_600,
-        check=False,
-    )
+    with tempfile.TemporaryDirectory() as folder:  # it keeps notes where it runs
+        return subprocess.run(
+            [*command, "--max-examples", str(examples), "--no-color"],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=3_600,
+            check=False,
+        )
