@@ -22,7 +22,8 @@ def list_command() -> None:
     """List the published data sets and where they are kept."""
     from rich.table import Table
 
-    from tilp.datasets.published import PUBLISHED, cache_folder
+    from tilp.caching import cache_folder
+    from tilp.datasets.published import PUBLISHED
 
     table = Table(title=f"kept in {cache_folder()}", title_justify="left")
     for column in ("name", "what it is", "licence", "here"):

@@ -1,7 +1,8 @@
 """The bundled world, made from a seed, and data sets that others published."""
 
+from tilp.caching import cache_folder
 from tilp.datasets.bundled import PlantedRule, World, world
-from tilp.datasets.published import PUBLISHED, PublishedSet, cache_folder, get
+from tilp.datasets.published import PUBLISHED, PublishedSet, get
 
 __all__ = [
     "PUBLISHED",

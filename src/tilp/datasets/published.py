@@ -6,7 +6,6 @@ import errno
 import hashlib
 import http.client
 import logging
-import os
 import socket
 import sys
 import time
@@ -17,10 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+from tilp.caching import cache_folder
 from tilp.datasets.label_files import unwritten_labels, write_labels
 from tilp.errors import TilpError
 
-__all__ = ["PUBLISHED", "PublishedSet", "RemoteFile", "cache_folder", "get"]
+__all__ = ["PUBLISHED", "PublishedSet", "RemoteFile", "get"]
 
 Progress = Callable[[str, int, int | None], None]
 
@@ -120,19 +120,6 @@ _SETS = (
 
 #: Every published set that `get` knows, by name.
 PUBLISHED: Mapping[str, PublishedSet] = MappingProxyType({s.name: s for s in _SETS})
-
-
-def cache_folder() -> Path:
-    """The folder that downloads go to: `TILP_CACHE`, else `tilp` in the user's cache folder."""
-    if chosen := os.environ.get("TILP_CACHE"):
-        return Path(chosen).expanduser()
-    if sys.platform == "win32":
-        local = os.environ.get("LOCALAPPDATA")
-        return (Path(local) if local else Path.home() / "AppData" / "Local") / "tilp"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "tilp"
-    xdg = Path(os.environ.get("XDG_CACHE_HOME", ""))  # its specification ignores relative ones
-    return (xdg if xdg.is_absolute() else Path.home() / ".cache") / "tilp"
 
 
 def get(name: str, folder: Path | None = None, *, progress: Progress | None = None) -> Path:
