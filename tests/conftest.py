@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from hypothesis import settings
 
+import tilp._kernels.jit  # noqa: F401  # before a test changes where compiled loops are kept
 from tilp.cli import main
 
 # A loaded machine is slow, not wrong; the same examples every time keep a failure repeatable.
