@@ -111,6 +111,15 @@ def fit_command(
     ] = None,
     min_support: MinSupport = 2,
     top: Top = 3_000,
+    share: Annotated[
+        float,
+        typer.Option(
+            "--share",
+            min=0.0,
+            max=1.0,
+            help="Of the training facts that are learned from; all of them are walked on.",
+        ),
+    ] = 1.0,
     sample: Sample = None,
     limit: Limit = 1_000_000,
     threads: ThreadsOption = None,
@@ -147,6 +156,7 @@ def fit_command(
         missing=missing,
         min_support=min_support,
         top=top,
+        share=share,
         sample=sample,
         limit=limit,
         seed=seed,
