@@ -16,6 +16,8 @@ import tilp
 from tilp.chances import sampled
 from tilp.choices import LateEnds, Walked
 from tilp.errors import TilpError
+from tilp.evaluation.saving import load_evaluation
+from tilp.graph import Vocabulary
 from tilp.intervals import OPEN_START, UNKNOWN
 from tilp.splits import SHARES, balanced, biased, few, time_shift
 from tilp.splits.biased import _FOR_REMOVAL, _FOR_TEST, _FOR_VALID, _lots
@@ -289,9 +291,12 @@ def test_a_split_is_read_back_as_it_was_made(tmp_path_factory, rows, ends):
 
 
 def test_what_lies_beside_facts_stays(world):
-    numbers = np.arange(len(world.entities), dtype=np.float64)
-    filled = tilp.impute(replace(world, attributes={"size": numbers}))
+    ids = pl.concat([world.entities.ids, pl.Series(["of no fact"])])
+    names = Vocabulary("entity", ids, ids.str.to_uppercase(), "the " + ids)
+    numbers = np.arange(len(names), dtype=np.float64)
+    filled = tilp.impute(replace(world, entities=names, attributes={"size": numbers}))
     for made in (balanced(filled), time_shift(filled, ends="keep").graph):
+        assert same_names(made, filled) and made.entities.label(len(ids) - 1) == "the of no fact"
         assert made.attributes["size"].tolist() == numbers.tolist()
         assert Counter(made.frame().rows()) == Counter(filled.frame().rows())
     masked = time_shift(filled).graph
@@ -326,6 +331,30 @@ def test_time_shift_says_what_is_wrong(world):
         time_shift(world, ends="lose")
     with pytest.raises(TilpError, match="split the data they were taken from"):
         time_shift(few(world, 0.5))
+
+
+# measuring on them
+
+
+def test_answers_that_only_removed_facts_state_are_no_errors(run, tmp_path, world):
+    whole = balanced(world)
+    data = tilp.write(whole, tmp_path / "whole")
+    part = biased(whole, "playsFor", removed=0.8)
+    options = {"max_length": 1, "features": "none", "threads": 1}
+    model = tilp.TILP(**options).fit(part)
+    own, fair = model.evaluate(), model.evaluate(known=whole)
+    for rank in ("rank_static_average", "rank_enumerate_average"):
+        assert (fair.ranks[rank] <= own.ranks[rank]).all()
+        assert (fair.ranks[rank] < own.ranks[rank]).any()
+    tilp.compare(fair, tilp.TILP(**options).fit(whole).evaluate())  # of the same queries
+    with pytest.raises(TilpError, match="other entities"):
+        model.evaluate(known=tilp.datasets.world(seed=4, size=1_500).graph)
+    model.save(tmp_path / "model")
+    saved = tmp_path / "saved"
+    command = ("evaluate", tmp_path / "model", "--known", data, "--out", saved, "--json")
+    code, printed, err = run(*command)
+    assert code == 0 and err == "" and json.loads(printed)
+    assert load_evaluation(saved).ranks.equals(fair.ranks)
 
 
 # published sets

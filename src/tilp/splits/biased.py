@@ -86,7 +86,7 @@ def biased(
         removed: the share; rounded down.
         seed: for what is drawn.
         walked: whether the removed facts are gone (`reduced`), or `kept` to walk on but not
-            learned from, as in the files that came with the paper.
+            learned from.
 
     Raises:
         TilpError: no such relation, a share that is none, or too few facts to remove any.
