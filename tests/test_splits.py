@@ -21,6 +21,7 @@ from tilp.graph import Vocabulary
 from tilp.intervals import OPEN_START, UNKNOWN
 from tilp.splits import SHARES, balanced, biased, few, time_shift
 from tilp.splits.biased import _FOR_REMOVAL, _FOR_TEST, _FOR_VALID, _lots
+from tilp.splits.parts import biased_parts
 
 pytestmark = pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
 
@@ -331,6 +332,15 @@ def test_time_shift_says_what_is_wrong(world):
         time_shift(world, ends="lose")
     with pytest.raises(TilpError, match="split the data they were taken from"):
         time_shift(few(world, 0.5))
+
+
+def test_relations_with_nothing_to_remove_are_named():
+    rows = [("a", "often", f"b{i}", "1990", "1991", "train") for i in range(6)]
+    rows += [("a", f"once{i}", "b", "1990", "1991", "train") for i in range(7)]
+    options = {"removed": 0.5, "queries": None, "balance": False, "seed": 0}
+    with pytest.warns(tilp.TilpWarning, match=r"remove any: once0, .*once4 and 2 more"):
+        (part,) = biased_parts(read(rows), walked=Walked.REDUCED, **options)
+    assert part.folder == "0-often" and len(part.graph) == 10
 
 
 # measuring on them

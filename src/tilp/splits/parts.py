@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy as np
 
 from tilp._version import __version__
 from tilp.choices import SplitKind, TableFormat, Walked
-from tilp.errors import TilpError
+from tilp.errors import TilpError, TilpWarning
 from tilp.graph import SPLITS, TemporalGraph
 from tilp.intervals import OPEN_START, UNKNOWN, format_time
 from tilp.io import write
@@ -29,6 +30,7 @@ NOTE = "split.json"
 
 _FORMAT = "tilp split"
 _VERSION = 1
+_NAMED = 5  # relations in a warning
 _LONGEST = 60  # letters of a relation in the name of its folder
 
 
@@ -102,6 +104,13 @@ def biased_parts(
         raise TilpError(
             f"no relation has so many training facts that a share of {removed:g} is one of them"
         )
+    if relations is None and len(numbers) < len(whole.relations):
+        few_facts = np.setdiff1d(np.arange(len(whole.relations)), numbers)
+        names = ", ".join(whole.relations.label(int(number)) for number in few_facts[:_NAMED])
+        more = f" and {len(few_facts) - _NAMED:,} more" if len(few_facts) > _NAMED else ""
+        warnings.warn(
+            TilpWarning(f"too few training facts to remove any: {names}{more}"), stacklevel=2
+        )
     if balance:
         yield Part("balanced", whole, done)
     width = len(str(len(whole.relations) - 1))
@@ -111,14 +120,14 @@ def biased_parts(
             whole, str(whole.relations.ids[number]), removed=removed, seed=seed, walked=walked
         )
         words = re.sub(r"\W+", "-", label).strip("-")[:_LONGEST]
-        more = {
+        what = {
             "relation": label,
             "relation_id": whole.relations.ids[number],
             "removed": removed,
             "graph": walked.value,
             "set_aside": len(whole.targets) - len(made.targets),
         }
-        yield Part(f"{number:0{width}d}-{words}", made, {**done, **more})
+        yield Part(f"{number:0{width}d}-{words}", made, {**done, **what})
 
 
 def time_shift_part(shift: TimeShift) -> Part:
