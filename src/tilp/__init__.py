@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tilp import evaluation as evaluation
     from tilp import intervals as intervals
     from tilp import rules as rules
+    from tilp import splits as splits
     from tilp.evaluation import compare, evaluate
     from tilp.features.imputing import impute
     from tilp.graph import SPLITS, Fact, TemporalGraph
@@ -48,6 +49,7 @@ __all__ = [
     "mine",
     "read",
     "rules",
+    "splits",
     "write",
 ]
 
@@ -71,7 +73,7 @@ _HOMES = {
     "read": "tilp.io",
     "write": "tilp.io",
 }
-_MODULES = ("datasets", "evaluation", "intervals", "rules")
+_MODULES = ("datasets", "evaluation", "intervals", "rules", "splits")
 
 
 def __getattr__(name: str) -> object:

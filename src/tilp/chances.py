@@ -1,9 +1,9 @@
-"""`chances`: numbers drawn by what they are for, and not by what is drawn beside them."""
+"""What is drawn: numbers by what they are for, and not by what is drawn beside them; samples."""
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["chances", "drawn"]
+__all__ = ["chances", "drawn", "sampled"]
 
 
 def chances(seed: int, *columns: NDArray[np.int32] | NDArray[np.int64]) -> NDArray[np.float64]:
@@ -29,3 +29,15 @@ def drawn(
     [0, 1]
     """
     return np.sort(np.argsort(chances(seed, *columns), kind="stable")[:most])
+
+
+def sampled(size: int, share: float, seed: int) -> NDArray[np.int64]:
+    """The places of a share of so many rows, in order; a smaller share is part of a greater one.
+
+    >>> len(sampled(40, 0.3, 0)), set(sampled(40, 0.1, 0)) < set(sampled(40, 0.3, 0))
+    (12, True)
+    """
+    if share >= 1.0:
+        return np.arange(size)
+    lots = np.random.default_rng([seed, size]).permutation(size)
+    return np.flatnonzero(lots < round(share * size))

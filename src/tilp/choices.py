@@ -10,13 +10,16 @@ __all__ = [
     "EvidenceKind",
     "Features",
     "Grain",
+    "LateEnds",
     "Missing",
     "OnError",
     "Protocol",
     "RuleOrder",
+    "SplitKind",
     "TableFormat",
     "Ties",
     "Unit",
+    "Walked",
     "Weights",
 ]
 
@@ -167,3 +170,26 @@ class RuleOrder(StrEnum):
     CONFIDENCE = "confidence"
     SUPPORT = "support"
     LENGTH = "length"
+
+
+class SplitKind(StrEnum):
+    """The harder settings that a data set can be split for."""
+
+    FEW = "few"
+    BIASED = "biased"
+    TIME_SHIFT = "time-shift"
+
+
+class Walked(StrEnum):
+    """What becomes of the graph to walk on when fewer of its facts are learned from."""
+
+    KEPT = "kept"
+    REDUCED = "reduced"
+
+
+class LateEnds(StrEnum):
+    """What becomes of training facts that end after all training facts have started."""
+
+    MASK = "mask"
+    DROP = "drop"
+    KEEP = "keep"

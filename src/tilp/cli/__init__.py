@@ -13,7 +13,18 @@ from typing import Annotated
 
 import typer
 
-from tilp.cli import data, datasets, demo, evaluation, explanation, features, model, rules, serve
+from tilp.cli import (
+    data,
+    datasets,
+    demo,
+    evaluation,
+    explanation,
+    features,
+    model,
+    rules,
+    serve,
+    split,
+)
 from tilp.cli.console import print_error, print_warning, set_quiet
 from tilp.errors import TilpError
 
@@ -43,6 +54,7 @@ app.command("explain")(explanation.explain_command)
 app.command("rules")(model.rules_command)
 app.command("serve")(serve.serve_command)
 app.command("features")(features.features_command)
+app.command("split")(split.split_command)
 app.command("convert")(data.convert_command)
 app.command("impute")(data.impute_command)
 app.command("import")(data.import_command)

@@ -111,6 +111,15 @@ def fit_command(
     ] = None,
     min_support: MinSupport = 2,
     top: Top = 3_000,
+    share: Annotated[
+        float,
+        typer.Option(
+            "--share",
+            min=0.0,
+            max=1.0,
+            help="Of the training facts that are learned from; all of them are walked on.",
+        ),
+    ] = 1.0,
     sample: Sample = None,
     limit: Limit = 1_000_000,
     threads: ThreadsOption = None,
@@ -147,6 +156,7 @@ def fit_command(
         missing=missing,
         min_support=min_support,
         top=top,
+        share=share,
         sample=sample,
         limit=limit,
         seed=seed,
@@ -180,6 +190,16 @@ def fit_with_progress(model: TILP, graph: object, work: Path | None = None) -> N
 def evaluate_command(
     model: Model,
     split: Annotated[str, typer.Option("--split", help="Whose facts are asked.")] = "test",
+    known: Annotated[
+        Path | None,
+        typer.Option(
+            "--known",
+            metavar="DATA",
+            show_default="the model's own",
+            help="Whose split is asked, and whose facts tell the other true answers. For a model "
+            "of reduced data (tilp split --graph reduced) the data with all facts.",
+        ),
+    ] = None,
     protocol: Protocols = None,
     out: EvaluationFolder = None,
     json: JsonOption = False,
@@ -192,10 +212,14 @@ def evaluate_command(
     alone is evidence. Saved with --out, two evaluations can be compared: tilp compare A B.
     """
     fitted = load_model(model, threads)
+    facts = None
+    if known is not None:
+        facts = read_data(known, fitted.graph.unit, OnError.REPAIR, None, None)
     with progress_bar() as bar:
         task = bar.add_task("rank", total=1.0)
         evaluation = fitted.evaluate(
             split,
+            known=facts,
             protocols=protocol or None,
             progress=lambda share: bar.update(task, completed=share),
         )

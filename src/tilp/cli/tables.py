@@ -158,6 +158,7 @@ def _problem_table(defects: Defects) -> Table:
         ("start after end", _listed(defects.start_after_end)),
         ("malformed dates", _listed(defects.malformed_dates)),
         ("dates that are estimates", _listed(defects.estimated)),
+        ("walked on, but not learned from", _listed(defects.walked_only)),
         ("exact duplicates", _listed(defects.duplicates)),
         ("same fact in several splits", _listed(defects.same_fact)),
         ("same triple, other dates or not", _listed(defects.same_triple)),

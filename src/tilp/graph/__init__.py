@@ -6,13 +6,14 @@ Labels become ids here and nowhere else.
 from tilp.graph.building import Defect, FactTable, LabelTable, build_graph
 from tilp.graph.index import EdgeIndex
 from tilp.graph.queries import QueryTable
-from tilp.graph.temporal_graph import ESTIMATED, SPLITS, Fact, TemporalGraph
+from tilp.graph.temporal_graph import ESTIMATED, SPLITS, WALKED_ONLY, Fact, TemporalGraph
 from tilp.graph.vocabulary import INVERSE_MARK, Vocabulary
 
 __all__ = [
     "ESTIMATED",
     "INVERSE_MARK",
     "SPLITS",
+    "WALKED_ONLY",
     "Defect",
     "EdgeIndex",
     "Fact",

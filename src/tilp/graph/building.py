@@ -13,7 +13,13 @@ from numpy.typing import NDArray
 
 from tilp.choices import OnError, Unit
 from tilp.errors import DataError
-from tilp.graph.temporal_graph import DEFECT_SCHEMA, ESTIMATED, SPLITS, TemporalGraph
+from tilp.graph.temporal_graph import (
+    DEFECT_SCHEMA,
+    ESTIMATED,
+    SPLITS,
+    WALKED_ONLY,
+    TemporalGraph,
+)
 from tilp.graph.vocabulary import Vocabulary
 from tilp.intervals import UNKNOWN, choose_unit, parse_date
 
@@ -47,7 +53,8 @@ class FactTable:
         split: the split its facts belong to.
         source: where it comes from, for messages.
         frame: columns subject, relation, object, start and end, all text; dates may be null. And
-            perhaps estimated, in the words of `ESTIMATED`: which of the dates are estimates.
+            perhaps marks: estimated, in the words of `ESTIMATED`, and walked_only, in those of
+            `WALKED_ONLY`.
         lines: the line of each row in the source.
     """
 
@@ -110,7 +117,8 @@ def build_graph(
         "end": dates.last[end_text],
         "start_text": start_text,
         "end_text": end_text,
-        "estimated": np.concatenate([_estimated(table.frame) for table in tables]),
+        "estimated": _marks(tables, "estimated", ESTIMATED),
+        "walked_only": _marks(tables, "walked_only", WALKED_ONLY).astype(np.bool_),
     }
     found = _find_defects(columns, dates)
     defects = _describe_defects(tables, found, columns, dates, on_error)
@@ -197,10 +205,15 @@ def _read_dates(
     return dates, start_text, end_text
 
 
-def _estimated(facts: pl.DataFrame) -> NDArray[np.uint8]:
-    if "estimated" not in facts.columns:
-        return np.zeros(len(facts), np.uint8)
-    return facts["estimated"].cast(pl.Enum(ESTIMATED)).to_physical().to_numpy().astype(np.uint8)
+def _marks(tables: Sequence[FactTable], name: str, words: tuple[str, ...]) -> NDArray[np.uint8]:
+    """The place of each fact's mark among the words; 0 where a table has no such marks."""
+    places = [
+        table.frame[name].cast(pl.Enum(words)).to_physical().to_numpy()
+        if name in table.frame.columns
+        else np.zeros(len(table.frame), np.uint8)
+        for table in tables
+    ]
+    return np.concatenate(places).astype(np.uint8)
 
 
 def _concatenate(arrays: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:

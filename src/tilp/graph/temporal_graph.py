@@ -18,7 +18,7 @@ from tilp.graph.index import EdgeIndex
 from tilp.graph.vocabulary import Vocabulary
 from tilp.intervals import UNKNOWN, Interval, format_time
 
-__all__ = ["DEFECT_SCHEMA", "ESTIMATED", "SPLITS", "Fact", "TemporalGraph"]
+__all__ = ["DEFECT_SCHEMA", "ESTIMATED", "SPLITS", "WALKED_ONLY", "Fact", "TemporalGraph"]
 
 SPLITS = ("train", "valid", "test")
 """The splits in the order in which their facts are stored."""
@@ -37,6 +37,10 @@ DEFECT_SCHEMA = {
 ESTIMATED = ("", "start", "end", "both")
 """Which dates of a fact are estimates, in a word; at the place whose bits say the same."""
 
+WALKED_ONLY = ("", "yes")
+"""Whether a fact is walked on only, in a word; at the place of the truth value."""
+
+_MARKS = ("estimated", "walked_only")
 _COLUMNS = ("subject", "relation", "object", "start", "end", "start_text", "end_text")
 
 
@@ -71,6 +75,7 @@ class TemporalGraph:
         attributes: numbers of entities by name, NaN where there is none.
         defects: every row whose dates were repaired or that was skipped, and what was done.
         estimated: which of each fact's dates are estimates, as the place in `ESTIMATED`.
+        walked_only: training facts that are walked on, but not learned from.
     """
 
     entities: Vocabulary
@@ -88,12 +93,20 @@ class TemporalGraph:
     attributes: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     defects: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=DEFECT_SCHEMA))
     estimated: NDArray[np.uint8] = field(default_factory=lambda: np.empty(0, np.uint8))
+    walked_only: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
     _indexes: dict[tuple[str, ...], EdgeIndex] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         if not len(self.estimated):
             object.__setattr__(self, "estimated", np.zeros(len(self), np.uint8))
-        for name in (*_COLUMNS, "estimated"):
+        if not len(self.walked_only):
+            object.__setattr__(self, "walked_only", np.zeros(len(self), np.bool_))
+        if self.walked_only[self.bounds[1] :].any():
+            raise TilpError(
+                "a fact of valid or test is marked as walked only; only training facts are walked "
+                "on and learned from, so only they can be marked"
+            )
+        for name in (*_COLUMNS, *_MARKS):
             getattr(self, name).flags.writeable = False
         for numbers in self.attributes.values():
             numbers.flags.writeable = False
@@ -161,8 +174,9 @@ class TemporalGraph:
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{len(self.rows(split)):,} {split}" for split in SPLITS)
+        learned = f", {len(self.targets):,} learned from" if self.walked_only.any() else ""
         return (
-            f"TemporalGraph({counts} facts; {len(self.entities):,} entities, "
+            f"TemporalGraph({counts} facts{learned}; {len(self.entities):,} entities, "
             f"{len(self.relations):,} relations; unit {self.unit.value})"
         )
 
@@ -182,7 +196,7 @@ class TemporalGraph:
                 np.array_equal(numbers, other.attributes[name], equal_nan=True)
                 for name, numbers in self.attributes.items()
             )
-            and np.array_equal(self.estimated, other.estimated)
+            and all(np.array_equal(getattr(self, name), getattr(other, name)) for name in _MARKS)
             and self.date_text("start").equals(other.date_text("start"))
             and self.date_text("end").equals(other.date_text("end"))
         )
@@ -205,9 +219,16 @@ class TemporalGraph:
             digest.update("\n".join(self.date_text(end)).encode())
         if self.estimated.any():
             digest.update(self.estimated.tobytes())
+        if self.walked_only.any():
+            digest.update(b"walked only" + self.walked_only.tobytes())
         for name, numbers in sorted(self.attributes.items()):
             digest.update(name.encode() + numbers.tobytes())
         return digest.hexdigest()
+
+    @property
+    def targets(self) -> NDArray[np.int64]:
+        """The numbers of the training facts that are learned from."""
+        return np.flatnonzero(~self.walked_only[self.span("train")])
 
     def rows(self, split: str) -> range:
         """The numbers of a split's facts."""
@@ -248,7 +269,7 @@ class TemporalGraph:
         return self.texts.gather(codes if split is None else codes[self.span(split)]).alias(end)
 
     def frame(self, split: str | None = None, *, names: str = "labels") -> pl.DataFrame:
-        """Facts as a table of names and date texts, and which of these are estimates, if any are.
+        """Facts as a table of names and date texts, and the marks that any fact of the graph has.
 
         Args:
             split: only the facts of this split.
@@ -270,6 +291,11 @@ class TemporalGraph:
         if self.estimated.any():
             words = pl.Series("estimated", ESTIMATED).gather(self.estimated[rows])
             table = table.with_columns(words)
+        if self.walked_only.any():
+            words = pl.Series("walked_only", WALKED_ONLY).gather(
+                self.walked_only[rows].astype(np.uint8)
+            )
+            table = table.with_columns(words)
         return table
 
     def without(self, facts: Iterable[int]) -> TemporalGraph:
@@ -285,7 +311,7 @@ class TemporalGraph:
         """
         numbers = self.numbers_without(facts)
         kept = numbers >= 0
-        columns = {name: getattr(self, name)[kept] for name in (*_COLUMNS, "estimated")}
+        columns = {name: getattr(self, name)[kept] for name in (*_COLUMNS, *_MARKS)}
         ends = np.append(0, np.cumsum(kept))[list(self.bounds)].tolist()
         left = replace(self, **columns, bounds=tuple(ends))
         for splits, index in self._indexes.items():

@@ -80,6 +80,7 @@ class Defects:
         start_after_end: rows whose start lies after their end.
         malformed_dates: dates that could not be read.
         estimated: rows with a date that is an estimate.
+        walked_only: rows that are walked on, but not learned from.
         duplicates: rows that repeat an earlier row of their split, dates and all.
         same_fact: rows that stand, dates and all, in another split.
         same_triple: rows whose subject, relation and object stand in another split.
@@ -93,6 +94,7 @@ class Defects:
     start_after_end: Mapping[str, int]
     malformed_dates: Mapping[str, int]
     estimated: Mapping[str, int]
+    walked_only: Mapping[str, int]
     duplicates: Mapping[str, int]
     same_fact: Mapping[str, int]
     same_triple: Mapping[str, int]
@@ -206,6 +208,9 @@ def _find_defects(graph: TemporalGraph, spans: Mapping[str, slice]) -> Defects:
         malformed_dates={split: _count(found, split, malformed) for split in spans},
         estimated={
             split: int(np.count_nonzero(graph.estimated[rows])) for split, rows in spans.items()
+        },
+        walked_only={
+            split: int(np.count_nonzero(graph.walked_only[rows])) for split, rows in spans.items()
         },
         duplicates={
             split: rows.stop - rows.start - facts[rows].n_unique() for split, rows in spans.items()

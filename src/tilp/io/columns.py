@@ -26,6 +26,7 @@ _SYNONYMS: Mapping[str, frozenset[str]] = {
     "date": frozenset({"date", "time", "timestamp", "year", "day", "when", "point_in_time"}),
     "split": frozenset({"split"}),
     "estimated": frozenset({"estimated"}),
+    "walked_only": frozenset({"walked_only"}),
 }
 _KEY_ROLES = frozenset({"subject", "relation", "object"})
 _REMEDY = (
@@ -34,7 +35,7 @@ _REMEDY = (
 )
 ROLES = tuple(_SYNONYMS)
 """What a column can be; 'date' is the one date of a fact that has no interval, 'estimated' says
-which dates are estimates."""
+which dates are estimates, 'walked_only' which facts are not learned from."""
 
 
 def name_roles(names: Sequence[str]) -> dict[str, list[int]]:

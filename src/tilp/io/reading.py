@@ -17,7 +17,15 @@ from numpy.typing import NDArray
 from tilp.choices import OnError, Unit
 from tilp.choosing import choose
 from tilp.errors import DataError, TilpError, TilpWarning
-from tilp.graph import ESTIMATED, SPLITS, FactTable, LabelTable, TemporalGraph, build_graph
+from tilp.graph import (
+    ESTIMATED,
+    SPLITS,
+    WALKED_ONLY,
+    FactTable,
+    LabelTable,
+    TemporalGraph,
+    build_graph,
+)
 from tilp.intervals.dates import DateKind, parse_date
 from tilp.io.columns import FACT_COLUMNS, assign_columns, is_header
 from tilp.io.side_files import (
@@ -42,6 +50,10 @@ _SPLIT_NAMES = {
     "dev": "valid",
     "test": "test",
     "testing": "test",
+}
+_MARKS = {
+    "estimated": (ESTIMATED, "which dates are estimates, start, end or both"),
+    "walked_only": (WALKED_ONLY, "'yes' where a training fact is walked on, but not learned from"),
 }
 _TEXT = (".tsv", ".txt", ".csv")
 _LABELS = ("entities", "relations")
@@ -68,8 +80,8 @@ def read(
         on_error: what to do with malformed dates and with starts after their ends: 'repair'
             (unknown; end = start), 'skip' the row, or 'raise'.
         columns: column names by role, where they do not speak for themselves: subject,
-            relation, object, and start and end, or date, and split and estimated. Files then
-            have a header.
+            relation, object, and start and end, or date, and split, estimated and walked_only.
+            Files then have a header.
         header: whether files begin with a row of column names; found out by default.
 
     Raises:
@@ -270,23 +282,25 @@ def _fact_frame(name: str, table: TextTable, roles: Mapping[str, int]) -> pl.Dat
                     "a subject, a relation and an object. Fill it in or remove the row."
                 )
         columns[role] = column
-    if "estimated" in roles:
-        columns["estimated"] = _estimated(name, table, roles["estimated"])
+    for mark, (words, meaning) in _MARKS.items():
+        if mark in roles:
+            columns[mark] = _marks(name, table, mark, roles[mark], words, meaning)
     return pl.DataFrame(columns)
 
 
-def _estimated(name: str, table: TextTable, place: int) -> pl.Series:
-    """Which dates are estimates, in the words of `ESTIMATED`."""
-    words = _as_text(table.frame.to_series(place), name, "estimated").fill_null("")
-    strange = ~words.is_in(ESTIMATED)
+def _marks(
+    name: str, table: TextTable, mark: str, place: int, words: tuple[str, ...], meaning: str
+) -> pl.Series:
+    """A column of marks, in their words."""
+    found = _as_text(table.frame.to_series(place), name, mark).fill_null("")
+    strange = ~found.is_in(words)
     if strange.any():
         row = int(strange.arg_max() or 0)
         raise DataError(
-            f"{name}, line {table.lines[row]}: column {place + 1} (estimated) is {words[row]!r}; "
-            "it says which dates are estimates, start, end or both, and else is empty. Correct "
-            "it, or give the column another name."
+            f"{name}, line {table.lines[row]}: column {place + 1} ({mark}) is {found[row]!r}; "
+            f"it says {meaning}, and else is empty. Correct it, or give the column another name."
         )
-    return words
+    return found
 
 
 def _as_text(column: pl.Series, source: str, role: str) -> pl.Series:

@@ -322,13 +322,33 @@ class TILP:
         self,
         split: str = "test",
         *,
+        known: TemporalGraph | None = None,
         protocols: Iterable[Protocol | str] | None = None,
         progress: Callable[[float], None] | None = None,
     ) -> Evaluation:
-        """Rank the answers of a split's facts, both ways, with train alone as evidence."""
+        """Rank the answers of a split's facts, both ways, with train alone as evidence.
+
+        Args:
+            split: whose facts are asked.
+            known: what protocols remove other answers by, and whose split is asked; the model's
+                own facts by default. Where these were reduced, the facts that they were taken
+                from, with the same names: an answer that only a removed fact states is no error.
+            protocols: those to rank under; all by default.
+            progress: called with the share that is done.
+
+        Raises:
+            TilpError: the known facts have other names or another unit.
+        """
+        mine, known = self.graph, self.graph if known is None else known
+        same = known.entities == mine.entities and known.relations == mine.relations
+        if not same or known.unit is not mine.unit:
+            raise TilpError(
+                "the known facts have other entities, relations or another unit than the model's; "
+                "give the data that the model's were taken from"
+            )
         return evaluate(
             self.scorer(),
-            self.graph,
+            known,
             split,
             protocols=protocols,
             threads=self.threads,

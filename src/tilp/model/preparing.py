@@ -148,14 +148,16 @@ def _mined(
 
 
 def _held_out(graph: TemporalGraph, settings: ModelSettings) -> Ranker:
-    """The facts that decide: of valid, or where there is none a tenth of train; seeded."""
+    """The facts that decide: of valid, or where there is none a tenth of the targets; seeded."""
     chance = np.random.default_rng([settings.seed, 10])
-    split = "valid" if len(graph.rows("valid")) else "train"
-    rows = np.asarray(graph.rows(split), np.int64)
-    most = settings.held_out if split == "valid" else min(settings.held_out, len(rows) // 10 + 1)
+    rows, most = np.asarray(graph.rows("valid"), np.int64), settings.held_out
+    walked = not len(rows)
+    if walked:
+        rows = target_facts(graph, settings.mining)
+        most = min(most, len(rows) // 10 + 1)
     if len(rows) > most:
         rows = np.sort(chance.choice(rows, most, replace=False))
-    return Ranker(graph, rows, walked=split == "train")
+    return Ranker(graph, rows, walked=walked)
 
 
 def _entries_arrays(made: Entries) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tilp.chances import sampled
 from tilp.choices import Grain
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.parallel import Workers
@@ -179,12 +180,9 @@ def mining_walker(
 
 
 def target_facts(graph: TemporalGraph, settings: MiningSettings) -> NDArray[np.int64]:
-    """The training facts that are asked, ascending."""
-    size = len(graph.rows("train"))
-    if settings.share >= 1.0:
-        return np.arange(size)
-    lots = np.random.default_rng([settings.seed, size]).permutation(size)
-    return np.flatnonzero(lots < round(settings.share * size))
+    """The training facts that are asked, ascending; of the graph's targets a share."""
+    targets = graph.targets
+    return targets[sampled(len(targets), settings.share, settings.seed)]
 
 
 def _cost(walker: Walker, relation: str, settings: MiningSettings) -> float:

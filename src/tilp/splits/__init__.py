@@ -1,0 +1,7 @@
+"""Harder splits of any data set: few samples, biased data, time shift (section 6, Appendix D)."""
+
+from tilp.splits.biased import balanced, biased
+from tilp.splits.few import SHARES, few
+from tilp.splits.time_shift import TimeShift, time_shift
+
+__all__ = ["SHARES", "TimeShift", "balanced", "biased", "few", "time_shift"]
