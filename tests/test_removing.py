@@ -97,7 +97,9 @@ def test_facts_of_candidates_that_are_left(cut):
     expected = fact_edges(left)
     for name in ("offsets", "relation", "target", "fact", "start", "end"):
         assert np.array_equal(getattr(found, name), getattr(expected, name)), name
-    assert (found.interval < found.n_intervals).all()
+    for of_edge, of_interval in (("start", "starts"), ("end", "ends")):
+        times = getattr(found, of_interval)[found.interval]
+        assert np.array_equal(times, getattr(found, of_edge)), of_interval
     # Numbers of intervals may differ, but not which edges share one.
     pairs = set(zip(found.interval.tolist(), expected.interval.tolist(), strict=True))
     assert len(pairs) == len({a for a, _ in pairs}) == len({b for _, b in pairs})

@@ -1,6 +1,6 @@
 """Walks against brute force: equal rules, counts and statistics, on small and published graphs."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 
 import numpy as np
 import polars as pl
@@ -158,14 +158,18 @@ def test_finding_tallying_and_applying_agree_with_counting(graph):
     compiled = walker.compile(rules)
     statistics, _ = walker.tally(queries, compiled)
     applied, _ = walker.apply(queries, compiled)
-    by_row = {(query, rules[rule], end): count for query, rule, end, count in applied.tolist()}
+    mine, true = defaultdict(dict), defaultdict(dict)
+    for query, place, end, count in applied.tolist():
+        mine[query, rules[place]][end] = count
+    for query, found in enumerate(truth):
+        for (rule, end), count in found.items():
+            true[query, rule][end] = count
     for place, rule in enumerate(rules):
         support = fired = 0
         rate = 0.0
-        for number, found in enumerate(truth):
-            ends = {end: count for (one, end), count in found.items() if one == rule}
-            mine = {end: c for (q, one, end), c in by_row.items() if q == number and one == rule}
-            assert mine == ends
+        for number in range(len(queries)):
+            ends = true[number, rule]
+            assert mine[number, rule] == ends
             if ends:
                 fired += 1
                 here = ends.get(int(queries.answer[number]), 0)
