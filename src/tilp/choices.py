@@ -16,6 +16,7 @@ __all__ = [
     "RuleOrder",
     "TableFormat",
     "Ties",
+    "Transition",
     "Unit",
     "Weights",
 ]
@@ -158,6 +159,13 @@ class Preset(StrEnum):
 
     DEFAULT = "default"
     PAPER = "paper"
+
+
+class Transition(StrEnum):
+    """How a temporal random walk chooses among facts: by how late they are, or all alike."""
+
+    EXPONENTIAL = "exponential"
+    UNIFORM = "uniform"
 
 
 class RuleOrder(StrEnum):
