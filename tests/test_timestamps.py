@@ -56,8 +56,8 @@ def event_graphs(draw, most=8, splits=("train",), entities="abcd"):
     return graph
 
 
-def plain_edges(graph, splits=("train",)):
-    """(source, relation, target, time) of facts and inverse facts with a date."""
+def plain_edges(graph, splits=("train",), own=-1):
+    """(source, relation, target, time) of dated facts and their inverses, without the own one."""
     dates = {OPEN_START, OPEN_END, UNKNOWN}
     edges = []
     for row in (row for split in splits for row in graph.rows(split)):
@@ -66,7 +66,7 @@ def plain_edges(graph, splits=("train",)):
             for name in ("subject", "object", "relation", "start", "end")
         )
         time = start if start not in dates else end
-        if time not in dates:
+        if time not in dates and row != own:
             edges.append((subject, relation, object_, time))
             edges.append((object_, relation + len(graph.relations), subject, time))
     return edges
@@ -209,32 +209,32 @@ def test_confidences_equal_all_bodies_when_enough_are_sampled(graph, length, see
             assert (bodies[number], support[number]) == (len(plain), len(followed))
 
 
-def plain_scores(model, settings_, edges, subject, head, time):
+def plain_evidence(edges, time, window, ahead):
+    """The edges that may be used for a query."""
+    edges = [edge for edge in edges if ahead or edge[3] < time]
+    return [edge for edge in edges if not window or edge[3] >= time - window]
+
+
+def plain_scores(table, chosen, edges, subject, head, time):
     """Candidates' scores by all bodies of rules, as TLogic goes through them."""
-    table = model.table
+    edges = plain_evidence(edges, time, chosen.window, chosen.ahead)
     given_to = {}
     for rule in np.flatnonzero(table.head == head):
         length = int(table.length[rule])
-        relations, same = table.relations[rule, :length], table.same[rule, : length + 1]
-        earlier = [
-            edge
-            for edge in edges
-            if edge[3] < time and not (settings_.window and edge[3] < time - settings_.window)
-        ]
-        began = {}
-        for body in plain_bodies(earlier, relations.tolist()):
+        same = table.same[rule, : length + 1].tolist()
+        gaps = {}
+        for body in plain_bodies(edges, table.relations[rule, :length].tolist()):
             places = places_of(body)
-            if places[0] == subject and all(
-                places[first] == places[place] for place, first in enumerate(same.tolist())
-            ):
-                began[places[-1]] = max(body[0][3], began.get(places[-1], body[0][3]))
-        for candidate, first in began.items():
-            recent = math.exp(settings_.decay * (first - time))
-            part = settings_.share * table.confidence[rule] + (1 - settings_.share) * recent
+            meets = all(places[first] == entity for first, entity in zip(same, places, strict=True))
+            if places[0] == subject and meets:
+                gaps.setdefault(places[-1], []).append(abs(time - body[0][3]))
+        for candidate, between in gaps.items():
+            near = math.exp(-chosen.decay * min(between))
+            part = chosen.share * table.confidence[rule] + (1 - chosen.share) * near
             given_to.setdefault(candidate, []).append(part)
         best = sorted((sorted(parts, reverse=True) for parts in given_to.values()), reverse=True)
-        best = best[: settings_.top]
-        if began and len(best) == settings_.top and all(a != b for a, b in pairwise(best)):
+        best = best[: chosen.top]
+        if gaps and len(best) == chosen.top and all(a != b for a, b in pairwise(best)):
             break
     return {
         candidate: 1.0 - math.prod(1.0 - part for part in parts)
@@ -267,8 +267,32 @@ def random_rules(draw, graph, longest=4):
     return RuleTable(head, np.array(lengths), relations, same, ones, ones, confidence).sorted()
 
 
+def check_scores(graph, table, chosen, queries, evidence):
+    """Scores of both ways to follow rules, against the plain ones."""
+    manner = Manner(chosen.window, chosen.ahead, chosen.decay, chosen.share, chosen.top)
+    facts = np.ones(2 * len(graph.relations), np.int64)
+    model = TimestampModel(table, graph.relations, graph.unit, facts, manner)
+    both = [model.scorer(graph, evidence, plain=one)(queries) for one in (False, True)]
+    for number in range(len(queries)):
+        subject, head, time, own = (
+            int(getattr(queries, name)[number]) for name in ("subject", "head", "start", "fact")
+        )
+        edges = plain_edges(graph, evidence, own)
+        expected = plain_scores(table, chosen, edges, subject, head, time)
+        for scores in both:
+            listed = slice(scores.offsets[number], scores.offsets[number + 1])
+            found = dict(zip(scores.candidate[listed].tolist(), scores.score[listed], strict=True))
+            if expected:
+                found = {one: -math.expm1(-score) for one, score in found.items()}
+                assert found == pytest.approx(expected)
+            else:  # who answered, or was there at all
+                there = plain_evidence(edges, time, 0, chosen.ahead)
+                answered = [edge for edge in there if edge[1] == head] or there
+                assert found == Counter(edge[2] for edge in answered)
+
+
 @NO_WARNING
-@settings(max_examples=150)
+@settings(max_examples=120)
 @given(
     st.data(),
     event_graphs(most=10, splits=("train", "test"), entities="abc"),
@@ -278,28 +302,44 @@ def random_rules(draw, graph, longest=4):
 )
 def test_scores_equal_the_noisy_or_of_all_bodies(data, graph, top, window, share):
     chosen = TimestampRules(window=window, decay=0.3, share=share, top=top)
-    facts = np.ones(2 * len(graph.relations), np.int64)
-    manner = Manner(window, 0.3, share, top)
     table = data.draw(random_rules(graph))
-    model = TimestampModel(table, graph.relations, graph.unit, facts, manner)
     queries = asked(graph, range(len(graph.entities)), every_head(graph), [1991, 1994, 1997])
     for evidence in (("train",), ("train", "test")):
-        edges = plain_edges(graph, evidence)
-        quick, slow = (model.scorer(graph, evidence, plain=one)(queries) for one in (False, True))
-        for number in range(len(queries)):
-            parts = (int(getattr(queries, name)[number]) for name in ("subject", "head", "start"))
-            subject, head, time = parts
-            expected = plain_scores(model, chosen, edges, subject, head, time)
-            for scores in (quick, slow):
-                own = slice(scores.offsets[number], scores.offsets[number + 1])
-                found = dict(zip(scores.candidate[own].tolist(), scores.score[own], strict=True))
-                if expected:
-                    found = {one: -math.expm1(-score) for one, score in found.items()}
-                    assert found == pytest.approx(expected)
-                else:  # who answered before, or was there at all
-                    before = [edge for edge in edges if edge[3] < time]
-                    answered = [edge for edge in before if edge[1] == head] or before
-                    assert found == Counter(edge[2] for edge in answered)
+        check_scores(graph, table, chosen, queries, evidence)
+
+
+@NO_WARNING
+@settings(max_examples=60)
+@given(
+    st.data(),
+    event_graphs(most=10, entities="abc"),
+    st.integers(1, 3),
+    st.sampled_from([0, 2]),
+    SEEDS,
+)
+def test_rules_that_look_ahead_use_all_facts_but_the_own(data, graph, top, window, seed):
+    chosen = TimestampRules(ahead=True, window=window, decay=0.3, share=0.4, top=top)
+    table = data.draw(random_rules(graph))
+    queries = asked(graph, range(len(graph.entities)), every_head(graph), [1991, 1994])
+    own = np.random.default_rng(seed).integers(-1, len(graph), len(queries))
+    check_scores(graph, table, chosen, replace(queries, fact=own.astype(np.int32)), ("train",))
+
+
+def test_the_nearest_first_fact_counts_on_either_side_of_the_query():
+    """From the later fact b leads to c as well, but the earlier one is nearer to 1994."""
+    graph = graph_of(
+        train=[
+            ("a", "p", "b", "1993", ""),
+            ("a", "p", "b", "1997", ""),
+            ("b", "p", "c", "1998", ""),
+        ]
+    )
+    table = RuleTable(
+        *(np.array(one) for one in ([0], [2], [[0, 0]], [[0, 1, 2]], [1], [1], [0.5]))
+    )
+    chosen = TimestampRules(lengths=(2,), ahead=True, decay=0.3, share=0.4)
+    for year in (1994, 1996):
+        check_scores(graph, table, chosen, asked(graph, [0], [0], [year]), ("train",))
 
 
 @NO_WARNING
@@ -436,6 +476,9 @@ def test_what_cannot_be_is_refused():
         model.scorer(graph_of(train=[("a", "p", "b", "1990", "")]))
     with pytest.raises(TilpError, match="splits"):
         model.scorer(graph, "future")
+    facts = [("a", "p", "b", "1990", ""), ("a", "q", "b", "1992", "")]
+    with pytest.raises(TilpError, match="train alone"):
+        TimestampRules(ahead=True).fit(graph).scorer(graph_of(train=facts, test=facts), SPLITS)
     assert replace(TimestampRules(), transition="uniform").transition is Transition.UNIFORM
 
 

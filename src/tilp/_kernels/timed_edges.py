@@ -30,6 +30,7 @@ class ByRelation(NamedTuple):
     begin: Array
     target: Array
     time: Array
+    fact: Array
 
 
 class ByHead(NamedTuple):
@@ -39,6 +40,7 @@ class ByHead(NamedTuple):
     source: Array
     target: Array
     time: Array
+    fact: Array
 
 
 @kernel

@@ -1,9 +1,10 @@
-"""Timestamp rules applied: whom their bodies lead to before a query's time, and what that scores.
+"""Timestamp rules applied: whom their bodies lead to, and what that scores.
 
-Of the bodies of one rule that end in one candidate only the one whose first edge is latest counts.
-So first edges are followed from the latest on, and what an entity was gone on from before is not
-gone through again: a later time there leads nowhere else. Each edge is then read once a rule at
-the most, however many walks there are.
+Of the bodies of one rule that end in one candidate only the one counts whose first edge is nearest
+to the query in time. So first edges are followed from the nearest on, and what an entity was gone
+on from before is not gone through again: a later time there leads nowhere else. However many walks
+there are, a rule then reads each edge once, or, where its bodies come back to an entity, once for
+each such entity.
 """
 
 from typing import NamedTuple
@@ -15,6 +16,8 @@ from tilp._kernels.timed_edges import ByRelation, edges_of, first_from
 from tilp._kernels.types import Array
 
 __all__ = ["Applied", "Manner", "score_queries"]
+
+_NEVER = 2**62  # after every time, that of a query without a date too
 
 
 class Applied(NamedTuple):
@@ -38,6 +41,7 @@ class Manner(NamedTuple):
     """How queries are answered: see `TimestampRules`, whose words these are."""
 
     window: int
+    ahead: bool
     decay: float
     share: float
     top: int
@@ -52,25 +56,31 @@ class _Space(NamedTuple):
     stamp: Array
     gone_from: Array
     end_stamp: Array
-    began: Array
+    gap: Array
     ends: Array
 
 
 @kernel
 def score_queries(
-    edges: ByRelation, rules: Applied, manner: Manner, subject: Array, head: Array, time: Array
+    edges: ByRelation,
+    rules: Applied,
+    manner: Manner,
+    subject: Array,
+    head: Array,
+    time: Array,
+    own_fact: Array,
 ) -> tuple[Array, Array, Array]:
     """Apply the rules of each query's head, until its best candidates are told apart.
 
-    A rule gives a candidate `share` of its confidence, and the rest for how recent the first edge
-    of its body is. Candidates are ordered by what rules give them, the highest first; as soon as
-    the first `top` all differ, no further rule is applied.
+    A rule gives a candidate `share` of its confidence, and the rest for how near in time the first
+    edge of its body is. Candidates are ordered by what rules give them, the highest first; as soon
+    as the first `top` all differ, no further rule is applied.
 
     Args:
-        edges: that are evidence; none at or after a query's time is read.
+        edges: that are evidence; if not `ahead`, none at or after a query's time is read.
         rules: to apply.
         manner: how.
-        subject: of each query; likewise `head` and `time`.
+        subject: of each query; likewise `head`, `time` and `own_fact`, which is not walked.
 
     Returns:
         Where the candidates of each query begin, and where the last end; these, ascending; and
@@ -90,10 +100,17 @@ def score_queries(
     size = epoch = 0
     for query in range(len(subject)):
         n_members = n_values = n_best = 0
-        now = time[query]
         for rule in range(rules.begin[head[query]], rules.begin[head[query] + 1]):
             n_ends, epoch = _follow(
-                edges, rules, rule, subject[query], now, manner.window, space, epoch
+                edges,
+                rules,
+                rule,
+                manner,
+                subject[query],
+                time[query],
+                own_fact[query],
+                space,
+                epoch,
             )
             while n_values + n_ends > len(value):
                 value = np.concatenate((value, np.empty_like(value)))
@@ -102,9 +119,8 @@ def score_queries(
                 if first[entity] < 0:
                     members[n_members] = entity
                     n_members += 1
-                recent = np.exp(manner.decay * float(space.began[entity] - now))
-                given = manner.share * rules.confidence[rule] + (1.0 - manner.share) * recent
-                value[n_values] = given
+                near = np.exp(-manner.decay * float(space.gap[entity]))
+                value[n_values] = manner.share * rules.confidence[rule] + (1 - manner.share) * near
                 _put(first, value, after, entity, n_values)
                 n_values += 1
                 n_best = _keep_best(best, n_best, entity, first, value, after)
@@ -145,36 +161,41 @@ def _follow(
     edges: ByRelation,
     rules: Applied,
     rule: int,
+    manner: Manner,
     subject: int,
     now: int,
-    window: int,
+    own_fact: int,
     space: _Space,
     epoch: int,
 ) -> tuple[int, int]:
-    """Find the ends of a rule's bodies, and when the latest body of each began.
+    """Find the ends of a rule's bodies, and how near in time the nearest body of each begins.
 
     Returns:
         How many `ends` there are, and the last stamp that was used.
     """
     length, same = rules.length[rule], rules.same[rule]
     low, high = edges_of(edges, subject, rules.relations[rule, 0])
-    high = first_from(edges.time, low, high, now)
-    if window > 0:
-        low = first_from(edges.time, low, high, now - window)
-    latest_first = np.arange(high - 1, low - 1, -1)
+    last = _NEVER if manner.ahead else now
+    high = first_from(edges.time, low, high, last)
+    if manner.window > 0:
+        low = first_from(edges.time, low, high, now - manner.window)
+    nearest_first = np.arange(high - 1, low - 1, -1)
+    if manner.ahead:
+        gaps = np.abs(edges.time[nearest_first] - now)
+        nearest_first = nearest_first[np.argsort(gaps, kind="mergesort")]
     if rules.apart[rule]:
-        by_target = np.argsort(edges.target[latest_first], kind="mergesort")
-        latest_first = latest_first[by_target]
+        by_target = np.argsort(edges.target[nearest_first], kind="mergesort")
+        nearest_first = nearest_first[by_target]
     epoch += 1
     of_rule = epoch
     n_ends = 0
     before = -1
     space.chain[0] = subject
-    for edge in latest_first:
+    for edge in nearest_first:
         if rules.apart[rule] and edges.target[edge] != before:
             before = edges.target[edge]
             epoch += 1
-        began = edges.time[edge]
+        gap = abs(edges.time[edge] - now)
         space.next_edge[0], space.stop[0] = edge, edge + 1
         depth = 0
         while depth >= 0:
@@ -185,18 +206,20 @@ def _follow(
             space.next_edge[depth] += 1
             entity = edges.target[here]
             place = depth + 1
+            if edges.fact[here] == own_fact:
+                continue
             if same[place] != place and space.chain[same[place]] != entity:
                 continue
             if place == length:
                 if space.end_stamp[entity] != of_rule:
                     space.end_stamp[entity] = of_rule
-                    space.began[entity] = began
+                    space.gap[entity] = gap
                     space.ends[n_ends] = entity
                     n_ends += 1
-                space.began[entity] = max(began, space.began[entity])
+                space.gap[entity] = min(gap, space.gap[entity])
                 continue
             arrived = edges.time[here]
-            until = now
+            until = last
             if rules.once[rule, place]:
                 if space.stamp[place, entity] == epoch:
                     until = space.gone_from[place, entity]

@@ -41,7 +41,7 @@ class TimedEdges:
     Attributes:
         n_entities: of the graph.
         n_relations: likewise; the inverse of relation r is `r + n_relations`.
-        source: of each edge; likewise `relation`, `target` and `time`.
+        source: of each edge; likewise `relation`, `target`, `time` and `fact`.
     """
 
     n_entities: int
@@ -50,6 +50,7 @@ class TimedEdges:
     relation: NDArray[np.int32]
     target: NDArray[np.int32]
     time: NDArray[np.int64]
+    fact: NDArray[np.int32]
 
     @classmethod
     def of(cls, graph: TemporalGraph, splits: Iterable[str] | str) -> TimedEdges:
@@ -65,6 +66,7 @@ class TimedEdges:
             index.relation[timed],
             index.target[timed],
             time[timed],
+            index.fact[timed],
         )
 
     @cached_property
@@ -87,6 +89,7 @@ class TimedEdges:
             np.append(begin, len(order)),
             self.target[order],
             self.time[order],
+            self.fact[order],
         )
 
     @cached_property
@@ -94,4 +97,5 @@ class TimedEdges:
         """By relation, then by time."""
         order = np.lexsort((self.time, self.relation))
         begin = np.searchsorted(self.relation[order], np.arange(2 * self.n_relations + 1))
-        return ByHead(begin, self.source[order], self.target[order], self.time[order])
+        columns = (self.source, self.target, self.time, self.fact)
+        return ByHead(begin, *(column[order] for column in columns))

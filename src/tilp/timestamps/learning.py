@@ -41,9 +41,11 @@ class TimestampRules:
         min_confidence: of a rule that is kept.
         min_bodies: distinct bodies of a rule that is kept.
         window: how long before the query the facts of a body may lie; 0 for any time.
-        decay: how fast what is past counts less: a fact counts exp(-decay · time since).
-        share: of a rule's confidence in what it gives a candidate; the rest is for how recent its
-            body is.
+        ahead: whether facts at and after the query are evidence too. Rules say what comes later,
+            but to complete a graph they are as well applied to all of it.
+        decay: how fast what is far counts less: a fact counts exp(-decay · time between).
+        share: of a rule's confidence in what it gives a candidate; the rest is for how near its
+            body is in time.
         top: how many candidates must be told apart before no further rule is applied.
         seed: for everything that is drawn.
 
@@ -62,6 +64,7 @@ class TimestampRules:
     min_confidence: float = 0.01
     min_bodies: int = 2
     window: int = 0
+    ahead: bool = False
     decay: float = 0.1
     share: float = 0.5
     top: int = 20
@@ -111,7 +114,7 @@ class TimestampRules:
                 tables.append(table)
                 if progress is not None:
                     progress(number / len(heads))
-        manner = Manner(self.window, self.decay, self.share, self.top)
+        manner = Manner(self.window, self.ahead, self.decay, self.share, self.top)
         return TimestampModel(RuleTable.join(tables), graph.relations, graph.unit, facts, manner)
 
     def _learn_head(self, edges: TimedEdges, head: int) -> RuleTable:

@@ -66,12 +66,14 @@ class TimestampModel:
 
         Args:
             graph: the facts; it has the same relations and the same unit of time.
-            evidence: the splits whose facts are used, as far as they are dated before a query.
+            evidence: the splits whose facts are used, as far as they are dated before a query;
+                only train if rules look ahead.
             plain: go through every walk of a rule, as the original does, for comparing times; the
                 scores are the same.
 
         Raises:
-            TilpError: the graph has other relations, or another unit of time.
+            TilpError: the graph has other relations, or another unit of time; or facts that are
+                asked for would be evidence of themselves.
         """
         if graph.relations != self.relations or graph.unit is not self.unit:
             raise TilpError(
@@ -80,5 +82,10 @@ class TimestampModel:
                 "read with the same relations and unit"
             )
         edges = TimedEdges.of(graph, evidence)
+        if self.manner.ahead and edges.fact.max(initial=0) >= len(graph.rows("train")):
+            raise TilpError(
+                "rules that look ahead have train alone as evidence: facts of other splits would "
+                "be evidence of themselves. Fit with ahead=False to use all that is earlier."
+            )
         applied = self.table.applied(2 * len(self.relations), plain=plain)
         return TimestampScorer(edges, applied, self.manner)
