@@ -18,6 +18,7 @@ __all__ = [
     "SplitKind",
     "TableFormat",
     "Ties",
+    "Transition",
     "Unit",
     "Walked",
     "Weights",
@@ -161,6 +162,13 @@ class Preset(StrEnum):
 
     DEFAULT = "default"
     PAPER = "paper"
+
+
+class Transition(StrEnum):
+    """How a temporal random walk chooses among facts: by how late they are, or all alike."""
+
+    EXPONENTIAL = "exponential"
+    UNIFORM = "uniform"
 
 
 class RuleOrder(StrEnum):

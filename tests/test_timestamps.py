@@ -1,0 +1,494 @@
+"""Timestamp rules against plain readings of TLogic: walks, confidences, scores."""
+
+import math
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise, product
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import tilp
+from tilp._kernels.timestamp_bodies import count_bodies
+from tilp._kernels.timestamp_scores import Manner
+from tilp._kernels.timestamp_walks import walk_back
+from tilp.choices import Transition
+from tilp.errors import TilpError
+from tilp.graph import SPLITS, QueryTable
+from tilp.intervals import OPEN_END, OPEN_START, UNKNOWN
+from tilp.rules import RuleSet, parse_rule
+from tilp.timestamps import TimestampModel, TimestampRules
+from tilp.timestamps.edges import TimedEdges, event_times
+from tilp.timestamps.learning import lift
+from tilp.timestamps.rule_table import RuleTable
+
+NO_WARNING = pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
+COLUMNS = ["subject", "relation", "object", "start", "end"]
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def graph_of(**splits):
+    tables = {
+        name: pl.DataFrame(
+            rows, COLUMNS, orient="row", schema_overrides=dict.fromkeys(COLUMNS, str)
+        )
+        for name, rows in splits.items()
+    }
+    return tilp.read(tables, unit="year")
+
+
+@st.composite
+def event_graphs(draw, most=8, splits=("train",), entities="abcd"):
+    """Few entities, so that walks close; self-loops, repeated facts, missing and open dates."""
+    ends = st.sampled_from(entities)
+    years = st.sampled_from(["1990", "1991", "1991", "1993", "1996", ""])
+    row = st.tuples(ends, st.sampled_from("pq"), ends, years)
+    rows = {}
+    for split in splits:
+        starts = draw(st.lists(row, min_size=1, max_size=most))
+        last = draw(st.lists(st.sampled_from(["1996", "present", ""]), min_size=most))
+        rows[split] = [(*one, end) for one, end in zip(starts, last, strict=False)]
+    graph = graph_of(**rows)
+    assume(len(TimedEdges.of(graph, "train").time))
+    return graph
+
+
+def plain_edges(graph, splits=("train",), own=-1):
+    """(source, relation, target, time) of dated facts and their inverses, without the own one."""
+    dates = {OPEN_START, OPEN_END, UNKNOWN}
+    edges = []
+    for row in (row for split in splits for row in graph.rows(split)):
+        subject, object_, relation, start, end = (
+            int(getattr(graph, name)[row])
+            for name in ("subject", "object", "relation", "start", "end")
+        )
+        time = start if start not in dates else end
+        if time not in dates and row != own:
+            edges.append((subject, relation, object_, time))
+            edges.append((object_, relation + len(graph.relations), subject, time))
+    return edges
+
+
+def inverse(relation, graph):
+    size = len(graph.relations)
+    return (relation + size) % (2 * size)
+
+
+def plain_closed_walks(graph, head, length):
+    """All walks back in time from an edge of the head to where it began, as lists of edges."""
+    edges = plain_edges(graph)
+    walks = [[edge] for edge in edges if edge[1] == head]
+    for step in range(1, length + 1):
+        longer = []
+        for walk, edge in product(walks, edges):
+            source, relation, here, time = walk[-1]
+            back = (here, inverse(relation, graph), source, time)
+            if (
+                edge[0] == here
+                and (edge[3] < time or (step > 1 and edge[3] == time and edge != back))
+                and (step < length or edge[2] == walk[0][0])
+            ):
+                longer.append([*walk, edge])
+        walks = longer
+    return walks
+
+
+def plain_rule(walk, graph):
+    """Relations of the body, and of each place the first with the same entity."""
+    body = [(target, inverse(relation, graph)) for _, relation, target, _ in walk[:0:-1]]
+    places = [entity for entity, _ in body] + [walk[0][2]]
+    return tuple(relation for _, relation in body), tuple(map(places.index, places))
+
+
+def plain_bodies(edges, relations):
+    """All chains of edges along relations whose times do not fall."""
+    bodies = [[edge] for edge in edges if edge[1] == relations[0]]
+    for relation in relations[1:]:
+        bodies = [
+            [*body, edge]
+            for body, edge in product(bodies, edges)
+            if edge[1] == relation and edge[0] == body[-1][2] and edge[3] >= body[-1][3]
+        ]
+    return bodies
+
+
+def places_of(body):
+    return [body[0][0], *(edge[2] for edge in body)]
+
+
+def walked(graph, head, length, walks, seed, exponential=True):
+    edges = TimedEdges.of(graph, "train")
+    size = len(graph.relations)
+    return walk_back(edges.by_time, edges.by_head, size, head, length, walks, exponential, seed)
+
+
+def every_head(graph):
+    return range(2 * len(graph.relations))
+
+
+@NO_WARNING
+@settings(max_examples=60)
+@given(event_graphs(), st.integers(1, 3), SEEDS, st.booleans())
+def test_walks_go_back_in_time_along_facts_and_close(graph, length, seed, exponential):
+    edges = Counter(plain_edges(graph))
+    for head in every_head(graph):
+        entities, relations, times = walked(graph, head, length, 30, seed, exponential)
+        plain = plain_closed_walks(graph, head, length)
+        assert bool(len(entities)) <= bool(plain)
+        assert (entities[:, 0] == entities[:, -1]).all()
+        assert (relations[:, 0] == head).all()
+        assert (times[:, 1] < times[:, 0]).all()
+        assert (np.diff(times[:, 1:], axis=1) <= 0).all()
+        for walk in zip(entities.tolist(), relations.tolist(), times.tolist(), strict=True):
+            steps = list(zip(walk[0], walk[1], walk[0][1:], walk[2], strict=False))
+            assert all(step in edges for step in steps)
+            assert steps in plain
+
+
+@NO_WARNING
+@settings(max_examples=25)
+@given(event_graphs(most=6), st.integers(1, 3), SEEDS)
+def test_every_rule_of_a_closed_walk_is_found_in_the_end(graph, length, seed):
+    for head in every_head(graph):
+        plain = {plain_rule(walk, graph) for walk in plain_closed_walks(graph, head, length)}
+        found = walked(graph, head, length, 20_000, seed, exponential=False)
+        relations, same = lift(*found[:2], len(graph.relations))
+        rows = zip(map(tuple, relations.tolist()), map(tuple, same.tolist()), strict=True)
+        assert Counter(rows) == Counter(plain)
+
+
+@pytest.mark.parametrize("exponential", [True, False])
+def test_a_walk_prefers_late_facts_exponentially(exponential):
+    rows = [("a", "r", "b", "2000", "2000")]
+    rows += [("b", f"q{year}", "a", str(year), str(year)) for year in (1900, 1996, 1998, 1999)]
+    graph = graph_of(train=rows)
+    head = graph.relations.find("r")
+    _, relations, _ = walked(graph, head, 1, 20_000, 7, exponential)
+    assert len(relations) == 20_000
+    seen = Counter(graph.relations.label(one) for one in relations[:, 1].tolist())
+    lots = {f"q{year}": math.exp(year - 1999) for year in (1900, 1996, 1998, 1999)}
+    if not exponential:
+        lots = dict.fromkeys(lots, 1.0)
+    for name, lot in lots.items():
+        assert seen[name] / 20_000 == pytest.approx(lot / sum(lots.values()), abs=0.015)
+
+
+@NO_WARNING
+@settings(max_examples=25)
+@given(event_graphs(most=6), st.integers(1, 3), SEEDS)
+def test_confidences_equal_all_bodies_when_enough_are_sampled(graph, length, seed):
+    timed, edges = TimedEdges.of(graph, "train"), plain_edges(graph)
+    for head in every_head(graph):
+        rules = {plain_rule(walk, graph) for walk in plain_closed_walks(graph, head, length)}
+        # Also rules that no walk led to, such as bodies that meet otherwise.
+        rules = sorted({*rules, *((body, tuple(range(length + 1))) for body, _ in rules)})
+        if not rules:
+            continue
+        relations, same = (np.array(one, np.int64) for one in zip(*rules, strict=True))
+        seeds = np.arange(len(rules)) + seed
+        bodies, support = count_bodies(
+            timed.by_relation, timed.by_head, head, relations, same, 12_000, seeds
+        )
+        for number, (body_relations, meetings) in enumerate(rules):
+            plain = set()
+            for body in plain_bodies(edges, body_relations):
+                places = places_of(body)
+                joined = tuple(map(places.index, places))
+                if joined == meetings or meetings == tuple(range(length + 1)):
+                    plain.add((*places, *(edge[3] for edge in body)))
+            followed = {
+                one
+                for one in plain
+                if any(
+                    edge[:3] == (one[0], head, one[length]) and edge[3] > one[-1] for edge in edges
+                )
+            }
+            assert (bodies[number], support[number]) == (len(plain), len(followed))
+
+
+def plain_evidence(edges, time, window, ahead):
+    """The edges that may be used for a query."""
+    edges = [edge for edge in edges if ahead or edge[3] < time]
+    return [edge for edge in edges if not window or edge[3] >= time - window]
+
+
+def plain_scores(table, chosen, edges, subject, head, time):
+    """Candidates' scores by all bodies of rules, as TLogic goes through them."""
+    edges = plain_evidence(edges, time, chosen.window, chosen.ahead)
+    given_to = {}
+    for rule in np.flatnonzero(table.head == head):
+        length = int(table.length[rule])
+        same = table.same[rule, : length + 1].tolist()
+        gaps = {}
+        for body in plain_bodies(edges, table.relations[rule, :length].tolist()):
+            places = places_of(body)
+            meets = all(places[first] == entity for first, entity in zip(same, places, strict=True))
+            if places[0] == subject and meets:
+                gaps.setdefault(places[-1], []).append(abs(time - body[0][3]))
+        for candidate, between in gaps.items():
+            near = math.exp(-chosen.decay * min(between))
+            part = chosen.share * table.confidence[rule] + (1 - chosen.share) * near
+            given_to.setdefault(candidate, []).append(part)
+        best = sorted((sorted(parts, reverse=True) for parts in given_to.values()), reverse=True)
+        best = best[: chosen.top]
+        if gaps and len(best) == chosen.top and all(a != b for a, b in pairwise(best)):
+            break
+    return {
+        candidate: 1.0 - math.prod(1.0 - part for part in parts)
+        for candidate, parts in given_to.items()
+    }
+
+
+def asked(graph, subjects, heads, times):
+    subject, head, time = np.array(list(product(subjects, heads, times)), np.int64).T
+    none = np.full(len(subject), -1, np.int32)
+    return QueryTable.asked(subject.astype(np.int32), head.astype(np.int32), time, time, none, none)
+
+
+@st.composite
+def random_rules(draw, graph, longest=4):
+    """Any rules, also such as come back to entities in involved ways, or say the same twice."""
+    n = draw(st.integers(1, 6))
+    lengths = draw(st.lists(st.integers(1, longest), min_size=n, max_size=n))
+    heads = st.sampled_from(every_head(graph))
+    relations = np.full((n, longest), -1)
+    same = np.tile(np.arange(longest + 1), (n, 1))
+    for rule, size in enumerate(lengths):
+        relations[rule, :size] = draw(st.lists(heads, min_size=size, max_size=size))
+        places = draw(st.lists(st.integers(0, 3), min_size=size + 1, max_size=size + 1))
+        if draw(st.booleans()):
+            same[rule, : size + 1] = [places.index(one) for one in places]
+    confidence = np.array(draw(st.lists(st.sampled_from([0.1, 0.5, 0.7]), min_size=n, max_size=n)))
+    ones = np.ones(n, np.int64)
+    head = np.array(draw(st.lists(heads, min_size=n, max_size=n)))
+    return RuleTable(head, np.array(lengths), relations, same, ones, ones, confidence).sorted()
+
+
+def check_scores(graph, table, chosen, queries, evidence):
+    """Scores of both ways to follow rules, against the plain ones."""
+    manner = Manner(chosen.window, chosen.ahead, chosen.decay, chosen.share, chosen.top)
+    facts = np.ones(2 * len(graph.relations), np.int64)
+    model = TimestampModel(table, graph.relations, graph.unit, facts, manner)
+    both = [model.scorer(graph, evidence, plain=one)(queries) for one in (False, True)]
+    for number in range(len(queries)):
+        subject, head, time, own = (
+            int(getattr(queries, name)[number]) for name in ("subject", "head", "start", "fact")
+        )
+        edges = plain_edges(graph, evidence, own)
+        expected = plain_scores(table, chosen, edges, subject, head, time)
+        for scores in both:
+            listed = slice(scores.offsets[number], scores.offsets[number + 1])
+            found = dict(zip(scores.candidate[listed].tolist(), scores.score[listed], strict=True))
+            if expected:
+                found = {one: -math.expm1(-score) for one, score in found.items()}
+                assert found == pytest.approx(expected)
+            else:  # who answered, or was there at all
+                there = plain_evidence(edges, time, 0, chosen.ahead)
+                answered = [edge for edge in there if edge[1] == head] or there
+                assert found == Counter(edge[2] for edge in answered)
+
+
+@NO_WARNING
+@settings(max_examples=120)
+@given(
+    st.data(),
+    event_graphs(most=10, splits=("train", "test"), entities="abc"),
+    st.integers(1, 3),
+    st.sampled_from([0, 1, 3]),
+    st.sampled_from([0.0, 0.4]),
+)
+def test_scores_equal_the_noisy_or_of_all_bodies(data, graph, top, window, share):
+    chosen = TimestampRules(window=window, decay=0.3, share=share, top=top)
+    table = data.draw(random_rules(graph))
+    queries = asked(graph, range(len(graph.entities)), every_head(graph), [1991, 1994, 1997])
+    for evidence in (("train",), ("train", "test")):
+        check_scores(graph, table, chosen, queries, evidence)
+
+
+@NO_WARNING
+@settings(max_examples=60)
+@given(
+    st.data(),
+    event_graphs(most=10, entities="abc"),
+    st.integers(1, 3),
+    st.sampled_from([0, 2]),
+    SEEDS,
+)
+def test_rules_that_look_ahead_use_all_facts_but_the_own(data, graph, top, window, seed):
+    chosen = TimestampRules(ahead=True, window=window, decay=0.3, share=0.4, top=top)
+    table = data.draw(random_rules(graph))
+    queries = asked(graph, range(len(graph.entities)), every_head(graph), [1991, 1994])
+    own = np.random.default_rng(seed).integers(-1, len(graph), len(queries))
+    check_scores(graph, table, chosen, replace(queries, fact=own.astype(np.int32)), ("train",))
+
+
+def test_the_nearest_first_fact_counts_on_either_side_of_the_query():
+    """From the later fact b leads to c as well, but the earlier one is nearer to 1994."""
+    graph = graph_of(
+        train=[
+            ("a", "p", "b", "1993", ""),
+            ("a", "p", "b", "1997", ""),
+            ("b", "p", "c", "1998", ""),
+        ]
+    )
+    table = RuleTable(
+        *(np.array(one) for one in ([0], [2], [[0, 0]], [[0, 1, 2]], [1], [1], [0.5]))
+    )
+    chosen = TimestampRules(lengths=(2,), ahead=True, decay=0.3, share=0.4)
+    for year in (1994, 1996):
+        check_scores(graph, table, chosen, asked(graph, [0], [0], [year]), ("train",))
+
+
+@NO_WARNING
+@settings(max_examples=40)
+@given(event_graphs(splits=SPLITS), st.sampled_from([1992, 1993, 1996]), SEEDS)
+def test_nothing_dated_at_or_after_the_query_is_used(graph, time, seed):
+    model = TimestampRules(walks=30, samples=20, min_bodies=1, seed=seed).fit(graph)
+    queries = asked(graph, range(len(graph.entities)), every_head(graph), [time])
+    times = event_times(graph.start, graph.end)
+    earlier = graph.without(np.flatnonzero(times >= time))
+    assert len(earlier) < len(graph) or (times < time).all()
+    scores, same = (model.scorer(one, SPLITS)(queries) for one in (graph, earlier))
+    assert np.array_equal(scores.offsets, same.offsets)
+    assert np.array_equal(scores.candidate, same.candidate)
+    assert np.array_equal(scores.score, same.score)
+
+
+def test_rules_read_as_people_write_them_and_have_their_counts():
+    rows = []
+    for number in range(6):
+        year = 1990 + 3 * number
+        rows.append((f"a{number}", "nominated", f"b{number}", str(year), str(year)))
+        if number < 4:
+            rows.append((f"a{number}", "won", f"b{number}", str(year + 1), str(year + 1)))
+    model = TimestampRules(lengths=(1,), seed=1).fit(graph_of(train=rows))
+    assert [str(one.rule) for one in model.rules] == [
+        "won(E1,E2,I2) ← nominated(E1,E2,I1) ∧ earlier_than(I1,I2)",
+        "won⁻¹(E1,E2,I2) ← nominated⁻¹(E1,E2,I1) ∧ earlier_than(I1,I2)",
+    ]
+    first = model.rules[0]
+    assert (first.support, first.fired, first.facts) == (4, 6, 4)
+    assert first.confidence == pytest.approx(4 / 6)
+    smoothed = TimestampRules(lengths=(1,), smoothing=2.0, seed=1).fit(graph_of(train=rows))
+    assert smoothed.rules[0].confidence == pytest.approx(4 / 8)
+
+
+def test_meetings_of_entities_are_part_of_rules(tmp_path):
+    rows = [
+        ("a", "visits", "b", "2000", "2000"),
+        ("b", "hosts", "c", "2001", "2001"),
+        ("c", "thanks", "b", "2002", "2002"),
+        ("a", "praises", "b", "2003", "2003"),
+    ]
+    chosen = TimestampRules(lengths=(3,), min_bodies=1, seed=0)
+    rules = chosen.fit(graph_of(train=rows)).rules
+    told = (
+        "praises(E1,E4,I4) ← visits(E1,E2,I1) ∧ hosts(E2,E3,I2) ∧ thanks(E3,E4,I3) ∧ "
+        "no_later_than(I1,I2) ∧ no_later_than(I2,I3) ∧ earlier_than(I3,I4) ∧ the_same_as(E2,E4)"
+    )
+    assert parse_rule(told) in rules
+    rules.write_jsonl(tmp_path / "rules.jsonl")
+    assert RuleSet.read_jsonl(tmp_path / "rules.jsonl") == rules
+
+
+def test_threads_change_nothing_and_seeds_do():
+    graph = tilp.datasets.world(0, 1_000).graph
+    tables = [
+        TimestampRules(walks=20, samples=30, seed=seed).fit(graph, threads=threads).table
+        for seed, threads in ((0, 1), (0, 3), (1, 1))
+    ]
+    assert len(tables[0]) > 20
+    for name in ("head", "relations", "same", "bodies", "support", "confidence"):
+        assert np.array_equal(getattr(tables[0], name), getattr(tables[1], name))
+    assert not np.array_equal(tables[0].confidence, tables[2].confidence)
+
+
+def test_scores_do_not_depend_on_the_batch_and_tell_what_rules_reach():
+    graph = tilp.datasets.world(0, 1_000).graph
+    scorer = TimestampRules(walks=20, seed=0).fit(graph).scorer(graph)
+    figures = [
+        tilp.evaluate(scorer, graph, protocols=["exact"], batch=batch, threads=threads)
+        for batch, threads in ((512, 1), (7, 2))
+    ]
+    assert figures[0].ranks.equals(figures[1].ranks)
+    unreached = figures[0].ranks["unreached"]
+    assert unreached.any() and not unreached.all()
+    floor = tilp.evaluate(tilp.evaluation.popularity(graph), graph, protocols=["exact"])
+    both = [one.metrics("exact", "average").mrr for one in (figures[0], floor)]
+    assert both[0] > both[1]
+
+
+def test_many_rules_for_a_candidate_do_not_round_to_certainty():
+    """As a number, the noisy-or of fifty halves is 1, and so is that of sixty."""
+    rows = []
+    for year in range(1990, 1994):
+        rows += [("a", f"p{n}", "b", str(year), "") for n in range(60)]
+        rows += [("a", f"p{n}", "c", str(year), "") for n in range(50)]
+        rows += [("a", "asks", one, str(year), "") for one in "bc"]
+    graph = graph_of(train=rows)
+    chosen = TimestampRules(lengths=(1,), walks=3_000, top=3, seed=0)
+    scores = chosen.fit(graph).scorer(graph)(
+        asked(graph, [graph.entities.find("a")], [graph.relations.find("asks")], [1994])
+    )
+    assert (-np.expm1(-scores.score) == 1.0).sum() == 2
+    assert [graph.entities.label(one) for one in scores.candidate[np.argsort(-scores.score)]] == [
+        "b",
+        "c",
+    ]
+    assert len(np.unique(scores.score)) == 2
+
+
+def test_a_fact_is_dated_by_its_start_or_else_by_its_end():
+    start = np.array([1990, UNKNOWN, OPEN_START, UNKNOWN, UNKNOWN, OPEN_START])
+    end = np.array([1999, 1995, 1994, UNKNOWN, OPEN_END, OPEN_END])
+    times = event_times(start, end)
+    assert times[:3].tolist() == [1990, 1995, 1994]
+    assert (times[3:] > 3000).all()
+    graph = graph_of(train=[("a", "r", "b", "", "1995"), ("a", "r", "c", "", "")])
+    assert TimedEdges.of(graph, "train").time.tolist() == [1995, 1995]
+
+
+def test_a_query_without_a_date_is_asked_after_all_facts():
+    graph = graph_of(train=[("a", "p", "b", "1990", ""), ("a", "q", "b", "1992", "")] * 2)
+    scorer = TimestampRules(lengths=(1,), share=0.5, seed=0, min_bodies=1).fit(graph).scorer(graph)
+    queries = asked(graph, [0], [graph.relations.find("q")], [UNKNOWN])
+    scores = scorer(queries)
+    assert scores.candidate.tolist() == [graph.entities.find("b")]
+    assert -np.expm1(-scores.score[0]) == pytest.approx(0.5)
+
+
+def test_what_cannot_be_is_refused():
+    graph = graph_of(train=[("a", "p", "b", "1990", ""), ("a", "q", "b", "1992", "")])
+    for wrong in (
+        {"lengths": ()}, {"lengths": (0,)}, {"lengths": (6,)}, {"walks": 0}, {"samples": 0},
+        {"top": 0}, {"window": -1}, {"decay": -0.1}, {"share": 1.5}, {"smoothing": -1.0},
+        {"transition": "slow"},
+    ):  # fmt: skip
+        with pytest.raises(TilpError, match=next(iter(wrong))):
+            TimestampRules(**wrong)
+    with pytest.raises(TilpError, match="no training fact has a date"):
+        TimestampRules().fit(graph_of(train=[("a", "p", "b", "", "")]))
+    model = TimestampRules().fit(graph)
+    with pytest.raises(TilpError, match="2 relations in years"):
+        model.scorer(graph_of(train=[("a", "p", "b", "1990", "")]))
+    with pytest.raises(TilpError, match="splits"):
+        model.scorer(graph, "future")
+    facts = [("a", "p", "b", "1990", ""), ("a", "q", "b", "1992", "")]
+    with pytest.raises(TilpError, match="train alone"):
+        TimestampRules(ahead=True).fit(graph).scorer(graph_of(train=facts, test=facts), SPLITS)
+    assert replace(TimestampRules(), transition="uniform").transition is Transition.UNIFORM
+
+
+def test_every_walk_or_each_edge_once_is_the_same_on_icews14(published):
+    graph = tilp.read(published / "ICEWS14")
+    model = TimestampRules(walks=60, samples=100, seed=0).fit(graph)
+    rows = np.random.default_rng(0).choice(np.array(graph.rows("test")), 150, replace=False)
+    queries = QueryTable.of_facts(graph, rows, walked=False)
+    quick, slow = (model.scorer(graph, SPLITS, plain=one)(queries) for one in (False, True))
+    assert np.array_equal(quick.offsets, slow.offsets)
+    assert np.array_equal(quick.candidate, slow.candidate)
+    assert np.array_equal(quick.score, slow.score)
+    assert quick.reached.mean() > 0.6
