@@ -27,7 +27,10 @@ _CONNECTIONS = 256
 def serve_command(
     model: Model,
     host: Annotated[
-        str, typer.Option("--host", help="The address to listen at; others reach only their own.")
+        str,
+        typer.Option(
+            "--host", help="The address to listen at; by default only this machine can ask."
+        ),
     ] = "127.0.0.1",
     port: Annotated[
         int, typer.Option("--port", min=0, max=65_535, help="0: any that is free.")

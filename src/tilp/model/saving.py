@@ -137,7 +137,9 @@ def _weight(value: Any) -> float:
 def _read_note(folder: Path) -> dict[str, Any]:
     path = folder / _NOTE
     if not path.is_file():
-        raise TilpError(f"{folder}: no model; tilp fit DATA --out {folder} makes one")
+        raise TilpError(
+            f"{folder}: no model; tilp fit DATA --out MODEL makes one of a table of facts"
+        )
     try:
         note = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as failure:

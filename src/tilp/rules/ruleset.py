@@ -37,6 +37,11 @@ class MinedRule:
     sampled: bool = False
     weight: float | None = None
 
+    def __str__(self) -> str:
+        counts = f"confidence {self.confidence:.2f}, support {self.support:,} of {self.facts:,}"
+        weight = "" if self.weight is None else f", weight {self.weight:.3g}"
+        return f"{self.rule}  ({counts}{weight})"
+
     @property
     def measure(self) -> float:
         """What rules are ordered by: confidence times the share of the facts that it explains."""
