@@ -19,7 +19,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from learning import THREADS, figures, load
+from learning import THREADS, figures
+from published import load
 
 import tilp
 from tilp.choices import Features, Part
@@ -153,7 +154,7 @@ def part_cost(name: str) -> None:
         for part in parts:
             scorer.rules(part)
         applying = time.process_time() - began
-        scorer = model.scorer()  # nothing kept from before
+        scorer = scorer.without(())  # nothing kept from before
         began = time.process_time()
         for part in parts:
             scorer(part)

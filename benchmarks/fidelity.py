@@ -22,7 +22,8 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from learning import THREADS, load
+from learning import THREADS
+from published import load
 
 import tilp
 

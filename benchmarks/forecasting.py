@@ -15,15 +15,12 @@ Seconds are of the processor, after the loops are compiled.
 """
 
 import argparse
-import os
-import sys
 import time
-import warnings
 from dataclasses import replace
 from itertools import product
-from pathlib import Path
 
 import numpy as np
+from published import load
 
 import tilp
 from tilp.evaluation import Evaluation, Scores, evaluate
@@ -32,15 +29,6 @@ from tilp.timestamps import TimestampRules
 from tilp.timestamps.scoring import TimestampScorer
 
 PUBLISHED = "MRR 0.4304, hits@1 0.3356, hits@10 0.6123"
-
-
-def load(name: str) -> tilp.TemporalGraph:
-    folder = os.environ.get("TILP_DATA")
-    if not folder:
-        sys.exit("TILP_DATA names no folder of published data sets")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", tilp.TilpWarning)
-        return tilp.read(Path(folder) / name)
 
 
 def compile_loops(graph: tilp.TemporalGraph) -> None:

@@ -13,14 +13,13 @@ evidence; everything is chosen on valid.
 
 import argparse
 import os
-import sys
 import tempfile
 import time
-import warnings
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from published import load
 
 import tilp
 from tilp.attention import CandidatePrior
@@ -35,15 +34,6 @@ from tilp.parallel import Workers
 from tilp.ranking import RuleScorer
 
 THREADS = os.cpu_count() or 1
-
-
-def load(name: str) -> tilp.TemporalGraph:
-    folder = os.environ.get("TILP_DATA")
-    if not folder:
-        sys.exit("TILP_DATA names no folder of published data sets")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", tilp.TilpWarning)
-        return tilp.read(Path(folder) / name)
 
 
 def prepared(graph: tilp.TemporalGraph, settings: ModelSettings, stages: Stages) -> Prepared:

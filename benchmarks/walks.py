@@ -13,17 +13,16 @@ check  counts of 200 random facts against brute force
 """
 
 import argparse
-import os
 import resource
 import subprocess
 import sys
 import time
-import warnings
 from pathlib import Path
 from statistics import median
 
 import numba
 import numpy as np
+from published import load
 
 import tilp
 from tilp.graph import QueryTable
@@ -57,15 +56,6 @@ def count_walks(offsets, target, fact, subject, own_fact):
                     here += np.int32((third != own) & (third != first) & (third != second))
                 total += here
     return total
-
-
-def load(name: str) -> tilp.TemporalGraph:
-    folder = os.environ.get("TILP_DATA")
-    if not folder:
-        sys.exit("TILP_DATA names no folder of published data sets")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", tilp.TilpWarning)
-        return tilp.read(Path(folder) / name)
 
 
 def seconds(function, *arguments) -> float:

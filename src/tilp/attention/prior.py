@@ -71,14 +71,14 @@ class CandidatePrior:
         self, head: NDArray[np.int32], entity: NDArray[np.int32]
     ) -> NDArray[np.float64]:
         """The probability of entities, each as an answer of a head."""
-        count, total = self.counts(head, entity)
-        return (1 - _UNIFORM) * count / np.maximum(total, 1) + self.floor
+        count = self._counts(head, entity)
+        return (1 - _UNIFORM) * count / self._totals[head] + self.floor
 
     def counts(
         self, head: NDArray[np.int32], entity: NDArray[np.int32]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """How often train has entities as answers of heads; and how many answers heads have."""
-        return self._counts(head, entity), np.diff(self._so_far[self.begin])[head]
+        return self._counts(head, entity), self._answers_of_heads[head]
 
     def of_answers(self, queries: QueryTable) -> NDArray[np.float64]:
         """The probability of each query's answer, from train without the query's own fact."""
@@ -104,13 +104,13 @@ class CandidatePrior:
 
     @property
     def _totals(self) -> NDArray[np.int64]:
-        totals: NDArray[np.int64] = np.diff(self._so_far[self.begin])
-        return np.maximum(totals, 1)
+        return np.maximum(self._answers_of_heads, 1)
 
     @property
-    def _so_far(self) -> NDArray[np.int64]:
-        """How many answers stand before each candidate."""
-        return np.concatenate([[0], np.cumsum(self.count)])
+    def _answers_of_heads(self) -> NDArray[np.int64]:
+        so_far = np.concatenate([[0], np.cumsum(self.count)])
+        answers: NDArray[np.int64] = np.diff(so_far[self.begin])
+        return answers
 
 
 def _answers(graph: TemporalGraph, facts: slice | NDArray[np.int64]) -> NDArray[np.int64]:

@@ -11,7 +11,15 @@ import typer
 
 from tilp.choices import DumpFormat, Estimate, OnError, TableFormat
 from tilp.cli.console import output, print_json, print_warning, progress_bar
-from tilp.cli.options import Columns, Data, Header, OnErrorOption, UnitOption, read_data
+from tilp.cli.options import (
+    Columns,
+    Data,
+    FormatOption,
+    Header,
+    OnErrorOption,
+    UnitOption,
+    read_data,
+)
 from tilp.errors import TilpError
 
 if TYPE_CHECKING:
@@ -72,9 +80,7 @@ def inspect_command(
 def convert_command(
     data: Data,
     out: Annotated[Path, typer.Option("--out", help="The folder to write; new or empty.")],
-    format: Annotated[
-        TableFormat, typer.Option("--format", help="How tables are written.")
-    ] = TableFormat.TSV,
+    format: FormatOption = TableFormat.TSV,
     unit: UnitOption = None,
     on_error: OnErrorOption = OnError.REPAIR,
     columns: Columns = None,
@@ -103,9 +109,7 @@ def impute_command(
         ),
     ] = Estimate.EXPECTED,
     seed: Annotated[int, typer.Option("--seed", min=0, help="For draws.")] = 0,
-    format: Annotated[
-        TableFormat, typer.Option("--format", help="How tables are written.")
-    ] = TableFormat.TSV,
+    format: FormatOption = TableFormat.TSV,
     unit: UnitOption = None,
     on_error: OnErrorOption = OnError.REPAIR,
     columns: Columns = None,

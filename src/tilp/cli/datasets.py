@@ -9,6 +9,7 @@ import typer
 
 from tilp.choices import TableFormat
 from tilp.cli.console import output, progress_bar
+from tilp.cli.options import FormatOption
 
 __all__ = ["app"]
 
@@ -69,9 +70,7 @@ def world_command(
     out: Annotated[Path, typer.Option("--out", help="The folder to write; new or empty.")],
     size: Annotated[int, typer.Option("--size", help="About how many facts.")] = 10_000,
     seed: Annotated[int, typer.Option("--seed", help="Another seed, another world.")] = 0,
-    format: Annotated[
-        TableFormat, typer.Option("--format", help="How tables are written.")
-    ] = TableFormat.TSV,
+    format: FormatOption = TableFormat.TSV,
 ) -> None:
     """Write the bundled world: people, clubs, prizes and places, with rules planted in it."""
     from tilp.cli.demo import print_planted_rules

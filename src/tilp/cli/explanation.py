@@ -10,7 +10,7 @@ import typer
 
 from tilp.choices import End
 from tilp.cli.console import output, print_json
-from tilp.cli.options import JsonOption, Model, load_model
+from tilp.cli.options import EndOption, JsonOption, Model, StartOption, load_model
 from tilp.errors import TilpError
 
 if TYPE_CHECKING:
@@ -32,12 +32,8 @@ def explain_command(
     object: Annotated[
         str | None, typer.Option("--object", show_default=False, help="Its object.")
     ] = None,
-    start: Annotated[
-        str | None, typer.Option("--start", show_default="not known", help="When it began.")
-    ] = None,
-    end: Annotated[
-        str | None, typer.Option("--end", show_default="not known", help="When it ended.")
-    ] = None,
+    start: StartOption = None,
+    end: EndOption = None,
     candidate: Annotated[
         str | None,
         typer.Option(

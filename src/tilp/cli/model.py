@@ -14,6 +14,7 @@ from tilp.cli.evaluation import report
 from tilp.cli.options import (
     Columns,
     Data,
+    EndOption,
     EvaluationFolder,
     Header,
     JsonOption,
@@ -23,6 +24,7 @@ from tilp.cli.options import (
     OnErrorOption,
     Protocols,
     Sample,
+    StartOption,
     ThreadsOption,
     Top,
     UnitOption,
@@ -237,12 +239,8 @@ def predict_command(
     object: Annotated[
         str | None, typer.Option("--object", show_default=False, help="Ask for the subject.")
     ] = None,
-    start: Annotated[
-        str | None, typer.Option("--start", show_default="not known", help="When it began.")
-    ] = None,
-    end: Annotated[
-        str | None, typer.Option("--end", show_default="not known", help="When it ended.")
-    ] = None,
+    start: StartOption = None,
+    end: EndOption = None,
     queries: Annotated[
         Path | None,
         typer.Option(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilp.choices import OnError, Protocol, Unit
+from tilp.choices import OnError, Protocol, TableFormat, Unit
 from tilp.errors import TilpError
 
 if TYPE_CHECKING:
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 __all__ = [
     "Columns",
     "Data",
+    "EndOption",
     "EvaluationFolder",
+    "FormatOption",
     "Header",
     "JsonOption",
     "Limit",
@@ -27,6 +29,7 @@ __all__ = [
     "OnErrorOption",
     "Protocols",
     "Sample",
+    "StartOption",
     "ThreadsOption",
     "Top",
     "UnitOption",
@@ -122,6 +125,13 @@ Protocols = Annotated[
 EvaluationFolder = Annotated[
     Path | None,
     typer.Option("--out", help="A folder for the evaluation with every query's ranks."),
+]
+FormatOption = Annotated[TableFormat, typer.Option("--format", help="How tables are written.")]
+StartOption = Annotated[
+    str | None, typer.Option("--start", show_default="not known", help="When it began.")
+]
+EndOption = Annotated[
+    str | None, typer.Option("--end", show_default="not known", help="When it ended.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 ThreadsOption = Annotated[

@@ -9,7 +9,15 @@ import typer
 
 from tilp.choices import LateEnds, OnError, SplitKind, TableFormat, Walked
 from tilp.cli.console import output
-from tilp.cli.options import Columns, Data, Header, OnErrorOption, UnitOption, read_data
+from tilp.cli.options import (
+    Columns,
+    Data,
+    FormatOption,
+    Header,
+    OnErrorOption,
+    UnitOption,
+    read_data,
+)
 from tilp.errors import TilpError
 
 if TYPE_CHECKING:
@@ -140,9 +148,7 @@ def split_command(
             rich_help_panel=_TIME_SHIFT,
         ),
     ] = None,
-    format: Annotated[
-        TableFormat, typer.Option("--format", help="How tables are written.")
-    ] = TableFormat.TSV,
+    format: FormatOption = TableFormat.TSV,
     unit: UnitOption = None,
     on_error: OnErrorOption = OnError.REPAIR,
     columns: Columns = None,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
+from numpy.typing import NDArray
 
 from tilp.explanation.parts import Grounding, Reason
 from tilp.explanation.terms import Case, Ground, Term
@@ -46,11 +49,18 @@ def walk_terms(case: Case, scorer: JointScorer, added: dict[str, float]) -> list
     settled = scorer.rules.settled(case.queries)
     size = len(case.graph.relations)
 
+    @cache
+    def likeliest() -> list[tuple[NDArray[np.int64], float]]:
+        return walks.strongest(settled, 0, case.candidate)
+
+    @cache
+    def chances() -> NDArray[np.float64]:
+        return walks.chances(asked_at(settled, *case.listed))
+
     def ground(near: bool) -> Ground:
         def found(n: int) -> tuple[Grounding, ...]:
-            likeliest = walks.strongest(settled, 0, case.candidate)
-            of_kind = [one for one in likeliest if (len(one[0]) <= walks.near) == near]
-            reached = walks.chances(asked_at(settled, *case.listed))[0, 0 if near else 1]
+            of_kind = [one for one in likeliest() if (len(one[0]) <= walks.near) == near]
+            reached = chances()[0, 0 if near else 1]
             return tuple(
                 case.walked(
                     (

@@ -245,7 +245,7 @@ class OwnFacts:
     ) -> None:
         """Add the weights of words to the scores of all entities, a row for each query."""
         order = np.lexsort((asked.head, asked.end, asked.start))
-        new = np.diff(asked.start[order]).astype(np.bool_) | (np.diff(asked.end[order]) != 0)
+        new = (np.diff(asked.start[order]) != 0) | (np.diff(asked.end[order]) != 0)
         for queries in np.split(order, np.flatnonzero(new) + 1) if len(order) else ():
             add_facts_of_all(
                 self._edges,

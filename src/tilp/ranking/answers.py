@@ -85,11 +85,12 @@ class Answers(Sequence[Answer]):
         return "\n".join([str(self.query), *(line.rstrip() for line in lines)])
 
     def _repr_html_(self) -> str:
+        greatest = max((one.share for one in self), default=0.0)
         rows = [
             [
                 str(one.rank),
                 one.candidate,
-                bar(one.share, 0.0, max(other.share for other in self)),
+                bar(one.share, 0.0, greatest),
                 f"{100 * one.share:.1f} %",
                 f"{one.score:.4f}",
                 "known" if one.known else "",
