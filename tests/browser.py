@@ -6,7 +6,10 @@ from urllib.request import urlopen
 
 import pytest
 from selenium import webdriver
-from selenium.common.exceptions import StaleElementReferenceException
+from selenium.common.exceptions import (
+    ElementClickInterceptedException,
+    StaleElementReferenceException,
+)
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
@@ -39,7 +42,8 @@ class Page:
 
     def __init__(self, driver, base, shots):
         self.driver, self.base, self.shots = driver, base, shots
-        passing = (StaleElementReferenceException,)  # a list that is just drawn anew
+        # A list that is just drawn anew, or pushed down by a picture that arrives above.
+        passing = (StaleElementReferenceException, ElementClickInterceptedException)
         self._waiting = WebDriverWait(driver, PATIENCE, 0.05, passing)
 
     def open(self, address=""):
@@ -88,14 +92,24 @@ class Page:
 
     def click(self, text):
         """Press the button that reads like that."""
-        found = self.wait(lambda: [one for one in self.all("button, .button") if one.text == text])
-        found[0].click()
+        self.hit(lambda: [one for one in self.all("button, .button") if one.text == text])
+
+    def hit(self, find):
+        """Click the first of what is found, once it is there and stands still."""
+
+        def hit_it():
+            found = find()
+            if found:
+                found[0].click()
+            return found
+
+        self.wait(hit_it)
         self.settle()
 
     def complete(self, label, text):
         """Type into a field, take its first suggestion by keyboard; gives it."""
         field = self.field(label)
-        field.click()
+        self.hit(lambda: [field])
         field.send_keys(Keys.CONTROL, "a")
         field.send_keys(Keys.BACKSPACE, text, Keys.ARROW_DOWN)
         self.wait(lambda: self.all("[role=option][aria-selected=true]"))

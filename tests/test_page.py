@@ -132,7 +132,7 @@ def test_questions_are_written_by_keyboard_with_completion(page, world_model):
 def test_suggestions_follow_the_arrows_and_go_away_with_escape(page):
     page.open("#/ask")
     field = page.field("Relation")
-    field.click()
+    page.hit(lambda: [field])
     page.wait(page.options)
     assert len(page.options()) == len(page.get("relations"))
     assert field.get_attribute("aria-expanded") == "true"
@@ -152,7 +152,7 @@ def test_suggestions_follow_the_arrows_and_go_away_with_escape(page):
 def test_subjects_are_asked_for_too(page, world_model, question):
     best = world_model.ask(tilp.Query(**question))[0].candidate
     page.open("#/ask")
-    page.all(".segments label")[1].click()
+    page.hit(lambda: page.all(".segments label")[1:])
     page.complete("Object", best)
     page.complete("Relation", question["relation"])
     page.press(Keys.ENTER)
@@ -176,10 +176,9 @@ def test_answers_open_their_reasons(page, world_model, question):
     step = explained.reasons[0].groundings[0].steps[0].fact
     assert step.object in page.texts("details[open] .facts")[0]
     page.shot("ask-reasons")
-    second.click()
-    page.settle()
+    page.hit(lambda: [second])
     assert f"Why {explained.candidate} comes first" in page.text()
-    first.click()
+    page.hit(lambda: [first])
     assert len(page.all(".panel:not([hidden])")) == 1
 
 
@@ -200,8 +199,7 @@ def test_any_other_candidate_is_explained(page, question):
 
 def test_a_link_that_is_copied_shows_the_same_elsewhere(page, question):
     page.open(ask(**question))
-    page.all(".answer")[1].click()
-    page.settle()
+    page.hit(lambda: page.all(".answer")[1:])
     page.click("Copy link")
     page.wait(lambda: "Link copied" in page.text())
     link = page.driver.execute_async_script("navigator.clipboard.readText().then(arguments[0])")
@@ -306,7 +304,7 @@ def test_rules_are_chosen_sorted_and_paged(page, world_model):
     assert page.texts(".formula") == expected
     page.wait(lambda: len(page.all(".rule svg.picture")) >= 2)
     page.shot("rules")
-    page.all(".segments label")[1].click()
+    page.hit(lambda: page.all(".segments label")[1:])
     page.wait(lambda: page.texts(".formula")[0].startswith("playsFor⁻¹("))
     Select(page.field("Sort by")).select_by_value("confidence")
     page.settle()
@@ -382,7 +380,7 @@ def test_an_entity_has_its_facts_on_a_timeline(page, question):
     earliest = min(dated, key=lambda one: one["from"])
     assert earliest["start"] in rows[facts.index(earliest)]
     page.shot("data-entity")
-    page.all(".timeline .fact a")[0].click()
+    page.hit(lambda: page.all(".timeline .fact a"))
     page.wait(lambda: page.field("Entity").get_attribute("value") != name)
 
 
@@ -397,12 +395,10 @@ def test_an_unknown_entity_has_near_ones(page, question):
 
 def test_views_get_the_focus_and_links_keep_their_state(page):
     page.open("#/rules?relation=playsFor")
-    page.one("[data-view=data]").click()
-    page.settle()
+    page.hit(lambda: page.all("[data-view=data]"))
     assert page.driver.switch_to.active_element.text == "Data"
     assert page.one("[aria-current=page]").text == "Data"
-    page.one("[data-view=rules]").click()
-    page.settle()
+    page.hit(lambda: page.all("[data-view=rules]"))
     assert page.driver.current_url.endswith("#/rules?relation=playsFor")
     page.run("document.activeElement.blur()")
     page.one("body").send_keys(Keys.TAB)
