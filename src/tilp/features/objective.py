@@ -11,10 +11,11 @@ from tilp._kernels.feature_likelihood import FeatureTable, FeatureValues, add_fe
 from tilp.features.evidence import KINDS, Evidence
 from tilp.features.paper import PaperFeatures
 from tilp.features.scoring import measure
+from tilp.features.weights import FeatureWeights
 from tilp.graph import QueryTable
 from tilp.parallel import Workers, cut_by_cost
 
-__all__ = ["Examples", "FeatureObjective", "FeatureValues"]
+__all__ = ["Examples", "FeatureObjective", "FeatureValues", "feature_values"]
 
 _PARTS = 16  # of the queries; does not depend on the number of threads
 
@@ -80,3 +81,14 @@ class FeatureObjective:
                 whole += share
         asked = max(self.asked, 1)
         return total / asked, FeatureValues(*(array / asked for array in gradient))
+
+
+def feature_values(weights: FeatureWeights) -> FeatureValues:
+    """What the objective makes scores of."""
+    of_pairs = (weights.order_weight, weights.order_bias, weights.pair_weight, weights.pair_bias)
+    return FeatureValues(
+        np.stack([weights.recurrence_weight, weights.recurrence_bias]),
+        np.stack(of_pairs, axis=1),
+        weights.features * weights.evidence[:, None] * weights.mixing,
+        np.array([weights.rules, 1.0 / weights.temperature]),
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -15,12 +15,12 @@ import optax
 from tilp.attention.state import LossCurve, TrainingState
 from tilp.errors import TilpError
 from tilp.features.evidence import KINDS
-from tilp.features.objective import Examples, FeatureObjective, FeatureValues
+from tilp.features.objective import Examples, FeatureObjective, feature_values
 from tilp.features.paper import PaperFeatures
 from tilp.features.weights import FEATURES, FeatureWeights
 from tilp.parallel import Workers
 
-__all__ = ["Examples", "FeatureTraining", "TrainedFeatures", "train_features"]
+__all__ = ["Examples", "FeatureTraining", "TrainedFeatures", "tempered", "train_features"]
 
 Parameters = dict[str, Any]
 
@@ -29,6 +29,7 @@ _ONE = math.log(math.e - 1.0)  # softplus of it is 1
 _TEMPERATURE = 0.1  # to begin with
 _NEVER = -1e9  # a logit; infinite ones have no gradient
 _DRAWN = ("recurrence", "pairs")
+_COOLER_TO_WARMER = 2.0 ** np.arange(-4, 2.25, 0.25)
 
 
 @dataclass(frozen=True)
@@ -105,10 +106,20 @@ def train_features(
         state.step += 1
         state.curve.train.append(loss)
         if state.step % _MEASURED_EVERY == 0 or state.step == settings.steps:
-            state.measure(judge(_meaning(state.values), workers)[0])
+            state.measure(judge(feature_values(_weights(state.values)), workers)[0])
         if progress is not None:
             progress(state.step / settings.steps)
     return TrainedFeatures(_weights(state.best), state.curve)
+
+
+def tempered(
+    features: PaperFeatures, weights: FeatureWeights, held_out: Examples, workers: Workers
+) -> FeatureWeights:
+    """The weights with the temperature that makes held-out answers likeliest."""
+    judge = FeatureObjective(features, held_out)
+    found = [replace(weights, temperature=weights.temperature * by) for by in _COOLER_TO_WARMER]
+    losses = [judge(feature_values(one), workers)[0] for one in found]
+    return found[int(np.argmin(losses))]
 
 
 def _first(features: PaperFeatures, without: tuple[str, ...]) -> Parameters:
@@ -137,7 +148,7 @@ def _gradient(
     """The loss with what draws w and b to where they began, and the gradient for parameters."""
     small = {name: value for name, value in values.items() if name not in _DRAWN}
     _, back = jax.vjp(_factors, small)
-    loss, of = objective(_meaning(values), workers)
+    loss, of = objective(feature_values(_weights(values)), workers)
     gradient = {"recurrence": of.recurrence, "pairs": of.pairs}
     for name in _DRAWN:
         away = np.asarray(values[name] - first[name], np.float64)
@@ -159,12 +170,6 @@ def _mixing(logits: jax.Array) -> jax.Array:
     """γ of eq. 19-21: shares of the features in each kind of evidence, but those left out."""
     used = jnp.isfinite(logits)
     return jax.nn.softmax(jnp.where(used, logits, _NEVER), axis=1) * used
-
-
-def _meaning(values: Parameters) -> FeatureValues:
-    """What the objective makes scores of."""
-    arrays = (values["recurrence"], values["pairs"], *_factors(values))
-    return FeatureValues(*(np.asarray(array, np.float64) for array in arrays))
 
 
 def _weights(values: Parameters) -> FeatureWeights:

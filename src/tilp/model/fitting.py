@@ -15,10 +15,11 @@ from tilp.attention.net import AttentionNet
 from tilp.attention.objective import LogWeights, Objective
 from tilp.attention.state import LossCurve
 from tilp.attention.training import TrainingSettings, train
-from tilp.choices import Features, Part, Protocol, Ties
-from tilp.evaluation import Ranker, Scores, rank_column
+from tilp.choices import Features, Part
+from tilp.evaluation import Scores
 from tilp.features.joint import JointWeights
-from tilp.graph import TemporalGraph
+from tilp.graph import QueryTable, TemporalGraph
+from tilp.model.by_rank import best_by_rank
 from tilp.model.joint_phase import FOLDS, JointSettings, fit_joint, fold_of
 from tilp.model.paper_phase import FittedPaper, fit_paper
 from tilp.model.preparing import Prepared, prepare
@@ -32,9 +33,7 @@ __all__ = ["Fitted", "fit_model", "out_of_fold", "weigh", "with_features"]
 
 _SMOOTHING = 5.0  # facts where a rule fired and failed, added to each when its confidence is taken
 _LEAST_CONFIDENCE = 1e-6
-_BATCH = 512
 _WALKS_POWERS = (0.0, 0.15, 0.3, 0.45, 0.6)
-_CHOSEN_BY = rank_column(Protocol.ENUMERATE, Ties.AVERAGE)
 
 
 @dataclass(frozen=True)
@@ -243,27 +242,10 @@ def _with_walks_power(
     """The weights with the power of the number of walks that ranks held-out answers best."""
     rules = [one.rule for one in prepared.rules]
     scorer = RuleScorer(prepared.walker, rules, weights, prepared.settling)
-    ranker = prepared.ranker
-    order = np.argsort(ranker.queries.subject, kind="stable")
-    parts = [order[begin : begin + _BATCH] for begin in range(0, len(order), _BATCH)]
 
-    def inverse_ranks(part: NDArray[np.int64]) -> NDArray[np.float64]:
-        queries = ranker.queries[part]
+    def score(queries: QueryTable) -> list[Scores]:
         applied = scorer.apply(queries)
-        return np.array(
-            [
-                _inverse_ranks(ranker, part, scorer.score(queries, applied, power))
-                for power in _WALKS_POWERS
-            ]
-        )
+        return [scorer.score(queries, applied, power) for power in _WALKS_POWERS]
 
-    total = np.zeros(len(_WALKS_POWERS))
-    for number, sums in enumerate(workers.map(inverse_ranks, parts)):
-        total += sums
-        advance((number + 1) / len(parts))
-    return replace(weights, walks_power=_WALKS_POWERS[int(np.argmax(total))])
-
-
-def _inverse_ranks(ranker: Ranker, part: NDArray[np.int64], scores: Scores) -> float:
-    ranks, _ = ranker.rank(part, scores, [Protocol.ENUMERATE])
-    return float((1.0 / ranks[_CHOSEN_BY]).sum())
+    best = best_by_rank(prepared.ranker, score, workers, advance)
+    return replace(weights, walks_power=_WALKS_POWERS[best])

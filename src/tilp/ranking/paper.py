@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from copy import copy
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,27 +54,30 @@ class PaperScorer:
 
     def score(self, queries: QueryTable, applied: Applied) -> Scores:
         """Scores from what the rules' `apply` found."""
+        return self.scores_by([self._weights], queries, applied)[0]
+
+    def scores_by(
+        self, weights: Sequence[FeatureWeights], queries: QueryTable, applied: Applied
+    ) -> list[Scores]:
+        """The scores under other weights of features; evidence is gathered once."""
         by_rules = self.rules.score(queries, applied)
         settled = self.rules.settled(queries)
         total = by_rules.totals(self._n_entities)
         place = best_of(by_rules.offsets, by_rules.score, _LOOKED_AT)
         query = np.repeat(np.arange(len(queries)), np.diff(by_rules.offsets))
-        score = self._without_evidence(queries, query, by_rules.score / total[query])
         begin = np.searchsorted(place, by_rules.offsets)
-        looked_at = by_rules.candidate[place]
-        phi = by_rules.score[place] / total[query[place]]
-        evidence = self.features.gather(settled, begin, looked_at)
-        score[place] = self.features.score(self._weights, settled, evidence, phi)
-        every = np.arange(len(queries))
-        default = self._without_evidence(queries, every, by_rules.defaults / total)
-        return Scores(
-            by_rules.offsets,
-            by_rules.candidate,
-            score,
-            default,
-            by_rules.reached,
-            self._weights.temperature,
-        )
+        evidence = self.features.gather(settled, begin, by_rules.candidate[place])
+        phi, unlisted = by_rules.score / total[query], by_rules.defaults / total
+        found = []
+        for one in weights:
+            nothing = self.features.nothing(one)[queries.head]
+            score = one.rules * phi + nothing[query]
+            score[place] = self.features.score(one, settled, evidence, phi[place])
+            default = one.rules * unlisted + nothing
+            found.append(
+                replace(by_rules, score=score, default=default, temperature=one.temperature)
+            )
+        return found
 
     def terms(
         self,
@@ -123,9 +127,3 @@ class PaperScorer:
     def without_evidence(self, queries: QueryTable) -> float:
         """What features add to a candidate of a single query that are not looked at."""
         return float(self.features.nothing(self._weights)[queries.head[0]])
-
-    def _without_evidence(
-        self, queries: QueryTable, query: NDArray[np.int64], phi: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """The scores of candidates that no fact speaks for, by the share that rules give them."""
-        return self._weights.rules * phi + self.features.nothing(self._weights)[queries.head[query]]
