@@ -20,10 +20,10 @@ from tilp.errors import TilpError
 from tilp.features.distributions import Bernoulli, Exponential, Gaussian, PairInterval
 from tilp.features.evidence import KINDS, UNDATED, Gatherer
 from tilp.features.fitted import FittedFeatures
-from tilp.features.objective import FeatureObjective, FeatureValues
+from tilp.features.objective import FeatureObjective, feature_values
 from tilp.features.paper import PaperFeatures
 from tilp.features.scoring import TERMS
-from tilp.features.training import Examples, FeatureTraining, train_features
+from tilp.features.training import Examples, FeatureTraining, tempered, train_features
 from tilp.features.weights import FEATURES, FeatureWeights
 from tilp.graph import QueryTable
 from tilp.intervals import OPEN_END, OPEN_START, UNKNOWN, known_ends
@@ -492,21 +492,15 @@ def test_the_loss_and_its_gradient_are_those_of_the_scores(lesson):
     examples = replace(examples, answer_place=hidden)
     chance = np.random.default_rng(8)
     weights = replace(random_weights(features, 2), temperature=0.4)
-    recurrence = np.stack([weights.recurrence_weight, weights.recurrence_bias])
-    pairs = np.stack(
-        [weights.order_weight, weights.order_bias, weights.pair_weight, weights.pair_bias], axis=1
-    )
-    factor = weights.features * weights.evidence[:, None] * weights.mixing
-    scale = np.array([weights.rules, 1 / weights.temperature])
+    values = feature_values(weights)
     objective = FeatureObjective(features, examples)
-    loss, slopes = objective(FeatureValues(recurrence, pairs, factor, scale), Workers())
+    loss, slopes = objective(values, Workers())
     assert loss == pytest.approx(loss_of(features, weights, examples), rel=1e-9)
     with Workers(3) as workers:
-        again = objective(FeatureValues(recurrence, pairs, factor, scale), workers)
+        again = objective(values, workers)
     assert again[0] == loss
     assert all(np.array_equal(*both) for both in zip(again[1], slopes, strict=True))
     # Along any direction the loss changes as the gradient says.
-    values = FeatureValues(recurrence, pairs, factor, scale)
     for place, array in enumerate(values):
         for _ in range(3):
             way = chance.normal(size=array.shape)
@@ -534,6 +528,19 @@ def test_training_makes_held_out_answers_likelier(lesson):
     assert (weights.evidence >= 0).all() and weights.rules >= 0 and weights.features >= 0
     # Random numbers in place of the rules' scores are not worth what features are.
     assert weights.rules < weights.features
+
+
+def test_the_temperature_makes_held_out_answers_likeliest(lesson):
+    features, _, held_out = lesson
+    weights = replace(random_weights(features, 4), temperature=2.0)
+    found = tempered(features, weights, held_out, Workers())
+    assert replace(found, temperature=2.0) == weights
+    losses = {
+        by: loss_of(features, replace(weights, temperature=2.0 * 2**by), held_out)
+        for by in range(-4, 3)
+    }
+    assert found.temperature < 2.0  # scores differ by less than that
+    assert loss_of(features, found, held_out) <= min(losses.values())
 
 
 def test_training_twice_gives_the_same(lesson):

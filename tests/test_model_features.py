@@ -15,8 +15,9 @@ from test_model import KilledError, both_ways, contents, edit, kill_at, small_wo
 from tilp import TILP, Query, TilpError
 from tilp.attention.training import TrainingSettings
 from tilp.choices import Features, Grain, Missing, Part, Preset, Weights
+from tilp.evaluation import evaluate
 from tilp.features.weights import FEATURES
-from tilp.graph import Vocabulary
+from tilp.graph import QueryTable, Vocabulary
 from tilp.io.arrays import read_arrays, write_arrays
 from tilp.model import ModelSettings
 from tilp.model.presets import PRESETS
@@ -74,6 +75,24 @@ def test_features_change_the_scores_and_not_the_rules():
     queries = some_queries(small_world())
     scores = [model.predict(queries)["score"].to_list() for model in models]
     assert scores[0] != scores[1] != scores[2] != scores[0]
+
+
+def test_features_of_the_paper_count_as_far_as_they_rank_held_out_answers_better():
+    figures = {
+        features: fitted(features).evaluate("valid", protocols=["enumerate"]).metrics().mrr
+        for features in (Features.NONE, Features.PAPER)
+    }
+    scorer = fitted(Features.PAPER).scorer()
+    queries = QueryTable.of_facts(
+        small_world(), np.asarray(small_world().rows("valid")), walked=False
+    )
+    applied = scorer.rules.apply(queries)
+    ways = [replace(scorer._weights, features=gamma) for gamma in (0.0, scorer._weights.features)]
+    alone, together = scorer.scores_by(ways, queries, applied)
+    assert figures[Features.PAPER] >= figures[Features.NONE]
+    for scores, features in ((alone, Features.NONE), (together, Features.PAPER)):
+        found = evaluate(scores, small_world(), "valid", protocols=["enumerate"]).metrics().mrr
+        assert found == pytest.approx(figures[features])
 
 
 @pytest.mark.parametrize("features", list(Features))

@@ -27,7 +27,7 @@ from tilp.rules import RuleSet
 
 __all__ = ["FittedPaper", "fit_paper", "walked_relations"]
 
-_QUERIES = 8_000  # that are learned from at the most
+_QUERIES = 4_000  # that are learned from at the most
 _BEST, _DRAWN = 60, 60
 _BATCH = 512
 _PARTS_OF_FEATURES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.0)
