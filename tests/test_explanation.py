@@ -1,6 +1,7 @@
 """Explanations: reasons that add up, groundings that are there, why not, text, JSON, command."""
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -15,7 +16,7 @@ from tilp import TILP, Query
 from tilp.attention.training import TrainingSettings
 from tilp.errors import TilpError
 from tilp.explanation import Explanation, Reason
-from tilp.explanation.text import grounding_text, lack_lines, reason_lines
+from tilp.explanation.text import fall_text, grounding_text, lack_lines, reason_lines
 from tilp.features.own_facts import KINDS
 from tilp.intervals import UNKNOWN, Interval, known_ends
 from tilp.ranking import JointScorer, PaperScorer, RuleScorer
@@ -383,6 +384,22 @@ def test_what_the_winner_has_more_adds_up(world, model):
 
 
 # as text and as JSON
+
+
+@pytest.mark.parametrize(
+    ("share", "told"),
+    [
+        (0.5, "hangs on these facts"),
+        (0.45, "hangs on these facts"),
+        (0.8, "take over much of it"),
+        (0.2, "other rules lose walks too"),
+    ],
+)
+@pytest.mark.parametrize("model", ["none"], indirect=True)
+def test_a_fall_far_from_plain_shares_is_said_to_be(world, model, share, told):
+    query, _ = next(asked(world))
+    fall = model.explain(query).fall
+    assert fall_text(replace(fall, share=share, score=2.0, fall=2.0)).endswith(told)
 
 
 @pytest.mark.parametrize("model", FEATURES, indirect=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,9 @@ __all__ = [
     "print_json",
     "print_warning",
     "progress_bar",
+    "say",
     "set_quiet",
+    "stage_bars",
 ]
 
 _quiet = False
@@ -44,6 +46,12 @@ def print_json(value: Any) -> None:
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n")
 
 
+def say(message: str) -> None:
+    """What is being done, or was written, as a line on standard error."""
+    if not _quiet:
+        sys.stderr.write(f"{message}\n")
+
+
 def print_error(message: str) -> None:
     """One paragraph on standard error."""
     sys.stderr.write(f"error: {message}\n")
@@ -51,8 +59,7 @@ def print_error(message: str) -> None:
 
 def print_warning(message: Warning | str, *_: object, **__: object) -> None:
     """A warning as one line, in place of Python's two with a place in the source."""
-    if not _quiet:
-        sys.stderr.write(f"warning: {message}\n")
+    say(f"warning: {message}")
 
 
 @contextmanager
@@ -73,3 +80,24 @@ def progress_bar(*, transfer: bool = False) -> Iterator[Progress]:
     shown = sys.stderr.isatty() and not _quiet
     with progress.Progress(*columns, console=Console(stderr=True), disable=not shown) as bar:
         yield bar
+
+
+@contextmanager
+def stage_bars(stages: Mapping[str, str]) -> Iterator[Callable[[str, float], None]]:
+    """A bar for each stage, by its words; a line as each begins where there is no terminal."""
+    with progress_bar() as bar:
+        tasks = (
+            {}
+            if bar.disable
+            else {name: bar.add_task(words, total=1.0) for name, words in stages.items()}
+        )
+        begun: set[str] = set()
+
+        def advance(name: str, share: float) -> None:
+            if tasks:
+                bar.update(tasks[name], completed=share)
+            elif name not in begun:
+                begun.add(name)
+                say(f"{stages[name]} …")
+
+        yield advance

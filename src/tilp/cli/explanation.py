@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tilp.choices import End
-from tilp.cli.console import output, print_json
+from tilp.cli.console import output, print_json, say
 from tilp.cli.options import EndOption, JsonOption, Model, StartOption, load_model
 from tilp.errors import TilpError
 
@@ -76,10 +76,10 @@ def explain_command(
 
     query, wanted = _asked(relation, subject, object, start, end, candidate, ask)
     found = load_model(model, None).explain(query, wanted, groundings=groundings, top=reasons)
-    if html is not None:
-        html.write_text(explanation_page(found), encoding="utf-8", newline="\n")
-    if svg is not None:
-        svg.write_text(_picture(found), encoding="utf-8", newline="\n")
+    for path, drawn in ((html, explanation_page), (svg, _picture)):
+        if path is not None:
+            path.write_text(drawn(found), encoding="utf-8", newline="\n")
+            say(f"wrote {path}")
     if json:
         print_json(found.to_json())
     else:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tilp.choices import Features, Grain, Missing, OnError, Part, Preset, Weights
-from tilp.cli.console import output, print_json, print_warning, progress_bar
+from tilp.cli.console import output, print_json, print_warning, progress_bar, stage_bars
 from tilp.cli.evaluation import report
 from tilp.cli.options import (
     Columns,
@@ -180,13 +180,8 @@ def fit_command(
 
 def fit_with_progress(model: TILP, graph: object, work: Path | None = None) -> None:
     """Fit, with a bar for each stage."""
-    with progress_bar() as bar:
-        tasks = {name: bar.add_task(words, total=1.0) for name, words in _STAGES.items()}
-        model.fit(
-            graph,  # type: ignore[arg-type]
-            folder=work,
-            progress=lambda name, share: bar.update(tasks[name], completed=share),
-        )
+    with stage_bars(_STAGES) as advance:
+        model.fit(graph, folder=work, progress=advance)  # type: ignore[arg-type]
 
 
 def evaluate_command(

@@ -18,6 +18,8 @@ __all__ = [
     "standing",
 ]
 
+_FAR = 0.1  # of the score
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -104,7 +106,19 @@ def fall_text(one: Fall) -> str:
     return (
         f"Without {grounding_text(one.grounding)} the score {change} by {abs(one.fall):.4f} to "
         f"{one.score:.4f}; by plain shares {one.share:.1%} of it hangs on these facts"
+        f"{_why_apart(one)}"
     )
+
+
+def _why_apart(one: Fall) -> str:
+    """Why what is lost is not what plain shares say, where the two are far apart."""
+    before = one.score + one.fall
+    apart = one.fall - one.share * before
+    if abs(apart) < _FAR * abs(before):
+        return ""
+    if apart < 0:
+        return ", but without them other walks and facts take over much of it"
+    return ", and more goes with them: other rules lose walks too"
 
 
 def _notes(one: Reason) -> Iterator[str]:

@@ -6,6 +6,8 @@ import { el } from "./dom.js";
 import { groundingCard, reasonList } from "./reasons.js";
 import { count, counted, percent, score, term } from "./words.js";
 
+const FAR = 0.1; // of the score, between what is lost and what the strongest grounding gives
+
 /**
  * An explanation as elements.
  *
@@ -36,7 +38,7 @@ function summary({ candidate, rank, score: total, share, known }) {
   );
 }
 
-function fall({ fall: { grounding, score: left, fall: lost }, score: total }, draw) {
+function fall({ fall: { grounding, share, score: left, fall: lost }, score: total }, draw) {
   const room = roomFor([total, left]);
   const line = (name, value) =>
     el(
@@ -58,6 +60,7 @@ function fall({ fall: { grounding, score: left, fall: lost }, score: total }, dr
         : `The score would rise by ${score(-lost)}`,
       total > 0 && `, ${percent(Math.abs(lost) / total)} of it`,
       `, without ${counted(grounding.facts.length, "fact")}.`,
+      lost < (share - FAR) * total && " Other walks and facts take over what else it gives now.",
     ),
     el(
       "table",

@@ -36,6 +36,7 @@ export function askView({ model, relations }) {
     }
     const query = { ...asked(state), k: howMany(state) };
     await results.load((signal) => api.predict(query, signal), drawn, correct);
+    if (!isSame && before.relation) seeTop(results.element);
     if (seen) answers?.focus(seen); // the link that asked for more is gone
   }
 
@@ -83,6 +84,13 @@ export function askView({ model, relations }) {
     ),
     update,
   };
+}
+
+/** Scrolls to where an element begins, if that is below what is seen. */
+function seeTop(element) {
+  if (element.getBoundingClientRect().top > 0.7 * window.innerHeight) {
+    element.scrollIntoView({ block: "start" });
+  }
 }
 
 function read(params) {
