@@ -397,7 +397,7 @@ def test_what_the_winner_has_more_adds_up(world, model):
 )
 @pytest.mark.parametrize("model", ["none"], indirect=True)
 def test_a_fall_far_from_plain_shares_is_said_to_be(world, model, share, told):
-    query, _ = next(asked(world))
+    query, _ = asked(world)[0]
     fall = model.explain(query).fall
     assert fall_text(replace(fall, share=share, score=2.0, fall=2.0)).endswith(told)
 
