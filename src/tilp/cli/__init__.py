@@ -63,7 +63,7 @@ app.add_typer(datasets.app, name="datasets")
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from tilp.cli.version import version_report
+        from tilp.versions import version_report
 
         typer.echo(version_report())
         raise typer.Exit
