@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -124,8 +126,11 @@ class Results:
         found = (self.failed[job.name].reason for job in jobs if job.name in self.failed)
         return list(dict.fromkeys(found))
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[Result]:
         return iter(self._results.values())
+
+    def __len__(self) -> int:
+        return len(self._results)
 
 
 class Store:
@@ -145,6 +150,12 @@ class Store:
     def work(self, job: Job, key: str) -> Path:
         """The folder that a job works in."""
         return self._work / f"{job.name}-{key[:12]}"
+
+    def clear(self, work: Path) -> None:
+        """Remove what a job worked with; and the folder of such, when it was the last."""
+        shutil.rmtree(work, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            self._work.rmdir()
 
     def load(self, job: Job, key: str) -> Result | None:
         """The result of a job that was run before; None where it is another's, or not there."""

@@ -36,6 +36,7 @@ from tilp.model.paper_phase import walked_relations
 from tilp.parallel import Workers
 from tilp.ranking import RuleScorer
 from tilp.splits import few
+from tilp.walks.mining import target_facts
 
 __all__ = ["STAGES", "Measurement"]
 
@@ -181,7 +182,7 @@ def _measure(spec: dict[str, Any]) -> dict[str, Any]:
         "megabytes": watch.megabytes,
         "megabytes_before": before,
         "facts": len(graph.rows("train")),
-        "positives": 2 * len(graph.targets),
+        "positives": 2 * len(target_facts(graph, model.settings.mining)),
         "queries": 2 * len(graph.rows("valid")),
         "relations": len(graph.relations),
         "rules": len(model.rules()),

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import logging
-import shutil
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from tilp.bench.jobs import Failed, Job, Place, Results, Store, merged
 from tilp.bench.kinds import KINDS
@@ -21,21 +19,16 @@ from tilp.parallel import thread_count
 
 __all__ = ["Outcome", "Watcher", "plan_jobs", "run_plan"]
 
-_log = logging.getLogger(__name__)
 
-
-class Watcher(ABC):
+class Watcher(Protocol):
     """Is told how far a plan is."""
 
-    @abstractmethod
     def begins(self, job: Job, number: int, count: int) -> None:
         """A job begins, the so many-th of so many."""
 
-    @abstractmethod
     def advances(self, stage: str, share: float) -> None:
         """A stage of the job is so far."""
 
-    @abstractmethod
     def ends(self, job: Job, outcome: str) -> None:
         """A job has ended: `run`, `kept` from before, or why it failed."""
 
@@ -122,7 +115,7 @@ def _done(job: Job, store: Store, results: Results, threads: int, watcher: Watch
             work = store.work(job, key)
             advance = watcher.advances if watcher is not None else lambda _stage, _share: None
             found = store.save(job, key, job.run(Place(work, threads, advance)))
-            shutil.rmtree(work, ignore_errors=True)
+            store.clear(work)
             outcome = _RUN
     except TilpError as failure:
         results.add(job, Failed(job.name, str(failure)))
