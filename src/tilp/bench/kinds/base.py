@@ -20,6 +20,7 @@ __all__ = [
     "Kind",
     "Mean",
     "asked_cells",
+    "best_of_ours",
     "not_done",
     "over_seeds",
     "plus_minus",
@@ -115,6 +116,24 @@ def over_seeds(cells: Iterable[Cell], results: Results, figure: Figure, name: st
     """A figure of some runs."""
     found = (results.of(cell) for cell in cells)
     return Mean.of(one["figures"][figure.key][name] for one in found if one is not None)
+
+
+def best_of_ours(asked: Sequence[Asked], means: Sequence[Mean | None]) -> list[bool]:
+    """Which of some methods has the best figure of ours, which are the forms of TILP.
+
+    Where there are none, of all.
+
+    Args:
+        asked: the methods.
+        means: the figure of each.
+    """
+    any_ours = any(one.method.is_tilp for one in asked)
+    ours = [
+        None if mean is None or (any_ours and not one.method.is_tilp) else mean.value
+        for one, mean in zip(asked, means, strict=True)
+    ]
+    best = max((value for value in ours if value is not None), default=None)
+    return [value is not None and value == best for value in ours]
 
 
 def not_done(jobs: Iterable[Job], results: Results) -> list[Block]:

@@ -8,7 +8,15 @@ from itertools import chain
 from tilp.bench.cells import Cell
 from tilp.bench.jobs import Job, Results
 from tilp.bench.keys import Keys
-from tilp.bench.kinds.base import Kind, asked_cells, not_done, over_seeds, plus_minus, share_text
+from tilp.bench.kinds.base import (
+    Kind,
+    asked_cells,
+    best_of_ours,
+    not_done,
+    over_seeds,
+    plus_minus,
+    share_text,
+)
 from tilp.bench.plans import Asked, Experiment, Figure, Published
 from tilp.bench.report.blocks import Block, Entry, Folded, Items, Table, Text
 from tilp.bench.report.blocks import Figure as Picture
@@ -82,27 +90,19 @@ class _Shown:
     def table(self, figure: Figure) -> list[Block]:
         """Ours with the best of each column strong, and then what was published."""
         header = ["method", *(f"{data} {word}" for data in self._names for word in _NAMES.values())]
-        best = {
-            (data, name): max(
-                (
-                    mean.value
-                    for asked in self._experiment.methods
-                    if (mean := over_seeds(self._of(asked, data), self._results, figure, name))
-                ),
-                default=None,
-            )
-            for data in self._names
-            for name in _NAMES
-        }
-        rows: list[list[str | Entry]] = []
-        for asked in self._experiment.methods:
-            row: list[str | Entry] = [asked.method.name]
-            for data in self._names:
-                for name in _NAMES:
-                    mean = over_seeds(self._of(asked, data), self._results, figure, name)
-                    strong = mean is not None and mean.value == best[data, name]
+        methods = self._experiment.methods
+        rows: list[list[str | Entry]] = [[asked.method.name] for asked in methods]
+        for data in self._names:
+            for name in _NAMES:
+                means = [
+                    over_seeds(self._of(asked, data), self._results, figure, name)
+                    for asked in methods
+                ]
+                entries = zip(means, best_of_ours(methods, means), strict=True)
+                for row, (mean, strong) in zip(rows, entries, strict=True):
                     row.append(Entry(plus_minus(mean), strong=strong))
-            rows.append([*row, self._runs(asked)])
+        for row, asked in zip(rows, methods, strict=True):
+            row.append(self._runs(asked))
         published = self._published(figure)
         rows += [[*row, ""] for row in published[0]]
         title = f"{figure}; {self._experiment.split} split"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tilp.bench.cells import Cell
 from tilp.bench.jobs import Job, Results
 from tilp.bench.keys import NUMBER, Keys, list_of, word_of
-from tilp.bench.kinds.base import Kind, asked_cells, not_done, over_seeds, plus_minus
+from tilp.bench.kinds.base import Kind, asked_cells, best_of_ours, not_done, over_seeds, plus_minus
 from tilp.bench.plans import Asked, Experiment, Figure
 from tilp.bench.report.blocks import Block, Entry, Heading, Table, Text
 from tilp.bench.report.blocks import Figure as Picture
@@ -119,9 +119,8 @@ def _table(experiment: Experiment, source: Source, results: Results, figure: Fig
             over_seeds(_cells(experiment, source, asked, share), results, figure, "mrr")
             for asked in experiment.methods
         ]
-        best = max((mean.value for mean in means if mean is not None), default=None)
-        for row, mean in zip(rows, means, strict=True):
-            strong = mean is not None and mean.value == best
-            row.append(Entry(plus_minus(mean), strong=strong))
+        strong = best_of_ours(experiment.methods, means)
+        for row, mean, best in zip(rows, means, strong, strict=True):
+            row.append(Entry(plus_minus(mean), strong=best))
     header = ["method", *(f"{share:.0%}" for share in experiment.options.shares)]
     return Table.of(header, rows, 1, f"MRR, {figure}")
