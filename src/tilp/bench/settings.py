@@ -165,11 +165,13 @@ class Biased(Setting):
         relation: its id.
         removed: the share.
         walked: whether removed facts are walked on.
+        label: what the relation is called, for people.
     """
 
     relation: str
     removed: float = 0.5
     walked: Walked = Walked.REDUCED
+    label: str = ""
 
     kind = SettingKind.BIASED
     seeded = True
@@ -177,7 +179,9 @@ class Biased(Setting):
     @property
     def name(self) -> str:
         """As the files of runs have it."""
-        return f"biased-{self.removed:g}-{self.walked.value}-{file_words(self.relation)}"
+        words = dict.fromkeys(filter(None, (self.relation, self.label)))
+        relation = "-".join(file_words(one) for one in words)
+        return f"biased-{self.removed:g}-{self.walked.value}-{relation}"
 
     @property
     def words(self) -> str:

@@ -37,7 +37,7 @@ class Line:
     """A series of points.
 
     Attributes:
-        name: in the legend.
+        name: in the legend; empty: it is not in it.
         points: from left to right.
         like: the number of the line whose colour it has; its own, where None.
         faint: whether it is no measurement, but what is expected of one.
@@ -84,7 +84,7 @@ def draw_lines(
     points = [point for line in lines for point in line.points]
     drawing = Drawing(_WIDTH, title, _told(lines))
     top = _legend(drawing, [line.name for line in lines], [_look(*one) for one in enumerate(lines)])
-    top += 26
+    top += 32
     bottom = top + _TALL
     ys = [point.y + sign * point.spread for point in points for sign in (-1, 1)]
     x = _scale([point.x for point in points], _LEFT, _WIDTH - _RIGHT, log=x_log, zero=False)
@@ -204,6 +204,8 @@ def _legend(drawing: Drawing, names: Sequence[str], looks: Sequence[tuple[str, s
     """The names with their colours, in rows; gives where the last row ends."""
     x, y = 4.0, 16.0
     for name, (stroke, dashes) in zip(names, looks, strict=True):
+        if not name:
+            continue
         width = 24 + text_width(name, _SIZE) + 16
         if x + width > _WIDTH and x > 4.0:
             x, y = 4.0, y + 19

@@ -92,9 +92,9 @@ def _settings(options: BiasedOptions, source: Source) -> dict[str, Biased]:
     else:
         numbers = reducible(balanced(graph), options.removed)
     names = shown_names(graph.relations)
-    ids = graph.relations.ids
+    ids, removed, walked = graph.relations.ids, options.removed, options.walked
     return {
-        str(names[number]): Biased(str(ids[number]), options.removed, options.walked)
+        str(names[number]): Biased(str(ids[number]), removed, walked, graph.relations.label(number))
         for number in numbers
     }
 

@@ -182,7 +182,8 @@ def _sweeps(options: EfficiencyOptions, source: Source, method: Method) -> list[
             worlds,
         ),
     ]
-    return [one for one in found if one.jobs]
+    # A single number of threads is what the other sweeps use.
+    return [one for one in found if len(one.jobs) > (one.jobs == threads)]
 
 
 def _formula(stage: str, one: dict[str, Any]) -> float:
@@ -209,13 +210,18 @@ def _shown(sweep: _Sweep, found: list[dict[str, Any]], name: str) -> list[Block]
     title = f"{sweep.title}: seconds of each stage, measured and predicted (faint)"
     picture = draw_lines(title, lines, sweep.x_name, "seconds", x_log=True, y_log=True)
     columns = [f"{sweep.x(one):,}" for one in found]
+    stages = {
+        stage: words
+        for stage, words in STAGES.items()
+        if any(stage in one["seconds"] for one in found)
+    }
     seconds = [
         [words, *(_short(one["seconds"].get(stage)) for one in found)]
-        for stage, words in STAGES.items()
+        for stage, words in stages.items()
     ]
     memory = [
         [words, *(_whole(one["megabytes"].get(stage)) for one in found)]
-        for stage, words in STAGES.items()
+        for stage, words in stages.items()
     ]
     before = ["before any", *(_whole(one["megabytes_before"]) for one in found)]
     rules = ["rules", *(f"{one['rules']:,}" for one in found)]
