@@ -207,6 +207,12 @@ def test_data_is_a_place_or_a_name(tmp_path):
         find_source(str(tmp_path / "nothing"))
 
 
+def test_data_sets_of_one_name_are_refused(tmp_path):
+    plan = load_plan(written(tmp_path, SMALL))
+    with pytest.raises(TilpError, match="two data sets are named world"):
+        run_plan(plan, [WORLD, Source("world", WorldSize(1_000, 2))], tmp_path / "out")
+
+
 # Runs
 
 

@@ -51,7 +51,18 @@ class Outcome:
 
 
 def plan_jobs(plan: Plan, sources: Sequence[Source]) -> tuple[list[Job], dict[str, str]]:
-    """Every job of a plan, once; and why an experiment has none on some data set, by both names."""
+    """Every job of a plan, once; and why an experiment has none on some data set, by both names.
+
+    Raises:
+        TilpError: two data sets have one name.
+    """
+    names = [source.name for source in sources]
+    for name in names:
+        if names.count(name) > 1:
+            raise TilpError(
+                f"two data sets are named {name}, and runs are told apart by that name; rename "
+                "one of the folders or files"
+            )
     jobs: list[Job] = []
     refused = {}
     for experiment in plan.experiments:
