@@ -125,7 +125,7 @@ class _Shown:
             if one.figure == figure and one.data in self._names:
                 by_method.setdefault(one.method, {})[one.data] = one
         rows: list[list[str | Entry]] = []
-        notes = []
+        told: dict[str, list[str]] = {}
         for method, found in by_method.items():
             row: list[str | Entry] = [Entry(f"{method} (published)", slanted=True)]
             for data in self._names:
@@ -133,12 +133,13 @@ class _Shown:
                 values = (here.mrr, here.hits_at_1, here.hits_at_10) if here else (None,) * 3
                 row += [Entry(share_text(value), slanted=True) for value in values]
             rows.append(row)
-            told = {
-                f"measured as: {one.protocol}" + (f"; {one.note}" if one.note else "")
-                for one in found.values()
-            }
-            notes += [f"{method} (published), {words}" for words in sorted(told)]
-        return rows, notes
+            for one in found.values():
+                words = f"measured as: {one.protocol}" + (f"; {one.note}" if one.note else "")
+                told.setdefault(words, []).append(method)
+        return rows, [
+            f"{', '.join(dict.fromkeys(methods))} (published), {words}"
+            for words, methods in told.items()
+        ]
 
     def chart(self) -> Block:
         """MRR of each method on each data set."""
