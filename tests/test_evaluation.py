@@ -25,6 +25,7 @@ from tilp.evaluation import (
     ties_of,
     write_scores,
 )
+from tilp.graph import QueryTable
 from tilp.intervals import OPEN_END, OPEN_START, UNKNOWN, parse_date
 
 COLUMNS = ["subject", "relation", "object", "start", "end", "split"]
@@ -701,3 +702,42 @@ def test_scores_of_some_candidates_and_the_totals_of_all(seed, n_queries, n_enti
     assert found.tolist() == [
         of[one] for of, some in zip(plain, wanted, strict=True) for one in some
     ]
+
+
+# Floors
+
+
+@pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
+@given(graphs(YEARS, "year") | graphs(DAYS, "day"))
+def test_recurrence_counts_what_train_says_by_its_gap_to_the_query(graph):
+    queries = QueryTable.of_facts(graph, np.asarray(graph.rows("test")), walked=False)
+    found = recurrence(graph)(queries)
+    for number in range(len(queries)):
+        head, relations = int(queries.head[number]), len(graph.relations)
+        wanted = {}
+        for row in graph.rows("train"):
+            ends = int(graph.subject[row]), int(graph.object[row])
+            given, answer = ends if head < relations else ends[::-1]
+            if given == queries.subject[number] and graph.relation[row] == head % relations:
+                gap = plain_gap(
+                    (int(graph.start[row]), int(graph.end[row])),
+                    tuple(int(one[number]) for one in queries.given()),
+                )
+                wanted[answer] = wanted.get(answer, 0.0) + 1.0 / (1.0 + gap)
+        listed = slice(found.offsets[number], found.offsets[number + 1])
+        said = dict(zip(found.candidate[listed].tolist(), found.score[listed], strict=True))
+        assert len(said) == listed.stop - listed.start and said == pytest.approx(wanted)
+
+
+def plain_gap(one, other):
+    """The time between two intervals, of which a known end serves for both."""
+    spans = []
+    for start, end in (one, other):
+        if start == end == UNKNOWN:
+            return 0
+        start, end = (end if start == UNKNOWN else start), (start if end == UNKNOWN else end)
+        spans.append((start, end))
+    (start, end), (other_start, other_end) = spans
+    if start <= other_end and other_start <= end:
+        return 0
+    return other_start - end if end < other_start else start - other_end

@@ -19,7 +19,7 @@ from tilp.errors import TilpError
 from tilp.evaluation.saving import load_evaluation
 from tilp.graph import Vocabulary
 from tilp.intervals import OPEN_START, UNKNOWN
-from tilp.splits import SHARES, balanced, biased, few, time_shift
+from tilp.splits import SHARES, balanced, biased, few, released, time_shift
 from tilp.splits.biased import _FOR_REMOVAL, _FOR_TEST, _FOR_VALID, _lots
 from tilp.splits.parts import biased_parts
 
@@ -516,3 +516,40 @@ def test_the_command_teaches(run):
     words += " --seed --valid-from --test-from --latest --ends mask drop keep split.json"
     assert code == 0 and [word for word in words.split() if word not in out] == []
     assert "--share" in run("fit", "--help")[1]
+
+
+# released
+
+
+def test_released_splits_take_the_names_of_the_data_and_walk_on_more(tmp_path):
+    rows = [("a", "p", "b", "1990", "1991", "train"), ("b", "q", "c", "1992", "", "valid")]
+    data = read([*rows, ("d", "q", "e", "1993", "1994", "test")])
+    train, valid = ["b\tp\ta\t1990\t1991"], ["a\tq\tc\t1995\t1996"]
+    further = ["c\tp\td\t1980\t1981"]
+    test = ["a\tq\td\t1999\t2000"]
+    for name, lines in {
+        "train": train, "valid": valid, "test": test, "bg": train + valid + further
+    }.items():  # fmt: skip
+        (tmp_path / f"{name}.txt").write_text("\n".join(lines) + "\n")
+    plain, walking = released(data, tmp_path), released(data, tmp_path, "bg.txt")
+    assert plain.graph == plain.learned == plain.applied == walking.graph
+    assert same_names(plain.graph, data) and len(plain.graph) == 3
+    # What valid asks for is not there while valid decides.
+    assert triples(walking.learned, "train") == Counter([("b", "p", "a"), ("c", "p", "d")])
+    assert triples(walking.applied, "train") == triples(walking.learned, "train") + Counter(
+        [("a", "q", "c")]
+    )
+    for graph in (walking.learned, walking.applied):
+        assert [graph.fact(row).subject for row in graph.targets] == ["b"]
+        assert triples(graph, "test") == Counter([("a", "q", "d")])
+    with pytest.raises(TilpError, match="is not there"):
+        released(data, tmp_path / "nothing")
+
+
+def test_the_released_time_shift_walks_on_train_and_valid(published):
+    data = tilp.read(published / "YAGO11k")
+    found = released(data, published / "YAGO11k" / "tilp-release" / "timeshift", "bg.txt")
+    assert found.learned == found.graph
+    assert triples(found.applied, "train") == triples(found.graph, "train") + triples(
+        found.graph, "valid"
+    )

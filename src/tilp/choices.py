@@ -3,11 +3,13 @@
 from enum import StrEnum
 
 __all__ = [
+    "BaseMethod",
     "Cell",
     "DumpFormat",
     "End",
     "Estimate",
     "EvidenceKind",
+    "ExperimentKind",
     "Features",
     "Grain",
     "LateEnds",
@@ -15,6 +17,7 @@ __all__ = [
     "OnError",
     "Protocol",
     "RuleOrder",
+    "SettingKind",
     "SplitKind",
     "TableFormat",
     "Ties",
@@ -201,3 +204,36 @@ class LateEnds(StrEnum):
     MASK = "mask"
     DROP = "drop"
     KEEP = "keep"
+
+
+class ExperimentKind(StrEnum):
+    """What an experiment of a plan asks."""
+
+    COMPARE = "compare"
+    CURVE = "curve"
+    BIASED = "biased"
+    EFFICIENCY = "efficiency"
+    RULES = "rules"
+
+
+class SettingKind(StrEnum):
+    """What becomes of a data set before the methods of an experiment see it."""
+
+    NONE = "none"
+    FEW = "few"
+    BALANCED = "balanced"
+    BIASED = "biased"
+    TIME_SHIFT = "time-shift"
+    RELEASE = "release"
+
+
+class BaseMethod(StrEnum):
+    """The methods that a plan knows by name, and makes its own from."""
+
+    FULL = "full"
+    RULES = "rules"
+    PAPER = "paper"
+    STATIC = "static"
+    TIMESTAMPS = "timestamps"
+    POPULARITY = "popularity"
+    RECURRENCE = "recurrence"

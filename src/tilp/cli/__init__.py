@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from tilp.cli import (
+    bench,
     data,
     datasets,
     demo,
@@ -55,6 +56,7 @@ app.command("rules")(model.rules_command)
 app.command("serve")(serve.serve_command)
 app.command("features")(features.features_command)
 app.command("split")(split.split_command)
+app.command("bench")(bench.bench_command)
 app.command("convert")(data.convert_command)
 app.command("impute")(data.impute_command)
 app.command("import")(data.import_command)
@@ -63,7 +65,7 @@ app.add_typer(datasets.app, name="datasets")
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from tilp.cli.version import version_report
+        from tilp.versions import version_report
 
         typer.echo(version_report())
         raise typer.Exit

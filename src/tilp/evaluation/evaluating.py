@@ -17,7 +17,7 @@ from tilp.graph import TemporalGraph, Vocabulary
 from tilp.intervals import UNKNOWN
 from tilp.parallel import Workers
 
-__all__ = ["DIRECTIONS", "evaluate"]
+__all__ = ["DIRECTIONS", "evaluate", "shown_names"]
 
 DIRECTIONS = ("object", "subject")
 """Which end of a fact is asked for: first of all facts the object, then of all the subject."""
@@ -111,7 +111,7 @@ def _query_table(
 ) -> pl.DataFrame:
     """The queries with their facts as written, and the rows to be looked at apart."""
     facts = graph.frame(split).with_columns(
-        _distinct(graph.relations).gather(graph.relation[rows]).alias("relation"),
+        shown_names(graph.relations).gather(graph.relation[rows]).alias("relation"),
         pl.Series("fact", rows),
         pl.Series("repeated", _repeated(graph, rows)),
         pl.Series("dated", (graph.start[rows] != UNKNOWN) & (graph.end[rows] != UNKNOWN)),
@@ -121,7 +121,7 @@ def _query_table(
     return asked.with_columns(pl.Series("unreached", ~reached)).select(*QUERY_SCHEMA, *APART)
 
 
-def _distinct(names: Vocabulary) -> pl.Series:
+def shown_names(names: Vocabulary) -> pl.Series:
     """Labels, with the id where several are the same: figures of two relations never mix."""
     table = names.frame()
     both = pl.format("{} ({})", "label", "id")

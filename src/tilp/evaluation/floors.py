@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from tilp.evaluation.scores import Scorer, Scores
 from tilp.graph import QueryTable, TemporalGraph
+from tilp.intervals import gap_lengths
 from tilp.spans import places_in
 
 __all__ = ["popularity", "recurrence"]
@@ -18,44 +19,64 @@ def popularity(graph: TemporalGraph) -> Scorer:
     The relation is taken in the direction that is asked; the query's subject and dates are not
     looked at.
     """
-    lists = _Lists(graph, by_entity=False)
-    return lambda queries: lists.scores(queries.head.astype(np.int64))
-
-
-def recurrence(graph: TemporalGraph) -> Scorer:
-    """Each candidate scores the number of train facts that give it as an answer to the query.
-
-    The dates are not looked at.
-    """
-    lists = _Lists(graph, by_entity=True)
-    heads = 2 * len(graph.relations)
+    facts = _train_facts(graph)
+    key = facts.head.astype(np.int64)
+    order = np.lexsort((facts.answer, key))
+    first = _changes(key[order], facts.answer[order])
+    key, candidate = key[order][first], facts.answer[order][first]
+    count = np.diff(np.append(first, len(order))).astype(np.float64)
 
     def score(queries: QueryTable) -> Scores:
-        return lists.scores(queries.subject.astype(np.int64) * heads + queries.head)
+        offsets, places = _spans(key, queries.head.astype(np.int64))
+        return Scores(offsets, candidate[places], count[places])
 
     return score
 
 
-class _Lists:
-    """Train's answers by key, with how often each is one."""
+def recurrence(graph: TemporalGraph) -> Scorer:
+    """Each candidate scores the train facts that give it as an answer to the query.
 
-    def __init__(self, graph: TemporalGraph, *, by_entity: bool) -> None:
-        rows = graph.span("train")
-        subject, object_ = graph.subject[rows], graph.object[rows]
-        relations = len(graph.relations)
-        head = np.concatenate([graph.relation[rows], graph.relation[rows] + relations])
-        key = head.astype(np.int64)
-        if by_entity:
-            key += np.concatenate([subject, object_]).astype(np.int64) * 2 * relations
-        pairs = np.stack([key, np.concatenate([object_, subject])], axis=1)
-        distinct, count = np.unique(pairs, axis=0, return_counts=True)
-        self._key, self._answer = distinct[:, 0], distinct[:, 1].astype(np.int32)
-        self._count = count.astype(np.float64)
+    A fact counts 1 / (1 + the time between its interval and the query's): 1 where they touch,
+    and less the farther it is. The known end of an interval serves for both, and one of which
+    nothing is known touches every other.
+    """
+    heads = 2 * len(graph.relations)
+    facts = _train_facts(graph)
+    key = facts.subject.astype(np.int64) * heads + facts.head
+    order = np.lexsort((facts.answer, key))
+    key, facts = key[order], facts[order]
 
-    def scores(self, keys: NDArray[np.int64]) -> Scores:
-        """The list of each key."""
-        offsets, places = places_in(
-            np.searchsorted(self._key, keys, side="left"),
-            np.searchsorted(self._key, keys, side="right"),
-        )
-        return Scores(offsets, self._answer[places], self._count[places])
+    def score(queries: QueryTable) -> Scores:
+        offsets, places = _spans(key, queries.subject.astype(np.int64) * heads + queries.head)
+        query = np.repeat(np.arange(len(queries)), np.diff(offsets))
+        times = facts.start[places], facts.end[places]
+        gap = gap_lengths(*times, queries.start[query], queries.end[query])
+        candidate = facts.answer[places]
+        first = _changes(query, candidate)
+        begins = np.searchsorted(query[first], np.arange(len(queries) + 1))
+        # No sum is asked for where nothing is listed.
+        sums = np.add.reduceat(1.0 / (1.0 + gap), first) if len(first) else gap
+        return Scores(begins, candidate[first], sums)
+
+    return score
+
+
+def _train_facts(graph: TemporalGraph) -> QueryTable:
+    """Train's facts, as the queries that they answer."""
+    return QueryTable.of_facts(graph, np.asarray(graph.rows("train"), np.int64), walked=True)
+
+
+def _changes(first: NDArray[np.int64], second: NDArray[np.int32]) -> NDArray[np.int64]:
+    """The places at which either column is another than before."""
+    return np.flatnonzero(
+        (np.diff(first, prepend=-1) != 0) | (np.diff(second, prepend=np.int32(-1)) != 0)
+    )
+
+
+def _spans(
+    keys: NDArray[np.int64], wanted: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The places of each wanted key among ascending ones, as `places_in` gives them."""
+    return places_in(
+        np.searchsorted(keys, wanted, side="left"), np.searchsorted(keys, wanted, side="right")
+    )

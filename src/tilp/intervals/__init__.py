@@ -15,7 +15,7 @@ from tilp.intervals.dates import (
     format_time,
     parse_date,
 )
-from tilp.intervals.gaps import GAP_WORDS, gap_code, gap_codes
+from tilp.intervals.gaps import GAP_WORDS, gap_code, gap_codes, gap_lengths
 from tilp.intervals.interval import Interval
 from tilp.intervals.missing import known_ends, readings
 from tilp.intervals.relations import (
@@ -49,6 +49,7 @@ __all__ = [
     "format_time",
     "gap_code",
     "gap_codes",
+    "gap_lengths",
     "known_ends",
     "parse_date",
     "possible_relations",

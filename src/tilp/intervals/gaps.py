@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["GAP_WORDS", "gap_code", "gap_codes"]
+__all__ = ["GAP_WORDS", "gap_code", "gap_codes", "gap_lengths"]
 
 # Gaps double from one word to the next, so that the same words serve for days and for years.
 _LONGER = (2, 3, 5, 9, 17, 33)
@@ -51,3 +51,22 @@ def gap_codes(
         code -= before & (end <= other_start - first)
         code += after & (other_end <= start - first)
     return code
+
+
+def gap_lengths(
+    start: NDArray[np.int64],
+    end: NDArray[np.int64],
+    other_start: NDArray[np.int64] | int,
+    other_end: NDArray[np.int64] | int,
+) -> NDArray[np.float64]:
+    """The time between many pairs of known intervals, 0 where they touch (arrays broadcast).
+
+    Open ends are far from everything on their other side.
+
+    >>> gap_lengths(np.array([1990, 1997]), np.array([1991, 1999]), 1995, 1998).tolist()
+    [4.0, 0.0]
+    """
+    # As floats: differences of open ends would overflow.
+    times = (np.asarray(time, np.float64) for time in (start, end, other_start, other_end))
+    first, last, other_first, other_last = times
+    return np.maximum(np.maximum(other_first - last, first - other_last), 0.0)

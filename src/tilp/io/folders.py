@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -11,7 +12,18 @@ from pathlib import Path
 
 from tilp.errors import TilpError
 
-__all__ = ["new_file", "new_folder"]
+__all__ = ["file_words", "new_file", "new_folder"]
+
+_LONGEST = 60  # letters of a name
+
+
+def file_words(name: str) -> str:
+    """A name as it can stand in that of a file, cut where it is long.
+
+    >>> file_words("member of: sports team")
+    'member-of-sports-team'
+    """
+    return re.sub(r"\W+", "-", name).strip("-")[:_LONGEST]
 
 
 @contextmanager

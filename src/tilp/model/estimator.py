@@ -95,10 +95,9 @@ class TILP:
     ) -> None:
         parts = [without] if isinstance(without, str) else without
         usual = PRESETS[choose(Preset, preset, "preset")]
-        if not 1 <= soft_length <= MAX_LENGTH:
-            raise TilpError(
-                f"the length of soft walks is {soft_length}; it can be 1 to {MAX_LENGTH}"
-            )
+        for name, length in (("rules", max_length), ("soft walks", soft_length)):
+            if length is not None and not 1 <= length <= MAX_LENGTH:
+                raise TilpError(f"the length of {name} is {length}; it can be 1 to {MAX_LENGTH}")
         self.settings = ModelSettings(
             mining=MiningSettings(
                 grains=usual.grains if grains is None else _chosen_grains(grains),

@@ -74,8 +74,14 @@ def fragment(*children: str) -> str:
     return element("div", element("style", Markup(_STYLE)), *children, class_="tilp")
 
 
-def page(title: str, *children: str) -> str:
-    """A whole page."""
+def page(title: str, *children: str, style: str = "") -> str:
+    """A whole page.
+
+    Args:
+        title: of the window.
+        children: what is in it.
+        style: further rules for it, of one's own.
+    """
     head = element(
         "head",
         Markup('<meta charset="utf-8">'),
@@ -83,7 +89,8 @@ def page(title: str, *children: str) -> str:
         element("title", title),
         element("style", Markup(_PAGE_STYLE)),
     )
-    body = element("body", fragment(*children))
+    own = [element("style", Markup(style))] if style else []
+    body = element("body", fragment(*own, *children))
     return "<!DOCTYPE html>\n" + element("html", head, body, lang="en") + "\n"
 
 

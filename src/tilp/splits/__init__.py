@@ -1,7 +1,18 @@
 """Harder splits of any data set: few samples, biased data, time shift (section 6, Appendix D)."""
 
-from tilp.splits.biased import balanced, biased
+from tilp.splits.biased import balanced, biased, reducible
 from tilp.splits.few import SHARES, few
+from tilp.splits.released import Released, released
 from tilp.splits.time_shift import TimeShift, time_shift
 
-__all__ = ["SHARES", "TimeShift", "balanced", "biased", "few", "time_shift"]
+__all__ = [
+    "SHARES",
+    "Released",
+    "TimeShift",
+    "balanced",
+    "biased",
+    "few",
+    "reducible",
+    "released",
+    "time_shift",
+]

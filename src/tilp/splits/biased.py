@@ -12,7 +12,7 @@ from tilp.errors import TilpError
 from tilp.graph import TemporalGraph
 from tilp.splits.rearranging import TEST, TRAIN, VALID, rearranged, set_aside
 
-__all__ = ["balanced", "biased"]
+__all__ = ["balanced", "biased", "reducible"]
 
 # What a fact's lot is drawn for; beside seeds, which are smaller.
 _FOR_TEST, _FOR_VALID, _FOR_REMOVAL = (purpose << 32 for purpose in range(3))
@@ -106,6 +106,12 @@ def biased(
         )
     order = np.argsort(_lots(graph, seed, _FOR_REMOVAL)[rows], kind="stable")
     return set_aside(graph, np.sort(rows[order[:count]]), walked)
+
+
+def reducible(graph: TemporalGraph, removed: float = 0.5) -> list[int]:
+    """The relations with so many training facts that a share of them is at least one."""
+    facts = np.bincount(graph.relation[graph.targets], minlength=len(graph.relations))
+    return np.flatnonzero(removed * facts >= 1.0).tolist()
 
 
 def _lots(graph: TemporalGraph, seed: int, purpose: int) -> NDArray[np.float64]:

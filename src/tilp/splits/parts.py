@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,8 +17,8 @@ from tilp.errors import TilpError, TilpWarning
 from tilp.graph import SPLITS, TemporalGraph
 from tilp.intervals import OPEN_START, UNKNOWN, format_time
 from tilp.io import write
-from tilp.io.folders import new_folder
-from tilp.splits.biased import balanced, biased
+from tilp.io.folders import file_words, new_folder
+from tilp.splits.biased import balanced, biased, reducible
 from tilp.splits.few import SHARES, few
 from tilp.splits.time_shift import TimeShift
 
@@ -31,7 +30,6 @@ NOTE = "split.json"
 _FORMAT = "tilp split"
 _VERSION = 1
 _NAMED = 5  # relations in a warning
-_LONGEST = 60  # letters of a relation in the name of its folder
 
 
 @dataclass(frozen=True)
@@ -94,9 +92,8 @@ def biased_parts(
         "set_aside": 0,
     }
     whole = balanced(graph, queries=queries, seed=seed) if balance else graph
-    facts = np.bincount(whole.relation[whole.targets], minlength=len(whole.relations))
     numbers = (
-        np.flatnonzero(removed * facts >= 1.0).tolist()
+        reducible(whole, removed)
         if relations is None
         else sorted({whole.relations.find(relation) for relation in relations})
     )
@@ -119,7 +116,6 @@ def biased_parts(
         made = biased(
             whole, str(whole.relations.ids[number]), removed=removed, seed=seed, walked=walked
         )
-        words = re.sub(r"\W+", "-", label).strip("-")[:_LONGEST]
         what = {
             "relation": label,
             "relation_id": whole.relations.ids[number],
@@ -127,7 +123,7 @@ def biased_parts(
             "graph": walked.value,
             "set_aside": len(whole.targets) - len(made.targets),
         }
-        yield Part(f"{number:0{width}d}-{words}", made, {**done, **what})
+        yield Part(f"{number:0{width}d}-{file_words(label)}", made, {**done, **what})
 
 
 def time_shift_part(shift: TimeShift) -> Part:

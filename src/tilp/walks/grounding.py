@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tilp.choices import Grain
 from tilp.graph import QueryTable
-from tilp.intervals import allen_codes, gap_codes, readings, temporal_relation_codes
+from tilp.intervals import allen_codes, gap_codes, gap_lengths, readings, temporal_relation_codes
 from tilp.rules import Rule
 from tilp.spans import places_in
 from tilp.walks.walker import Step, Walker
@@ -203,6 +203,5 @@ class Grounder:
         return self._walker.edges.start[edge], self._walker.edges.end[edge]
 
     def _gap(self, edge: NDArray[np.int64], start: int, end: int) -> NDArray[np.float64]:
-        """How far edges are from the query's time; open ends, as numbers, are far enough."""
-        starts, ends = (one.astype(np.float64) for one in self._times(edge))
-        return np.maximum(np.maximum(start - ends, starts - end), 0.0)
+        """How far edges are from the query's time."""
+        return gap_lengths(*self._times(edge), start, end)

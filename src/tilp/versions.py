@@ -1,4 +1,4 @@
-"""What a bug report needs to know."""
+"""What a bug report, and a report of figures, need to know."""
 
 from __future__ import annotations
 

@@ -1,0 +1,178 @@
+"""`Method`: what can be compared, by name: TILP in its forms, timestamp rules, floors."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tilp.bench.keys import TEXT, Keys, word_of
+from tilp.bench.settings import Case
+from tilp.choices import BaseMethod
+from tilp.errors import TilpError
+from tilp.evaluation import Scorer, popularity, recurrence
+from tilp.model import TILP
+from tilp.timestamps import TimestampRules
+
+__all__ = ["METHODS", "Learned", "Method", "read_method"]
+
+Advance = Callable[[str, float], None]
+"""Called with the name of a stage and the share of it that is done."""
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What a method made of a case.
+
+    Attributes:
+        scorer: of the queries.
+        seconds: that each stage took.
+        rules: how many there are; None where the method has none.
+        model: where it is TILP.
+    """
+
+    scorer: Scorer
+    seconds: dict[str, float] = field(default_factory=dict)
+    rules: int | None = None
+    model: TILP | None = None
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method and what is chosen for it.
+
+    Attributes:
+        name: in plans and reports.
+        base: the method that it is a form of.
+        choices: keyword arguments of `TILP`, or of `TimestampRules`.
+        about: what it is, in words.
+    """
+
+    name: str
+    base: BaseMethod
+    choices: Mapping[str, Any] = field(default_factory=dict)
+    about: str = ""
+
+    @property
+    def seeded(self) -> bool:
+        """Whether another seed gives another result."""
+        return self.base not in _FLOORS
+
+    @property
+    def is_tilp(self) -> bool:
+        """Whether it is a form of TILP."""
+        return self.base in _FORMS
+
+    def with_choices(self, **choices: Any) -> Method:
+        """The same with other choices."""
+        return Method(self.name, self.base, {**self.choices, **choices}, self.about)
+
+    def identity(self, seed: int) -> dict[str, Any]:
+        """All that decides what it makes of a case: choices that are not said among them."""
+        decided: dict[str, Any] = {}
+        if self.is_tilp:
+            decided = self.tilp(seed, 1).settings.to_json()
+        elif self.base is BaseMethod.TIMESTAMPS:
+            decided = asdict(self._timestamps(seed))
+        return {"base": self.base.value, "decided": decided}
+
+    def learn(
+        self, case: Case, seed: int, *, threads: int, folder: Path, advance: Advance
+    ) -> Learned:
+        """Learn from a case.
+
+        Args:
+            case: the graphs.
+            seed: for everything that is drawn.
+            threads: do not change the result.
+            folder: to work in; a run that was killed goes on from what it left there.
+            advance: told how far each stage is.
+        """
+        if self.is_tilp:
+            model = self.tilp(seed, threads).fit(case.learned, folder=folder, progress=advance)
+            scorer = model.scorer(case.applied)
+            return Learned(scorer, dict(model.seconds), len(model.rules()), model)
+        if self.base is BaseMethod.TIMESTAMPS:
+            # Rules are learned from the graph that they are in: it is all that is learned from.
+            learned = case.learned.without(np.flatnonzero(case.learned.walked_only))
+            began = time.perf_counter()
+            rules = self._timestamps(seed).fit(
+                learned, threads=threads, progress=lambda share: advance("fit", share)
+            )
+            seconds = {"fit": time.perf_counter() - began}
+            return Learned(rules.scorer(case.applied), seconds, len(rules.table))
+        return Learned(_FLOORS[self.base](case.applied))
+
+    def tilp(self, seed: int, threads: int) -> TILP:
+        """The estimator, where it is a form of TILP."""
+        return TILP(**{**_FORMS[self.base], **self.choices}, seed=seed, threads=threads)
+
+    def _timestamps(self, seed: int) -> TimestampRules:
+        return TimestampRules(**{"ahead": True, **self.choices}, seed=seed)
+
+
+_FORMS: Mapping[BaseMethod, Mapping[str, Any]] = {
+    BaseMethod.FULL: {},
+    BaseMethod.RULES: {"features": "none"},
+    BaseMethod.PAPER: {"preset": "paper"},
+    BaseMethod.STATIC: {"grains": ("static",), "features": "none"},
+}
+_FLOORS = {BaseMethod.POPULARITY: popularity, BaseMethod.RECURRENCE: recurrence}
+_ABOUT = {
+    BaseMethod.FULL: "tilp with default settings: rules and temporal features",
+    BaseMethod.RULES: "its rules alone, without temporal features",
+    BaseMethod.PAPER: "the system of the paper: length 5, pairs, attention, its features",
+    BaseMethod.STATIC: "rules that say nothing of time, without temporal features",
+    BaseMethod.TIMESTAMPS: "timestamp rules in the manner of TLogic, applied before and after",
+    BaseMethod.POPULARITY: "floor: what answers the relation most often in train",
+    BaseMethod.RECURRENCE: "floor: what train already says of the query, the nearest in time first",
+}
+METHODS: Mapping[str, Method] = {
+    base.value: Method(base.value, base, about=_ABOUT[base]) for base in BaseMethod
+}
+"""The methods that every plan has."""
+
+_OF_THE_RUN = {"self", "seed", "threads", "training"}
+
+
+def read_method(name: str, values: Mapping[str, Any], place: str) -> Method:
+    """A method of a plan's own.
+
+    Args:
+        name: in the plan.
+        values: `base`, `about` and what is chosen.
+        place: of the table, for errors.
+
+    Raises:
+        TilpError: names what is wrong and what is possible.
+    """
+    keys = Keys(values, place)
+    base = keys.take("base", word_of(BaseMethod))
+    about = keys.get("about", TEXT, "")
+    choices = keys.rest()
+    possible: set[str] = set()
+    if base in _FORMS:
+        possible = set(inspect.signature(TILP.__init__).parameters) - _OF_THE_RUN
+    elif base is BaseMethod.TIMESTAMPS:
+        possible = {one.name for one in fields(TimestampRules)} - _OF_THE_RUN
+    for key in choices:
+        if key not in possible:
+            listed = ", ".join(["about", "base", *sorted(possible)])
+            raise TilpError(f"{place}: there is no key {key!r}; possible here: {listed}")
+    chosen = {key: tuple(one) if isinstance(one, list) else one for key, one in choices.items()}
+    method = Method(name, base, chosen, about or _told(base, chosen))
+    try:
+        method.identity(0)
+    except (TilpError, TypeError, ValueError) as failure:
+        raise TilpError(f"{place}: {failure}") from failure
+    return method
+
+
+def _told(base: BaseMethod, choices: Mapping[str, Any]) -> str:
+    chosen = ", ".join(f"{key} = {one}" for key, one in choices.items())
+    return f"{base.value} with {chosen}" if chosen else _ABOUT[base]

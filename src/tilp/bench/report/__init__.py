@@ -1,0 +1,1 @@
+"""Reports: one structure, written as HTML and as Markdown."""

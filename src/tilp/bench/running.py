@@ -1,0 +1,157 @@
+"""`run_plan`: run what is not there yet, and write the report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from tilp.bench.jobs import Failed, Job, Place, Results, Store, merged
+from tilp.bench.kinds import KINDS
+from tilp.bench.plans import Experiment, Plan
+from tilp.bench.report.blocks import Block, Heading, Text
+from tilp.bench.report.opening import opening
+from tilp.bench.report.writing import write_report
+from tilp.bench.sources import Source
+from tilp.errors import TilpError
+from tilp.parallel import thread_count
+
+__all__ = ["Outcome", "Watcher", "plan_jobs", "run_plan"]
+
+
+class Watcher(Protocol):
+    """Is told how far a plan is."""
+
+    def begins(self, job: Job, number: int, count: int) -> None:
+        """A job begins, the so many-th of so many."""
+
+    def advances(self, stage: str, share: float) -> None:
+        """A stage of the job is so far."""
+
+    def ends(self, job: Job, outcome: str) -> None:
+        """A job has ended: `run`, `kept` from before, or why it failed."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a plan.
+
+    Attributes:
+        page: the report as HTML.
+        text: the same as Markdown.
+        results: of the jobs.
+        ran: how many jobs were run now; the others were there.
+    """
+
+    page: Path
+    text: Path
+    results: Results
+    ran: int
+
+
+def plan_jobs(plan: Plan, sources: Sequence[Source]) -> tuple[list[Job], dict[str, str]]:
+    """Every job of a plan, once; and why an experiment has none on some data set, by both names.
+
+    Raises:
+        TilpError: two data sets have one name.
+    """
+    names = [source.name for source in sources]
+    for name in names:
+        if names.count(name) > 1:
+            raise TilpError(
+                f"two data sets are named {name}, and runs are told apart by that name; rename "
+                "one of the folders or files"
+            )
+    jobs: list[Job] = []
+    refused = {}
+    for experiment in plan.experiments:
+        for source in sources:
+            try:
+                jobs += KINDS[experiment.kind].jobs(experiment, source)
+            except TilpError as failure:
+                refused[f"{experiment.name} on {source.name}"] = str(failure)
+    return merged(jobs), refused
+
+
+def run_plan(
+    plan: Plan,
+    sources: Sequence[Source],
+    out: Path,
+    *,
+    threads: int | None = None,
+    command: str = "",
+    watcher: Watcher | None = None,
+) -> Outcome:
+    """Run a plan on data sets, as far as it was not run before, and write its report.
+
+    Args:
+        plan: what to run.
+        sources: on what.
+        out: a folder; results that are there and of the same data, settings and version are used.
+        threads: None for all; they change nothing but time.
+        command: that asks for the same again, for the report.
+        watcher: told how far it is.
+
+    Raises:
+        TilpError: the folder is not one of reports, or cannot be written.
+    """
+    store, results, ran = Store(out), Results(), 0
+    jobs, refused = plan_jobs(plan, sources)
+    out.mkdir(parents=True, exist_ok=True)
+    for number, job in enumerate(jobs, start=1):
+        if watcher is not None:
+            watcher.begins(job, number, len(jobs))
+        outcome = _done(job, store, results, thread_count(threads), watcher)
+        ran += outcome == _RUN
+        if watcher is not None:
+            watcher.ends(job, outcome)
+    blocks = opening(plan, sources, results, command)
+    for experiment in plan.experiments:
+        blocks += _section(experiment, sources, results, refused)
+    page, text = write_report(out, plan.name, plan.title, blocks)
+    return Outcome(page, text, results, ran)
+
+
+_RUN, _KEPT = "run", "kept"
+
+
+def _done(job: Job, store: Store, results: Results, threads: int, watcher: Watcher | None) -> str:
+    """See that the result of a job is there; gives what was done for it."""
+    try:
+        key = job.key()
+        found = store.load(job, key)
+        outcome = _KEPT
+        if found is None:
+            work = store.work(job, key)
+            advance = watcher.advances if watcher is not None else lambda _stage, _share: None
+            found = store.save(job, key, job.run(Place(work, threads, advance)))
+            store.clear(work)
+            outcome = _RUN
+    except TilpError as failure:
+        results.add(job, Failed(job.name, str(failure)))
+        return str(failure)
+    results.add(job, found)
+    return outcome
+
+
+def _section(
+    experiment: Experiment,
+    sources: Sequence[Source],
+    results: Results,
+    refused: dict[str, str],
+) -> list[Block]:
+    """An experiment's part of the report."""
+    blocks: list[Block] = [Heading(experiment.title)]
+    if experiment.about:
+        blocks.append(Text(experiment.about))
+    possible = []
+    for source in sources:
+        why = refused.get(f"{experiment.name} on {source.name}")
+        if why is None:
+            possible.append(source)
+        else:
+            blocks.append(Text(f"Not run on {source.name}: {why}."))
+    if possible:
+        blocks += KINDS[experiment.kind].blocks(experiment, possible, results)
+    return blocks

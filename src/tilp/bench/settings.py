@@ -1,0 +1,293 @@
+"""Settings of experiments: what becomes of a data set before a method sees it."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+from tilp.bench.keys import DATE, NUMBER, TEXT, Keys, word_of
+from tilp.bench.sources import Source
+from tilp.choices import LateEnds, SettingKind, Walked
+from tilp.graph import TemporalGraph
+from tilp.io.folders import file_words
+from tilp.splits import balanced, biased, few, released, time_shift
+
+__all__ = [
+    "Balanced",
+    "Biased",
+    "Case",
+    "Few",
+    "Setting",
+    "TimeShifted",
+    "Whole",
+    "read_setting",
+]
+
+
+@dataclass(frozen=True)
+class Case:
+    """The graphs of one run.
+
+    Attributes:
+        learned: what is learned from.
+        applied: the evidence of what is asked.
+        known: whose split is asked, and what other answers are removed by.
+    """
+
+    learned: TemporalGraph
+    applied: TemporalGraph
+    known: TemporalGraph
+
+    @classmethod
+    def of(cls, graph: TemporalGraph) -> Case:
+        """One graph for all."""
+        return cls(graph, graph, graph)
+
+
+class Setting(ABC):
+    """What becomes of a data set.
+
+    Attributes:
+        kind: its name in a plan.
+        seeded: whether another seed makes something else of the data.
+    """
+
+    kind: ClassVar[SettingKind]
+    seeded: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """As the files of runs have it."""
+
+    @property
+    @abstractmethod
+    def words(self) -> str:
+        """As a report has it."""
+
+    @abstractmethod
+    def case(self, source: Source, seed: int) -> Case:
+        """The graphs.
+
+        Raises:
+            TilpError: the data set does not allow it.
+        """
+
+    def identity(self, source: Source) -> dict[str, Any]:
+        """All that decides the graphs beside the data set's own facts and the seed."""
+        del source
+        return {"kind": self.kind.value, **asdict(self)}  # type: ignore[call-overload]
+
+
+@dataclass(frozen=True)
+class Whole(Setting):
+    """The data set as it is."""
+
+    kind = SettingKind.NONE
+
+    @property
+    def name(self) -> str:
+        """As the files of runs have it."""
+        return "whole"
+
+    @property
+    def words(self) -> str:
+        """As a report has it."""
+        return "the data set as it is"
+
+    def case(self, source: Source, seed: int) -> Case:
+        """The graph."""
+        del seed
+        return Case.of(source.graph)
+
+
+@dataclass(frozen=True)
+class Few(Setting):
+    """A share of the training facts to learn from.
+
+    Attributes:
+        share: of them.
+        walked: whether the others are walked on.
+    """
+
+    share: float
+    walked: Walked = Walked.KEPT
+
+    kind = SettingKind.FEW
+    seeded = True
+
+    @property
+    def name(self) -> str:
+        """As the files of runs have it."""
+        return f"few-{self.share:g}-{self.walked.value}"
+
+    @property
+    def words(self) -> str:
+        """As a report has it."""
+        others = "walked on" if self.walked is Walked.KEPT else "gone"
+        return f"{self.share:.0%} of the training facts are learned from, the others {others}"
+
+    def case(self, source: Source, seed: int) -> Case:
+        """The sample; answers that only facts set aside state are known all the same."""
+        made = few(source.graph, self.share, seed=seed, walked=self.walked)
+        return Case(made, made, source.graph)
+
+
+@dataclass(frozen=True)
+class Balanced(Setting):
+    """As many test facts of each relation: what biased data are compared with."""
+
+    kind = SettingKind.BALANCED
+    seeded = True
+
+    @property
+    def name(self) -> str:
+        """As the files of runs have it."""
+        return "balanced"
+
+    @property
+    def words(self) -> str:
+        """As a report has it."""
+        return "all facts split anew, with as many test facts of each relation as can be"
+
+    def case(self, source: Source, seed: int) -> Case:
+        """The splits."""
+        return Case.of(balanced(source.graph, seed=seed))
+
+
+@dataclass(frozen=True)
+class Biased(Setting):
+    """`Balanced`, with a share of one relation's training facts removed.
+
+    Attributes:
+        relation: its id.
+        removed: the share.
+        walked: whether removed facts are walked on.
+        label: what the relation is called, for people.
+    """
+
+    relation: str
+    removed: float = 0.5
+    walked: Walked = Walked.REDUCED
+    label: str = ""
+
+    kind = SettingKind.BIASED
+    seeded = True
+
+    @property
+    def name(self) -> str:
+        """As the files of runs have it."""
+        words = dict.fromkeys(filter(None, (self.relation, self.label)))
+        relation = "-".join(file_words(one) for one in words)
+        return f"biased-{self.removed:g}-{self.walked.value}-{relation}"
+
+    @property
+    def words(self) -> str:
+        """As a report has it."""
+        return f"balanced, with {self.removed:.0%} of one relation's training facts removed"
+
+    def case(self, source: Source, seed: int) -> Case:
+        """The splits; removed facts are known answers."""
+        whole = balanced(source.graph, seed=seed)
+        made = biased(whole, self.relation, removed=self.removed, seed=seed, walked=self.walked)
+        return Case(made, made, whole)
+
+
+@dataclass(frozen=True)
+class TimeShifted(Setting):
+    """All facts split anew by their start.
+
+    Attributes:
+        latest: the latest start that is no error.
+        ends: what becomes of training facts that end in the time that is asked for.
+    """
+
+    latest: str | None = None
+    ends: LateEnds = LateEnds.MASK
+
+    kind = SettingKind.TIME_SHIFT
+
+    @property
+    def name(self) -> str:
+        """As the files of runs have it."""
+        return "-".join(filter(None, ("time-shift", self.latest, self.ends.value)))
+
+    @property
+    def words(self) -> str:
+        """As a report has it."""
+        latest = "" if self.latest is None else f", starts after {self.latest} taken for unknown"
+        return (
+            "all facts split anew by their start, train before valid before test"
+            f"{latest}; ends of training facts in that time: {self.ends.value}"
+        )
+
+    def case(self, source: Source, seed: int) -> Case:
+        """The splits."""
+        del seed
+        return Case.of(time_shift(source.graph, latest=self.latest, ends=self.ends).graph)
+
+
+@dataclass(frozen=True)
+class Release(Setting):
+    """Splits that were released beside the data set.
+
+    Attributes:
+        folder: within the data set's own.
+        background: the file in it with the graph to walk on, where there is one.
+    """
+
+    folder: str
+    background: str | None = None
+
+    kind = SettingKind.RELEASE
+
+    @property
+    def name(self) -> str:
+        """As the files of runs have it."""
+        return file_words(self.folder)
+
+    @property
+    def words(self) -> str:
+        """As a report has it."""
+        walked = f", walking on {self.background} where test is asked" if self.background else ""
+        return f"the splits in its folder {self.folder}{walked}"
+
+    def case(self, source: Source, seed: int) -> Case:
+        """The splits."""
+        del seed
+        found = released(source.graph, source.within(self.folder), self.background)
+        return Case(found.learned, found.applied, found.graph)
+
+    def identity(self, source: Source) -> dict[str, Any]:
+        """With the digest of the folder's files."""
+        digest = hashlib.sha256()
+        for path in sorted(source.within(self.folder).glob("*")):
+            if path.is_file():
+                digest.update(path.name.encode() + path.read_bytes())
+        return {**super().identity(source), "files": digest.hexdigest()}
+
+
+def read_setting(keys: Keys) -> Setting:
+    """The setting that an experiment names; what it needs are keys of the experiment too."""
+    kind = keys.get("setting", word_of(SettingKind), SettingKind.NONE)
+    match kind:
+        case SettingKind.FEW:
+            share = keys.take("share", NUMBER)
+            return Few(share, keys.get("graph", word_of(Walked), Walked.KEPT))
+        case SettingKind.BALANCED:
+            return Balanced()
+        case SettingKind.BIASED:
+            return Biased(
+                keys.take("relation", TEXT),
+                keys.get("removed", NUMBER, 0.5),
+                keys.get("graph", word_of(Walked), Walked.REDUCED),
+            )
+        case SettingKind.TIME_SHIFT:
+            ends = keys.get("ends", word_of(LateEnds), LateEnds.MASK)
+            return TimeShifted(keys.get("latest", DATE, None), ends)
+        case SettingKind.RELEASE:
+            return Release(keys.take("folder", TEXT), keys.get("background", TEXT, None))
+        case SettingKind.NONE:
+            return Whole()

@@ -1,0 +1,148 @@
+"""The command that runs experiments from a plan, and reports them."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tilp.cli.console import output, print_step, print_warning, progress_bar
+from tilp.cli.options import ThreadsOption
+from tilp.errors import TilpError
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from tilp.bench import Job
+
+__all__ = ["bench_command"]
+
+
+def bench_command(
+    plan: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="PLAN",
+            show_default=False,
+            help="A TOML file, or the name of a plan that comes with tilp: see --list.",
+        ),
+    ] = None,
+    data: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[DATA]…",
+            show_default=False,
+            help="Files or folders of facts, or names of published sets (tilp datasets list); "
+            "the bundled world where there are none.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="REPORT",
+            show_default=False,
+            help="The folder of the report and of every run. What is there already is not run "
+            "again; several plans may share it.",
+        ),
+    ] = None,
+    threads: ThreadsOption = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            "--seeds",
+            "--rounds",
+            min=1,
+            show_default="as the plan says",
+            help="How many runs of each method, each with a seed of its own.",
+        ),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--only",
+            metavar="EXPERIMENT",
+            show_default="all",
+            help="An experiment of the plan, by its name; repeatable.",
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Name the runs, and run nothing.")
+    ] = False,
+    list_plans: Annotated[
+        bool, typer.Option("--list", help="Name the plans that come with tilp, and stop.")
+    ] = False,
+) -> None:
+    """Run the experiments of a PLAN on DATA, and write a report: the paper's, or your own.
+
+    A plan says which methods are compared, in which settings, under which protocols, with how many
+    seeds. Every run is kept as a file, so that a plan that was stopped goes on where it was. The
+    report comes as HTML and as Markdown, with tables, figures, the command, versions and the
+    fingerprints of the data. An example: tilp bench quick --out report
+    """
+    from tilp.bench import (
+        Source,
+        find_source,
+        load_plan,
+        plan_jobs,
+        run_plan,
+        shipped_plans,
+        world_source,
+    )
+
+    console = output()
+    if list_plans:
+        for name, shipped in shipped_plans().items():
+            experiments = ", ".join(one.name for one in shipped.experiments)
+            console.print(f"{name:12}{shipped.title} ({experiments})")
+        return
+    if plan is None:
+        raise TilpError("name a PLAN: a TOML file, or one of those that tilp bench --list names")
+    chosen = load_plan(plan).narrowed(seeds, tuple(only or ()))
+    sources: list[Source] = [find_source(one) for one in data or ()]
+    sources = sources or [world_source(chosen.world)]
+    if dry_run:
+        jobs, refused = plan_jobs(chosen, sources)
+        for job in jobs:
+            console.print(job.name)
+        for where, why in refused.items():
+            print_warning(f"{where}: {why}")
+        return
+    if out is None:
+        raise TilpError("say where the report goes: --out REPORT")
+    command = shlex.join(["tilp", *sys.argv[1:]])
+    with progress_bar() as bar:
+        done = run_plan(chosen, sources, out, threads=threads, command=command, watcher=_Shown(bar))
+    for failed in done.results.failed.values():
+        print_warning(f"{failed.job}: {failed.reason}")
+    count = len(done.results)
+    console.print(f"{count} runs, {done.ran} of them now; {done.page} and {done.text}")
+
+
+class _Shown:
+    """A bar over all runs, with the stage of the present one; or a line for each that ended."""
+
+    def __init__(self, bar: Progress) -> None:
+        self._bar = bar
+        self._all = bar.add_task("runs", total=None)
+        self._stage = bar.add_task("", total=1.0)
+        self._began, self._number, self._count = time.perf_counter(), 0, 0
+
+    def begins(self, job: Job, number: int, count: int) -> None:
+        """Show which run it is."""
+        self._began, self._number, self._count = time.perf_counter(), number, count
+        self._bar.update(self._all, total=count, completed=number - 1, description=job.name)
+
+    def advances(self, stage: str, share: float) -> None:
+        """Show how far the stage is."""
+        self._bar.update(self._stage, completed=share, description=f"  {stage}")
+
+    def ends(self, job: Job, outcome: str) -> None:
+        """Say what became of the run."""
+        self._bar.update(self._all, completed=self._number)
+        taken = f"{time.perf_counter() - self._began:.1f} s"
+        print_step(f"{self._number}/{self._count} {job.name}: {outcome}, {taken}")

@@ -1,0 +1,561 @@
+"""Plans: what they refuse, what they run and keep, and whether reports say what was measured."""
+
+import html.parser
+import json
+import re
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tilp
+from tilp.bench import Source, WorldSize, find_source, load_plan, run_plan, shipped_plans
+from tilp.bench.jobs import Store
+from tilp.bench.kinds.base import share_text
+from tilp.bench.measuring import STAGES
+from tilp.bench.report.blocks import Entry, Figure, Folded, Heading, Items, Table, Text
+from tilp.bench.report.html import html as as_html
+from tilp.bench.report.markdown import markdown
+from tilp.errors import TilpError
+from tilp.pictures.chart import Bars, Line, Point, draw_bars, draw_lines
+from tilp.pictures.scales import Scale
+
+SMALL = """
+title = "Small"
+[world]
+size = 1000
+seed = 1
+[methods.one]
+base = "rules"
+max_length = 1
+[[experiment]]
+name = "side"
+kind = "compare"
+methods = [{ name = "one", seeds = 2 }, "timestamps", "popularity", "recurrence"]
+figures = ["enumerate average", "tilp-release best"]
+[[experiment.published]]
+method = "Others <1>"
+data = "world"
+figure = "tilp-release best"
+protocol = "their own"
+mrr = 0.4321
+hits_at_10 = 0.9
+note = "not really"
+[[experiment]]
+name = "few"
+kind = "curve"
+methods = ["timestamps"]
+seeds = 2
+shares = [0.3, 1.0]
+[[experiment]]
+name = "bias"
+kind = "biased"
+methods = ["popularity", "recurrence"]
+seeds = 2
+[[experiment]]
+name = "elsewhere"
+kind = "compare"
+methods = ["popularity"]
+setting = "release"
+folder = "not/there"
+[[experiment]]
+name = "read"
+kind = "rules"
+methods = ["one"]
+relations = ["diedIn", "no such relation"]
+"""
+
+
+def written(tmp_path, text, name="plan.toml"):
+    path = tmp_path / name
+    path.write_text(text)
+    return path
+
+
+class Told:
+    """A watcher that remembers, and may stop the run."""
+
+    def __init__(self, stop_after=None, stop_in=None):
+        self.ended, self._after, self._in = {}, stop_after, stop_in
+
+    def begins(self, job, number, count):
+        self.job = job.name
+
+    def advances(self, stage, share):
+        if self._in == (self.job, stage):
+            raise KeyboardInterrupt
+
+    def ends(self, job, outcome):
+        self.ended[job.name] = outcome
+        if len(self.ended) == self._after:
+            raise KeyboardInterrupt
+
+
+def files(out):
+    return {path.name: path.read_bytes() for path in (out / "runs").iterdir()}
+
+
+def measured(out):
+    """The results without what differs from run to run."""
+    found = {name: json.loads(text) for name, text in files(out).items()}
+    for one in found.values():
+        for key in ("finished", "seconds", "resumed"):
+            del one[key]
+    return found
+
+
+WORLD = Source("world", WorldSize(1_000, 1))
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """A small plan, run once."""
+    folder = tmp_path_factory.mktemp("bench")
+    plan = load_plan(written(folder, SMALL))
+    told = Told()
+    done = run_plan(plan, [WORLD], folder / "out", threads=1, command="tilp <x>", watcher=told)
+    return plan, folder / "out", done, told
+
+
+# Plans
+
+
+def changed(old, new):
+    assert old in SMALL
+    return SMALL.replace(old, new, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("title = ", ["not TOML"]),
+        ("about = 'x'", ["'title' is missing", "a text in quotes"]),
+        ("title = 'x'", ["no experiment", "[[experiment]]"]),
+        (changed('kind = "curve"', 'kind = "line"'), ["'few'", "kind is 'line'", "compare, curve"]),
+        (changed("seed = 1", "seeds = 1"), ["world", "no key 'seeds'", "perhaps 'seed'"]),
+        (changed("shares =", "share ="), ["'few'", "'shares' is missing", "a list"]),
+        (changed("[0.3, 1.0]", "[0.3, 1.5]"), ["'few'", "shares is [0.3, 1.5]", "at most 1"]),
+        (changed("[0.3, 1.0]", "0.3"), ["'few'", "shares is 0.3", "a list"]),
+        (changed('"recurrence"]', '"magic"]'), ["'side'", "methods is", "recurrence, one"]),
+        (changed("seeds = 2 }", "rounds = 2 }"), ["'side', method 'one'", "no key 'rounds'"]),
+        (changed("seeds = 2 }", "seeds = 0 }"), ["seeds is 0", "from 1 on"]),
+        (changed('"popularity", "rec', '"timestamps", "rec'), ["each method once"]),
+        (changed("max_length = 1", "max_lenght = 1"), ["method 'one'", "max_lenght", "max_length"]),
+        (changed("max_length = 1", "max_length = 9"), ["method 'one'", "9"]),
+        (changed('base = "rules"', 'base = "rule"'), ["method 'one'", "base is 'rule'", "full"]),
+        (changed('base = "rules"', 'base = "popularity"'), ["method 'one'", "no key 'max_length'"]),
+        (
+            changed('"enumerate average"', '"tilp-release worst"'),
+            ["figures is", "tilp-release best"],
+        ),
+        (changed('figure = "tilp-release best"', 'figure = "raw best"'), ["published", "raw best"]),
+        (changed("mrr = 0.4321", "mrr = 'high'"), ["published", "mrr is 'high'", "a number"]),
+        (changed('folder = "not/there"', ""), ["'elsewhere'", "'folder' is missing"]),
+        (
+            changed('setting = "release"', 'setting = "resale"'),
+            ["setting is 'resale'", "time-shift"],
+        ),
+        (changed('methods = ["one"]', 'methods = ["popularity"]'), ["'read'", "forms of TILP"]),
+        (changed('name = "few"', 'name = "side"'), ["two experiments are named 'side'"]),
+        (changed('name = "few"', ""), ["'name' is missing"]),
+        ("methods = 3\ntitle = 'x'", ["methods is 3", "a table"]),
+    ],
+)
+def test_a_plan_with_a_mistake_is_refused_with_what_is_possible(tmp_path, text, said):
+    path = written(tmp_path, text)
+    with pytest.raises(TilpError) as refused:
+        load_plan(path)
+    message = str(refused.value)
+    assert str(path) in message
+    assert [words for words in said if words not in message] == []
+
+
+@given(st.text("abcdefgh_", min_size=1, max_size=12), st.sampled_from(["[world]", "[methods.one]"]))
+def test_no_key_is_passed_over(tmp_path_factory, key, table):
+    known = {"size", "seed", "base", "about"}
+    if key in known:
+        return
+    path = written(tmp_path_factory.getbasetemp(), SMALL.replace(table, f"{table}\n{key} = 1"))
+    with pytest.raises(TilpError, match=f"no key '{key}'"):
+        load_plan(path)
+
+
+def test_shipped_plans_load_and_their_data_is_named_nowhere_else():
+    plans = shipped_plans()
+    assert {"quick", "table1", "table2", "few", "biased", "efficiency"} <= set(plans)
+    assert all(plan.title and plan.name == name for name, plan in plans.items())
+    published = {one.data for one in plans["table1"].experiments[0].published}
+    assert published == {"WIKIDATA12k", "YAGO11k"}
+    with pytest.raises(TilpError, match=r"there are .*quick"):
+        load_plan("slow")
+
+
+def test_a_plan_is_narrowed(tmp_path):
+    plan = load_plan(written(tmp_path, SMALL)).narrowed(seeds=3, only=("few",))
+    assert [one.name for one in plan.experiments] == ["few"]
+    assert [one.seeds for one in plan.experiments[0].methods] == [3]
+    with pytest.raises(TilpError, match=r"no experiment 'fee'; it has few"):
+        plan.narrowed(only=("fee",))
+
+
+def test_data_is_a_place_or_a_name(tmp_path):
+    assert find_source(str(tmp_path)).place == tmp_path.resolve()
+    with pytest.raises(TilpError, match="YAGO11k"):
+        find_source(str(tmp_path / "nothing"))
+
+
+def test_data_sets_of_one_name_are_refused(tmp_path):
+    plan = load_plan(written(tmp_path, SMALL))
+    with pytest.raises(TilpError, match="two data sets are named world"):
+        run_plan(plan, [WORLD, Source("world", WorldSize(1_000, 2))], tmp_path / "out")
+
+
+# Runs
+
+
+def test_every_run_is_kept_with_what_decides_it(small):
+    _, out, done, told = small
+    found = measured(out)
+    names = [name.removesuffix(".json") for name in found]
+    assert set(told.ended) == {*names, "world.not-there.popularity.0"}
+    assert done.ran == len(done.results) == len(names)
+    assert not (out / "unfinished").exists()
+    for name in ("world.whole.one.0", "world.whole.one.1", "world.few-0.3-kept.timestamps.1"):
+        assert name in names
+    # What no seed changes is run once, unless the setting draws.
+    assert "world.whole.popularity.1" not in names and "world.balanced.popularity.1" in names
+    one = found["world.whole.one.0.json"]
+    assert one["data"]["fingerprint"] == WORLD.fingerprint
+    assert one["method"]["decided"]["mining"]["max_length"] == 1
+    few = found["world.few-0.3-kept.timestamps.0.json"]["data"]
+    assert few["learned_from"]["targets"] == round(0.3 * one["data"]["learned_from"]["targets"])
+
+
+def test_figures_are_those_of_an_evaluation(small):
+    _, out, _, _ = small
+    graph = WORLD.graph
+    kept = measured(out)["world.whole.recurrence.0.json"]
+    found = tilp.evaluate(tilp.evaluation.recurrence(graph), graph)
+    for protocol, ties in found.figures():
+        metrics = found.metrics(protocol, ties).to_json()
+        assert kept["figures"][f"{protocol.value} {ties.value}"] == metrics
+    ranks = found.ranks.with_columns(gain=1.0 / pl.col(found.column()))
+    plain = {
+        relation: sum(ranks.filter(relation=relation)["gain"])
+        / len(ranks.filter(relation=relation))
+        for relation in ranks["relation"].unique()
+    }
+    told = {name: one["mrr"] for name, one in kept["relations"]["enumerate average"].items()}
+    assert told == pytest.approx(plain)
+
+
+def test_biased_data_are_measured_with_removed_facts_known(small):
+    _, out, _, _ = small
+    from tilp.splits import balanced, biased
+
+    graph = WORLD.graph
+    whole = balanced(graph, seed=1)
+    relation = next(one for one in ("livesIn", "bornIn") if one in graph.relations.labels)
+    made = biased(whole, relation, seed=1)
+    found = tilp.evaluate(tilp.evaluation.popularity(made), whole)
+    kept = measured(out)[f"world.biased-0.5-reduced-{relation}.popularity.1.json"]
+    assert kept["figures"]["enumerate average"] == found.metrics().to_json()
+
+
+def test_a_second_run_runs_nothing_and_changes_no_file(small, tmp_path):
+    plan, out, _, _ = small
+    before, told = files(out), Told()
+    again = run_plan(plan, [WORLD], out, threads=1, command="tilp <x>", watcher=told)
+    assert again.ran == 0 and files(out) == before
+    reasons = {one.reason for one in again.results.failed.values()}
+    assert set(told.ended.values()) - {"kept"} == reasons and len(reasons) == 1
+
+
+@pytest.mark.parametrize("stop", [{"stop_after": 2}, {"stop_in": ("world.whole.one.1", "train")}])
+def test_a_run_that_was_stopped_goes_on_to_the_same(small, tmp_path, stop):
+    plan, out, _, _ = small
+    plan = plan.narrowed(only=("side",))
+    with pytest.raises(KeyboardInterrupt):
+        run_plan(plan, [WORLD], tmp_path, threads=1, watcher=Told(**stop))
+    before, told = files(tmp_path), Told()
+    left = (tmp_path / "unfinished").exists()
+    done = run_plan(plan, [WORLD], tmp_path, threads=1, watcher=told)
+    assert 0 < len(before) < len(files(tmp_path)) and done.ran == len(told.ended) - len(before)
+    assert {name: one for name, one in files(tmp_path).items() if name in before} == before
+    whole = measured(out)
+    for name, one in measured(tmp_path).items():
+        mine = {key: one[key] for key in ("figures", "relations", "rules", "key")}
+        assert mine == {key: whole[name][key] for key in mine}, name
+    assert left == ("stop_in" in stop) and not (tmp_path / "unfinished").exists()
+    second = json.loads(files(tmp_path)["world.whole.one.1.json"])
+    assert second["resumed"] == left
+
+
+def test_a_result_of_other_data_or_choices_is_not_taken(small):
+    plan, out, _, _ = small
+    side = plan.experiments[0]
+    from tilp.bench.kinds import KINDS
+
+    store = Store(out)
+    for job in KINDS[side.kind].jobs(side, WORLD):
+        assert store.load(job, job.key()) is not None
+        other = replace(job, source=Source("world", WorldSize(1_000, 2)))
+        assert other.name == job.name and store.load(other, other.key()) is None
+        if job.method.is_tilp:
+            longer = replace(job, method=job.method.with_choices(max_length=2))
+            assert longer.name == job.name and longer.key() != job.key()
+
+
+# Reports
+
+
+class Tables(html.parser.HTMLParser):
+    """The tables of a page, as texts; and whatever else it says."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tables, self.tags, self.said = [], set(), []
+        self._cell = None
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.add(tag)
+        if tag == "table":
+            self.tables.append([])
+        elif tag == "tr":
+            self.tables[-1].append([])
+        elif tag in ("td", "th"):
+            self._cell = []
+
+    def handle_endtag(self, tag):
+        if tag in ("td", "th"):
+            self.tables[-1][-1].append("".join(self._cell))
+            self._cell = None
+
+    def handle_data(self, data):
+        (self.said if self._cell is None else self._cell).append(data)
+
+
+def markdown_tables(text):
+    tables, row_before = [], False
+    for line in text.splitlines():
+        is_row = line.startswith("| ")
+        if is_row:
+            cells = [one.strip() for one in re.split(r"(?<!\\)\|", line[1:-1])]
+            if all(re.fullmatch(r"-+:?", cell) for cell in cells):
+                continue
+            plain = [re.sub(r"^\*\*(.*)\*\*$|^\*(.*)\*$", r"\1\2", cell) for cell in cells]
+            plain = [re.sub(r"\\(.)", r"\1", cell).replace("&amp;", "&") for cell in plain]
+            if not row_before:
+                tables.append([])
+            tables[-1].append(plain)
+        row_before = is_row
+    return tables
+
+
+def test_markdown_and_html_have_the_same_tables(small):
+    _, _, done, _ = small
+    page, text = done.page.read_text(), done.text.read_text()
+    tables = markdown_tables(text)
+    assert tables == Tables(page).tables and len(tables) > 8
+
+
+def test_the_report_says_what_the_runs_say(small):
+    _, out, done, _ = small
+    found = measured(out)
+    first = next(
+        table for table in markdown_tables(done.text.read_text()) if table[0][:2] == _HEADER
+    )
+    rows = {row[0]: row[1:] for row in first[1:]}
+    for method in ("timestamps", "popularity", "recurrence"):
+        figures = found[f"world.whole.{method}.0.json"]["figures"]["enumerate average"]
+        wanted = [share_text(figures[name]) for name in ("mrr", "hits@1", "hits@10")]
+        assert rows[method] == [*wanted, "1"]
+    runs = [found[f"world.whole.one.{n}.json"]["figures"]["enumerate average"] for n in range(2)]
+    both = [one["mrr"] for one in runs]
+    mean, spread = sum(both) / 2, abs(both[0] - both[1]) / 2**0.5
+    assert rows["one"][0] == f"{share_text(mean)} ± {share_text(spread)}"
+    assert f"| one | **{rows['one'][0]}** |" in done.text.read_text()
+
+
+_HEADER = ["method", "world MRR"]
+
+
+def test_the_report_tells_of_others_of_what_failed_and_how_it_was_made(small):
+    _, _, done, _ = small
+    for report in (done.page, done.text):
+        text = report.read_text()
+        for words in ("their own", "not really", ".432", "not/there", "tilp-release, best ties"):
+            assert words in text.replace("\\", ""), (report, words)
+    page = done.page.read_text()
+    assert "Others &lt;1&gt; (published)" in page and "tilp &lt;x&gt;" in page
+    assert WORLD.fingerprint[:16] in page and f"tilp {tilp.__version__}" in page
+    assert "script" not in Tables(page).tags and "http" not in re.sub(r"http://www.w3", "", page)
+
+
+def test_rules_to_read_are_right_about_a_fact_of_test(small):
+    _, out, _, _ = small
+    (example, *_) = measured(out)["world.whole.one.0.json"]["examples"]
+    graph = WORLD.graph
+    assert example["relation"] == "diedIn" and example["rule"].startswith("diedIn(")
+    answers = {
+        fact.object
+        for fact in graph.facts("test")
+        if f"({fact.subject}, diedIn" in example["asked"]
+    }
+    assert example["answer"] in answers
+    assert example["grounding"].endswith(example["answer"])
+
+
+def test_pictures_lie_beside_the_markdown(small):
+    _, out, done, _ = small
+    named = re.findall(r"!\[.*?\]\((.+?)\)", done.text.read_text())
+    assert len(named) >= 4
+    for name in named:
+        assert ElementTree.parse(out / name).getroot().tag.endswith("svg")
+    assert done.page.read_text().count("<svg") == len(named)
+
+
+NASTY = [
+    "<script>alert(1)</script>",
+    "a|b",
+    "*bold* _it_ `code`",
+    "# no title",
+    "[x](y) & <b>",
+    "1. x",
+]
+
+
+@pytest.mark.parametrize("label", NASTY)
+def test_labels_stand_for_themselves(label):
+    table = Table.of(["name", label], [[label, Entry(label, strong=True)]], 2, label)
+    picture = draw_bars(label, [label], [Bars(label, (Point(0, 1.0),))], label)
+    blocks = [
+        Heading(label),
+        Text(label),
+        Items((label,)),
+        Folded(label, (table,)),
+        Figure("x", picture, label),
+    ]
+    page, text = Tables(as_html(label, blocks)), markdown(blocks, "figures")
+    assert page.tables == [[["name", label], [label, label]]] == markdown_tables(text)
+    assert not {"script", "b"} & page.tags
+    assert label in page.said
+    unescaped = text.replace("\\", "").replace("&amp;", "&")
+    assert label in unescaped
+    assert not re.search(r"(?<!\\)<script", text)
+    assert not re.search(r"^(# no|1\. )", text, re.MULTILINE)
+
+
+# Charts
+
+NUMBERS = st.floats(-1e6, 1e6).map(lambda number: round(number, 6))
+POINTS = st.builds(Point, NUMBERS, NUMBERS, st.floats(0, 1e3))
+
+
+def inside(picture):
+    """Every place of a chart lies within it."""
+    root = ElementTree.fromstring(picture)
+    _, _, width, height = map(float, root.get("viewBox").split())
+    for one in root.iter():
+        for place in re.findall(r"(-?[\d.]+),(-?[\d.]+)", one.get("points", "")):
+            x, y = map(float, place)
+            assert -1 <= x <= width + 1 and -1 <= y <= height + 1
+        for name, most in (("x", width), ("cx", width), ("y", height), ("cy", height)):
+            if one.get(name) is not None:
+                assert -6 <= float(one.get(name)) <= most + 6
+    return [part.text for part in root.iter("{http://www.w3.org/2000/svg}tspan")]
+
+
+@given(st.lists(st.lists(POINTS, min_size=1, max_size=5), min_size=1, max_size=7), st.booleans())
+def test_lines_lie_within_their_chart(points, log):
+    lines = [Line(f"line {n}", tuple(one), faint=n == 6) for n, one in enumerate(points)]
+    words = inside(draw_lines("t", lines, "across", "up", x_log=log, y_log=log))
+    assert {"across", "up", *(line.name for line in lines)} <= set(words)
+
+
+@given(
+    st.lists(st.lists(st.none() | POINTS, min_size=3, max_size=3), min_size=1, max_size=4),
+)
+def test_bars_lie_within_their_chart(values):
+    bars = [Bars(f"bar {n}", tuple(one)) for n, one in enumerate(values)]
+    words = inside(draw_bars("t", ["a", "b", "c"], bars, "change"))
+    assert {"a", "b", "c", "change"} <= set(words)
+
+
+@given(st.lists(NUMBERS, min_size=1, max_size=9), st.booleans())
+def test_scales_hold_their_values_in_order(values, zero):
+    scale = Scale.even(values, 0.0, 100.0, zero=zero)
+    places = [scale.place(value) for value in sorted(values)]
+    assert places == sorted(places) and places[0] >= -1e-6 and places[-1] <= 100 + 1e-6
+    assert scale.ticks[0] == pytest.approx(scale.low) and 2 <= len(scale.ticks) <= 9
+
+
+# Costs, and the command
+
+
+def test_costs_are_measured_in_a_process_of_their_own(tmp_path):
+    text = """
+    title = "Costs"
+    [methods.one]
+    base = "rules"
+    [[experiment]]
+    name = "cost"
+    kind = "efficiency"
+    methods = ["one"]
+    sizes = [1000]
+    length = 1
+    [[experiment.times]]
+    stage = "search"
+    data = "world"
+    seconds = 571.9
+    """
+    plan = load_plan(written(tmp_path, text))
+    done = run_plan(plan, [WORLD], tmp_path / "out", threads=1)
+    (one,) = done.results
+    assert set(one["seconds"]) == {"search", "arriving", "training"} | {
+        "distributions", "application", "scoring"
+    }  # fmt: skip
+    assert set(one["megabytes"]) == set(one["seconds"]) <= set(STAGES)
+    assert min(one["megabytes"].values()) > 50 and one["positives"] == 2 * one["facts"]
+    said = done.text.read_text()
+    assert "571.9" in said and f"| rules | {one['rules']:,} |" in said
+
+
+def test_bench_names_its_plans_and_its_runs(run, tmp_path):
+    code, out, _ = run("bench", "--list")
+    assert code == 0 and {"quick", "table1", "few"} <= {
+        line.split()[0] for line in out.splitlines()
+    }
+    plan = written(tmp_path, SMALL)
+    code, out, _ = run("bench", plan, "--dry-run", "--only", "few", "--rounds", "1")
+    assert out.split() == ["world-1000.few-0.3-kept.timestamps.0", "world-1000.whole.timestamps.0"]
+    code, _, err = run("bench", plan)
+    assert code == 2 and "--out" in err
+    code, _, err = run("bench", plan, "--only", "fex", "--dry-run")
+    assert code == 2 and "side, few, bias" in err
+    code, _, err = run("bench")
+    assert code == 2 and "--list" in err
+
+
+def test_bench_runs_a_plan_on_data_and_says_what_it_did(run, tmp_path):
+    text = """
+    title = "Floors"
+    [[experiment]]
+    name = "floors"
+    kind = "compare"
+    methods = ["popularity", "recurrence"]
+    """
+    data, out = tmp_path / "my <data>", tmp_path / "report"
+    tilp.write(WORLD.graph, data)
+    plan = written(tmp_path, text, "floors.toml")
+    for ran in (2, 0):
+        code, said, err = run("bench", plan, data, "--out", out)
+        assert code == 0, err
+        assert f"2 runs, {ran} of them now" in said and "floors.html" in said
+        assert "1/2 my-data.whole.popularity.0: " + ("run" if ran else "kept") in err
+    page = (out / "floors.html").read_text()
+    assert "my &lt;data&gt; MRR" in page and "tilp bench" in page
