@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from xml.etree import ElementTree
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
@@ -13,13 +14,18 @@ from hypothesis import strategies as st
 
 import tilp
 from tilp.bench import Source, WorldSize, find_source, load_plan, run_plan, shipped_plans
-from tilp.bench.jobs import Store
+from tilp.bench.jobs import Place, Store
 from tilp.bench.kinds.base import share_text
 from tilp.bench.measuring import STAGES
+from tilp.bench.methods import Method
+from tilp.bench.refitting import touched
 from tilp.bench.report.blocks import Entry, Figure, Folded, Heading, Items, Table, Text
 from tilp.bench.report.html import html as as_html
 from tilp.bench.report.markdown import markdown
+from tilp.bench.settings import Balanced, Biased, Rare
+from tilp.choices import BaseMethod
 from tilp.errors import TilpError
+from tilp.graph import QueryTable
 from tilp.pictures.chart import Bars, Line, Point, draw_bars, draw_lines
 from tilp.pictures.scales import Scale
 
@@ -263,6 +269,89 @@ def test_biased_data_are_measured_with_removed_facts_known(small):
     found = tilp.evaluate(tilp.evaluation.popularity(made), whole)
     kept = measured(out)[f"world.biased-0.5-reduced-{relation}.popularity.1.json"]
     assert kept["figures"]["enumerate average"] == found.metrics().to_json()
+
+
+def plainly_touched(rules, relation, least):
+    """Relations of whose rules' weight times support such a share goes through one."""
+    found = {relation}
+    for head in {one.rule.head.relation for one in rules}:
+        of_head = [one for one in rules if one.rule.head.relation == head]
+        through = [one for one in of_head if relation in {a.relation for a in one.rule.body}]
+        said, of_it = (sum(one.weight * one.support for one in some) for some in (of_head, through))
+        if through and of_it >= least * said:
+            found.add(head)
+    return found
+
+
+def test_only_what_a_rare_relation_touches_is_learned_anew(tmp_path):
+    method = Method("one", BaseMethod.RULES, {"max_length": 1})
+    place = Place(tmp_path / "job", tmp_path / "shared", 1, lambda _stage, _share: None)
+    balanced = Balanced().case(WORLD, 1)
+    whole = method.learn(balanced, 1, place)
+    rules = whole.model.rules()
+    relation = WORLD.graph.relations.find("livesIn")
+    for least in (0.0, 0.01, 0.3):
+        assert touched(rules, "livesIn", least) == plainly_touched(rules, "livesIn", least)
+    wanted = touched(rules, "livesIn", 0.01)
+    case = Biased("livesIn", refit=0.01).case(WORLD, 1)
+    assert case.rare == Rare(relation, 0.01)
+    stages = []
+    place = replace(
+        place, folder=tmp_path / "other", advance=lambda stage, _share: stages.append(stage)
+    )
+    part = method.learn(case, 1, place)
+    assert not (tmp_path / "other" / "whole").exists()  # the job before left it
+    heads = {one.rule.head.relation for one in part.model.rules()}
+    assert heads and heads <= wanted < {one.rule.head.relation for one in rules}
+    # Those that are touched are asked of the one, all others of the other, on the reduced facts.
+    graph = case.known
+    queries = QueryTable.of_facts(graph, np.asarray(graph.rows("test")), walked=False)
+    relations = np.array([graph.relations.label(one) for one in range(len(graph.relations))])
+    mine = np.isin(relations[queries.head % len(relations)], list(wanted))
+    assert mine.any() and not mine.all()
+    found = part.scorer(queries)
+    ways = ((mine, part.model), (~mine, whole.model))
+    for rows, model in ways:
+        rows = np.flatnonzero(rows)
+        expected, shown = model.scorer(case.applied)(queries[rows]), found.take(rows)
+        assert np.array_equal(shown.candidate, expected.candidate)
+        assert np.array_equal(shown.score, expected.score)
+        assert np.array_equal(shown.defaults, expected.defaults)
+        assert np.array_equal(shown.reached, expected.reached)
+
+
+def test_models_that_jobs_share_are_gone_when_the_plan_is_done(tmp_path):
+    text = """
+    title = "rare"
+    [methods.one]
+    base = "rules"
+    max_length = 1
+    [[experiment]]
+    name = "bias"
+    kind = "biased"
+    methods = ["one"]
+    relations = ["livesIn"]
+    refit = 0.01
+    """
+    plan = load_plan(written(tmp_path, text))
+    done = run_plan(plan, [WORLD], tmp_path / "out", threads=1)
+    assert done.ran == 2 and not (tmp_path / "out" / "unfinished").exists()
+    assert "learn anew what is touched" in done.text.read_text(encoding="utf-8")
+
+
+def test_the_quick_plan(run, tmp_path):
+    out = tmp_path / "report"
+    code, printed, _ = run("bench", "quick", "--out", out)
+    assert code == 0 and "19 of them now" in printed
+    assert (out / "quick.html").exists()
+    figures = {
+        method: json.loads((out / "runs" / f"world-2000.whole.{method}.0.json").read_text())
+        for method in ("full", "rules", "static", "popularity")
+    }
+    found = [one["figures"]["enumerate average"]["mrr"] for one in figures.values()]
+    assert found == sorted(found, reverse=True)  # each is worth what it adds
+    text = (out / "quick.md").read_text(encoding="utf-8")
+    assert all(f"{one:.3f}".lstrip("0") in text for one in (found[0], found[-1]))
 
 
 def test_a_second_run_runs_nothing_and_changes_no_file(small, tmp_path):

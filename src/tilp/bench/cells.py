@@ -70,9 +70,7 @@ class Cell(Job):
         """Learn, ask, and tell of it."""
         case = self.setting.case(self.source, self.seed)
         resumed = place.folder.exists()
-        learned = self.method.learn(
-            case, self.seed, threads=place.threads, folder=place.folder, advance=place.advance
-        )
+        learned = self.method.learn(case, self.seed, place)
         began = time.perf_counter()
         found = evaluate(
             learned.scorer,

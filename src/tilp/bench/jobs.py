@@ -33,11 +33,13 @@ class Place:
 
     Attributes:
         folder: to work in; what a run that was killed left there is used.
+        shared: a folder for what several jobs of a plan need.
         threads: do not change results.
         advance: told how far each stage is.
     """
 
     folder: Path
+    shared: Path
     threads: int
     advance: Advance
 
@@ -151,8 +153,13 @@ class Store:
         """The folder that a job works in."""
         return self._work / f"{job.name}-{key[:12]}"
 
+    @property
+    def shared(self) -> Path:
+        """The folder for what several jobs need."""
+        return self._work / "shared"
+
     def clear(self, work: Path) -> None:
-        """Remove what a job worked with; and the folder of such, when it was the last."""
+        """Remove what was worked with; and the folder of such, when it was the last."""
         shutil.rmtree(work, ignore_errors=True)
         with contextlib.suppress(OSError):
             self._work.rmdir()

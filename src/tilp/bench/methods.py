@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tilp.bench.jobs import Place
 from tilp.bench.keys import TEXT, Keys, word_of
+from tilp.bench.refitting import kept_model, refit
 from tilp.bench.settings import Case
 from tilp.choices import BaseMethod
 from tilp.errors import TilpError
@@ -20,9 +21,6 @@ from tilp.model import TILP
 from tilp.timestamps import TimestampRules
 
 __all__ = ["METHODS", "Learned", "Method", "read_method"]
-
-Advance = Callable[[str, float], None]
-"""Called with the name of a stage and the share of it that is done."""
 
 
 @dataclass(frozen=True)
@@ -81,28 +79,24 @@ class Method:
             decided = asdict(self._timestamps(seed))
         return {"base": self.base.value, "decided": decided}
 
-    def learn(
-        self, case: Case, seed: int, *, threads: int, folder: Path, advance: Advance
-    ) -> Learned:
+    def learn(self, case: Case, seed: int, place: Place) -> Learned:
         """Learn from a case.
 
         Args:
             case: the graphs.
             seed: for everything that is drawn.
-            threads: do not change the result.
-            folder: to work in; a run that was killed goes on from what it left there.
-            advance: told how far each stage is.
+            place: where; a run that was killed goes on from what it left there.
         """
         if self.is_tilp:
-            model = self.tilp(seed, threads).fit(case.learned, folder=folder, progress=advance)
-            scorer = model.scorer(case.applied)
-            return Learned(scorer, dict(model.seconds), len(model.rules()), model)
+            return self._learn_tilp(case, seed, place)
         if self.base is BaseMethod.TIMESTAMPS:
             # Rules are learned from the graph that they are in: it is all that is learned from.
             learned = case.learned.without(np.flatnonzero(case.learned.walked_only))
             began = time.perf_counter()
             rules = self._timestamps(seed).fit(
-                learned, threads=threads, progress=lambda share: advance("fit", share)
+                learned,
+                threads=place.threads,
+                progress=lambda share: place.advance("fit", share),
             )
             seconds = {"fit": time.perf_counter() - began}
             return Learned(rules.scorer(case.applied), seconds, len(rules.table))
@@ -111,6 +105,20 @@ class Method:
     def tilp(self, seed: int, threads: int) -> TILP:
         """The estimator, where it is a form of TILP."""
         return TILP(**{**_FORMS[self.base], **self.choices}, seed=seed, threads=threads)
+
+    def _learn_tilp(self, case: Case, seed: int, place: Place) -> Learned:
+        def make() -> TILP:
+            return self.tilp(seed, place.threads)
+
+        if case.rare is not None:
+            model, scorer = refit(make, case, case.rare, place)
+        else:
+            if case.kept:
+                model = kept_model(make, case.learned, place)
+            else:
+                model = make().fit(case.learned, folder=place.folder, progress=place.advance)
+            scorer = model.scorer(case.applied)
+        return Learned(scorer, dict(model.seconds), len(model.rules()), model)
 
     def _timestamps(self, seed: int) -> TimestampRules:
         return TimestampRules(**{"ahead": True, **self.choices}, seed=seed)

@@ -106,6 +106,7 @@ def run_plan(
         ran += outcome == _RUN
         if watcher is not None:
             watcher.ends(job, outcome)
+    store.clear(store.shared)
     blocks = opening(plan, sources, results, command)
     for experiment in plan.experiments:
         blocks += _section(experiment, sources, results, refused)
@@ -125,7 +126,7 @@ def _done(job: Job, store: Store, results: Results, threads: int, watcher: Watch
         if found is None:
             work = store.work(job, key)
             advance = watcher.advances if watcher is not None else lambda _stage, _share: None
-            found = store.save(job, key, job.run(Place(work, threads, advance)))
+            found = store.save(job, key, job.run(Place(work, store.shared, threads, advance)))
             store.clear(work)
             outcome = _RUN
     except TilpError as failure:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
 from tilp.bench.keys import DATE, NUMBER, TEXT, Keys, word_of
@@ -27,6 +27,20 @@ __all__ = [
 
 
 @dataclass(frozen=True)
+class Rare:
+    """A relation that has fewer facts to learn from than in what is known.
+
+    Attributes:
+        relation: its number.
+        least: of what predicts a relation, the share that must go through the rare one for it to be
+            learned anew.
+    """
+
+    relation: int
+    least: float
+
+
+@dataclass(frozen=True)
 class Case:
     """The graphs of one run.
 
@@ -34,11 +48,15 @@ class Case:
         learned: what is learned from.
         applied: the evidence of what is asked.
         known: whose split is asked, and what other answers are removed by.
+        kept: whether the model of it serves other runs too.
+        rare: what was made rare, where a model of what is known is to be learned anew in part.
     """
 
     learned: TemporalGraph
     applied: TemporalGraph
     known: TemporalGraph
+    kept: bool = False
+    rare: Rare | None = None
 
     @classmethod
     def of(cls, graph: TemporalGraph) -> Case:
@@ -154,7 +172,7 @@ class Balanced(Setting):
 
     def case(self, source: Source, seed: int) -> Case:
         """The splits."""
-        return Case.of(balanced(source.graph, seed=seed))
+        return replace(Case.of(balanced(source.graph, seed=seed)), kept=True)
 
 
 @dataclass(frozen=True)
@@ -166,12 +184,15 @@ class Biased(Setting):
         removed: the share.
         walked: whether removed facts are walked on.
         label: what the relation is called, for people.
+        refit: where TILP learns anew only what the relation touches, the share of what predicts a
+            relation that makes it touched; None: all is learned anew.
     """
 
     relation: str
     removed: float = 0.5
     walked: Walked = Walked.REDUCED
     label: str = ""
+    refit: float | None = None
 
     kind = SettingKind.BIASED
     seeded = True
@@ -181,7 +202,8 @@ class Biased(Setting):
         """As the files of runs have it."""
         words = dict.fromkeys(filter(None, (self.relation, self.label)))
         relation = "-".join(file_words(one) for one in words)
-        return f"biased-{self.removed:g}-{self.walked.value}-{relation}"
+        refit = "" if self.refit is None else f"-refit-{self.refit:g}"
+        return f"biased-{self.removed:g}-{self.walked.value}{refit}-{relation}"
 
     @property
     def words(self) -> str:
@@ -192,7 +214,10 @@ class Biased(Setting):
         """The splits; removed facts are known answers."""
         whole = balanced(source.graph, seed=seed)
         made = biased(whole, self.relation, removed=self.removed, seed=seed, walked=self.walked)
-        return Case(made, made, whole)
+        if self.refit is None:
+            return Case(made, made, whole)
+        rare = Rare(source.graph.relations.find(self.relation), self.refit)
+        return Case(made, made, whole, rare=rare)
 
 
 @dataclass(frozen=True)
@@ -283,6 +308,7 @@ def read_setting(keys: Keys) -> Setting:
                 keys.take("relation", TEXT),
                 keys.get("removed", NUMBER, 0.5),
                 keys.get("graph", word_of(Walked), Walked.REDUCED),
+                refit=keys.get("refit", NUMBER, None),
             )
         case SettingKind.TIME_SHIFT:
             ends = keys.get("ends", word_of(LateEnds), LateEnds.MASK)

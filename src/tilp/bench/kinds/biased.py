@@ -31,11 +31,13 @@ class BiasedOptions:
         relations: by name; none: each that has a fact to remove.
         removed: the share of its training facts.
         walked: whether removed facts are walked on.
+        refit: what is touched and learned anew, as `Biased` has it; None: all.
     """
 
     relations: tuple[str, ...]
     removed: float
     walked: Walked
+    refit: float | None
 
 
 class BiasedData(Kind):
@@ -50,6 +52,7 @@ class BiasedData(Kind):
             keys.get("relations", list_of(TEXT), ()),
             removed,
             keys.get("graph", word_of(Walked), Walked.REDUCED),
+            keys.get("refit", NUMBER, None),
         )
 
     def jobs(self, experiment: Experiment, source: Source) -> list[Job]:
@@ -68,20 +71,29 @@ class BiasedData(Kind):
         """For each data set a chart of the changes, and a table."""
         options = experiment.options
         rounds = ", ".join(f"{one.method.name} {one.seeds}" for one in experiment.methods)
-        blocks: list[Block] = [
-            Text(
-                f"{options.removed:.0%} of one relation's training facts are removed; what is told "
-                "is the change of MRR against the same splits with nothing removed. Answers that "
-                f"only removed facts state are known to the filter. Rounds: {rounds}.",
-                quiet=True,
-            )
-        ]
+        removed = (
+            f"{options.removed:.0%} of one relation's training facts are removed; what is told is "
+            "the change of MRR against the same splits with nothing removed. Answers that only "
+            "removed facts state are known to the filter."
+        )
+        said = filter(None, (removed, _anew(options), f"Rounds: {rounds}."))
+        blocks: list[Block] = [Text(" ".join(said), quiet=True)]
         for source in sources:
             jobs = self.jobs(experiment, source)
             blocks += [Heading(source.name, 3), *not_done(jobs, results)]
             if any(results.of(job) for job in jobs):
                 blocks += _changes(experiment, source, results)
         return blocks
+
+
+def _anew(options: BiasedOptions) -> str:
+    if options.refit is None:
+        return ""
+    return (
+        "Forms of TILP learn anew what is touched: the relation, and those of whose rules, by "
+        f"weight and support, at least {options.refit:.0%} go through it; other relations keep "
+        "their weights, and are asked on the reduced facts."
+    )
 
 
 def _settings(options: BiasedOptions, source: Source) -> dict[str, Biased]:
@@ -94,7 +106,9 @@ def _settings(options: BiasedOptions, source: Source) -> dict[str, Biased]:
     names = shown_names(graph.relations)
     ids, removed, walked = graph.relations.ids, options.removed, options.walked
     return {
-        str(names[number]): Biased(str(ids[number]), removed, walked, graph.relations.label(number))
+        str(names[number]): Biased(
+            str(ids[number]), removed, walked, graph.relations.label(number), options.refit
+        )
         for number in numbers
     }
 

@@ -1,0 +1,119 @@
+"""Models of data in which a relation became rare: only what that touches is learned anew."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilp.bench.jobs import Place
+from tilp.bench.settings import Case, Rare
+from tilp.choices import Walked
+from tilp.evaluation import Scorer, Scores
+from tilp.graph import QueryTable, TemporalGraph
+from tilp.model import TILP, load
+from tilp.rules import RuleSet
+from tilp.splits.rearranging import set_aside
+
+__all__ = ["Routed", "kept_model", "refit", "touched"]
+
+Make = Callable[[], TILP]
+"""Gives the estimator, not fitted yet."""
+
+
+def kept_model(make: Make, graph: TemporalGraph, place: Place) -> TILP:
+    """The model of a graph that several jobs need: as an earlier one left it, or fitted now."""
+    decided = {"graph": graph.fingerprint(), "settings": make().settings.to_json()}
+    digest = hashlib.sha256(json.dumps(decided, sort_keys=True).encode()).hexdigest()
+    folder = place.shared / digest[:16]
+    if folder.exists():
+        return load(folder)
+    model = make().fit(graph, folder=place.folder / "whole", progress=place.advance)
+    model.save(folder)
+    return model
+
+
+def touched(rules: RuleSet, relation: str, least: float) -> set[str]:
+    """The relation itself, and those that are predicted by it to some part.
+
+    Args:
+        rules: with their weights.
+        relation: its name.
+        least: of the weight of a relation's rules, each times its support, the share of those
+            whose bodies have the relation.
+    """
+    whole: defaultdict[str, float] = defaultdict(float)
+    through: defaultdict[str, float] = defaultdict(float)
+    for one in rules:
+        head, said = one.rule.head.relation, (one.weight or 0.0) * one.support
+        whole[head] += said
+        if any(atom.relation == relation for atom in one.rule.body):
+            through[head] += said
+    return {relation} | {head for head in through if through[head] >= least * whole[head]}
+
+
+def refit(make: Make, case: Case, rare: Rare, place: Place) -> tuple[TILP, Scorer]:
+    """A model of what is touched, and a scorer that has the whole's for all else.
+
+    Args:
+        make: gives the estimator.
+        case: the graphs.
+        rare: what was made rare in them.
+        place: where the model of the whole is kept.
+    """
+    whole = kept_model(make, case.known, place)
+    names = [whole.graph.relations.label(one) for one in range(len(whole.graph.relations))]
+    wanted = touched(whole.rules(), names[rare.relation], rare.least)
+    relations = np.flatnonzero([name in wanted for name in names])
+    train = case.learned.span("train")
+    others = np.flatnonzero(~np.isin(case.learned.relation[train], relations))
+    thinned = set_aside(case.learned, others, Walked.KEPT)
+    model = make().fit(thinned, folder=place.folder / "touched", progress=place.advance)
+    heads = np.concatenate([relations, relations + len(names)])
+    return model, Routed(heads, model.scorer(case.applied), whole.scorer(case.applied))
+
+
+@dataclass(frozen=True)
+class Routed:
+    """Queries for some heads are scored by one scorer, those for all others by another.
+
+    Attributes:
+        heads: the former, past the last relation the inverse ones.
+        theirs: scores them.
+        others: scores the others.
+    """
+
+    heads: NDArray[np.int64]
+    theirs: Scorer
+    others: Scorer
+
+    def __call__(self, queries: QueryTable) -> Scores:
+        """The scores, in the order of the queries; shares of different queries do not compare."""
+        mine = np.isin(queries.head, self.heads)
+        parts = [(self.theirs, np.flatnonzero(mine)), (self.others, np.flatnonzero(~mine))]
+        asked = [(scorer, part) for scorer, part in parts if len(part)]
+        found = _joined([scorer(queries[part]) for scorer, part in asked])
+        return found.take(np.argsort(np.concatenate([part for _, part in asked])))
+
+
+def _joined(parts: Sequence[Scores]) -> Scores:
+    """The scores of several batches as those of one."""
+
+    def both(name: str) -> NDArray[Any]:
+        return np.concatenate([getattr(part, name) for part in parts])
+
+    counts = np.concatenate([np.diff(part.offsets) for part in parts])
+    known = all(part.reached is not None for part in parts)
+    return Scores(
+        np.append(0, np.cumsum(counts)),
+        both("candidate"),
+        both("score"),
+        both("defaults"),
+        both("reached") if known else None,
+    )
