@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from enum import StrEnum
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from tilp.errors import TilpError
 from tilp.graph import INVERSE_MARK
@@ -33,6 +33,8 @@ _TOKEN = re.compile(
     rf"\s*(?:(?P<name>\"(?:[^\"\\]|\\.)*\"|{_BARE}?)\s*(?P<inverse>⁻¹|\^-1)?\s*"
     r"\((?P<variables>[^()]*)\))\s*"
 )
+Term = tuple[str, bool, tuple[str, ...]]
+
 _ARROW = re.compile(r"←|<-")
 _AND = re.compile(r"∧|&")
 
@@ -72,8 +74,8 @@ def parse_rule(text: str) -> Rule:
     rest = [term for term in terms if len(term[2]) != 3]
     rule = Rule(
         head,
-        tuple(Atom(name, inverse) for name, inverse, _ in body),
-        tuple(Constraint(name, variables) for name, _, variables in rest),
+        tuple(_atom(name, inverse) for name, inverse, _ in body),
+        tuple(_constraint(name, variables) for name, _, variables in rest),
     )
     expected = [_body_variables(place) for place in range(1, rule.length + 1)]
     if [term[2] for term in body] != expected or head_variables != _head_variables(rule):
@@ -98,24 +100,20 @@ class _Scanner:
     def done(self) -> bool:
         return not self._text[self._at :].strip()
 
-    def term(self) -> tuple[str, bool, tuple[str, ...]]:
+    def term(self) -> Term:
         """A name, whether it is inverse, and its variables."""
         match = _TOKEN.match(self._text, self._at)
         if match is None:
             raise self._error("a term such as name(E1,E2,I1)")
         self._at = match.end()
-        name = match["name"].strip()
-        if name.startswith('"'):
-            try:
-                name = json.loads(name)
-            except ValueError:
-                raise self._error("a quoted name as JSON writes it") from None
-        variables = tuple(part.strip() for part in match["variables"].split(","))
-        return name, match["inverse"] is not None, variables
+        try:
+            return _term(match["name"], match["inverse"] is not None, match["variables"])
+        except ValueError:
+            raise self._error("a quoted name as JSON writes it") from None
 
     def atom(self) -> tuple[Atom, tuple[str, ...]]:
         name, inverse, variables = self.term()
-        return Atom(name, inverse), variables
+        return _atom(name, inverse), variables
 
     def expect(self, sign: re.Pattern[str], words: str) -> None:
         match = sign.match(self._text, self._at)
@@ -128,6 +126,22 @@ class _Scanner:
         return TilpError(f"{self._text!r} is not a rule: expected {words} before {found!r}")
 
 
+# Rules by the ten thousand share few terms.
+
+
+@lru_cache(maxsize=65_536)
+def _term(name: str, inverse: bool, variables: str) -> Term:
+    """A term from its parts as they are written."""
+    name = name.strip()
+    listed = tuple(part.strip() for part in variables.split(","))
+    return json.loads(name) if name.startswith('"') else name, inverse, listed
+
+
+_atom = lru_cache(maxsize=65_536)(Atom)
+_constraint = lru_cache(maxsize=65_536)(Constraint)
+
+
+@cache
 def _body_variables(place: int) -> tuple[str, ...]:
     return f"E{place}", f"E{place + 1}", f"I{place}"
 
