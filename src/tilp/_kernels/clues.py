@@ -27,25 +27,22 @@ class Evidence(NamedTuple):
 class Blocks(NamedTuple):
     """Where the weights of each kind begin.
 
-    With B classes of recency and C of counts, for each clue one weight by recency and one by count.
-    `body_*`: for bodies of another relation, then of the head's own; `rule_*`: for each rule;
-    `pair_*`: for any relation between subject and candidate, where the count is of relations, and
-    a level for each head; `answer_*`: for candidates that the subject never met, then for those
-    that it did; `head_*`: the same for each head; `entity_recency`: the same.
+    Of each clue one weight is by its class of recency, one by its class of counts. `body_*`: for
+    bodies of another relation, then of the head's own; `rule_*`: for each rule a level, and by
+    recency;
+    `pair_*`: for any relation between subject and candidate, where the count is of relations;
+    `answer_*` and `entity_recency`: for candidates that the subject never met, then for those that
+    it did.
     """
 
     body_recency: int
     body_count: int
     rule_level: int
     rule_recency: int
-    rule_count: int
     pair_recency: int
     pair_count: int
-    pair_level: int
     answer_recency: int
     answer_count: int
-    head_recency: int
-    head_count: int
     entity_recency: int
     end: int
 
@@ -54,14 +51,14 @@ class Table(NamedTuple):
     """Which clues have which weights.
 
     The bodies of rules for head h stand at `begin[h]:begin[h + 1]` of `body`. Bodies that no rule
-    has share the place `len(body) + h`. `recency` and `count` are the highest values of all
-    classes but the last.
+    has share the place `len(body) + h`. `gaps` and `counts` are the highest values of all classes
+    of recency and of counts but the last.
     """
 
     begin: Array
     body: Array
-    recency: Array
-    count: Array
+    gaps: Array
+    counts: Array
     blocks: Blocks
 
 
@@ -90,7 +87,7 @@ def make_clues(evidence: Evidence, table: Table) -> Clues:
     heads = len(table.begin) - 1
     bodies = np.max(np.diff(evidence.pairs.offsets))
     answers = np.max(np.diff(evidence.answers.offsets))
-    most = 5 * bodies + 4 * n + 4 * answers
+    most = 4 * bodies + 3 * n + 2 * answers
     return Clues(
         np.full(n, -1, dtype=np.int64),
         np.empty(n, dtype=np.int64),
@@ -128,12 +125,12 @@ def gather_clues(
         evidence.answers, table, clues, subject, head, time, stamp, known, used
     )
     entities, blocks = evidence.entities, table.blocks
-    recencies = len(table.recency) + 1
+    recencies = len(table.gaps) + 1
     for place in range(n):
         entity = clues.candidate[place]
         low = entities.offsets[entity]
         high = first_from(entities.time, low, entities.offsets[entity + 1], time)
-        recency = _class_of(table.recency, time - entities.time[high - 1])
+        recency = _class_of(table.gaps, time - entities.time[high - 1])
         met = recencies if place < known else 0
         used = _note(clues, used, place, blocks.entity_recency + met + recency)
     return n, used
@@ -152,7 +149,7 @@ def _gather_met(
     pairs: ByPair, table: Table, clues: Clues, subject: int, head: int, time: int, stamp: int
 ) -> tuple[int, int]:
     """The candidates that the subject met: bodies of rules, and any relation between the two."""
-    recencies, counts, blocks = len(table.recency) + 1, len(table.count) + 1, table.blocks
+    recencies, counts, blocks = len(table.gaps) + 1, len(table.counts) + 1, table.blocks
     n = used = 0
     for run in range(pairs.offsets[subject], pairs.offsets[subject + 1]):
         low = pairs.begin[run]
@@ -166,7 +163,7 @@ def _gather_met(
         place = clues.place[entity]
         clues.latest[place] = min(clues.latest[place], gap)
         clues.relations[place] += 1
-        recency, count = _class_of(table.recency, gap), _class_of(table.count, high - low)
+        recency, count = _class_of(table.gaps, gap), _class_of(table.counts, high - low)
         rule = clues.rule_of[body]
         if rule < 0:
             rule = len(table.body) + head
@@ -175,13 +172,11 @@ def _gather_met(
         used = _note(clues, used, place, blocks.body_count + own * counts + count)
         used = _note(clues, used, place, blocks.rule_level + rule)
         used = _note(clues, used, place, blocks.rule_recency + rule * recencies + recency)
-        used = _note(clues, used, place, blocks.rule_count + rule * counts + count)
     for place in range(n):
-        recency = _class_of(table.recency, clues.latest[place])
-        count = _class_of(table.count, clues.relations[place])
+        recency = _class_of(table.gaps, clues.latest[place])
+        count = _class_of(table.counts, clues.relations[place])
         used = _note(clues, used, place, blocks.pair_recency + recency)
         used = _note(clues, used, place, blocks.pair_count + count)
-        used = _note(clues, used, place, blocks.pair_level + head)
     return n, used
 
 
@@ -198,8 +193,7 @@ def _gather_answers(
     used: int,
 ) -> tuple[int, int]:
     """What answered the head before, whoever was asked about."""
-    recencies, counts, blocks = len(table.recency) + 1, len(table.count) + 1, table.blocks
-    heads = len(table.begin) - 1
+    recencies, counts, blocks = len(table.gaps) + 1, len(table.counts) + 1, table.blocks
     n = known
     for run in range(answers.offsets[head], answers.offsets[head + 1]):
         entity = answers.target[run]
@@ -212,14 +206,11 @@ def _gather_answers(
                 continue
             n = _add(clues, n, entity, stamp)
         place = clues.place[entity]
-        recency = _class_of(table.recency, time - answers.time[high - 1])
-        count = _class_of(table.count, high - low)
+        recency = _class_of(table.gaps, time - answers.time[high - 1])
+        count = _class_of(table.counts, high - low)
         met = 1 if place < known else 0
-        of_head = met * heads + head
         used = _note(clues, used, place, blocks.answer_recency + met * recencies + recency)
         used = _note(clues, used, place, blocks.answer_count + met * counts + count)
-        used = _note(clues, used, place, blocks.head_recency + of_head * recencies + recency)
-        used = _note(clues, used, place, blocks.head_count + of_head * counts + count)
     return n, used
 
 

@@ -73,8 +73,8 @@ def learn_clues(
         among the candidates.
     """
     clues = make_clues(evidence, table)
-    recencies = len(table.recency) + 1
-    first_rule, last_rule = table.blocks.rule_recency, table.blocks.rule_count
+    recencies = len(table.gaps) + 1
+    first_rule, last_rule = table.blocks.rule_recency, table.blocks.pair_recency
     n_entities = len(clues.stamp)
     share = np.empty(n_entities)
     slope = np.empty(n_entities)

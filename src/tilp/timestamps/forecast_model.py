@@ -122,16 +122,12 @@ class ForecastModel:
         Raises:
             TilpError: the model has no such rule.
         """
-        half = len(self.relations)
-        head, body = (
-            self.relations.find(atom.relation) + half * atom.inverse
-            for atom in (rule.head, rule.body[0])
-        )
+        head, body = (self.relations.find_directed(str(atom)) for atom in (rule.head, rule.body[0]))
         place = int(self._places(np.array([head]), np.array([body]))[0])
         if rule.length != 1 or place < 0:
             raise TilpError(f"the model has no rule {rule}; `rules` lists those that it has")
         return Curve(
-            tuple(self.table.recency.tolist()),
+            tuple(self.table.gaps.tolist()),
             tuple(self.asked[place].tolist()),
             tuple(self.held[place].tolist()),
             tuple(self._curves[place].tolist()),
@@ -169,9 +165,10 @@ class ForecastModel:
     @cached_property
     def _curves(self) -> NDArray[np.float64]:
         """What the body of each rule adds, by classes of recency."""
-        n, classes, blocks = len(self.table.body), len(self.table.recency) + 1, self.table.blocks
+        n, classes, blocks = len(self.table.body), len(self.table.gaps) + 1, self.table.blocks
         shared = self.weights[blocks.body_recency : blocks.body_count].reshape(2, classes)
-        own = self.weights[blocks.rule_recency : blocks.rule_count].reshape(-1, classes)
+        own = self.weights[blocks.rule_recency : blocks.pair_recency].reshape(-1, classes)
         level = self.weights[blocks.rule_level : blocks.rule_recency]
         of_head = (self.table.body == self._heads).astype(np.int64)
-        return level[:n, None] + own[:n] + shared[of_head]
+        curves: NDArray[np.float64] = level[:n, None] + own[:n] + shared[of_head]
+        return curves

@@ -13,11 +13,12 @@ from tilp._kernels.forecasts import bodies_of_heads, learn_clues
 from tilp.chances import chances
 from tilp.errors import TilpError
 from tilp.graph import TemporalGraph
+from tilp.parallel import cut_by_cost
 from tilp.timestamps.clue_table import evidence_of, make_table, rates
 from tilp.timestamps.edges import TimedEdges
 from tilp.timestamps.forecast_model import ForecastModel
 
-__all__ = ["ForecastRules"]
+__all__ = ["ForecastRules", "learn", "recency_classes"]
 
 _PARTS = 20  # that progress is told of
 
@@ -33,7 +34,7 @@ class ForecastRules:
         classes: of recency, cut so that pairs of entities meet again in each equally often.
         warm: the share of train, the earliest, that is not asked for.
         rate: how fast weights are learned that all rules share, and the level of each rule.
-        own_rate: how fast the curve of each rule and head is.
+        own_rate: how fast the curve of each rule is.
         seed: for the order of queries of one time.
 
     >>> import tilp
@@ -75,60 +76,60 @@ class ForecastRules:
         edges = TimedEdges.of(graph, "train")
         if not len(edges.time):
             raise TilpError("no training fact has a date; forecasts are learned from dates")
-        evidence = evidence_of(edges)
         heads = 2 * len(graph.relations)
-        recency = recency_classes(edges, self.classes)
-        table = make_table(bodies_of_heads(edges.by_relation, heads), heads, recency)
-        rules = len(table.body) + heads
-        weights = np.zeros(table.blocks.end)
-        asked = np.zeros((rules, len(recency) + 1), np.int64)
-        held = np.zeros_like(asked)
-        self._learn(edges, evidence, table, weights, asked, held, progress)
+        rules = bodies_of_heads(edges.by_relation, heads)
+        table = make_table(rules, heads, recency_classes(edges, self.classes))
+        learned = learn(self, edges, evidence_of(edges), table, progress)
         facts = np.diff(edges.by_head.begin)
-        return ForecastModel(graph.relations, graph.unit, facts, table, weights, asked, held)
+        return ForecastModel(graph.relations, graph.unit, facts, table, *learned)
 
-    def _learn(
-        self,
-        edges: TimedEdges,
-        evidence: Evidence,
-        table: Table,
-        weights: NDArray[np.float64],
-        asked: NDArray[np.int64],
-        held: NDArray[np.int64],
-        progress: Callable[[float], None] | None,
-    ) -> None:
-        """Ask for every fact but the earliest, in the order of time."""
-        since = np.quantile(edges.time, self.warm, method="inverted_cdf") if self.warm else -np.inf
-        late = edges.time >= since
-        columns = (edges.source, edges.relation, edges.target, edges.time)
-        facts = np.unique(np.stack([column[late] for column in columns], axis=1), axis=0)
-        subject, head, answer, time = np.ascontiguousarray(facts.T)
-        lots = chances(self.seed, subject, head, time)
-        order = np.lexsort((answer, head, subject, lots, time))
-        subject, head, answer, time = (one[order] for one in (subject, head, answer, time))
-        queries = np.stack([subject, head, time])
-        begin = np.flatnonzero(np.any(np.diff(queries, axis=1, prepend=-1) != 0, axis=0))
-        begin = np.append(begin, len(time))
-        rate = rates(table, self.rate, self.own_rate)
-        squares = np.zeros_like(weights)
-        for part in np.array_split(np.arange(len(begin) - 1), _PARTS):
-            first = begin[part]
-            learn_clues(
-                evidence,
-                table,
-                subject[first],
-                head[first],
-                time[first],
-                begin[part[0] : part[-1] + 2] if len(part) else begin[:1],
-                answer,
-                rate,
-                weights,
-                squares,
-                asked,
-                held,
-            )
-            if progress is not None and len(part):
-                progress((part[-1] + 1) / (len(begin) - 1))
+
+def learn(
+    chosen: ForecastRules,
+    edges: TimedEdges,
+    evidence: Evidence,
+    table: Table,
+    progress: Callable[[float], None] | None = None,
+) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
+    """Ask for every edge but the earliest, in the order of time.
+
+    Returns:
+        The weights; and by rules and classes of recency how many candidates had the body, and how
+        many of them were the answer.
+    """
+    since = np.quantile(edges.time, chosen.warm, method="inverted_cdf")
+    columns = (edges.source, edges.relation, edges.target, edges.time)
+    late = np.stack([column[edges.time >= since] for column in columns])
+    subject, head, answer, time = np.unique(late, axis=1)
+    moment = np.unique(time, return_inverse=True)[1]  # the same in any unit
+    lots = chances(chosen.seed, subject, head, moment)
+    order = np.lexsort((answer, head, subject, lots, time))
+    subject, head, answer, time = (one[order] for one in (subject, head, answer, time))
+    new = np.any(np.diff(np.stack([subject, head, time]), axis=1) != 0, axis=0)
+    first = np.flatnonzero(np.append(True, new))
+    begin = np.append(first, len(time))
+    rate = rates(table, chosen.rate, chosen.own_rate)
+    weights, squares = np.zeros_like(rate), np.zeros_like(rate)
+    shape = len(table.body) + len(table.begin) - 1, len(table.gaps) + 1
+    asked, held = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+    for part in cut_by_cost(np.ones(len(first)), _PARTS):
+        learn_clues(
+            evidence,
+            table,
+            subject[first[part]],
+            head[first[part]],
+            time[first[part]],
+            begin[part.start : part.stop + 1],
+            answer,
+            rate,
+            weights,
+            squares,
+            asked,
+            held,
+        )
+        if progress is not None:
+            progress(part.stop / len(first))
+    return weights, asked, held
 
 
 def recency_classes(edges: TimedEdges, classes: int) -> NDArray[np.int64]:
