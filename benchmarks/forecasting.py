@@ -10,6 +10,7 @@ is every fact dated before the query, of valid and test too; the filter is that 
   own      rules weighed by recency and count (ForecastRules): figures on valid and test, several
            seeds; seconds of fitting and ranking test, and how they compare with timestamp rules
            that are fitted and plainly applied in the same run; one rule's curve;
+  choices  the same on valid alone, for other choices than the defaults, one at a time;
   lengths  the same figures as the first, by the lengths of rules;
   completion  WIKIDATA12k and YAGO11k, original dates, evidence train: looking back only, and
            ahead too; protocol enumerate with average ties, exact with worst; and on the files with
@@ -121,6 +122,16 @@ def part_own(seeds: int) -> None:
           f"own take {max(own) / plain:.2f} of that at most")  # fmt: skip
 
 
+def part_choices(_: int) -> None:
+    graph = load("ICEWS14")
+    others = {"classes": (6, 20), "warm": (0.0, 0.3), "rate": (0.025, 0.1), "own_rate": (0.0, 0.05)}
+    changes = [{}, *({name: value} for name, values in others.items() for value in values)]
+    for change in changes:
+        scorer = ForecastRules(**change).fit(graph).scorer(graph, SPLITS)
+        rank = ranked(scorer, graph, "valid").ranks["rank_exact_average"].to_numpy()
+        print(f"(choices) {change or 'defaults'}: valid, average ties: {figures(rank)}", flush=True)
+
+
 def part_lengths(_: int) -> None:
     graph = load("ICEWS14")
     compile_loops(graph)
@@ -150,13 +161,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--parts", default="figures,plain,own,lengths,completion")
+    parser.add_argument("--parts", default="figures,plain,own,choices,lengths,completion")
     parser.add_argument("--seeds", type=int, default=1)
     arguments = parser.parse_args()
     parts = {
         "figures": part_figures,
         "plain": part_plain,
         "own": part_own,
+        "choices": part_choices,
         "lengths": part_lengths,
         "completion": part_completion,
     }
