@@ -6,12 +6,20 @@ from dataclasses import replace
 from itertools import pairwise, product
 
 import numpy as np
-import polars as pl
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilp
+from events import (
+    NO_WARNING,
+    SEEDS,
+    asked,
+    event_graphs,
+    every_head,
+    graph_of,
+    plain_edges,
+)
 from tilp._kernels.timestamp_bodies import count_bodies
 from tilp._kernels.timestamp_scores import Manner
 from tilp._kernels.timestamp_walks import walk_back
@@ -24,52 +32,6 @@ from tilp.timestamps import TimestampModel, TimestampRules
 from tilp.timestamps.edges import TimedEdges, event_times
 from tilp.timestamps.learning import lift
 from tilp.timestamps.rule_table import RuleTable
-
-NO_WARNING = pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
-COLUMNS = ["subject", "relation", "object", "start", "end"]
-SEEDS = st.integers(0, 2**32 - 1)
-
-
-def graph_of(**splits):
-    tables = {
-        name: pl.DataFrame(
-            rows, COLUMNS, orient="row", schema_overrides=dict.fromkeys(COLUMNS, str)
-        )
-        for name, rows in splits.items()
-    }
-    return tilp.read(tables, unit="year")
-
-
-@st.composite
-def event_graphs(draw, most=8, splits=("train",), entities="abcd"):
-    """Few entities, so that walks close; self-loops, repeated facts, missing and open dates."""
-    ends = st.sampled_from(entities)
-    years = st.sampled_from(["1990", "1991", "1991", "1993", "1996", ""])
-    row = st.tuples(ends, st.sampled_from("pq"), ends, years)
-    rows = {}
-    for split in splits:
-        starts = draw(st.lists(row, min_size=1, max_size=most))
-        last = draw(st.lists(st.sampled_from(["1996", "present", ""]), min_size=most))
-        rows[split] = [(*one, end) for one, end in zip(starts, last, strict=False)]
-    graph = graph_of(**rows)
-    assume(len(TimedEdges.of(graph, "train").time))
-    return graph
-
-
-def plain_edges(graph, splits=("train",), own=-1):
-    """(source, relation, target, time) of dated facts and their inverses, without the own one."""
-    dates = {OPEN_START, OPEN_END, UNKNOWN}
-    edges = []
-    for row in (row for split in splits for row in graph.rows(split)):
-        subject, object_, relation, start, end = (
-            int(getattr(graph, name)[row])
-            for name in ("subject", "object", "relation", "start", "end")
-        )
-        time = start if start not in dates else end
-        if time not in dates and row != own:
-            edges.append((subject, relation, object_, time))
-            edges.append((object_, relation + len(graph.relations), subject, time))
-    return edges
 
 
 def inverse(relation, graph):
@@ -123,10 +85,6 @@ def walked(graph, head, length, walks, seed, exponential=True):
     edges = TimedEdges.of(graph, "train")
     size = len(graph.relations)
     return walk_back(edges.by_time, edges.by_head, size, head, length, walks, exponential, seed)
-
-
-def every_head(graph):
-    return range(2 * len(graph.relations))
 
 
 @NO_WARNING
@@ -240,12 +198,6 @@ def plain_scores(table, chosen, edges, subject, head, time):
         candidate: 1.0 - math.prod(1.0 - part for part in parts)
         for candidate, parts in given_to.items()
     }
-
-
-def asked(graph, subjects, heads, times):
-    subject, head, time = np.array(list(product(subjects, heads, times)), np.int64).T
-    none = np.full(len(subject), -1, np.int32)
-    return QueryTable.asked(subject.astype(np.int32), head.astype(np.int32), time, time, none, none)
 
 
 @st.composite

@@ -6,7 +6,7 @@ from tilp._kernels.jit import kernel
 from tilp._kernels.searching import find_sorted
 from tilp._kernels.types import Array
 
-__all__ = ["ByHead", "ByRelation", "ByTime", "edges_of", "first_from"]
+__all__ = ["ByAnswer", "ByHead", "ByPair", "ByRelation", "ByTime", "edges_of", "first_from"]
 
 
 class ByTime(NamedTuple):
@@ -41,6 +41,33 @@ class ByHead(NamedTuple):
     target: Array
     time: Array
     fact: Array
+
+
+class ByPair(NamedTuple):
+    """Edges by entity, target, relation and time.
+
+    The pairs of a target and a relation that an entity has stand at `offsets[e]:offsets[e + 1]` of
+    `target` and `relation`, the times of the one at place p at `begin[p]:begin[p + 1]`.
+    """
+
+    offsets: Array
+    target: Array
+    relation: Array
+    begin: Array
+    time: Array
+
+
+class ByAnswer(NamedTuple):
+    """Edges by relation, target and time.
+
+    What answered a relation stands at `offsets[r]:offsets[r + 1]` of `target`, the times at which
+    the one at place p did at `begin[p]:begin[p + 1]`.
+    """
+
+    offsets: Array
+    target: Array
+    begin: Array
+    time: Array
 
 
 @kernel

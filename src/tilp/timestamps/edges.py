@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilp._kernels.own_facts import FAR
-from tilp._kernels.timed_edges import ByHead, ByRelation, ByTime
+from tilp._kernels.timed_edges import ByAnswer, ByHead, ByPair, ByRelation, ByTime
 from tilp.graph import TemporalGraph
 
 __all__ = ["TimedEdges", "event_times"]
@@ -81,8 +81,7 @@ class TimedEdges:
         """By entity, relation and time."""
         order = np.lexsort((self.time, self.relation, self.source))
         source, relation = self.source[order], self.relation[order]
-        new = (np.diff(source, prepend=-1) != 0) | (np.diff(relation, prepend=-1) != 0)
-        begin = np.flatnonzero(new)
+        begin = _new(source, relation)
         return ByRelation(
             np.searchsorted(source[begin], np.arange(self.n_entities + 1)),
             relation[begin],
@@ -93,9 +92,42 @@ class TimedEdges:
         )
 
     @cached_property
+    def by_pair(self) -> ByPair:
+        """By entity, target, relation and time."""
+        order = np.lexsort((self.time, self.relation, self.target, self.source))
+        columns = (self.source, self.target, self.relation)
+        source, target, relation = (column[order] for column in columns)
+        begin = _new(source, target, relation)
+        return ByPair(
+            np.searchsorted(source[begin], np.arange(self.n_entities + 1)),
+            target[begin],
+            relation[begin],
+            np.append(begin, len(order)),
+            self.time[order],
+        )
+
+    @cached_property
+    def by_answer(self) -> ByAnswer:
+        """By relation, target and time."""
+        order = np.lexsort((self.time, self.target, self.relation))
+        relation, target = self.relation[order], self.target[order]
+        begin = _new(relation, target)
+        return ByAnswer(
+            np.searchsorted(relation[begin], np.arange(2 * self.n_relations + 1)),
+            target[begin],
+            np.append(begin, len(order)),
+            self.time[order],
+        )
+
+    @cached_property
     def by_head(self) -> ByHead:
         """By relation, then by time."""
         order = np.lexsort((self.time, self.relation))
         begin = np.searchsorted(self.relation[order], np.arange(2 * self.n_relations + 1))
         columns = (self.source, self.target, self.time, self.fact)
         return ByHead(begin, *(column[order] for column in columns))
+
+
+def _new(*columns: NDArray[np.int32]) -> NDArray[np.int64]:
+    """The rows that differ from the one before."""
+    return np.flatnonzero(np.any([np.diff(one, prepend=-1) != 0 for one in columns], axis=0))

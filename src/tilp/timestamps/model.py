@@ -18,7 +18,7 @@ from tilp.timestamps.edges import TimedEdges
 from tilp.timestamps.rule_table import RuleTable
 from tilp.timestamps.scoring import TimestampScorer
 
-__all__ = ["TimestampModel"]
+__all__ = ["TimestampModel", "check_relations"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -75,12 +75,7 @@ class TimestampModel:
             TilpError: the graph has other relations, or another unit of time; or facts that are
                 asked for would be evidence of themselves.
         """
-        if graph.relations != self.relations or graph.unit is not self.unit:
-            raise TilpError(
-                f"the rules are of {len(self.relations):,} relations in {self.unit.value}s, the "
-                f"graph has {len(graph.relations):,} in {graph.unit.value}s; use a graph that was "
-                "read with the same relations and unit"
-            )
+        check_relations(graph, self.relations, self.unit)
         edges = TimedEdges.of(graph, evidence)
         if self.manner.ahead and edges.fact.max(initial=0) >= len(graph.rows("train")):
             raise TilpError(
@@ -89,3 +84,17 @@ class TimestampModel:
             )
         applied = self.table.applied(2 * len(self.relations), plain=plain)
         return TimestampScorer(edges, applied, self.manner)
+
+
+def check_relations(graph: TemporalGraph, relations: Vocabulary, unit: Unit) -> None:
+    """Refuse a graph that rules were not learned for.
+
+    Raises:
+        TilpError: it has other relations, or another unit of time.
+    """
+    if graph.relations != relations or graph.unit is not unit:
+        raise TilpError(
+            f"the rules are of {len(relations):,} relations in {unit.value}s, the "
+            f"graph has {len(graph.relations):,} in {graph.unit.value}s; use a graph that was "
+            "read with the same relations and unit"
+        )

@@ -82,12 +82,15 @@ class RuleTable:
             (self.same[:, 3:] == 1).any(axis=1) & (not plain),
         )
 
-    def rule_set(self, relations: Vocabulary, facts: NDArray[np.int64]) -> RuleSet:
+    def rule_set(
+        self, relations: Vocabulary, facts: NDArray[np.int64], *, sampled: bool = True
+    ) -> RuleSet:
         """The rules in the words of people, in the order of the table.
 
         Args:
             relations: their names.
             facts: of each directed relation.
+            sampled: whether bodies were.
         """
         names = list(relations)
         atoms = [Atom(name, inverse) for inverse in (False, True) for name in names]
@@ -102,7 +105,7 @@ class RuleTable:
                 fired=bodies,
                 confidence=confidence,
                 facts=int(facts[head]),
-                sampled=True,
+                sampled=sampled,
             )
             for head, length, body, same, bodies, support, confidence in zip(
                 *(getattr(self, column.name).tolist() for column in fields(self)), strict=True
