@@ -28,6 +28,7 @@ from tilp.errors import TilpError
 from tilp.graph import QueryTable
 from tilp.pictures.chart import Bars, Line, Point, draw_bars, draw_lines
 from tilp.pictures.scales import Scale
+from tilp.timestamps import ForecastRules, TimestampRules
 
 SMALL = """
 title = "Small"
@@ -191,7 +192,8 @@ def test_no_key_is_passed_over(tmp_path_factory, key, table):
 
 def test_shipped_plans_load_and_their_data_is_named_nowhere_else():
     plans = shipped_plans()
-    assert {"quick", "table1", "table2", "few", "biased", "efficiency"} <= set(plans)
+    known = {"quick", "table1", "table2", "few", "biased", "efficiency", "icews14"}
+    assert known == set(plans)
     assert all(plan.title and plan.name == name for name, plan in plans.items())
     published = {one.data for one in plans["table1"].experiments[0].published}
     assert published == {"WIKIDATA12k", "YAGO11k"}
@@ -337,6 +339,32 @@ def test_models_that_jobs_share_are_gone_when_the_plan_is_done(tmp_path):
     done = run_plan(plan, [WORLD], tmp_path / "out", threads=1)
     assert done.ran == 2 and not (tmp_path / "out" / "unfinished").exists()
     assert "learn anew what is touched" in done.text.read_text(encoding="utf-8")
+
+
+def test_forecasts_know_all_that_is_dated_before_the_query(tmp_path):
+    text = """
+    title = "next"
+    [methods.plain]
+    base = "timestamps"
+    plain = true
+    [[experiment]]
+    name = "next"
+    kind = "compare"
+    methods = ["forecast", "timestamps", "plain", "rules"]
+    setting = "forecast"
+    figures = ["exact average"]
+    """
+    done = run_plan(load_plan(written(tmp_path, text)), [WORLD], tmp_path / "out", threads=1)
+    (failed,) = done.results.failed.values()
+    assert "rules takes train as evidence" in failed.reason
+    found = measured(tmp_path / "out")
+    models = {"forecast": ForecastRules(), "timestamps": TimestampRules()}
+    for name, rules in models.items():
+        scorer = rules.fit(WORLD.graph).scorer(WORLD.graph, ("train", "valid", "test"))
+        expected = tilp.evaluate(scorer, WORLD.graph).metrics("exact", "average").to_json()
+        assert found[f"world.forecast.{name}.0.json"]["figures"]["exact average"] == expected
+    plain, quick = (found[f"world.forecast.{one}.0.json"] for one in ("plain", "timestamps"))
+    assert plain["figures"] == quick["figures"]
 
 
 def test_the_quick_plan(run, tmp_path):

@@ -225,6 +225,7 @@ class SettingKind(StrEnum):
     BIASED = "biased"
     TIME_SHIFT = "time-shift"
     RELEASE = "release"
+    FORECAST = "forecast"
 
 
 class BaseMethod(StrEnum):
@@ -235,5 +236,6 @@ class BaseMethod(StrEnum):
     PAPER = "paper"
     STATIC = "static"
     TIMESTAMPS = "timestamps"
+    FORECAST = "forecast"
     POPULARITY = "popularity"
     RECURRENCE = "recurrence"

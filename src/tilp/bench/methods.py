@@ -18,7 +18,7 @@ from tilp.choices import BaseMethod
 from tilp.errors import TilpError
 from tilp.evaluation import Scorer, popularity, recurrence
 from tilp.model import TILP
-from tilp.timestamps import TimestampRules
+from tilp.timestamps import ForecastRules, TimestampRules
 
 __all__ = ["METHODS", "Learned", "Method", "read_method"]
 
@@ -47,7 +47,8 @@ class Method:
     Attributes:
         name: in plans and reports.
         base: the method that it is a form of.
-        choices: keyword arguments of `TILP`, or of `TimestampRules`.
+        choices: keyword arguments of `TILP`, `TimestampRules` or `ForecastRules`; of timestamp
+            rules also `plain`, the original's way of ranking, to compare times with.
         about: what it is, in words.
     """
 
@@ -66,6 +67,11 @@ class Method:
         """Whether it is a form of TILP."""
         return self.base in _FORMS
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is more than a baseline."""
+        return self.is_tilp or self.base is BaseMethod.FORECAST
+
     def with_choices(self, **choices: Any) -> Method:
         """The same with other choices."""
         return Method(self.name, self.base, {**self.choices, **choices}, self.about)
@@ -75,8 +81,8 @@ class Method:
         decided: dict[str, Any] = {}
         if self.is_tilp:
             decided = self.tilp(seed, 1).settings.to_json()
-        elif self.base is BaseMethod.TIMESTAMPS:
-            decided = asdict(self._timestamps(seed))
+        elif self.base in _TIMED:
+            decided = {**asdict(self._timed(seed, ahead=True)), "plain": self._plain}
         return {"base": self.base.value, "decided": decided}
 
     def learn(self, case: Case, seed: int, place: Place) -> Learned:
@@ -86,20 +92,19 @@ class Method:
             case: the graphs.
             seed: for everything that is drawn.
             place: where; a run that was killed goes on from what it left there.
+
+        Raises:
+            TilpError: the case is not for this method.
         """
+        if self.base in _TIMED:
+            return self._learn_timed(case, seed, place)
+        if case.evidence is not None:
+            raise TilpError(
+                f"{self.name} takes train as evidence, not all that is dated before a query; "
+                f"forecast with {' or '.join(_TIMED)}, or a method with one of them as its base"
+            )
         if self.is_tilp:
             return self._learn_tilp(case, seed, place)
-        if self.base is BaseMethod.TIMESTAMPS:
-            # Rules are learned from the graph that they are in: it is all that is learned from.
-            learned = case.learned.without(np.flatnonzero(case.learned.walked_only))
-            began = time.perf_counter()
-            rules = self._timestamps(seed).fit(
-                learned,
-                threads=place.threads,
-                progress=lambda share: place.advance("fit", share),
-            )
-            seconds = {"fit": time.perf_counter() - began}
-            return Learned(rules.scorer(case.applied), seconds, len(rules.table))
         return Learned(_FLOORS[self.base](case.applied))
 
     def tilp(self, seed: int, threads: int) -> TILP:
@@ -120,8 +125,41 @@ class Method:
             scorer = model.scorer(case.applied)
         return Learned(scorer, dict(model.seconds), len(model.rules()), model)
 
-    def _timestamps(self, seed: int) -> TimestampRules:
-        return TimestampRules(**{"ahead": True, **self.choices}, seed=seed)
+    def _learn_timed(self, case: Case, seed: int, place: Place) -> Learned:
+        # Rules are learned from the graph that they are in: it is all that is learned from.
+        learned = case.learned.without(np.flatnonzero(case.learned.walked_only))
+        rules, evidence = self._timed(seed, ahead=case.evidence is None), case.evidence or "train"
+        began = time.perf_counter()
+
+        def advance(share: float) -> None:
+            place.advance("fit", share)
+
+        scorer: Scorer
+        if isinstance(rules, ForecastRules):
+            forecasts = rules.fit(learned, progress=advance)
+            count = len(forecasts.rules)
+            scorer = forecasts.scorer(case.applied, evidence)
+        else:
+            model = rules.fit(learned, threads=place.threads, progress=advance)
+            count = len(model.table)
+            scorer = model.scorer(case.applied, evidence, plain=self._plain)
+        return Learned(scorer, {"fit": time.perf_counter() - began}, count)
+
+    def _timed(self, seed: int, *, ahead: bool) -> TimestampRules | ForecastRules:
+        """What learns from facts at instants.
+
+        Args:
+            seed: for everything that is drawn.
+            ahead: whether timestamp rules look ahead, where the plan does not say.
+        """
+        choices = {name: one for name, one in self.choices.items() if name != _PLAIN}
+        if self.base is BaseMethod.FORECAST:
+            return ForecastRules(**choices, seed=seed)
+        return TimestampRules(**{"ahead": ahead, **choices}, seed=seed)
+
+    @property
+    def _plain(self) -> bool:
+        return bool(self.choices.get(_PLAIN, False))
 
 
 _FORMS: Mapping[BaseMethod, Mapping[str, Any]] = {
@@ -130,13 +168,16 @@ _FORMS: Mapping[BaseMethod, Mapping[str, Any]] = {
     BaseMethod.PAPER: {"preset": "paper"},
     BaseMethod.STATIC: {"grains": ("static",), "features": "none"},
 }
+_TIMED = {BaseMethod.TIMESTAMPS: TimestampRules, BaseMethod.FORECAST: ForecastRules}
+_PLAIN = "plain"
 _FLOORS = {BaseMethod.POPULARITY: popularity, BaseMethod.RECURRENCE: recurrence}
 _ABOUT = {
     BaseMethod.FULL: "tilp with default settings: rules and temporal features",
     BaseMethod.RULES: "its rules alone, without temporal features",
     BaseMethod.PAPER: "the system of the paper: length 5, pairs, attention, its features",
     BaseMethod.STATIC: "rules that say nothing of time, without temporal features",
-    BaseMethod.TIMESTAMPS: "timestamp rules in the manner of TLogic, applied before and after",
+    BaseMethod.TIMESTAMPS: "timestamp rules in the manner of TLogic, applied both ways to complete",
+    BaseMethod.FORECAST: "rules for what comes next, weighed by recency and count",
     BaseMethod.POPULARITY: "floor: what answers the relation most often in train",
     BaseMethod.RECURRENCE: "floor: what train already says of the query, the nearest in time first",
 }
@@ -166,8 +207,9 @@ def read_method(name: str, values: Mapping[str, Any], place: str) -> Method:
     possible: set[str] = set()
     if base in _FORMS:
         possible = set(inspect.signature(TILP.__init__).parameters) - _OF_THE_RUN
-    elif base is BaseMethod.TIMESTAMPS:
-        possible = {one.name for one in fields(TimestampRules)} - _OF_THE_RUN
+    elif base in _TIMED:
+        possible = {one.name for one in fields(_TIMED[base])} - _OF_THE_RUN
+        possible |= {_PLAIN} if base is BaseMethod.TIMESTAMPS else set()
     for key in choices:
         if key not in possible:
             listed = ", ".join(["about", "base", *sorted(possible)])

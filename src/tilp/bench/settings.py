@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from tilp.bench.keys import DATE, NUMBER, TEXT, Keys, word_of
 from tilp.bench.sources import Source
 from tilp.choices import LateEnds, SettingKind, Walked
-from tilp.graph import TemporalGraph
+from tilp.graph import SPLITS, TemporalGraph
 from tilp.io.folders import file_words
 from tilp.splits import balanced, biased, few, released, time_shift
 
@@ -19,6 +19,8 @@ __all__ = [
     "Biased",
     "Case",
     "Few",
+    "Forecast",
+    "Rare",
     "Setting",
     "TimeShifted",
     "Whole",
@@ -50,6 +52,8 @@ class Case:
         known: whose split is asked, and what other answers are removed by.
         kept: whether the model of it serves other runs too.
         rare: what was made rare, where a model of what is known is to be learned anew in part.
+        evidence: the splits that are evidence, where it is all that is dated before a query; None
+            where it is train, whatever the dates.
     """
 
     learned: TemporalGraph
@@ -57,6 +61,7 @@ class Case:
     known: TemporalGraph
     kept: bool = False
     rare: Rare | None = None
+    evidence: tuple[str, ...] | None = None
 
     @classmethod
     def of(cls, graph: TemporalGraph) -> Case:
@@ -294,6 +299,31 @@ class Release(Setting):
         return {**super().identity(source), "files": digest.hexdigest()}
 
 
+@dataclass(frozen=True)
+class Forecast(Setting):
+    """What comes next: evidence is every fact before the query, of whatever split."""
+
+    kind = SettingKind.FORECAST
+
+    @property
+    def name(self) -> str:
+        """As the files of runs have it."""
+        return "forecast"
+
+    @property
+    def words(self) -> str:
+        """As a report has it."""
+        return (
+            "learned from train; evidence is every fact that is dated before the query, of valid "
+            "and test too"
+        )
+
+    def case(self, source: Source, seed: int) -> Case:
+        """The graph."""
+        del seed
+        return replace(Case.of(source.graph), evidence=SPLITS)
+
+
 def read_setting(keys: Keys) -> Setting:
     """The setting that an experiment names; what it needs are keys of the experiment too."""
     kind = keys.get("setting", word_of(SettingKind), SettingKind.NONE)
@@ -315,5 +345,7 @@ def read_setting(keys: Keys) -> Setting:
             return TimeShifted(keys.get("latest", DATE, None), ends)
         case SettingKind.RELEASE:
             return Release(keys.take("folder", TEXT), keys.get("background", TEXT, None))
+        case SettingKind.FORECAST:
+            return Forecast()
         case SettingKind.NONE:
             return Whole()

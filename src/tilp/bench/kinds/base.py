@@ -119,7 +119,7 @@ def over_seeds(cells: Iterable[Cell], results: Results, figure: Figure, name: st
 
 
 def best_of_ours(asked: Sequence[Asked], means: Sequence[Mean | None]) -> list[bool]:
-    """Which of some methods has the best figure of ours, which are the forms of TILP.
+    """Which of some methods has the best figure of ours, which are no baselines.
 
     Where there are none, of all.
 
@@ -127,9 +127,9 @@ def best_of_ours(asked: Sequence[Asked], means: Sequence[Mean | None]) -> list[b
         asked: the methods.
         means: the figure of each.
     """
-    any_ours = any(one.method.is_tilp for one in asked)
+    any_ours = any(one.method.is_ours for one in asked)
     ours = [
-        None if mean is None or (any_ours and not one.method.is_tilp) else mean.value
+        None if mean is None or (any_ours and not one.method.is_ours) else mean.value
         for one, mean in zip(asked, means, strict=True)
     ]
     best = max((value for value in ours if value is not None), default=None)
