@@ -536,6 +536,20 @@ def test_pictures_lie_beside_the_markdown(small):
     assert done.page.read_text().count("<svg") == len(named)
 
 
+@pytest.mark.parametrize(
+    ("label", "written"),
+    [
+        ("1. x", r"1\. x"),
+        ("- x", r"\- x"),
+        ("23.3", "23.3"),
+        ("-.020", "-.020"),
+        ("7) x", r"7\) x"),
+    ],
+)
+def test_only_what_would_begin_a_list_is_escaped(label, written):
+    assert markdown([Text(label)], "figures") == f"{written}\n"
+
+
 NASTY = [
     "<script>alert(1)</script>",
     "a|b",

@@ -21,8 +21,8 @@ from tilp.pictures.labels import clean, legal
 __all__ = ["markdown"]
 
 _SIGNS = re.compile(r"([\\`*_{}\[\]<>|#~$])")
-# What begins a list, a quotation or a numbered line where it stands first.
-_FIRST = re.compile(r"^(\s*)([-+>]|\d+(?=[.)]))")
+# What begins a list, of signs or numbers, where it stands first.
+_FIRST = re.compile(r"^(\s*(?:\d+(?=[.)]))?)([-+.)])(?=\s|$)")
 
 
 def markdown(blocks: Iterable[Block], pictures: str) -> str:
