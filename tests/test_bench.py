@@ -18,6 +18,7 @@ from tilp.bench.jobs import Place, Store
 from tilp.bench.kinds.base import share_text
 from tilp.bench.measuring import STAGES
 from tilp.bench.methods import Method
+from tilp.bench.reached import ReachedOnly
 from tilp.bench.refitting import touched
 from tilp.bench.report.blocks import Entry, Figure, Folded, Heading, Items, Table, Text
 from tilp.bench.report.html import html as as_html
@@ -365,6 +366,22 @@ def test_forecasts_know_all_that_is_dated_before_the_query(tmp_path):
         assert found[f"world.forecast.{name}.0.json"]["figures"]["exact average"] == expected
     plain, quick = (found[f"world.forecast.{one}.0.json"] for one in ("plain", "timestamps"))
     assert plain["figures"] == quick["figures"]
+
+
+def test_candidates_that_no_rule_reaches_can_score_alike(world_model):
+    graph = world_model.graph
+    scorer = world_model.scorer()
+    queries = QueryTable.of_facts(graph, np.asarray(graph.rows("test")), walked=False)
+    found, whole = ReachedOnly(scorer)(queries), scorer(queries)
+    assert found.default < found.score.min()
+    for number in range(len(queries)):
+        one = np.array([number])
+        applied = scorer.rules.apply(queries[one])
+        reached = np.unique(applied.rows[:, 2])
+        listed, before = found.take(one), whole.take(one)
+        assert listed.candidate.tolist() == reached.tolist()
+        assert listed.score.tolist() == before.of(np.array([0, len(reached)]), reached).tolist()
+        assert found.reached[number] == (queries.answer[number] in reached)
 
 
 def test_the_quick_plan(run, tmp_path):

@@ -12,6 +12,7 @@ import numpy as np
 
 from tilp.bench.jobs import Place
 from tilp.bench.keys import TEXT, Keys, word_of
+from tilp.bench.reached import ReachedOnly
 from tilp.bench.refitting import kept_model, refit
 from tilp.bench.settings import Case
 from tilp.choices import BaseMethod
@@ -48,7 +49,8 @@ class Method:
         name: in plans and reports.
         base: the method that it is a form of.
         choices: keyword arguments of `TILP`, `TimestampRules` or `ForecastRules`; of timestamp
-            rules also `plain`, the original's way of ranking, to compare times with.
+            rules also `plain`, the original's way of ranking, to compare times with, and of TILP
+            `reached_only`: candidates that no rule reaches all score alike.
         about: what it is, in words.
     """
 
@@ -82,8 +84,9 @@ class Method:
         if self.is_tilp:
             decided = self.tilp(seed, 1).settings.to_json()
         elif self.base in _TIMED:
-            decided = {**asdict(self._timed(seed, ahead=True)), "plain": self._plain}
-        return {"base": self.base.value, "decided": decided}
+            decided = asdict(self._timed(seed, ahead=True))
+        asked = {name: True for name in (_PLAIN, _REACHED) if self._asks(name)}
+        return {"base": self.base.value, "decided": decided, **asked}
 
     def learn(self, case: Case, seed: int, place: Place) -> Learned:
         """Learn from a case.
@@ -109,12 +112,13 @@ class Method:
 
     def tilp(self, seed: int, threads: int) -> TILP:
         """The estimator, where it is a form of TILP."""
-        return TILP(**{**_FORMS[self.base], **self.choices}, seed=seed, threads=threads)
+        return TILP(**{**_FORMS[self.base], **self._arguments}, seed=seed, threads=threads)
 
     def _learn_tilp(self, case: Case, seed: int, place: Place) -> Learned:
         def make() -> TILP:
             return self.tilp(seed, place.threads)
 
+        scorer: Scorer
         if case.rare is not None:
             model, scorer = refit(make, case, case.rare, place)
         else:
@@ -122,7 +126,8 @@ class Method:
                 model = kept_model(make, case.learned, place)
             else:
                 model = make().fit(case.learned, folder=place.folder, progress=place.advance)
-            scorer = model.scorer(case.applied)
+            of_model = model.scorer(case.applied)
+            scorer = ReachedOnly(of_model) if self._asks(_REACHED) else of_model
         return Learned(scorer, dict(model.seconds), len(model.rules()), model)
 
     def _learn_timed(self, case: Case, seed: int, place: Place) -> Learned:
@@ -142,7 +147,7 @@ class Method:
         else:
             model = rules.fit(learned, threads=place.threads, progress=advance)
             count = len(model.table)
-            scorer = model.scorer(case.applied, evidence, plain=self._plain)
+            scorer = model.scorer(case.applied, evidence, plain=self._asks(_PLAIN))
         return Learned(scorer, {"fit": time.perf_counter() - began}, count)
 
     def _timed(self, seed: int, *, ahead: bool) -> TimestampRules | ForecastRules:
@@ -152,14 +157,18 @@ class Method:
             seed: for everything that is drawn.
             ahead: whether timestamp rules look ahead, where the plan does not say.
         """
-        choices = {name: one for name, one in self.choices.items() if name != _PLAIN}
         if self.base is BaseMethod.FORECAST:
-            return ForecastRules(**choices, seed=seed)
-        return TimestampRules(**{"ahead": ahead, **choices}, seed=seed)
+            return ForecastRules(**self._arguments, seed=seed)
+        return TimestampRules(**{"ahead": ahead, **self._arguments}, seed=seed)
 
     @property
-    def _plain(self) -> bool:
-        return bool(self.choices.get(_PLAIN, False))
+    def _arguments(self) -> dict[str, Any]:
+        """The choices that its class takes."""
+        asked = (_PLAIN, _REACHED)
+        return {name: one for name, one in self.choices.items() if name not in asked}
+
+    def _asks(self, name: str) -> bool:
+        return bool(self.choices.get(name, False))
 
 
 _FORMS: Mapping[BaseMethod, Mapping[str, Any]] = {
@@ -169,7 +178,7 @@ _FORMS: Mapping[BaseMethod, Mapping[str, Any]] = {
     BaseMethod.STATIC: {"grains": ("static",), "features": "none"},
 }
 _TIMED = {BaseMethod.TIMESTAMPS: TimestampRules, BaseMethod.FORECAST: ForecastRules}
-_PLAIN = "plain"
+_PLAIN, _REACHED = "plain", "reached_only"
 _FLOORS = {BaseMethod.POPULARITY: popularity, BaseMethod.RECURRENCE: recurrence}
 _ABOUT = {
     BaseMethod.FULL: "tilp with default settings: rules and temporal features",
@@ -206,7 +215,7 @@ def read_method(name: str, values: Mapping[str, Any], place: str) -> Method:
     choices = keys.rest()
     possible: set[str] = set()
     if base in _FORMS:
-        possible = set(inspect.signature(TILP.__init__).parameters) - _OF_THE_RUN
+        possible = set(inspect.signature(TILP.__init__).parameters) - _OF_THE_RUN | {_REACHED}
     elif base in _TIMED:
         possible = {one.name for one in fields(_TIMED[base])} - _OF_THE_RUN
         possible |= {_PLAIN} if base is BaseMethod.TIMESTAMPS else set()

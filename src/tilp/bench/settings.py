@@ -288,7 +288,7 @@ class Release(Setting):
         """The splits."""
         del seed
         found = released(source.graph, source.within(self.folder), self.background)
-        return Case(found.learned, found.applied, found.graph)
+        return Case(found.learned, found.applied, found.graph, kept=True)
 
     def identity(self, source: Source) -> dict[str, Any]:
         """With the digest of the folder's files."""
