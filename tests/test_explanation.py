@@ -400,6 +400,8 @@ def test_a_fall_far_from_plain_shares_is_said_to_be(world, model, share, told):
     query, _ = asked(world)[0]
     fall = model.explain(query).fall
     assert fall_text(replace(fall, share=share, score=2.0, fall=2.0)).endswith(told)
+    # Of a score that is not above 0 no share hangs on anything.
+    assert fall_text(replace(fall, share=0.0, score=-2.0, fall=1.0)).endswith("on these facts")
 
 
 @pytest.mark.parametrize("model", FEATURES, indirect=True)

@@ -23,7 +23,15 @@ from tilp.features.fitted import FittedFeatures
 from tilp.features.objective import FeatureObjective, feature_values
 from tilp.features.paper import PaperFeatures
 from tilp.features.scoring import TERMS
-from tilp.features.training import Examples, FeatureTraining, tempered, train_features
+from tilp.features.training import (
+    Examples,
+    FeatureTraining,
+    _factors,
+    _first,
+    _weights,
+    tempered,
+    train_features,
+)
 from tilp.features.weights import FEATURES, FeatureWeights
 from tilp.graph import QueryTable
 from tilp.intervals import OPEN_END, OPEN_START, UNKNOWN, known_ends
@@ -528,6 +536,16 @@ def test_training_makes_held_out_answers_likelier(lesson):
     assert (weights.evidence >= 0).all() and weights.rules >= 0 and weights.features >= 0
     # Random numbers in place of the rules' scores are not worth what features are.
     assert weights.rules < weights.features
+
+
+def test_slopes_go_back_through_what_the_loss_is_made_of(lesson):
+    values = _first(lesson[0], ("order",))
+    values["mixing"] = values["mixing"].at[1, 0].set(0.7)
+    values["evidence"] = values["evidence"].at[2].set(-0.3)
+    factor, scale = _factors(values)
+    meant = feature_values(_weights(values))
+    assert np.allclose(factor, meant.factor, rtol=1e-6)
+    assert np.allclose(scale, meant.scale, rtol=1e-6)
 
 
 def test_the_temperature_makes_held_out_answers_likeliest(lesson):

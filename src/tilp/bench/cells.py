@@ -15,7 +15,7 @@ from tilp.bench.settings import Case, Setting
 from tilp.bench.sources import Source
 from tilp.evaluation import Evaluation, evaluate
 from tilp.graph import SPLITS, TemporalGraph
-from tilp.io.folders import file_words
+from tilp.io.folders import one_of_a_kind
 
 __all__ = ["Cell"]
 
@@ -30,7 +30,7 @@ class Cell(Job):
         method: what learns from it.
         seed: for everything that is drawn.
         split: whose facts are asked.
-        examples: which rules are told with a grounding each; None for none.
+        examples: which rules are told with a grounding each.
     """
 
     source: Source
@@ -38,12 +38,13 @@ class Cell(Job):
     method: Method
     seed: int
     split: str = "test"
-    examples: Examples | None = None
+    examples: tuple[Examples, ...] = ()
 
     @property
     def name(self) -> str:
         """Data set, setting, method, seed, split."""
-        words = [file_words(self.source.name), self.setting.name, file_words(self.method.name)]
+        words = [one_of_a_kind(self.source.name), self.setting.name]
+        words.append(one_of_a_kind(self.method.name))
         return ".".join([*words, str(self.seed), *([] if self.split == "test" else [self.split])])
 
     def identity(self) -> dict[str, Any]:
@@ -58,13 +59,14 @@ class Cell(Job):
 
     def satisfied_by(self, result: dict[str, Any]) -> bool:
         """Whether it tells of the rules that are asked for."""
-        return self.examples is None or result.get("examples_of") == self.examples.to_json()
+        return {one.key for one in self.examples} <= set(result.get("examples", {}))
 
     def merged_with(self, other: Job) -> Job:
         """With the rules that either asks for."""
-        if self.examples is None and isinstance(other, Cell):
-            return replace(self, examples=other.examples)
-        return self
+        if not isinstance(other, Cell) or replace(other, examples=self.examples) != self:
+            return super().merged_with(other)
+        both = dict.fromkeys((*self.examples, *other.examples))
+        return replace(self, examples=tuple(both))
 
     def run(self, place: Place) -> dict[str, Any]:
         """Learn, ask, and tell of it."""
@@ -94,9 +96,11 @@ class Cell(Job):
             "threads": place.threads,
             "resumed": resumed,
         }
-        if self.examples is not None and learned.model is not None:
-            told["examples_of"] = self.examples.to_json()
-            told["examples"] = rule_examples(learned.model, case.applied, found, self.examples)
+        if learned.model is not None:
+            told["examples"] = {
+                one.key: rule_examples(learned.model, case.applied, found, one)
+                for one in self.examples
+            }
         return told
 
     def _data(self, case: Case) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -39,9 +40,10 @@ class Examples:
     best: int = 4
     rules: int = 2
 
-    def to_json(self) -> dict[str, Any]:
-        """As plain values."""
-        return {**asdict(self), "relations": list(self.relations)}
+    @property
+    def key(self) -> str:
+        """As the files of runs have it."""
+        return json.dumps(asdict(self), ensure_ascii=False)
 
 
 def rule_examples(

@@ -10,14 +10,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import tilp
 from tilp._version import __version__
 from tilp.errors import TilpError
 from tilp.io.folders import new_file
 
-__all__ = ["Advance", "Failed", "Job", "Place", "Results", "Store", "merged"]
+__all__ = ["Advance", "Failed", "Job", "Place", "Results", "Store", "made_with", "merged"]
 
 Advance = Callable[[str, float], None]
 """Called with the name of a stage and the share of it that is done."""
@@ -54,7 +57,7 @@ class Job(ABC):
 
     @abstractmethod
     def identity(self) -> dict[str, Any]:
-        """All that decides the result, but the version.
+        """All that decides the result, but the code.
 
         Raises:
             TilpError: the data set does not allow the job.
@@ -74,14 +77,34 @@ class Job(ABC):
         return True
 
     def merged_with(self, other: Job) -> Job:
-        """One job for what this one and another of the same name ask for."""
-        del other
+        """One job for what this one and another of the same name ask for.
+
+        Raises:
+            TilpError: they are different jobs.
+        """
+        if other != self:
+            raise TilpError(
+                f"two different runs of the plan have the name {self.name}; give data sets, "
+                "methods and folders names that differ in letters and digits"
+            )
         return self
 
     def key(self) -> str:
         """The digest of all that decides the result."""
-        decided = json.dumps({"tilp": __version__, **self.identity()}, sort_keys=True, default=str)
-        return hashlib.sha256(decided.encode()).hexdigest()
+        decided = {**made_with(), **self.identity()}
+        text = json.dumps(decided, sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+@cache
+def made_with() -> dict[str, str]:
+    """The code that results come from: its digest, and the versions of what it computes with."""
+    digest = hashlib.sha256()
+    package = Path(tilp.__file__).parent
+    for path in sorted(package.rglob("*.py")):
+        digest.update(path.relative_to(package).as_posix().encode() + path.read_bytes())
+    needed = {name: version(name) for name in ("jax", "numba", "numpy", "polars", "scipy")}
+    return {"tilp": __version__, "code": digest.hexdigest(), **needed}
 
 
 def merged(jobs: Iterable[Job]) -> list[Job]:

@@ -10,7 +10,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 from tilp.errors import TilpError
 
-__all__ = ["DATE", "NUMBER", "TEXT", "WHOLE", "Keys", "Reader", "list_of", "word_of"]
+__all__ = ["DATE", "NUMBER", "SHARE", "TEXT", "WHOLE", "Keys", "Reader", "list_of", "word_of"]
 
 Word = TypeVar("Word", bound=StrEnum)
 Value = TypeVar("Value")
@@ -41,6 +41,10 @@ def _whole(value: object) -> int | None:
 
 TEXT = Reader("a text in quotes", lambda value: value if isinstance(value, str) else None)
 NUMBER = Reader("a number from 0 on", _number)
+SHARE = Reader(
+    "a share above 0 and at most 1",
+    lambda value: found if (found := _number(value)) and found <= 1.0 else None,
+)
 WHOLE = Reader("a whole number from 1 on", _whole)
 DATE = Reader(
     "a date, as a text or a whole number",

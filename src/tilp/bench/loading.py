@@ -17,6 +17,7 @@ from tilp.choices import ExperimentKind, Protocol, Ties
 from tilp.errors import TilpError
 from tilp.evaluation import ties_of
 from tilp.graph import SPLITS
+from tilp.io.folders import file_words
 
 __all__ = ["load_plan", "shipped_plans"]
 
@@ -84,21 +85,26 @@ def _parse(text: str, file: str) -> Plan:
             raise TilpError(f"{file}: two experiments are named {name!r}; give each its own name")
     if not experiments:
         raise TilpError(f"{file}: there is no experiment; write one under [[experiment]]")
-    return Plan(Path(file).stem, title, about, size, tuple(experiments))
+    return Plan(file_words(Path(file).stem) or "plan", title, about, size, tuple(experiments))
 
 
 _SEED = Reader(
     "a whole number from 0 on",
     lambda value: value if isinstance(value, int) and value >= 0 else None,
 )
-_SPLIT = Reader(f"one of {', '.join(SPLITS)}", lambda one: str(one) if one in SPLITS else None)
+_HELD_OUT = SPLITS[1:]  # train is learned from
+_SPLIT = Reader(" or ".join(_HELD_OUT), lambda one: str(one) if one in _HELD_OUT else None)
+_NAME = Reader(
+    "a name of letters, digits, '-' and '_'",
+    lambda one: one if isinstance(one, str) and one and file_words(one) == one else None,
+)
 
 
 def _experiment(values: Mapping[str, Any], file: str, methods: Mapping[str, Method]) -> Experiment:
-    name = Keys(values, f"{file}, an experiment").take("name", TEXT)
+    name = Keys(values, f"{file}, an experiment").take("name", _NAME)
     place = f"{file}, experiment {name!r}"
     keys = Keys(values, place)
-    keys.take("name", TEXT)
+    keys.take("name", _NAME)
     kind = keys.take("kind", word_of(ExperimentKind))
     seeds = keys.get("seeds", WHOLE, 1)
     figures = keys.get("figures", list_of(_FIGURE), (_HEADLINE,))
@@ -130,7 +136,7 @@ def _methods(keys: Keys, methods: Mapping[str, Method], seeds: int) -> tuple[Ask
             (value, None)
             if isinstance(value, str) and value in methods
             else (value.get("name"), value)
-            if isinstance(value, dict) and value.get("name") in methods
+            if isinstance(value, dict) and str(value.get("name")) in methods
             else None
         ),
     )

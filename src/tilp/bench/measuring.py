@@ -30,7 +30,7 @@ from tilp.errors import TilpError
 from tilp.features.paper import PaperFeatures
 from tilp.features.settling import Settling
 from tilp.graph import QueryTable, TemporalGraph
-from tilp.io.folders import file_words
+from tilp.io.folders import one_of_a_kind
 from tilp.model import TILP
 from tilp.model.paper_phase import walked_relations
 from tilp.parallel import Workers
@@ -88,9 +88,9 @@ class Measurement(Job):
     def name(self) -> str:
         """Data set, share, method, length and threads."""
         words = (
-            file_words(self.source.name),
+            one_of_a_kind(self.source.name),
             f"{self.share:g}-of-train",
-            file_words(self.method.name),
+            one_of_a_kind(self.method.name),
             f"length-{self.length}",
             f"threads-{self.threads}",
         )

@@ -118,17 +118,19 @@ class Method:
         def make() -> TILP:
             return self.tilp(seed, place.threads)
 
-        scorer: Scorer
+        def scored(model: TILP) -> Scorer:
+            scorer = model.scorer(case.applied)
+            return ReachedOnly(scorer) if self._asks(_REACHED) else scorer
+
         if case.rare is not None:
-            model, scorer = refit(make, case, case.rare, place)
+            model, scorer = refit(make, case, case.rare, place, scored)
+            return Learned(scorer, dict(model.seconds), len(model.rules()), model)
+        if case.kept:
+            model, seconds = kept_model(make, case.learned, place)
         else:
-            if case.kept:
-                model = kept_model(make, case.learned, place)
-            else:
-                model = make().fit(case.learned, folder=place.folder, progress=place.advance)
-            of_model = model.scorer(case.applied)
-            scorer = ReachedOnly(of_model) if self._asks(_REACHED) else of_model
-        return Learned(scorer, dict(model.seconds), len(model.rules()), model)
+            model = make().fit(case.learned, folder=place.folder, progress=place.advance)
+            seconds = model.seconds
+        return Learned(scored(model), dict(seconds), len(model.rules()), model)
 
     def _learn_timed(self, case: Case, seed: int, place: Place) -> Learned:
         # Rules are learned from the graph that they are in: it is all that is learned from.
@@ -213,16 +215,14 @@ def read_method(name: str, values: Mapping[str, Any], place: str) -> Method:
     base = keys.take("base", word_of(BaseMethod))
     about = keys.get("about", TEXT, "")
     choices = keys.rest()
-    possible: set[str] = set()
-    if base in _FORMS:
-        possible = set(inspect.signature(TILP.__init__).parameters) - _OF_THE_RUN | {_REACHED}
-    elif base in _TIMED:
-        possible = {one.name for one in fields(_TIMED[base])} - _OF_THE_RUN
-        possible |= {_PLAIN} if base is BaseMethod.TIMESTAMPS else set()
-    for key in choices:
+    possible = _possible(base)
+    for key, value in choices.items():
         if key not in possible:
             listed = ", ".join(["about", "base", *sorted(possible)])
             raise TilpError(f"{place}: there is no key {key!r}; possible here: {listed}")
+        usual = possible[key]
+        if isinstance(usual, bool | int | float) and not _alike(value, usual):
+            raise TilpError(f"{place}: {key} is {value!r}; give something like {usual}")
     chosen = {key: tuple(one) if isinstance(one, list) else one for key, one in choices.items()}
     method = Method(name, base, chosen, about or _told(base, chosen))
     try:
@@ -230,6 +230,25 @@ def read_method(name: str, values: Mapping[str, Any], place: str) -> Method:
     except (TilpError, TypeError, ValueError) as failure:
         raise TilpError(f"{place}: {failure}") from failure
     return method
+
+
+def _possible(base: BaseMethod) -> dict[str, Any]:
+    """What can be chosen for a method, with what is usual."""
+    found: dict[str, Any] = {}
+    if base in _FORMS:
+        arguments = inspect.signature(TILP.__init__).parameters.values()
+        found = {one.name: one.default for one in arguments} | {_REACHED: False}
+    elif base in _TIMED:
+        found = {one.name: one.default for one in fields(_TIMED[base])}
+        found |= {_PLAIN: False} if base is BaseMethod.TIMESTAMPS else {}
+    return {name: usual for name, usual in found.items() if name not in _OF_THE_RUN}
+
+
+def _alike(value: object, usual: bool | float) -> bool:
+    """Whether a value is of the kind of the usual one; a whole number is a number too."""
+    if isinstance(usual, bool) or isinstance(value, bool):
+        return isinstance(usual, bool) and isinstance(value, bool)
+    return isinstance(value, int) or (isinstance(usual, float) and isinstance(value, float))
 
 
 def _told(base: BaseMethod, choices: Mapping[str, Any]) -> str:

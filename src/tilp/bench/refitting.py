@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp.bench.jobs import Place
+from tilp.bench.jobs import Place, made_with
 from tilp.bench.settings import Case, Rare
 from tilp.choices import Walked
 from tilp.evaluation import Scorer, Scores
@@ -27,16 +27,22 @@ Make = Callable[[], TILP]
 """Gives the estimator, not fitted yet."""
 
 
-def kept_model(make: Make, graph: TemporalGraph, place: Place) -> TILP:
-    """The model of a graph that several jobs need: as an earlier one left it, or fitted now."""
-    decided = {"graph": graph.fingerprint(), "settings": make().settings.to_json()}
-    digest = hashlib.sha256(json.dumps(decided, sort_keys=True).encode()).hexdigest()
-    folder = place.shared / digest[:16]
-    if folder.exists():
-        return load(folder)
-    model = make().fit(graph, folder=place.folder / "whole", progress=place.advance)
-    model.save(folder)
-    return model
+def kept_model(make: Make, graph: TemporalGraph, place: Place) -> tuple[TILP, Mapping[str, float]]:
+    """The model of a graph that several jobs need: as an earlier one left it, or fitted now.
+
+    Returns:
+        The model, and the seconds of its stages when it was fitted.
+    """
+    settings = make().settings.to_json()
+    decided = {**made_with(), "graph": graph.fingerprint(), "settings": settings}
+    digest = hashlib.sha256(json.dumps(decided, sort_keys=True).encode()).hexdigest()[:16]
+    folder, noted = place.shared / digest, place.shared / f"{digest}.json"
+    if not folder.exists():
+        model = make().fit(graph, folder=place.folder / "whole", progress=place.advance)
+        place.shared.mkdir(parents=True, exist_ok=True)
+        noted.write_text(json.dumps(model.seconds), encoding="utf-8")
+        model.save(folder)
+    return load(folder), json.loads(noted.read_text(encoding="utf-8"))
 
 
 def touched(rules: RuleSet, relation: str, least: float) -> set[str]:
@@ -58,7 +64,9 @@ def touched(rules: RuleSet, relation: str, least: float) -> set[str]:
     return {relation} | {head for head in through if through[head] >= least * whole[head]}
 
 
-def refit(make: Make, case: Case, rare: Rare, place: Place) -> tuple[TILP, Scorer]:
+def refit(
+    make: Make, case: Case, rare: Rare, place: Place, scorer: Callable[[TILP], Scorer]
+) -> tuple[TILP, Scorer]:
     """A model of what is touched, and a scorer that has the whole's for all else.
 
     Args:
@@ -66,8 +74,9 @@ def refit(make: Make, case: Case, rare: Rare, place: Place) -> tuple[TILP, Score
         case: the graphs.
         rare: what was made rare in them.
         place: where the model of the whole is kept.
+        scorer: of a model.
     """
-    whole = kept_model(make, case.known, place)
+    whole, _ = kept_model(make, case.known, place)
     names = [whole.graph.relations.label(one) for one in range(len(whole.graph.relations))]
     wanted = touched(whole.rules(), names[rare.relation], rare.least)
     relations = np.flatnonzero([name in wanted for name in names])
@@ -76,7 +85,7 @@ def refit(make: Make, case: Case, rare: Rare, place: Place) -> tuple[TILP, Score
     thinned = set_aside(case.learned, others, Walked.KEPT)
     model = make().fit(thinned, folder=place.folder / "touched", progress=place.advance)
     heads = np.concatenate([relations, relations + len(names)])
-    return model, Routed(heads, model.scorer(case.applied), whole.scorer(case.applied))
+    return model, Routed(heads, scorer(model), scorer(whole))
 
 
 @dataclass(frozen=True)

@@ -96,9 +96,11 @@ def run_plan(
     Raises:
         TilpError: the folder is not one of reports, or cannot be written.
     """
+    for source in sources:
+        source.fingerprint  # noqa: B018 - what cannot be read is told before anything is run
     store, results, ran = Store(out), Results(), 0
     jobs, refused = plan_jobs(plan, sources)
-    out.mkdir(parents=True, exist_ok=True)
+    _claim(out)
     for number, job in enumerate(jobs, start=1):
         if watcher is not None:
             watcher.begins(job, number, len(jobs))
@@ -112,6 +114,13 @@ def run_plan(
         blocks += _section(experiment, sources, results, refused)
     page, text = write_report(out, plan.name, plan.title, blocks)
     return Outcome(page, text, results, ran)
+
+
+def _claim(out: Path) -> None:
+    """Make the folder of reports, or refuse one of something else."""
+    if out.is_file() or (out.is_dir() and any(out.iterdir()) and not (out / "runs").is_dir()):
+        raise TilpError(f"{out} holds something that is no report: choose another folder for it")
+    (out / "runs").mkdir(parents=True, exist_ok=True)
 
 
 _RUN, _KEPT = "run", "kept"

@@ -7,11 +7,11 @@ from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
-from tilp.bench.keys import DATE, NUMBER, TEXT, Keys, word_of
+from tilp.bench.keys import DATE, NUMBER, SHARE, TEXT, Keys, word_of
 from tilp.bench.sources import Source
 from tilp.choices import LateEnds, SettingKind, Walked
 from tilp.graph import SPLITS, TemporalGraph
-from tilp.io.folders import file_words
+from tilp.io.folders import one_of_a_kind
 from tilp.splits import balanced, biased, few, released, time_shift
 
 __all__ = [
@@ -144,7 +144,7 @@ class Few(Setting):
     @property
     def name(self) -> str:
         """As the files of runs have it."""
-        return f"few-{self.share:g}-{self.walked.value}"
+        return f"few-{self.share}-{self.walked.value}"
 
     @property
     def words(self) -> str:
@@ -206,9 +206,9 @@ class Biased(Setting):
     def name(self) -> str:
         """As the files of runs have it."""
         words = dict.fromkeys(filter(None, (self.relation, self.label)))
-        relation = "-".join(file_words(one) for one in words)
-        refit = "" if self.refit is None else f"-refit-{self.refit:g}"
-        return f"biased-{self.removed:g}-{self.walked.value}{refit}-{relation}"
+        relation = "-".join(one_of_a_kind(one) for one in words)
+        refit = "" if self.refit is None else f"-refit-{self.refit}"
+        return f"biased-{self.removed}-{self.walked.value}{refit}-{relation}"
 
     @property
     def words(self) -> str:
@@ -276,7 +276,8 @@ class Release(Setting):
     @property
     def name(self) -> str:
         """As the files of runs have it."""
-        return file_words(self.folder)
+        walked = "" if self.background is None else f"-on-{one_of_a_kind(self.background)}"
+        return f"release-{one_of_a_kind(self.folder)}{walked}"
 
     @property
     def words(self) -> str:
@@ -292,8 +293,9 @@ class Release(Setting):
 
     def identity(self, source: Source) -> dict[str, Any]:
         """With the digest of the folder's files."""
-        digest = hashlib.sha256()
-        for path in sorted(source.within(self.folder).glob("*")):
+        folder, digest = source.within(self.folder), hashlib.sha256()
+        walked = [] if self.background is None else [folder / self.background]
+        for path in [*sorted(folder.glob("*")), *walked]:
             if path.is_file():
                 digest.update(path.name.encode() + path.read_bytes())
         return {**super().identity(source), "files": digest.hexdigest()}
@@ -329,7 +331,7 @@ def read_setting(keys: Keys) -> Setting:
     kind = keys.get("setting", word_of(SettingKind), SettingKind.NONE)
     match kind:
         case SettingKind.FEW:
-            share = keys.take("share", NUMBER)
+            share = keys.take("share", SHARE)
             return Few(share, keys.get("graph", word_of(Walked), Walked.KEPT))
         case SettingKind.BALANCED:
             return Balanced()

@@ -97,4 +97,5 @@ def find_source(data: str) -> Source:
 
 def world_source(which: WorldSize) -> Source:
     """The bundled world."""
-    return Source(f"world-{which.size}", which)
+    seed = f"-{which.seed}" if which.seed else ""
+    return Source(f"world-{which.size}{seed}", which)

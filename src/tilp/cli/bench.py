@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilp.cli.console import output, print_step, print_warning, progress_bar
+from tilp.cli.console import output, print_warning, progress_bar, say
 from tilp.cli.options import ThreadsOption
 from tilp.errors import TilpError
 
@@ -47,7 +47,7 @@ def bench_command(
             metavar="REPORT",
             show_default=False,
             help="The folder of the report and of every run. What is there already is not run "
-            "again; several plans may share it.",
+            "again; several plans may share it, one after the other.",
         ),
     ] = None,
     threads: ThreadsOption = None,
@@ -121,6 +121,8 @@ def bench_command(
         print_warning(f"{failed.job}: {failed.reason}")
     count = len(done.results)
     console.print(f"{count} runs, {done.ran} of them now; {done.page} and {done.text}")
+    if not count:
+        raise typer.Exit(1)
 
 
 class _Shown:
@@ -145,4 +147,4 @@ class _Shown:
         """Say what became of the run."""
         self._bar.update(self._all, completed=self._number)
         taken = f"{time.perf_counter() - self._began:.1f} s"
-        print_step(f"{self._number}/{self._count} {job.name}: {outcome}, {taken}")
+        say(f"{self._number}/{self._count} {job.name}: {outcome}, {taken}")

@@ -17,7 +17,6 @@ __all__ = [
     "output",
     "print_error",
     "print_json",
-    "print_step",
     "print_warning",
     "progress_bar",
     "say",
@@ -61,13 +60,6 @@ def print_error(message: str) -> None:
 def print_warning(message: Warning | str, *_: object, **__: object) -> None:
     """A warning as one line, in place of Python's two with a place in the source."""
     say(f"warning: {message}")
-
-
-def print_step(message: str) -> None:
-    """A line on standard error for a part of long work, where that is no terminal with a bar."""
-    if not _quiet and not sys.stderr.isatty():
-        sys.stderr.write(f"{message}\n")
-        sys.stderr.flush()
 
 
 @contextmanager

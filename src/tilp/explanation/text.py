@@ -114,7 +114,7 @@ def _why_apart(one: Fall) -> str:
     """Why what is lost is not what plain shares say, where the two are far apart."""
     before = one.score + one.fall
     apart = one.fall - one.share * before
-    if abs(apart) < _FAR * abs(before):
+    if before <= 0 or abs(apart) < _FAR * before:  # of such a score nothing hangs by shares
         return ""
     if apart < 0:
         return ", but without them other walks and facts take over much of it"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from tilp.errors import TilpError
 
-__all__ = ["file_words", "new_file", "new_folder"]
+__all__ = ["file_words", "new_file", "new_folder", "one_of_a_kind"]
 
 _LONGEST = 60  # letters of a name
 
@@ -24,6 +25,18 @@ def file_words(name: str) -> str:
     'member-of-sports-team'
     """
     return re.sub(r"\W+", "-", name).strip("-")[:_LONGEST]
+
+
+def one_of_a_kind(name: str) -> str:
+    """Such words, with a few signs that tell the name from all others where words leave some out.
+
+    >>> one_of_a_kind("livesIn"), one_of_a_kind("C++") == one_of_a_kind("C#")
+    ('livesIn', False)
+    """
+    words = file_words(name)
+    if words == name:
+        return words
+    return "-".join(filter(None, (words, hashlib.sha256(name.encode()).hexdigest()[:6])))
 
 
 @contextmanager

@@ -122,7 +122,10 @@ class ForecastModel:
         Raises:
             TilpError: the model has no such rule.
         """
-        head, body = (self.relations.find_directed(str(atom)) for atom in (rule.head, rule.body[0]))
+        head, body = (
+            self.relations.find(atom.relation) + atom.inverse * len(self.relations)
+            for atom in (rule.head, rule.body[0])
+        )
         place = int(self._places(np.array([head]), np.array([body]))[0])
         if rule.length != 1 or place < 0:
             raise TilpError(f"the model has no rule {rule}; `rules` lists those that it has")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tilp.bench.cells import Cell
 from tilp.bench.jobs import Job, Results
-from tilp.bench.keys import NUMBER, Keys, list_of, word_of
+from tilp.bench.keys import SHARE, Keys, list_of, word_of
 from tilp.bench.kinds.base import Kind, asked_cells, best_of_ours, not_done, over_seeds, plus_minus
 from tilp.bench.plans import Asked, Experiment, Figure
 from tilp.bench.report.blocks import Block, Entry, Heading, Table, Text
@@ -45,9 +45,7 @@ class Curve(Kind):
 
     def read(self, keys: Keys) -> CurveOptions:
         """The shares."""
-        shares = keys.take("shares", list_of(NUMBER))
-        if not all(0.0 < share <= 1.0 for share in shares):
-            keys.refuse("shares", list(shares), "shares above 0 and at most 1")
+        shares = keys.take("shares", list_of(SHARE))
         walked = keys.get("graph", word_of(Walked), Walked.KEPT)
         return CurveOptions(tuple(sorted(set(shares))), walked)
 
@@ -100,7 +98,7 @@ def _chart(experiment: Experiment, source: Source, results: Results) -> Block:
         lines.append(Line(asked.method.name, tuple(points)))
     published: dict[str, list[Point]] = {}
     for one in experiment.published:
-        if one.data == source.name and one.share is not None:
+        if (one.data, one.figure) == (source.name, figure) and one.share is not None:
             published.setdefault(one.method, []).append(Point(one.share, one.mrr))
     lines += [
         Line(f"{method} (published)", tuple(sorted(points, key=lambda point: point.x)))

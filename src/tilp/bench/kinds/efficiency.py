@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tilp.bench.jobs import Job, Results
-from tilp.bench.keys import NUMBER, TEXT, WHOLE, Keys, Reader, list_of
+from tilp.bench.keys import NUMBER, SHARE, TEXT, WHOLE, Keys, Reader, list_of
 from tilp.bench.kinds.base import Kind, not_done
 from tilp.bench.measuring import STAGES, Measurement
 from tilp.bench.methods import Method
@@ -90,7 +90,7 @@ class Efficiency(Kind):
             keys.get("lengths", list_of(_LENGTH), ()),
             keys.get("threads", list_of(WHOLE), ()),
             keys.get("sizes", list_of(WHOLE), ()),
-            keys.get("shares", list_of(NUMBER), ()),
+            keys.get("shares", list_of(SHARE), ()),
             keys.get("length", _LENGTH, 3),
             tuple(_time(one, f"{keys.place}, times") for one in keys.tables("times")),
         )
@@ -249,7 +249,10 @@ def _published(times: Sequence[PublishedTime], source: Source) -> list[Block]:
 
 def _time(values: dict[str, Any], place: str) -> PublishedTime:
     keys = Keys(values, place)
-    stage = Reader(f"one of {', '.join(STAGES)}", lambda one: str(one) if one in STAGES else None)
+    stage = Reader(
+        f"one of {', '.join(STAGES)}",
+        lambda one: one if isinstance(one, str) and one in STAGES else None,
+    )
     found = PublishedTime(
         keys.take("stage", stage),
         keys.take("data", TEXT),

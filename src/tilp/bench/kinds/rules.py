@@ -58,7 +58,8 @@ class Rules(Kind):
                 found = results.of(cell)
                 if found is not None:
                     blocks.append(Heading(f"{source.name}, {cell.method.name}", 3))
-                    for number, example in enumerate(found["examples"]):
+                    told = found["examples"][experiment.options.examples.key]
+                    for number, example in enumerate(told):
                         name = f"{experiment.name}-{cell.method.name}-{number}"
                         blocks += _told(example, f"{file_words(source.name)}-{file_words(name)}")
         return blocks
@@ -69,7 +70,7 @@ def _cells(experiment: Experiment, source: Source) -> list[Cell]:
     return [
         replace(
             asked_cells(experiment, source, options.setting, replace(asked, seeds=1))[0],
-            examples=options.examples,
+            examples=(options.examples,),
         )
         for asked in experiment.methods
     ]

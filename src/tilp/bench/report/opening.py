@@ -85,11 +85,13 @@ def _reading(plan: Plan) -> list[Block]:
     return [
         Text(
             "Every fact of the split is asked in both directions, and every entity is a candidate; "
-            "train alone is evidence, and valid decides what is chosen. MRR is the mean of 1/rank, "
+            "train alone is evidence where no setting says otherwise, and valid decides what is "
+            "chosen. MRR is the mean of 1/rank, "
             "hits@k the share of ranks up to k. ± is the standard deviation of one run over "
-            "seeds; without it, there was one run. The best form of TILP is bold in each column; "
-            "baselines and floors are there to be compared with. What others published is "
-            "slanted, and stands beside the protocol that is nearest to theirs."
+            "seeds; without it, there was one run. The best of our methods is bold in each column, "
+            "of all where there is none of ours; baselines and floors are to be compared with. "
+            "What others published is slanted, and stands beside the protocol that is nearest to "
+            "theirs."
         ),
         Items(tuple(f"{one.value}: {_PROTOCOLS[one]}" for one in protocols)),
         Text(
