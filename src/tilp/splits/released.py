@@ -15,6 +15,7 @@ from tilp.io import read
 __all__ = ["Released", "released"]
 
 _FACT = ("subject", "relation", "object", "start", "end")
+_SAME = ("subject", "relation", "object", "from", "to")
 
 
 @dataclass(frozen=True)
@@ -53,15 +54,26 @@ def released(data: TemporalGraph, folder: Path, background: str | None = None) -
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TilpWarning)  # the graph to walk on is no split
         own = read(folder, unit=data.unit)
-        tables = {split: own.frame(split, names="ids").select(_FACT) for split in SPLITS}
+        tables = {split: _facts(own, split) for split in SPLITS}
         extra = tables["train"].clear()
         if background is not None:
-            walked = read(folder / background, unit=data.unit).frame(names="ids").select(_FACT)
-            extra = walked.join(tables["train"], on=_FACT, how="anti")
+            walked = _facts(read(folder / background, unit=data.unit))
+            extra = walked.join(tables["train"], on=_SAME, how="anti")
     asked = pl.concat([tables["valid"], tables["test"]])
     graph = _graph(data, tables, extra.clear())
-    learned = _graph(data, tables, extra.join(asked, on=_FACT, how="anti"))
+    learned = _graph(data, tables, extra.join(asked, on=_SAME, how="anti"))
     return Released(graph, learned, _graph(data, tables, extra))
+
+
+def _facts(graph: TemporalGraph, split: str | None = None) -> pl.DataFrame:
+    """Facts by ids, dates as they are written, and beside them as they are read."""
+    rows = slice(None) if split is None else graph.span(split)
+    read_dates = {"from": graph.start[rows], "to": graph.end[rows]}
+    return (
+        graph.frame(split, names="ids")
+        .select(_FACT)
+        .with_columns(pl.Series(name, dates) for name, dates in read_dates.items())
+    )
 
 
 def _graph(
@@ -73,7 +85,7 @@ def _graph(
         for part, word in zip((tables["train"], extra), WALKED_ONLY, strict=True)
     )
     facts = [
-        FactTable(split, split, part, range(1, len(part) + 1))
+        FactTable(split, split, part.drop("from", "to"), range(1, len(part) + 1))
         for split, part in {**tables, "train": train}.items()
     ]
     return build_graph(
