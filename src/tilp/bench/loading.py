@@ -106,8 +106,12 @@ def _experiment(values: Mapping[str, Any], file: str, methods: Mapping[str, Meth
     keys = Keys(values, place)
     keys.take("name", _NAME)
     kind = keys.take("kind", word_of(ExperimentKind))
-    seeds = keys.get("seeds", WHOLE, 1)
-    figures = keys.get("figures", list_of(_FIGURE), (_HEADLINE,))
+    uses = KINDS[kind].uses
+    seeds = keys.get("seeds", WHOLE, 1) if "seeds" in uses else 1
+    figures: tuple[Figure, ...] = (_HEADLINE,)
+    if "figures" in uses:
+        figures = keys.get("figures", list_of(_FIGURE), figures)
+    published = keys.tables("published") if "published" in uses else []
     found = Experiment(
         name=name,
         kind=kind,
@@ -115,10 +119,8 @@ def _experiment(values: Mapping[str, Any], file: str, methods: Mapping[str, Meth
         about=keys.get("about", TEXT, ""),
         methods=_methods(keys, methods, seeds),
         figures=figures,
-        split=keys.get("split", _SPLIT, "test"),
-        published=tuple(
-            _published(one, f"{place}, published", figures) for one in keys.tables("published")
-        ),
+        split=keys.get("split", _SPLIT, "test") if "split" in uses else "test",
+        published=tuple(_published(one, f"{place}, published", figures) for one in published),
         options=KINDS[kind].read(keys),
     )
     keys.finish()

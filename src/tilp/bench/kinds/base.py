@@ -33,9 +33,11 @@ class Kind(ABC):
 
     Attributes:
         tilp_only: whether all its methods must be forms of TILP.
+        uses: of the keys that experiments have in common, those that mean something to it.
     """
 
     tilp_only: ClassVar[bool] = False
+    uses: ClassVar[frozenset[str]] = frozenset({"seeds", "figures", "split", "published"})
 
     @abstractmethod
     def read(self, keys: Keys) -> Any:

@@ -43,6 +43,8 @@ class BiasedOptions:
 class BiasedData(Kind):
     """Methods × relations × rounds, and the balanced data that each round is compared with."""
 
+    uses = Kind.uses - {"published"}
+
     def read(self, keys: Keys) -> BiasedOptions:
         """The relations, and what is removed of them."""
         removed = keys.get("removed", NUMBER, 0.5)

@@ -83,6 +83,7 @@ class Efficiency(Kind):
     """Each measurement in a process of its own, so that its peak memory is its own too."""
 
     tilp_only = True
+    uses = frozenset()
 
     def read(self, keys: Keys) -> EfficiencyOptions:
         """What is varied."""

@@ -32,6 +32,7 @@ class Rules(Kind):
     """The first seed of each method; its run serves other experiments too."""
 
     tilp_only = True
+    uses = frozenset({"split"})
 
     def read(self, keys: Keys) -> RulesOptions:
         """Relations by name or number, and the setting."""
