@@ -547,6 +547,6 @@ def test_fit_takes_what_is_missing(run, tmp_path, lossy):
     data = tilp.write(lossy, tmp_path / "data")
     options = ("--max-length", 1, "--sample", 20, "--threads", 1, "--features", "none")
     options += ("--missing", "open")
-    code, _, err = run("fit", data, "--out", tmp_path / "model", *options)
+    code, _, err = run("--quiet", "fit", data, "--out", tmp_path / "model", *options)
     assert code == 0 and err == ""
     assert tilp.load(tmp_path / "model").settings.missing is Missing.OPEN

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Annotated
 
@@ -106,9 +106,11 @@ def _listen(host: str, port: int) -> socket.socket:
         family, kind, protocol, _, place = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        listening = socket.socket(family, kind, protocol)
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(place)
+        with ExitStack() as unless_bound:
+            listening = unless_bound.enter_context(socket.socket(family, kind, protocol))
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind(place)
+            unless_bound.pop_all()
     except OSError as failure:
         raise TilpError(
             f"cannot listen at {host}, port {port} ({failure.strerror or failure}); choose "
