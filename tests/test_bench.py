@@ -340,6 +340,17 @@ def test_only_what_a_rare_relation_touches_is_learned_anew(tmp_path):
         assert np.array_equal(shown.reached, expected.reached)
 
 
+def test_all_is_learned_anew_where_nothing_touched_has_rules(tmp_path):
+    method = Method("one", BaseMethod.RULES, {"max_length": 1})
+    place = Place(tmp_path / "job", tmp_path / "shared", 1, lambda _stage, _share: None)
+    rules = method.learn(Balanced().case(WORLD, 1), 1, place).model.rules()
+    heads = {one.rule.head.relation for one in rules}
+    in_bodies = {atom.relation for one in rules for atom in one.rule.body}
+    alone = next(one for one in WORLD.graph.relations.labels if one not in heads | in_bodies)
+    found = method.learn(Biased(alone, refit=0.01).case(WORLD, 1), 1, place)
+    assert {one.rule.head.relation for one in found.model.rules()} == heads
+
+
 def test_models_that_jobs_share_are_gone_when_the_plan_is_done(tmp_path):
     text = """
     title = "rare"

@@ -1,6 +1,6 @@
 """What goes wrong in a way that a user can mend: one clear paragraph, never a traceback."""
 
-__all__ = ["DataError", "TilpError", "TilpWarning", "UnknownNameError"]
+__all__ = ["DataError", "NoRulesError", "TilpError", "TilpWarning", "UnknownNameError"]
 
 
 class TilpError(Exception):
@@ -9,6 +9,10 @@ class TilpError(Exception):
 
 class DataError(TilpError):
     """Input that cannot be read as a temporal graph: names the file, the line and the remedy."""
+
+
+class NoRulesError(TilpError):
+    """Facts in which no rule was found, so that nothing can be learned from them."""
 
 
 class UnknownNameError(TilpError):

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from tilp.bench.jobs import Place, made_with
 from tilp.bench.settings import Case, Rare
 from tilp.choices import Walked
+from tilp.errors import NoRulesError
 from tilp.evaluation import Scorer, Scores
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.model import TILP, load
@@ -83,7 +84,11 @@ def refit(
     train = case.learned.span("train")
     others = np.flatnonzero(~np.isin(case.learned.relation[train], relations))
     thinned = set_aside(case.learned, others, Walked.KEPT)
-    model = make().fit(thinned, folder=place.folder / "touched", progress=place.advance)
+    try:
+        model = make().fit(thinned, folder=place.folder / "touched", progress=place.advance)
+    except NoRulesError:  # what is left of the touched ones has none: then all is learned anew
+        model = make().fit(case.learned, folder=place.folder / "all", progress=place.advance)
+        relations = np.arange(len(names))
     heads = np.concatenate([relations, relations + len(names)])
     return model, Routed(heads, scorer(model), scorer(whole))
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilp.attention.entries import Entries, make_entries, training_queries
-from tilp.errors import TilpError
+from tilp.errors import NoRulesError, TilpError
 from tilp.evaluation import Ranker
 from tilp.features.settling import Settling
 from tilp.graph import QueryTable, TemporalGraph
@@ -78,7 +78,8 @@ def prepare(
         threads: do not change the result.
 
     Raises:
-        TilpError: no rule was found, or the folder is of something else.
+        NoRulesError: no rule was found.
+        TilpError: the folder is of something else.
     """
     _claim(folder, graph, settings)
     settling = Settling.fit(graph, settings.missing, settings.seed)
@@ -87,7 +88,7 @@ def prepare(
     with stages("mine") as advance:
         rules = _mined(settled, settings, folder, threads, advance)
     if not len(rules):
-        raise TilpError(
+        raise NoRulesError(
             "no rule was found: no fact's ends are joined by other facts often enough; a smaller "
             "min_support or a greater max_length may find some"
         )
