@@ -467,7 +467,7 @@ def test_models_of_other_code_are_not_taken(tmp_path, monkeypatch):
     again, noted = kept_model(make, WORLD.graph, place)
     assert noted == seconds and again.rules() == model.rules()
     assert len(list((tmp_path / "shared").glob("*.json"))) == 1
-    monkeypatch.setattr("tilp.bench.refitting.made_with", lambda: {"code": "another"})
+    monkeypatch.setattr("tilp.bench.jobs.made_with", lambda: {"code": "another"})
     kept_model(make, WORLD.graph, replace(place, folder=tmp_path / "other"))
     assert len(list((tmp_path / "shared").glob("*.json"))) == 2
 

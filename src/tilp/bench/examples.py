@@ -16,7 +16,7 @@ from tilp.explanation.pictures import draw_grounding
 from tilp.explanation.text import grounding_text
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.model import TILP
-from tilp.ranking import Query, RuleScorer
+from tilp.ranking import Query, RuleScorer, rules_of
 from tilp.rules import MinedRule, Notation, format_rule
 from tilp.walks import Grounder, Step
 
@@ -60,7 +60,7 @@ def rule_examples(
         wanted: which rules.
     """
     scorer = model.scorer(graph)
-    rules = scorer if isinstance(scorer, RuleScorer) else scorer.rules
+    rules = rules_of(scorer)
     shower = _Shower(graph, found.split, rules)
     told = []
     for number in _wanted(graph, found, wanted):

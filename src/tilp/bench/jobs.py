@@ -7,7 +7,7 @@ import hashlib
 import json
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -20,7 +20,7 @@ from tilp._version import __version__
 from tilp.errors import TilpError
 from tilp.io.folders import new_file
 
-__all__ = ["Advance", "Failed", "Job", "Place", "Results", "Store", "made_with", "merged"]
+__all__ = ["Advance", "Failed", "Job", "Place", "Results", "Store", "digest_of", "merged"]
 
 Advance = Callable[[str, float], None]
 """Called with the name of a stage and the share of it that is done."""
@@ -91,9 +91,13 @@ class Job(ABC):
 
     def key(self) -> str:
         """The digest of all that decides the result."""
-        decided = {**made_with(), **self.identity()}
-        text = json.dumps(decided, sort_keys=True, default=str)
-        return hashlib.sha256(text.encode()).hexdigest()
+        return digest_of(self.identity())
+
+
+def digest_of(decided: Mapping[str, Any]) -> str:
+    """The digest of what decides a result, and of the code that makes it."""
+    text = json.dumps({**made_with(), **decided}, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 @cache

@@ -34,7 +34,7 @@ from tilp.io.folders import one_of_a_kind
 from tilp.model import TILP
 from tilp.model.paper_phase import walked_relations
 from tilp.parallel import Workers
-from tilp.ranking import RuleScorer
+from tilp.ranking import rules_of
 from tilp.splits import few
 from tilp.walks.mining import target_facts
 
@@ -220,7 +220,7 @@ def _ask(model: TILP, graph: TemporalGraph, threads: int, watch: _Watch) -> None
     order = np.argsort(queries.subject, kind="stable")
     parts = [queries[order[begin : begin + _BATCH]] for begin in range(0, len(order), _BATCH)]
     scorer = model.scorer()
-    rules = scorer if isinstance(scorer, RuleScorer) else scorer.rules
+    rules = rules_of(scorer)
     with Workers(threads) as workers:
         with watch("application"):
             for _ in workers.map(rules.apply, parts):

@@ -8,8 +8,7 @@ import numpy as np
 
 from tilp.evaluation import Scores
 from tilp.graph import QueryTable
-from tilp.model.scorers import ModelScorer
-from tilp.ranking import RuleScorer
+from tilp.ranking import ModelScorer, rules_of
 
 __all__ = ["ReachedOnly"]
 
@@ -29,13 +28,12 @@ class ReachedOnly:
 
     def __call__(self, queries: QueryTable) -> Scores:
         """The scores of candidates that rules reach; all others have one that is lower."""
-        rules = self.scorer if isinstance(self.scorer, RuleScorer) else self.scorer.rules
+        rules = rules_of(self.scorer)
         applied = rules.apply(queries)
         scores = self.scorer.score(queries, applied)
-        query = np.repeat(np.arange(len(queries)), np.diff(scores.offsets))
         entities = len(rules.walker.graph.entities)
         reached = applied.rows[:, 0] * entities + applied.rows[:, 2]
-        kept = np.flatnonzero(np.isin(query * entities + scores.candidate, reached))
+        kept = np.flatnonzero(np.isin(scores.query * entities + scores.candidate, reached))
         score = scores.score[kept]
         return Scores(
             np.searchsorted(kept, scores.offsets),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp.bench.jobs import Place, made_with
+from tilp.bench.jobs import Place, digest_of
 from tilp.bench.settings import Case, Rare
 from tilp.choices import Walked
 from tilp.errors import NoRulesError
@@ -34,16 +33,16 @@ def kept_model(make: Make, graph: TemporalGraph, place: Place) -> tuple[TILP, Ma
     Returns:
         The model, and the seconds of its stages when it was fitted.
     """
-    settings = make().settings.to_json()
-    decided = {**made_with(), "graph": graph.fingerprint(), "settings": settings}
-    digest = hashlib.sha256(json.dumps(decided, sort_keys=True).encode()).hexdigest()[:16]
+    decided = {"graph": graph.fingerprint(), "settings": make().settings.to_json()}
+    digest = digest_of(decided)[:16]
     folder, noted = place.shared / digest, place.shared / f"{digest}.json"
-    if not folder.exists():
-        model = make().fit(graph, folder=place.folder / "whole", progress=place.advance)
-        place.shared.mkdir(parents=True, exist_ok=True)
-        noted.write_text(json.dumps(model.seconds), encoding="utf-8")
-        model.save(folder)
-    return load(folder), json.loads(noted.read_text(encoding="utf-8"))
+    if folder.exists():
+        return load(folder), json.loads(noted.read_text(encoding="utf-8"))
+    model = make().fit(graph, folder=place.folder / "whole", progress=place.advance)
+    place.shared.mkdir(parents=True, exist_ok=True)
+    noted.write_text(json.dumps(model.seconds), encoding="utf-8")
+    model.save(folder)
+    return model, model.seconds
 
 
 def touched(rules: RuleSet, relation: str, least: float) -> set[str]:

@@ -115,8 +115,7 @@ def write_scores(
     scores.check(len(queries), len(graph.entities))
     facts = graph.frame(split, names="ids").select(_FACT)
     both = pl.concat(facts.with_columns(direction=pl.lit(one)) for one in DIRECTIONS)
-    query = np.repeat(np.arange(len(scores)), np.diff(scores.offsets))
-    table = both[query].with_columns(
+    table = both[scores.query].with_columns(
         candidate=graph.entities.ids.gather(scores.candidate), score=pl.Series(scores.score)
     )
     write_table(table, path.with_suffix(""), TableFormat(format))

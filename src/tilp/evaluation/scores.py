@@ -143,10 +143,13 @@ class Scores:
 
     def totals(self, n_entities: int) -> NDArray[np.float64]:
         """The sum of the scores of all entities, for each query."""
-        sizes = np.diff(self.offsets)
-        query = np.repeat(np.arange(len(self)), sizes)
-        listed = np.bincount(query, self.score, minlength=len(self))
-        return listed + (n_entities - sizes) * self.defaults
+        listed = np.bincount(self.query, self.score, minlength=len(self))
+        return listed + (n_entities - np.diff(self.offsets)) * self.defaults
+
+    @property
+    def query(self) -> NDArray[np.int64]:
+        """The query of each listed candidate."""
+        return np.repeat(np.arange(len(self)), np.diff(self.offsets))
 
     @property
     def defaults(self) -> NDArray[np.float64]:

@@ -12,7 +12,7 @@ from tilp.explanation.parts import Explanation, Lack, Reason
 from tilp.explanation.terms import NOT_LOOKED_AT, Case, Term
 from tilp.features.joint import COLUMNS
 from tilp.graph import TemporalGraph
-from tilp.ranking import JointScorer, PaperScorer, Query, RuleScorer
+from tilp.ranking import JointScorer, ModelScorer, PaperScorer, Query, rules_of
 from tilp.ranking.queries import query_table, read_queries
 from tilp.ranking.standing import Standing
 from tilp.rules import RuleSet
@@ -32,13 +32,11 @@ class Explainer:
         graph: the facts as they were given, whose train split the scorer has as evidence.
     """
 
-    def __init__(
-        self, scorer: RuleScorer | PaperScorer | JointScorer, rules: RuleSet, graph: TemporalGraph
-    ) -> None:
+    def __init__(self, scorer: ModelScorer, rules: RuleSet, graph: TemporalGraph) -> None:
         self.scorer = scorer
         self._rules = rules
         self._graph = graph
-        self._by_rules = scorer if isinstance(scorer, RuleScorer) else scorer.rules
+        self._by_rules = rules_of(scorer)
 
     @cached_property
     def _grounder(self) -> Grounder:

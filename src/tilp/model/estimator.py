@@ -22,11 +22,11 @@ from tilp.model.fitting import Fitted, fit_model
 from tilp.model.learned import learned_weights
 from tilp.model.presets import PRESETS
 from tilp.model.reading import Distributions, select_features
-from tilp.model.scorers import ModelScorer, scorer_on
+from tilp.model.scorers import scorer_on
 from tilp.model.settings import ModelSettings
 from tilp.model.stages import Progress
 from tilp.parallel import Workers, thread_count
-from tilp.ranking import RuleWeights
+from tilp.ranking import ModelScorer, RuleWeights
 from tilp.ranking.answers import Answers, answers, answers_frame
 from tilp.ranking.queries import Query, query_table, read_queries
 from tilp.rules import RuleSet

@@ -13,12 +13,10 @@ from tilp.features.settling import Settling
 from tilp.graph import TemporalGraph
 from tilp.model.fitting import Fitted
 from tilp.model.settings import ModelSettings
-from tilp.ranking import JointScorer, PaperScorer, RuleScorer
+from tilp.ranking import JointScorer, ModelScorer, PaperScorer, RuleScorer
 from tilp.walks.mining import mining_walker
 
-__all__ = ["ModelScorer", "scorer_on"]
-
-ModelScorer = RuleScorer | PaperScorer | JointScorer
+__all__ = ["scorer_on"]
 
 
 def scorer_on(

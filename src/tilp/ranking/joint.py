@@ -85,7 +85,7 @@ class JointScorer:
             begin, candidate = by_rules.offsets, by_rules.candidate
         asked = asked_at(settled, begin, candidate)
         score = np.zeros(len(candidate))
-        query = np.repeat(np.arange(len(queries)), np.diff(by_rules.offsets))
+        query = by_rules.query
         place = query * n + by_rules.candidate if everything else np.arange(len(candidate))
         score[place] = self._log_rules(queries.head[query], by_rules.score, by_rules, query)
         self._add_evidence(applied, asked, score)

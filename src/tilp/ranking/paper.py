@@ -64,7 +64,7 @@ class PaperScorer:
         settled = self.rules.settled(queries)
         total = by_rules.totals(self._n_entities)
         place = best_of(by_rules.offsets, by_rules.score, _LOOKED_AT)
-        query = np.repeat(np.arange(len(queries)), np.diff(by_rules.offsets))
+        query = by_rules.query
         begin = np.searchsorted(place, by_rules.offsets)
         evidence = self.features.gather(settled, begin, by_rules.candidate[place])
         phi, unlisted = by_rules.score / total[query], by_rules.defaults / total

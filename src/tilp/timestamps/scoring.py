@@ -79,7 +79,7 @@ class TimestampScorer:
 
 def _listed(scores: Scores, entity: NDArray[np.int32]) -> NDArray[np.bool_]:
     """Whether each query lists its entity."""
-    query = np.repeat(np.arange(len(scores)), np.diff(scores.offsets))
+    query = scores.query
     listed = np.zeros(len(scores), np.bool_)
     listed[query[scores.candidate == entity[query]]] = True
     return listed
