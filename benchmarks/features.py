@@ -38,7 +38,7 @@ from tilp.parallel import Workers
 from tilp.ranking import RuleScorer
 
 OF_PAPER = (Part.RECURRENCE, Part.ORDER, Part.PAIR)
-OF_FULL = (Part.RULE_EVIDENCE, Part.OWN_FACTS, Part.NEAR_WALKS, Part.SOFT_WALKS)
+OF_FULL = (Part.RULE_EVIDENCE, Part.OWN_FACTS, Part.SOFT_WALKS)
 MANNERS = (Part.OUT_OF_FOLD, Part.MIXING)
 
 

@@ -103,7 +103,7 @@ def test_reasons_add_up_to_the_score_that_is_predicted(world, model):
     expected = {
         "none": {"rule", "prior"},
         "paper": {"rule", "prior", "recurrence", "order", "pair", "not looked at"},
-        "full": {"rule", "prior", *KINDS, "near walks", "soft walks"},
+        "full": {"rule", "prior", *KINDS, "soft walks"},
     }
     assert seen == expected[model.settings.features]
 
@@ -305,20 +305,18 @@ def test_facts_of_the_candidate_are_the_nearest_of_their_relation(world, model):
 
 @pytest.mark.parametrize("model", ["full"], indirect=True)
 def test_soft_walks_are_grounded_by_the_likeliest(world, model):
-    near = longer = 0
+    seen = 0
     for query, answer in asked(world, count=6):
         for one in model.explain(query, answer, groundings=9, top=None).reasons:
-            if one.kind not in ("near walks", "soft walks"):
+            if one.kind != "soft walks":
                 continue
             assert one.groundings and one.walks == len(one.groundings)
             for grounding in one.groundings:
                 assert grounding.steps[0].source == (query.subject or query.object)
                 assert grounding.steps[-1].target == answer
-                assert (len(grounding.steps) <= 2) == (one.kind == "near walks")
-                assert len(grounding.steps) <= model.settings.soft_length
-            near += one.kind == "near walks"
-            longer += one.kind == "soft walks"
-    assert near and longer
+                assert 2 < len(grounding.steps) <= model.settings.soft_length
+            seen += 1
+    assert seen
 
 
 @pytest.mark.parametrize("model", ["paper"], indirect=True)

@@ -225,7 +225,7 @@ def test_learned_weights_are_told_the_strongest_first(model):
     }
     assert dict(of_rules.select("of", "weight").iter_rows()) == expected and expected
     relations = model.graph.relations
-    for place, part in enumerate(("rules", "near walks", "soft walks")):
+    for place, part in enumerate(("rules", "soft walks")):
         weights = dict(learned.filter(part=part).select("query", "weight").iter_rows())
         for head in range(2 * len(relations)):
             assert weights.get(relations.label(head), 0.0) == joint.columns[head, place]

@@ -68,7 +68,7 @@ def test_shares_of_soft_walks_are_of_all_soft_walks():
     seen = 0
     for query in both_ways(model.graph, "valid", every=12):
         for reason in model.explain(query, groundings=5, top=None, fall=False).reasons:
-            if reason.kind in ("near walks", "soft walks"):
+            if reason.kind == "soft walks":
                 shares = [one.share for one in reason.groundings]
                 assert all(share > 0 for share in shares) and sum(shares) <= 1 + 1e-6, shares
                 seen += len(shares)

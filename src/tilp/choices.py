@@ -154,7 +154,6 @@ class Part(StrEnum):
     PAIR = "pair"
     RULE_EVIDENCE = "rule-evidence"
     OWN_FACTS = "own-facts"
-    NEAR_WALKS = "near-walks"
     SOFT_WALKS = "soft-walks"
     OUT_OF_FOLD = "out-of-fold"
     MIXING = "mixing"

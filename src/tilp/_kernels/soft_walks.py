@@ -19,9 +19,9 @@ class Manner(NamedTuple):
     """How the walker goes.
 
     From each entity it takes one of its edges, with chances in proportion to exp(-gap / scale),
-    where gap is the time between the edge's interval and the query's. `near` steps are few, `far`
-    the most; in one step at most `limit` edges are read, where the walker is likeliest to be. A
-    chance far below `least` is none.
+    where gap is the time between the edge's interval and the query's. It counts where it is after
+    more than `near` steps, up to `far`; in one step at most `limit` edges are read, where the
+    walker is likeliest to be. A chance far below `least` is none.
     """
 
     scale: float
@@ -71,14 +71,14 @@ def _space(edges: FactEdges) -> _Space:
         np.full(n, -1, dtype=np.int64),
         np.zeros((2, n)),
         np.empty((2, n), dtype=np.int32),
-        np.zeros((2, n)),
+        np.zeros(n),
         np.arange(n, dtype=np.int32),
     )
 
 
 @kernel
 def list_soft_walks(edges: FactEdges, asked: AskedAt, order: Array, manner: Manner) -> Array:
-    """How likely each listed candidate is reached: by few steps, and by more.
+    """How likely each listed candidate is reached.
 
     Args:
         edges: that are walked.
@@ -87,19 +87,16 @@ def list_soft_walks(edges: FactEdges, asked: AskedAt, order: Array, manner: Mann
         manner: how.
 
     Returns:
-        Two columns: log(1 + chance / least), with the sums of the chances after 1 to `near` steps,
-        and after those up to `far`.
+        log(1 + chance / least), with the sum of the chances after each number of steps that counts.
     """
-    found = np.zeros((len(asked.candidate), 2))
+    found = np.zeros(len(asked.candidate))
     space = _space(edges)
     interval = 0
     for query in order:
         interval = same_interval(asked, query, interval)
         _walk(edges, asked, query, interval, manner, space)
         for place in range(asked.begin[query], asked.begin[query + 1]):
-            for kind in range(2):
-                chance = space.reached[kind, asked.candidate[place]]
-                found[place, kind] = np.log(1.0 + chance / manner.least)
+            found[place] = np.log(1.0 + space.reached[asked.candidate[place]] / manner.least)
     return found
 
 
@@ -114,21 +111,20 @@ def add_soft_walks(
         asked: the queries.
         order: in which they are walked; those of one interval should stand together.
         manner: how.
-        weight: of both columns, for each query.
+        weight: of what is found, for each query.
         score: of each candidate, which is added to.
     """
     space = _space(edges)
     interval = 0
     for query in order:
-        if weight[query, 0] == 0.0 and weight[query, 1] == 0.0:
+        if weight[query] == 0.0:
             continue
         interval = same_interval(asked, query, interval)
         _walk(edges, asked, query, interval, manner, space)
         for place in range(asked.begin[query], asked.begin[query + 1]):
-            for kind in range(2):
-                chance = space.reached[kind, asked.candidate[place]]
-                if chance > _NEGLIGIBLE * manner.least:
-                    score[place] += weight[query, kind] * np.log(1.0 + chance / manner.least)
+            chance = space.reached[asked.candidate[place]]
+            if chance > _NEGLIGIBLE * manner.least:
+                score[place] += weight[query] * np.log(1.0 + chance / manner.least)
 
 
 @kernel
@@ -143,6 +139,8 @@ def _walk(
     )  # fmt: skip
     mass, members, reached = space.mass, space.members, space.reached
     reached[:] = 0.0
+    if manner.near >= manner.far:
+        return
     mass[0, subject] = 1.0
     members[0, 0] = subject
     n = 1
@@ -156,12 +154,13 @@ def _walk(
             dense = False
             n = _likeliest(edges, members[here], n, mass[here], manner.limit)
             n = _step(edges, walker, space, here, there, n)
-        into = reached[0 if step < manner.near else 1]
+        if step < manner.near:
+            continue
         if dense:
-            into += mass[there]
+            reached += mass[there]
         else:
             for place in range(n):
-                into[members[there, place]] += mass[there, members[there, place]]
+                reached[members[there, place]] += mass[there, members[there, place]]
     mass[:] = 0.0
 
 

@@ -14,7 +14,7 @@ __all__ = ["show_distributions", "show_learned"]
 
 _PAIR = ["evidence", "query", "other"]
 _AGAIN = {"between": "again with the same", "others": "again with another"}
-_FEW = ("mixing", "rules", "near walks", "soft walks")
+_FEW = ("mixing", "rules", "soft walks")
 
 
 def show_distributions(rows: pl.DataFrame, top: int) -> None:

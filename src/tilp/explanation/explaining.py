@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import cached_property
 
 from tilp.explanation.falling import fall_without
-from tilp.explanation.of_features import fact_terms, walk_terms
+from tilp.explanation.of_features import fact_terms, walk_term
 from tilp.explanation.of_paper import paper_terms
 from tilp.explanation.of_rules import prior_term, rule_terms
 from tilp.explanation.parts import Explanation, Lack, Reason
 from tilp.explanation.terms import NOT_LOOKED_AT, Case, Term
-from tilp.features.joint import COLUMNS
+from tilp.features.joint import SOFT_WALKS
 from tilp.graph import TemporalGraph
 from tilp.ranking import JointScorer, ModelScorer, PaperScorer, Query, rules_of
 from tilp.ranking.queries import query_table, read_queries
@@ -117,7 +117,7 @@ class Explainer:
         terms.append(prior_term(case, self._by_rules, added["prior"]))
         if isinstance(scorer, JointScorer):
             terms += fact_terms(case, scorer)
-            terms += walk_terms(case, scorer, {name: added[name] for name in COLUMNS[1:]})
+            terms.append(walk_term(case, scorer, added[SOFT_WALKS]))
         elif isinstance(scorer, PaperScorer):
             terms += paper_terms(case, scorer, added)
         return [one for one in terms if one.score]

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
-from numpy.typing import NDArray
 
 from tilp.explanation.parts import Grounding, Reason
 from tilp.explanation.terms import Case, Ground, Term
-from tilp.features.joint import COLUMNS
+from tilp.features.joint import SOFT_WALKS
 from tilp.features.own_facts import KINDS, OwnFacts, SpokenOf, asked_at
 from tilp.ranking import JointScorer
 
-__all__ = ["fact_terms", "walk_terms"]
+__all__ = ["fact_terms", "walk_term"]
 
-_NEAR, _FAR = COLUMNS[1:]
-_MANNER = {
-    _NEAR: "walks of any facts, as long as rules and likelier the nearer in time, lead to it",
-    _FAR: "longer walks of any facts, likelier the nearer in time, lead to it",
-}
+_MANNER = "walks of any facts, longer than rules and likelier the nearer in time, lead to it"
 
 
 def fact_terms(case: Case, scorer: JointScorer) -> list[Term]:
@@ -43,42 +36,27 @@ def fact_terms(case: Case, scorer: JointScorer) -> list[Term]:
     return terms
 
 
-def walk_terms(case: Case, scorer: JointScorer, added: dict[str, float]) -> list[Term]:
-    """The terms of near and of soft walks, by name, with the likeliest walk of each length."""
+def walk_term(case: Case, scorer: JointScorer, added: float) -> Term:
+    """The term of soft walks, with the likeliest walk of each length."""
     walks = scorer.walks
     settled = scorer.rules.settled(case.queries)
     size = len(case.graph.relations)
 
-    @cache
-    def likeliest() -> list[tuple[NDArray[np.int64], float]]:
-        return walks.strongest(settled, 0, case.candidate)
-
-    @cache
-    def chances() -> NDArray[np.float64]:
-        return walks.chances(asked_at(settled, *case.listed))
-
-    def ground(near: bool) -> Ground:
-        def found(n: int) -> tuple[Grounding, ...]:
-            of_kind = [one for one in likeliest() if (len(one[0]) <= walks.near) == near]
-            reached = chances()[0, 0 if near else 1]
-            return tuple(
-                case.walked(
-                    (
-                        (int(walks.edges.fact[edge]), bool(walks.edges.relation[edge] >= size))
-                        for edge in walk
-                    ),
-                    share=chance / float(reached),
-                )
-                for walk, chance in of_kind[:n]
+    def ground(n: int) -> tuple[Grounding, ...]:
+        likeliest = walks.strongest(settled, 0, case.candidate)
+        reached = float(walks.chances(asked_at(settled, *case.listed))[0])
+        return tuple(
+            case.walked(
+                (
+                    (int(walks.edges.fact[edge]), bool(walks.edges.relation[edge] >= size))
+                    for edge in walk
+                ),
+                share=chance / reached,
             )
+            for walk, chance in likeliest[:n]
+        )
 
-        return found
-
-    return [
-        Term((kind,), Reason(kind, score, _MANNER[kind]), ground(kind == _NEAR))
-        for kind, score in added.items()
-        if score
-    ]
+    return Term((SOFT_WALKS,), Reason(SOFT_WALKS, added, _MANNER), ground)
 
 
 def _only(fact: Grounding) -> Ground:

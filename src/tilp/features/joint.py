@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 
 from tilp.errors import TilpError
 
-__all__ = ["COLUMNS", "JointWeights"]
+__all__ = ["COLUMNS", "SOFT_WALKS", "JointWeights"]
 
-COLUMNS = ("rules", "near walks", "soft walks")
+SOFT_WALKS = "soft walks"
+
+COLUMNS = ("rules", SOFT_WALKS)
 """What has one weight for each head."""
 
 

@@ -49,7 +49,7 @@ class SoftWalks:
     Attributes:
         edges: the facts.
         scale: how far in time a fact may be to count about a third of one at the query's time.
-        near: steps of walks that rules could follow.
+        near: steps of walks that rules could follow, which are left to them.
         far: steps at the most.
         limit: edges that are read at the most in one step.
     """
@@ -62,7 +62,7 @@ class SoftWalks:
 
     @classmethod
     def of(cls, walker: Walker, edges: FactEdges, scale: float, soft_length: int) -> SoftWalks:
-        """Soft walks beside a walker's: those no longer than its own are near."""
+        """Soft walks beside a walker's: longer than its own."""
         near = walker.max_length
         return cls(edges, scale, near, max(soft_length, near), walker.limit)
 
@@ -71,10 +71,7 @@ class SoftWalks:
         return Manner(self.scale, self.near, self.far, self.limit, _LEAST_CHANCE)
 
     def listed(self, asked: AskedAt) -> NDArray[np.float64]:
-        """Two columns for each candidate: how likely it is reached by near walks, and by far ones.
-
-        On a logarithmic scale from 0, not at all.
-        """
+        """How likely each candidate is reached, on a logarithmic scale from 0, not at all."""
         return list_soft_walks(self.edges, asked, _by_interval(asked), self._manner)
 
     def chances(self, asked: AskedAt) -> NDArray[np.float64]:
@@ -83,13 +80,13 @@ class SoftWalks:
         return found
 
     def add(self, asked: AskedAt, weight: NDArray[np.float64], score: NDArray[np.float64]) -> None:
-        """Add what is listed to the scores of candidates, by the weights of each query."""
+        """Add what is listed to the scores of candidates, by the weight of each query."""
         add_soft_walks(self.edges, asked, _by_interval(asked), self._manner, weight, score)
 
     def strongest(
         self, queries: QueryTable, query: int, candidate: int
     ) -> list[tuple[NDArray[np.int64], float]]:
-        """The likeliest walk of each length from a query's subject to a candidate.
+        """The likeliest walk of each length, past `near`, from a query's subject to a candidate.
 
         Returns:
             The edges of each, as places in the index of train, and its chance; the likeliest first.
@@ -106,7 +103,7 @@ class SoftWalks:
                 self.scale,
                 length,
             )
-            for length in range(1, self.far + 1)
+            for length in range(self.near + 1, self.far + 1)
         )
         return sorted((one for one in found if one[1] > 0.0), key=lambda one: -one[1])
 

@@ -181,7 +181,7 @@ class _Learner:
         asked = asked_at(queries, pool.begin, pool.candidate)
         columns = np.zeros((len(pool.candidate), len(COLUMNS)))
         columns[:, 0] = np.log(pool.score / pool.default[pool.query])
-        columns[:, 1:] = self.walks.listed(asked)
+        columns[:, 1] = self.walks.listed(asked)
         rule_begin, rule, root = list_rule_evidence(
             *applied.by_query(len(queries)), pool.begin, pool.candidate, len(graph.entities)
         )
@@ -194,11 +194,10 @@ class _Learner:
 
 def _left_out(table: JointTable, without: tuple[Part, ...]) -> JointTable:
     """A table without some parts."""
-    columns = table.columns.copy()
-    for place, part in enumerate((Part.NEAR_WALKS, Part.SOFT_WALKS), start=1):
-        if part in without:
-            columns[:, place] = 0.0
-    table = table._replace(columns=columns)
+    if Part.SOFT_WALKS in without:
+        columns = table.columns.copy()
+        columns[:, 1] = 0.0
+        table = table._replace(columns=columns)
     if Part.RULE_EVIDENCE in without:
         nothing = np.zeros_like(table.rule_begin)
         table = table._replace(rule_begin=nothing, rule=table.rule[:0], root=table.root[:0])

@@ -34,8 +34,7 @@ _KINDS = {
 }
 _MEANING = {
     COLUMNS[0]: "the logarithm of what the rules say together",
-    COLUMNS[1]: "walks of any facts, as long as rules, nearer in time likelier",
-    COLUMNS[2]: "longer walks of any facts, nearer in time likelier",
+    COLUMNS[1]: "walks of any facts, longer than rules, nearer in time likelier",
 }
 
 

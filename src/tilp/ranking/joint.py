@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tilp._kernels.own_facts import AskedAt, FactEdges
 from tilp._kernels.rule_evidence import LEAST_RATE, add_rule_evidence
 from tilp.evaluation import Scores
-from tilp.features.joint import COLUMNS, JointWeights
+from tilp.features.joint import SOFT_WALKS, JointWeights
 from tilp.features.own_facts import (
     KINDS,
     OwnFacts,
@@ -38,7 +38,7 @@ class JointScorer:
     - rules and prior: w log(φ_TLR / its least value), split by their shares of φ_TLR;
     - rule evidence: Σ w_Rule √α_c(Rule) over the rules that lead to the candidate;
     - other facts, and facts with the subject: the weights of the words for them;
-    - near walks and soft walks: w times how likely each reaches the candidate, as a logarithm.
+    - soft walks: w times how likely they reach the candidate, as a logarithm.
 
     Args:
         rules: scores by rules alone.
@@ -94,7 +94,7 @@ class JointScorer:
             self.facts.add_of_all(asked, weights.row_of, weights.words, score.reshape(-1, n))
         else:
             self._add_facts(asked, np.ones(len(KINDS), np.bool_), score)
-        self._add_walks(asked, np.ones(2, np.bool_), score)
+        self._add_walks(asked, score)
         return Scores(begin, candidate, score, 0.0, by_rules.reached, temperature=1.0)
 
     def terms(
@@ -127,9 +127,8 @@ class JointScorer:
         for number, kind in enumerate(KINDS):
             found[kind] = np.zeros(len(candidate))
             self._add_facts(asked, np.arange(len(KINDS)) == number, found[kind])
-        for number, name in enumerate(COLUMNS[1:]):
-            found[name] = np.zeros(len(candidate))
-            self._add_walks(asked, np.arange(2) == number, found[name])
+        found[SOFT_WALKS] = np.zeros(len(candidate))
+        self._add_walks(asked, found[SOFT_WALKS])
         return {name: np.where(scored, term, 0.0) for name, term in found.items()}
 
     def evidence_of(self, fired: Fired) -> NDArray[np.float64]:
@@ -179,7 +178,5 @@ class JointScorer:
     ) -> None:
         self.facts.add(asked, self._weights.row_of, self._weights.words, kinds, score)
 
-    def _add_walks(
-        self, asked: AskedAt, wanted: NDArray[np.bool_], score: NDArray[np.float64]
-    ) -> None:
-        self.walks.add(asked, self._weights.columns[asked.head, 1:] * wanted, score)
+    def _add_walks(self, asked: AskedAt, score: NDArray[np.float64]) -> None:
+        self.walks.add(asked, self._weights.columns[asked.head, 1], score)
