@@ -2,8 +2,9 @@
 
 import html.parser
 import json
+import os
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -24,7 +25,7 @@ from tilp.bench import (
     shipped_plans,
     world_source,
 )
-from tilp.bench.jobs import Place, Store, merged
+from tilp.bench.jobs import Job, Place, Store, merged
 from tilp.bench.kinds.base import share_text
 from tilp.bench.measuring import STAGES
 from tilp.bench.methods import Method
@@ -34,6 +35,7 @@ from tilp.bench.report.blocks import Entry, Figure, Folded, Heading, Items, Tabl
 from tilp.bench.report.html import html as as_html
 from tilp.bench.report.markdown import markdown
 from tilp.bench.settings import Balanced, Biased, Rare, Release
+from tilp.bench.side_by_side import Runner
 from tilp.choices import BaseMethod
 from tilp.errors import TilpError
 from tilp.graph import QueryTable
@@ -99,14 +101,14 @@ class Told:
     def __init__(self, stop_after=None, stop_in=None):
         self.ended, self._after, self._in = {}, stop_after, stop_in
 
-    def begins(self, job, number, count):
+    def begins(self, job):
         self.job = job.name
 
     def advances(self, stage, share):
         if self._in == (self.job, stage):
             raise KeyboardInterrupt
 
-    def ends(self, job, outcome):
+    def ends(self, job, outcome, number, count):
         self.ended[job.name] = outcome
         if len(self.ended) == self._after:
             raise KeyboardInterrupt
@@ -512,7 +514,7 @@ def test_data_that_cannot_be_read_are_told_before_anything_is_run(tmp_path):
 def test_the_quick_plan(run, tmp_path):
     out = tmp_path / "report"
     code, printed, _ = run("bench", "quick", "--out", out)
-    assert code == 0 and "19 of them now" in printed
+    assert code == 0 and "18 of them now" in printed
     assert (out / "quick.html").exists()
     figures = {
         method: json.loads((out / "runs" / f"world-2000.whole.{method}.0.json").read_text())
@@ -531,6 +533,40 @@ def test_a_second_run_runs_nothing_and_changes_no_file(small, tmp_path):
     assert again.ran == 0 and files(out) == before
     reasons = {one.reason for one in again.results.failed.values()}
     assert set(told.ended.values()) - {"kept"} == reasons and len(reasons) == 1
+
+
+def test_runs_side_by_side_give_the_same(small, tmp_path):
+    plan, out, _, _ = small
+    told = Told()
+    run_plan(plan, [WORLD], tmp_path, threads=2, side_by_side=2, watcher=told)
+    whole, found = measured(out), measured(tmp_path)
+    assert found.keys() == whole.keys() and set(told.ended) >= {one[:-5] for one in found}
+    for name, one in found.items():
+        for key in ("figures", "relations", "rules", "key"):
+            assert one.get(key) == whole[name].get(key), (name, key)
+    assert not (tmp_path / "unfinished").exists()
+
+
+def test_a_process_that_dies_is_told(tmp_path):
+    with pytest.raises(TilpError, match="ended by itself"):
+        list(Runner(Store(tmp_path), 2, 2).run([Dying("one"), Dying("two")], None))
+
+
+@dataclass(frozen=True)
+class Dying(Job):
+    """A job whose process ends."""
+
+    label: str
+
+    @property
+    def name(self):
+        return self.label
+
+    def identity(self):
+        return {}
+
+    def run(self, place):
+        os._exit(3)
 
 
 @pytest.mark.parametrize("stop", [{"stop_after": 2}, {"stop_in": ("world.whole.one.1", "train")}])

@@ -3,7 +3,8 @@
 from tilp.bench.jobs import Job
 from tilp.bench.loading import load_plan, shipped_plans
 from tilp.bench.plans import Experiment, Plan
-from tilp.bench.running import Outcome, Watcher, plan_jobs, run_plan
+from tilp.bench.running import Outcome, plan_jobs, run_plan
+from tilp.bench.side_by_side import Watcher
 from tilp.bench.sources import Source, WorldSize, find_source, world_source
 
 __all__ = [

@@ -47,6 +47,13 @@ class Cell(Job):
         words.append(one_of_a_kind(self.method.name))
         return ".".join([*words, str(self.seed), *([] if self.split == "test" else [self.split])])
 
+    @property
+    def group(self) -> str:
+        """Data set, method and seed, where the setting keeps a model for several runs."""
+        if not self.setting.keeps:
+            return self.name
+        return f"{self.source.name}.{self.method.base.value}.{self.seed}"
+
     def identity(self) -> dict[str, Any]:
         """All that decides the result."""
         return {

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import tilp
 from tilp._version import __version__
@@ -48,12 +48,23 @@ class Place:
 
 
 class Job(ABC):
-    """One run: same name and same key, same result."""
+    """One run: same name and same key, same result.
+
+    Attributes:
+        alone: whether it says something only where nothing runs beside it.
+    """
+
+    alone: ClassVar[bool] = False
 
     @property
     @abstractmethod
     def name(self) -> str:
         """Readable, and of one plan alone this job's."""
+
+    @property
+    def group(self) -> str:
+        """Jobs of one group use the same model, and run one after the other."""
+        return self.name
 
     @abstractmethod
     def identity(self) -> dict[str, Any]:

@@ -84,6 +84,8 @@ class Measurement(Job):
     share: float = 1.0
     seed: int = 0
 
+    alone = True
+
     @property
     def name(self) -> str:
         """Data set, share, method, length and threads."""

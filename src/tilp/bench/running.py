@@ -5,32 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
-from tilp.bench.jobs import Failed, Job, Place, Results, Store, merged
+from tilp.bench.jobs import Job, Results, Store, merged
 from tilp.bench.kinds import KINDS
 from tilp.bench.plans import Experiment, Plan
 from tilp.bench.report.blocks import Block, Heading, Text
 from tilp.bench.report.opening import opening
 from tilp.bench.report.writing import write_report
+from tilp.bench.side_by_side import Runner, Watcher
 from tilp.bench.sources import Source
 from tilp.errors import TilpError
 from tilp.parallel import thread_count
 
-__all__ = ["Outcome", "Watcher", "plan_jobs", "run_plan"]
-
-
-class Watcher(Protocol):
-    """Is told how far a plan is."""
-
-    def begins(self, job: Job, number: int, count: int) -> None:
-        """A job begins, the so many-th of so many."""
-
-    def advances(self, stage: str, share: float) -> None:
-        """A stage of the job is so far."""
-
-    def ends(self, job: Job, outcome: str) -> None:
-        """A job has ended: `run`, `kept` from before, or why it failed."""
+__all__ = ["Outcome", "plan_jobs", "run_plan"]
 
 
 @dataclass(frozen=True)
@@ -80,6 +67,7 @@ def run_plan(
     out: Path,
     *,
     threads: int | None = None,
+    side_by_side: int = 1,
     command: str = "",
     watcher: Watcher | None = None,
 ) -> Outcome:
@@ -90,6 +78,7 @@ def run_plan(
         sources: on what.
         out: a folder; results that are there and of the same data, settings and version are used.
         threads: None for all; they change nothing but time.
+        side_by_side: runs at a time, which share the threads.
         command: that asks for the same again, for the report.
         watcher: told how far it is.
 
@@ -101,13 +90,12 @@ def run_plan(
     store, results, ran = Store(out), Results(), 0
     jobs, refused = plan_jobs(plan, sources)
     _claim(out)
-    for number, job in enumerate(jobs, start=1):
+    runner = Runner(store, thread_count(threads), side_by_side)
+    for number, (job, outcome) in enumerate(runner.run(jobs, watcher), start=1):
+        ran += outcome.now
+        results.add(job, outcome.found)
         if watcher is not None:
-            watcher.begins(job, number, len(jobs))
-        outcome = _done(job, store, results, thread_count(threads), watcher)
-        ran += outcome == _RUN
-        if watcher is not None:
-            watcher.ends(job, outcome)
+            watcher.ends(job, outcome.words, number, len(jobs))
     store.clear(store.shared)
     blocks = opening(plan, sources, results, command)
     for experiment in plan.experiments:
@@ -121,28 +109,6 @@ def _claim(out: Path) -> None:
     if out.is_file() or (out.is_dir() and any(out.iterdir()) and not (out / "runs").is_dir()):
         raise TilpError(f"{out} holds something that is no report: choose another folder for it")
     (out / "runs").mkdir(parents=True, exist_ok=True)
-
-
-_RUN, _KEPT = "run", "kept"
-
-
-def _done(job: Job, store: Store, results: Results, threads: int, watcher: Watcher | None) -> str:
-    """See that the result of a job is there; gives what was done for it."""
-    try:
-        key = job.key()
-        found = store.load(job, key)
-        outcome = _KEPT
-        if found is None:
-            work = store.work(job, key)
-            advance = watcher.advances if watcher is not None else lambda _stage, _share: None
-            found = store.save(job, key, job.run(Place(work, store.shared, threads, advance)))
-            store.clear(work)
-            outcome = _RUN
-    except TilpError as failure:
-        results.add(job, Failed(job.name, str(failure)))
-        return str(failure)
-    results.add(job, found)
-    return outcome
 
 
 def _section(

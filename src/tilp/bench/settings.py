@@ -75,10 +75,12 @@ class Setting(ABC):
     Attributes:
         kind: its name in a plan.
         seeded: whether another seed makes something else of the data.
+        keeps: whether several runs use one model.
     """
 
     kind: ClassVar[SettingKind]
     seeded: ClassVar[bool] = False
+    keeps: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -164,6 +166,7 @@ class Balanced(Setting):
 
     kind = SettingKind.BALANCED
     seeded = True
+    keeps = True
 
     @property
     def name(self) -> str:
@@ -201,6 +204,7 @@ class Biased(Setting):
 
     kind = SettingKind.BIASED
     seeded = True
+    keeps = True
 
     @property
     def name(self) -> str:
@@ -272,6 +276,7 @@ class Release(Setting):
     background: str | None = None
 
     kind = SettingKind.RELEASE
+    keeps = True
 
     @property
     def name(self) -> str:

@@ -41,6 +41,10 @@ class Source:
     name: str
     place: Path | WorldSize
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Another process reads the data itself.
+        return type(self), (self.name, self.place)
+
     @cached_property
     def graph(self) -> TemporalGraph:
         """Its facts."""

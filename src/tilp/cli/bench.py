@@ -51,6 +51,15 @@ def bench_command(
         ),
     ] = None,
     threads: ThreadsOption = None,
+    jobs: Annotated[
+        int,
+        typer.Option(
+            "--jobs",
+            min=1,
+            help="Runs at a time, which share the threads: much shorter where there are many runs "
+            "and little else to do, but what one run took then says less.",
+        ),
+    ] = 1,
     seeds: Annotated[
         int | None,
         typer.Option(
@@ -106,8 +115,8 @@ def bench_command(
     sources: list[Source] = [find_source(one) for one in data or ()]
     sources = sources or [world_source(chosen.world)]
     if dry_run:
-        jobs, refused = plan_jobs(chosen, sources)
-        for job in jobs:
+        every, refused = plan_jobs(chosen, sources)
+        for job in every:
             console.print(job.name)
         for where, why in refused.items():
             print_warning(f"{where}: {why}")
@@ -116,7 +125,15 @@ def bench_command(
         raise TilpError("say where the report goes: --out REPORT")
     command = shlex.join(["tilp", *sys.argv[1:]])
     with progress_bar() as bar:
-        done = run_plan(chosen, sources, out, threads=threads, command=command, watcher=_Shown(bar))
+        done = run_plan(
+            chosen,
+            sources,
+            out,
+            threads=threads,
+            side_by_side=jobs,
+            command=command,
+            watcher=_Shown(bar),
+        )
     for failed in done.results.failed.values():
         print_warning(f"{failed.job}: {failed.reason}")
     count = len(done.results)
@@ -132,19 +149,20 @@ class _Shown:
         self._bar = bar
         self._all = bar.add_task("runs", total=None)
         self._stage = bar.add_task("", total=1.0)
-        self._began, self._number, self._count = time.perf_counter(), 0, 0
+        self._began = time.perf_counter()
 
-    def begins(self, job: Job, number: int, count: int) -> None:
+    def begins(self, job: Job) -> None:
         """Show which run it is."""
-        self._began, self._number, self._count = time.perf_counter(), number, count
-        self._bar.update(self._all, total=count, completed=number - 1, description=job.name)
+        self._began = time.perf_counter()
+        self._bar.update(self._all, description=job.name)
 
     def advances(self, stage: str, share: float) -> None:
         """Show how far the stage is."""
         self._bar.update(self._stage, completed=share, description=f"  {stage}")
 
-    def ends(self, job: Job, outcome: str) -> None:
-        """Say what became of the run."""
-        self._bar.update(self._all, completed=self._number)
+    def ends(self, job: Job, outcome: str, number: int, count: int) -> None:
+        """Say what became of the run, and how long after the one before it ended."""
+        self._bar.update(self._all, total=count, completed=number)
         taken = f"{time.perf_counter() - self._began:.1f} s"
-        say(f"{self._number}/{self._count} {job.name}: {outcome}, {taken}")
+        self._began = time.perf_counter()
+        say(f"{number}/{count} {job.name}: {outcome}, {taken}")

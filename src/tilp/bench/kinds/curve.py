@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tilp.bench.cells import Cell
 from tilp.bench.jobs import Job, Results
@@ -50,7 +50,7 @@ class Curve(Kind):
         return CurveOptions(tuple(sorted(set(shares))), walked)
 
     def jobs(self, experiment: Experiment, source: Source) -> list[Job]:
-        """Every method at every share, as often as it has rounds."""
+        """Every method at every share, as often as it has rounds; at all facts, these are one."""
         return [
             cell
             for asked in experiment.methods
@@ -68,7 +68,7 @@ class Curve(Kind):
                 f"Of each round a smaller sample is part of a greater one; the other training "
                 f"facts are {others}. Rounds: "
                 + ", ".join(f"{asked.method.name} {asked.seeds}" for asked in experiment.methods)
-                + ".",
+                + "; of all facts there is one sample, and one run.",
                 quiet=True,
             )
         ]
@@ -82,6 +82,8 @@ class Curve(Kind):
 
 
 def _cells(experiment: Experiment, source: Source, asked: Asked, share: float) -> list[Cell]:
+    if share == 1.0:
+        asked = replace(asked, seeds=1)
     return asked_cells(experiment, source, experiment.options.setting(share), asked)
 
 
