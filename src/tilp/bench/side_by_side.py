@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -11,7 +12,7 @@ from multiprocessing import get_context
 from typing import Any, Protocol
 
 from tilp.bench.jobs import Advance, Failed, Job, Place, Store
-from tilp.errors import TilpError
+from tilp.errors import TilpError, TilpWarning
 
 __all__ = ["Done", "Runner", "Watcher"]
 
@@ -99,7 +100,10 @@ class Runner:
 
 
 def _all_done(jobs: Sequence[Job], store: Store, threads: int) -> list[Done]:
-    return [_done(job, store, threads, _nothing) for job in jobs]
+    with warnings.catch_warnings():
+        # What is wrong with the data was told when the plan began.
+        warnings.simplefilter("ignore", TilpWarning)
+        return [_done(job, store, threads, _nothing) for job in jobs]
 
 
 def _nothing(_stage: str, _share: float) -> None:
