@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -131,7 +131,7 @@ class _Shower:
             "confidence": mined.confidence,
             "support": mined.support,
             "facts": mined.facts,
-            "asked": str(query),
+            "asked": str(replace(fact, object="?")),
             "answer": fact.object,
             "grounding": grounding_text(grounding),
             "picture": draw_grounding(grounding, query, fact.object),
