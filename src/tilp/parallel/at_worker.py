@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import platform
+import traceback
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import ray
 from threadpoolctl import threadpool_limits
@@ -15,12 +16,23 @@ from threadpoolctl import threadpool_limits
 from tilp.parallel.parcels import Bytes, Opener, Parcel, pack, unpack
 from tilp.versions import made_with
 
-__all__ = ["Told", "other_versions", "run"]
-
-Told = list[tuple[type[Warning], str]]
-"""Warnings: what they are, and what they say."""
+__all__ = ["Done", "other_versions", "run"]
 
 _MOST_FUNCTIONS = 32  # maps that are under way at once, and a few that were
+
+
+class Done(NamedTuple):
+    """What came of a chunk.
+
+    Attributes:
+        found: its result, or its exception, packed.
+        failed: where the exception was raised; nothing: there was none.
+        told: its warnings: what they are, and what they say.
+    """
+
+    found: Bytes
+    failed: str
+    told: list[tuple[type[Warning], str]]
 
 
 def _get(refs: Sequence[Any]) -> Sequence[Any]:
@@ -44,18 +56,22 @@ def other_versions(wanted: tuple[tuple[str, str], ...]) -> str:
     return f"a worker on {platform.node()} has {'; '.join(differ)}" if differ else ""
 
 
-def run(call: tuple[str, int], holder: Sequence[Any], chunk: Bytes) -> tuple[Bytes, Told]:
-    """The result for one chunk, and the warnings that it gave.
+def run(call: tuple[str, int], holder: Sequence[Any], chunk: Bytes) -> Done:
+    """What comes of one chunk.
 
     Args:
         call: the session and the number of the map in it.
         holder: the reference to its function, in a list, so that it is not fetched every time.
         chunk: as it was packed.
     """
-    function = _function(call, holder)
+    failed = ""
     with warnings.catch_warnings(record=True) as told:
-        found = function(unpack(chunk))
-    return pack(found), [(one.category, str(one.message)) for one in told]
+        try:
+            found = pack(_function(call, holder)(unpack(chunk)))
+        except Exception as failure:  # noqa: BLE001 - raised again where the work comes from
+            failed = f"on {platform.node()}:\n{traceback.format_exc()}"
+            found = pack(failure)
+    return Done(found, failed, [(one.category, str(one.message)) for one in told])
 
 
 def _function(call: tuple[str, int], holder: Sequence[Any]) -> Callable[[Any], Any]:

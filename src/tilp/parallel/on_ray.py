@@ -13,7 +13,7 @@ from itertools import count
 from typing import Any, TypeVar
 
 import ray
-from ray.exceptions import RayError, RayTaskError
+from ray.exceptions import RayError
 
 from tilp.errors import TilpError
 from tilp.parallel.parcels import Shelf, pack, unpack
@@ -160,13 +160,9 @@ def _result(ref: Any) -> Any:
     """What a chunk gave: its result, or its own exception."""
     try:
         unlike, done = ray.get(ref)
-    except RayTaskError as failure:
-        if isinstance(failure.cause, Exception):
-            raise failure.cause from failure
-        raise
     except RayError as failure:
         raise TilpError(
-            f"a chunk of work was tried {_RETRIES + 1} times, and its worker died every time "
+            f"a chunk of work was tried {_RETRIES + 1} times, and its worker failed every time "
             f"({type(failure).__name__}); is there enough memory? fewer workers need less"
         ) from failure
     if unlike:
@@ -174,7 +170,11 @@ def _result(ref: Any) -> Any:
             f"{unlike}; every machine of the cluster needs the same versions, or results could "
             "differ"
         )
-    found, told = done
+    found, failed, told = done
     for category, message in told:
         warnings.warn(message, category, stacklevel=2)
+    if failed:
+        failure = unpack(found)
+        failure.add_note(failed)
+        raise failure
     return unpack(found)
