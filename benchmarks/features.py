@@ -85,11 +85,11 @@ def fits(
 ) -> Iterator[tuple[str, ModelSettings, Fitted]]:
     """Models of all variants; rules, and what features are learned from, are found once."""
     first = tilp.TILP(seed=seed).settings
-    prepared = prepare(graph, first, folder / "fit", Stages(), threads=THREADS)
-    weighed = weigh(prepared, first.training, Stages(), threads=THREADS)
-    rules = [one.rule for one in weighed.rules]
-    scorer = RuleScorer(prepared.walker, rules, weighed.weights, prepared.settling)
     with Workers(THREADS) as workers:
+        prepared = prepare(graph, first, folder / "fit", Stages(), workers)
+        weighed = weigh(prepared, first.training, Stages(), workers)
+        rules = [one.rule for one in weighed.rules]
+        scorer = RuleScorer(prepared.walker, rules, weighed.weights, prepared.settling)
         folds = out_of_fold(prepared, weighed, first, workers, lambda _: None, folder)
         gathered: dict[int, Gathered] = {}
         for number, (variant, (features, without)) in enumerate(variants().items()):
@@ -109,9 +109,7 @@ def fits(
                 )
                 fitted = replace(weighed, features=weights)
             else:
-                fitted = with_features(
-                    prepared, weighed, settings, Stages(), threads=THREADS, folder=place
-                )
+                fitted = with_features(prepared, weighed, settings, Stages(), workers, folder=place)
             yield variant, settings, fitted
 
 

@@ -24,6 +24,7 @@ from published import load
 import tilp
 from tilp.attention import CandidatePrior
 from tilp.attention.objective import LogWeights, Objective
+from tilp.attention.training import TrainingSettings
 from tilp.choices import Missing, Weights
 from tilp.evaluation import compare, evaluate
 from tilp.model.fitting import Fitted, weigh
@@ -37,8 +38,13 @@ THREADS = os.cpu_count() or 1
 
 
 def prepared(graph: tilp.TemporalGraph, settings: ModelSettings, stages: Stages) -> Prepared:
-    with tempfile.TemporaryDirectory() as folder:
-        return prepare(graph, settings, Path(folder) / "fit", stages, threads=THREADS)
+    with tempfile.TemporaryDirectory() as folder, Workers(THREADS) as workers:
+        return prepare(graph, settings, Path(folder) / "fit", stages, workers)
+
+
+def weighed(part: Prepared, training: TrainingSettings, stages: Stages) -> Fitted:
+    with Workers(THREADS) as workers:
+        return weigh(part, training, stages, workers)
 
 
 def measured(part: Prepared, fitted: Fitted, split: str, protocols: list[str]):
@@ -70,7 +76,7 @@ def part_fit(name: str) -> None:
     settings = ModelSettings()
     stages = Stages()
     part = prepared(graph, settings, stages)
-    fitted = weigh(part, settings.training, stages, threads=THREADS)
+    fitted = weighed(part, settings.training, stages)
     one = gradient_seconds(part, fitted, settings)
     taken = ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in fitted.seconds.items())
     print(f"(fit) {name}: {len(fitted.rules):,} rules, {len(part.training):,} entries; "
@@ -112,7 +118,7 @@ def part_weights(name: str, seeds: int) -> None:
             part = prepared(graph, settings, Stages())
             for kind in Weights:
                 training = replace(settings.training, weights=kind)
-                fitted = weigh(part, training, Stages(), threads=THREADS)
+                fitted = weighed(part, training, Stages())
                 metrics = measured(part, fitted, "test", ["enumerate"]).metrics()
                 found[kind].append((metrics.mrr, metrics.hits_at_1, metrics.hits_at_10))
         for kind, rows in found.items():
@@ -131,7 +137,7 @@ def part_missing(name: str) -> None:
     for missing in Missing:
         settings = ModelSettings(missing=missing)
         part = prepared(graph, settings, Stages())
-        fitted = weigh(part, settings.training, Stages(), threads=THREADS)
+        fitted = weighed(part, settings.training, Stages())
         found = measured(part, fitted, "valid", ["enumerate"])
         print(f"(missing) {name}, {missing.value}, valid: {figures(found.metrics())}", flush=True)
         first = first or found
@@ -146,7 +152,7 @@ def part_release(name: str) -> None:
     graph = load(f"{name}/tilp-release")
     settings = ModelSettings()
     part = prepared(graph, settings, Stages())
-    fitted = weigh(part, settings.training, Stages(), threads=THREADS)
+    fitted = weighed(part, settings.training, Stages())
     found = measured(part, fitted, "test", ["tilp-release", "enumerate"])
     print(f"(release) {name}, filled dates, test, tilp-release, best ties: "
           f"{figures(found.metrics('tilp-release', 'best'))}")  # fmt: skip

@@ -5,14 +5,11 @@ import json
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import tilp
 from tilp.choices import Grain
 from tilp.errors import TilpError
 from tilp.graph import QueryTable
-from tilp.parallel import Workers, cut_by_cost
 from tilp.rules import RuleSet
 from tilp.walks import MiningSettings, Walker, mine
 from tilp.walks.resume import MiningRun
@@ -150,51 +147,3 @@ def test_rules_in_a_file_say_nothing_of_how_they_were_found(world, tmp_path):
     MiningRun(world.graph, ["diedIn"], MiningSettings(max_length=1), out).finish()
     keys = {key for line in out.read_text().splitlines() for key in json.loads(line)}
     assert keys == {"rule", "support", "fired", "confidence", "facts", "sampled"}
-
-
-@given(st.lists(st.floats(0.1, 100), max_size=50), st.integers(1, 10))
-def test_chunks_cover_everything_once(costs, most):
-    parts = cut_by_cost(np.array(costs), most)
-    assert len(parts) <= most
-    assert [place for part in parts for place in range(*part.indices(len(costs)))] == list(
-        range(len(costs))
-    )
-
-
-@pytest.mark.parametrize("threads", [1, 3])
-def test_results_come_in_the_order_of_chunks(threads):
-    with Workers(threads) as workers:
-        assert list(workers.map(lambda n: n * n, range(20))) == [n * n for n in range(20)]
-        with pytest.raises(ZeroDivisionError):
-            list(workers.map(lambda n: 1 // n, [1, 0, 2]))
-
-
-@pytest.mark.parametrize("threads", [1, 3])
-def test_tasks_side_by_side_share_the_workers(threads):
-    with Workers(threads) as workers:
-
-        def task(size):
-            return sum(workers.map(lambda n: n * n, range(size)))
-
-        assert list(workers.side_by_side(task, range(12))) == [
-            sum(n * n for n in range(size)) for size in range(12)
-        ]
-
-
-@pytest.mark.parametrize("threads", [1, 3])
-def test_tasks_end_when_one_fails_or_the_results_are_not_wanted(threads):
-    begun = []
-
-    def task(number):
-        begun.append(number)
-        if number == 2:
-            raise StoppedError
-        return sum(workers.map(lambda n: n, range(10)))
-
-    with Workers(threads) as workers, pytest.raises(StoppedError):
-        list(workers.side_by_side(task, range(1000)))
-    with Workers(threads) as workers:
-        results = workers.side_by_side(task, [0, 1, *[3] * 1000])
-        next(results)
-        results.close()
-    assert len(begun) < 50

@@ -3,6 +3,7 @@
 from enum import StrEnum
 
 __all__ = [
+    "Backend",
     "BaseMethod",
     "Cell",
     "DumpFormat",
@@ -51,6 +52,14 @@ class TableFormat(StrEnum):
     TSV = "tsv"
     CSV = "csv"
     PARQUET = "parquet"
+
+
+class Backend(StrEnum):
+    """Where chunks of work are done."""
+
+    SERIAL = "serial"
+    THREADS = "threads"
+    RAY = "ray"
 
 
 class Grain(StrEnum):

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
+from collections.abc import Mapping
+from functools import cache
 from importlib import metadata
+from pathlib import Path
 
 from tilp._version import __version__
 
-__all__ = ["version_report"]
+__all__ = ["made_with", "version_report"]
 
 _LIBRARIES = ("numpy", "scipy", "numba", "polars", "jax", "optax", "typer")
-_EXTRAS = ("matplotlib", "fastapi", "pyoxigraph")
+_EXTRAS = ("matplotlib", "fastapi", "pyoxigraph", "ray")
+_COMPUTED_WITH = ("jax", "numba", "numpy", "polars", "scipy")
 
 
 def version_report() -> str:
@@ -27,3 +32,14 @@ def version_report() -> str:
         except metadata.PackageNotFoundError:
             lines.append(f"{name} not installed")
     return "\n".join(lines)
+
+
+@cache
+def made_with() -> Mapping[str, str]:
+    """The code that results come from: its digest, and the versions of what it computes with."""
+    digest = hashlib.sha256()
+    package = Path(__file__).parent
+    for path in sorted(package.rglob("*.py")):
+        digest.update(path.relative_to(package).as_posix().encode() + path.read_bytes())
+    needed = {name: metadata.version(name) for name in _COMPUTED_WITH}
+    return {"tilp": __version__, "code": digest.hexdigest(), **needed}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,16 +98,10 @@ def make_entries(
         progress: called with the share that is done.
     """
     chunks = chunks_by(walker, queries, queries.subject)
-
-    def one(chunk: QueryTable) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
-        known = known_answers(walker.graph, chunk, leave_out=seed)
-        return walker.count_marked(chunk, rules, known.begin, known.entity, known.mark), (
-            known.answer_kind
-        )
-
     parts, kinds = [], []
     asked = 0
-    for number, (rows, answer_kind) in enumerate(workers.map(one, chunks)):
+    counted = workers.map(partial(_count, walker, rules, seed), chunks)
+    for number, (rows, answer_kind) in enumerate(counted):
         walks = rows[:, 2]
         rows = rows[walks > rows[:, 3 + Mark.LEFT_OUT]]
         rows[:, 0] += asked
@@ -127,3 +122,12 @@ def make_entries(
         at_known=counts[:, Mark.KNOWN : Mark.KNOWN + len(KINDS)].astype(np.float32),
         others=(walks - counts.sum(axis=1)).astype(np.float32),
     )
+
+
+def _count(
+    walker: Walker, rules: CompiledRules, seed: int, queries: QueryTable
+) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
+    """Rows of query, rule, walks and counts by mark; and the kind that each answer is."""
+    known = known_answers(walker.graph, queries, leave_out=seed)
+    rows = walker.count_marked(queries, rules, known.begin, known.entity, known.mark)
+    return rows, known.answer_kind

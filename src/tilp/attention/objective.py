@@ -92,7 +92,7 @@ class Objective:
         rule = np.zeros(self._n_rules)
         prior = np.zeros(self._n_heads)
         of_factor = np.zeros((self._n_heads, len(KINDS)))
-        for loss, gradient in workers.map(one, self._parts):
+        for loss, gradient in workers.map_here(one, self._parts):
             total += loss
             rule += gradient.rule
             prior += gradient.prior

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from tilp.freezing import read_only
 from tilp.graph import QueryTable, TemporalGraph
 
 __all__ = ["CandidatePrior"]
@@ -30,6 +31,10 @@ class CandidatePrior:
     entity: NDArray[np.int32]
     count: NDArray[np.int64]
     n_entities: int
+
+    def __post_init__(self) -> None:
+        for name in ("begin", "entity", "count"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
 
     @classmethod
     def of(cls, graph: TemporalGraph) -> CandidatePrior:

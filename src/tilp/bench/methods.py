@@ -197,7 +197,7 @@ METHODS: Mapping[str, Method] = {
 }
 """The methods that every plan has."""
 
-_OF_THE_RUN = {"self", "seed", "threads", "training"}
+_OF_THE_RUN = {"self", "seed", "threads", "backend", "address", "training"}
 
 
 def read_method(name: str, values: Mapping[str, Any], place: str) -> Method:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilp.choices import Features, Grain, Missing, OnError, Part, Preset, Weights
+from tilp.choices import Backend, Features, Grain, Missing, OnError, Part, Preset, Weights
 from tilp.cli.console import output, print_json, print_warning, progress_bar, stage_bars
 from tilp.cli.evaluation import report
 from tilp.cli.options import (
+    AddressOption,
+    BackendOption,
     Columns,
     Data,
     EndOption,
@@ -125,6 +127,8 @@ def fit_command(
     sample: Sample = None,
     limit: Limit = 1_000_000,
     threads: ThreadsOption = None,
+    backend: BackendOption = Backend.THREADS,
+    address: AddressOption = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="For everything drawn.")] = 0,
     unit: UnitOption = None,
     on_error: OnErrorOption = OnError.REPAIR,
@@ -163,6 +167,8 @@ def fit_command(
         limit=limit,
         seed=seed,
         threads=threads,
+        backend=backend,
+        address=address,
     )
     if work.exists():
         print_warning(f"going on where {work} stopped")
@@ -201,6 +207,8 @@ def evaluate_command(
     out: EvaluationFolder = None,
     json: JsonOption = False,
     threads: ThreadsOption = None,
+    backend: BackendOption = Backend.THREADS,
+    address: AddressOption = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="For intervals.")] = 0,
 ) -> None:
     """Measure a model: MRR, hits and mean rank, under every protocol and tie rule.
@@ -208,7 +216,7 @@ def evaluate_command(
     Every fact of the split is asked in both directions, every entity is a candidate, and train
     alone is evidence. Saved with --out, two evaluations can be compared: tilp compare A B.
     """
-    fitted = load_model(model, threads)
+    fitted = load_model(model, threads, backend, address)
     facts = None
     if known is not None:
         facts = read_data(known, fitted.graph.unit, OnError.REPAIR, None, None)
@@ -256,6 +264,8 @@ def predict_command(
     k: Annotated[int, typer.Option("-k", min=1, help="How many candidates.")] = 10,
     json: JsonOption = False,
     threads: ThreadsOption = None,
+    backend: BackendOption = Backend.THREADS,
+    address: AddressOption = None,
 ) -> None:
     """Ask a model for the missing end of a fact.
 
@@ -268,7 +278,7 @@ def predict_command(
     single = (relation, subject, object, start, end)
     if queries is not None and any(one is not None for one in single):
         raise TilpError("give one query by its options, or --queries FILE, not both")
-    fitted = load_model(model, threads)
+    fitted = load_model(model, threads, backend, address)
     evidence = None
     if data is not None:
         evidence = read_data(data, fitted.graph.unit, OnError.REPAIR, None, None)

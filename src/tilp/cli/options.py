@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilp.choices import OnError, Protocol, TableFormat, Unit
+from tilp.choices import Backend, OnError, Protocol, TableFormat, Unit
 from tilp.errors import TilpError
 
 if TYPE_CHECKING:
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from tilp.model import TILP
 
 __all__ = [
+    "AddressOption",
+    "BackendOption",
     "Columns",
     "Data",
     "EndOption",
@@ -138,6 +140,25 @@ ThreadsOption = Annotated[
     int | None,
     typer.Option("--threads", min=1, show_default="all", help="They do not change the result."),
 ]
+BackendOption = Annotated[
+    Backend,
+    typer.Option(
+        "--backend",
+        help="What works on the parts of the job, to the same result bit for bit. serial: one "
+        "thread; threads: as many as --threads says; ray: processes of Ray, here or on the "
+        'machines of a cluster; needs pip install "tilp[ray]".',
+    ),
+]
+AddressOption = Annotated[
+    str | None,
+    typer.Option(
+        "--address",
+        metavar="HOST:PORT",
+        show_default="processes of its own, as many as --threads",
+        help="With --backend ray: a cluster that is running (ray start --head), as ray start "
+        "prints it; auto for the one on this machine.",
+    ),
+]
 
 
 def read_data(
@@ -152,13 +173,19 @@ def read_data(
     )
 
 
-def load_model(model: Path, threads: int | None) -> TILP:
+def load_model(
+    model: Path,
+    threads: int | None,
+    backend: Backend = Backend.THREADS,
+    address: str | None = None,
+) -> TILP:
     """Load the model that a command was given."""
     from tilp.model import load
 
     fitted = load(model)
     if threads is not None:
         fitted.threads = threads
+    fitted.backend, fitted.address = backend, address
     return fitted
 
 

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilp.choices import Grain, OnError
+from tilp.choices import Backend, Grain, OnError
 from tilp.cli.console import output, print_warning, progress_bar
 from tilp.cli.options import (
+    AddressOption,
+    BackendOption,
     Columns,
     Data,
     Header,
@@ -64,6 +66,8 @@ def mine_command(
     sample: Sample = None,
     limit: Limit = 1_000_000,
     threads: ThreadsOption = None,
+    backend: BackendOption = Backend.THREADS,
+    address: AddressOption = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="For sampling.")] = 0,
     unit: UnitOption = None,
     on_error: OnErrorOption = OnError.REPAIR,
@@ -76,7 +80,7 @@ def mine_command(
     confidence (mean share of its walks that arrive at the answer). Stopped with Ctrl-C, what was
     finished is in the file, and the same command goes on from there.
     """
-    from tilp.parallel import thread_count
+    from tilp.parallel import Workers, thread_count
     from tilp.walks import MiningSettings
     from tilp.walks.resume import MiningRun
 
@@ -93,11 +97,11 @@ def mine_command(
     run = MiningRun(graph, relation or list(graph.relations), settings, out)
     if run.done:
         print_warning(f"going on where {run.notes} stopped: {len(run.done)} relations are done")
-    with progress_bar() as bar:
+    with progress_bar() as bar, Workers(thread_count(threads), backend, address) as workers:
         task = bar.add_task("mine", total=1.0)
         try:
             rules = run.finish(
-                threads=thread_count(threads),
+                workers=workers,
                 progress=lambda share: bar.update(task, completed=share),
             )
         except KeyboardInterrupt:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -13,9 +15,10 @@ from tilp.errors import TilpError
 from tilp.evaluation.evaluation import APART, QUERY_SCHEMA, Evaluation
 from tilp.evaluation.ranking import Ranker, rank_column, ties_of
 from tilp.evaluation.scores import Scorer, Scores
+from tilp.freezing import read_only
 from tilp.graph import TemporalGraph, Vocabulary
 from tilp.intervals import UNKNOWN
-from tilp.parallel import Workers
+from tilp.parallel import Workers, opened
 
 __all__ = ["DIRECTIONS", "evaluate", "shown_names"]
 
@@ -31,6 +34,7 @@ def evaluate(
     protocols: Iterable[Protocol | str] | None = None,
     batch: int = 512,
     threads: int = 1,
+    workers: Workers | None = None,
     progress: Callable[[float], None] | None = None,
     note: str = "",
 ) -> Evaluation:
@@ -44,6 +48,7 @@ def evaluate(
         protocols: those to rank under; all by default.
         batch: how many queries the scorer is given at a time; does not change the result.
         threads: of several the scorer is called at once; they do not change the result either.
+        workers: in place of threads.
         progress: called with the share that is done.
         note: kept with the evaluation, such as where the scores came from.
 
@@ -60,17 +65,12 @@ def evaluate(
     queries = ranker.queries
     if isinstance(scorer, Scores):
         scorer.check(len(queries), len(graph.entities))
+        # Other processes share what is not written to.
+        columns_of = ("offsets", "candidate", "score")
+        scorer = replace(scorer, **{name: read_only(getattr(scorer, name)) for name in columns_of})
 
     # Queries of one subject are asked together: a scorer may find much in common to them.
     order = np.argsort(queries.subject, kind="stable")
-
-    def rank(
-        part: NDArray[np.int64],
-    ) -> tuple[NDArray[np.int64], dict[str, NDArray[np.float64]], NDArray[np.bool_]]:
-        scores = scorer.take(part) if isinstance(scorer, Scores) else scorer(queries[part])
-        ranks, listed = ranker.rank(part, scores, chosen)
-        return part, ranks, listed if scores.reached is None else scores.reached
-
     parts = [order[begin : begin + batch] for begin in range(0, len(order), batch)]
     columns = {
         rank_column(protocol, ties): np.empty(len(queries))
@@ -79,8 +79,9 @@ def evaluate(
     }
     reached = np.empty(len(queries), np.bool_)
     done = 0
-    with Workers(threads) as workers:
-        for part, ranks, reached_now in workers.map(rank, parts):
+    rank = partial(_rank, scorer, ranker, chosen)
+    with opened(workers, threads) as workers:
+        for part, (ranks, reached_now) in zip(parts, workers.map(rank, parts), strict=True):
             for name, column in ranks.items():
                 columns[name][part] = column
             reached[part] = reached_now
@@ -91,6 +92,18 @@ def evaluate(
         pl.Series(name, column) for name, column in columns.items()
     )
     return Evaluation(table, split, graph.fingerprint(), chosen, note)
+
+
+def _rank(
+    scorer: Scorer | Scores,
+    ranker: Ranker,
+    protocols: Sequence[Protocol],
+    part: NDArray[np.int64],
+) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.bool_]]:
+    """The ranks of some queries' answers by column, and whether each answer is reached."""
+    scores = scorer.take(part) if isinstance(scorer, Scores) else scorer(ranker.queries[part])
+    ranks, listed = ranker.rank(part, scores, protocols)
+    return ranks, listed if scores.reached is None else scores.reached
 
 
 def _chosen(protocols: Iterable[Protocol | str] | None) -> tuple[Protocol, ...]:

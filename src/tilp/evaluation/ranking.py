@@ -21,6 +21,7 @@ from tilp.choices import Protocol, Ties
 from tilp.errors import TilpError
 from tilp.evaluation.instants import instants
 from tilp.evaluation.scores import Scores
+from tilp.freezing import frozen
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.intervals import known_ends
 
@@ -53,7 +54,7 @@ class Ranker:
     """Ranks the answers of facts, asked in both directions."""
 
     def __init__(self, graph: TemporalGraph, rows: NDArray[np.int64], *, walked: bool) -> None:
-        self.queries = QueryTable.of_facts(graph, rows, walked=walked)
+        self.queries = QueryTable.of_facts(graph, rows, walked=walked).frozen()
         self._entities = len(graph.entities)
         relations = len(graph.relations)
         start, end = known_ends(graph.start, graph.end)
@@ -69,20 +70,30 @@ class Ranker:
         key = entity * 2 * relations + head
         order = np.lexsort((np.tile(first, 2), target, key))
         fact = np.tile(np.arange(len(graph)), 2)[order]
-        self._known = Known(
-            target[order], start[fact], end[fact], codes[fact], first[fact], last[fact], train[fact]
+        self._known = frozen(
+            Known(
+                target[order],
+                start[fact],
+                end[fact],
+                codes[fact],
+                first[fact],
+                last[fact],
+                train[fact],
+            )
         )
         asked_key = self.queries.subject.astype(np.int64) * 2 * relations + self.queries.head
         both = np.tile(rows, 2)
-        self._asked = Asked(
-            self.queries.answer,
-            np.searchsorted(key[order], asked_key, side="left"),
-            np.searchsorted(key[order], asked_key, side="right"),
-            start[both],
-            end[both],
-            codes[both],
-            first[both],
-            last[both],
+        self._asked = frozen(
+            Asked(
+                self.queries.answer,
+                np.searchsorted(key[order], asked_key, side="left"),
+                np.searchsorted(key[order], asked_key, side="right"),
+                start[both],
+                end[both],
+                codes[both],
+                first[both],
+                last[both],
+            )
         )
 
     def rank(

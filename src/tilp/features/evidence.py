@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from tilp._kernels.evidence import Asked, DatedEdges, gather_evidence
 from tilp.choices import EvidenceKind
 from tilp.errors import TilpError
+from tilp.freezing import frozen, read_only
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.intervals import known_ends
 from tilp.intervals.closeness import NO_TIME, differences
@@ -148,14 +150,14 @@ class Gatherer:
             )
         index = graph.index(("train",))
         start, _ = known_ends(graph.start, graph.end)
-        self._edges = DatedEdges(
-            index.offsets, index.relation, index.target, index.fact, start[index.fact]
+        self._edges = frozen(
+            DatedEdges(index.offsets, index.relation, index.target, index.fact, start[index.fact])
         )
         self._column = np.where(walked, np.cumsum(walked, axis=1) - 1, -1).astype(np.int32)
         self._width = walked.sum(axis=1).astype(np.int64)
         self._max_length, self._limit = max_length, limit
-        self._degree = np.diff(index.offsets).astype(np.float64)
-        self._steps = self._walk_steps()
+        self._degree = read_only(np.diff(index.offsets).astype(np.float64))
+        self._steps = read_only(self._walk_steps())
 
     def __call__(
         self,
@@ -175,29 +177,14 @@ class Gatherer:
             workers: do not change the result.
             progress: called with the share that is done.
         """
-        asked = Asked(
-            queries.subject, queries.head, queries.start, queries.fact, offsets, candidate
+        asked = frozen(
+            Asked(queries.subject, queries.head, queries.start, queries.fact, offsets, candidate)
         )
         to_read = np.append(0.0, np.cumsum(self._degree[candidate] + 4.0))
         cost = self._steps[queries.subject] + np.diff(to_read[offsets]) + 1.0
         chunks = cut_by_cost(cost, min(_MOST_CHUNKS, 1 + int(cost.sum() / _CHUNK_STEPS)))
-
-        def one(chunk: slice) -> tuple[NDArray[np.int32], ...]:
-            rows = gather_evidence(
-                chunk.start,
-                chunk.stop,
-                self._edges,
-                asked,
-                self._column,
-                self._width,
-                self._max_length,
-                self._limit,
-            )
-            apart = np.where(rows[:, 3] == NO_TIME, UNDATED, differences(rows[:, 3]))
-            return (*rows[:, :3].T.astype(np.int32), apart.astype(np.int32))
-
         parts: list[tuple[NDArray[np.int32], ...]] = [tuple(np.empty((4, 0), np.int32))]
-        for number, part in enumerate(workers.map(one, chunks)):
+        for number, part in enumerate(workers.map(partial(self._gather, asked), chunks)):
             parts.append(part)
             if progress is not None:
                 progress((number + 1) / len(chunks))
@@ -205,6 +192,21 @@ class Gatherer:
         return Evidence(
             len(self._column), offsets, candidate, row, kind.astype(np.int8), relation, difference
         )
+
+    def _gather(self, asked: Asked, chunk: slice) -> tuple[NDArray[np.int32], ...]:
+        """The candidates, kinds, relations and differences that some of the queries have."""
+        rows = gather_evidence(
+            chunk.start,
+            chunk.stop,
+            self._edges,
+            asked,
+            self._column,
+            self._width,
+            self._max_length,
+            self._limit,
+        )
+        apart = np.where(rows[:, 3] == NO_TIME, UNDATED, differences(rows[:, 3]))
+        return (*rows[:, :3].T.astype(np.int32), apart.astype(np.int32))
 
     def _walk_steps(self) -> NDArray[np.float64]:
         """About how many steps all walks from each entity take, but for the last one."""

@@ -75,7 +75,7 @@ class FeatureObjective:
 
         total = 0.0
         gradient = FeatureValues(*(np.zeros_like(array) for array in values))
-        for loss, of in workers.map(one, self._parts):
+        for loss, of in workers.map_here(one, self._parts):
             total += loss
             for whole, share in zip(gradient, of, strict=True):
                 whole += share

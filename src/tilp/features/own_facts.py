@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ from tilp._kernels.own_facts import (
     list_own_facts,
 )
 from tilp.choices import Unit
+from tilp.freezing import frozen
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.intervals import Allen, known_ends
 
@@ -78,15 +80,17 @@ def fact_edges(graph: TemporalGraph) -> FactEdges:
     index = graph.index(("train",))
     start, end = (np.clip(one, -FAR, FAR) for one in known_ends(graph.start, graph.end))
     distinct, interval = np.unique(np.stack([start, end]), axis=1, return_inverse=True)
-    return FactEdges(
-        index.offsets,
-        index.relation,
-        index.target,
-        index.fact,
-        start[index.fact],
-        end[index.fact],
-        interval.reshape(-1)[index.fact].astype(np.int32),
-        *distinct,
+    return frozen(
+        FactEdges(
+            index.offsets,
+            index.relation,
+            index.target,
+            index.fact,
+            start[index.fact],
+            end[index.fact],
+            interval.reshape(-1)[index.fact].astype(np.int32),
+            *(np.ascontiguousarray(one) for one in distinct),
+        )
     )
 
 
@@ -99,12 +103,14 @@ def _fact_groups(edges: FactEdges) -> FactGroups:
     n_intervals = max(len(edges.starts), 1)
     key = edges.relation.astype(np.int64) * n_intervals + edges.interval
     pairs, pair = np.unique(key, return_inverse=True)
-    return FactGroups(
-        np.searchsorted(begin, edges.offsets),
-        begin,
-        pair.astype(np.int32),
-        pairs // n_intervals,
-        pairs % n_intervals,
+    return frozen(
+        FactGroups(
+            np.searchsorted(begin, edges.offsets),
+            begin,
+            pair.astype(np.int32),
+            pairs // n_intervals,
+            pairs % n_intervals,
+        )
     )
 
 
@@ -120,14 +126,16 @@ def fact_edges_without(
     """
     index = left.index(("train",))
     kept = numbers[edges.fact] >= 0
-    return edges._replace(
-        offsets=index.offsets,
-        relation=index.relation,
-        target=index.target,
-        fact=index.fact,
-        start=edges.start[kept],
-        end=edges.end[kept],
-        interval=edges.interval[kept],
+    return frozen(
+        edges._replace(
+            offsets=index.offsets,
+            relation=index.relation,
+            target=index.target,
+            fact=index.fact,
+            start=edges.start[kept],
+            end=edges.end[kept],
+            interval=edges.interval[kept],
+        )
     )
 
 
@@ -259,6 +267,14 @@ class OwnFacts:
                 weight,
                 score,
             )
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What is kept of the intervals asked for last is of one process.
+        return {name: value for name, value in vars(self).items() if name != "_nearest_to"}
+
+    def prepare_for_all(self) -> None:
+        """Make what `add_of_all` needs, before several ask for it at once."""
+        self._groups  # noqa: B018
 
     @cached_property
     def _groups(self) -> FactGroups:

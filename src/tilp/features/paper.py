@@ -86,6 +86,10 @@ class PaperFeatures:
         queries, evidence = _for_answers(self.graph, facts, self._gatherer, workers, progress)
         return evidence.dated(queries)
 
+    def __getstate__(self) -> dict[str, Any]:
+        self._gatherer  # noqa: B018 - made once, here, for all that it travels to
+        return vars(self)
+
     @cached_property
     def _gatherer(self) -> Gatherer:
         return Gatherer(self.graph, self.walked, self.max_length, self.limit)

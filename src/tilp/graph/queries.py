@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from tilp.freezing import read_only
 from tilp.graph.temporal_graph import TemporalGraph
 from tilp.intervals import UNKNOWN, known_ends
 
@@ -92,6 +93,10 @@ class QueryTable:
     def at(self, start: NDArray[np.int64], end: NDArray[np.int64]) -> QueryTable:
         """The same queries at other, known times."""
         return replace(self, start=start, end=end, unknown=np.zeros_like(self.unknown))
+
+    def frozen(self) -> QueryTable:
+        """The same queries, as columns that are not written to."""
+        return QueryTable(*(read_only(getattr(self, column.name)) for column in fields(self)))
 
     def unanswered(self) -> QueryTable:
         """The same queries without their answers."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,14 +35,19 @@ def best_by_rank(
     """
     order = np.argsort(ranker.queries.subject, kind="stable")
     parts = [order[begin : begin + _BATCH] for begin in range(0, len(order), _BATCH)]
-
-    def inverse_ranks(part: NDArray[np.int64]) -> list[float]:
-        ways = score(ranker.queries[part])
-        ranks = (ranker.rank(part, scores, [Protocol.ENUMERATE])[0] for scores in ways)
-        return [float((1.0 / one[_CHOSEN_BY]).sum()) for one in ranks]
-
     found = []
-    for number, sums in enumerate(workers.map(inverse_ranks, parts)):
+    for number, sums in enumerate(workers.map(partial(_inverse_ranks, ranker, score), parts)):
         found.append(sums)
         progress((number + 1) / len(parts))
     return int(np.argmax(np.sum(found, axis=0)))
+
+
+def _inverse_ranks(
+    ranker: Ranker,
+    score: Callable[[QueryTable], Sequence[Scores]],
+    part: NDArray[np.int64],
+) -> list[float]:
+    """The sum of the inverse ranks of some queries' answers, in each way."""
+    ways = score(ranker.queries[part])
+    ranks = (ranker.rank(part, scores, [Protocol.ENUMERATE])[0] for scores in ways)
+    return [float((1.0 / one[_CHOSEN_BY]).sum()) for one in ranks]

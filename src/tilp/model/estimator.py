@@ -5,19 +5,31 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from tilp.attention.state import LossCurve
 from tilp.attention.training import TrainingSettings
-from tilp.choices import EvidenceKind, Features, Grain, Missing, Part, Preset, Protocol, Weights
+from tilp.choices import (
+    Backend,
+    EvidenceKind,
+    Features,
+    Grain,
+    Missing,
+    Part,
+    Preset,
+    Protocol,
+    Weights,
+)
 from tilp.choosing import choose
 from tilp.errors import TilpError
 from tilp.evaluation import Evaluation, evaluate
 from tilp.explanation import Explainer, Explanation
-from tilp.graph import TemporalGraph
+from tilp.graph import QueryTable, TemporalGraph
 from tilp.model.fitting import Fitted, fit_model
 from tilp.model.learned import learned_weights
 from tilp.model.presets import PRESETS
@@ -35,6 +47,8 @@ from tilp.walks.encoding import MAX_LENGTH
 from tilp.walks.walker import DEFAULT_LIMIT
 
 __all__ = ["TILP"]
+
+_BATCH = 512
 
 
 def _chosen_grains(grains: Sequence[Grain | str]) -> tuple[Grain, ...]:
@@ -65,6 +79,8 @@ class TILP:
         limit: steps that walks of one length may take from one entity before they are sampled.
         seed: for everything that is drawn.
         threads: None for all; they do not change anything but time.
+        backend: what works on chunks: `threads`, by default, `serial` or `ray`, to the same result.
+        address: of a Ray cluster, `host:port` or `auto`; without one, Ray is started here.
         training: finer choices for the weights; `weights` and `seed` above are put into it.
 
     >>> import tilp
@@ -91,6 +107,8 @@ class TILP:
         limit: int = DEFAULT_LIMIT,
         seed: int = 0,
         threads: int | None = None,
+        backend: Backend | str = Backend.THREADS,
+        address: str | None = None,
         training: TrainingSettings | None = None,
     ) -> None:
         parts = [without] if isinstance(without, str) else without
@@ -121,6 +139,8 @@ class TILP:
             seed=seed,
         )
         self.threads = thread_count(threads)
+        self.backend = choose(Backend, backend, "backend")
+        self.address = address
         self._graph: TemporalGraph | None = None
         self._fitted: Fitted | None = None
         self._explainer: Explainer | None = None
@@ -161,9 +181,10 @@ class TILP:
             raise TilpError("there are no training facts to learn from")
         with tempfile.TemporaryDirectory() as temporary:
             place = Path(folder) if folder is not None else Path(temporary) / "fit"
-            self._fitted = fit_model(
-                graph, self.settings, folder=place, threads=self.threads, progress=progress
-            )
+            with self._workers() as workers:
+                self._fitted = fit_model(
+                    graph, self.settings, folder=place, workers=workers, progress=progress
+                )
         self._graph, self._explainer = graph, None
         return self
 
@@ -203,7 +224,7 @@ class TILP:
         Args:
             progress: called with the share that is done.
         """
-        with Workers(self.threads) as workers:
+        with self._workers() as workers:
             return Distributions.of(self.graph, self.settings, self._need_fit(), workers, progress)
 
     def features(
@@ -292,7 +313,16 @@ class TILP:
             raise TilpError(f"k is {k}; at least one candidate is asked for")
         evidence = graph if graph is not None else self.graph
         table = query_table(evidence, queries)
-        return answers(evidence, queries, table, self.scorer(graph)(table), k)
+        best = partial(_best, evidence, self.scorer(graph), k)
+        if len(queries) <= _BATCH:
+            return best((queries, table))
+        # Queries of one subject together: much of what is found serves them all.
+        order = np.argsort(table.subject, kind="stable")
+        parts = [order[begin : begin + _BATCH] for begin in range(0, len(order), _BATCH)]
+        chunks = (([queries[one] for one in part.tolist()], table[part]) for part in parts)
+        with self._workers() as workers:
+            found = [one for part in workers.map(best, chunks) for one in part]
+        return [found[place] for place in np.argsort(order).tolist()]
 
     def explain(
         self,
@@ -345,15 +375,16 @@ class TILP:
                 "the known facts have other entities, relations or another unit than the model's; "
                 "give the data that the model's were taken from"
             )
-        return evaluate(
-            self.scorer(),
-            known,
-            split,
-            protocols=protocols,
-            threads=self.threads,
-            progress=progress,
-            note=repr(self),
-        )
+        with self._workers() as workers:
+            return evaluate(
+                self.scorer(),
+                known,
+                split,
+                protocols=protocols,
+                workers=workers,
+                progress=progress,
+                note=repr(self),
+            )
 
     def save(self, folder: Path | str) -> Path:
         """Write the whole model to a folder that `tilp.load` reads."""
@@ -361,7 +392,21 @@ class TILP:
 
         return save_model(self.settings, self.graph, self._need_fit(), folder)
 
+    def _workers(self) -> Workers:
+        return Workers(self.threads, self.backend, self.address)
+
     def _need_fit(self) -> Fitted:
         if self._fitted is None:
             raise TilpError("the model is not fitted yet: call fit(graph) first")
         return self._fitted
+
+
+def _best(
+    evidence: TemporalGraph,
+    scorer: ModelScorer,
+    k: int,
+    asked: tuple[list[Query], QueryTable],
+) -> list[Answers]:
+    """The k best candidates of some queries."""
+    queries, table = asked
+    return answers(evidence, queries, table, scorer(table), k)

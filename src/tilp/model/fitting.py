@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -60,7 +61,7 @@ def fit_model(
     settings: ModelSettings,
     *,
     folder: Path,
-    threads: int = 1,
+    workers: Workers,
     progress: Progress | None = None,
 ) -> Fitted:
     """Find rules and learn their weights (phase one), then what features add (phase two).
@@ -69,21 +70,21 @@ def fit_model(
         graph: its train split is learned from, its valid split decides.
         settings: what decides the model.
         folder: to work in; what a run with the same data and settings left there is used.
-        threads: do not change the result.
+        workers: do not change the result.
         progress: told how far each stage is.
     """
     stages = Stages(progress)
-    prepared = prepare(graph, settings, folder, stages, threads=threads)
-    fitted = weigh(prepared, settings.training, stages, threads=threads, folder=folder)
-    return with_features(prepared, fitted, settings, stages, threads=threads, folder=folder)
+    prepared = prepare(graph, settings, folder, stages, workers)
+    fitted = weigh(prepared, settings.training, stages, workers, folder=folder)
+    return with_features(prepared, fitted, settings, stages, workers, folder=folder)
 
 
 def weigh(
     prepared: Prepared,
     settings: TrainingSettings,
     stages: Stages,
+    workers: Workers,
     *,
-    threads: int = 1,
     folder: Path | None = None,
 ) -> Fitted:
     """Learn the weights of rules that were found and applied.
@@ -92,20 +93,19 @@ def weigh(
         prepared: the rules.
         settings: what decides the weights.
         stages: told how far each part is.
-        threads: do not change the result.
+        workers: do not change the result.
         folder: where the state is kept; where it is there, training goes on.
     """
     rules = prepared.rules
-    with Workers(threads) as workers:
-        with stages("train") as advance:
-            weights, curve = _trained(
-                prepared, prepared.training, settings, workers, advance, folder, "training"
-            )
-        if settings.choose_power:
-            with stages("choose") as advance:
-                weights = _with_walks_power(prepared, weights, workers, advance)
-        else:
-            weights = replace(weights, walks_power=settings.walks_power)
+    with stages("train") as advance:
+        weights, curve = _trained(
+            prepared, prepared.training, settings, workers, advance, folder, "training"
+        )
+    if settings.choose_power:
+        with stages("choose") as advance:
+            weights = _with_walks_power(prepared, weights, workers, advance)
+    else:
+        weights = replace(weights, walks_power=settings.walks_power)
     weighted = (
         replace(one, weight=float(weight)) for one, weight in zip(rules, weights.rule, strict=True)
     )
@@ -117,8 +117,8 @@ def with_features(
     fitted: Fitted,
     settings: ModelSettings,
     stages: Stages,
+    workers: Workers,
     *,
-    threads: int = 1,
     folder: Path,
 ) -> Fitted:
     """Learn what temporal features add to weighted rules.
@@ -128,7 +128,7 @@ def with_features(
         fitted: with their weights.
         settings: which features, and what decides their weights.
         stages: told how far each part is.
-        threads: do not change the result.
+        workers: do not change the result.
         folder: to work in; what a run that was killed left there is used.
     """
     if settings.features is Features.NONE:
@@ -137,25 +137,24 @@ def with_features(
         prepared.walker, [one.rule for one in fitted.rules], fitted.weights, prepared.settling
     )
     found: FittedPaper | JointWeights
-    with Workers(threads) as workers:
-        if settings.features is Features.PAPER:
-            with stages("features") as advance:
-                found = fit_paper(prepared, scorer, settings, workers, advance)
-        else:
-            folds: tuple[RuleWeights, ...] = (fitted.weights,)
-            if Part.OUT_OF_FOLD not in settings.without:
-                with stages("fold") as advance:
-                    folds = out_of_fold(prepared, fitted, settings, workers, advance, folder)
-            with stages("features") as advance:
-                found = fit_joint(
-                    scorer,
-                    folds,
-                    prepared.training.queries,
-                    JointSettings(settings.soft_length, settings.without, seed=settings.seed),
-                    workers,
-                    folder=folder,
-                    progress=advance,
-                )
+    if settings.features is Features.PAPER:
+        with stages("features") as advance:
+            found = fit_paper(prepared, scorer, settings, workers, advance)
+    else:
+        folds: tuple[RuleWeights, ...] = (fitted.weights,)
+        if Part.OUT_OF_FOLD not in settings.without:
+            with stages("fold") as advance:
+                folds = out_of_fold(prepared, fitted, settings, workers, advance, folder)
+        with stages("features") as advance:
+            found = fit_joint(
+                scorer,
+                folds,
+                prepared.training.queries,
+                JointSettings(settings.soft_length, settings.without, seed=settings.seed),
+                workers,
+                folder=folder,
+                progress=advance,
+            )
     return replace(fitted, features=found, seconds=stages.seconds)
 
 
@@ -242,10 +241,11 @@ def _with_walks_power(
     """The weights with the power of the number of walks that ranks held-out answers best."""
     rules = [one.rule for one in prepared.rules]
     scorer = RuleScorer(prepared.walker, rules, weights, prepared.settling)
-
-    def score(queries: QueryTable) -> list[Scores]:
-        applied = scorer.apply(queries)
-        return [scorer.score(queries, applied, power) for power in _WALKS_POWERS]
-
-    best = best_by_rank(prepared.ranker, score, workers, advance)
+    best = best_by_rank(prepared.ranker, partial(_by_power, scorer), workers, advance)
     return replace(weights, walks_power=_WALKS_POWERS[best])
+
+
+def _by_power(scorer: RuleScorer, queries: QueryTable) -> list[Scores]:
+    """The scores of queries by each power of the number of walks."""
+    applied = scorer.apply(queries)
+    return [scorer.score(queries, applied, power) for power in _WALKS_POWERS]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -93,27 +94,27 @@ def fit_joint(
         settings,
     )
     asked = [_some(queries[queries.head == head], settings) for head in range(n_heads)]
-    # The largest first: threads then end at about the same time.
+    # The largest first: workers then end at about the same time.
     order = sorted(range(n_heads), key=lambda head: -len(asked[head]))
+    files = [folder / f"head-{head}.npz" for head in range(n_heads)]
+    new = [head for head in order if not files[head].exists()]
+    known = gathered or {}
+    one = partial(_learned, learner, gathered is not None)
+    learned = workers.map(one, ((asked[head], known.get(head)) for head in new))
     of_head: dict[int, HeadWeights] = {}
 
-    def learned(head: int) -> HeadWeights:
-        known = None if gathered is None else gathered.get(head)
-        found = known or learner.gather(asked[head])
-        if gathered is not None:
+    def of_next(head: int) -> HeadWeights:
+        found, weights = next(learned)
+        if gathered is not None and found is not None:
             gathered[head] = found
-        return learner.learn(found)
-
-    def one(head: int) -> HeadWeights:
-        path = folder / f"head-{head}.npz"
-        return kept(path, lambda: learned(head), _head_arrays, _head_of)
+        return weights
 
     sizes = np.array([len(asked[head]) for head in order]) + 1.0
     done = np.cumsum(sizes) / sizes.sum()
     # Sums of linear algebra depend on its threads, and these would wait for each other.
     with threadpool_limits(limits=1, user_api="blas"):
-        for number, found in enumerate(workers.map(one, order)):
-            of_head[order[number]] = found
+        for number, head in enumerate(order):
+            of_head[head] = kept(files[head], partial(of_next, head), _head_arrays, _head_of)
             progress(float(done[number]))
     return _joined([of_head[head] for head in range(n_heads)], learner.facts, bounds, scale,
                    n_rules=len(out_of_fold[0].rule))  # fmt: skip
@@ -190,6 +191,15 @@ class _Learner:
             pool.begin, pool.answer, pool.stands_for, columns, rule_begin, rule, root, word_begin,
             word,
         )  # fmt: skip
+
+
+def _learned(
+    learner: _Learner, give_back: bool, asked: tuple[QueryTable, Gathered | None]
+) -> tuple[Gathered | None, HeadWeights]:
+    """The weights of a head; and what was gathered for them, where that is asked for."""
+    queries, known = asked
+    found = known or learner.gather(queries)
+    return found if give_back and known is None else None, learner.learn(found)
 
 
 def _left_out(table: JointTable, without: tuple[Part, ...]) -> JointTable:

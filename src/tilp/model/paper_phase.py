@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from tilp.chances import drawn
 from tilp.choices import Part
-from tilp.evaluation import Ranker
+from tilp.evaluation import Ranker, Scores
 from tilp.features.objective import Examples
 from tilp.features.paper import PaperFeatures
 from tilp.features.pooling import Pool
@@ -145,13 +146,11 @@ def _as_far_as_they_help(
     """
     ways = [replace(weights, features=weights.features * part) for part in _PARTS_OF_FEATURES]
     with_features = PaperScorer(scorer, features, weights)
-    best = best_by_rank(
-        ranker,
-        lambda queries: with_features.scores_by(ways, queries, scorer.apply(queries)),
-        workers,
-        progress,
-    )
-    return ways[best]
+    return ways[best_by_rank(ranker, partial(_scored, with_features, ways), workers, progress)]
+
+
+def _scored(scorer: PaperScorer, ways: list[FeatureWeights], queries: QueryTable) -> list[Scores]:
+    return scorer.scores_by(ways, queries, scorer.rules.apply(queries))
 
 
 def _examples(
@@ -164,16 +163,9 @@ def _examples(
     """Queries with the candidates that are learned from, and the evidence for these."""
     columns = (queries.fact, queries.head, queries.subject, queries.start)
     queries = queries[drawn(_QUERIES, seed, *columns)]
-    graph = scorer.walker.graph
     parts = [queries[np.arange(len(queries))[begin : begin + _BATCH]]
              for begin in range(0, len(queries), _BATCH)]  # fmt: skip
-
-    def one(part: QueryTable) -> tuple[Pool, NDArray[np.float64]]:
-        scores = scorer(part)
-        pool = Pool.draw(graph, part, scores, best=_BEST, drawn=_DRAWN, seed=seed)
-        return pool, pool.score / scores.totals(len(graph.entities))[pool.query]
-
-    pools = list(workers.map(one, parts))
+    pools = list(workers.map(partial(_pooled, scorer, _BEST, _DRAWN, seed), parts))
     sizes = np.cumsum([0, *(len(pool.candidate) for pool, _ in pools)])
     moved = list(zip(pools, sizes, strict=False))
     begin = np.concatenate([np.zeros(1, np.int64), *(p.begin[1:] + by for (p, _), by in moved)])
@@ -185,3 +177,12 @@ def _examples(
         np.concatenate([phi for _, phi in pools]),
         np.concatenate([pool.answer + by for (pool, _), by in moved]),
     )
+
+
+def _pooled(
+    scorer: RuleScorer, best: int, drawn: int, seed: int, queries: QueryTable
+) -> tuple[Pool, NDArray[np.float64]]:
+    """The candidates of some queries that are learned from, and φ_TLR of each as a share."""
+    graph, scores = scorer.walker.graph, scorer(queries)
+    pool = Pool.draw(graph, queries, scores, best=best, drawn=drawn, seed=seed)
+    return pool, pool.score / scores.totals(len(graph.entities))[pool.query]

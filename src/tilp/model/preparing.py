@@ -65,8 +65,7 @@ def prepare(
     settings: ModelSettings,
     folder: Path,
     stages: Stages,
-    *,
-    threads: int = 1,
+    workers: Workers,
 ) -> Prepared:
     """Find rules in the train split, and apply them.
 
@@ -75,7 +74,7 @@ def prepare(
         settings: what decides the model.
         folder: to work in; what a run with the same data and settings left there is used.
         stages: told how far each part is.
-        threads: do not change the result.
+        workers: do not change the result.
 
     Raises:
         NoRulesError: no rule was found.
@@ -86,7 +85,7 @@ def prepare(
     settled = settling.graph(graph)
     walker = mining_walker(settled, settings.mining)
     with stages("mine") as advance:
-        rules = _mined(settled, settings, folder, threads, advance)
+        rules = _mined(settled, settings, folder, workers, advance)
     if not len(rules):
         raise NoRulesError(
             "no rule was found: no fact's ends are joined by other facts often enough; a smaller "
@@ -98,7 +97,7 @@ def prepare(
     queries = training_queries(graph, target_facts(graph, settings.mining))
     if not len(graph.rows("valid")):
         queries = queries[~np.isin(queries.fact, ranker.queries.fact)]
-    with stages("apply") as advance, Workers(threads) as workers:
+    with stages("apply") as advance:
 
         def entries(name: str, asked: QueryTable) -> Entries:
             def make() -> Entries:
@@ -138,14 +137,14 @@ def _mined(
     graph: TemporalGraph,
     settings: ModelSettings,
     folder: Path,
-    threads: int,
+    workers: Workers,
     advance: Callable[[float], None],
 ) -> RuleSet:
     out = folder / "rules.jsonl"
     if out.exists() and not out.with_name(f"{out.name}.unfinished").exists():
         return RuleSet.read_jsonl(out)
     run = MiningRun(graph, list(graph.relations), settings.mining, out)
-    return run.finish(threads=threads, progress=advance)
+    return run.finish(workers=workers, progress=advance)
 
 
 def _held_out(graph: TemporalGraph, settings: ModelSettings) -> Ranker:

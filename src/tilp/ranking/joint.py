@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import copy
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,6 +59,11 @@ class JointScorer:
         self._edges = edges
         self.facts = OwnFacts(edges, 2 * len(walker.graph.relations), weights.bounds)
         self.walks = SoftWalks.of(walker, edges, weights.scale, self._soft_length)
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self._n_entities <= _MOST_ENTITIES:
+            self.facts.prepare_for_all()  # once, here, for all that it travels to
+        return vars(self)
 
     def without(self, facts: Iterable[int]) -> JointScorer:
         """The same on the evidence without some facts, as `RuleScorer.without` has it."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +16,7 @@ from tilp.attention import CandidatePrior, KnownAnswers, Mark, known_answers
 from tilp.choices import Missing
 from tilp.evaluation import Scores
 from tilp.features.settling import Settling
+from tilp.freezing import read_only
 from tilp.graph import QueryTable
 from tilp.rules import Rule
 from tilp.walks import Walker
@@ -100,15 +103,25 @@ class RuleScorer:
     ) -> None:
         self.walker = walker
         self.rules = tuple(rules)
+        self._rows = read_only(walker.encoding.encode(rules))
         self.prior = CandidatePrior.of(walker.graph)
         self._settling = settling or Settling(Missing.POINT)
-        self._compiled = walker.compile(rules)
+        self._compiled = walker.encoding.compiled(self._rows)
         self._weigh(weights)
+
+    @cached_property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules, in the order of their weights."""
+        return tuple(self.walker.encoding.lift(row) for row in self._rows)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Scores are made of numbers: where rules are read after all, they are lifted from these.
+        return {name: value for name, value in vars(self).items() if name != "rules"}
 
     def _weigh(self, weights: RuleWeights) -> None:
         heads = np.repeat(np.arange(self.prior.n_heads), np.diff(self.prior.begin))
         self._weights = weights
-        self._prior_score = weights.prior[heads] * self.prior.probability
+        self._prior_score = read_only(weights.prior[heads] * self.prior.probability)
         self._floor = weights.prior * self.prior.floor
 
     def reweighted(self, weights: RuleWeights) -> RuleScorer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from tilp.choices import Transition
 from tilp.choosing import choose
 from tilp.errors import TilpError
 from tilp.graph import TemporalGraph
-from tilp.parallel import Workers
+from tilp.parallel import Workers, opened
 from tilp.timestamps.edges import TimedEdges
 from tilp.timestamps.model import TimestampModel
 from tilp.timestamps.rule_table import RuleTable
@@ -89,6 +90,7 @@ class TimestampRules:
         graph: TemporalGraph,
         *,
         threads: int = 1,
+        workers: Workers | None = None,
         progress: Callable[[float], None] | None = None,
     ) -> TimestampModel:
         """Find rules in the train split, for every relation in both directions.
@@ -96,6 +98,7 @@ class TimestampRules:
         Args:
             graph: the facts.
             threads: do not change the result.
+            workers: in place of threads; they do not change it either.
             progress: called with the share that is done.
 
         Raises:
@@ -108,8 +111,8 @@ class TimestampRules:
         heads = np.flatnonzero(facts)
         tables = []
         edges.by_time, edges.by_relation  # noqa: B018 - made before threads ask for them
-        with Workers(threads) as workers:
-            learned = workers.map(lambda head: self._learn_head(edges, int(head)), heads)
+        with opened(workers, threads) as workers:
+            learned = workers.map(partial(self._learn_head, edges), heads.tolist())
             for number, table in enumerate(learned, start=1):
                 tables.append(table)
                 if progress is not None:

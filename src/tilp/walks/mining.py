@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -12,10 +13,11 @@ from numpy.typing import NDArray
 from tilp.chances import sampled
 from tilp.choices import Grain
 from tilp.graph import QueryTable, TemporalGraph
-from tilp.parallel import Workers
+from tilp.parallel import Workers, opened
 from tilp.rules import MinedRule, Rule, RuleSet
 from tilp.walks.chunks import chunks_by
 from tilp.walks.constraints import PairConstraint, StepConstraint
+from tilp.walks.encoding import CompiledRules
 from tilp.walks.walker import DEFAULT_LIMIT, Walker
 
 __all__ = ["MiningSettings", "mine", "mine_relations", "mining_walker", "target_facts"]
@@ -60,6 +62,7 @@ def mine(
     settings: MiningSettings | None = None,
     *,
     threads: int = 1,
+    workers: Workers | None = None,
     progress: Callable[[float], None] | None = None,
     constraints: Sequence[StepConstraint] = (),
     classes: PairConstraint | None = None,
@@ -73,6 +76,7 @@ def mine(
         relations: names of the relations; all by default.
         settings: what decides which rules are found.
         threads: does not change the result.
+        workers: in place of threads; they do not change it either.
         progress: called with the share that is done.
         constraints: of one's own on the steps of walks.
         classes: of one's own on pairs of intervals, in place of before, touching and after.
@@ -80,7 +84,8 @@ def mine(
     settings = settings or MiningSettings()
     walker = mining_walker(graph, settings, constraints, classes)
     names = list(graph.relations) if relations is None else relations
-    found = dict(mine_relations(walker, names, settings, threads=threads, progress=progress))
+    with opened(workers, threads) as workers:
+        found = dict(mine_relations(walker, names, settings, workers, progress=progress))
     return RuleSet(rule for name in names for rule in found[name])
 
 
@@ -88,13 +93,13 @@ def mine_relations(
     walker: Walker,
     relations: Sequence[str],
     settings: MiningSettings,
+    workers: Workers,
     *,
-    threads: int = 1,
     progress: Callable[[float], None] | None = None,
 ) -> Iterator[tuple[str, list[MinedRule]]]:
     """Find the rules for each of some relations, in both directions; the costliest comes first.
 
-    Several are under way at once, so that threads walk for one while the rules of another are
+    Several are under way at once, so that workers walk for one while the rules of another are
     put together.
     """
     costs = {name: _cost(walker, name, settings) for name in relations}
@@ -109,10 +114,8 @@ def mine_relations(
 
         return relation, _mine_relation(walker, relation, settings, workers, advance)
 
-    with Workers(threads) as workers:
-        yield from workers.side_by_side(
-            mine_one, sorted(costs, key=costs.__getitem__, reverse=True)
-        )
+    walker.search_from_answers()
+    yield from workers.side_by_side(mine_one, sorted(costs, key=costs.__getitem__, reverse=True))
 
 
 def _mine_relation(
@@ -127,7 +130,7 @@ def _mine_relation(
     merge = _Merge()
     wanted = _one_end(walker, queries) if walker.mirrors else queries
     chunks = chunks_by(walker, wanted, wanted.answer)
-    for number, part in enumerate(workers.map(lambda chunk: _find(walker, chunk), chunks)):
+    for number, part in enumerate(workers.map(partial(_find, walker), chunks)):
         merge.add(part)
         advance(_SHARE_OF_FINDING * (number + 1) / len(chunks))
     candidates = merge.candidates(settings)
@@ -138,7 +141,7 @@ def _mine_relation(
     statistics = np.zeros((len(candidates), 3))
     sampled = np.zeros((2, settings.max_length + 1), dtype=np.bool_)
     chunks = chunks_by(walker, queries, queries.subject)
-    tallies = workers.map(lambda chunk: walker.tally(chunk, compiled), chunks)
+    tallies = workers.map(partial(_tally, walker, compiled), chunks)
     for number, (chunk, (tally, weights)) in enumerate(zip(chunks, tallies, strict=True)):
         statistics += tally
         inverse = chunk.head >= len(walker.graph.relations)
@@ -205,6 +208,12 @@ def _find(walker: Walker, queries: QueryTable) -> pl.DataFrame:
     """The rules that reach answers, each with the number of queries whose answer it reaches."""
     rows, support = walker.find_both(queries) if walker.mirrors else walker.find(queries)
     return _prune(pl.DataFrame(rows, schema=_KEY).with_columns(support=pl.Series(support)))
+
+
+def _tally(
+    walker: Walker, rules: CompiledRules, queries: QueryTable
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    return walker.tally(queries, rules)
 
 
 class _Merge:

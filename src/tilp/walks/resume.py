@@ -10,6 +10,7 @@ from pathlib import Path
 from tilp.errors import TilpError
 from tilp.graph import TemporalGraph
 from tilp.io.folders import new_file
+from tilp.parallel import Workers, opened
 from tilp.rules import MinedRule, RuleSet
 from tilp.walks.mining import MiningSettings, mine_relations, mining_walker
 
@@ -47,19 +48,28 @@ class MiningRun:
         self._go_on()
 
     def finish(
-        self, *, threads: int = 1, progress: Callable[[float], None] | None = None
+        self,
+        *,
+        threads: int = 1,
+        workers: Workers | None = None,
+        progress: Callable[[float], None] | None = None,
     ) -> RuleSet:
-        """Mine what is not done yet; `progress` is called with the share of that."""
+        """Mine what is not done yet.
+
+        Args:
+            threads: does not change the result.
+            workers: in place of threads; they do not change it either.
+            progress: called with the share of what was left that is done.
+        """
         if not self.notes.exists():
             self._note()  # before any rule is there: what lies without a note is finished
         left = [relation for relation in self.relations if relation not in self.done]
-        mined = mine_relations(
-            self._walker, left, self._settings, threads=threads, progress=progress
-        )
-        for relation, rules in mined:
-            self._found[relation] = rules
-            self.done.append(relation)
-            self._write()
+        with opened(workers, threads) as workers:
+            mined = mine_relations(self._walker, left, self._settings, workers, progress=progress)
+            for relation, rules in mined:
+                self._found[relation] = rules
+                self.done.append(relation)
+                self._write()
         self._write()
         self.notes.unlink(missing_ok=True)
         return self._rules()

@@ -30,6 +30,7 @@ from tilp._kernels.types import (
 )
 from tilp.choices import Grain
 from tilp.errors import TilpError
+from tilp.freezing import frozen, read_only
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.intervals import TemporalRelation, readings
 from tilp.rules import FORMS, Form, Rule
@@ -142,21 +143,22 @@ class Walker:
                 there={name: values[index.target] for name, values in numbers.items()},
             )
             symbol = self.encoding.symbols.of_edges(index.relation, steps)
-            symbol.flags.writeable = False  # as without constraints: one compiled loop for both
         by_rank = np.lexsort((index.target, symbol)).astype(np.int32)  # stable: ties by edge
         rank = np.empty_like(by_rank)
         rank[by_rank] = np.arange(len(by_rank), dtype=np.int32)
-        return Edges(
-            offsets=index.offsets,
-            relation=symbol,
-            target=index.target,
-            fact=index.fact,
-            start=start,
-            end=end,
-            rank=rank,
-            by_rank=by_rank,
-            source=source,
-            interval=self._intervals[0][reading],
+        return frozen(
+            Edges(
+                offsets=index.offsets,
+                relation=symbol,
+                target=index.target,
+                fact=index.fact,
+                start=start,
+                end=end,
+                rank=rank,
+                by_rank=by_rank,
+                source=source,
+                interval=self._intervals[0][reading],
+            )
         )
 
     def without(self, facts: Iterable[int]) -> Walker:
@@ -186,7 +188,17 @@ class Walker:
         pairs = np.argsort(self._read.reading, kind="stable").reshape(-1, 2)
         inverse = np.empty(len(self.edges.fact), np.int64)
         inverse[pairs[:, 0]], inverse[pairs[:, 1]] = pairs[:, 1], pairs[:, 0]
-        return inverse
+        return read_only(inverse)
+
+    def search_from_answers(self) -> None:
+        """Make what `find` needs, before several ask for it at once."""
+        self._inverse  # noqa: B018
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What every walk needs is made here, once, and what none needs stays.
+        self.edges, self._class_table  # noqa: B018
+        stays = {"_read", "steps_from"} | ({"_intervals"} if self.classes is None else set())
+        return {name: value for name, value in vars(self).items() if name not in stays}
 
     @cached_property
     def _intervals(self) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:

@@ -1,0 +1,9 @@
+"""One door for parallel work: chunks cut by cost, given to `Workers`, results in their order.
+
+Chunks do not depend on how many workers there are or where they are, so neither does the result.
+"""
+
+from tilp.parallel.cutting import cut_by_cost
+from tilp.parallel.workers import Workers, opened, thread_count
+
+__all__ = ["Workers", "cut_by_cost", "opened", "thread_count"]

@@ -1,0 +1,180 @@
+"""`RayWorkers`: chunks given to the worker processes of a Ray cluster, of one machine or many."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+import uuid
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import count
+from typing import Any, TypeVar
+
+import ray
+from ray.exceptions import RayError
+
+from tilp.errors import TilpError
+from tilp.parallel.parcels import Shelf, pack, unpack
+from tilp.versions import made_with
+
+__all__ = ["RayWorkers"]
+
+Chunk = TypeVar("Chunk")
+Result = TypeVar("Result")
+
+_RETRIES = 5  # of a chunk whose worker died or whose machine is gone
+_AHEAD = 2  # chunks under way for each worker, so that it need not wait for the next
+_HELD = 8  # chunks for each worker, under way or done, that wait for one before them
+_LOOK_AGAIN = 5.0  # seconds after which the number of workers may have changed
+_NOTHING = object()
+
+
+class RayWorkers:
+    """Worker processes of Ray, one for each processor that it has.
+
+    Where Ray was not started in this process, it is here, and stopped when this is closed.
+
+    Args:
+        threads: processes to start, where there is no cluster to join.
+        address: of a cluster that is running.
+
+    Raises:
+        TilpError: it cannot be reached.
+    """
+
+    def __init__(self, threads: int, address: str | None) -> None:
+        self._ours = _connected(threads, address)
+        self._session = uuid.uuid4().hex
+        self._calls = count()
+        self._shelf = Shelf(ray.put)
+        self._versions = tuple(made_with().items())
+        self._run = ray.remote(num_cpus=1, max_retries=_RETRIES, scheduling_strategy="SPREAD")(
+            _runner()
+        )
+        self._stopped = False
+        self._slots, self._looked = 1, -_LOOK_AGAIN
+
+    @property
+    def slots(self) -> int:
+        """Chunks that can be done at once."""
+        if time.monotonic() - self._looked >= _LOOK_AGAIN:
+            self._slots = max(1, int(ray.cluster_resources().get("CPU", 1)))
+            self._looked = time.monotonic()
+        return self._slots
+
+    def map(self, function: Callable[[Chunk], Result], chunks: Iterable[Chunk]) -> Iterator[Result]:
+        """The function's result for each chunk, in order; a bounded number is under way."""
+        call = (self._session, next(self._calls))
+        holder = [ray.put(self._shelf.pack(function))]
+        left = iter(chunks)
+        ordered: deque[Any] = deque()
+        under_way: set[Any] = set()
+        try:
+            while True:
+                while len(under_way) < _AHEAD * self.slots and len(ordered) < _HELD * self.slots:
+                    if self._stopped:
+                        raise RuntimeError("the workers take no more chunks")
+                    chunk = next(left, _NOTHING)
+                    if chunk is _NOTHING:
+                        break
+                    ref = self._run.remote(self._versions, call, holder, pack(chunk))
+                    ordered.append(ref)
+                    under_way.add(ref)
+                if not ordered:
+                    return
+                if ordered[0] in under_way:
+                    done, _ = ray.wait(list(under_way), num_returns=1, fetch_local=False)
+                    under_way.difference_update(done)
+                else:
+                    yield _result(ordered.popleft())
+        finally:
+            if ray.is_initialized():
+                for ref in under_way:
+                    ray.cancel(ref)
+
+    def stop(self) -> None:
+        """Take no more chunks."""
+        self._stopped = True
+
+    def close(self) -> None:
+        """Let go of all that is in the store, and stop what was started."""
+        self._stopped = True
+        self._shelf = Shelf(ray.put)
+        if self._ours:
+            ray.shutdown()
+
+
+def _connected(threads: int, address: str | None) -> bool:
+    """Whether Ray was started, or joined, here."""
+    if ray.is_initialized():
+        return False
+    if address is not None and address.startswith("ray://"):
+        raise TilpError(
+            f"{address} is for Ray's remote client; run tilp on a machine of the cluster, and "
+            "give host:port or auto"
+        )
+    quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
+    join = address or os.environ.get("RAY_ADDRESS")
+    try:
+        if join:
+            ray.init(address=join, **quiet)
+        else:
+            _start(threads, quiet)
+    except (ConnectionError, RuntimeError, ValueError) as failure:
+        raise TilpError(
+            f"no Ray cluster answers at {join or 'this machine'} ({failure}); start one with: "
+            "ray start --head"
+        ) from failure
+    return True
+
+
+def _start(processes: int, quiet: dict[str, Any]) -> None:
+    """Start Ray on this machine, for as long as it is needed."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nobody asked to report anything
+    with warnings.catch_warnings():
+        # JAX and Python warn of forks beside threads; Ray's do nothing but start its programs.
+        warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
+        warnings.filterwarnings("ignore", ".*multi-threaded, use of fork", DeprecationWarning)
+        ray.init(address="local", num_cpus=processes, include_dashboard=False, **quiet)
+
+
+def _runner() -> Callable[..., Any]:
+    """What a worker runs; it travels as it is, and so tells of a worker that lacks the rest."""
+
+    def run(
+        versions: Any, call: tuple[str, int], holder: Sequence[Any], chunk: Any
+    ) -> tuple[str, Any]:
+        try:
+            from tilp.parallel import at_worker
+        except ImportError as failure:
+            return f"a worker cannot load tilp ({failure})", None
+        other = at_worker.other_versions(versions)
+        return other, None if other else at_worker.run(call, holder, chunk)
+
+    return run
+
+
+def _result(ref: Any) -> Any:
+    """What a chunk gave: its result, or its own exception."""
+    try:
+        unlike, done = ray.get(ref)
+    except RayError as failure:
+        raise TilpError(
+            f"a chunk of work was tried {_RETRIES + 1} times, and its worker failed every time "
+            f"({type(failure).__name__}); is there enough memory? fewer workers need less"
+        ) from failure
+    if unlike:
+        raise TilpError(
+            f"{unlike}; every machine of the cluster needs the same versions, or results could "
+            "differ"
+        )
+    found, failed, told = done
+    for category, message in told:
+        warnings.warn(message, category, stacklevel=2)
+    if failed:
+        failure = unpack(found)
+        failure.add_note(failed)
+        raise failure
+    return unpack(found)

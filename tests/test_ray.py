@@ -1,0 +1,256 @@
+"""Ray: several nodes on this machine, results equal to serial, whatever dies meanwhile."""
+
+import os
+import signal
+import sys
+import time
+import warnings
+from functools import partial
+
+import numpy as np
+import pytest
+
+import tilp
+from tilp.errors import TilpError
+from tilp.graph import QueryTable
+from tilp.parallel import Workers
+from tilp.walks import Walker
+
+ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'tilp[ray]'")
+pytestmark = pytest.mark.slow
+ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not look here
+
+FAST = {"max_length": 2, "sample": 30, "top": 60, "grains": ["pairs"]}
+QUICKLY = {"health_check_period_ms": 500, "health_check_failure_threshold": 4}
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Three nodes of one processor each, of which this process is on the first."""
+    from ray.cluster_utils import Cluster
+
+    with warnings.catch_warnings():
+        # JAX warns of forks, which here do nothing but start Ray's programs.
+        warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
+        warnings.filterwarnings("ignore", ".*multi-threaded, use of fork", DeprecationWarning)
+        head = {"num_cpus": 1, "include_dashboard": False, "_system_config": QUICKLY}
+        made = Cluster(initialize_head=True, head_node_args=head)
+        nodes = [made.add_node(num_cpus=1) for _ in range(2)]
+    with Workers(1, "ray", made.address):  # it was joined here, and is left when this is done
+        yield made, nodes
+    assert not ray.is_initialized()
+    made.shutdown()
+
+
+@pytest.fixture
+def workers(cluster):
+    with Workers(1, "ray") as workers:
+        yield workers
+    assert ray.is_initialized()
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return tilp.datasets.world(0, 1000).graph
+
+
+def contents(folder):
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def compiled_loops(_):
+    """For which types each loop of this process was compiled, or loaded."""
+    return {
+        f"{module}.{name}": {str(types) for types in loop.signatures}
+        for module, held in list(sys.modules.items())
+        if module.startswith("tilp._kernels.")
+        for name, loop in list(vars(held).items())
+        if hasattr(loop, "py_func")
+    }
+
+
+@pytest.mark.parametrize("features", ["full", "paper"])
+def test_a_model_and_its_answers_are_those_of_one_thread(
+    cluster, workers, graph, tmp_path, features
+):
+    asked = graph.frame("valid").select("relation", "subject", "start").to_dicts() * 6
+    found = {}
+    for backend in ("serial", "ray"):
+        model = tilp.TILP(**FAST, features=features, threads=1, backend=backend).fit(graph)
+        evaluation = tilp.evaluate(
+            model.scorer(), graph, batch=32, workers=None if backend == "serial" else workers
+        )
+        found[backend] = (
+            contents(model.save(tmp_path / backend)),
+            evaluation.ranks,
+            model.evaluate("valid").ranks,
+            model.predict(asked, 3),
+        )
+        if backend == "serial":
+            here = compiled_loops(None)
+    assert len(asked) > 512  # more than one chunk
+    assert found["ray"][0] == found["serial"][0]
+    for ours, theirs in zip(found["ray"][1:], found["serial"][1:], strict=True):
+        assert ours.equals(theirs)
+    # Workers see arrays of the same types, so that nothing is compiled for them.
+    for there in workers.map(compiled_loops, range(9)):
+        for name, types in there.items():
+            assert types <= here.get(name, set()), name
+
+
+def test_rules_come_in_the_same_order_with_several_relations_under_way(
+    cluster, graph, tmp_path, run
+):
+    graph_file = tmp_path / "facts"
+    tilp.write(graph, graph_file)
+    address = cluster[0].address
+    for name, options in (("a", ["serial"]), ("b", ["ray", "--address", address])):
+        command = [
+            "mine",
+            graph_file,
+            "--out",
+            tmp_path / name,
+            "--max-length",
+            2,
+            "--grain",
+            "pairs",
+        ]
+        code, _, error = run(*command, "--backend", *options)
+        assert code == 0, error
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def walks_of(graph):
+    """A walker and chunks of queries, and what one thread counts in them."""
+    walker = Walker(graph, max_length=2)
+    queries = QueryTable.of_facts(graph, np.asarray(graph.rows("train")), walked=True)
+    parts = np.array_split(np.argsort(queries.subject, kind="stable"), 24)
+    chunks = list(enumerate(queries[part] for part in parts))
+    return walker, chunks, [walker.checksum(chunk).tolist() for _, chunk in chunks]
+
+
+def killed_once(walker, mark, asked):
+    number, chunk = asked
+    if number == 7 and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return walker.checksum(chunk).tolist()
+
+
+def test_a_chunk_whose_worker_is_killed_is_tried_again(workers, graph, tmp_path):
+    walker, chunks, expected = walks_of(graph)
+    mark = tmp_path / "killed"
+    assert list(workers.map(partial(killed_once, walker, mark), chunks)) == expected
+    assert mark.exists()
+
+
+def slow_and_large(walker, asked):
+    """Counts, and enough beside them to stay in the store of the node that made it."""
+    _, chunk = asked
+    time.sleep(0.1)
+    node = ray.get_runtime_context().get_node_id()
+    return walker.checksum(chunk).tolist(), np.zeros(50_000), node
+
+
+def test_chunks_of_a_node_that_is_removed_are_done_by_others(cluster, workers, graph):
+    walker, chunks, expected = walks_of(graph)
+    made, nodes = cluster
+    found, seen = [], []
+    for number, (counted, _, node) in enumerate(
+        workers.map(partial(slow_and_large, walker), chunks * 2)
+    ):
+        found.append(counted)
+        seen.append(node)
+        if number == len(chunks) // 2:
+            made.remove_node(nodes[1], allow_graceful=False)
+    assert found == expected * 2
+    gone = nodes[1].node_id
+    assert gone in seen
+    assert gone not in seen[-6:]
+
+
+def where_it_lies(walker, _):
+    arrays = [*walker.edges, walker.graph.subject, *vars(walker.graph.index("train")).values()]
+    arrays = [one for one in arrays if isinstance(one, np.ndarray)]
+    kinds = {(one.flags.owndata, one.flags.writeable) for one in arrays}
+    return kinds, {one.ctypes.data for one in arrays}, os.getpid()
+
+
+def test_the_graph_is_in_the_store_once_and_read_there(workers, graph, monkeypatch):
+    put = []
+    monkeypatch.setattr("tilp.parallel.parcels._LEAST_SHARED", 1)
+    monkeypatch.setattr(
+        workers._ray._shelf, "_put", lambda value: put.append(value) or ray.put(value)
+    )
+    walker = Walker(graph, max_length=2)
+    places = {}
+    for _ in range(3):
+        for kinds, lies, process in workers.map(partial(where_it_lies, walker), range(8)):
+            assert kinds == {(False, False)}
+            assert places.setdefault(process, lies) == lies  # not a second copy
+    arrays = [one for one in put if isinstance(one, np.ndarray) and one.dtype != np.uint8]
+    held = [id(one) for one in arrays]
+    assert len(held) == len(set(held))
+    assert {id(one) for one in walker.edges} <= set(held)
+    assert len(put) < 50
+
+
+class OwnError(TilpError):
+    pass
+
+
+def failing(folder, number):
+    (folder / f"{number}-{time.monotonic_ns()}").touch()
+    if number == 3:
+        raise OwnError("row 3 is wrong")
+    if number == 0:
+        warnings.warn(f"chunk {number} is odd", tilp.TilpWarning, stacklevel=1)
+    return number
+
+
+def test_failures_and_warnings_of_chunks_come_out_as_they_are(workers, tmp_path):
+    with (
+        pytest.warns(tilp.TilpWarning, match="chunk 0 is odd"),
+        pytest.raises(OwnError, match="row 3 is wrong"),
+    ):
+        list(workers.map(partial(failing, tmp_path), range(5)))
+    assert len(list(tmp_path.glob("3-*"))) == 1  # not tried again
+
+
+def sleepy(number):
+    time.sleep(60 if number else 0)
+    return number
+
+
+def test_what_is_no_longer_wanted_is_cancelled(workers):
+    began = time.monotonic()
+    results = workers.map(sleepy, range(9))
+    assert next(results) == 0
+    results.close()
+    assert list(workers.map(abs, [-1, -2, -3, -4])) == [1, 2, 3, 4]
+    assert time.monotonic() - began < 60
+
+
+def test_tasks_side_by_side_share_the_workers(workers):
+    def task(size):
+        return sum(workers.map(lambda n: n * n, range(size)))
+
+    assert list(workers.side_by_side(task, range(6))) == [
+        sum(n * n for n in range(size)) for size in range(6)
+    ]
+
+
+def test_workers_with_other_versions_are_refused(workers, monkeypatch):
+    monkeypatch.setattr(workers._ray, "_versions", (("tilp", "0.0"), ("numba", "0.1")))
+    with pytest.raises(TilpError, match=r"has tilp .*, not 0\.0; numba .*, not 0\.1"):
+        list(workers.map(abs, [1]))
+
+
+def test_ray_is_reached_from_a_machine_of_the_cluster(monkeypatch):
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    with pytest.raises(TilpError, match="on a machine of the cluster"):
+        Workers(1, "ray", "ray://here:10001")
