@@ -40,7 +40,7 @@ def _pieces(part: Part) -> Iterator[Any]:
             yield b"]"
         case (texts, places):
             for begin in range(0, len(places), _BLOCK):
-                written = "\n".join(texts.gather(places[begin : begin + _BLOCK]))
+                written = texts.gather(places[begin : begin + _BLOCK]).str.join("\n").item()
                 yield (b"\n" if begin else b"") + written.encode()
         case _:
             for begin in range(0, len(part), _BLOCK):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +49,7 @@ class EdgeIndex:
     relation: NDArray[np.int32]
     target: NDArray[np.int32]
     fact: NDArray[np.int32]
-    prepared: PreparedEdges | None = None
+    prepared: PreparedEdges | None = field(default=None, kw_only=True)
 
     @classmethod
     def build(

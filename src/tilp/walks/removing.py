@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from tilp._kernels.types import Edges
 from tilp.graph.index import edges_left
+from tilp.walks.edges import read_only
 
 __all__ = ["edges_without"]
 
@@ -23,19 +24,17 @@ def edges_without(edges: Edges, numbers: NDArray[np.int32]) -> Edges:
     by_rank = place[edges.by_rank[kept[edges.by_rank]]]
     rank = np.empty_like(by_rank)
     rank[by_rank] = np.arange(len(by_rank), dtype=np.int32)
-    left = Edges(
-        offsets=offsets,
-        relation=edges.relation[kept],
-        target=edges.target[kept],
-        fact=fact,
-        start=edges.start[kept],
-        end=edges.end[kept],
-        rank=rank,
-        by_rank=by_rank,
-        source=edges.source[kept],
-        interval=edges.interval[kept],
+    return read_only(
+        Edges(
+            offsets=offsets,
+            relation=edges.relation[kept],
+            target=edges.target[kept],
+            fact=fact,
+            start=edges.start[kept],
+            end=edges.end[kept],
+            rank=rank,
+            by_rank=by_rank,
+            source=edges.source[kept],
+            interval=edges.interval[kept],
+        )
     )
-    # Read-only as before: one compiled loop for both.
-    for array in (left.offsets, left.relation, left.target, left.fact):
-        array.flags.writeable = False
-    return left

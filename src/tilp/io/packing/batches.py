@@ -93,4 +93,4 @@ def open_batches(
     else:
         frame = as_polars(source)
         tables = frame_batches(frame, size)
-        yield Batches("the frame", frame.estimated_size(), tables, columns, header)
+        yield Batches("the frame", int(frame.estimated_size()), tables, columns, header)

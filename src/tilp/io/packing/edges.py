@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilp.intervals import known_ends
-from tilp.io.packing.external import Buckets, Scatter, blocks
+from tilp.io.packing.external import Buckets, Scatter, blocks, stable_order
 from tilp.io.packing.format import PREPARED, ColumnWriter, mapped
 
 __all__ = ["edge_file", "prepared_file", "write_edges"]
@@ -103,8 +104,9 @@ def _write_sorted(
     writers = {name: ColumnWriter(path, kinds[name]) for name, path in files.items()}
     for edges in buckets.take():
         # Facts of one entity and relation were laid down in their order.
-        key = edges["source"].astype(np.int64) * (2 * n_relations) + edges["relation"]
-        order = np.argsort(key, kind="stable")
+        first = edges["source"].min(initial=np.iinfo(np.int32).max)
+        key = (edges["source"] - np.int64(first)) * (2 * n_relations) + edges["relation"]
+        order = stable_order(key)
         for name, writer in writers.items():
             writer.append(edges[name][order])
     for writer in writers.values():
@@ -125,7 +127,8 @@ def _write_inverse(folder: Path, work: Path, facts: int, n_relations: int, rows:
         both.add(fact[part], edge, relation[part] >= n_relations)
     inverse = Scatter(work, prepared_file(folder, "inverse"), len(fact), PREPARED["inverse"], rows)
     for edges in both.take():
-        pairs = edges["edge"][np.lexsort((edges["turned"], edges["fact"]))].reshape(-1, 2)
+        order = stable_order(edges["fact"] * np.int64(2) + edges["turned"])
+        pairs = edges["edge"][order].reshape(-1, 2)
         inverse.put(pairs[:, 0], pairs[:, 1])
         inverse.put(pairs[:, 1], pairs[:, 0])
     inverse.write()
@@ -156,9 +159,13 @@ def _write_ranks(folder: Path, work: Path, n_relations: int, rows: int) -> None:
         for name in ("rank", "by_rank")
     )
     for part in _whole_groups(source, relation, rows):
+        group = (np.diff(source[part], prepend=-1) != 0) | (
+            np.diff(relation[part], prepend=-1) != 0
+        )
+        edge = np.sort((np.cumsum(group) << 31) | inverse[part]) & (2**31 - 1)
         turned = (relation[part].astype(np.int64) + n_relations) % (2 * n_relations)
-        order = np.lexsort((inverse[part], source[part], turned))
-        turned, edge = turned[order], inverse[part][order]
+        order = stable_order(turned)
+        turned, edge = turned[order], edge[order]
         begin = np.searchsorted(turned, np.arange(2 * n_relations + 1))
         within = np.arange(len(turned)) - np.repeat(begin[:-1], np.diff(begin))
         at = place[turned] + within
@@ -179,4 +186,4 @@ def _whole_groups(source: NDArray[np.int32], relation: NDArray[np.int32], rows: 
         ):
             end += 1
         cuts.append(end)
-    return [slice(a, b) for a, b in zip(cuts, cuts[1:], strict=False)]
+    return [slice(a, b) for a, b in itertools.pairwise(cuts)]

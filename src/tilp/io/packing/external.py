@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +11,29 @@ from numpy.typing import DTypeLike, NDArray
 
 from tilp.io.packing.format import ColumnWriter
 
-__all__ = ["Buckets", "Scatter", "blocks"]
+__all__ = ["Buckets", "Scatter", "blocks", "stable_order"]
 
 
 def blocks(count: int, rows: int) -> Iterator[slice]:
     """Rows cut into slices of at most so many."""
     for begin in range(0, count, rows):
         yield slice(begin, min(begin + rows, count))
+
+
+def stable_order(key: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The places of keys from 0 on, as they rise; of equal ones in the order they stand in.
+
+    >>> stable_order(np.array([3, 1, 3, 1])).tolist()
+    [1, 3, 0, 2]
+    """
+    most, bits = int(key.max(initial=0)), max(len(key) - 1, 1).bit_length()
+    if most < 2**16:  # which are counted rather than compared
+        return np.argsort(key.astype(np.uint16), kind="stable")
+    if most.bit_length() + bits > 62:
+        return np.argsort(key, kind="stable")
+    # One sort of plain numbers is twice as quick as one of places.
+    both = np.sort((key << bits) | np.arange(len(key)))
+    return both & ((1 << bits) - 1)
 
 
 class Buckets:
@@ -31,10 +47,10 @@ class Buckets:
     """
 
     def __init__(
-        self, folder: Path, name: str, bounds: NDArray[Any], columns: dict[str, DTypeLike]
+        self, folder: Path, name: str, bounds: NDArray[Any], columns: Mapping[str, DTypeLike]
     ) -> None:
         self._bounds = bounds
-        self._row = np.dtype([(column, dtype) for column, dtype in columns.items()])
+        self._row = np.dtype(list(columns.items()))
         self._paths = [folder / f"{name}-{number}" for number in range(len(bounds) + 1)]
 
     def add(self, *columns: NDArray[Any]) -> None:
@@ -46,7 +62,7 @@ class Buckets:
             self._append(0, rows)
             return
         place = np.searchsorted(self._bounds, columns[0], side="right")
-        order = np.argsort(place, kind="stable")
+        order = stable_order(place)
         begin = np.searchsorted(place[order], np.arange(len(self._paths) + 1))
         rows = rows[order]
         for number in np.flatnonzero(np.diff(begin)).tolist():

@@ -135,7 +135,7 @@ class NamesWriter:
         if len(names):
             ends = names.str.len_bytes().cast(pl.Int64).cum_sum().to_numpy()
             self._begin.append(before + ends)
-            text = "".join(names).encode()
+            text = names.str.join("").item().encode()
             self._bytes.append(np.frombuffer(text, np.uint8))
 
     def close(self) -> None:

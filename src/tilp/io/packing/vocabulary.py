@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -51,9 +52,9 @@ class PackedNames:
         names: list[str]
         if text.isascii():  # cut after all of it is decoded, which is quicker
             letters = text.decode()
-            names = [letters[a:b] for a, b in zip(cuts, cuts[1:], strict=False)]
+            names = [letters[a:b] for a, b in itertools.pairwise(cuts)]
         else:
-            names = [text[a:b].decode() for a, b in zip(cuts, cuts[1:], strict=False)]
+            names = [text[a:b].decode() for a, b in itertools.pairwise(cuts)]
         return pl.Series(names, dtype=pl.String)
 
     def numbers(self, name: str) -> list[int]:
@@ -97,17 +98,17 @@ class PackedVocabulary(Vocabulary):
         return self._packed[0][int(number)]
 
     @cached_property
-    def ids(self) -> pl.Series:  # type: ignore[override]
+    def ids(self) -> pl.Series:
         """The names as fact files have them; unique."""
         return self._column(0)
 
     @cached_property
-    def keys(self) -> pl.Series:  # type: ignore[override]
+    def keys(self) -> pl.Series:
         """The names in a wider world."""
         return self._column(1)
 
     @cached_property
-    def labels(self) -> pl.Series:  # type: ignore[override]
+    def labels(self) -> pl.Series:
         """The names to show."""
         return self._column(2)
 
@@ -124,7 +125,7 @@ class PackedVocabulary(Vocabulary):
             return self.ids if first == 0 else self.keys
         names = self._packed[place]
         cuts = [*range(0, len(names), _BLOCK), len(names)]
-        parts = [names.series(a, b) for a, b in zip(cuts, cuts[1:], strict=False)]
+        parts = [names.series(a, b) for a, b in itertools.pairwise(cuts)]
         column = pl.concat(parts) if parts else pl.Series([], dtype=pl.String)
         return column.alias(("id", "key", "label")[place])
 
