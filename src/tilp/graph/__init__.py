@@ -4,9 +4,9 @@ Labels become ids here and nowhere else.
 """
 
 from tilp.graph.building import Defect, FactTable, LabelTable, build_graph
-from tilp.graph.index import EdgeIndex
+from tilp.graph.index import EdgeIndex, PreparedEdges
 from tilp.graph.queries import QueryTable
-from tilp.graph.temporal_graph import ESTIMATED, SPLITS, WALKED_ONLY, Fact, TemporalGraph
+from tilp.graph.temporal_graph import ESTIMATED, SPLITS, WALKED_ONLY, Fact, Origin, TemporalGraph
 from tilp.graph.vocabulary import INVERSE_MARK, Vocabulary
 
 __all__ = [
@@ -19,6 +19,8 @@ __all__ = [
     "Fact",
     "FactTable",
     "LabelTable",
+    "Origin",
+    "PreparedEdges",
     "QueryTable",
     "TemporalGraph",
     "Vocabulary",

@@ -23,7 +23,19 @@ from tilp.graph.temporal_graph import (
 from tilp.graph.vocabulary import Vocabulary
 from tilp.intervals import UNKNOWN, choose_unit, parse_date
 
-__all__ = ["Defect", "FactTable", "LabelTable", "build_graph"]
+__all__ = [
+    "Dates",
+    "Defect",
+    "FactTable",
+    "LabelTable",
+    "are_numbers",
+    "build_graph",
+    "describe_defects",
+    "find_defects",
+    "first_defect",
+    "make_vocabulary",
+    "mended",
+]
 
 
 class Defect(StrEnum):
@@ -73,7 +85,7 @@ class LabelTable:
 
 
 @dataclass(frozen=True)
-class _Dates:
+class Dates:
     """The distinct date texts of a graph, and what each stands for in the unit."""
 
     texts: pl.Series
@@ -81,6 +93,28 @@ class _Dates:
     first: NDArray[np.int64]
     last: NDArray[np.int64]
     malformed: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, texts: pl.Series, counts: NDArray[np.int64], unit: Unit | None) -> Dates:
+        """Read each text.
+
+        Args:
+            texts: the distinct ones.
+            counts: how often each stands in facts, as a start or as an end.
+            unit: what times count; chosen from the dates where None.
+        """
+        parsed = [parse_date(text) for text in texts]
+        if unit is None:
+            unit = choose_unit(zip(parsed, counts.tolist(), strict=True))
+        spans = [date.span(unit) for date in parsed]
+        times = np.array([span or (UNKNOWN, UNKNOWN) for span in spans], dtype=np.int64)
+        return cls(
+            texts=texts.alias("text"),
+            unit=unit,
+            first=times[:, 0].copy(),
+            last=times[:, 1].copy(),
+            malformed=np.array([span is None for span in spans], dtype=np.bool_),
+        )
 
 
 def build_graph(
@@ -106,8 +140,10 @@ def build_graph(
         DataError: a date defect, where `on_error` says so.
     """
     tables = sorted(tables, key=lambda table: SPLITS.index(table.split))
-    entity_names = _vocabulary("entity", entities, [t.frame[c] for t in tables for c in _ENDS])
-    relation_names = _vocabulary("relation", relations, [t.frame["relation"] for t in tables])
+    used = _unique([table.frame[end] for table in tables for end in _ENDS])
+    entity_names = make_vocabulary("entity", entities, used)
+    used = _unique([table.frame["relation"] for table in tables])
+    relation_names = make_vocabulary("relation", relations, used)
     dates, start_text, end_text = _read_dates(tables, unit)
     columns: dict[str, NDArray[Any]] = {
         "subject": _concatenate([entity_names.encode(t.frame["subject"]) for t in tables]),
@@ -120,20 +156,14 @@ def build_graph(
         "estimated": _marks(tables, "estimated", ESTIMATED),
         "walked_only": _marks(tables, "walked_only", WALKED_ONLY).astype(np.bool_),
     }
-    found = _find_defects(columns, dates)
-    defects = _describe_defects(tables, found, columns, dates, on_error)
+    found = find_defects(columns, dates)
+    defects = describe_defects(tables, found, columns, dates, on_error)
     bounds = np.cumsum([0, *(sum(len(t.lines) for t in tables if t.split == s) for s in SPLITS)])
     if on_error is OnError.RAISE and len(defects):
-        raise DataError(_first_defect(defects))
-    if on_error is OnError.SKIP and len(defects):
-        keep = np.ones(bounds[-1], dtype=np.bool_)
-        for rows in found.values():
-            keep[rows] = False
-        columns = {name: column[keep] for name, column in columns.items()}
-        bounds = np.concatenate([[0], np.cumsum(keep)])[bounds]
-    else:
-        backwards = found[Defect.START_AFTER_END]
-        columns["end"][backwards] = dates.last[columns["start_text"][backwards]]
+        raise DataError(first_defect(defects))
+    columns, kept = mended(columns, found, dates, on_error)
+    if not kept.all():
+        bounds = np.concatenate([[0], np.cumsum(kept)])[bounds]
     return TemporalGraph(
         entities=entity_names,
         relations=relation_names,
@@ -150,9 +180,14 @@ _ENDS = ("subject", "object")
 _DATES = ("start", "end")
 
 
-def _vocabulary(kind: str, table: LabelTable | None, columns: Sequence[pl.Series]) -> Vocabulary:
-    """Names of the label file in its order, then those that only facts have, sorted."""
-    used = _unique(columns)
+def make_vocabulary(kind: str, table: LabelTable | None, used: pl.Series) -> Vocabulary:
+    """Names of the label file in its order, then those that only facts have, sorted.
+
+    Args:
+        kind: 'entity' or 'relation'.
+        table: the label file, where there is one.
+        used: the distinct names that facts have.
+    """
     if table is None:
         return Vocabulary.of(kind, _sorted_names(used).alias("id"))
     known = table.frame
@@ -168,14 +203,19 @@ def _unique(columns: Sequence[pl.Series]) -> pl.Series:
 
 def _sorted_names(names: pl.Series) -> pl.Series:
     """By number where all names are whole numbers, so that dense ids keep their places."""
-    if len(names) and names.str.contains(r"^\d{1,18}$").all():
+    if len(names) and are_numbers(names):
         return pl.DataFrame({"n": names.cast(pl.Int64), "name": names}).sort("n", "name")["name"]
     return names.sort()
 
 
+def are_numbers(names: pl.Series) -> bool:
+    """Whether all names are whole numbers that fit into 64 bits."""
+    return bool(names.str.contains(r"^[0-9]{1,18}$").all())
+
+
 def _read_dates(
     tables: Sequence[FactTable], unit: Unit | None
-) -> tuple[_Dates, NDArray[np.int32], NDArray[np.int32]]:
+) -> tuple[Dates, NDArray[np.int32], NDArray[np.int32]]:
     """The distinct dates, and the place of each fact's start and end among them."""
     columns = {end: [table.frame[end] for table in tables] for end in _DATES}
     used = _unique([column for end in _DATES for column in columns[end]])
@@ -188,21 +228,9 @@ def _read_dates(
         )
         for both in columns.values()
     )
-    parsed = [parse_date(text) for text in texts]
-    if unit is None:
-        counts = np.bincount(start_text, minlength=len(texts))
-        counts += np.bincount(end_text, minlength=len(texts))
-        unit = choose_unit(zip(parsed, counts.tolist(), strict=True))
-    spans = [date.span(unit) for date in parsed]
-    times = np.array([span or (UNKNOWN, UNKNOWN) for span in spans], dtype=np.int64)
-    dates = _Dates(
-        texts=texts.alias("text"),
-        unit=unit,
-        first=times[:, 0].copy(),
-        last=times[:, 1].copy(),
-        malformed=np.array([span is None for span in spans], dtype=np.bool_),
-    )
-    return dates, start_text, end_text
+    counts = np.bincount(start_text, minlength=len(texts))
+    counts += np.bincount(end_text, minlength=len(texts))
+    return Dates.of(texts, counts, unit), start_text, end_text
 
 
 def _marks(tables: Sequence[FactTable], name: str, words: tuple[str, ...]) -> NDArray[np.uint8]:
@@ -220,9 +248,10 @@ def _concatenate(arrays: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
     return np.concatenate(arrays) if len(arrays) != 1 else arrays[0]
 
 
-def _find_defects(
-    columns: Mapping[str, NDArray[Any]], dates: _Dates
+def find_defects(
+    columns: Mapping[str, NDArray[Any]], dates: Dates
 ) -> dict[Defect, NDArray[np.int64]]:
+    """The rows that have each kind of defect."""
     start, end = columns["start"], columns["end"]
     backwards = (start > end) & (start != UNKNOWN) & (end != UNKNOWN)
     return {
@@ -232,11 +261,11 @@ def _find_defects(
     }
 
 
-def _describe_defects(
+def describe_defects(
     tables: Sequence[FactTable],
     found: Mapping[Defect, NDArray[np.int64]],
     columns: Mapping[str, NDArray[Any]],
-    dates: _Dates,
+    dates: Dates,
     on_error: OnError,
 ) -> pl.DataFrame:
     """One row for each defect, in the order of the input."""
@@ -258,7 +287,27 @@ def _describe_defects(
     return listed.sort("row", maintain_order=True).drop("row")
 
 
-def _first_defect(defects: pl.DataFrame) -> str:
+def mended(
+    columns: dict[str, NDArray[Any]],
+    found: Mapping[Defect, NDArray[np.int64]],
+    dates: Dates,
+    on_error: OnError,
+) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_]]:
+    """The columns with their defects repaired, or without the rows that have any; and who stays."""
+    kept = np.ones(len(columns["start"]), np.bool_)
+    if on_error is OnError.SKIP:
+        for rows in found.values():
+            kept[rows] = False
+        if not kept.all():
+            columns = {name: column[kept] for name, column in columns.items()}
+    else:
+        backwards = found[Defect.START_AFTER_END]
+        columns["end"][backwards] = dates.last[columns["start_text"][backwards]]
+    return columns, kept
+
+
+def first_defect(defects: pl.DataFrame) -> str:
+    """What is wrong with the first of them, how many there are, and what to do."""
     first = defects.row(0, named=True)
     return (
         f"{first['file']}, line {first['line']}: {first['defect']} "

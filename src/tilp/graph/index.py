@@ -2,12 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["EdgeIndex", "edges_left"]
+__all__ = ["EdgeIndex", "PreparedEdges", "edges_left"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PreparedEdges:
+    """What walks need of the edges of an index beside it, made in advance.
+
+    Attributes:
+        start: of each edge's fact, where it is not known its end, as `known_ends` has it;
+            likewise `end`.
+        source: the entity of each edge.
+        rank: the place of each edge in the order of relation, target and edge.
+        by_rank: the edges in this order.
+        inverse: for each edge that of the same fact the other way.
+    """
+
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    source: NDArray[np.int32]
+    rank: NDArray[np.int32]
+    by_rank: NDArray[np.int32]
+    inverse: NDArray[np.int32]
+
+    def __post_init__(self) -> None:
+        for column in fields(self):
+            getattr(self, column.name).flags.writeable = False
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -15,7 +40,8 @@ class EdgeIndex:
     """Every fact twice: as an edge from its subject, and as the inverse edge from its object.
 
     The edges of entity `e` stand at `offsets[e]:offsets[e + 1]`, sorted by relation and then by
-    fact. An inverse edge has the relation `r + n_relations`.
+    fact. An inverse edge has the relation `r + n_relations`. Where what walks need beside it was
+    made in advance, it is `prepared`.
     """
 
     n_relations: int
@@ -23,6 +49,7 @@ class EdgeIndex:
     relation: NDArray[np.int32]
     target: NDArray[np.int32]
     fact: NDArray[np.int32]
+    prepared: PreparedEdges | None = field(default=None, kw_only=True)
 
     @classmethod
     def build(

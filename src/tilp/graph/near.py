@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 __all__ = ["NearNames"]
 
 _BUCKETS = 64
+_BATCH = 50_000  # names whose letters are counted at once
 _COMPARED = 200
 """Names that are compared letter by letter: those whose letters are most alike in any order."""
 _CUTOFF = 0.6
@@ -29,7 +30,12 @@ class NearNames:
         by_case = {name.lower(): name for name in names}
         self._lower, self._names = list(by_case), list(by_case.values())
         self._size = np.array([len(name) for name in self._lower], np.int64)
-        self._letters = _letters(self._lower)
+        self._letters = np.concatenate(
+            [
+                _letters(self._lower[begin : begin + _BATCH])
+                for begin in range(0, max(len(self._lower), 1), _BATCH)
+            ]
+        )
 
     def find(self, name: str) -> tuple[str, ...]:
         """The nearest names, the nearest first; none where nothing is near.
@@ -38,7 +44,13 @@ class NearNames:
         ('Adele', 'Ada')
         """
         name = name.lower()
-        together = np.minimum(self._letters, _letters([name])).sum(axis=1, dtype=np.int64)
+        wanted = _letters([name])
+        together = np.concatenate(
+            [
+                np.minimum(self._letters[begin : begin + _BATCH], wanted).sum(axis=1, dtype=int)
+                for begin in range(0, max(len(self._lower), 1), _BATCH)
+            ]
+        )
         # No order of letters makes two names more alike than these.
         alike = 2 * together / np.maximum(self._size + len(name), 1)
         close = np.flatnonzero(alike >= _CUTOFF)

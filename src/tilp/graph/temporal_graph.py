@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 from tilp.choices import Unit
 from tilp.errors import TilpError
+from tilp.graph.fingerprints import Part, digest_of
 from tilp.graph.index import EdgeIndex
 from tilp.graph.vocabulary import Vocabulary
 from tilp.intervals import UNKNOWN, Interval, format_time
 
-__all__ = ["DEFECT_SCHEMA", "ESTIMATED", "SPLITS", "WALKED_ONLY", "Fact", "TemporalGraph"]
+__all__ = ["DEFECT_SCHEMA", "ESTIMATED", "SPLITS", "WALKED_ONLY", "Fact", "Origin", "TemporalGraph"]
 
 SPLITS = ("train", "valid", "test")
 """The splits in the order in which their facts are stored."""
@@ -59,6 +60,21 @@ class Fact:
         return f"({self.subject}, {self.relation}, {self.object}, {dates})"
 
 
+@dataclass(frozen=True)
+class Origin:
+    """Where a graph lies whole, so that it can be opened again rather than copied.
+
+    Attributes:
+        folder: where.
+        fingerprint: of the graph.
+        open: makes the graph from both.
+    """
+
+    folder: Path
+    fingerprint: str
+    open: Callable[[Path, str], TemporalGraph]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class TemporalGraph:
     """Facts as read-only columns, one row a fact, the splits one after the other.
@@ -95,6 +111,7 @@ class TemporalGraph:
     estimated: NDArray[np.uint8] = field(default_factory=lambda: np.empty(0, np.uint8))
     walked_only: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
     _indexes: dict[tuple[str, ...], EdgeIndex] = field(default_factory=dict, init=False)
+    _origin: Origin | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         if not len(self.estimated):
@@ -111,6 +128,12 @@ class TemporalGraph:
         for numbers in self.attributes.values():
             numbers.flags.writeable = False
         object.__setattr__(self, "attributes", MappingProxyType(dict(self.attributes)))
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        # Processes that open the same files share their memory.
+        if self._origin is not None:
+            return self._origin.open, (self._origin.folder, self._origin.fingerprint)
+        return super().__reduce_ex__(protocol)
 
     def __getstate__(self) -> dict[str, Any]:
         # An index is quickly built again, and a read-only mapping cannot be copied.
@@ -210,20 +233,28 @@ class TemporalGraph:
 
     def fingerprint(self) -> str:
         """A digest of all that the graph holds; equal graphs have the same."""
-        digest = hashlib.sha256(f"{self.unit.value} {self.bounds}".encode())
-        for name in _COLUMNS[:5]:
-            digest.update(getattr(self, name).tobytes())
-        for table in (self.entities.frame(), self.relations.frame()):
-            digest.update(table.write_json().encode())
-        for end in ("start", "end"):
-            digest.update("\n".join(self.date_text(end)).encode())
+        if self._origin is not None:
+            return self._origin.fingerprint
+        parts: list[Part] = [
+            f"{self.unit.value} {self.bounds}".encode(),
+            *(getattr(self, name) for name in _COLUMNS[:5]),
+            self.entities,
+            self.relations,
+            (self.texts, self.start_text),
+            (self.texts, self.end_text),
+        ]
         if self.estimated.any():
-            digest.update(self.estimated.tobytes())
+            parts.append(self.estimated)
         if self.walked_only.any():
-            digest.update(b"walked only" + self.walked_only.tobytes())
+            parts += [b"walked only", self.walked_only]
         for name, numbers in sorted(self.attributes.items()):
-            digest.update(name.encode() + numbers.tobytes())
-        return digest.hexdigest()
+            parts += [name.encode(), numbers]
+        return digest_of(parts)
+
+    @property
+    def origin(self) -> Origin | None:
+        """Where the graph lies whole; None where it was made or changed in memory."""
+        return self._origin
 
     @property
     def targets(self) -> NDArray[np.int64]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -66,10 +66,14 @@ class Vocabulary:
     def label(self, number: int) -> str:
         """The name to show; a relation that is numbered past the last is an inverse one."""
         if number < len(self):
-            return str(self.labels[int(number)])
+            return self._label(int(number))
         if self.kind != "relation" or number >= 2 * len(self):
             raise TilpError(f"there are {len(self):,} {self.kind} names; none has number {number}")
-        return f"{self.labels[int(number) - len(self)]}{INVERSE_MARK}"
+        return f"{self._label(int(number) - len(self))}{INVERSE_MARK}"
+
+    def id(self, number: int) -> str:
+        """The name as fact files have it."""
+        return str(self.ids[int(number)])
 
     def find(self, name: str) -> int:
         """The integer of a name given as id, key or label, in this order.
@@ -77,12 +81,11 @@ class Vocabulary:
         Raises:
             UnknownNameError: no such name (the nearest ones are given), or a label of several.
         """
-        for names in self._lookups:
-            places = names.get(str(name), ())
+        for places in self._places(str(name)):
             if len(places) == 1:
                 return places[0]
             if places:
-                several = tuple(str(self.ids[place]) for place in places[:5])
+                several = tuple(self.id(place) for place in places[:5])
                 raise UnknownNameError(
                     f"{len(places)} {self.kind} names read {name!r}; say which by its id: "
                     f"{', '.join(map(repr, several))}",
@@ -112,6 +115,18 @@ class Vocabulary:
     def frame(self) -> pl.DataFrame:
         """The vocabulary as a table with the columns id, key and label."""
         return pl.DataFrame({"id": self.ids, "key": self.keys, "label": self.labels})
+
+    def slices(self, rows: int) -> Iterator[pl.DataFrame]:
+        """The same table, so many rows at a time."""
+        return self.frame().iter_slices(rows)
+
+    def _label(self, number: int) -> str:
+        return str(self.labels[number])
+
+    def _places(self, name: str) -> Iterator[Sequence[int]]:
+        """The integers of those with a name as their id, then as key, then as label."""
+        for names in self._lookups:
+            yield names.get(name, ())
 
     @cached_property
     def _enum(self) -> pl.Enum:

@@ -14,13 +14,15 @@ from typing import BinaryIO, cast
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from tilp.errors import DataError
 
-__all__ = ["TextTable", "read_text_table"]
+__all__ = ["TextTable", "read_text_table", "text_batches"]
 
 _BLOCK = 1 << 24
 _BATCH = 100_000
+_ROW_BYTES = 64  # about; only for how many rows make a part
 _MOST_COLUMNS = 5  # without a header
 _BOM = b"\xef\xbb\xbf"
 _SEPARATORS = "\t,;"
@@ -74,17 +76,66 @@ def read_text_table(
     Raises:
         DataError: naming file, line, what was found and what to do.
     """
+    layout, names, first = _begin(path, header, is_header, least)
+    read = _read_quoted if layout.quoted else _read_plain
+    frame, lines = read(path, layout, first)
+    if _may_be_spare(layout, names) and not frame[:, -1].count():
+        frame, names = frame[:, :-1], names and names[:-1]
+    return TextTable(names, frame, lines)
+
+
+def text_batches(
+    path: Path,
+    header: bool | None,
+    is_header: Callable[[tuple[str, ...]], bool],
+    *,
+    least: int = 3,
+    size: int = _BLOCK,
+) -> Iterator[TextTable]:
+    """The same table, a part at a time; a first one without rows where there are none.
+
+    Args:
+        path: likewise.
+        header: likewise.
+        is_header: likewise.
+        least: likewise.
+        size: about how many bytes of the file make a part.
+
+    Raises:
+        DataError: likewise.
+    """
+    layout, names, first = _begin(path, header, is_header, least)
+    read = _quoted_batches if layout.quoted else _plain_batches
+    width = len(layout.row)
+    if _may_be_spare(layout, names) and not any(
+        frame[:, -1].count() for frame, _ in read(path, layout, first, size)
+    ):
+        width, names = width - 1, names and names[:-1]
+    empty = True
+    for frame, lines in read(path, layout, first, size):
+        empty = False
+        yield TextTable(names, frame[:, :width], lines)
+    if empty:
+        yield TextTable(names, pl.DataFrame(schema=_schema(layout))[:, :width], range(first, first))
+
+
+def _begin(
+    path: Path, header: bool | None, is_header: Callable[[tuple[str, ...]], bool], least: int
+) -> tuple[_Layout, tuple[str, ...] | None, int]:
+    """How a file is cut, the names of its columns, and the line that its rows begin in."""
     layout = _find_layout(path, least)
     if header is None:
         header = is_header(layout.row)
-    first = layout.next_line if header else layout.line
-    read = _read_quoted if layout.quoted else _read_plain
-    frame, lines = read(path, layout, first)
-    names = layout.row if header else None
-    spare = not names[-1] if names else len(layout.row) > _MOST_COLUMNS
-    if spare and not frame[:, -1].count():  # a separator at the end of every row
-        frame, names = frame[:, :-1], names and names[:-1]
-    return TextTable(names, frame, lines)
+    return layout, layout.row if header else None, layout.next_line if header else layout.line
+
+
+def _may_be_spare(layout: _Layout, names: tuple[str, ...] | None) -> bool:
+    """Whether the last column is none if it is empty: a separator at the end of every row."""
+    return not names[-1] if names else len(layout.row) > _MOST_COLUMNS
+
+
+def _schema(layout: _Layout) -> dict[str, type[pl.String]]:
+    return {f"{place}": pl.String for place in range(len(layout.row))}
 
 
 def _open(path: Path) -> BinaryIO:
@@ -93,12 +144,12 @@ def _open(path: Path) -> BinaryIO:
     return cast("BinaryIO", gzip.open(path) if zipped else path.open("rb"))
 
 
-def _blocks(path: Path) -> Iterator[bytes]:
+def _blocks(path: Path, size: int = _BLOCK) -> Iterator[bytes]:
     """A file in blocks of whole lines."""
     rest = b""
     try:
         with _open(path) as file:
-            while block := file.read(_BLOCK):
+            while block := file.read(size):
                 block = rest + block
                 cut = block.rfind(b"\n") + 1
                 rest = block[cut:]
@@ -154,20 +205,7 @@ def _find_separator(head: bytes) -> str:
 def _read_plain(path: Path, layout: _Layout, first: int) -> tuple[pl.DataFrame, Sequence[int]]:
     """Cells of a file without quotation: polars cuts it, once every line has its separators."""
     blank = _check_columns(path, layout, first)
-    columns = [f"{place}" for place in range(len(layout.row))]
-    try:
-        frame = pl.read_csv(
-            path,
-            separator=layout.separator,
-            quote_char=None,
-            has_header=False,
-            skip_rows=first - 1,
-            schema=dict.fromkeys(columns, pl.String),
-            raise_if_empty=False,
-        )
-    except (pl.exceptions.PolarsError, OSError) as failure:
-        _find_undecodable(path)
-        raise DataError(f"{path}: cannot be read as a table: {failure}") from failure
+    frame = _read_csv(path, path, layout, first - 1)
     lines = np.arange(first, first + len(frame))
     if not len(blank):
         return frame, range(first, first + len(frame))
@@ -175,13 +213,59 @@ def _read_plain(path: Path, layout: _Layout, first: int) -> tuple[pl.DataFrame, 
     return frame.filter(keep), lines[keep].tolist()
 
 
+def _plain_batches(
+    path: Path, layout: _Layout, first: int, size: int
+) -> Iterator[tuple[pl.DataFrame, Sequence[int]]]:
+    """The same, a part at a time."""
+    for line, block, ends, blank in _checked_blocks(path, layout, first, size):
+        lines = np.arange(line, line + len(ends))
+        keep = (lines >= first) & ~np.isin(lines, blank)
+        if not keep.any():
+            continue
+        if not keep.all():
+            signs = np.frombuffer(block, dtype=np.uint8)
+            block = signs[np.repeat(keep, np.diff(ends, prepend=-1))[: len(signs)]].tobytes()
+        if line == 1:
+            block = block.removeprefix(_BOM)
+        lines = lines[keep]
+        whole = lines[-1] - lines[0] + 1 == len(lines)
+        yield (
+            _read_csv(block, path, layout, 0),
+            range(int(lines[0]), int(lines[-1]) + 1) if whole else lines.tolist(),
+        )
+
+
+def _read_csv(source: Path | bytes, path: Path, layout: _Layout, skipped: int) -> pl.DataFrame:
+    try:
+        return pl.read_csv(
+            source,
+            separator=layout.separator,
+            quote_char=None,
+            has_header=False,
+            skip_rows=skipped,
+            schema=_schema(layout),
+            raise_if_empty=False,
+        )
+    except (pl.exceptions.PolarsError, OSError) as failure:
+        _find_undecodable(path)
+        raise DataError(f"{path}: cannot be read as a table: {failure}") from failure
+
+
 def _check_columns(path: Path, layout: _Layout, first: int) -> list[int]:
     """The blank lines from line `first` on; every other must have as many columns as the first."""
+    checked = _checked_blocks(path, layout, first, _BLOCK)
+    return [line for _, _, _, blank in checked for line in blank]
+
+
+def _checked_blocks(
+    path: Path, layout: _Layout, first: int, size: int
+) -> Iterator[tuple[int, bytes, NDArray[np.int64], list[int]]]:
+    """Blocks of lines: the number of the first, the block, where lines end, which are blank."""
     expected = len(layout.row) - 1
     separator, newline = ord(layout.separator), ord("\n")
-    blank: list[int] = []
     line = 1
-    for block in _blocks(path):
+    for block in _blocks(path, size):
+        blank: list[int] = []
         signs = np.frombuffer(block if block.endswith(b"\n") else block + b"\n", dtype=np.uint8)
         marks = np.flatnonzero((signs == separator) | (signs == newline))
         ending = np.flatnonzero(signs[marks] == newline)
@@ -195,8 +279,8 @@ def _check_columns(path: Path, layout: _Layout, first: int) -> list[int]:
                     row = text.decode(errors="replace").split(layout.separator)
                     raise _column_error(path, int(line + place), row, expected + 1)
                 blank.append(int(line + place))
+        yield line, block, ends, blank
         line += len(ends)
-    return blank
 
 
 def _column_error(path: Path, line: int, row: Sequence[str], expected: int) -> DataError:
@@ -215,23 +299,31 @@ def _column_error(path: Path, line: int, row: Sequence[str], expected: int) -> D
 
 def _read_quoted(path: Path, layout: _Layout, first: int) -> tuple[pl.DataFrame, Sequence[int]]:
     """Cells of a file with quotation, row by row, as Python's own reader cuts it."""
-    columns = [f"{place}" for place in range(len(layout.row))]
-    schema = dict.fromkeys(columns, pl.String)
-    frames = [pl.DataFrame(schema=schema)]
+    frames = [pl.DataFrame(schema=_schema(layout))]
     lines: list[int] = []
+    for frame, its_lines in _quoted_batches(path, layout, first, _BLOCK):
+        frames.append(frame)
+        lines += its_lines
+    return pl.concat(frames), lines
+
+
+def _quoted_batches(
+    path: Path, layout: _Layout, first: int, size: int
+) -> Iterator[tuple[pl.DataFrame, Sequence[int]]]:
+    """The same, a part at a time."""
+    schema = _schema(layout)
     rows = (
         (line, row)
         for line, _, row in _quoted_rows(path, layout.separator)
         if line >= first and row
     )
-    while batch := list(islice(rows, _BATCH)):
+    while batch := list(islice(rows, min(_BATCH, max(1, size // _ROW_BYTES)))):
         for line, row in batch:
-            if len(row) != len(columns):
-                raise _column_error(path, line, row, len(columns))
-            lines.append(line)
+            if len(row) != len(schema):
+                raise _column_error(path, line, row, len(schema))
         cells = [[cell or None for cell in row] for _, row in batch]
-        frames.append(pl.DataFrame(cells, schema=schema, orient="row"))
-    return pl.concat(frames), lines
+        frame = pl.DataFrame(cells, schema=schema, orient="row")
+        yield frame, [line for line, _ in batch]
 
 
 def _plain_rows(path: Path, separator: str) -> Iterator[tuple[int, int, list[str]]]:

@@ -120,7 +120,7 @@ def answers(
                 Answer(
                     rank=rank,
                     candidate=graph.entities.label(entity),
-                    id=str(graph.entities.ids[entity]),
+                    id=graph.entities.id(entity),
                     score=float(standing.score[entity]),
                     share=float(standing.share[entity]),
                     known=entity in standing.known,

@@ -30,12 +30,12 @@ from tilp._kernels.types import (
 )
 from tilp.choices import Grain
 from tilp.errors import TilpError
-from tilp.freezing import frozen, read_only
-from tilp.graph import QueryTable, TemporalGraph
+from tilp.graph import PreparedEdges, QueryTable, TemporalGraph
 from tilp.intervals import TemporalRelation, readings
 from tilp.rules import FORMS, Form, Rule
 from tilp.spans import places_in
-from tilp.walks.constraints import PairConstraint, StepConstraint, Steps, Symbols
+from tilp.walks.constraints import PairConstraint, StepConstraint, Symbols
+from tilp.walks.edges import inverse_edges, made_edges, prepared_edges, steps_to
 from tilp.walks.encoding import MAX_LENGTH, NO_RULES, NO_TRIE, CompiledRules, RuleEncoding
 from tilp.walks.reading import ReadEdges, added_up
 from tilp.walks.removing import edges_without
@@ -129,37 +129,16 @@ class Walker:
     @cached_property
     def edges(self) -> Edges:
         """The edges that are walked on."""
-        index, reading = self._read.index, self._read.reading
-        start, end = self._read.start[reading], self._read.end[reading]
-        degrees = np.diff(index.offsets)
-        source = np.repeat(np.arange(len(degrees), dtype=np.int32), degrees)
-        symbol = index.relation
-        if self.encoding.symbols.constraints:
-            numbers = self.graph.attributes
-            steps = Steps(
-                start,
-                end,
-                here={name: values[source] for name, values in numbers.items()},
-                there={name: values[index.target] for name, values in numbers.items()},
-            )
-            symbol = self.encoding.symbols.of_edges(index.relation, steps)
-        by_rank = np.lexsort((index.target, symbol)).astype(np.int32)  # stable: ties by edge
-        rank = np.empty_like(by_rank)
-        rank[by_rank] = np.arange(len(by_rank), dtype=np.int32)
-        return frozen(
-            Edges(
-                offsets=index.offsets,
-                relation=symbol,
-                target=index.target,
-                fact=index.fact,
-                start=start,
-                end=end,
-                rank=rank,
-                by_rank=by_rank,
-                source=source,
-                interval=self._intervals[0][reading],
-            )
-        )
+        if self._prepared is not None:
+            return prepared_edges(self.graph.index(self._splits), self._prepared)
+        interval = None if self.classes is None else self._intervals[0]
+        return made_edges(self._read, self.encoding.symbols, self.graph.attributes, interval)
+
+    @cached_property
+    def _prepared(self) -> PreparedEdges | None:
+        """What was made in advance of the edges, where they are walked as they are."""
+        plain = not (self.every_reading or self.encoding.symbols.constraints or self.classes)
+        return self.graph.index(self._splits).prepared if plain else None
 
     def without(self, facts: Iterable[int]) -> Walker:
         """The same walker on the graph without some facts; compiled rules are good for both.
@@ -172,7 +151,7 @@ class Walker:
         gone = np.fromiter(facts, np.int64)
         edges = self.edges
         other = copy(self)
-        for name in ("_read", "_inverse", "steps_from"):
+        for name in ("_read", "_prepared", "_inverse", "steps_from"):
             vars(other).pop(name, None)
         other.graph = self.graph.without(gone)
         other.edges = edges_without(edges, self.graph.numbers_without(gone))
@@ -183,12 +162,11 @@ class Walker:
         return ReadEdges.of(self.graph, self._splits, every=self.every_reading)
 
     @cached_property
-    def _inverse(self) -> NDArray[np.int64]:
+    def _inverse(self) -> NDArray[np.int32]:
         """For each edge that of the same fact, in the same reading, the other way."""
-        pairs = np.argsort(self._read.reading, kind="stable").reshape(-1, 2)
-        inverse = np.empty(len(self.edges.fact), np.int64)
-        inverse[pairs[:, 0]], inverse[pairs[:, 1]] = pairs[:, 1], pairs[:, 0]
-        return read_only(inverse)
+        if self._prepared is not None:
+            return self._prepared.inverse
+        return inverse_edges(self._read.reading)
 
     def search_from_answers(self) -> None:
         """Make what `find` needs, before several ask for it at once."""
@@ -206,9 +184,6 @@ class Walker:
 
         Only words of one's own between intervals need them.
         """
-        if self.classes is None:
-            nothing = np.empty(0, np.int64)
-            return np.zeros(len(self._read.start), np.int32), nothing, nothing
         both = np.stack([self._read.start, self._read.end], axis=1)
         distinct, number = np.unique(both, axis=0, return_inverse=True)
         return number.reshape(-1).astype(np.int32), distinct[:, 0].copy(), distinct[:, 1].copy()
@@ -267,7 +242,7 @@ class Walker:
         steps: NDArray[Any] = np.diff(self.edges.offsets).astype(np.float64)
         total: NDArray[Any] = np.minimum(steps, self.limit)
         for _ in range(1, self.max_length):
-            steps = np.bincount(self.edges.source, steps[self.edges.target], len(steps))
+            steps = steps_to(self.edges, steps)
             total = total + np.minimum(steps, self.limit)
         return total
 

@@ -105,7 +105,7 @@ class Asker:
                 end=str(graph.texts[int(graph.end_text[row])]) or None,
             )
             first = self.ask(query, 1)[0]
-            right = first.id == str(graph.entities.ids[int(graph.object[row])])
+            right = first.id == graph.entities.id(int(graph.object[row]))
             best.append((not right, -first.share, row, query))
         return min(best)[-1]
 
@@ -114,7 +114,7 @@ class Asker:
         try:
             self._graph.entities.find(self._graph.entities.label(entity))
         except UnknownNameError:
-            return str(self._graph.entities.ids[entity])
+            return self._graph.entities.id(entity)
         return self._graph.entities.label(entity)
 
     def _answer(self, queries: list[Query], table: QueryTable, k: int) -> list[Answers]:

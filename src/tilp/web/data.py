@@ -50,7 +50,7 @@ class DataView:
         """Do what the first request would wait for."""
         _ = self.summary
         self.entities("a", 1)
-        self.facts(str(self.graph.entities.ids[0]), 0, 1)
+        self.facts(self.graph.entities.id(0), 0, 1)
 
     def relations(self) -> list[tuple[str, int]]:
         """Each relation and how many facts it has, in the order of their numbers."""
@@ -73,7 +73,7 @@ class DataView:
         return [
             {
                 "name": self.graph.entities.label(number),
-                "id": str(self.graph.entities.ids[number]),
+                "id": self.graph.entities.id(number),
                 "facts": int(self._counts[number]),
             }
             for number in best.tolist()
@@ -94,7 +94,7 @@ class DataView:
         ordered = rows[np.lexsort((rows, end, first))]
         return {
             "entity": graph.entities.label(number),
-            "id": str(graph.entities.ids[number]),
+            "id": graph.entities.id(number),
             "total": len(rows),
             "facts": [self._fact_json(row) for row in ordered[offset : offset + limit].tolist()],
         }

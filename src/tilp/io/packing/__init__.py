@@ -1,0 +1,1 @@
+"""Packed graphs: columns, names and index as files that are mapped into memory."""

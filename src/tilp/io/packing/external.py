@@ -1,0 +1,123 @@
+"""Rows put into order on disk, a part of them in memory at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from tilp.io.packing.format import ColumnWriter
+
+__all__ = ["Buckets", "Scatter", "blocks", "stable_order"]
+
+
+def blocks(count: int, rows: int) -> Iterator[slice]:
+    """Rows cut into slices of at most so many."""
+    for begin in range(0, count, rows):
+        yield slice(begin, min(begin + rows, count))
+
+
+def stable_order(key: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The places of keys from 0 on, as they rise; of equal ones in the order they stand in.
+
+    >>> stable_order(np.array([3, 1, 3, 1])).tolist()
+    [1, 3, 0, 2]
+    """
+    most, bits = int(key.max(initial=0)), max(len(key) - 1, 1).bit_length()
+    if most < 2**16:  # which are counted rather than compared
+        return np.argsort(key.astype(np.uint16), kind="stable")
+    if most.bit_length() + bits > 62:
+        return np.argsort(key, kind="stable")
+    # One sort of plain numbers is twice as quick as one of places.
+    both = np.sort((key << bits) | np.arange(len(key)))
+    return both & ((1 << bits) - 1)
+
+
+class Buckets:
+    """Rows of several columns, laid into files by ranges of a number.
+
+    Args:
+        folder: for the files.
+        name: of the files; no other has the same.
+        bounds: the first number of each range after the first, rising.
+        columns: the kind of each column, by name; the first is the number.
+    """
+
+    def __init__(
+        self, folder: Path, name: str, bounds: NDArray[Any], columns: Mapping[str, DTypeLike]
+    ) -> None:
+        self._bounds = bounds
+        self._row = np.dtype(list(columns.items()))
+        self._paths = [folder / f"{name}-{number}" for number in range(len(bounds) + 1)]
+
+    def add(self, *columns: NDArray[Any]) -> None:
+        """Lay rows into their files; those of one range stay in the order they are given in."""
+        rows = np.empty(len(columns[0]), self._row)
+        for name, column in zip(self._row.names or (), columns, strict=True):
+            rows[name] = column
+        if len(self._paths) == 1:
+            self._append(0, rows)
+            return
+        place = np.searchsorted(self._bounds, columns[0], side="right")
+        order = stable_order(place)
+        begin = np.searchsorted(place[order], np.arange(len(self._paths) + 1))
+        rows = rows[order]
+        for number in np.flatnonzero(np.diff(begin)).tolist():
+            self._append(number, rows[begin[number] : begin[number + 1]])
+
+    def _append(self, number: int, rows: NDArray[Any]) -> None:
+        with self._paths[number].open("ab") as file:
+            file.write(rows.data)
+
+    def take(self) -> Iterator[NDArray[Any]]:
+        """The rows of each range; their files are removed."""
+        for path in self._paths:
+            if path.exists():
+                yield np.fromfile(path, self._row)
+                path.unlink()
+            else:
+                yield np.empty(0, self._row)
+
+
+class Scatter:
+    """An array whose values are known in any order, each place once.
+
+    Args:
+        folder: for what is kept on the way.
+        path: the .npy file to write.
+        size: of the array.
+        dtype: of its values.
+        rows: how many of them are held in memory.
+        fill: the value of places that are given none.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        path: Path,
+        size: int,
+        dtype: DTypeLike,
+        rows: int,
+        fill: float = 0,
+    ) -> None:
+        self._path, self._size, self._dtype, self._rows = path, size, np.dtype(dtype), rows
+        self._fill = fill
+        bounds = np.arange(rows, size, rows)
+        columns: dict[str, DTypeLike] = {"place": np.int64, "value": dtype}
+        self._buckets = Buckets(folder, f"places-{path.stem}", bounds, columns)
+
+    def put(self, place: NDArray[Any], value: NDArray[Any]) -> None:
+        """Give values to places."""
+        self._buckets.add(place, value)
+
+    def write(self) -> None:
+        """Write the array."""
+        with ColumnWriter(self._path, self._dtype) as column:
+            cuts: Sequence[slice] = list(blocks(self._size, self._rows)) or [slice(0, 0)]
+            for part, rows in zip(cuts, self._buckets.take(), strict=True):
+                values = np.full(part.stop - part.start, self._fill, self._dtype)
+                values[rows["place"] - part.start] = rows["value"]
+                column.append(values)
