@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from tilp.attention.state import LossCurve
@@ -28,7 +29,10 @@ from tilp.model.stages import Progress
 from tilp.parallel import Workers, thread_count
 from tilp.ranking import ModelScorer, RuleWeights
 from tilp.ranking.answers import Answers, answers, answers_frame
+from tilp.ranking.batches import Batch
+from tilp.ranking.best import BestOf
 from tilp.ranking.queries import Query, query_table, read_queries
+from tilp.ranking.query_columns import QueryColumns
 from tilp.rules import RuleSet
 from tilp.walks import MiningSettings
 from tilp.walks.encoding import MAX_LENGTH
@@ -265,6 +269,7 @@ class TILP:
         queries: Query | Iterable[Query | dict[str, Any]] | pl.DataFrame,
         k: int = 10,
         *,
+        new_only: bool = False,
         graph: TemporalGraph | None = None,
     ) -> pl.DataFrame:
         """The k best candidates of each query, as a labelled table.
@@ -272,9 +277,24 @@ class TILP:
         Args:
             queries: one or many; mappings and frames have the fields of `Query`.
             k: how many candidates.
+            new_only: whether candidates that are known already are left out.
             graph: another graph to apply the rules on; its entities may be all new.
         """
-        return answers_frame(self._answers(read_queries(queries), k, graph))
+        if isinstance(queries, pl.DataFrame):
+            columns = QueryColumns.of(queries)
+        else:
+            columns = QueryColumns.of_queries(read_queries(queries))
+        evidence = graph if graph is not None else self.graph
+        table, rows = columns.encode(evidence)
+        if len(rows) < len(columns):
+            row = int(np.setdiff1d(np.arange(len(columns)), rows)[0])
+            place = f"query {row + 1}, {columns.query(row)}: " if len(columns) > 1 else ""
+            raise TilpError(f"{place}{columns.refusal(evidence, row)}")
+        ask = self._asks(k, graph, new_only=new_only)
+        batch = Batch(table, ask.scorer)
+        with Workers(self.threads) as workers:
+            best = batch.together(list(workers.map(ask, batch.chunks)))
+        return answers_frame(evidence, rows, columns.text, best)
 
     def ask(self, query: Query, k: int = 10, *, graph: TemporalGraph | None = None) -> Answers:
         """The k best candidates of one query.
@@ -284,15 +304,17 @@ class TILP:
             k: how many candidates.
             graph: another graph to apply the rules on; its entities may be all new.
         """
-        (found,) = self._answers(read_queries([query]), k, graph)
+        (asked,) = read_queries([query])
+        evidence = graph if graph is not None else self.graph
+        table = query_table(evidence, [asked])
+        (found,) = answers(evidence, [asked], self._asks(k, graph)(table))
         return found
 
-    def _answers(self, queries: list[Query], k: int, graph: TemporalGraph | None) -> list[Answers]:
+    def _asks(self, k: int, graph: TemporalGraph | None, *, new_only: bool = False) -> BestOf:
         if k < 1:
             raise TilpError(f"k is {k}; at least one candidate is asked for")
         evidence = graph if graph is not None else self.graph
-        table = query_table(evidence, queries)
-        return answers(evidence, queries, table, self.scorer(graph)(table), k)
+        return BestOf(evidence, self.scorer(graph), k, new_only)
 
     def explain(
         self,
