@@ -15,6 +15,7 @@ __all__ = [
     "LateEnds",
     "Missing",
     "OnError",
+    "OnUnaskable",
     "Protocol",
     "RuleOrder",
     "SettingKind",
@@ -43,6 +44,13 @@ class OnError(StrEnum):
     REPAIR = "repair"
     SKIP = "skip"
     RAISE = "raise"
+
+
+class OnUnaskable(StrEnum):
+    """What to do with a query that cannot be asked."""
+
+    RAISE = "raise"
+    SKIP = "skip"
 
 
 class TableFormat(StrEnum):

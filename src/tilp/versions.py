@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
+from functools import cache
 from importlib import metadata
+from pathlib import Path
 
 from tilp._version import __version__
 
-__all__ = ["version_report"]
+__all__ = ["made_with", "version_report"]
 
 _LIBRARIES = ("numpy", "scipy", "numba", "polars", "jax", "optax", "typer")
 _EXTRAS = ("matplotlib", "fastapi", "pyoxigraph")
@@ -27,3 +30,14 @@ def version_report() -> str:
         except metadata.PackageNotFoundError:
             lines.append(f"{name} not installed")
     return "\n".join(lines)
+
+
+@cache
+def made_with() -> dict[str, str]:
+    """The code that results come from: its digest, and the versions of what it computes with."""
+    digest = hashlib.sha256()
+    package = Path(__file__).parent
+    for path in sorted(package.rglob("*.py")):
+        digest.update(path.relative_to(package).as_posix().encode() + path.read_bytes())
+    needed = {name: metadata.version(name) for name in ("jax", "numba", "numpy", "polars", "scipy")}
+    return {"tilp": __version__, "code": digest.hexdigest(), **needed}

@@ -10,15 +10,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar
 
-import tilp
 from tilp._version import __version__
 from tilp.errors import TilpError
 from tilp.io.folders import new_file
+from tilp.versions import made_with
 
 __all__ = ["Advance", "Failed", "Job", "Place", "Results", "Store", "digest_of", "merged"]
 
@@ -109,17 +107,6 @@ def digest_of(decided: Mapping[str, Any]) -> str:
     """The digest of what decides a result, and of the code that makes it."""
     text = json.dumps({**made_with(), **decided}, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-@cache
-def made_with() -> dict[str, str]:
-    """The code that results come from: its digest, and the versions of what it computes with."""
-    digest = hashlib.sha256()
-    package = Path(tilp.__file__).parent
-    for path in sorted(package.rglob("*.py")):
-        digest.update(path.relative_to(package).as_posix().encode() + path.read_bytes())
-    needed = {name: version(name) for name in ("jax", "numba", "numpy", "polars", "scipy")}
-    return {"tilp": __version__, "code": digest.hexdigest(), **needed}
 
 
 def merged(jobs: Iterable[Job]) -> list[Job]:

@@ -114,10 +114,13 @@ class Vocabulary:
         return places.to_numpy().astype(np.int32)
 
     def find_all(self, names: pl.Series) -> NDArray[np.int32]:
-        """The integers of a column of names, given as for `find`; -1 where that would refuse one."""
+        """The integers of a column of names, given as for `find`; -1 where it would refuse."""
         every, place = self._found
         found = names.cast(every, strict=False).to_physical()
-        return np.append(place, np.int32(-1))[found.fill_null(len(place)).to_numpy()]
+        numbers: NDArray[np.int32] = np.append(place, np.int32(-1))[
+            found.fill_null(len(place)).to_numpy()
+        ]
+        return numbers
 
     def frame(self) -> pl.DataFrame:
         """The vocabulary as a table with the columns id, key and label."""

@@ -14,10 +14,11 @@ from typing import BinaryIO, cast
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from tilp.errors import DataError
 
-__all__ = ["TextTable", "read_text_table"]
+__all__ = ["TextTable", "read_text_table", "text_slices"]
 
 _BLOCK = 1 << 24
 _BATCH = 100_000
@@ -87,6 +88,38 @@ def read_text_table(
     return TextTable(names, frame, lines)
 
 
+def text_slices(path: Path, rows: int, *, least: int = 2) -> Iterator[TextTable]:
+    """Read a delimited file that has a header in slices, never more of it than a slice or a block.
+
+    Args:
+        path: a file, gzipped or not, laid out as for `read_text_table`.
+        rows: of each slice; the last may have fewer, and where there are none it is the only one.
+        least: how many columns there must be.
+
+    Raises:
+        DataError: naming file, line, what was found and what to do.
+    """
+    layout = _find_layout(path, least)
+    read = _quoted_batches if layout.quoted else _plain_batches
+    held = pl.DataFrame(schema=dict.fromkeys(map(str, range(len(layout.row))), pl.String))
+    lines = np.empty(0, np.int64)
+    first = True
+    for frame, more in read(path, layout, layout.next_line):
+        held, lines = pl.concat([held, frame]), np.concatenate([lines, np.asarray(more, np.int64)])
+        while len(held) >= rows:
+            yield _named(layout, held[:rows], lines[:rows])
+            held, lines, first = held[rows:], lines[rows:], False
+    if len(held) or first:
+        yield _named(layout, held, lines)
+
+
+def _named(layout: _Layout, frame: pl.DataFrame, lines: NDArray[np.int64]) -> TextTable:
+    names = layout.row
+    if not names[-1] and not frame[:, -1].count():  # a separator at the end of every row
+        frame, names = frame[:, :-1], names[:-1]
+    return TextTable(names, frame, lines.tolist())
+
+
 def _open(path: Path) -> BinaryIO:
     with path.open("rb") as file:
         zipped = file.read(2) == b"\x1f\x8b"
@@ -154,34 +187,52 @@ def _find_separator(head: bytes) -> str:
 def _read_plain(path: Path, layout: _Layout, first: int) -> tuple[pl.DataFrame, Sequence[int]]:
     """Cells of a file without quotation: polars cuts it, once every line has its separators."""
     blank = _check_columns(path, layout, first)
+    return _without_blank(_cut(path, path, layout, first - 1), first, blank)
+
+
+def _cut(source: Path | bytes, path: Path, layout: _Layout, skip: int) -> pl.DataFrame:
+    """The cells of a file without quotation, or of a block of it, after some lines."""
     columns = [f"{place}" for place in range(len(layout.row))]
     try:
-        frame = pl.read_csv(
-            path,
+        return pl.read_csv(
+            source,
             separator=layout.separator,
             quote_char=None,
             has_header=False,
-            skip_rows=first - 1,
+            skip_rows=skip,
             schema=dict.fromkeys(columns, pl.String),
             raise_if_empty=False,
         )
     except (pl.exceptions.PolarsError, OSError) as failure:
         _find_undecodable(path)
         raise DataError(f"{path}: cannot be read as a table: {failure}") from failure
-    lines = np.arange(first, first + len(frame))
+
+
+def _without_blank(
+    frame: pl.DataFrame, first: int, blank: Sequence[int]
+) -> tuple[pl.DataFrame, Sequence[int]]:
+    """The rows of a frame that are not blank, and their lines, the first of all being `first`."""
     if not len(blank):
         return frame, range(first, first + len(frame))
+    lines = np.arange(first, first + len(frame))
     keep = ~np.isin(lines, blank)
     return frame.filter(keep), lines[keep].tolist()
 
 
 def _check_columns(path: Path, layout: _Layout, first: int) -> list[int]:
     """The blank lines from line `first` on; every other must have as many columns as the first."""
+    return [line for _, _, blank in _checked_blocks(path, layout, first) for line in blank]
+
+
+def _checked_blocks(
+    path: Path, layout: _Layout, first: int
+) -> Iterator[tuple[int, bytes, list[int]]]:
+    """Blocks of whole lines with the number of their first one, and their blank lines, likewise."""
     expected = len(layout.row) - 1
     separator, newline = ord(layout.separator), ord("\n")
-    blank: list[int] = []
     line = 1
     for block in _blocks(path):
+        blank: list[int] = []
         signs = np.frombuffer(block if block.endswith(b"\n") else block + b"\n", dtype=np.uint8)
         marks = np.flatnonzero((signs == separator) | (signs == newline))
         ending = np.flatnonzero(signs[marks] == newline)
@@ -195,8 +246,8 @@ def _check_columns(path: Path, layout: _Layout, first: int) -> list[int]:
                     row = text.decode(errors="replace").split(layout.separator)
                     raise _column_error(path, int(line + place), row, expected + 1)
                 blank.append(int(line + place))
+        yield line, block, blank
         line += len(ends)
-    return blank
 
 
 def _column_error(path: Path, line: int, row: Sequence[str], expected: int) -> DataError:
@@ -215,10 +266,16 @@ def _column_error(path: Path, line: int, row: Sequence[str], expected: int) -> D
 
 def _read_quoted(path: Path, layout: _Layout, first: int) -> tuple[pl.DataFrame, Sequence[int]]:
     """Cells of a file with quotation, row by row, as Python's own reader cuts it."""
-    columns = [f"{place}" for place in range(len(layout.row))]
-    schema = dict.fromkeys(columns, pl.String)
-    frames = [pl.DataFrame(schema=schema)]
-    lines: list[int] = []
+    schema = dict.fromkeys((f"{place}" for place in range(len(layout.row))), pl.String)
+    batches = list(_quoted_batches(path, layout, first))
+    lines = [line for _, of_batch in batches for line in of_batch]
+    return pl.concat([pl.DataFrame(schema=schema), *(frame for frame, _ in batches)]), lines
+
+
+def _quoted_batches(
+    path: Path, layout: _Layout, first: int
+) -> Iterator[tuple[pl.DataFrame, Sequence[int]]]:
+    schema = dict.fromkeys((f"{place}" for place in range(len(layout.row))), pl.String)
     rows = (
         (line, row)
         for line, _, row in _quoted_rows(path, layout.separator)
@@ -226,12 +283,18 @@ def _read_quoted(path: Path, layout: _Layout, first: int) -> tuple[pl.DataFrame,
     )
     while batch := list(islice(rows, _BATCH)):
         for line, row in batch:
-            if len(row) != len(columns):
-                raise _column_error(path, line, row, len(columns))
-            lines.append(line)
+            if len(row) != len(schema):
+                raise _column_error(path, line, row, len(schema))
         cells = [[cell or None for cell in row] for _, row in batch]
-        frames.append(pl.DataFrame(cells, schema=schema, orient="row"))
-    return pl.concat(frames), lines
+        yield pl.DataFrame(cells, schema=schema, orient="row"), [line for line, _ in batch]
+
+
+def _plain_batches(
+    path: Path, layout: _Layout, first: int
+) -> Iterator[tuple[pl.DataFrame, Sequence[int]]]:
+    for line, block, blank in _checked_blocks(path, layout, first):
+        skip = max(0, first - line)
+        yield _without_blank(_cut(block, path, layout, skip), line + skip, blank)
 
 
 def _plain_rows(path: Path, separator: str) -> Iterator[tuple[int, int, list[str]]]:

@@ -13,7 +13,19 @@ import polars as pl
 
 from tilp.attention.state import LossCurve
 from tilp.attention.training import TrainingSettings
-from tilp.choices import EvidenceKind, Features, Grain, Missing, Part, Preset, Protocol, Weights
+from tilp.bulk import BulkSettings, Predicted, QueryFile, QueryFrame, predict_to, queries_of
+from tilp.bulk.predicting import Predictor
+from tilp.choices import (
+    EvidenceKind,
+    Features,
+    Grain,
+    Missing,
+    OnUnaskable,
+    Part,
+    Preset,
+    Protocol,
+    Weights,
+)
 from tilp.choosing import choose
 from tilp.errors import TilpError
 from tilp.evaluation import Evaluation, evaluate
@@ -29,7 +41,7 @@ from tilp.model.stages import Progress
 from tilp.parallel import Workers, thread_count
 from tilp.ranking import ModelScorer, RuleWeights
 from tilp.ranking.answers import Answers, answers, answers_frame
-from tilp.ranking.batches import Batch
+from tilp.ranking.batches import ask_all
 from tilp.ranking.best import BestOf
 from tilp.ranking.queries import Query, query_table, read_queries
 from tilp.ranking.query_columns import QueryColumns
@@ -284,17 +296,80 @@ class TILP:
             columns = QueryColumns.of(queries)
         else:
             columns = QueryColumns.of_queries(read_queries(queries))
-        evidence = graph if graph is not None else self.graph
-        table, rows = columns.encode(evidence)
-        if len(rows) < len(columns):
-            row = int(np.setdiff1d(np.arange(len(columns)), rows)[0])
-            place = f"query {row + 1}, {columns.query(row)}: " if len(columns) > 1 else ""
-            raise TilpError(f"{place}{columns.refusal(evidence, row)}")
         ask = self._asks(k, graph, new_only=new_only)
-        batch = Batch(table, ask.scorer)
         with Workers(self.threads) as workers:
-            best = batch.together(list(workers.map(ask, batch.chunks)))
-        return answers_frame(evidence, rows, columns.text, best)
+            best = ask_all(ask, columns.table(ask.graph), workers)
+        return answers_frame(ask.graph, np.arange(len(columns)), columns.text, best)
+
+    def predict_to(
+        self,
+        folder: Path | str,
+        queries: Path | str | pl.DataFrame,
+        k: int = 10,
+        *,
+        new_only: bool = False,
+        explain: int = 0,
+        on_error: OnUnaskable | str = OnUnaskable.RAISE,
+        part_size: int | None = None,
+        graph: TemporalGraph | None = None,
+        progress: Callable[[str, float, int], None] | None = None,
+    ) -> Predicted:
+        """The k best candidates of any number of queries, as Parquet files in a folder.
+
+        Memory does not grow with the number of queries. Stopped or killed, the same call goes on
+        with the parts that are not there, to the same files.
+
+        Args:
+            folder: for the parts, whose columns are those of `predict`, and a note of what they
+                are of.
+            queries: a file (TSV, CSV, gzipped or not, Parquet), which is read part by part, or a
+                frame, with the columns of `Query`.
+            k: how many candidates.
+            new_only: whether candidates that are known already are left out.
+            explain: how many candidates of each query are explained, in a column `explanation` as
+                JSON; this is much slower.
+            on_error: what becomes of queries that cannot be asked: `raise` refuses all before
+                anything is asked; `skip` leaves them out, and writes them with the reasons.
+            part_size: queries of a part; 20,000 by default, 500 where some are explained.
+            graph: another graph to apply the rules on; its entities may be all new.
+            progress: called with the name of a stage, `check` or `predict`, how many queries of it
+                are done, and of how many; 0 where that is not known.
+
+        Raises:
+            TilpError: queries cannot be asked, or the folder holds something else.
+        """
+        from tilp.model.saving import model_digest
+
+        skip = choose(OnUnaskable, on_error, "on_error") is OnUnaskable.SKIP
+        settings = BulkSettings(k, new_only, explain, skip, part_size)
+        source = QueryFrame(queries) if isinstance(queries, pl.DataFrame) else QueryFile(queries)
+        ask = self._asks(k, graph, new_only=new_only)
+        predictor = Predictor(ask, self._explainer_on(graph), explain)
+        decided_by = {
+            "model": model_digest(self.settings, self.graph, self._need_fit()),
+            "evidence": ask.graph.fingerprint(),
+        }
+        with Workers(self.threads) as workers:
+            return predict_to(
+                Path(folder), source, predictor, settings, decided_by, workers, progress
+            )
+
+    def queries_of(
+        self,
+        relation: str,
+        start: str | None = None,
+        end: str | None = None,
+        *,
+        graph: TemporalGraph | None = None,
+    ) -> pl.DataFrame:
+        """A query for each subject that train has a fact of a relation of, for `predict`.
+
+        Args:
+            relation: its name; of its inverse, `name⁻¹` or `name^-1`, each object is asked.
+            start: of all queries; likewise `end`.
+            graph: another graph to apply the rules on.
+        """
+        return queries_of(graph if graph is not None else self.graph, relation, start, end)
 
     def ask(self, query: Query, k: int = 10, *, graph: TemporalGraph | None = None) -> Answers:
         """The k best candidates of one query.
@@ -305,9 +380,8 @@ class TILP:
             graph: another graph to apply the rules on; its entities may be all new.
         """
         (asked,) = read_queries([query])
-        evidence = graph if graph is not None else self.graph
-        table = query_table(evidence, [asked])
-        (found,) = answers(evidence, [asked], self._asks(k, graph)(table))
+        ask = self._asks(k, graph)
+        (found,) = answers(ask.graph, [asked], ask(query_table(ask.graph, [asked])))
         return found
 
     def _asks(self, k: int, graph: TemporalGraph | None, *, new_only: bool = False) -> BestOf:

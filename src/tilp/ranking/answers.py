@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
 import polars as pl
@@ -110,9 +110,16 @@ def answers(graph: TemporalGraph, queries: Sequence[Query], best: Best) -> list[
         queries: as they were asked.
         best: their best candidates.
     """
-    names, ids = graph.entities.labels.gather(best.entity), graph.entities.ids.gather(best.entity)
-    columns = (best.rank, names, ids, best.score, best.share, best.known)
-    every = [Answer(*row) for row in zip(*map(_values, columns), strict=True)]
+    entities = graph.entities
+    columns = (
+        best.rank.tolist(),
+        entities.labels.gather(best.entity).to_list(),
+        entities.ids.gather(best.entity).to_list(),
+        best.score.tolist(),
+        best.share.tolist(),
+        best.known.tolist(),
+    )
+    every = [Answer(*row) for row in zip(*columns, strict=True)]
     return [
         Answers(query, tuple(every[first:last]))
         for query, first, last in zip(queries, best.begin[:-1], best.begin[1:], strict=True)
@@ -147,7 +154,3 @@ def answers_frame(
             pl.Series("known", best.known),
         ]
     )
-
-
-def _values(column: pl.Series | NDArray[Any]) -> list[Any]:
-    return column.to_list() if isinstance(column, pl.Series) else column.tolist()

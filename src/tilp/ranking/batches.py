@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilp.graph import QueryTable
-from tilp.ranking.best import Best
+from tilp.parallel import Workers
+from tilp.ranking.best import Best, BestOf
 from tilp.ranking.model_scorer import ModelScorer, rules_of
 
-__all__ = ["Batch"]
+__all__ = ["Batch", "ask_all"]
 
 _ROOM = 2**22
 """Numbers that the scores of a chunk may take, about."""
@@ -57,6 +58,12 @@ class Batch:
     def together(self, found: Sequence[Best]) -> Best:
         """What was found for each chunk, as one, in the order of the queries."""
         return Best.join(found).take(self._number)
+
+
+def ask_all(ask: BestOf, table: QueryTable, workers: Workers) -> Best:
+    """The best candidates of any number of queries; workers do not change them."""
+    batch = Batch(table, ask.scorer)
+    return batch.together(list(workers.map(ask, batch.chunks)))
 
 
 def _cuts(subject: NDArray[np.int32], scorer: ModelScorer) -> NDArray[np.int64]:

@@ -72,23 +72,17 @@ class QueryColumns:
     def of_queries(cls, queries: Sequence[Query]) -> QueryColumns:
         """From objects."""
         values = {name: [getattr(one, name) for one in queries] for name in _ORDER}
-        return cls(
-            pl.DataFrame(
-                {
-                    name: pl.Series([None if one is None else str(one) for one in of], dtype=pl.String)
-                    for name, of in values.items()
-                }
-            ),
-            pl.DataFrame(
-                {
-                    name: pl.Series(
-                        [one if isinstance(one, int) else None for one in values[name]],
-                        dtype=pl.Int64,
-                    )
-                    for name in _DATES
-                }
-            ),
-        )
+        text = {
+            name: pl.Series([None if one is None else str(one) for one in column], dtype=pl.String)
+            for name, column in values.items()
+        }
+        times = {
+            name: pl.Series(
+                [one if isinstance(one, int) else None for one in values[name]], dtype=pl.Int64
+            )
+            for name in _DATES
+        }
+        return cls(pl.DataFrame(text), pl.DataFrame(times))
 
     def __len__(self) -> int:
         return len(self.text)
@@ -131,6 +125,19 @@ class QueryColumns:
         )
         return table, rows
 
+    def table(self, graph: TemporalGraph) -> QueryTable:
+        """All queries as columns of integers.
+
+        Raises:
+            TilpError: names the first that cannot be asked, and why.
+        """
+        found, rows = self.encode(graph)
+        if len(rows) < len(self):
+            row = int(np.setdiff1d(np.arange(len(self)), rows)[0])
+            place = f"query {row + 1}, {self.query(row)}: " if len(self) > 1 else ""
+            raise TilpError(f"{place}{self.refusal(graph, row)}")
+        return found
+
     def refusal(self, graph: TemporalGraph, row: int, *, near: bool = True) -> TilpError:
         """Why a query cannot be asked, as it is told of a single one.
 
@@ -157,8 +164,8 @@ class QueryColumns:
         distinct = text.filter(number.is_null()).drop_nulls().unique(maintain_order=True)
         spans = [_span(one, unit) for one in distinct]
         which = 0 if name == "start" else 1
-        # A time at the end, for what was not given.
-        read = np.array([UNKNOWN if one is None else one[which] for one in (*spans, (UNKNOWN,) * 2)])
+        # One at the end, for what was not given.
+        read = np.array([UNKNOWN if one is None else one[which] for one in spans] + [UNKNOWN])
         wrong = np.array([one is None for one in spans] + [False])
         place = text.cast(pl.Enum(distinct), strict=False).to_physical()
         code = place.fill_null(len(distinct)).to_numpy()

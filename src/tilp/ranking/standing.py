@@ -41,9 +41,7 @@ class Standing:
         score = np.full(n, scores.defaults[0])
         score[scores.candidate] = scores.score
         _, known = known_answers(graph, table).at_the_time()
-        return cls(
-            score, scores.shares(np.zeros(n, np.int64), score, n), frozenset(known.tolist())
-        )
+        return cls(score, scores.shares(np.zeros(n, np.int64), score, n), frozenset(known.tolist()))
 
     @property
     def winner(self) -> int:
