@@ -174,7 +174,7 @@ class _Run:
         """Add the parts that are not there."""
         note = self._note
         before = sum(self._path("part", number).exists() for number in range(note["parts"]))
-        if not note["finished"]:
+        if before < note["parts"] or not note["finished"]:
             for found in workers.map(self._predictor, self._chunks()):
                 part = self._begun[0]
                 share = part.add(found)

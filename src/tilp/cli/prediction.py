@@ -209,10 +209,10 @@ def _progress(out: Path) -> Iterator[Callable[[str, float, int], None]]:
 
         def advance(stage: str, done: float, total: int) -> None:
             if not bar.disable:
-                if stage not in tasks:  # what was done before does not count for the speed
-                    tasks[stage] = bar.add_task(
-                        words[stage], total=total or None, completed=int(done)
-                    )
+                if stage not in tasks:
+                    tasks[stage] = bar.add_task(words[stage], total=total or None)
+                    # What was done before this run does not count for its speed.
+                    bar.reset(tasks[stage], completed=int(done))
                 bar.update(tasks[stage], completed=done)
                 return
             tenths = int(10 * done / total) if total else 0

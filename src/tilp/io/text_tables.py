@@ -187,7 +187,15 @@ def _find_separator(head: bytes) -> str:
 def _read_plain(path: Path, layout: _Layout, first: int) -> tuple[pl.DataFrame, Sequence[int]]:
     """Cells of a file without quotation: polars cuts it, once every line has its separators."""
     blank = _check_columns(path, layout, first)
+    first = _not_blank(first, blank)
     return _without_blank(_cut(path, path, layout, first - 1), first, blank)
+
+
+def _not_blank(first: int, blank: Sequence[int]) -> int:
+    """The first line from one on that is not blank: polars counts the columns there."""
+    for line in blank:
+        first += line == first
+    return first
 
 
 def _cut(source: Path | bytes, path: Path, layout: _Layout, skip: int) -> pl.DataFrame:
@@ -293,8 +301,8 @@ def _plain_batches(
     path: Path, layout: _Layout, first: int
 ) -> Iterator[tuple[pl.DataFrame, Sequence[int]]]:
     for line, block, blank in _checked_blocks(path, layout, first):
-        skip = max(0, first - line)
-        yield _without_blank(_cut(block, path, layout, skip), line + skip, blank)
+        begin = _not_blank(max(line, first), blank)
+        yield _without_blank(_cut(block, path, layout, begin - line), begin, blank)
 
 
 def _plain_rows(path: Path, separator: str) -> Iterator[tuple[int, int, list[str]]]:
