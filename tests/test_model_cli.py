@@ -63,7 +63,8 @@ def contents(folder):
         ("evaluate", "MODEL --split --protocol --out --json --threads --seed enumerate"),
         (
             "predict",
-            "MODEL --relation --subject --object --start --end --queries --data -k --json",
+            "MODEL --relation --subject --object --start --end --queries --complete --out --data "
+            "-k --new-only --explain --on-error --part-size --json --threads RELATION^-1",
         ),
         ("rules", "MODEL --relation --top --sentences --svg --json name^-1"),
     ],
@@ -366,7 +367,7 @@ def test_predict_on_other_data(run, tmp_path, folder, model):
         (("--queries", "q.tsv", "--start", "1950"), "--queries FILE, not both"),
         (("--queries", "nowhere.tsv"), "nowhere.tsv"),
         (("--queries", "q.txt"), "q.txt: a file of queries is .tsv, .csv or .parquet"),
-        (("--queries", "empty.csv"), "empty.csv: cannot be read"),
+        (("--queries", "empty.csv"), "empty.csv: no rows"),
         (("--queries", "torn.parquet"), "torn.parquet: cannot be read"),
         (("--queries", "other.tsv"), "columns who, what; they can be relation"),
         (("--queries", "wrong.tsv"), "query 2, (nobody, livesIn, ?, [?, ?]): no entity is named"),

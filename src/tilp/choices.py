@@ -16,6 +16,7 @@ __all__ = [
     "LateEnds",
     "Missing",
     "OnError",
+    "OnUnaskable",
     "Protocol",
     "RuleOrder",
     "SettingKind",
@@ -44,6 +45,13 @@ class OnError(StrEnum):
     REPAIR = "repair"
     SKIP = "skip"
     RAISE = "raise"
+
+
+class OnUnaskable(StrEnum):
+    """What to do with a query that cannot be asked."""
+
+    RAISE = "raise"
+    SKIP = "skip"
 
 
 class TableFormat(StrEnum):

@@ -1,11 +1,12 @@
-"""Sorting edges by entity and relation."""
+"""Sorting edges by entity and relation, and finding them."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilp._kernels.jit import kernel
+from tilp._kernels.types import Array
 
-__all__ = ["sort_edges"]
+__all__ = ["edge_spans", "sort_edges"]
 
 
 @kernel
@@ -56,3 +57,35 @@ def sort_edges(
         edge_relation[at] = relation[row] + n_relations
         edge_target[at] = subject[row]
         edge_fact[at] = fact[row]
+
+
+@kernel
+def edge_spans(
+    offsets: Array, edge_relation: Array, entity: Array, relation: Array
+) -> tuple[Array, Array]:
+    """Where the edges of entities' relations begin, and where they end.
+
+    Args:
+        offsets: where the edges of each entity begin, and where the last end.
+        edge_relation: of each edge; those of one entity rise.
+        entity: the entities asked for; `relation` a relation of each.
+    """
+    begin = np.empty(len(entity), dtype=np.int64)
+    end = np.empty(len(entity), dtype=np.int64)
+    for place in range(len(entity)):
+        first, last = offsets[entity[place]], offsets[entity[place] + 1]
+        begin[place] = _first_from(edge_relation, first, last, relation[place])
+        end[place] = _first_from(edge_relation, begin[place], last, relation[place] + 1)
+    return begin, end
+
+
+@kernel
+def _first_from(values: Array, first: int, last: int, value: int) -> int:
+    """The first place of those from first to last, whose values rise, that is not below a value."""
+    while first < last:
+        middle = (first + last) // 2
+        if values[middle] < value:
+            first = middle + 1
+        else:
+            last = middle
+    return first

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from tilp.chances import chances
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.intervals import known_ends
+from tilp.spans import places_in
 
 __all__ = ["KINDS", "KnownAnswers", "Mark", "known_answers"]
 
@@ -46,6 +47,15 @@ class KnownAnswers:
     mark: NDArray[np.int8]
     answer_kind: NDArray[np.int8]
 
+    def at_the_time(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """The candidates that are known at a time that meets or touches their query's.
+
+        Returns:
+            Where those of each query begin, and where the last end; and these.
+        """
+        there = self.mark >= Mark.KNOWN + KINDS.index("meeting")
+        return np.append(0, np.cumsum(there))[self.begin], self.entity[there]
+
 
 def known_answers(
     graph: TemporalGraph, queries: QueryTable, *, leave_out: int | None = None
@@ -59,9 +69,8 @@ def known_answers(
             are known to hold at it are left out of the count.
     """
     index = graph.index(("train",))
-    spans = [index.edges(*one) for one in zip(queries.subject, queries.head, strict=True)]
-    query = np.repeat(np.arange(len(spans)), [span.stop - span.start for span in spans])
-    edge = np.concatenate([np.arange(0), *(np.arange(span.start, span.stop) for span in spans)])
+    begin, edge = places_in(*index.spans(queries.subject, queries.head))
+    query = np.repeat(np.arange(len(queries)), np.diff(begin))
     other = index.fact[edge] != queries.fact[query]
     query, edge = query[other], edge[other]
     fact, entity = index.fact[edge], index.target[edge]

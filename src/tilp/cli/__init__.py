@@ -22,6 +22,7 @@ from tilp.cli import (
     explanation,
     features,
     model,
+    prediction,
     rules,
     serve,
     split,
@@ -50,7 +51,7 @@ app.command("evaluate-scores")(evaluation.evaluate_scores_command)
 app.command("compare")(evaluation.compare_command)
 app.command("fit")(model.fit_command)
 app.command("evaluate")(model.evaluate_command)
-app.command("predict")(model.predict_command)
+app.command("predict")(prediction.predict_command)
 app.command("explain")(explanation.explain_command)
 app.command("rules")(model.rules_command)
 app.command("serve")(serve.serve_command)

@@ -63,10 +63,20 @@ def print_warning(message: Warning | str, *_: object, **__: object) -> None:
 
 
 @contextmanager
-def progress_bar(*, transfer: bool = False) -> Iterator[Progress]:
-    """A progress bar on standard error; nothing where that is not a terminal."""
+def progress_bar(*, transfer: bool = False, rate: str | None = None) -> Iterator[Progress]:
+    """A progress bar on standard error; nothing where that is not a terminal.
+
+    Args:
+        transfer: whether bytes are counted.
+        rate: what else is counted, to tell how many of it are done in a second.
+    """
     from rich import progress
     from rich.console import Console
+
+    class Rate(progress.ProgressColumn):
+        def render(self, task: progress.Task) -> str:
+            speed = task.finished_speed or task.speed
+            return "" if speed is None else f"{speed:,.0f} {rate}/s"
 
     columns: list[progress.ProgressColumn] = [
         progress.TextColumn("{task.description}"),
@@ -76,6 +86,8 @@ def progress_bar(*, transfer: bool = False) -> Iterator[Progress]:
         columns += [progress.DownloadColumn(), progress.TransferSpeedColumn()]
     else:
         columns += [progress.TaskProgressColumn()]
+    if rate is not None:
+        columns += [Rate()]
     columns += [progress.TimeRemainingColumn()]
     shown = sys.stderr.isatty() and not _quiet
     with progress.Progress(*columns, console=Console(stderr=True), disable=not shown) as bar:

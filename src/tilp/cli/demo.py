@@ -101,7 +101,7 @@ def _show_evaluation(model: TILP) -> None:
 def _show_prediction(model: TILP) -> None:
     """Ask for the object of a test fact, and for the reasons of the best answer."""
     from tilp.cli.explanation import print_explanation
-    from tilp.cli.model import print_predictions
+    from tilp.cli.prediction import print_predictions
     from tilp.model import Query
 
     graph = model.graph

@@ -1,4 +1,4 @@
-"""Commands that fit models, measure them, ask them and show their rules."""
+"""Commands that fit models, measure them and show their rules."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from tilp.cli.options import (
     BackendOption,
     Columns,
     Data,
-    EndOption,
     EvaluationFolder,
     Header,
     JsonOption,
@@ -26,7 +25,6 @@ from tilp.cli.options import (
     OnErrorOption,
     Protocols,
     Sample,
-    StartOption,
     ThreadsOption,
     Top,
     UnitOption,
@@ -36,11 +34,9 @@ from tilp.cli.options import (
 from tilp.errors import TilpError
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from tilp.model import TILP
 
-__all__ = ["evaluate_command", "fit_command", "predict_command", "rules_command"]
+__all__ = ["evaluate_command", "fit_command", "rules_command"]
 
 _STAGES = {
     "mine": "find rules",
@@ -231,67 +227,6 @@ def evaluate_command(
     report(evaluation, str(model), out, json=json, seed=seed)
 
 
-def predict_command(
-    model: Model,
-    relation: Annotated[
-        str | None, typer.Option("--relation", show_default=False, help="The relation asked for.")
-    ] = None,
-    subject: Annotated[
-        str | None, typer.Option("--subject", show_default=False, help="Ask for the object.")
-    ] = None,
-    object: Annotated[
-        str | None, typer.Option("--object", show_default=False, help="Ask for the subject.")
-    ] = None,
-    start: StartOption = None,
-    end: EndOption = None,
-    queries: Annotated[
-        Path | None,
-        typer.Option(
-            "--queries",
-            show_default=False,
-            help="A TSV, CSV or Parquet file of queries with the columns relation, subject or "
-            "object, and perhaps start and end; an empty subject or object is asked for.",
-        ),
-    ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            "--data",
-            show_default="the model's own",
-            help="Another DATA to apply the rules on; it has the same relations.",
-        ),
-    ] = None,
-    k: Annotated[int, typer.Option("-k", min=1, help="How many candidates.")] = 10,
-    json: JsonOption = False,
-    threads: ThreadsOption = None,
-    backend: BackendOption = Backend.THREADS,
-    address: AddressOption = None,
-) -> None:
-    """Ask a model for the missing end of a fact.
-
-    A candidate that train already has as an answer at that time is marked as known.
-    """
-    from tilp.model import Query
-
-    if queries is None and relation is None:
-        raise TilpError("give --relation and --subject or --object, or a file with --queries")
-    single = (relation, subject, object, start, end)
-    if queries is not None and any(one is not None for one in single):
-        raise TilpError("give one query by its options, or --queries FILE, not both")
-    fitted = load_model(model, threads, backend, address)
-    evidence = None
-    if data is not None:
-        evidence = read_data(data, fitted.graph.unit, OnError.REPAIR, None, None)
-    if queries is None:
-        found = fitted.predict(Query(str(relation), subject, object, start, end), k, graph=evidence)
-    else:
-        found = fitted.predict(_read_query_file(queries), k, graph=evidence)
-    if json:
-        print_json(found.to_dicts())
-    else:
-        print_predictions(found)
-
-
 def rules_command(
     model: Model,
     relation: Annotated[
@@ -352,44 +287,3 @@ def rules_command(
         return
     title = f"{len(shown):,} of {len(fitted.rules(relation)):,} rules"
     output().print(rule_table(shown, title, sentences=sentences))
-
-
-def print_predictions(found: pl.DataFrame) -> None:
-    """Candidates as one table a query."""
-    from rich.table import Table
-
-    from tilp.model import Query
-
-    for (_,), part in found.group_by("query", maintain_order=True):
-        first = part.row(0, named=True)
-        query = Query(**{name: first[name] for name in Query.__match_args__})
-        table = Table(title=str(query), title_justify="left")
-        table.add_column("rank", justify="right")
-        table.add_column("candidate", overflow="fold")
-        table.add_column("score", justify="right")
-        table.add_column("share", justify="right")
-        table.add_column("")
-        for row in part.iter_rows(named=True):
-            known = "known" if row["known"] else ""
-            table.add_row(
-                str(row["rank"]),
-                row["candidate"],
-                f"{row['score']:.4g}",
-                f"{row['share']:.1%}",
-                known,
-            )
-        output().print(table)
-
-
-def _read_query_file(path: Path) -> pl.DataFrame:
-    import polars as pl
-
-    if path.suffix not in (".parquet", ".csv", ".tsv"):
-        raise TilpError(f"{path}: a file of queries is .tsv, .csv or .parquet")
-    try:
-        if path.suffix == ".parquet":
-            return pl.read_parquet(path)
-        separator = "\t" if path.suffix == ".tsv" else ","
-        return pl.read_csv(path, separator=separator, infer_schema=False)
-    except pl.exceptions.PolarsError as failure:
-        raise TilpError(f"{path}: cannot be read ({failure})") from failure

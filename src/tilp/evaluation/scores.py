@@ -146,6 +146,28 @@ class Scores:
         listed = np.bincount(self.query, self.score, minlength=len(self))
         return listed + (n_entities - np.diff(self.offsets)) * self.defaults
 
+    def shares(
+        self, query: NDArray[np.int64], score: NDArray[np.float64], n_entities: int
+    ) -> NDArray[np.float64]:
+        """What share of all candidates' scores some scores are; of their softmax, if they have one.
+
+        Args:
+            query: that each score is a candidate's of.
+            score: these.
+            n_entities: all candidates that a query has.
+        """
+        if self.temperature is None:
+            total = self.totals(n_entities)
+        else:
+            from tilp._kernels.best import softmax_totals
+
+            greatest, total = softmax_totals(
+                self.offsets, self.score, self.defaults, n_entities, self.temperature
+            )
+            score = np.exp((score - greatest[query]) / self.temperature)
+        some = (total > 0)[query]
+        return np.divide(score, total[query], out=np.zeros_like(score), where=some)
+
     @property
     def query(self) -> NDArray[np.int64]:
         """The query of each listed candidate."""

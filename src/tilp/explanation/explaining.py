@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 from tilp.explanation.falling import fall_without
@@ -64,6 +65,19 @@ class Explainer:
         Raises:
             TilpError: an unknown name, with the nearest known ones; a date that cannot be read.
         """
+        (found,) = self.explain_each(query, [candidate], groundings=groundings, top=top, fall=fall)
+        return found
+
+    def explain_each(
+        self,
+        query: Query,
+        candidates: Sequence[str | None],
+        *,
+        groundings: int = 3,
+        top: int | None = 20,
+        fall: bool = True,
+    ) -> list[Explanation]:
+        """Why each of some candidates is where it is; the arguments are those of `explain`."""
         (asked,) = read_queries([query])
         table = query_table(self._graph, [asked])
         entities = self._graph.entities
@@ -71,35 +85,41 @@ class Explainer:
         scores = self.scorer.score(table, applied)
         standing = Standing.of(self._graph, table, scores)
         winner = standing.winner
-        number = winner if candidate is None else entities.find(candidate)
-        case = Case(self._graph, table, applied, scores, number)
-        terms = self._terms(case)
-        lacks: list[tuple[Term, float, float]] = []
-        if number != winner:
-            best = self._terms(Case(self._graph, table, applied, scores, winner))
-            lacks = _lacks(best, terms)
-        shown = len(terms) + len(lacks) if top is None else top
-        score = float(standing.score[number])
-        reasons = tuple(
-            one.grounded(groundings if place < shown else 0)
-            for place, one in enumerate(sorted(terms, key=lambda one: -abs(one.score)))
-        )
-        return Explanation(
-            query=asked,
-            candidate=entities.label(number),
-            rank=standing.rank(number),
-            score=score,
-            share=float(standing.share[number]),
-            known=number in standing.known,
-            reasons=reasons,
-            fall=fall_without(self.scorer, case, score, reasons) if fall else None,
-            winner=entities.label(winner),
-            lacks=tuple(
-                Lack(one.grounded(groundings if place < shown else 0), *both)
-                for place, (one, *both) in enumerate(lacks)
-            ),
-            top=top,
-        )
+        best: list[Term] | None = None
+        found = []
+        for candidate in candidates:
+            number = winner if candidate is None else entities.find(candidate)
+            case = Case(self._graph, table, applied, scores, number)
+            terms = self._terms(case)
+            lacks: list[tuple[Term, float, float]] = []
+            if number != winner:
+                best = best or self._terms(Case(self._graph, table, applied, scores, winner))
+                lacks = _lacks(best, terms)
+            shown = len(terms) + len(lacks) if top is None else top
+            score = float(standing.score[number])
+            reasons = tuple(
+                one.grounded(groundings if place < shown else 0)
+                for place, one in enumerate(sorted(terms, key=lambda one: -abs(one.score)))
+            )
+            found.append(
+                Explanation(
+                    query=asked,
+                    candidate=entities.label(number),
+                    rank=standing.rank(number),
+                    score=score,
+                    share=float(standing.share[number]),
+                    known=number in standing.known,
+                    reasons=reasons,
+                    fall=fall_without(self.scorer, case, score, reasons) if fall else None,
+                    winner=entities.label(winner),
+                    lacks=tuple(
+                        Lack(one.grounded(groundings if place < shown else 0), *both)
+                        for place, (one, *both) in enumerate(lacks)
+                    ),
+                    top=top,
+                )
+            )
+        return found
 
     def _terms(self, case: Case) -> list[Term]:
         """All that a candidate's score is the sum of."""

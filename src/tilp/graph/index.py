@@ -114,6 +114,14 @@ class EdgeIndex:
         low, high = np.searchsorted(labels, [relation, relation + 1])
         return slice(first + int(low), first + int(high))
 
+    def spans(
+        self, entity: NDArray[np.int32], relation: NDArray[np.int32]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where the edges of entities' relations begin and end, as `edges` has it, for many."""
+        from tilp._kernels.edges import edge_spans
+
+        return edge_spans(self.offsets, self.relation, entity, relation)
+
 
 def edges_left(
     offsets: NDArray[np.int64], fact: NDArray[np.int32], numbers: NDArray[np.int32]

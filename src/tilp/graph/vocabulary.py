@@ -75,8 +75,12 @@ class Vocabulary:
         """The name as fact files have it."""
         return str(self.ids[int(number)])
 
-    def find(self, name: str) -> int:
+    def find(self, name: str, *, near: bool = True) -> int:
         """The integer of a name given as id, key or label, in this order.
+
+        Args:
+            name: the name.
+            near: whether the nearest names are looked for where there is no such name.
 
         Raises:
             UnknownNameError: no such name (the nearest ones are given), or a label of several.
@@ -91,9 +95,9 @@ class Vocabulary:
                     f"{', '.join(map(repr, several))}",
                     several,
                 )
-        near = self._near.find(str(name))
-        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
-        raise UnknownNameError(f"no {self.kind} is named {name!r}{hint}", near)
+        alike = self._near.find(str(name)) if near else ()
+        hint = f"; did you mean {' or '.join(map(repr, alike))}?" if alike else ""
+        raise UnknownNameError(f"no {self.kind} is named {name!r}{hint}", alike)
 
     def find_directed(self, name: str) -> int:
         """The integer of a relation given as `find` takes it, or of `name⁻¹` or `name^-1`.
@@ -111,6 +115,15 @@ class Vocabulary:
             unknown = names.filter(places.is_null())[0]
             raise DataError(f"no {self.kind} has the id {unknown!r}")
         return places.to_numpy().astype(np.int32)
+
+    def find_all(self, names: pl.Series) -> NDArray[np.int32]:
+        """The integers of a column of names, given as for `find`; -1 where it would refuse."""
+        every, place = self._found
+        found = names.cast(every, strict=False).to_physical()
+        numbers: NDArray[np.int32] = np.append(place, np.int32(-1))[
+            found.fill_null(len(place)).to_numpy()
+        ]
+        return numbers
 
     def frame(self) -> pl.DataFrame:
         """The vocabulary as a table with the columns id, key and label."""
@@ -145,6 +158,15 @@ class Vocabulary:
                 places.setdefault(name, []).append(place)
             lookups.append(places)
         return tuple(lookups)
+
+    @cached_property
+    def _found(self) -> tuple[pl.Enum, NDArray[np.int32]]:
+        """Every name that `find` knows, and what it finds for it; -1: it stands for several."""
+        found: dict[str, int] = {}
+        for names in self._lookups:
+            for name, places in names.items():
+                found.setdefault(name, places[0] if len(places) == 1 else -1)
+        return pl.Enum(list(found)), np.fromiter(found.values(), np.int32, len(found))
 
     @cached_property
     def _near(self) -> NearNames:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import re
 import shutil
@@ -13,7 +14,9 @@ from pathlib import Path
 
 from tilp.errors import TilpError
 
-__all__ = ["file_words", "new_file", "new_folder", "one_of_a_kind"]
+__all__ = ["file_words", "held", "new_file", "new_folder", "one_of_a_kind"]
+
+_log = logging.getLogger(__name__)
 
 _LONGEST = 60  # letters of a name
 
@@ -71,6 +74,35 @@ def new_folder(folder: Path) -> Iterator[Path]:
         raise TilpError(
             f"{folder} cannot be written: {failure}. Choose another place for it."
         ) from failure
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Keep other processes from working in a folder that is there; a killed one lets go of it.
+
+    Where the system has no such locks, nothing is kept.
+
+    Raises:
+        TilpError: another process holds it.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    place = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise TilpError(
+                f"another process is at work in {folder}; wait until it is done, or end it"
+            ) from None
+        except OSError as failure:  # of a file system without locks
+            _log.info("%s cannot be locked: %s", folder, failure)
+        yield
+    finally:
+        os.close(place)
 
 
 def _umask() -> int:

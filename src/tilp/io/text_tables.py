@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tilp.errors import DataError
 
-__all__ = ["TextTable", "read_text_table", "text_batches"]
+__all__ = ["TextTable", "read_text_table", "text_batches", "text_slices"]
 
 _BLOCK = 1 << 24
 _BATCH = 100_000
@@ -42,6 +42,12 @@ class TextTable:
     names: tuple[str, ...] | None
     frame: pl.DataFrame
     lines: Sequence[int]
+
+    def followed_by(self, other: TextTable) -> TextTable:
+        """The rows of this and then those of another part of the same table."""
+        return TextTable(
+            self.names, pl.concat([self.frame, other.frame]), [*self.lines, *other.lines]
+        )
 
 
 @dataclass(frozen=True)
@@ -117,6 +123,27 @@ def text_batches(
         yield TextTable(names, frame[:, :width], lines)
     if empty:
         yield TextTable(names, pl.DataFrame(schema=_schema(layout))[:, :width], range(first, first))
+
+
+def text_slices(path: Path, rows: int, *, least: int = 2) -> Iterator[TextTable]:
+    """A delimited file that has a header, in slices of so many rows.
+
+    Args:
+        path: a file, gzipped or not, laid out as for `read_text_table`.
+        rows: of each slice; the last may have fewer, and where there are none it is the only one.
+        least: how many columns there must be.
+
+    Raises:
+        DataError: naming file, line, what was found and what to do.
+    """
+    held: TextTable | None = None
+    for table in text_batches(path, True, lambda _: True, least=least):
+        held = table if held is None else held.followed_by(table)
+        while len(held.frame) > rows:
+            yield TextTable(held.names, held.frame[:rows], held.lines[:rows])
+            held = TextTable(held.names, held.frame[rows:], held.lines[rows:])
+    if held is not None:
+        yield held
 
 
 def _begin(
@@ -205,6 +232,8 @@ def _find_separator(head: bytes) -> str:
 def _read_plain(path: Path, layout: _Layout, first: int) -> tuple[pl.DataFrame, Sequence[int]]:
     """Cells of a file without quotation: polars cuts it, once every line has its separators."""
     blank = _check_columns(path, layout, first)
+    for line in blank:  # polars counts the columns in the first line that it reads
+        first += line == first
     frame = _read_csv(path, path, layout, first - 1)
     lines = np.arange(first, first + len(frame))
     if not len(blank):

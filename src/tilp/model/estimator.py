@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,15 @@ import polars as pl
 
 from tilp.attention.state import LossCurve
 from tilp.attention.training import TrainingSettings
+from tilp.bulk import BulkSettings, Predicted, QueryFile, QueryFrame, predict_to, queries_of
+from tilp.bulk.predicting import Predictor
 from tilp.choices import (
     Backend,
     EvidenceKind,
     Features,
     Grain,
     Missing,
+    OnUnaskable,
     Part,
     Preset,
     Protocol,
@@ -29,7 +31,7 @@ from tilp.choosing import choose
 from tilp.errors import TilpError
 from tilp.evaluation import Evaluation, evaluate
 from tilp.explanation import Explainer, Explanation
-from tilp.graph import QueryTable, TemporalGraph
+from tilp.graph import TemporalGraph
 from tilp.model.fitting import Fitted, fit_model
 from tilp.model.learned import learned_weights
 from tilp.model.presets import PRESETS
@@ -40,15 +42,16 @@ from tilp.model.stages import Progress
 from tilp.parallel import Workers, thread_count
 from tilp.ranking import ModelScorer, RuleWeights
 from tilp.ranking.answers import Answers, answers, answers_frame
+from tilp.ranking.batches import ask_all
+from tilp.ranking.best import BestOf
 from tilp.ranking.queries import Query, query_table, read_queries
+from tilp.ranking.query_columns import QueryColumns
 from tilp.rules import RuleSet
 from tilp.walks import MiningSettings
 from tilp.walks.encoding import MAX_LENGTH
 from tilp.walks.walker import DEFAULT_LIMIT
 
 __all__ = ["TILP"]
-
-_BATCH = 512
 
 
 def _chosen_grains(grains: Sequence[Grain | str]) -> tuple[Grain, ...]:
@@ -286,6 +289,7 @@ class TILP:
         queries: Query | Iterable[Query | dict[str, Any]] | pl.DataFrame,
         k: int = 10,
         *,
+        new_only: bool = False,
         graph: TemporalGraph | None = None,
     ) -> pl.DataFrame:
         """The k best candidates of each query, as a labelled table.
@@ -293,9 +297,87 @@ class TILP:
         Args:
             queries: one or many; mappings and frames have the fields of `Query`.
             k: how many candidates.
+            new_only: whether candidates that are known already are left out.
             graph: another graph to apply the rules on; its entities may be all new.
         """
-        return answers_frame(self._answers(read_queries(queries), k, graph))
+        if isinstance(queries, pl.DataFrame):
+            columns = QueryColumns.of(queries)
+        else:
+            columns = QueryColumns.of_queries(read_queries(queries))
+        ask = self._asks(k, graph, new_only=new_only)
+        with self._workers() as workers:
+            best = ask_all(ask, columns.table(ask.graph), workers)
+        return answers_frame(ask.graph, np.arange(len(columns)), columns.text, best)
+
+    def predict_to(
+        self,
+        folder: Path | str,
+        queries: Path | str | pl.DataFrame,
+        k: int = 10,
+        *,
+        new_only: bool = False,
+        explain: int = 0,
+        on_error: OnUnaskable | str = OnUnaskable.RAISE,
+        part_size: int | None = None,
+        graph: TemporalGraph | None = None,
+        progress: Callable[[str, float, int], None] | None = None,
+    ) -> Predicted:
+        """The k best candidates of any number of queries, as Parquet files in a folder.
+
+        Memory does not grow with the number of queries. Stopped or killed, the same call goes on
+        with the parts that are not there, to the same files.
+
+        Args:
+            folder: for the parts, whose columns are those of `predict`, and a note of what they
+                are of.
+            queries: a file (TSV, CSV, gzipped or not, Parquet), which is read part by part, or a
+                frame, with the columns of `Query`.
+            k: how many candidates.
+            new_only: whether candidates that are known already are left out.
+            explain: how many candidates of each query are explained, in a column `explanation` as
+                JSON; this is much slower.
+            on_error: what becomes of queries that cannot be asked: `raise` refuses all before
+                anything is asked; `skip` leaves them out, and writes them with the reasons.
+            part_size: queries of a part; 20,000 by default, 500 where some are explained.
+            graph: another graph to apply the rules on; its entities may be all new.
+            progress: called with the name of a stage, `check` or `predict`, how many queries of it
+                are done, and of how many; 0 where that is not known.
+
+        Raises:
+            TilpError: queries cannot be asked, or the folder holds something else.
+        """
+        from tilp.model.saving import model_digest
+
+        skip = choose(OnUnaskable, on_error, "on_error") is OnUnaskable.SKIP
+        settings = BulkSettings(k, new_only, explain, skip, part_size)
+        source = QueryFrame(queries) if isinstance(queries, pl.DataFrame) else QueryFile(queries)
+        ask = self._asks(k, graph, new_only=new_only)
+        predictor = Predictor(ask, self._explainer_on(graph), explain)
+        decided_by = {
+            "model": model_digest(self.settings, self.graph, self._need_fit()),
+            "evidence": ask.graph.fingerprint(),
+        }
+        with self._workers() as workers:
+            return predict_to(
+                Path(folder), source, predictor, settings, decided_by, workers, progress
+            )
+
+    def queries_of(
+        self,
+        relation: str,
+        start: str | None = None,
+        end: str | None = None,
+        *,
+        graph: TemporalGraph | None = None,
+    ) -> pl.DataFrame:
+        """A query for each subject that train has a fact of a relation of, for `predict`.
+
+        Args:
+            relation: its name; of its inverse, `name⁻¹` or `name^-1`, each object is asked.
+            start: of all queries; likewise `end`.
+            graph: another graph to apply the rules on.
+        """
+        return queries_of(graph if graph is not None else self.graph, relation, start, end)
 
     def ask(self, query: Query, k: int = 10, *, graph: TemporalGraph | None = None) -> Answers:
         """The k best candidates of one query.
@@ -305,24 +387,16 @@ class TILP:
             k: how many candidates.
             graph: another graph to apply the rules on; its entities may be all new.
         """
-        (found,) = self._answers(read_queries([query]), k, graph)
+        (asked,) = read_queries([query])
+        ask = self._asks(k, graph)
+        (found,) = answers(ask.graph, [asked], ask(query_table(ask.graph, [asked])))
         return found
 
-    def _answers(self, queries: list[Query], k: int, graph: TemporalGraph | None) -> list[Answers]:
+    def _asks(self, k: int, graph: TemporalGraph | None, *, new_only: bool = False) -> BestOf:
         if k < 1:
             raise TilpError(f"k is {k}; at least one candidate is asked for")
         evidence = graph if graph is not None else self.graph
-        table = query_table(evidence, queries)
-        best = partial(_best, evidence, self.scorer(graph), k)
-        if len(queries) <= _BATCH:
-            return best((queries, table))
-        # Queries of one subject together: much of what is found serves them all.
-        order = np.argsort(table.subject, kind="stable")
-        parts = [order[begin : begin + _BATCH] for begin in range(0, len(order), _BATCH)]
-        chunks = (([queries[one] for one in part.tolist()], table[part]) for part in parts)
-        with self._workers() as workers:
-            found = [one for part in workers.map(best, chunks) for one in part]
-        return [found[place] for place in np.argsort(order).tolist()]
+        return BestOf(evidence, self.scorer(graph), k, new_only)
 
     def explain(
         self,
@@ -399,14 +473,3 @@ class TILP:
         if self._fitted is None:
             raise TilpError("the model is not fitted yet: call fit(graph) first")
         return self._fitted
-
-
-def _best(
-    evidence: TemporalGraph,
-    scorer: ModelScorer,
-    k: int,
-    asked: tuple[list[Query], QueryTable],
-) -> list[Answers]:
-    """The k best candidates of some queries."""
-    queries, table = asked
-    return answers(evidence, queries, table, scorer(table), k)

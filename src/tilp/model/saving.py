@@ -32,7 +32,7 @@ from tilp.model.settings import ModelSettings
 from tilp.ranking import RuleWeights
 from tilp.rules import RuleSet
 
-__all__ = ["load_model", "save_model"]
+__all__ = ["load_model", "model_digest", "save_model"]
 
 _NOTE, _RULES, _GRAPH, _FEATURES = "model.json", "rules.jsonl", "graph", "features.npz"
 _FORMAT = "tilp model"
@@ -79,6 +79,21 @@ def save_model(
         text = json.dumps(note, indent=2, ensure_ascii=False)
         (place / _NOTE).write_text(text + "\n", encoding="utf-8")
     return Path(folder)
+
+
+def model_digest(settings: ModelSettings, graph: TemporalGraph, fitted: Fitted) -> str:
+    """A digest of all that a model's answers are made from."""
+    features = {} if fitted.features is None else fitted.features.to_arrays()
+    weights = fitted.weights
+    arrays = {
+        **{name: np.asarray(features[name]) for name in sorted(features)},
+        **{name: getattr(weights, name) for name in ("rule", "prior", "factor")},
+    }
+    text = json.dumps([settings.to_json(), graph.fingerprint(), weights.walks_power])
+    found = hashlib.sha256((text + fitted.rules.to_jsonl()).encode())
+    for name, array in arrays.items():
+        found.update(f"{name} {array.dtype} {array.shape}".encode() + array.tobytes())
+    return found.hexdigest()
 
 
 def load_model(folder: Path | str) -> tuple[ModelSettings, TemporalGraph, Fitted]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import overload
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from tilp.evaluation import Scores
-from tilp.graph import QueryTable, TemporalGraph
+from tilp.graph import TemporalGraph
 from tilp.pictures.markup import bar, element, fragment, table
+from tilp.ranking.best import Best
 from tilp.ranking.queries import Query
-from tilp.ranking.standing import Standing
 
 __all__ = ["Answer", "Answers", "answers", "answers_frame"]
 
@@ -101,75 +102,55 @@ class Answers(Sequence[Answer]):
         return fragment(element("h3", str(self.query)), table(header, rows, numbers=3))
 
 
-def answers(
-    graph: TemporalGraph, queries: Sequence[Query], table: QueryTable, scores: Scores, k: int
-) -> list[Answers]:
-    """The k best candidates of each query, with names; equal scores in the order of entities.
+def answers(graph: TemporalGraph, queries: Sequence[Query], best: Best) -> list[Answers]:
+    """The best candidates of each query, with names.
 
     Args:
-        graph: whose train split is the evidence.
+        graph: whose entities they are.
         queries: as they were asked.
-        table: the same as integers.
-        scores: of their candidates.
-        k: how many.
+        best: their best candidates.
     """
+    entities = graph.entities
+    columns = (
+        best.rank.tolist(),
+        entities.labels.gather(best.entity).to_list(),
+        entities.ids.gather(best.entity).to_list(),
+        best.score.tolist(),
+        best.share.tolist(),
+        best.known.tolist(),
+    )
+    every = [Answer(*row) for row in zip(*columns, strict=True)]
     return [
-        Answers(
-            query,
-            tuple(
-                Answer(
-                    rank=rank,
-                    candidate=graph.entities.label(entity),
-                    id=graph.entities.id(entity),
-                    score=float(standing.score[entity]),
-                    share=float(standing.share[entity]),
-                    known=entity in standing.known,
-                )
-                for rank, entity in enumerate(standing.best(k), start=1)
-            ),
-        )
-        for query, standing in zip(queries, Standing.each(graph, table, scores), strict=True)
+        Answers(query, tuple(every[first:last]))
+        for query, first, last in zip(queries, best.begin[:-1], best.begin[1:], strict=True)
     ]
 
 
-def answers_frame(found: Iterable[Answers]) -> pl.DataFrame:
-    """Answers as a table.
+def answers_frame(
+    graph: TemporalGraph, numbers: NDArray[np.int64], asked: pl.DataFrame, best: Best
+) -> pl.DataFrame:
+    """The best candidates of many queries as a table.
+
+    Args:
+        graph: whose entities they are.
+        numbers: of the queries.
+        asked: the queries, as the text of `QueryColumns` has them.
+        best: their best candidates.
 
     Returns:
-        A row for each: the number of the query, the query as it was asked, and the fields of
-        `Answer`.
+        A row for each candidate: the number of the query, the query as it was asked, and the
+        fields of `Answer`.
     """
-    rows = [
-        {
-            "query": number,
-            "subject": one.query.subject,
-            "relation": one.query.relation,
-            "object": one.query.object,
-            "start": _text(one.query.start),
-            "end": _text(one.query.end),
-            **asdict(answer),
-        }
-        for number, one in enumerate(found)
-        for answer in one
-    ]
-    return pl.DataFrame(rows, schema=_SCHEMA)
-
-
-def _text(date: str | int | None) -> str | None:
-    return None if date is None else str(date)
-
-
-_SCHEMA = {
-    "query": pl.Int64,
-    "subject": pl.String,
-    "relation": pl.String,
-    "object": pl.String,
-    "start": pl.String,
-    "end": pl.String,
-    "rank": pl.Int64,
-    "candidate": pl.String,
-    "id": pl.String,
-    "score": pl.Float64,
-    "share": pl.Float64,
-    "known": pl.Boolean,
-}
+    query = np.repeat(np.arange(len(asked)), np.diff(best.begin))
+    return pl.DataFrame(
+        [
+            pl.Series("query", numbers[query], pl.Int64),
+            *asked[query],
+            pl.Series("rank", best.rank),
+            graph.entities.labels.gather(best.entity).alias("candidate"),
+            graph.entities.ids.gather(best.entity).alias("id"),
+            pl.Series("score", best.score),
+            pl.Series("share", best.share),
+            pl.Series("known", best.known),
+        ]
+    )

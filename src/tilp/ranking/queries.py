@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from tilp.choices import Unit
 from tilp.errors import TilpError
 from tilp.graph import QueryTable, TemporalGraph
-from tilp.intervals import Interval
+from tilp.intervals import OPEN_END, UNKNOWN, Interval
 
-__all__ = ["Query", "query_table", "read_queries"]
+__all__ = ["Query", "encode_query", "query_table", "read_queries"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +43,19 @@ class Query:
         """The name of the end that is given."""
         return str(self.object if self.subject in (None, "") else self.subject)
 
+    @property
+    def lacks(self) -> str:
+        """What must be given for it to be asked, in words; the empty text for nothing."""
+        if (self.subject in (None, "")) == (self.object in (None, "")):
+            return "give its subject or its object, not both"
+        return "give its relation" if self.relation in (None, "") else ""
+
     def interval(self, unit: Unit) -> Interval:
         """Its dates in a unit; numbers are times already."""
         start, end = self.start, self.end
+        for number in (start, end):
+            if isinstance(number, int) and not UNKNOWN <= number <= OPEN_END:
+                raise TilpError(f"{number} is past every time; times are whole numbers of 64 bits")
         written = Interval.parse(
             None if isinstance(start, int) else start, None if isinstance(end, int) else end, unit
         )
@@ -60,66 +69,62 @@ class Query:
         return "?" if date in (None, "") else str(date)
 
 
-_COLUMNS = tuple(one.name for one in fields(Query))
-
-
-def read_queries(queries: Query | Iterable[Any] | pl.DataFrame) -> list[Query]:
-    """Queries from objects, mappings, or a frame with the columns of `Query`.
+def read_queries(queries: Query | Iterable[Any]) -> list[Query]:
+    """Queries from objects or mappings with the fields of `Query`.
 
     Raises:
         TilpError: names the query and what it lacks.
     """
     if isinstance(queries, (Query, Mapping)):
         queries = [queries]
-    if isinstance(queries, pl.DataFrame):
-        strange = set(queries.columns) - set(_COLUMNS)
-        if strange or "relation" not in queries.columns:
-            raise TilpError(
-                f"queries have the columns {', '.join(queries.columns)}; they can be "
-                f"{', '.join(_COLUMNS)}, of which relation is needed"
-            )
-        queries = queries.to_dicts()
     found = []
     for number, one in enumerate(queries, start=1):
         try:
             query = one if isinstance(one, Query) else Query(**one)
         except TypeError as failure:
             raise TilpError(f"query {number} is {one!r}: {failure}") from failure
-        if (query.subject in (None, "")) == (query.object in (None, "")):
-            raise TilpError(f"query {number}, {query}: give its subject or its object, not both")
-        if query.relation in (None, ""):
-            raise TilpError(f"query {number}, {query}: give its relation")
+        if lacks := query.lacks:
+            raise TilpError(f"query {number}, {query}: {lacks}")
         found.append(query)
     return found
 
 
-def query_table(graph: TemporalGraph, queries: list[Query]) -> QueryTable:
+def query_table(graph: TemporalGraph, queries: Sequence[Query]) -> QueryTable:
     """The queries as columns of integers.
 
     Raises:
         TilpError: an unknown name, with the nearest known ones; a date that cannot be read; a
             start after its end.
     """
-    n_relations = len(graph.relations)
-    subject, head, start, end = [], [], [], []
+    rows = []
     for number, query in enumerate(queries, start=1):
         try:
-            asks_object = query.subject not in (None, "")
-            subject.append(graph.entities.find(query.given))
-            relation = graph.relations.find(str(query.relation))
-            head.append(relation if asks_object else relation + n_relations)
-            interval = query.interval(graph.unit)
+            rows.append(encode_query(graph, query))
         except TilpError as failure:
             place = f"query {number}, {query}: " if len(queries) > 1 else ""
             raise TilpError(f"{place}{failure}") from failure
-        start.append(interval.start)
-        end.append(interval.end)
+    columns = np.array(rows, np.int64).reshape(-1, 4).T
     nothing = np.full(len(queries), -1, np.int32)
-    return QueryTable.asked(
-        np.array(subject, np.int32),
-        np.array(head, np.int32),
-        np.array(start, np.int64),
-        np.array(end, np.int64),
-        nothing,
-        nothing,
-    )
+    subject, head = columns[:2].astype(np.int32)
+    return QueryTable.asked(subject, head, columns[2], columns[3], nothing, nothing)
+
+
+def encode_query(
+    graph: TemporalGraph, query: Query, *, near: bool = True
+) -> tuple[int, int, int, int]:
+    """The entity, directed relation, start and end that a query asks of.
+
+    Args:
+        graph: whose names and unit.
+        query: one that lacks nothing.
+        near: whether an unknown name is refused with the nearest known ones.
+
+    Raises:
+        TilpError: it cannot be asked.
+    """
+    subject = graph.entities.find(query.given, near=near)
+    relation = graph.relations.find(str(query.relation), near=near)
+    asks_object = query.subject not in (None, "")
+    interval = query.interval(graph.unit)
+    head = relation if asks_object else relation + len(graph.relations)
+    return subject, head, interval.start, interval.end

@@ -13,6 +13,7 @@ from tilp.intervals import OPEN_END, UNKNOWN
 from tilp.model import TILP
 from tilp.ranking import Answers, Query
 from tilp.ranking.answers import answers
+from tilp.ranking.best import Best
 from tilp.ranking.queries import query_table, read_queries
 from tilp.web.drawing import add_pictures
 
@@ -118,4 +119,5 @@ class Asker:
         return self._graph.entities.label(entity)
 
     def _answer(self, queries: list[Query], table: QueryTable, k: int) -> list[Answers]:
-        return answers(self._graph, queries, table, self._scorer(table), k)
+        best = Best.of(self._graph, table, self._scorer(table), k)
+        return answers(self._graph, queries, best)

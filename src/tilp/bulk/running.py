@@ -1,0 +1,306 @@
+"""`predict_to`: predictions into a folder, part by part, that goes on where it was stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from tilp.bulk.predicting import Chunk, PartWork, Predictor
+from tilp.bulk.sources import QuerySource
+from tilp.errors import TilpError
+from tilp.io.folders import held, new_file
+from tilp.parallel import Workers
+from tilp.versions import made_with
+
+__all__ = ["NOTE", "BulkSettings", "Predicted", "predict_to"]
+
+NOTE = "predict.json"
+"""The note beside the parts."""
+
+_FORMAT = "tilp predictions"
+_VERSION = 1
+_PART = 20_000
+_PART_EXPLAINED = 500
+_PART_ROWS = 2_000_000
+
+Progress = Callable[[str, float, int], None]
+"""Called with the name of a stage, how many queries of it are done, and of how many; 0: unknown."""
+
+
+@dataclass(frozen=True)
+class BulkSettings:
+    """What decides the parts, beside the model and the queries.
+
+    Attributes:
+        k: how many candidates a query gets.
+        new_only: whether candidates that are known already are left out.
+        explain: how many of them are explained.
+        skip: whether queries that cannot be asked are left out; else there must be none.
+        part_size: queries of a part; None: 20,000, or 500 that are explained, fewer for a large k.
+    """
+
+    k: int = 10
+    new_only: bool = False
+    explain: int = 0
+    skip: bool = False
+    part_size: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, value, least in (
+            ("k", self.k, 1),
+            ("explain", self.explain, 0),
+            ("part_size", self.size, 1),
+        ):
+            if value < least:
+                raise TilpError(f"{name} is {value}; it is at least {least}")
+
+    @property
+    def size(self) -> int:
+        """Queries of a part."""
+        if self.part_size is not None:
+            return self.part_size
+        usual = _PART_EXPLAINED if self.explain else _PART
+        return max(1, min(usual, _PART_ROWS // max(1, self.k)))
+
+
+@dataclass(frozen=True)
+class Predicted:
+    """What a folder of predictions holds.
+
+    Attributes:
+        folder: it.
+        queries: all that were to be asked.
+        skipped: those of them that could not be.
+        parts: how many files they are in.
+        before: how many of these were there already.
+    """
+
+    folder: Path
+    queries: int
+    skipped: int
+    parts: int
+    before: int
+
+
+def predict_to(
+    folder: Path,
+    source: QuerySource,
+    predictor: Predictor,
+    settings: BulkSettings,
+    decided_by: Mapping[str, str],
+    workers: Workers,
+    progress: Progress | None = None,
+) -> Predicted:
+    """Ask all queries, and write the answers to a folder as Parquet parts.
+
+    Where the folder holds some parts already, of the same queries, model and settings, the others
+    are added. A part is there whole or not at all, and parts depend on neither the workers nor on
+    when a run was stopped.
+
+    Args:
+        folder: for `part-00000.parquet` and so on, and for `skipped-00000.parquet`, the queries of
+            the same part that cannot be asked, with the reasons.
+        source: the queries.
+        predictor: that they are asked of.
+        settings: what decides the parts.
+        decided_by: what else does: digests by name.
+        workers: do not change the result.
+        progress: told how far each stage is, `check` and `predict`.
+
+    Raises:
+        TilpError: queries cannot be asked; the folder holds something else, or another process
+            works in it.
+    """
+    of = {
+        **decided_by,
+        "queries": source.digest(),
+        **asdict(settings),
+        "part_size": settings.size,
+        "made_with": made_with(),
+    }
+    note = _read_note(folder, of)
+    if note is None:
+        note = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "source": source.name,
+            **_check(source, predictor, settings, progress),
+            "finished": False,
+            "of": of,
+        }
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as failure:
+        raise TilpError(
+            f"{folder} cannot be written: {failure}. Choose another place for it."
+        ) from failure
+    with held(folder):
+        there = _read_note(folder, of)
+        if there is None:
+            _write_note(folder, note)
+        else:
+            note = there
+        return _Run(folder, source, predictor, settings, note).finish(workers, progress)
+
+
+class _Run:
+    """The parts of a folder, those that are there and those that are to come."""
+
+    def __init__(
+        self,
+        folder: Path,
+        source: QuerySource,
+        predictor: Predictor,
+        settings: BulkSettings,
+        note: dict[str, Any],
+    ) -> None:
+        self._folder = folder
+        self._source = source
+        self._predictor = predictor
+        self._size = settings.size
+        self._note = note
+        self._digits = max(5, len(str(note["parts"] - 1)))
+        self._begun: deque[PartWork] = deque()
+        self._done = 0.0
+
+    def finish(self, workers: Workers, progress: Progress | None) -> Predicted:
+        """Add the parts that are not there."""
+        note = self._note
+        before = sum(self._path("part", number).exists() for number in range(note["parts"]))
+        if before < note["parts"] or not note["finished"]:
+            for found in workers.map(self._predictor, self._chunks()):
+                part = self._begun[0]
+                share = part.add(found)
+                if share == 1.0:
+                    self._write(part)
+                    self._begun.popleft()
+                    self._done += len(part)
+                    share = 0.0
+                if progress is not None:
+                    progress("predict", self._done + share * len(part), note["queries"])
+            _write_note(self._folder, {**note, "finished": True})
+        return Predicted(self._folder, note["queries"], note["skipped"], note["parts"], before)
+
+    def _chunks(self) -> Iterator[Chunk]:
+        """Those of all parts that are not there, of which only the ones begun are in memory."""
+        for number, queries in enumerate(self._source.slices(self._size)):
+            if self._path("part", number).exists():
+                self._done += len(queries.columns)
+                continue
+            part = PartWork(number, queries, self._predictor)
+            self._begun.append(part)
+            yield from part.chunks()
+
+    def _write(self, part: PartWork) -> None:
+        # What was skipped first: where a part is, there is nothing left to do for it.
+        skipped = part.skipped()
+        if len(skipped):
+            _write_parquet(self._path("skipped", part.number), skipped)
+        _write_parquet(self._path("part", part.number), part.answers())
+
+    def _path(self, kind: str, number: int) -> Path:
+        return self._folder / f"{kind}-{number:0{self._digits}d}.parquet"
+
+
+def _check(
+    source: QuerySource,
+    predictor: Predictor,
+    settings: BulkSettings,
+    progress: Progress | None,
+) -> dict[str, int]:
+    """How many queries there are, and how many of them cannot be asked.
+
+    Raises:
+        TilpError: some cannot, and they are not to be skipped; or none can.
+    """
+    graph = predictor.ask.graph
+    queries = askable = 0
+    first = ""
+    for part in source.slices(settings.size):
+        _, rows = part.columns.encode(graph)
+        if len(rows) < len(part.columns) and not first:
+            row = next(row for row in range(len(part.columns)) if row not in set(rows.tolist()))
+            place = source.place(part.lines[row])
+            reason = part.columns.refusal(graph, row)
+            first = f"{place}, {part.columns.query(row)}: {reason}"
+        queries += len(part.columns)
+        askable += len(rows)
+        if progress is not None:
+            progress("check", queries, 0)
+    skipped = queries - askable
+    if skipped and not settings.skip:
+        others = f", nor can {skipped - 1:,} others" if skipped > 1 else ""
+        raise TilpError(
+            f"{first}. This query cannot be asked{others} of {queries:,}: mend the queries, or "
+            "leave out what cannot be asked with --on-error skip (on_error='skip'), which tells "
+            "all reasons in a file"
+        )
+    if skipped and not askable:
+        raise TilpError(f"none of the {queries:,} queries can be asked; the first: {first}")
+    return {"queries": queries, "skipped": skipped, "parts": max(1, -(-queries // settings.size))}
+
+
+_DIFFERENT = {
+    "model": "another model",
+    "evidence": "other data",
+    "queries": "other queries",
+    "made_with": "another tilp, or other versions of what it computes with",
+}
+
+
+def _read_note(folder: Path, of: dict[str, Any]) -> dict[str, Any] | None:
+    """The note of a folder, which is of the same; None where there is nothing yet.
+
+    Raises:
+        TilpError: it is of something else.
+    """
+    path = folder / NOTE
+    if not path.is_file():
+        if folder.is_dir() and any(one.name != f".{NOTE}.partial" for one in folder.iterdir()):
+            raise TilpError(
+                f"{folder} is not empty, and holds no predictions: choose another folder"
+            )
+        return None
+    try:
+        note = json.loads(path.read_text(encoding="utf-8"))
+        if (note["format"], note["version"]) != (_FORMAT, _VERSION):
+            raise ValueError(f"{note['format']} {note['version']}")
+        there = dict(note["of"])
+        counts = [int(note[name]) for name in ("queries", "skipped", "parts")]
+        if min(counts) < 0 or not isinstance(note["finished"], bool):
+            raise ValueError(f"counts of {counts}")
+    except (OSError, ValueError, KeyError, TypeError) as failure:
+        raise TilpError(
+            f"{path}: not the note of predictions ({failure}); choose another folder"
+        ) from failure
+    different = [
+        _DIFFERENT.get(name, f"{name} = {there.get(name)}, not {of.get(name)}")
+        for name in {**of, **there}
+        if there.get(name) != of.get(name)
+    ]
+    if different:
+        raise TilpError(
+            f"{folder} was begun with {'; '.join(different)}. Choose another folder, or remove "
+            "this one to begin anew"
+        )
+    return dict(note)
+
+
+def _write_note(folder: Path, note: dict[str, Any]) -> None:
+    with new_file(folder / NOTE) as partial:
+        text = json.dumps(note, indent=2, ensure_ascii=False)
+        partial.write_text(text + "\n", encoding="utf-8", newline="\n")
+
+
+def _write_parquet(path: Path, frame: pl.DataFrame) -> None:
+    with new_file(path) as partial, partial.open("wb") as file:
+        frame.write_parquet(file)
+        file.flush()
+        os.fsync(file.fileno())

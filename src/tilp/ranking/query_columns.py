@@ -1,0 +1,193 @@
+"""`QueryColumns`: many queries as people ask them, read column by column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import lru_cache
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from tilp.choices import Unit
+from tilp.errors import TilpError
+from tilp.graph import QueryTable, TemporalGraph
+from tilp.intervals import UNKNOWN, parse_date
+from tilp.ranking.queries import Query, encode_query
+
+__all__ = ["QUERY_COLUMNS", "QueryColumns", "check_columns"]
+
+QUERY_COLUMNS = tuple(one.name for one in fields(Query))
+"""The columns that a table of queries can have."""
+
+_ORDER = ("subject", "relation", "object", "start", "end")
+_DATES = ("start", "end")
+
+
+def check_columns(names: Sequence[str], source: str = "queries") -> None:
+    """Refuse a table of something else.
+
+    Raises:
+        TilpError: what it has, and what it can have.
+    """
+    if set(names) - set(QUERY_COLUMNS) or "relation" not in names:
+        raise TilpError(
+            f"{source} have the columns {', '.join(names)}; they can be "
+            f"{', '.join(QUERY_COLUMNS)}, of which relation is needed"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class QueryColumns:
+    """Queries as columns of text.
+
+    Attributes:
+        text: subject, relation, object, start and end as they were asked, null where one was not.
+        times: start and end where they were given as numbers, null elsewhere.
+    """
+
+    text: pl.DataFrame
+    times: pl.DataFrame
+
+    @classmethod
+    def of(cls, frame: pl.DataFrame) -> QueryColumns:
+        """From a frame with the columns of `Query`.
+
+        Raises:
+            TilpError: it has other columns, or one that holds neither names nor dates.
+        """
+        check_columns(frame.columns)
+        text, times = {}, {}
+        for name in _ORDER:
+            absent = pl.repeat(None, len(frame), dtype=pl.Null, eager=True)
+            column = frame.get_column(name, default=absent)
+            text[name] = _as_text(column)
+            if name in _DATES:
+                is_number = column.dtype.is_integer() or column.dtype == pl.Boolean
+                times[name] = column if is_number else absent.cast(pl.Int64)
+        return cls(pl.DataFrame(text), pl.DataFrame(times))
+
+    @classmethod
+    def of_queries(cls, queries: Sequence[Query]) -> QueryColumns:
+        """From objects."""
+        values = {name: [getattr(one, name) for one in queries] for name in _ORDER}
+        text = {
+            name: pl.Series([None if one is None else str(one) for one in column], dtype=pl.String)
+            for name, column in values.items()
+        }
+        times = {
+            name: pl.Series(
+                [one if isinstance(one, int) else None for one in values[name]], dtype=pl.Int64
+            )
+            for name in _DATES
+        }
+        return cls(pl.DataFrame(text), pl.DataFrame(times))
+
+    def __len__(self) -> int:
+        return len(self.text)
+
+    def take(self, rows: NDArray[np.int64]) -> QueryColumns:
+        """Some of the queries."""
+        return QueryColumns(self.text[rows], self.times[rows])
+
+    def query(self, row: int) -> Query:
+        """One query."""
+        told = self.text.row(row, named=True)
+        times = self.times.row(row, named=True)
+        numbers = {name: time for name, time in times.items() if time is not None}
+        return Query(**{**told, **numbers})
+
+    def encode(self, graph: TemporalGraph) -> tuple[QueryTable, NDArray[np.int64]]:
+        """The queries that can be asked as columns of integers, and their rows.
+
+        Names and dates are read as `query_table` reads them, each distinct one once.
+        """
+        given = {name: self._given(name) for name in ("subject", "object")}
+        asks_object = given["subject"]
+        name = self.text["subject"].zip_with(pl.Series(asks_object), self.text["object"])
+        subject = graph.entities.find_all(name)
+        relation = graph.relations.find_all(self.text["relation"])
+        (start, no_start), (end, no_end) = (self._times(one, graph.unit) for one in _DATES)
+        known = (start != UNKNOWN) & (end != UNKNOWN)
+        right = (
+            (given["subject"] != given["object"])
+            & self._given("relation")
+            & (subject >= 0)
+            & (relation >= 0)
+            & ~(no_start | no_end | (known & (start > end)))
+        )
+        rows = np.flatnonzero(right)
+        head = np.where(asks_object, relation, relation + np.int32(len(graph.relations)))
+        nothing = np.full(len(rows), -1, np.int32)
+        table = QueryTable.asked(
+            subject[rows], head[rows].astype(np.int32), start[rows], end[rows], nothing, nothing
+        )
+        return table, rows
+
+    def table(self, graph: TemporalGraph) -> QueryTable:
+        """All queries as columns of integers.
+
+        Raises:
+            TilpError: names the first that cannot be asked, and why.
+        """
+        found, rows = self.encode(graph)
+        if len(rows) < len(self):
+            row = int(np.setdiff1d(np.arange(len(self)), rows)[0])
+            place = f"query {row + 1}, {self.query(row)}: " if len(self) > 1 else ""
+            raise TilpError(f"{place}{self.refusal(graph, row)}")
+        return found
+
+    def refusal(self, graph: TemporalGraph, row: int, *, near: bool = True) -> TilpError:
+        """Why a query cannot be asked, as it is told of a single one.
+
+        Args:
+            graph: that it cannot be asked of.
+            row: of the query.
+            near: whether an unknown name is told with the nearest known ones, which takes time.
+        """
+        query = self.query(row)
+        if query.lacks:
+            return TilpError(query.lacks)
+        try:
+            encode_query(graph, query, near=near)
+        except TilpError as refused:
+            return refused
+        raise AssertionError(f"{query} can be asked")
+
+    def _given(self, name: str) -> NDArray[np.bool_]:
+        return (self.text[name].fill_null("") != "").to_numpy()
+
+    def _times(self, name: str, unit: Unit) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """The time of each date, and whether it cannot be read."""
+        text, number = self.text[name], self.times[name]
+        distinct = text.filter(number.is_null()).drop_nulls().unique(maintain_order=True)
+        spans = [_span(one, unit) for one in distinct]
+        which = 0 if name == "start" else 1
+        # One at the end, for what was not given.
+        read = np.array([UNKNOWN if one is None else one[which] for one in spans] + [UNKNOWN])
+        wrong = np.array([one is None for one in spans] + [False])
+        place = text.cast(pl.Enum(distinct), strict=False).to_physical()
+        code = place.fill_null(len(distinct)).to_numpy()
+        as_numbers = number.cast(pl.Int64, strict=False)
+        is_number = number.is_not_null().to_numpy()
+        time = np.where(is_number, as_numbers.fill_null(UNKNOWN).to_numpy(), read[code])
+        past = is_number & as_numbers.is_null().to_numpy()
+        return time, np.where(is_number, past, wrong[code])
+
+
+@lru_cache(2**16)
+def _span(text: str, unit: Unit) -> tuple[int, int] | None:
+    return parse_date(text).span(unit)
+
+
+def _as_text(column: pl.Series) -> pl.Series:
+    """A column as text, as Python writes its values."""
+    if column.dtype.is_nested() or column.dtype in (pl.Binary, pl.Object):
+        raise TilpError(
+            f"the column {column.name} of the queries holds {column.dtype}, not names or dates"
+        )
+    if column.dtype == pl.String or column.dtype.is_integer() or column.dtype == pl.Null:
+        return column.cast(pl.String)
+    values = [None if value is None else str(value) for value in column]
+    return pl.Series(column.name, values, dtype=pl.String)
