@@ -5,6 +5,7 @@ Labels become ids here and nowhere else.
 
 from tilp.graph.building import Defect, FactTable, LabelTable, build_graph
 from tilp.graph.index import EdgeIndex
+from tilp.graph.joining import Joined, join_facts
 from tilp.graph.queries import QueryTable
 from tilp.graph.temporal_graph import ESTIMATED, SPLITS, WALKED_ONLY, Fact, TemporalGraph
 from tilp.graph.vocabulary import INVERSE_MARK, Vocabulary
@@ -18,9 +19,11 @@ __all__ = [
     "EdgeIndex",
     "Fact",
     "FactTable",
+    "Joined",
     "LabelTable",
     "QueryTable",
     "TemporalGraph",
     "Vocabulary",
     "build_graph",
+    "join_facts",
 ]
