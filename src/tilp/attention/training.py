@@ -18,6 +18,7 @@ from tilp.attention.net import AttentionNet
 from tilp.attention.objective import LogWeights, Objective
 from tilp.attention.state import LossCurve, TrainingState
 from tilp.choices import Cell, Weights
+from tilp.errors import TilpError
 from tilp.parallel import Workers
 
 __all__ = ["Trained", "TrainingSettings", "train"]
@@ -110,6 +111,19 @@ class _Parameters:
         if self._kind is not Weights.FREE:
             self.first["net"] = net.parameters(settings.seed)
 
+    def at(self, logs: LogWeights) -> dict[str, Any]:
+        """The parameters that mean these weights.
+
+        Raises:
+            TilpError: an attention net makes the weights, whose parameters they do not tell.
+        """
+        if self._kind is not Weights.FREE:
+            raise TilpError(
+                f"{self._kind.value} weights come from a net that is not known from them, so "
+                "training cannot go on from there; only free weights can be begun with"
+            )
+        return {"prior": logs.prior, "factor": logs.factor, "free": logs.rule}
+
     def logs(self, values: dict[str, Any]) -> LogWeights:
         """What the parameters mean."""
         rule = np.zeros(len(self._places))
@@ -157,12 +171,14 @@ def train(
     settings: TrainingSettings,
     workers: Workers,
     *,
+    begin: LogWeights | None = None,
     checkpoint: Path | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Trained:
     """Learn the weights of rules, of the prior, and the factors of known candidates.
 
-    The weights of the step with the least loss on held-out queries are kept.
+    The weights of the step with the least loss on held-out queries are kept; with weights to begin
+    with, these where no step is better.
 
     Args:
         net: the attention net; of use unless weights are free.
@@ -172,13 +188,20 @@ def train(
         held_out: the queries that tell when to stop.
         settings: what decides the weights.
         workers: do not change the result.
+        begin: weights to begin with, on the scale of the confidence, where they are free; by
+            default the confidence.
         checkpoint: a file in which the state is kept; where it is there, training goes on.
         progress: called with the share that is done.
     """
     parameters = _Parameters(net, rows, confidence, settings, training.asked)
     optimiser = _optimiser(settings)
-    values = jax.tree.map(jax.numpy.asarray, parameters.first)
+    # Where no rule fires for held-out queries they cannot decide.
+    judge = held_out if held_out.asked else training
+    first = parameters.first if begin is None else parameters.at(begin)
+    values = jax.tree.map(jax.numpy.asarray, first)
     state = TrainingState(values, optimiser.init(values), values)
+    if begin is not None:
+        state.measure(judge(parameters.logs(state.values), workers)[0])
     if checkpoint is not None and checkpoint.is_file():
         state.read(checkpoint)
         _log.info("training goes on after step %d", state.step)
@@ -190,8 +213,6 @@ def train(
         state.step += 1
         state.curve.train.append(loss)
         if state.step % _MEASURED_EVERY == 0 or state.step == settings.steps:
-            # Where no rule fires for held-out queries they cannot decide.
-            judge = held_out if held_out.asked else training
             state.measure(judge(parameters.logs(state.values), workers)[0])
             if checkpoint is not None:
                 state.write(checkpoint)

@@ -68,6 +68,7 @@ def fit_joint(
     folder: Path,
     progress: Callable[[float], None],
     gathered: dict[int, Gathered] | None = None,
+    begin: JointWeights | None = None,
 ) -> JointWeights:
     """Learn the joint weights of every head.
 
@@ -81,10 +82,14 @@ def fit_joint(
         progress: called with the share that is done.
         gathered: what is known of the candidates of each head's queries, where it was gathered
             before with other parts left out; what is missing is gathered and put there.
+        begin: weights to begin with, whose words and scale stay; heads without queries keep theirs.
     """
     graph = scorer.walker.graph
     n_heads = 2 * len(graph.relations)
-    bounds, scale = distance_bounds(graph), time_scale(graph)
+    if begin is None:
+        bounds, scale = distance_bounds(graph), time_scale(graph)
+    else:
+        bounds, scale = begin.bounds, begin.scale
     edges = fact_edges(graph)
     learner = _Learner(
         tuple(scorer.reweighted(weights) for weights in out_of_fold),
@@ -96,13 +101,17 @@ def fit_joint(
     # The largest first: threads then end at about the same time.
     order = sorted(range(n_heads), key=lambda head: -len(asked[head]))
     of_head: dict[int, HeadWeights] = {}
+    before_of = None if begin is None else _heads_of(begin, scorer)
 
     def learned(head: int) -> HeadWeights:
+        before = None if before_of is None else before_of[head]
+        if before is not None and not len(asked[head]):
+            return before
         known = None if gathered is None else gathered.get(head)
         found = known or learner.gather(asked[head])
         if gathered is not None:
             gathered[head] = found
-        return learner.learn(found)
+        return learner.learn(found, before)
 
     def one(head: int) -> HeadWeights:
         path = folder / f"head-{head}.npz"
@@ -162,12 +171,13 @@ class _Learner:
             return Gathered(None, np.empty(0, np.int64))
         return Gathered(_one_table(tables), np.concatenate(folds))
 
-    def learn(self, found: Gathered) -> HeadWeights:
+    def learn(self, found: Gathered, begin: HeadWeights | None = None) -> HeadWeights:
         """The weights of a head, from what is known without the parts that are left out."""
         if found.table is None:
             return nothing_learned()
         mix = Part.MIXING not in self.settings.without
-        return fit_head(_left_out(found.table, self.settings.without), found.fold, mix=mix)
+        table = _left_out(found.table, self.settings.without)
+        return fit_head(table, found.fold, mix=mix, begin=begin)
 
     def _table(self, scorer: RuleScorer, queries: QueryTable) -> JointTable:
         """What is known of the candidates of some queries."""
@@ -260,7 +270,31 @@ def _joined(
         mixing=np.array([found.mixing for found in of_head]),
         bounds=bounds,
         scale=scale,
+        pull=np.array([found.pull for found in of_head]),
     )
+
+
+def _heads_of(weights: JointWeights, scorer: RuleScorer) -> list[HeadWeights]:
+    """The weights of each head; what `_joined` makes one of."""
+    head_of_rule = scorer.walker.encoding.encode(scorer.rules)[:, 2]
+    width = weights.words.shape[1]
+    found = []
+    for head in range(len(weights.columns)):
+        rule = np.flatnonzero((head_of_rule == head) & (weights.rule != 0)).astype(np.int32)
+        groups = np.flatnonzero(weights.row_of[head] >= 0)
+        word = groups[:, None] * width + np.arange(width)
+        found.append(
+            HeadWeights(
+                columns=weights.columns[head],
+                rule=rule,
+                of_rule=weights.rule[rule],
+                word=word.reshape(-1).astype(np.int32),
+                of_word=weights.words[weights.row_of[head, groups]].reshape(-1),
+                mixing=float(weights.mixing[head]),
+                pull=float(weights.pull[head]),
+            )
+        )
+    return found
 
 
 def _head_arrays(found: HeadWeights) -> dict[str, Any]:
@@ -268,4 +302,5 @@ def _head_arrays(found: HeadWeights) -> dict[str, Any]:
 
 
 def _head_of(arrays: dict[str, Any]) -> HeadWeights:
-    return HeadWeights(**{**arrays, "mixing": float(arrays["mixing"])})
+    numbers = {name: float(arrays[name]) for name in ("mixing", "pull")}
+    return HeadWeights(**{**arrays, **numbers})
