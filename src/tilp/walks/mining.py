@@ -142,7 +142,9 @@ def _mine_relation(
         advance(1.0)
         return []
     begin = _SHARE_OF_FINDING
-    counts = _count(walker, queries, candidates, workers, lambda s: advance(begin + (1 - begin) * s))
+    counts = _count(
+        walker, queries, candidates, workers, lambda s: advance(begin + (1 - begin) * s)
+    )
     return _best(walker, candidates, counts, settings)
 
 
