@@ -21,7 +21,7 @@ from tilp.choices import Cell, Weights
 from tilp.errors import TilpError
 from tilp.parallel import Workers
 
-__all__ = ["Trained", "TrainingSettings", "train"]
+__all__ = ["PRIOR_AT_FIRST", "Trained", "TrainingSettings", "train"]
 
 _log = logging.getLogger(__name__)
 
@@ -78,7 +78,8 @@ class Trained:
 
 _MEASURED_EVERY = 5
 _DECAY, _EPSILON = 0.99, 1e-10  # of the mean squared gradient, which is small for rare rules
-_PRIOR_AT_FIRST = -1.5
+PRIOR_AT_FIRST = -1.5
+"""The logarithm of the prior's weight, before anything is learned."""
 _PRIOR_PULL, _FACTOR_PULL = 1.0, 0.1
 
 
@@ -100,7 +101,7 @@ class _Parameters:
         self._places = net.places(rows)
         self._asked = max(asked, 1)
         self.first: dict[str, Any] = {
-            "prior": np.full(n_heads, _PRIOR_AT_FIRST),
+            "prior": np.full(n_heads, PRIOR_AT_FIRST),
             "factor": np.zeros((n_heads, len(KINDS))),
         }
         self._pull = {"prior": _PRIOR_PULL, "factor": _FACTOR_PULL}

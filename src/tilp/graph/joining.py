@@ -154,7 +154,7 @@ def _facts(
         known = np.where(times == UNKNOWN, _NOTHING, known)
         ends.append(zip(times[chosen].tolist(), known[chosen].tolist(), strict=True))
     dates = zip(*ends, strict=True)
-    return zip(triples, split, dates, strict=True)  # type: ignore[arg-type]
+    return zip(triples, split, dates, strict=True)
 
 
 class _Sorting:

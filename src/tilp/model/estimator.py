@@ -12,7 +12,20 @@ import polars as pl
 
 from tilp.attention.state import LossCurve
 from tilp.attention.training import TrainingSettings
-from tilp.choices import EvidenceKind, Features, Grain, Missing, Part, Preset, Protocol, Weights
+from tilp.choices import (
+    ByLabel,
+    EvidenceKind,
+    Features,
+    Grain,
+    Missing,
+    MoreDates,
+    Part,
+    Preset,
+    Protocol,
+    UpdateRules,
+    UpdateWeights,
+    Weights,
+)
 from tilp.choosing import choose
 from tilp.errors import TilpError
 from tilp.evaluation import Evaluation, evaluate
@@ -25,6 +38,8 @@ from tilp.model.reading import Distributions, select_features
 from tilp.model.scorers import scorer_on
 from tilp.model.settings import ModelSettings
 from tilp.model.stages import Progress
+from tilp.model.update_report import UpdateReport
+from tilp.model.updating import UpdateChoices, update_model
 from tilp.parallel import Workers, thread_count
 from tilp.ranking import ModelScorer, RuleWeights
 from tilp.ranking.answers import Answers, answers, answers_frame
@@ -124,6 +139,7 @@ class TILP:
         self._graph: TemporalGraph | None = None
         self._fitted: Fitted | None = None
         self._explainer: Explainer | None = None
+        self.last_update: UpdateReport | None = None
 
     @classmethod
     def of(cls, settings: ModelSettings, graph: TemporalGraph, fitted: Fitted) -> TILP:
@@ -166,6 +182,56 @@ class TILP:
             )
         self._graph, self._explainer = graph, None
         return self
+
+    def update(
+        self,
+        new_facts: TemporalGraph,
+        *,
+        weights: UpdateWeights | str = UpdateWeights.KEEP,
+        rules: UpdateRules | str = UpdateRules.MINE,
+        dates: MoreDates | str = MoreDates.SUPERSEDE,
+        labels: ByLabel | str = ByLabel.REFUSE,
+        progress: Progress | None = None,
+    ) -> TILP:
+        """The model with new facts; this one stays as it is.
+
+        New facts enter the graph that rules are applied on. Rules of the relations that they
+        touch are counted or mined again; all others stay exactly as they are. What was done is
+        in `last_update` of the model that is returned.
+
+        Args:
+            new_facts: each in its split; names are those of the model's graph by id, then by key,
+                or new.
+            weights: `keep` them, new rules by their confidence, or learn on from them, `warm`.
+            rules: of the relations that are touched: `mine` them anew, or `keep` them.
+            dates: whether a fact that tells more of the dates of one there takes its place,
+                `supersede`, or `both` stay.
+            labels: what a name is that is no id and no key, but reads as the label of something
+                known: an error, `refuse`, that thing, `match`, or something `new`.
+            progress: called with the name of a stage and the share of it that is done.
+
+        Raises:
+            TilpError: another unit of time, names that could stand for two things, or weights that
+                training cannot go on from.
+        """
+        choices = UpdateChoices(
+            choose(UpdateWeights, weights, "weights"),
+            choose(UpdateRules, rules, "rules"),
+            choose(MoreDates, dates, "dates"),
+            choose(ByLabel, labels, "labels"),
+        )
+        graph, fitted, report = update_model(
+            self.graph,
+            self.settings,
+            self._need_fit(),
+            new_facts,
+            choices,
+            threads=self.threads,
+            progress=progress,
+        )
+        model = TILP.of(self.settings, graph, fitted)
+        model.threads, model.last_update = self.threads, report
+        return model
 
     @property
     def graph(self) -> TemporalGraph:

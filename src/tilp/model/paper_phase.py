@@ -90,6 +90,7 @@ def fit_paper(
     *,
     begin: FittedPaper | None = None,
     training: FeatureTraining | None = None,
+    asked: tuple[QueryTable, QueryTable] | None = None,
 ) -> FittedPaper:
     """Fit the distributions, and learn the weights of features.
 
@@ -101,7 +102,11 @@ def fit_paper(
         progress: called with the share that is done.
         begin: distributions that are fitted already, and weights to begin with.
         training: how weights are learned, but for what is left out.
+        asked: queries to learn from, and those that decide; by default the ones that rules were
+            applied to.
     """
+    if asked is None:
+        asked = (prepared.training.queries, prepared.held_out.queries)
     features = (
         begin.features
         if begin is not None
@@ -114,8 +119,7 @@ def fit_paper(
         )
     )
     examples, held_out = (
-        _examples(features, scorer, queries, settings.seed, workers)
-        for queries in (prepared.training.queries, prepared.held_out.queries)
+        _examples(features, scorer, queries, settings.seed, workers) for queries in asked
     )
     progress(_GATHERED)
     without = tuple(name for name in FEATURES if Part(name) in settings.without)

@@ -74,6 +74,7 @@ def save_model(
                 for head, name in enumerate(directed)
             ],
             "loss": asdict(fitted.curve),
+            "updates": list(fitted.updates),
         }
         note["sha256"] = _note_digest(note)
         text = json.dumps(note, indent=2, ensure_ascii=False)
@@ -109,10 +110,11 @@ def load_model(folder: Path | str) -> tuple[ModelSettings, TemporalGraph, Fitted
         )
         curve = LossCurve(**note["loss"])
         settings = ModelSettings.from_json(note["settings"])
+        updates = tuple(dict(one) for one in note.get("updates", ()))
         features = _read_features(folder / _FEATURES, note, settings, graph)
     except (KeyError, TypeError, ValueError, OSError, DataError) as failure:
         raise TilpError(f"{folder}: a damaged model ({failure}); fit it again") from failure
-    return settings, graph, Fitted(rules, weights, curve, features)
+    return settings, graph, Fitted(rules, weights, curve, features, updates=updates)
 
 
 def _read_features(
