@@ -421,11 +421,16 @@ class TILP:
             note=repr(self),
         )
 
-    def save(self, folder: Path | str) -> Path:
-        """Write the whole model to a folder that `tilp.load` reads."""
+    def save(self, folder: Path | str, *, replace: bool = False) -> Path:
+        """Write the whole model to a folder that `tilp.load` reads.
+
+        Args:
+            folder: new or empty.
+            replace: whether it takes the place of a model that is there, once it is written.
+        """
         from tilp.model.saving import save_model
 
-        return save_model(self.settings, self.graph, self._need_fit(), folder)
+        return save_model(self.settings, self.graph, self._need_fit(), folder, replace=replace)
 
     def _need_fit(self) -> Fitted:
         if self._fitted is None:
