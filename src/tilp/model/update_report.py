@@ -87,7 +87,11 @@ class UpdateReport:
     def to_json(self) -> dict[str, Any]:
         """As plain values; new entities as their number, of which there can be very many."""
         values = {**asdict(self), "entities": len(self.entities), "tilp": __version__}
-        return {name: value for name, value in values.items() if name != "near"}
+        del values["near"]
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in values.items()
+        }
 
     def of_facts(self) -> list[str]:
         """What became of the new facts, in lines to read."""
