@@ -30,7 +30,7 @@ from tilp.bench.kinds.base import share_text
 from tilp.bench.measuring import STAGES
 from tilp.bench.methods import Method
 from tilp.bench.reached import ReachedOnly
-from tilp.bench.refitting import kept_model, touched
+from tilp.bench.refitting import kept_model
 from tilp.bench.report.blocks import Entry, Figure, Folded, Heading, Items, Table, Text
 from tilp.bench.report.html import html as as_html
 from tilp.bench.report.markdown import markdown
@@ -39,6 +39,7 @@ from tilp.bench.side_by_side import Runner
 from tilp.choices import BaseMethod
 from tilp.errors import TilpError
 from tilp.graph import QueryTable
+from tilp.model.touched import touched
 from tilp.pictures.chart import Bars, Line, Point, draw_bars, draw_lines
 from tilp.pictures.scales import Scale
 from tilp.timestamps import ForecastRules, TimestampRules
@@ -313,8 +314,8 @@ def test_only_what_a_rare_relation_touches_is_learned_anew(tmp_path):
     rules = whole.model.rules()
     relation = WORLD.graph.relations.find("livesIn")
     for least in (0.0, 0.01, 0.3):
-        assert touched(rules, "livesIn", least) == plainly_touched(rules, "livesIn", least)
-    wanted = touched(rules, "livesIn", 0.01)
+        assert touched(rules, {"livesIn"}, least) == plainly_touched(rules, "livesIn", least)
+    wanted = touched(rules, {"livesIn"}, 0.01)
     case = Biased("livesIn", refit=0.01).case(WORLD, 1)
     assert case.rare == Rare(relation, 0.01)
     stages = []

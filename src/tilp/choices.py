@@ -5,6 +5,7 @@ from enum import StrEnum
 __all__ = [
     "Backend",
     "BaseMethod",
+    "ByLabel",
     "Cell",
     "DumpFormat",
     "End",
@@ -15,6 +16,7 @@ __all__ = [
     "Grain",
     "LateEnds",
     "Missing",
+    "MoreDates",
     "OnError",
     "OnUnaskable",
     "Protocol",
@@ -25,6 +27,8 @@ __all__ = [
     "Ties",
     "Transition",
     "Unit",
+    "UpdateRules",
+    "UpdateWeights",
     "Walked",
     "Weights",
 ]
@@ -220,6 +224,35 @@ class LateEnds(StrEnum):
     MASK = "mask"
     DROP = "drop"
     KEEP = "keep"
+
+
+class ByLabel(StrEnum):
+    """What a new name is that is no id and no key, but the label of something known."""
+
+    REFUSE = "refuse"
+    MATCH = "match"
+    NEW = "new"
+
+
+class MoreDates(StrEnum):
+    """What becomes of a fact when another tells the same, and more of its dates."""
+
+    SUPERSEDE = "supersede"
+    BOTH = "both"
+
+
+class UpdateRules(StrEnum):
+    """What becomes of the rules of a relation that new facts touch."""
+
+    KEEP = "keep"
+    MINE = "mine"
+
+
+class UpdateWeights(StrEnum):
+    """What becomes of the weights of what new facts touch."""
+
+    KEEP = "keep"
+    WARM = "warm"
 
 
 class ExperimentKind(StrEnum):

@@ -18,9 +18,10 @@ from tilp.attention.net import AttentionNet
 from tilp.attention.objective import LogWeights, Objective
 from tilp.attention.state import LossCurve, TrainingState
 from tilp.choices import Cell, Weights
+from tilp.errors import TilpError
 from tilp.parallel import Workers
 
-__all__ = ["Trained", "TrainingSettings", "train"]
+__all__ = ["PRIOR_AT_FIRST", "Trained", "TrainingSettings", "train"]
 
 _log = logging.getLogger(__name__)
 
@@ -77,7 +78,8 @@ class Trained:
 
 _MEASURED_EVERY = 5
 _DECAY, _EPSILON = 0.99, 1e-10  # of the mean squared gradient, which is small for rare rules
-_PRIOR_AT_FIRST = -1.5
+PRIOR_AT_FIRST = -1.5
+"""The logarithm of the prior's weight, before anything is learned."""
 _PRIOR_PULL, _FACTOR_PULL = 1.0, 0.1
 
 
@@ -99,7 +101,7 @@ class _Parameters:
         self._places = net.places(rows)
         self._asked = max(asked, 1)
         self.first: dict[str, Any] = {
-            "prior": np.full(n_heads, _PRIOR_AT_FIRST),
+            "prior": np.full(n_heads, PRIOR_AT_FIRST),
             "factor": np.zeros((n_heads, len(KINDS))),
         }
         self._pull = {"prior": _PRIOR_PULL, "factor": _FACTOR_PULL}
@@ -109,6 +111,19 @@ class _Parameters:
         self._towards = dict(self.first)
         if self._kind is not Weights.FREE:
             self.first["net"] = net.parameters(settings.seed)
+
+    def at(self, logs: LogWeights) -> dict[str, Any]:
+        """The parameters that mean these weights.
+
+        Raises:
+            TilpError: an attention net makes the weights, whose parameters they do not tell.
+        """
+        if self._kind is not Weights.FREE:
+            raise TilpError(
+                f"{self._kind.value} weights come from a net that is not known from them, so "
+                "training cannot go on from there; only free weights can be begun with"
+            )
+        return {"prior": logs.prior, "factor": logs.factor, "free": logs.rule}
 
     def logs(self, values: dict[str, Any]) -> LogWeights:
         """What the parameters mean."""
@@ -157,12 +172,14 @@ def train(
     settings: TrainingSettings,
     workers: Workers,
     *,
+    begin: LogWeights | None = None,
     checkpoint: Path | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Trained:
     """Learn the weights of rules, of the prior, and the factors of known candidates.
 
-    The weights of the step with the least loss on held-out queries are kept.
+    The weights of the step with the least loss on held-out queries are kept; with weights to begin
+    with, these where no step is better.
 
     Args:
         net: the attention net; of use unless weights are free.
@@ -172,13 +189,20 @@ def train(
         held_out: the queries that tell when to stop.
         settings: what decides the weights.
         workers: do not change the result.
+        begin: weights to begin with, on the scale of the confidence, where they are free; by
+            default the confidence.
         checkpoint: a file in which the state is kept; where it is there, training goes on.
         progress: called with the share that is done.
     """
     parameters = _Parameters(net, rows, confidence, settings, training.asked)
     optimiser = _optimiser(settings)
-    values = jax.tree.map(jax.numpy.asarray, parameters.first)
+    # Where no rule fires for held-out queries they cannot decide.
+    judge = held_out if held_out.asked else training
+    first = parameters.first if begin is None else parameters.at(begin)
+    values = jax.tree.map(jax.numpy.asarray, first)
     state = TrainingState(values, optimiser.init(values), values)
+    if begin is not None:
+        state.measure(judge(parameters.logs(state.values), workers)[0])
     if checkpoint is not None and checkpoint.is_file():
         state.read(checkpoint)
         _log.info("training goes on after step %d", state.step)
@@ -190,8 +214,6 @@ def train(
         state.step += 1
         state.curve.train.append(loss)
         if state.step % _MEASURED_EVERY == 0 or state.step == settings.steps:
-            # Where no rule fires for held-out queries they cannot decide.
-            judge = held_out if held_out.asked else training
             state.measure(judge(parameters.logs(state.values), workers)[0])
             if checkpoint is not None:
                 state.write(checkpoint)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,10 +17,10 @@ from tilp.errors import NoRulesError
 from tilp.evaluation import Scorer, Scores
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.model import TILP, load
-from tilp.rules import RuleSet
+from tilp.model.touched import touched
 from tilp.splits.rearranging import set_aside
 
-__all__ = ["Routed", "kept_model", "refit", "touched"]
+__all__ = ["Routed", "kept_model", "refit"]
 
 Make = Callable[[], TILP]
 """Gives the estimator, not fitted yet."""
@@ -45,25 +44,6 @@ def kept_model(make: Make, graph: TemporalGraph, place: Place) -> tuple[TILP, Ma
     return model, model.seconds
 
 
-def touched(rules: RuleSet, relation: str, least: float) -> set[str]:
-    """The relation itself, and those that are predicted by it to some part.
-
-    Args:
-        rules: with their weights.
-        relation: its name.
-        least: of the weight of a relation's rules, each times its support, the share of those
-            whose bodies have the relation.
-    """
-    whole: defaultdict[str, float] = defaultdict(float)
-    through: defaultdict[str, float] = defaultdict(float)
-    for one in rules:
-        head, said = one.rule.head.relation, (one.weight or 0.0) * one.support
-        whole[head] += said
-        if any(atom.relation == relation for atom in one.rule.body):
-            through[head] += said
-    return {relation} | {head for head in through if through[head] >= least * whole[head]}
-
-
 def refit(
     make: Make, case: Case, rare: Rare, place: Place, scorer: Callable[[TILP], Scorer]
 ) -> tuple[TILP, Scorer]:
@@ -78,7 +58,7 @@ def refit(
     """
     whole, _ = kept_model(make, case.known, place)
     names = [whole.graph.relations.label(one) for one in range(len(whole.graph.relations))]
-    wanted = touched(whole.rules(), names[rare.relation], rare.least)
+    wanted = touched(whole.rules(), {names[rare.relation]}, rare.least)
     relations = np.flatnonzero([name in wanted for name in names])
     train = case.learned.span("train")
     others = np.flatnonzero(~np.isin(case.learned.relation[train], relations))

@@ -26,6 +26,7 @@ from tilp.cli import (
     rules,
     serve,
     split,
+    updating,
 )
 from tilp.cli.console import print_error, print_warning, set_quiet
 from tilp.errors import TilpError
@@ -50,6 +51,7 @@ app.command("mine")(rules.mine_command)
 app.command("evaluate-scores")(evaluation.evaluate_scores_command)
 app.command("compare")(evaluation.compare_command)
 app.command("fit")(model.fit_command)
+app.command("update")(updating.update_command)
 app.command("evaluate")(model.evaluate_command)
 app.command("predict")(prediction.predict_command)
 app.command("explain")(explanation.explain_command)

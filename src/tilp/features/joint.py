@@ -10,12 +10,15 @@ from numpy.typing import NDArray
 
 from tilp.errors import TilpError
 
-__all__ = ["COLUMNS", "SOFT_WALKS", "JointWeights"]
+__all__ = ["COLUMNS", "SOFT_WALKS", "USUAL_PULL", "JointWeights"]
 
 SOFT_WALKS = "soft walks"
 
 COLUMNS = ("rules", SOFT_WALKS)
 """What has one weight for each head."""
+
+USUAL_PULL = 10.0
+"""How strongly weights of rules and words are drawn to 0, where nothing else was chosen."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,7 @@ class JointWeights:
             as phase one weighted them.
         bounds: of the distances that words tell.
         scale: of time, of soft walks.
+        pull: for each head, how strongly weights of rules and words were drawn to 0.
     """
 
     columns: NDArray[np.float64]
@@ -40,6 +44,7 @@ class JointWeights:
     mixing: NDArray[np.float64]
     bounds: NDArray[np.int64]
     scale: float
+    pull: NDArray[np.float64]
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """All of it as arrays by name."""
@@ -52,6 +57,8 @@ class JointWeights:
         Raises:
             TilpError: an array is missing.
         """
+        if "columns" in arrays:  # models of before do not tell it
+            arrays = {"pull": np.full(len(arrays["columns"]), USUAL_PULL), **arrays}
         lacking = [one.name for one in fields(cls) if one.name not in arrays]
         if lacking:
             raise TilpError(f"weights of features lack {', '.join(lacking)}; fit the model anew")
@@ -63,7 +70,7 @@ class JointWeights:
 
         Args:
             heads: for each new head the old one; -1: none.
-            rules: for each new rule the old one.
+            rules: for each new rule the old one; -1: none.
         """
         n, kinds = len(self.columns), self.row_of.shape[1] // len(self.columns)
         known = heads >= 0
@@ -74,10 +81,11 @@ class JointWeights:
         )
         return JointWeights(
             columns,
-            self.rule[rules],
+            np.where(rules >= 0, np.append(self.rule, 0.0)[rules], 0.0),
             row_of,
             self.words,
             np.where(known, self.mixing[heads], 0.0),
             self.bounds,
             self.scale,
+            np.where(known, self.pull[heads], USUAL_PULL),
         )

@@ -14,13 +14,13 @@ from tilp._kernels.joint_likelihood import (
     inverse_ranks,
     joint_scores,
 )
-from tilp.features.joint import COLUMNS
+from tilp.features.joint import COLUMNS, USUAL_PULL
 
 __all__ = ["HeadWeights", "fit_head", "nothing_learned"]
 
 _MIXINGS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _COLUMN_PULL = 0.1
-_PULLS = (50.0, 10.0)  # of rules and words to 0, in likelihoods of a query
+_PULLS = (50.0, USUAL_PULL)  # of rules and words to 0, in likelihoods of a query
 _FEWEST = 20  # queries that a head is learned from
 _STEPS = 50
 _ENOUGH = 1e-6  # a step that makes the loss smaller by less, relatively, is the last
@@ -35,6 +35,7 @@ class HeadWeights:
         rule: the rules that have a weight; `of_rule` these.
         word: the words that have a weight; `of_word` these.
         mixing: how much of what was learned is in them.
+        pull: how strongly those of rules and words were drawn to 0.
     """
 
     columns: NDArray[np.float64]
@@ -43,6 +44,7 @@ class HeadWeights:
     word: NDArray[np.int32]
     of_word: NDArray[np.float64]
     mixing: float
+    pull: float = USUAL_PULL
 
 
 def nothing_learned() -> HeadWeights:
@@ -51,7 +53,13 @@ def nothing_learned() -> HeadWeights:
     return _head_weights(_first(len(COLUMNS), 0), none, none, 0.0)
 
 
-def fit_head(table: JointTable, fold: NDArray[np.int64], *, mix: bool = True) -> HeadWeights:
+def fit_head(
+    table: JointTable,
+    fold: NDArray[np.int64],
+    *,
+    mix: bool = True,
+    begin: HeadWeights | None = None,
+) -> HeadWeights:
     """Learn the weights of one head by softmax cross-entropy over the listed candidates.
 
     How strongly weights are drawn to nothing, and how much of them is mixed with the rules as they
@@ -61,14 +69,25 @@ def fit_head(table: JointTable, fold: NDArray[np.int64], *, mix: bool = True) ->
         table: the queries of the head.
         fold: of each query, 0 or 1; weights learned from one are judged by the other.
         mix: whether there is anything to choose; else all that was learned is taken.
+        begin: weights to begin with, where any were learned before; what was chosen then stays.
     """
     rule, local_rule = _numbered(table.rule)
     word, local_word = _numbered(table.word)
     if len(fold) < _FEWEST:
         return nothing_learned()
     head = _Head(table._replace(rule=local_rule, word=local_word), len(rule), len(word))
-    mixing, pull, begin = 1.0, _PULLS[-1], head.first
-    if mix:
+    mixing, pull, first = 1.0, _PULLS[-1], head.first
+    if begin is not None and begin.mixing > 0:
+        mixing, pull = begin.mixing, begin.pull
+        mixed = np.concatenate(
+            [
+                begin.columns,
+                _placed(rule, begin.rule, begin.of_rule),
+                _placed(word, begin.word, begin.of_word),
+            ]
+        )
+        first = head.first + (mixed - head.first) / mixing
+    elif mix:
         judged: dict[float, NDArray[np.float64]] = {}
         learned = dict.fromkeys(range(2), head.first)
         for one_pull in _PULLS:
@@ -79,11 +98,11 @@ def fit_head(table: JointTable, fold: NDArray[np.int64], *, mix: bool = True) ->
                 judged[one_pull] += head.inverse_ranks(np.flatnonzero(fold == one), learned[one])
         pull = max(_PULLS, key=lambda one: float(judged[one].max()))
         mixing = _MIXINGS[int(np.argmax(judged[pull]))]
-        begin = (learned[0] + learned[1]) / 2
+        first = (learned[0] + learned[1]) / 2
     if mixing == 0:
         return nothing_learned()
-    values = head.learn(np.arange(len(fold)), pull, begin)
-    return _head_weights(head.first + mixing * (values - head.first), rule, word, mixing)
+    values = head.learn(np.arange(len(fold)), pull, first)
+    return _head_weights(head.first + mixing * (values - head.first), rule, word, mixing, pull)
 
 
 def _numbered(ids: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
@@ -94,6 +113,15 @@ def _numbered(ids: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int
     distinct = np.flatnonzero(seen).astype(np.int32)
     place = np.cumsum(seen, dtype=np.int32) - np.int32(1)
     return distinct, place[ids]
+
+
+def _placed(
+    wanted: NDArray[np.int32], ids: NDArray[np.int32], values: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """For each id that is wanted its value; 0 where there is none."""
+    place = np.full(int(max(wanted.max(initial=-1), ids.max(initial=-1))) + 1, -1, np.int64)
+    place[ids] = np.arange(len(ids))
+    return np.append(values, 0.0)[place[wanted]]
 
 
 def _first(n_columns: int, n_others: int) -> NDArray[np.float64]:
@@ -151,6 +179,7 @@ def _head_weights(
     rule: NDArray[np.int32],
     word: NDArray[np.int32],
     mixing: float,
+    pull: float = USUAL_PULL,
 ) -> HeadWeights:
     columns, of_rule, of_word = np.split(values, [len(COLUMNS), len(COLUMNS) + len(rule)])
-    return HeadWeights(columns, rule, of_rule, word, of_word, mixing)
+    return HeadWeights(columns, rule, of_rule, word, of_word, mixing, pull)

@@ -5,6 +5,7 @@ Labels become ids here and nowhere else.
 
 from tilp.graph.building import Defect, FactTable, LabelTable, build_graph
 from tilp.graph.index import EdgeIndex, PreparedEdges
+from tilp.graph.joining import Joined, join_facts
 from tilp.graph.queries import QueryTable
 from tilp.graph.temporal_graph import ESTIMATED, SPLITS, WALKED_ONLY, Fact, Origin, TemporalGraph
 from tilp.graph.vocabulary import INVERSE_MARK, Vocabulary
@@ -18,6 +19,7 @@ __all__ = [
     "EdgeIndex",
     "Fact",
     "FactTable",
+    "Joined",
     "LabelTable",
     "Origin",
     "PreparedEdges",
@@ -25,4 +27,5 @@ __all__ = [
     "TemporalGraph",
     "Vocabulary",
     "build_graph",
+    "join_facts",
 ]

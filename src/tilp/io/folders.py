@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tilp.errors import TilpError
 
-__all__ = ["file_words", "held", "new_file", "new_folder", "one_of_a_kind"]
+__all__ = ["before", "file_words", "held", "new_file", "new_folder", "one_of_a_kind"]
 
 _log = logging.getLogger(__name__)
 
@@ -51,23 +51,37 @@ def new_file(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def new_folder(folder: Path) -> Iterator[Path]:
+def new_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
     """A temporary folder that takes its final name when all of it is written.
+
+    Args:
+        folder: the final name.
+        replace: whether it takes the place of the folder that has the name, which until then stays
+            as it is. For a moment this one is called `before(folder)`.
 
     Raises:
         TilpError: the final name is in use, or its place cannot be written to.
     """
     try:
-        if folder.exists() and any(folder.iterdir()):
+        in_use = folder.exists() and any(folder.iterdir())
+        if in_use and not replace:
             raise TilpError(f"{folder} is not empty: choose another folder or empty it")
+        if in_use and before(folder).exists():
+            raise TilpError(
+                f"{before(folder)} is in the way, of when {folder} was replaced before: remove it, "
+                "or if it is wanted, give it another name"
+            )
         folder.parent.mkdir(parents=True, exist_ok=True)
         place = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
         try:
             yield place
             place.chmod(0o777 & ~_umask())
-            if folder.exists():
-                folder.rmdir()
-            place.rename(folder)
+            if in_use:
+                _exchange(place, folder)
+            else:
+                if folder.exists():
+                    folder.rmdir()
+                place.rename(folder)
         finally:
             shutil.rmtree(place, ignore_errors=True)
     except OSError as failure:
@@ -103,6 +117,22 @@ def held(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(place)
+
+
+def before(folder: Path) -> Path:
+    """The name of a folder while another takes its place."""
+    return folder.with_name(f"{folder.name}.before")
+
+
+def _exchange(place: Path, folder: Path) -> None:
+    """Let one folder take the name of another, which is removed; each is whole all the time."""
+    folder.rename(before(folder))
+    try:
+        place.rename(folder)
+    except OSError:
+        before(folder).rename(folder)
+        raise
+    shutil.rmtree(before(folder))
 
 
 def _umask() -> int:

@@ -17,14 +17,18 @@ from tilp.bulk import BulkSettings, Predicted, QueryFile, QueryFrame, predict_to
 from tilp.bulk.predicting import Predictor
 from tilp.choices import (
     Backend,
+    ByLabel,
     EvidenceKind,
     Features,
     Grain,
     Missing,
+    MoreDates,
     OnUnaskable,
     Part,
     Preset,
     Protocol,
+    UpdateRules,
+    UpdateWeights,
     Weights,
 )
 from tilp.choosing import choose
@@ -39,6 +43,8 @@ from tilp.model.reading import Distributions, select_features
 from tilp.model.scorers import scorer_on
 from tilp.model.settings import ModelSettings
 from tilp.model.stages import Progress
+from tilp.model.update_report import UpdateReport
+from tilp.model.updating import UpdateChoices, update_model
 from tilp.parallel import Workers, thread_count
 from tilp.ranking import ModelScorer, RuleWeights
 from tilp.ranking.answers import Answers, answers, answers_frame
@@ -147,6 +153,7 @@ class TILP:
         self._graph: TemporalGraph | None = None
         self._fitted: Fitted | None = None
         self._explainer: Explainer | None = None
+        self.last_update: UpdateReport | None = None
 
     @classmethod
     def of(cls, settings: ModelSettings, graph: TemporalGraph, fitted: Fitted) -> TILP:
@@ -190,6 +197,58 @@ class TILP:
                 )
         self._graph, self._explainer = graph, None
         return self
+
+    def update(
+        self,
+        new_facts: TemporalGraph,
+        *,
+        weights: UpdateWeights | str = UpdateWeights.KEEP,
+        rules: UpdateRules | str = UpdateRules.MINE,
+        dates: MoreDates | str = MoreDates.SUPERSEDE,
+        labels: ByLabel | str = ByLabel.REFUSE,
+        progress: Progress | None = None,
+    ) -> TILP:
+        """The model with new facts; this one stays as it is.
+
+        New facts enter the graph that rules are applied on. Rules of the relations that they
+        touch are counted or mined again; all others stay exactly as they are. What was done is
+        in `last_update` of the model that is returned.
+
+        Args:
+            new_facts: each in its split; names are those of the model's graph by id, then by key,
+                or new.
+            weights: `keep` them, new rules by their confidence, or learn on from them, `warm`.
+            rules: of the relations that are touched: `mine` them anew, or `keep` them.
+            dates: whether a fact that tells more of the dates of one there takes its place,
+                `supersede`, or `both` stay.
+            labels: what a name is that is no id and no key, but reads as the label of something
+                known: an error, `refuse`, that thing, `match`, or something `new`.
+            progress: called with the name of a stage and the share of it that is done.
+
+        Raises:
+            TilpError: another unit of time, names that could stand for two things, or weights that
+                training cannot go on from.
+        """
+        choices = UpdateChoices(
+            choose(UpdateWeights, weights, "weights"),
+            choose(UpdateRules, rules, "rules"),
+            choose(MoreDates, dates, "dates"),
+            choose(ByLabel, labels, "labels"),
+        )
+        with self._workers() as workers:
+            graph, fitted, report = update_model(
+                self.graph,
+                self.settings,
+                self._need_fit(),
+                new_facts,
+                choices,
+                workers,
+                progress=progress,
+            )
+        model = TILP.of(self.settings, graph, fitted)
+        model.threads, model.backend, model.address = self.threads, self.backend, self.address
+        model.last_update = report
+        return model
 
     @property
     def graph(self) -> TemporalGraph:
@@ -460,11 +519,16 @@ class TILP:
                 note=repr(self),
             )
 
-    def save(self, folder: Path | str) -> Path:
-        """Write the whole model to a folder that `tilp.load` reads."""
+    def save(self, folder: Path | str, *, replace: bool = False) -> Path:
+        """Write the whole model to a folder that `tilp.load` reads.
+
+        Args:
+            folder: new or empty.
+            replace: whether it takes the place of a model that is there, once it is written.
+        """
         from tilp.model.saving import save_model
 
-        return save_model(self.settings, self.graph, self._need_fit(), folder)
+        return save_model(self.settings, self.graph, self._need_fit(), folder, replace=replace)
 
     def _workers(self) -> Workers:
         return Workers(self.threads, self.backend, self.address)

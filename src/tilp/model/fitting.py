@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +31,15 @@ from tilp.parallel import Workers
 from tilp.ranking import RuleScorer, RuleWeights
 from tilp.rules import RuleSet
 
-__all__ = ["Fitted", "fit_model", "out_of_fold", "weigh", "with_features"]
+__all__ = [
+    "Fitted",
+    "fit_model",
+    "out_of_fold",
+    "smoothed_confidence",
+    "trained",
+    "weigh",
+    "with_features",
+]
 
 _SMOOTHING = 5.0  # facts where a rule fired and failed, added to each when its confidence is taken
 _LEAST_CONFIDENCE = 1e-6
@@ -47,6 +56,7 @@ class Fitted:
         curve: the loss of training.
         features: what temporal features add; None: nothing.
         seconds: that each stage took, in this run.
+        updates: with new facts since the model was fitted, as plain values.
     """
 
     rules: RuleSet
@@ -54,6 +64,7 @@ class Fitted:
     curve: LossCurve
     features: FittedPaper | JointWeights | None = None
     seconds: dict[str, float] = field(default_factory=dict)
+    updates: tuple[dict[str, Any], ...] = ()
 
 
 def fit_model(
@@ -98,7 +109,7 @@ def weigh(
     """
     rules = prepared.rules
     with stages("train") as advance:
-        weights, curve = _trained(
+        weights, curve = trained(
             prepared, prepared.training, settings, workers, advance, folder, "training"
         )
     if settings.choose_power:
@@ -174,7 +185,7 @@ def out_of_fold(
     fold = fold_of(prepared.training.queries.fact, settings.seed)
     found = []
     for number in range(FOLDS):
-        weights, _ = _trained(
+        weights, _ = trained(
             prepared,
             prepared.training.of_queries(fold != number),
             settings.training,
@@ -187,7 +198,7 @@ def out_of_fold(
     return tuple(found)
 
 
-def _trained(
+def trained(
     prepared: Prepared,
     training: Entries,
     settings: TrainingSettings,
@@ -195,21 +206,34 @@ def _trained(
     advance: Callable[[float], None],
     folder: Path | None,
     name: str,
+    begin: LogWeights | None = None,
 ) -> tuple[RuleWeights, LossCurve]:
-    """The weights of rules that make the answers of some training queries likely."""
+    """The weights of rules that make the answers of some training queries likely.
+
+    Args:
+        prepared: the rules.
+        training: the queries.
+        settings: what decides the weights.
+        workers: do not change the result.
+        advance: called with the share that is done.
+        folder: where the state is kept; where it is there, training goes on.
+        name: of the state.
+        begin: weights to begin with, as `train` takes them.
+    """
     rules, prior = prepared.rules, CandidatePrior.of(prepared.walker.graph)
-    trained = train(
+    found = train(
         AttentionNet(prepared.walker.encoding, settings.dimension, settings.cell),
         prepared.rows,
-        _confidence(rules),
+        smoothed_confidence(rules),
         Objective(training, prior, len(rules), settings.walks_power),
         Objective(prepared.held_out, prior, len(rules), settings.walks_power),
         settings,
         workers,
+        begin=begin,
         checkpoint=None if folder is None else folder / f"{name}-state.npz",
         progress=advance,
     )
-    return _scaled(trained.logs, prepared.rows[:, 2]), trained.curve
+    return _scaled(found.logs, prepared.rows[:, 2]), found.curve
 
 
 def _scaled(logs: LogWeights, head: NDArray[np.int64]) -> RuleWeights:
@@ -225,7 +249,7 @@ def _scaled(logs: LogWeights, head: NDArray[np.int64]) -> RuleWeights:
     )
 
 
-def _confidence(rules: RuleSet) -> NDArray[np.float64]:
+def smoothed_confidence(rules: RuleSet) -> NDArray[np.float64]:
     """The confidence of rules, smaller where they fired seldom."""
     fired = np.array([one.fired for one in rules], np.float64)
     sure = np.array([one.confidence for one in rules]) * fired / (fired + _SMOOTHING)

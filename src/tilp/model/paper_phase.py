@@ -26,7 +26,7 @@ from tilp.parallel import Workers
 from tilp.ranking import PaperScorer, RuleScorer
 from tilp.rules import RuleSet
 
-__all__ = ["FittedPaper", "fit_paper", "walked_relations"]
+__all__ = ["FittedPaper", "fit_paper", "refresh_paper", "walked_relations"]
 
 _QUERIES = 4_000  # that are learned from at the most
 _BEST, _DRAWN = 60, 60
@@ -88,6 +88,10 @@ def fit_paper(
     settings: ModelSettings,
     workers: Workers,
     progress: Callable[[float], None],
+    *,
+    begin: FittedPaper | None = None,
+    training: FeatureTraining | None = None,
+    asked: tuple[QueryTable, QueryTable] | None = None,
 ) -> FittedPaper:
     """Fit the distributions, and learn the weights of features.
 
@@ -97,27 +101,36 @@ def fit_paper(
         settings: what decides.
         workers: do not change the result.
         progress: called with the share that is done.
+        begin: distributions that are fitted already, and weights to begin with.
+        training: how weights are learned, but for what is left out.
+        asked: queries to learn from, and those that decide; by default the ones that rules were
+            applied to.
     """
-    graph = prepared.walker.graph
-    features = PaperFeatures.fit(
-        graph,
-        walked_relations(graph, prepared.rules),
-        settings.mining.max_length,
-        workers=workers,
-        progress=lambda share: progress(_FITTED * share),
+    if asked is None:
+        asked = (prepared.training.queries, prepared.held_out.queries)
+    features = (
+        begin.features
+        if begin is not None
+        else _distributions(
+            prepared.walker.graph,
+            prepared.rules,
+            settings,
+            workers,
+            lambda share: progress(_FITTED * share),
+        )
     )
-    training, held_out = (
-        _examples(features, scorer, queries, settings.seed, workers)
-        for queries in (prepared.training.queries, prepared.held_out.queries)
+    examples, held_out = (
+        _examples(features, scorer, queries, settings.seed, workers) for queries in asked
     )
     progress(_GATHERED)
     without = tuple(name for name in FEATURES if Part(name) in settings.without)
     trained = train_features(
         features,
-        training,
+        examples,
         held_out,
-        FeatureTraining(without=without),
+        replace(training or FeatureTraining(), without=without),
         workers,
+        begin=None if begin is None else begin.weights,
         progress=lambda share: progress(_GATHERED + (_TRAINED - _GATHERED) * share),
     )
     chosen = _as_far_as_they_help(
@@ -129,6 +142,52 @@ def fit_paper(
         lambda share: progress(_TRAINED + (1 - _TRAINED) * share),
     )
     return FittedPaper(features, tempered(features, chosen, held_out, workers))
+
+
+def _distributions(
+    graph: TemporalGraph,
+    rules: RuleSet,
+    settings: ModelSettings,
+    workers: Workers,
+    progress: Callable[[float], None],
+) -> PaperFeatures:
+    """The distributions of a graph whose unknown ends are settled."""
+    return PaperFeatures.fit(
+        graph,
+        walked_relations(graph, rules),
+        settings.mining.max_length,
+        workers=workers,
+        progress=progress,
+    )
+
+
+def refresh_paper(
+    graph: TemporalGraph,
+    rules: RuleSet,
+    before: FittedPaper,
+    settings: ModelSettings,
+    workers: Workers,
+    progress: Callable[[float], None],
+) -> FittedPaper:
+    """The distributions fitted anew, with the weights that there were.
+
+    A pair of relations that was not seen before has the weights of such pairs.
+
+    Args:
+        graph: its unknown ends settled.
+        rules: which are walked along.
+        before: for the numbers of this graph's relations.
+        settings: what decides.
+        workers: do not change the result.
+        progress: called with the share that is done.
+    """
+    features = _distributions(graph, rules, settings, workers, progress)
+    directed = features.fitted.directed
+    group, other = np.divmod(features.fitted.key, directed)
+    pairs = before.features.fitted.places(*np.divmod(group, directed), other)
+    groups = len(before.features.fitted.key) + np.arange(len(features.fitted) - len(pairs))
+    place = np.concatenate([pairs, groups])
+    return FittedPaper(features, before.weights.of(np.arange(directed), place))
 
 
 def _as_far_as_they_help(

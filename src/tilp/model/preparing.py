@@ -29,7 +29,7 @@ from tilp.walks import Walker
 from tilp.walks.mining import mining_walker, target_facts
 from tilp.walks.resume import MiningRun
 
-__all__ = ["Prepared", "prepare"]
+__all__ = ["Prepared", "apply_rules", "prepare"]
 
 _QUERY_COLUMNS = [one.name for one in fields(QueryTable)]
 _COLUMNS = [one.name for one in fields(Entries) if one.name != "queries"]
@@ -91,6 +91,34 @@ def prepare(
             "no rule was found: no fact's ends are joined by other facts often enough; a smaller "
             "min_support or a greater max_length may find some"
         )
+    return apply_rules(graph, settling, walker, rules, settings, stages, workers, folder=folder)
+
+
+def apply_rules(
+    graph: TemporalGraph,
+    settling: Settling,
+    walker: Walker,
+    rules: RuleSet,
+    settings: ModelSettings,
+    stages: Stages,
+    workers: Workers,
+    *,
+    folder: Path | None = None,
+    relations: NDArray[np.int64] | None = None,
+) -> Prepared:
+    """Apply rules to the queries that are learned from, and to those that decide.
+
+    Args:
+        graph: the facts.
+        settling: what their unknown ends are taken for.
+        walker: over the train split, its unknown ends settled.
+        rules: to apply.
+        settings: what decides the model.
+        stages: told how far it is.
+        workers: do not change the result.
+        folder: where what was found is kept; where it is there, it is not done again.
+        relations: those whose facts are asked; all by default.
+    """
     rows = walker.encoding.encode([one.rule for one in rules])
     compiled = walker.encoding.compiled(rows)
     ranker = _held_out(graph, settings)
@@ -100,11 +128,16 @@ def prepare(
     with stages("apply") as advance:
 
         def entries(name: str, asked: QueryTable) -> Entries:
+            if relations is not None:
+                asked = asked[np.isin(asked.head % len(graph.relations), relations)]
+
             def make() -> Entries:
                 return make_entries(
                     walker, asked, compiled, workers, seed=settings.seed, progress=advance
                 )
 
+            if folder is None:
+                return make()
             return kept(folder / f"entries-{name}.npz", make, _entries_arrays, _entries_of)
 
         held_out = entries("held-out", settling.queries(ranker.queries))

@@ -25,7 +25,7 @@ from tilp.features.joint import JointWeights
 from tilp.graph import TemporalGraph
 from tilp.io import read, write
 from tilp.io.arrays import read_arrays, write_arrays
-from tilp.io.folders import new_folder
+from tilp.io.folders import before, new_folder
 from tilp.model.fitting import Fitted
 from tilp.model.paper_phase import FittedPaper
 from tilp.model.settings import ModelSettings
@@ -40,14 +40,28 @@ _VERSION = 2
 
 
 def save_model(
-    settings: ModelSettings, graph: TemporalGraph, fitted: Fitted, folder: Path | str
+    settings: ModelSettings,
+    graph: TemporalGraph,
+    fitted: Fitted,
+    folder: Path | str,
+    *,
+    replace: bool = False,
 ) -> Path:
     """Write a model: settings and weights, rules, and the graph with all its splits.
 
+    Args:
+        settings: of the model.
+        graph: likewise.
+        fitted: likewise.
+        folder: the name of the model.
+        replace: whether it takes the place of a model of that name.
+
     Raises:
-        TilpError: the folder is in use.
+        TilpError: the folder is in use, or is to be replaced and holds no model.
     """
-    with new_folder(Path(folder)) as place:
+    if replace and Path(folder).exists():
+        _read_note(Path(folder))  # nothing else is ever removed
+    with new_folder(Path(folder), replace=replace) as place:
         fitted.rules.write_jsonl(place / _RULES)
         write(graph, place / _GRAPH, format=TableFormat.PARQUET)
         if fitted.features is not None:
@@ -74,6 +88,7 @@ def save_model(
                 for head, name in enumerate(directed)
             ],
             "loss": asdict(fitted.curve),
+            "updates": list(fitted.updates),
         }
         note["sha256"] = _note_digest(note)
         text = json.dumps(note, indent=2, ensure_ascii=False)
@@ -124,10 +139,11 @@ def load_model(folder: Path | str) -> tuple[ModelSettings, TemporalGraph, Fitted
         )
         curve = LossCurve(**note["loss"])
         settings = ModelSettings.from_json(note["settings"])
+        updates = tuple(dict(one) for one in note.get("updates", ()))
         features = _read_features(folder / _FEATURES, note, settings, graph)
     except (KeyError, TypeError, ValueError, OSError, DataError) as failure:
         raise TilpError(f"{folder}: a damaged model ({failure}); fit it again") from failure
-    return settings, graph, Fitted(rules, weights, curve, features)
+    return settings, graph, Fitted(rules, weights, curve, features, updates=updates)
 
 
 def _read_features(
@@ -152,6 +168,11 @@ def _weight(value: Any) -> float:
 def _read_note(folder: Path) -> dict[str, Any]:
     path = folder / _NOTE
     if not path.is_file():
+        if not folder.exists() and (before(folder) / _NOTE).is_file():
+            raise TilpError(
+                f"{folder}: no model, but {before(folder)} is the one that another was about to "
+                "replace when this was stopped; give it its name back"
+            )
         raise TilpError(
             f"{folder}: no model; tilp fit DATA --out MODEL makes one of a table of facts"
         )

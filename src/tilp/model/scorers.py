@@ -16,7 +16,7 @@ from tilp.model.settings import ModelSettings
 from tilp.ranking import JointScorer, ModelScorer, PaperScorer, RuleScorer
 from tilp.walks.mining import mining_walker
 
-__all__ = ["scorer_on"]
+__all__ = ["old_heads", "scorer_on"]
 
 
 def scorer_on(
@@ -68,7 +68,7 @@ def _elsewhere(graph: TemporalGraph, learned_from: TemporalGraph, fitted: Fitted
             "no rule of the model speaks of the other graph's relations: "
             f"{', '.join(graph.relations)}"
         )
-    heads = _old_heads(graph, learned_from)
+    heads = old_heads(graph, learned_from)
     known = heads >= 0
     weights = replace(
         fitted.weights,
@@ -81,7 +81,7 @@ def _elsewhere(graph: TemporalGraph, learned_from: TemporalGraph, fitted: Fitted
     return replace(fitted, rules=rules, weights=weights, features=features)
 
 
-def _old_heads(graph: TemporalGraph, learned_from: TemporalGraph) -> NDArray[np.int64]:
+def old_heads(graph: TemporalGraph, learned_from: TemporalGraph) -> NDArray[np.int64]:
     """For each directed relation of a graph its number where the model was learned; -1: none."""
     here = {name: number for number, name in enumerate(learned_from.relations)}
     relations = np.array([here.get(name, -1) for name in graph.relations], np.int64)

@@ -174,7 +174,7 @@ def _result(ref: Any) -> Any:
     for category, message in told:
         warnings.warn(message, category, stacklevel=2)
     if failed:
-        failure = unpack(found)
-        failure.add_note(failed)
-        raise failure
+        own = unpack(found)
+        own.add_note(failed)
+        raise own
     return unpack(found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -20,7 +20,14 @@ from tilp.walks.constraints import PairConstraint, StepConstraint
 from tilp.walks.encoding import CompiledRules
 from tilp.walks.walker import DEFAULT_LIMIT, Walker
 
-__all__ = ["MiningSettings", "mine", "mine_relations", "mining_walker", "target_facts"]
+__all__ = [
+    "MiningSettings",
+    "count_again",
+    "mine",
+    "mine_relations",
+    "mining_walker",
+    "target_facts",
+]
 
 _MOST_RULES = 300_000  # held of one relation at a time
 _SHARE_OF_FINDING = 0.3  # of the work, for progress; the rest is counting
@@ -137,9 +144,90 @@ def _mine_relation(
     if not len(candidates):
         advance(1.0)
         return []
-    compiled = walker.encoding.compiled(candidates)
-    statistics = np.zeros((len(candidates), 3))
-    sampled = np.zeros((2, settings.max_length + 1), dtype=np.bool_)
+    begin = _SHARE_OF_FINDING
+    counts = _count(
+        walker, queries, candidates, workers, lambda s: advance(begin + (1 - begin) * s)
+    )
+    return _best(walker, candidates, counts, settings)
+
+
+def count_again(
+    walker: Walker,
+    rules: Sequence[MinedRule],
+    settings: MiningSettings,
+    workers: Workers,
+    *,
+    progress: Callable[[float], None] | None = None,
+) -> list[MinedRule]:
+    """Rules with what is counted of them on another graph than that they were found in.
+
+    Args:
+        walker: over that graph.
+        rules: in any order, which they keep; their weights stay.
+        settings: what they were found with.
+        workers: do not change the result.
+        progress: called with the share that is done.
+    """
+    places: dict[str, list[int]] = {}
+    for place, one in enumerate(rules):
+        places.setdefault(one.rule.head.relation, []).append(place)
+    costs = {name: _cost(walker, name, settings) for name in places}
+    total, done = max(sum(costs.values()), 1.0), 0.0
+    again = list(rules)
+    for name, mine_too in places.items():
+
+        def advance(share: float, before: float = done, cost: float = costs[name]) -> None:
+            if progress is not None:
+                progress((before + share * cost) / total)
+
+        rows = walker.encoding.encode([rules[place].rule for place in mine_too])
+        queries = _queries(walker, name, settings)
+        counts = _count(walker, queries, rows, workers, advance)
+        for number, place in enumerate(mine_too):
+            old = rules[place]
+            again[place] = replace(counts.of(number, old.rule), weight=old.weight)
+        done += costs[name]
+    return again
+
+
+@dataclass(frozen=True)
+class _Counts:
+    """What was counted of rules.
+
+    Attributes:
+        statistics: for each, facts whose answer it reaches, facts where it applies, sum of α.
+        sampled: for each direction and length, whether walks were sampled.
+        facts: how many were asked.
+    """
+
+    statistics: NDArray[np.float64]
+    sampled: NDArray[np.bool_]
+    facts: int
+
+    def of(self, place: int, rule: Rule) -> MinedRule:
+        """A rule with what was counted at a place."""
+        support, fired, rate = self.statistics[place]
+        return MinedRule(
+            rule,
+            support=int(support),
+            fired=int(fired),
+            confidence=float(rate / fired) if fired else 0.0,
+            facts=self.facts,
+            sampled=bool(self.sampled[int(rule.head.inverse), rule.length]),
+        )
+
+
+def _count(
+    walker: Walker,
+    queries: QueryTable,
+    rows: NDArray[np.int64],
+    workers: Workers,
+    advance: Callable[[float], None],
+) -> _Counts:
+    """Count how rules do on queries, all facts first asked one way, then the other."""
+    compiled = walker.encoding.compiled(rows)
+    statistics = np.zeros((len(rows), 3))
+    sampled = np.zeros((2, walker.max_length + 1), dtype=np.bool_)
     chunks = chunks_by(walker, queries, queries.subject)
     tallies = workers.map(partial(_tally, walker, compiled), chunks)
     for number, (chunk, (tally, weights)) in enumerate(zip(chunks, tallies, strict=True)):
@@ -147,8 +235,8 @@ def _mine_relation(
         inverse = chunk.head >= len(walker.graph.relations)
         for direction in (False, True):
             sampled[int(direction)] |= (weights[inverse == direction] > 1).any(axis=0)
-        advance(_SHARE_OF_FINDING + (1 - _SHARE_OF_FINDING) * (number + 1) / len(chunks))
-    return _best(walker, candidates, statistics, sampled, len(queries) // 2, settings)
+        advance((number + 1) / len(chunks))
+    return _Counts(statistics, sampled, len(queries) // 2)
 
 
 def _one_end(walker: Walker, queries: QueryTable) -> QueryTable:
@@ -261,15 +349,10 @@ def _prune(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _best(
-    walker: Walker,
-    candidates: NDArray[np.int64],
-    statistics: NDArray[np.float64],
-    sampled: NDArray[np.bool_],
-    facts: int,
-    settings: MiningSettings,
+    walker: Walker, candidates: NDArray[np.int64], counts: _Counts, settings: MiningSettings
 ) -> list[MinedRule]:
     """The best rules of each direction; the first of those that are of several forms at once."""
-    support, fired, rate = statistics.T
+    _, fired, rate = counts.statistics.T
     measure = np.divide(rate * rate, fired, out=np.zeros(len(fired)), where=fired > 0)
     best: list[MinedRule] = []
     for inverse in (False, True):
@@ -278,14 +361,7 @@ def _best(
         for place in mine_too[np.argsort(-measure[mine_too], kind="stable")]:
             rule = walker.encoding.lift(candidates[place])
             if rule not in rules:
-                rules[rule] = MinedRule(
-                    rule,
-                    support=int(support[place]),
-                    fired=int(fired[place]),
-                    confidence=float(rate[place] / fired[place]) if fired[place] else 0.0,
-                    facts=facts,
-                    sampled=bool(sampled[int(inverse), rule.length]),
-                )
+                rules[rule] = counts.of(place, rule)
             if len(rules) == settings.top:
                 break
         best += rules.values()

@@ -1,0 +1,695 @@
+"""New facts: how they join a graph, and what they touch in a model."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tilp
+from test_joint import lesson
+from test_model import both_ways, contents
+from tilp import TILP, TilpError
+from tilp.attention.training import TrainingSettings
+from tilp.choices import ByLabel, MoreDates, Weights
+from tilp.features.joint import USUAL_PULL, JointWeights
+from tilp.features.joint_training import fit_head
+from tilp.features.paper import PaperFeatures
+from tilp.graph import SPLITS, TemporalGraph, join_facts
+from tilp.io.folders import before, new_folder
+from tilp.model.paper_phase import walked_relations
+from tilp.model.touched import speaks_of, touched
+from tilp.splits.rearranging import LEFT_OUT, TRAIN, rearranged
+from tilp.walks.mining import mine
+
+QUICK = {"max_length": 1, "threads": 1, "training": TrainingSettings(steps=25)}
+
+
+@cache
+def world():
+    return tilp.datasets.world(1, 1_000).graph
+
+
+@cache
+def parts(relation="livesIn"):
+    """The world without some training facts of a relation, and these."""
+    graph = world()
+    of_it = np.flatnonzero(graph.relation == graph.relations.find(relation))
+    rows = of_it[of_it < graph.bounds[1]][::4]
+    place = np.full(len(graph), LEFT_OUT)
+    place[rows] = TRAIN
+    return graph.without(rows), rearranged(graph, place)
+
+
+@cache
+def fitted(features="none"):
+    return TILP(features=features, **QUICK).fit(parts()[0])
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _quick(quick_features):
+    """Weights of features need not be the best."""
+
+
+def table(*rows):
+    names = ("subject", "relation", "object", "start", "end")
+    return pl.DataFrame([dict(zip(names, row, strict=False)) for row in rows], schema=names)
+
+
+def read(*rows, **options):
+    return tilp.read(table(*rows).cast(pl.String), unit="year", **options)
+
+
+def folder_of(tmp_path, rows, entities=(), relations=()):
+    """A folder with names beside its facts."""
+    tmp_path.mkdir(exist_ok=True)
+    table(*rows).cast(pl.String).write_csv(
+        tmp_path / "train.tsv", separator="\t", quote_style="never"
+    )
+    for name, names in (("entities", entities), ("relations", relations)):
+        if names:
+            listed = pl.DataFrame(names, schema=["id", "key", "label"], orient="row")
+            listed.write_csv(tmp_path / f"{name}.tsv", separator="\t")
+    (tmp_path / "graph.json").write_text('{"unit": "year"}')
+    return tilp.read(tmp_path)
+
+
+def rows_of(graph, split=None):
+    return [
+        (one.subject, one.relation, one.object, one.interval.start, one.interval.end)
+        for one in graph.facts(split)
+    ]
+
+
+# Facts join a graph
+
+
+DATES = ["", "1990", "1992", "present"]
+
+
+@st.composite
+def fact_tables(draw):
+    date = st.sampled_from(DATES)
+    row = st.tuples(
+        st.sampled_from("ab"),
+        st.just("r"),
+        st.sampled_from("cd"),
+        date.filter(lambda one: one != "present"),
+        date,
+        st.sampled_from(SPLITS),
+        st.sampled_from(["", "end"]),
+    )
+    return draw(st.lists(row, min_size=1, max_size=12))
+
+
+def as_graph(rows):
+    schema = ["subject", "relation", "object", "start", "end", "split", "estimated"]
+    frame = pl.DataFrame(rows, schema=schema, orient="row")
+    # Only what is there can be an estimate; and nothing ends before it starts.
+    no_end = (pl.col("end") == "") | (pl.col("end") == "present")
+    frame = frame.with_columns(
+        estimated=pl.when(no_end).then(pl.lit("")).otherwise("estimated"),
+        start=pl.when((pl.col("start") == "1992") & (pl.col("end") == "1990"))
+        .then(pl.lit("1990"))
+        .otherwise("start"),
+    )
+    return tilp.read(frame, unit="year")
+
+
+def plain_facts(graph):
+    """Facts by number: split, names, and each date as (how much is known, text)."""
+    found = []
+    for split in SPLITS:
+        for row in graph.rows(split):
+            one, ends = graph.fact(row), []
+            for bit, end in enumerate(("start", "end")):
+                text = graph.date_text(end)[row]
+                known = 0 if text == "" else 2 if text == "present" else 3
+                ends.append((1 if graph.estimated[row] & (1 << bit) else known, text))
+            found.append((split, (one.subject, one.relation, one.object), tuple(ends)))
+    return found
+
+
+def plainly_joined(known, new, supersede):
+    """What `join_facts` is to do, fact by fact."""
+
+    def more(one, other):
+        ends = zip(one[2], other[2], strict=True)
+        shared = [a for a, b in ends if a == b]
+        others = [(a, b) for a, b in zip(one[2], other[2], strict=True) if a != b]
+        return (
+            one[:2] == other[:2]
+            and len(shared) == 1
+            and shared[0][0] == 3
+            and others[0][0][0] > others[0][1][0]
+        )
+
+    held, added = list(known), []
+    for fact in new:
+        if fact in held or fact in added:
+            continue
+        if supersede:
+            if any(more(other, fact) for other in held + added):
+                continue
+            behind = next((i for i, other in enumerate(held) if more(fact, other)), None)
+            if behind is not None:
+                held[behind] = fact
+                continue
+            behind = next((i for i, other in enumerate(added) if more(fact, other)), None)
+            if behind is not None:
+                del added[behind]
+        added.append(fact)
+    return [
+        one for split in SPLITS for facts in (held, added) for one in facts if one[0] == split
+    ], len(added)
+
+
+@given(fact_tables(), fact_tables(), st.booleans())
+@settings(max_examples=60)
+def test_facts_join_as_they_do_one_by_one(known, new, supersede):
+    known, new = as_graph(known), as_graph(new)
+    dates = MoreDates.SUPERSEDE if supersede else MoreDates.BOTH
+    joined = join_facts(known, new, dates=dates)
+    expected, added = plainly_joined(plain_facts(known), plain_facts(new), supersede)
+    found = plain_facts(joined.graph)
+    assert found == expected and len(joined.added) == added
+    # Each new fact is added, takes a place, or is there; and once more all are there.
+    assert len(joined.added) + sum(joined.known.values()) >= len(new) - len(joined.superseded)
+    again = join_facts(joined.graph, new, dates=dates)
+    assert again.graph == joined.graph and sum(again.known.values()) == len(new)
+    assert not len(again.added) and not len(again.superseded)
+
+
+def test_a_fact_whose_end_became_known_takes_the_place_of_the_old_one():
+    known = read(("Ada", "playsFor", "Rovers", "1990", ""), ("Ben", "playsFor", "Rovers", "1", "2"))
+    new = read(("Ada", "playsFor", "Rovers", "1990", "1993"))
+    joined = join_facts(known, new)
+    assert rows_of(joined.graph)[0] == ("Ada", "playsFor", "Rovers", 1990, 1993)
+    assert joined.superseded.tolist() == [0] and len(joined.graph) == 2
+    back = join_facts(joined.graph, known)  # a table from before
+    assert back.graph == joined.graph and back.less == 1 and back.known["train"] == 2
+    both = join_facts(known, new, dates=MoreDates.BOTH)
+    assert len(both.graph) == 3 and both.added.tolist() == [2]
+
+
+def test_old_numbers_stay_and_what_is_new_stands_after_them():
+    known = read(("b", "r", "d", "1990", "1991"), ("z", "s", "b", "1992", ""))
+    joined = join_facts(known, read(("a", "q", "d", "1990", ""), ("b", "r", "a", "1", "")))
+    assert list(joined.graph.entities) == ["b", "d", "z", "a"]
+    assert list(joined.graph.relations) == ["r", "s", "q"]
+    assert rows_of(joined.graph)[:2] == rows_of(known) and joined.added.tolist() == [2, 3]
+
+
+def test_splits_join_those_of_their_name_and_a_fact_of_two_splits_is_told():
+    known = tilp.read({"train": table(("a", "r", "b")), "test": table(("c", "r", "d"))})
+    new = tilp.read({"train": table(("c", "r", "d")), "valid": table(("a", "r", "d"))})
+    joined = join_facts(known, new)
+    assert [len(joined.graph.rows(split)) for split in SPLITS] == [2, 1, 1]
+    assert joined.added.tolist() == [1, 2] and joined.elsewhere == 1
+
+
+def test_attributes_of_entities_join():
+    known = read(("a", "r", "b", "1", ""))
+    numbers = {"size": np.array([1.0, np.nan])}
+    known = replace(known, attributes=numbers)
+    new = replace(read(("a", "r", "c", "2", "")), attributes={"size": np.array([5.0, 7.0])})
+    joined = join_facts(known, new)
+    assert joined.renumbered == 1
+    assert joined.graph.attributes["size"][[0, 2]].tolist() == [5.0, 7.0]
+    assert np.isnan(joined.graph.attributes["size"][1])
+
+
+def test_names_are_found_by_id_and_then_by_key(tmp_path):
+    known = folder_of(
+        tmp_path / "known",
+        [("0", "0", "1", "1990", "1991")],
+        [("0", "Q5", "Ada"), ("1", "Q7", "Rovers")],
+        [("0", "P54", "playsFor")],
+    )
+    for row in (("0", "0", "1"), ("Q5", "P54", "Q7"), ("0", "P54", "Q7")):
+        joined = join_facts(known, read((*row, "1995", "1996")))
+        assert len(joined.graph.entities) == 2 and len(joined.graph.relations) == 1
+        assert joined.graph.subject.tolist() == [0, 0]
+    # The ids of another folder are found by the keys beside them.
+    other = folder_of(
+        tmp_path / "other",
+        [("x", "y", "w", "1995", "")],
+        [("x", "Q5", "Ada"), ("w", "Q9", "Ada")],
+        [("y", "P54", "plays for")],
+    )
+    joined = join_facts(known, other)
+    assert joined.graph.entities.ids.to_list() == ["0", "1", "w"]
+    assert list(joined.graph.relations) == ["playsFor"]  # names that are known stay
+    assert joined.graph.object.tolist() == [1, 2]  # two that are called the same
+
+
+@pytest.mark.parametrize(
+    ("rows", "entities", "relations", "told"),
+    [
+        ([("Ada", "0", "1", "1990", "")], (), (), r"'Ada' reads as the label of '0'.*--labels"),
+        ([("0", "playsFor", "1", "1990", "")], (), (), "'playsFor' reads as the label of '0'"),
+        (
+            [("0", "0", "1", "1990", "")],
+            [("0", "Q8", "Cleo")],
+            (),
+            r"entity '0' has the key 'Q8' in the new facts, and 'Q5' where it is known",
+        ),
+        (
+            [("1", "0", "1", "1990", "")],
+            [("1", "Q5", "Ada")],
+            (),
+            "the same id stands for two things",
+        ),
+        ([("Q6", "0", "1", "1990", "")], (), (), "2 known entity names have the key 'Q6'"),
+        ([("Dan", "0", "1", "1990", "")], (), (), "label of '2' and '3'"),
+        (
+            [("0", "9", "1", "1990", "")],
+            (),
+            [("9", "P9", "playsFor")],
+            "'playsFor' reads as the label of '0'",
+        ),
+    ],
+)
+def test_a_name_that_could_stand_for_two_things_is_refused(
+    tmp_path, rows, entities, relations, told
+):
+    known = folder_of(
+        tmp_path / "known",
+        [("0", "0", "1", "1990", "1991")],
+        [("0", "Q5", "Ada"), ("1", "Q7", "Rovers"), ("2", "Q6", "Dan"), ("3", "Q6", "Dan")],
+        [("0", "P54", "playsFor")],
+    )
+    new = folder_of(tmp_path / "new", rows, entities, relations)
+    with pytest.raises(TilpError, match=told):
+        join_facts(known, new)
+
+
+def test_labels_match_or_are_new_where_that_is_said(tmp_path):
+    known = folder_of(
+        tmp_path / "known",
+        [("0", "0", "1", "1990", "1991")],
+        [("0", "Q5", "Ada"), ("1", "Q7", "Rovers"), ("2", "Q6", "Dan"), ("3", "Q8", "Dan")],
+        [("0", "P54", "playsFor")],
+    )
+    new = read(("Ada", "playsFor", "Rovers", "1995", ""))
+    joined = join_facts(known, new, labels=ByLabel.MATCH)
+    assert joined.graph.entities == known.entities and joined.graph.subject.tolist() == [0, 0]
+    new = read(("Ada", "0", "Rovers", "1995", ""))
+    joined = join_facts(known, new, labels=ByLabel.NEW)
+    assert joined.graph.entities.ids.to_list() == ["0", "1", "2", "3", "Ada", "Rovers"]
+    with pytest.raises(TilpError, match=r"label of '2' and '3'; give ids for these"):
+        join_facts(known, read(("Dan", "0", "1", "1995", "")), labels=ByLabel.MATCH)
+    with pytest.raises(TilpError, match="would both be called 'playsFor'"):
+        join_facts(known, read(("0", "playsFor", "1", "1995", "")), labels=ByLabel.NEW)
+    # The other way round: what is known has plain names, and the new ones ids besides.
+    plain = read(("Ada", "playsFor", "Rovers", "1990", "1991"))
+    with pytest.raises(TilpError, match="'Ada' reads as the label of 'Ada'"):
+        join_facts(plain, known)
+
+
+def test_other_units_are_refused():
+    known = read(("a", "r", "b", "1990", ""))
+    new = tilp.read(table(("a", "r", "b", "1990-01-02", "")).cast(pl.String), unit="day")
+    with pytest.raises(TilpError, match=r"count days, of the known ones years.*unit='year'"):
+        join_facts(known, new)
+    with pytest.raises(TilpError, match="count days"):
+        fitted().update(new)
+
+
+# What a model becomes
+
+
+def test_nothing_new_leaves_the_model_as_it_is(tmp_path):
+    old, _ = parts()
+    whole = contents(fitted("full").save(tmp_path / "old"))
+    for number, weights in enumerate(("keep", "warm")):
+        again = fitted("full").update(old, weights=weights)
+        assert contents(again.save(tmp_path / str(number))) == whole
+        assert not again.last_update.anything and "as they were" in str(again.last_update)
+
+
+@pytest.mark.parametrize("rules", ["keep", "mine"])
+def test_touched_rules_are_counted_as_in_all_facts_and_others_stay(rules):
+    model, (_, new) = fitted(), parts()
+    updated = model.update(new, rules=rules)
+    union = updated.graph
+    of_heads = touched(model.rules(), {"livesIn"})
+    assert {"livesIn"} < of_heads < set(union.relations)
+    counted = mine(union, settings=replace(model.settings.mining, top=10_000, min_support=1))
+    old, now = model.rules(), updated.rules()
+    changed = 0
+    for one in now:
+        if one.rule.head.relation not in of_heads:
+            assert one == old[one.rule]
+        else:
+            assert replace(one, weight=None) == counted[one.rule]
+        if one.rule in old:
+            assert one.weight == old[one.rule].weight
+            changed += replace(one, weight=None) != replace(old[one.rule], weight=None)
+            if not speaks_of(one.rule, {"livesIn"}):
+                assert one == old[one.rule]
+    assert changed
+    report = updated.last_update
+    assert report.touched == tuple(one for one in union.relations if one in of_heads)
+    if rules == "keep":
+        assert {one.rule for one in now} == {one.rule for one in old}
+        assert report.counted == sum(speaks_of(one.rule, {"livesIn"}) for one in old)
+        return
+    mined = mine(union, sorted(of_heads), model.settings.mining)
+    here = {one.rule for one in now if one.rule.head.relation in of_heads}
+    assert here == {one.rule for one in mined}
+    fresh = [one for one in now if one.rule not in old]
+    assert report.new_rules == len(fresh) > 0
+    assert report.dropped_rules == sum(one.rule not in now for one in old)
+
+    def against_confidence(one):
+        return np.log(one.weight / (one.confidence * one.fired / (one.fired + 5) + 1e-6))
+
+    # New rules weigh against their confidence, smoothed, as those of their head that stayed.
+    for one in fresh:
+        others = [
+            against_confidence(old[other.rule])
+            for other in now
+            if other.rule.head == one.rule.head and other.rule in old
+        ]
+        assert against_confidence(one) == pytest.approx(np.median(others))
+
+
+@pytest.mark.parametrize("features", ["none", "full"])
+def test_with_rules_and_weights_kept_it_is_the_old_model_applied_to_all_facts(features):
+    model, (_, new) = fitted(features), parts()
+    updated = model.update(new, rules="keep")
+    queries = both_ways(updated.graph, every=3)
+    expected = model.predict(queries, graph=updated.graph)
+    assert updated.predict(queries).equals(expected)
+    assert not updated.predict(queries).equals(model.predict(queries))
+
+
+def test_facts_of_valid_alone_change_no_rule_and_no_weight(tmp_path):
+    model = fitted("full")
+    fact = table(("Nobody", "livesIn", "Nowhere", "1990", "1991")).cast(pl.String)
+    updated = model.update(tilp.read({"valid": fact}, unit="year"), weights="warm")
+    assert updated.last_update.added == {"train": 0, "valid": 1, "test": 0}
+    assert updated.rules() == model.rules() and not updated.last_update.touched
+    assert list(updated.graph.entities)[-2:] == ["Nobody", "Nowhere"]
+    again = tilp.load(updated.save(tmp_path / "m"))
+    assert again._fitted.updates == (updated.last_update.to_json(),)
+
+
+def test_a_new_relation_has_rules_when_it_is_mined_and_else_is_told():
+    model = fitted()
+    graph = model.graph
+    lives = graph.frame("train").filter(pl.col("relation") == "livesIn")[:60]
+    new = tilp.read(lives.with_columns(relation=pl.lit("residesIn")), unit="year")
+    kept = model.update(new, rules="keep")
+    assert list(kept.graph.relations) == [*graph.relations, "residesIn"]
+    assert kept.last_update.without_rules == ("residesIn",)
+    assert "no rule speaks for 1 relations (residesIn): mining" in str(kept.last_update)
+    query = tilp.Query("residesIn", subject=lives["subject"][0], start=1990)
+    assert len(kept.predict(query)) == 10  # by how often each is an answer
+    mined = model.update(new, rules="mine")
+    heavy = mined.rules("residesIn")[0]
+    assert heavy.rule.body[0].relation == "livesIn" and heavy.weight == 1.0
+    assert not mined.last_update.without_rules
+    for name in graph.relations:  # others are as they were, by their new numbers
+        old, now = (one.graph.relations.find(name) for one in (model, mined))
+        for by in (0, 1):
+            before_, after = (
+                one.weights.prior[number + by * len(one.graph.relations)]
+                for one, number in ((model, old), (mined, now))
+            )
+            assert before_ == after
+
+
+def test_a_name_near_to_a_known_relation_is_asked_about():
+    new = read(("Ada", "playsfor", "Rovers", "1990", ""))
+    report = fitted().update(new).last_update
+    assert "'playsfor' is new: was 'playsFor'" in str(report)
+
+
+@pytest.mark.parametrize("features", ["none", "full", "paper"])
+def test_learning_on_changes_what_is_touched_alone(features):
+    model, (_, new) = fitted(features), parts()
+    updated = model.update(new, weights="warm")
+    of_heads = set(updated.last_update.touched)
+    old, now = model.rules(), updated.rules()
+    for one in now:
+        if one.rule.head.relation not in of_heads:
+            assert one == old[one.rule]
+    moved = [one for one in now if one.rule in old and one.weight != old[one.rule].weight]
+    assert moved and {one.rule.head.relation for one in moved} <= of_heads
+    assert min(updated.curve.held_out) <= updated.curve.held_out[0]
+    assert updated.curve.held_out_step[0] == 0
+    assert updated.weights.walks_power == model.weights.walks_power
+    size = len(updated.graph.relations)
+    heads = np.array([name in of_heads for name in updated.graph.relations] * 2)
+    assert len(heads) == 2 * size
+    for name in ("prior", "factor"):
+        first, second = (getattr(one.weights, name) for one in (model, updated))
+        assert np.array_equal(first[~heads], second[~heads])
+        assert not np.array_equal(first[heads], second[heads])
+    if features == "full":
+        first, second = model._fitted.features, updated._fitted.features
+        assert np.array_equal(first.columns[~heads], second.columns[~heads])
+        assert not np.array_equal(first.columns[heads], second.columns[heads])
+        assert np.array_equal(first.mixing[first.mixing > 0], second.mixing[first.mixing > 0])
+        assert np.array_equal(first.bounds, second.bounds) and first.scale == second.scale
+        for head in np.flatnonzero(~heads):
+            for before_row, row in zip(first.row_of[head], second.row_of[head], strict=True):
+                assert (before_row < 0) == (row < 0)
+                if row >= 0:
+                    assert np.array_equal(first.words[before_row], second.words[row])
+
+
+def test_weights_that_were_learned_are_where_learning_them_on_ends():
+    """From where it ended, learning the same again goes nowhere."""
+    table, fold = lesson(mark="word")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("tilp.features.joint_training._STEPS", 200)
+        patched.setattr("tilp.features.joint_training._ENOUGH", 1e-12)
+        learned = fit_head(table, fold)
+        assert learned.mixing > 0
+        again = fit_head(table, fold, begin=learned)
+        other = fit_head(table, 1 - fold, begin=replace(learned, pull=1_000.0))
+    assert (again.mixing, again.pull) == (learned.mixing, learned.pull)
+    assert np.allclose(again.of_word, learned.of_word, atol=1e-3)
+    assert np.abs(other.of_word).max() < np.abs(again.of_word).max()
+    # What was not there before begins with nothing.
+    moved = replace(learned, word=learned.word + 1_000, rule=learned.rule + 1_000)
+    assert np.isfinite(fit_head(table, fold, begin=moved).of_word).all()
+
+
+def test_a_model_of_before_that_does_not_tell_the_pull_is_read():
+    weights = fitted("full")._fitted.features
+    arrays = {name: one for name, one in weights.to_arrays().items() if name != "pull"}
+    assert JointWeights.from_arrays(arrays).pull.tolist() == [USUAL_PULL] * len(weights.columns)
+
+
+def test_distributions_are_those_of_all_facts_and_their_weights_stay():
+    model, (_, new) = fitted("paper"), parts()
+    updated = model.update(new)
+    found = updated._fitted.features
+    again = PaperFeatures.fit(
+        updated.graph, walked_relations(updated.graph, updated._fitted.rules), 1
+    )
+    for name, values in again.to_arrays().items():
+        assert np.array_equal(values, found.features.to_arrays()[name]), name
+    first = model._fitted.features
+    assert found.weights.features == first.weights.features
+    shared, mine_too, theirs = np.intersect1d(
+        found.features.fitted.key, first.features.fitted.key, return_indices=True
+    )
+    assert len(shared)
+    assert np.array_equal(found.weights.order_weight[mine_too], first.weights.order_weight[theirs])
+
+
+@pytest.mark.parametrize("weights", ["keep", "warm"])
+def test_threads_do_not_change_an_update(tmp_path, weights):
+    model, (_, new) = fitted("full"), parts()
+    made = []
+    for threads in (1, 2):
+        other = TILP.of(model.settings, model.graph, model._fitted)
+        other.threads = threads
+        made.append(contents(other.update(new, weights=weights).save(tmp_path / str(threads))))
+    assert made[0] == made[1]
+
+
+def test_weights_of_a_net_are_kept_but_not_learned_on():
+    free = fitted()
+    training = replace(free.settings.training, weights=Weights.ATTENTION)
+    model = TILP.of(replace(free.settings, training=training), free.graph, free._fitted)
+    assert model.update(parts()[1]).rules() == free.update(parts()[1]).rules()
+    with pytest.raises(TilpError, match=r"of the kind attention.*--weights keep"):
+        model.update(parts()[1], weights="warm")
+
+
+def test_an_end_that_became_known_touches_its_relation():
+    known = world().frame("train")
+    changed = known.filter(pl.col("relation") == "playsFor")[:1]
+    opened = known.with_columns(
+        end=pl.when(pl.struct(known.columns).is_in(changed.to_struct().implode()))
+        .then(pl.lit(""))
+        .otherwise("end")
+    )
+    model = TILP(features="none", **QUICK).fit(tilp.read(opened, unit="year"))
+    updated = model.update(tilp.read(changed, unit="year"), rules="keep")
+    report = updated.last_update
+    assert report.superseded == 1 and not any(report.added.values())
+    assert "playsFor" in report.touched and sorted(rows_of(updated.graph)) == sorted(
+        rows_of(tilp.read(known, unit="year"))
+    )
+
+
+def test_durations_that_change_touch_what_they_are_drawn_for():
+    """With missing='duration' a new length changes what unknown ends of its relation become."""
+    known = world().frame("train")
+    some = (pl.col("relation") == "playsFor") & (pl.int_range(pl.len()) % 3 == 0)
+    graph = tilp.read(
+        known.with_columns(end=pl.when(some).then(pl.lit("")).otherwise("end")), unit="year"
+    )
+    model = TILP(features="none", missing="duration", **QUICK).fit(graph)
+    new = read(("Ada", "playsFor", "Rovers", "1900", "1999"))
+    updated = model.update(new, rules="keep")
+    counted = model.update(new, rules="mine")
+    for one in updated.rules():
+        if one.rule in counted.rules():
+            found = counted.rules()[one.rule]
+            assert replace(one, weight=None) == replace(found, weight=None)
+
+
+# On the command line, and when it is killed
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    return fitted().save(tmp_path_factory.mktemp("update") / "model")
+
+
+@pytest.fixture
+def new_file(tmp_path):
+    path = tmp_path / "new.tsv"
+    parts()[1].frame("train").write_csv(path, separator="\t", quote_style="never")
+    return path
+
+
+def test_update_to_a_new_folder(run, tmp_path, saved, new_file):
+    was, out = contents(saved), tmp_path / "updated"
+    code, printed, err = run("update", saved, new_file, "--out", out)
+    assert code == 0 and contents(saved) == was and "find rules …" in err
+    assert f"added: {len(parts()[1]):,} in train" in printed and "touched: " in printed
+    model = tilp.load(out)
+    assert model.graph == fitted().update(parts()[1]).graph
+    assert model._fitted.updates[0]["added"]["train"] == len(parts()[1])
+    code, _, err = run("update", saved, new_file, "--out", out)
+    assert code == 2 and "is not empty" in err
+    code, printed, _ = run("update", out, new_file, "--out", tmp_path / "again", "--json")
+    found = json.loads(printed)
+    assert found["known"]["train"] == len(parts()[1]) and found["touched"] == []
+
+
+def test_update_in_place_and_not_at_all(run, tmp_path, saved, new_file):
+    place = fitted().save(tmp_path / "model")
+    was = contents(place)
+    code, printed, _ = run("update", place, new_file, "--dry-run")
+    assert code == 0 and "added: " in printed and contents(place) == was
+    for options in ((), ("--in-place", "--dry-run"), ("--in-place", "--out", tmp_path / "o")):
+        code, _, err = run("update", place, new_file, *options)
+        assert code == 2 and "give one of" in err
+    code, _, _ = run("update", place, new_file, "--in-place", "--rules", "keep")
+    assert code == 0 and sorted(one.name for one in tmp_path.iterdir()) == ["model", "new.tsv"]
+    assert len(tilp.load(place).graph) == len(world())
+    now = contents(place)
+    code, printed, _ = run("update", place, new_file, "--in-place")
+    assert code == 0 and "added: nothing" in printed and contents(place) == now
+
+
+def test_update_refuses_other_units_and_labels_in_words(run, tmp_path, saved):
+    days = tilp.read(table(("a", "r", "b", "1990-01-02", "")).cast(pl.String), unit="day")
+    tilp.write(days, tmp_path / "days")
+    code, _, err = run("update", saved, tmp_path / "days", "--dry-run")
+    assert code == 2 and "times count days" in err and "--unit year" in err
+    code, printed, _ = run("update", saved, tmp_path / "days", "--dry-run", "--unit", "year")
+    assert code == 0 and "new entities: 2 (a, b)" in printed and "new relations: 1 (r)" in printed
+    code, _, err = run("update", saved, tmp_path / "days", "--dry-run", "--unit", "day")
+    assert code == 2 and "count days, of the known ones years" in err
+
+
+_KILLED = """
+import os, signal, sys
+import tilp, tilp.model.saving as saving
+whole = saving.write
+def killed(*arguments, **options):
+    whole(*arguments, **options)
+    os.kill(os.getpid(), signal.SIGKILL)
+saving.write = killed
+tilp.load(sys.argv[1]).update(tilp.read(sys.argv[2], unit="year"), rules="keep").save(
+    sys.argv[1], replace=True
+)
+"""
+
+
+def test_killed_while_it_writes_the_old_model_is_whole(tmp_path, new_file):
+    place = fitted().save(tmp_path / "model")
+    was = contents(place)
+    done = subprocess.run(
+        [sys.executable, "-c", _KILLED, str(place), str(new_file)],
+        env={**os.environ, "PYTHONPATH": str(Path(tilp.__file__).parents[1])},
+        check=False,
+    )
+    assert done.returncode == -signal.SIGKILL
+    assert contents(place) == was and tilp.load(place).rules() == fitted().rules()
+
+
+def test_a_folder_is_replaced_whole_or_stays(tmp_path, monkeypatch):
+    place = tmp_path / "folder"
+    place.mkdir()
+    (place / "old").touch()
+    with pytest.raises(RuntimeError), new_folder(place, replace=True) as made:
+        (made / "new").touch()
+        raise RuntimeError
+    assert [one.name for one in tmp_path.rglob("*")] == ["folder", "old"]
+    rename = Path.rename
+
+    def refused(self, target):
+        if (self / "new").exists():
+            raise OSError("refused")
+        return rename(self, target)
+
+    with monkeypatch.context() as patched, pytest.raises(TilpError, match="refused"):
+        patched.setattr(Path, "rename", refused)
+        with new_folder(place, replace=True) as made:
+            (made / "new").touch()
+    assert [one.name for one in tmp_path.rglob("*")] == ["folder", "old"]
+    with new_folder(place, replace=True) as made:
+        (made / "new").touch()
+    assert [one.name for one in tmp_path.rglob("*")] == ["folder", "new"]
+    before(place).mkdir()
+    with pytest.raises(TilpError, match="is in the way"), new_folder(place, replace=True):
+        pass
+
+
+def test_a_model_that_was_about_to_be_replaced_is_told_of(tmp_path):
+    place = fitted().save(tmp_path / "model")
+    place.rename(before(place))
+    with pytest.raises(TilpError, match=r"model\.before is the one that another was about to"):
+        tilp.load(place)
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "text").touch()
+    with pytest.raises(TilpError, match="no model"):
+        fitted().save(tmp_path / "thesis", replace=True)
+    assert (tmp_path / "thesis" / "text").exists()
+
+
+def test_a_graph_joins_itself_without_a_change():
+    joined = join_facts(world(), world())
+    assert joined.graph.fingerprint() == world().fingerprint()
+    assert isinstance(joined.graph, TemporalGraph)
