@@ -25,7 +25,7 @@ from tilp.parallel import Workers
 from tilp.ranking import PaperScorer, RuleScorer
 from tilp.rules import RuleSet
 
-__all__ = ["FittedPaper", "fit_paper", "walked_relations"]
+__all__ = ["FittedPaper", "examples", "fit_paper", "walked_relations"]
 
 _QUERIES = 4_000  # that are learned from at the most
 _BEST, _DRAWN = 60, 60
@@ -106,7 +106,7 @@ def fit_paper(
         progress=lambda share: progress(_FITTED * share),
     )
     training, held_out = (
-        _examples(features, scorer, queries, settings.seed, workers)
+        examples(features, scorer, queries, settings.seed, workers)
         for queries in (prepared.training.queries, prepared.held_out.queries)
     )
     progress(_GATHERED)
@@ -154,7 +154,7 @@ def _as_far_as_they_help(
     return ways[best]
 
 
-def _examples(
+def examples(
     features: PaperFeatures,
     scorer: RuleScorer,
     queries: QueryTable,

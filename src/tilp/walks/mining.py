@@ -18,7 +18,15 @@ from tilp.walks.chunks import chunks_by
 from tilp.walks.constraints import PairConstraint, StepConstraint
 from tilp.walks.walker import DEFAULT_LIMIT, Walker
 
-__all__ = ["MiningSettings", "mine", "mine_relations", "mining_walker", "target_facts"]
+__all__ = [
+    "MiningSettings",
+    "mine",
+    "mine_relations",
+    "mined_queries",
+    "mining_walker",
+    "one_end",
+    "target_facts",
+]
 
 _MOST_RULES = 300_000  # held of one relation at a time
 _SHARE_OF_FINDING = 0.3  # of the work, for progress; the rest is counting
@@ -123,9 +131,9 @@ def _mine_relation(
     advance: Callable[[float], None],
 ) -> list[MinedRule]:
     """Find the rules for one relation, in both directions."""
-    queries = _queries(walker, relation, settings)
+    queries = mined_queries(walker, relation, settings)
     merge = _Merge()
-    wanted = _one_end(walker, queries) if walker.mirrors else queries
+    wanted = one_end(walker, queries) if walker.mirrors else queries
     chunks = chunks_by(walker, wanted, wanted.answer)
     for number, part in enumerate(workers.map(lambda chunk: _find(walker, chunk), chunks)):
         merge.add(part)
@@ -148,7 +156,7 @@ def _mine_relation(
     return _best(walker, candidates, statistics, sampled, len(queries) // 2, settings)
 
 
-def _one_end(walker: Walker, queries: QueryTable) -> QueryTable:
+def one_end(walker: Walker, queries: QueryTable) -> QueryTable:
     """Of the two queries of each fact the one whose answer it takes less to search from.
 
     What is searched from an answer serves all queries that share it.
@@ -187,10 +195,11 @@ def target_facts(graph: TemporalGraph, settings: MiningSettings) -> NDArray[np.i
 
 def _cost(walker: Walker, relation: str, settings: MiningSettings) -> float:
     """About how many steps it takes to mine a relation."""
-    return float(walker.cost(_queries(walker, relation, settings).subject)[1].sum())
+    return float(walker.cost(mined_queries(walker, relation, settings).subject)[1].sum())
 
 
-def _queries(walker: Walker, relation: str, settings: MiningSettings) -> QueryTable:
+def mined_queries(walker: Walker, relation: str, settings: MiningSettings) -> QueryTable:
+    """What is asked to mine a relation: its facts, or a sample of them, in both directions."""
     graph = walker.graph
     number = graph.relations.find(relation)
     rows = target_facts(graph, settings)
