@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,7 +58,7 @@ def steps_by_length(walker: Walker, limit: int | None = None) -> NDArray[np.floa
     """
     edges = walker.edges
     size = len(edges.offsets) - 1
-    steps = np.diff(edges.offsets).astype(np.float64)
+    steps: NDArray[Any] = np.diff(edges.offsets).astype(np.float64)
     found = [steps]
     for _ in range(1, walker.max_length):
         steps = np.bincount(edges.source, steps[edges.target], size)
@@ -86,12 +87,11 @@ def walk_amounts(
     if not len(queries):
         return WalkAmounts()
     apart = np.zeros(len(queries), np.int64) if apart is None else apart
-    columns = (queries.end, queries.start, queries.head, entity, apart)
-    order = np.lexsort(columns)
-    end, start, head, entity, apart = (column[order] for column in columns)
-    new_entity = _changes(entity, apart)
-    new_question = new_entity | _changes(end, start, head)
-    each = steps[entity]
+    order = np.lexsort((queries.end, queries.start, queries.head, entity, apart))
+    queries = queries[order]
+    new_entity = _changes(entity[order], apart[order])
+    new_question = new_entity | _changes(queries.end, queries.start, queries.head)
+    each = steps[entity[order]]
     return WalkAmounts(
         calls=calls,
         entities=float(new_entity.sum()),

@@ -66,6 +66,7 @@ class Walks:
         queries: the queries.
         entity: of each, where its walks begin.
         apart: of each a number; what is walked for one number serves no other.
+        place: of each, its number among all of them.
         calls: chunks that they are cut into when all of it is done.
     """
 
@@ -73,7 +74,29 @@ class Walks:
     queries: QueryTable
     entity: NDArray[np.int32]
     apart: NDArray[np.int64]
+    place: NDArray[np.int64]
     calls: float = 1.0
+
+    @classmethod
+    def of_queries(
+        cls,
+        steps: NDArray[np.float64],
+        queries: QueryTable,
+        *,
+        entity: NDArray[np.int32] | None = None,
+        apart: NDArray[np.int64] | None = None,
+        calls: float = 1.0,
+    ) -> Walks:
+        """Walks from the subjects of queries, or from other entities, all in one by default."""
+        size = len(queries)
+        return cls(
+            steps,
+            queries,
+            queries.subject if entity is None else entity,
+            np.zeros(size, np.int64) if apart is None else apart,
+            np.arange(size),
+            calls,
+        )
 
     def amounts(self) -> WalkAmounts:
         """Of all of it."""
@@ -81,7 +104,8 @@ class Walks:
 
     def of(self, rows: NDArray[np.int64]) -> Walks:
         """Some of the queries, in one chunk."""
-        return Walks(self.steps, self.queries[rows], self.entity[rows], self.apart[rows])
+        columns = (self.queries[rows], self.entity[rows], self.apart[rows], self.place[rows])
+        return Walks(self.steps, *columns)
 
     def batches(self, seed: int) -> Iterator[Walks]:
         """Samples that are as good for rare entities with many walks as for the others.

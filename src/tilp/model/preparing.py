@@ -149,9 +149,7 @@ def _mined(
     return run.finish(threads=threads, progress=advance)
 
 
-def held_out_facts(
-    graph: TemporalGraph, settings: ModelSettings
-) -> tuple[NDArray[np.int64], bool]:
+def held_out_facts(graph: TemporalGraph, settings: ModelSettings) -> tuple[NDArray[np.int64], bool]:
     """The facts that decide: of valid, or where there is none a tenth of the targets; seeded.
 
     Returns:
