@@ -29,7 +29,7 @@ from tilp.rules import RuleSet
 __all__ = ["joint_stage", "paper_stage"]
 
 _QUERIES = 200  # that stand for all
-_OF_ONE_HEAD = (64, 512)
+_FEWEST, _MOST = 96, 512  # queries of one head that weights are learned from
 _MORE_STEPS = 0.25  # the power of its queries with which the steps grow that a head takes to learn
 _TABLES = 2.5  # copies of what is known of a head's candidates, while it is put together
 _STEPS = (2, 6)  # of two trainings, whose difference is what a step takes
@@ -56,8 +56,11 @@ def joint_stage(
     gathering = rates.seconds(work.amounts())
     heads = np.sort(np.bincount(asked.head))[::-1]
     largest = asked[asked.head == np.argmax(np.bincount(asked.head))]
-    table = _Table.of(learner.gather(some(asked, _QUERIES, now.settings.seed)), now.more_entries)
-    learning = _learning(learner, largest, heads, table.visits, now.settings.seed)
+    # As many as take no longer than what was tried before, where each of them takes long.
+    most = int(np.clip(0.25 * budget * len(asked) / max(gathering, 1e-3), _FEWEST, _MOST))
+    sample = learner.gather(some(asked, min(most, _QUERIES), now.settings.seed))
+    table = _Table.of(sample, now.more_entries)
+    learning = _learning(learner, some(largest, most, now.settings.seed), heads, table.visits)
     share = heads[0] / heads.sum()
     return StageCost(
         "features",
@@ -134,7 +137,7 @@ def paper_stage(now: Situation, scorer: RuleScorer, budget: float) -> StageCost:
 
 
 def _learning(
-    learner: Learner, largest: QueryTable, heads: NDArray[np.int64], visits: float, seed: int
+    learner: Learner, queries: QueryTable, heads: NDArray[np.int64], visits: float
 ) -> NDArray[np.float64]:
     """Seconds to learn the weights of each head.
 
@@ -143,16 +146,15 @@ def _learning(
 
     Args:
         learner: the learner.
-        largest: queries of the head that has most of them.
+        queries: some of the head that has most of them.
         heads: how many queries each head has.
         visits: what a step reads for a query, on average.
-        seed: for what is drawn.
     """
     sizes: list[float] = []
     seconds: list[float] = []
     with threadpool_limits(limits=1, user_api="blas"):
-        for most in _OF_ONE_HEAD:
-            found = learner.gather(some(largest, most, seed))
+        for size in (len(queries) // 4, len(queries)):
+            found = learner.gather(queries[np.arange(size)])
             if not seconds:
                 learner.learn(found)  # loops are compiled
             _, taken = cpu_seconds(lambda found=found: learner.learn(found))  # type: ignore[misc]

@@ -28,10 +28,10 @@ def ever_slower(points: Sequence[tuple[float, float]], all_of_it: float) -> floa
     slower = _SLOWER
     if len(points) > 2 and added > 0 and (before := _added(points[-3], points[-2])) > 0:
         apart = math.log2(points[-1][0] / points[-3][0]) / 2
-        slower = min(max((added / before) ** (1 / apart), _LEAST), _MOST)
+        slower = min(max(math.pow(added / before, 1 / apart), _LEAST), _MOST)
     doublings = math.log2(all_of_it / size)
     # What is added shrinks on the way from the middle of the last two samples to this one, too.
-    added *= slower ** (math.log2(size / points[-2][0]) / 2 - 0.5)
+    added *= math.pow(slower, math.log2(size / points[-2][0]) / 2 - 0.5)
     if slower == 1.0:
         return count + added * doublings
     return count + added * slower * (1 - math.pow(slower, doublings)) / (1 - slower)

@@ -20,7 +20,7 @@ from tilp.model.preparing import held_out_facts
 from tilp.model.settings import ModelSettings
 from tilp.parallel import Workers
 from tilp.rules import MinedRule
-from tilp.walks import CompiledRules, MiningSettings, Walker
+from tilp.walks import CompiledRules, Walker
 from tilp.walks.mining import mine_relations, mined_queries, mining_walker, target_facts
 
 __all__ = ["SampledRules", "Situation", "some"]
@@ -133,24 +133,38 @@ class Situation:
 
     def sampled(self, budget: float) -> Situation:
         """The same with rules of samples that take about so many CPU seconds to mine."""
-        mining, facts = self.settings.mining, max(self.facts, 1)
-        walker = copy(self.walker)
-        walker.limit = min(walker.limit, _LIMIT)
-        vars(walker).pop("steps_from", None)
-        steps = np.minimum(self.steps, walker.limit).sum(axis=0)
-        of_fact = sum(float(steps[one.subject].sum()) for one in self.mined.values()) / facts
-        first = int(np.clip(0.2 * budget / (of_fact * 5 * _STEP_SECONDS + 1e-6),
-                            _FEWEST_FACTS, _FIRST_FACTS))  # fmt: skip
-        _mine(walker, mining, min(1.0, 4 / facts))  # loops are compiled
-        share = min(1.0, first / facts)
+        limit = min(self.walker.limit, _LIMIT)
+        rows = np.concatenate([one.fact[: len(one) // 2] for one in self.mined.values()])
+        rows = np.random.default_rng([self.settings.seed, len(rows)]).permutation(rows)
+        steps = np.minimum(self.steps, limit).sum(axis=0)
+        graph = self.walker.graph
+        of_fact = float(steps[graph.subject[rows]].mean() + steps[graph.object[rows]].mean())
+        most = 0.1 * budget / (5 * of_fact * _STEP_SECONDS + 1e-6)
+        size = int(np.clip(most, _FEWEST_FACTS, _FIRST_FACTS))
+        self._mined(rows[:4], limit)  # loops are compiled
         samples: list[SampledRules] = []
         spent = taken = 0.0
-        while not samples or (share < 1.0 and spent + _MORE_SECONDS * taken < budget):
-            share = min(1.0, share * _MORE if samples else share)
-            found, taken = cpu_seconds(lambda share=share: _mine(walker, mining, share))  # type: ignore[misc]
+        while not samples or (size < len(rows) and spent + _MORE_SECONDS * taken < budget):
+            size = min(len(rows), size * _MORE if samples else size)
+            found, taken = cpu_seconds(lambda size=size: self._mined(rows[:size], limit))  # type: ignore[misc]
             samples.append(found)
             spent += taken
         return replace(self, samples=tuple(samples))
+
+    def _mined(self, rows: NDArray[np.int64], limit: int) -> SampledRules:
+        """The rules of some facts; all are walked on, up to a limit."""
+        walker = copy(self.walker)
+        vars(walker).pop("steps_from", None)
+        walker.limit = limit
+        walked_only = np.zeros(len(self.graph), np.bool_)
+        walked_only[self.graph.span("train")] = True
+        walked_only[rows] = False
+        walker.graph = replace(walker.graph, walked_only=walked_only)
+        settings = replace(self.settings.mining, share=1.0, sample=None)
+        found = dict(mine_relations(walker, list(self.mined), settings))
+        if not any(found.values()):
+            found = dict(mine_relations(walker, list(self.mined), replace(settings, min_support=1)))
+        return SampledRules(len(rows), {one: found[one] for one in self.mined})
 
     def rules_of_all(self) -> dict[str, int]:
         """About how many rules will be found for each relation."""
@@ -189,15 +203,3 @@ def some(queries: QueryTable, most: int, seed: int) -> QueryTable:
         return queries
     chance = np.random.default_rng([seed, len(queries)])
     return queries[np.sort(chance.choice(len(queries), most, replace=False))]
-
-
-def _mine(walker: Walker, mining: MiningSettings, share: float) -> SampledRules:
-    """Mine a share of the facts that are mined."""
-    sample = None if mining.sample is None else max(1, round(mining.sample * share))
-    some_facts = replace(mining, share=mining.share * share, sample=sample)
-    relations = list(walker.graph.relations)
-    found = dict(mine_relations(walker, relations, some_facts))
-    if not any(found.values()):
-        found = dict(mine_relations(walker, relations, replace(some_facts, min_support=1)))
-    facts = sum(len(mined_queries(walker, one, some_facts)) for one in relations) // 2
-    return SampledRules(facts, {one: found[one] for one in relations})
