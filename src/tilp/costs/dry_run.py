@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ class FitCost:
         sample: facts that were mined to know it, and how many will be.
         rules: about how many will be found.
         advice: what makes it shorter, where it is long.
+        warnings: what would go wrong.
     """
 
     stages: tuple[StageCost, ...]
@@ -49,7 +51,8 @@ class FitCost:
     limited: int
     sample: tuple[int, int]
     rules: int
-    advice: tuple[str, ...]
+    advice: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def cpu(self) -> float:
@@ -86,6 +89,7 @@ class FitCost:
             "sample": dict(zip(("facts", "of"), self.sample, strict=True)),
             "rules": self.rules,
             "advice": list(self.advice),
+            "warnings": list(self.warnings),
         }
 
 
@@ -94,6 +98,7 @@ def dry_run(
     settings: ModelSettings,
     *,
     threads: int = 1,
+    reading: float = 0.0,
     budget: float = _BUDGET,
     progress: Callable[[float], None] | None = None,
 ) -> FitCost:
@@ -106,6 +111,7 @@ def dry_run(
         graph: the facts.
         settings: of the fit.
         threads: that it is to have.
+        reading: CPU seconds that it took to read the facts.
         budget: CPU seconds to spend on samples, about.
         progress: called with the share that is done.
 
@@ -126,6 +132,7 @@ def dry_run(
         )
     tell(0.3)
     stages = [
+        StageCost("read", len(graph), "facts", cpu=reading, serial=reading),
         StageCost("prepare", len(graph), "facts indexed", cpu=now.prepared, serial=now.prepared),
         mine_stage(now, 0.2 * budget),
     ]
@@ -161,9 +168,8 @@ def dry_run(
         limited=int((now.steps >= settings.mining.limit).any(axis=0).sum()),
         sample=(now.sample.facts, now.facts),
         rules=sum(now.rules_of_all().values()),
-        advice=(),
     )  # fmt: skip
-    return FitCost(**{**vars(found), "advice": _advice(found, now)})
+    return replace(found, advice=_advice(found, now), warnings=_warnings(found))
 
 
 def _weights(now: Situation) -> RuleWeights:
@@ -175,6 +181,21 @@ def _weights(now: Situation) -> RuleWeights:
         np.array([one.confidence for one in rules]) + 1e-6,
         np.full(heads, 0.2),
         np.ones((heads, made.at_known.shape[1])),
+    )
+
+
+def _warnings(found: FitCost) -> tuple[str, ...]:
+    """Whether there is memory enough."""
+    try:
+        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # no system tells everything
+        return ()
+    if found.peak < there:
+        return ()
+    return (
+        f"it needs {found.peak / 1e9:,.1f} GB of memory, and this machine has "
+        f"{there / 1e9:,.1f} GB; what is kept of the queries to learn from takes most of it: "
+        "a smaller --share or --max-length has less",
     )
 
 

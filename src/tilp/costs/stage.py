@@ -20,7 +20,6 @@ class StageCost:
         serial: of these, what one worker does alone.
         longest: of the rest, the largest part that is not divided.
         peak: bytes that it takes at the most, beside what there was before the first stage.
-        note: what else is to be known of it.
     """
 
     name: str
@@ -30,7 +29,6 @@ class StageCost:
     serial: float = 0.0
     longest: float = 0.0
     peak: float = 0.0
-    note: str = ""
 
     def seconds(self, workers: int = 1) -> float:
         """What it takes with so many cores of its own.
