@@ -10,6 +10,7 @@ import typer
 
 from tilp.choices import Backend, Features, Grain, Missing, OnError, Part, Preset, Weights
 from tilp.cli.console import output, print_json, print_warning, progress_bar, stage_bars
+from tilp.cli.costs import STAGES, show_cost
 from tilp.cli.evaluation import report
 from tilp.cli.options import (
     AddressOption,
@@ -38,19 +39,13 @@ if TYPE_CHECKING:
 
 __all__ = ["evaluate_command", "fit_command", "rules_command"]
 
-_STAGES = {
-    "mine": "find rules",
-    "apply": "apply them to train",
-    "train": "learn their weights",
-    "choose": "choose on valid",
-    "fold": "learn them from each half",
-    "features": "learn features",
-}
-
 
 def fit_command(
     data: Data,
-    out: Annotated[Path, typer.Option("--out", help="A folder for the model.")],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", show_default=False, help="A folder for the model."),
+    ] = None,
     preset: Annotated[
         Preset,
         typer.Option(
@@ -130,6 +125,15 @@ def fit_command(
     on_error: OnErrorOption = OnError.REPAIR,
     columns: Columns = None,
     header: Header = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Only tell what it will take, stage by stage, in time and memory: walks are "
+            "counted, and samples of the work tried out. Writes nothing; needs no --out.",
+        ),
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="With --dry-run: print JSON.")] = False,
 ) -> None:
     """Find rules in the training facts of DATA, and learn how much they and features are worth.
 
@@ -138,15 +142,8 @@ def fit_command(
     """
     from tilp.model import TILP
 
-    out = out.resolve()
-    work = out.with_name(f"{out.name}.unfinished")
-    if out.exists() and any(out.iterdir()):
-        if not work.exists():
-            raise TilpError(f"{out} is not empty: choose another folder or remove it")
-        shutil.rmtree(work)  # all that a fit left to do when it was killed
-        output().print(f"{out} is finished")
-        return
-    graph = read_data(data, unit, on_error, columns, header)
+    if json and not dry_run:
+        raise TilpError("--json is what --dry-run prints; a fit writes a model to --out")
     model = TILP(
         max_length,
         preset=preset,
@@ -166,6 +163,20 @@ def fit_command(
         backend=backend,
         address=address,
     )
+    if dry_run:
+        show_cost(model, lambda: read_data(data, unit, on_error, columns, header), json=json)
+        return
+    if out is None:
+        raise TilpError("give a folder for the model, --out; or see what it takes, --dry-run")
+    out = out.resolve()
+    work = out.with_name(f"{out.name}.unfinished")
+    if out.exists() and any(out.iterdir()):
+        if not work.exists():
+            raise TilpError(f"{out} is not empty: choose another folder or remove it")
+        shutil.rmtree(work)  # all that a fit left to do when it was killed
+        output().print(f"{out} is finished")
+        return
+    graph = read_data(data, unit, on_error, columns, header)
     if work.exists():
         print_warning(f"going on where {work} stopped")
     try:
@@ -176,13 +187,13 @@ def fit_command(
     shutil.rmtree(work)
     console = output()
     console.print(f"{out}: {model!r}")
-    taken = ", ".join(f"{_STAGES[name]} {taken:.1f} s" for name, taken in model.seconds.items())
+    taken = ", ".join(f"{STAGES[name]} {taken:.1f} s" for name, taken in model.seconds.items())
     console.print(f"{taken}; {len(model.curve.train)} gradients")
 
 
 def fit_with_progress(model: TILP, graph: object, work: Path | None = None) -> None:
     """Fit, with a bar for each stage."""
-    with stage_bars(_STAGES) as advance:
+    with stage_bars(STAGES) as advance:
         model.fit(graph, folder=work, progress=advance)  # type: ignore[arg-type]
 
 

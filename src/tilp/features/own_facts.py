@@ -185,7 +185,7 @@ class OwnFacts:
     def __init__(self, edges: FactEdges, n_directed: int, bounds: NDArray[np.int64]) -> None:
         self._edges = edges
         self._n_directed = n_directed
-        self._bounds = bounds
+        self.bounds = bounds
         small = np.arange(min(int(bounds[-1]) + 1, _SMALL))
         self._bins = Bins(bounds, np.searchsorted(bounds, small, side="right"))
 
@@ -197,7 +197,7 @@ class OwnFacts:
     @property
     def width(self) -> int:
         """How many words a group has."""
-        return N_ALLEN + 1 + len(_DISTANCES) * (2 * len(self._bounds) + 1)
+        return N_ALLEN + 1 + len(_DISTANCES) * (2 * len(self.bounds) + 1)
 
     def listed(self, asked: AskedAt) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Where the words of each candidate begin; and these, as group · width + word."""
@@ -320,13 +320,13 @@ class OwnFacts:
 
     def _distance(self, word: int, unit: str) -> tuple[str, str, str]:
         """Which ends of fact and query a word compares, and how far apart; nothing: not at all."""
-        which, place = divmod(word - N_ALLEN - 1, 2 * len(self._bounds) + 1)
+        which, place = divmod(word - N_ALLEN - 1, 2 * len(self.bounds) + 1)
         of_fact, of_query = _DISTANCES[which].split(" to ")
-        steps = place - len(self._bounds)
+        steps = place - len(self.bounds)
         if not steps:
             return of_fact, of_query, ""
-        low = int(self._bounds[abs(steps) - 1])
-        high = int(self._bounds[abs(steps)]) - 1 if abs(steps) < len(self._bounds) else None
+        low = int(self.bounds[abs(steps) - 1])
+        high = int(self.bounds[abs(steps)]) - 1 if abs(steps) < len(self.bounds) else None
         length = f"{low}+" if high is None else f"{low}" if low == high else f"{low}-{high}"
         many = unit if length == "1" else f"{unit}s"
         side = "after" if steps > 0 else "before"

@@ -26,7 +26,7 @@ from tilp.io.arrays import kept
 from tilp.parallel import Workers
 from tilp.ranking import RuleScorer, RuleWeights
 
-__all__ = ["FOLDS", "Gathered", "JointSettings", "fit_joint", "fold_of"]
+__all__ = ["FOLDS", "Gathered", "JointSettings", "Learner", "fit_joint", "fold_of"]
 
 FOLDS = 2
 _BATCH = 512
@@ -87,17 +87,8 @@ def fit_joint(
     """
     graph = scorer.walker.graph
     n_heads = 2 * len(graph.relations)
-    if begin is None:
-        bounds, scale = distance_bounds(graph), time_scale(graph)
-    else:
-        bounds, scale = begin.bounds, begin.scale
-    edges = fact_edges(graph)
-    learner = _Learner(
-        tuple(scorer.reweighted(weights) for weights in out_of_fold),
-        OwnFacts(edges, n_heads, bounds),
-        SoftWalks.of(scorer.walker, edges, scale, settings.soft_length),
-        settings,
-    )
+    learner = Learner.of(scorer, out_of_fold, settings, begin)
+    bounds, scale = learner.facts.bounds, learner.walks.scale
     asked = [_some(queries[queries.head == head], settings) for head in range(n_heads)]
     # The largest first: workers then end at about the same time.
     order = sorted(range(n_heads), key=lambda head: -len(asked[head]))
@@ -146,13 +137,40 @@ class Gathered:
 
 
 @dataclass(frozen=True)
-class _Learner:
-    """Learns the weights of one head."""
+class Learner:
+    """Learns the weights of one head.
+
+    Attributes:
+        scorers: the rules, with the weights that were learned without each fold.
+        facts: what candidates' facts say.
+        walks: how likely soft walks reach them.
+        settings: what decides.
+    """
 
     scorers: tuple[RuleScorer, ...]
     facts: OwnFacts
     walks: SoftWalks
     settings: JointSettings
+
+    @classmethod
+    def of(
+        cls,
+        scorer: RuleScorer,
+        out_of_fold: tuple[RuleWeights, ...],
+        settings: JointSettings,
+        begin: JointWeights | None = None,
+    ) -> Learner:
+        """On the graph that the rules walk on; with the words and scale of weights there are."""
+        graph = scorer.walker.graph
+        edges = fact_edges(graph)
+        bounds = distance_bounds(graph) if begin is None else begin.bounds
+        scale = time_scale(graph) if begin is None else begin.scale
+        return cls(
+            tuple(scorer.reweighted(weights) for weights in out_of_fold),
+            OwnFacts(edges, 2 * len(graph.relations), bounds),
+            SoftWalks.of(scorer.walker, edges, scale, settings.soft_length),
+            settings,
+        )
 
     def gather(self, queries: QueryTable) -> Gathered:
         """All that is known of the candidates of a head's queries, nothing left out."""
@@ -201,7 +219,7 @@ class _Learner:
 
 
 def _learned(
-    learner: _Learner,
+    learner: Learner,
     give_back: bool,
     asked: tuple[QueryTable, Gathered | None, HeadWeights | None],
 ) -> tuple[Gathered | None, HeadWeights]:

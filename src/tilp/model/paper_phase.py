@@ -26,7 +26,7 @@ from tilp.parallel import Workers
 from tilp.ranking import PaperScorer, RuleScorer
 from tilp.rules import RuleSet
 
-__all__ = ["FittedPaper", "fit_paper", "refresh_paper", "walked_relations"]
+__all__ = ["FittedPaper", "examples", "fit_paper", "refresh_paper", "walked_relations"]
 
 _QUERIES = 4_000  # that are learned from at the most
 _BEST, _DRAWN = 60, 60
@@ -119,14 +119,14 @@ def fit_paper(
             lambda share: progress(_FITTED * share),
         )
     )
-    examples, held_out = (
-        _examples(features, scorer, queries, settings.seed, workers) for queries in asked
+    learned_from, held_out = (
+        examples(features, scorer, queries, settings.seed, workers) for queries in asked
     )
     progress(_GATHERED)
     without = tuple(name for name in FEATURES if Part(name) in settings.without)
     trained = train_features(
         features,
-        examples,
+        learned_from,
         held_out,
         replace(training or FeatureTraining(), without=without),
         workers,
@@ -212,7 +212,7 @@ def _scored(scorer: PaperScorer, ways: list[FeatureWeights], queries: QueryTable
     return scorer.scores_by(ways, queries, scorer.rules.apply(queries))
 
 
-def _examples(
+def examples(
     features: PaperFeatures,
     scorer: RuleScorer,
     queries: QueryTable,

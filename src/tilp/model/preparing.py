@@ -29,7 +29,7 @@ from tilp.walks import Walker
 from tilp.walks.mining import mining_walker, target_facts
 from tilp.walks.resume import MiningRun
 
-__all__ = ["Prepared", "apply_rules", "prepare"]
+__all__ = ["Prepared", "apply_rules", "held_out_facts", "prepare"]
 
 _QUERY_COLUMNS = [one.name for one in fields(QueryTable)]
 _COLUMNS = [one.name for one in fields(Entries) if one.name != "queries"]
@@ -121,7 +121,8 @@ def apply_rules(
     """
     rows = walker.encoding.encode([one.rule for one in rules])
     compiled = walker.encoding.compiled(rows)
-    ranker = _held_out(graph, settings)
+    held_out_rows, walked = held_out_facts(graph, settings)
+    ranker = Ranker(graph, held_out_rows, walked=walked)
     queries = training_queries(graph, target_facts(graph, settings.mining))
     if not len(graph.rows("valid")):
         queries = queries[~np.isin(queries.fact, ranker.queries.fact)]
@@ -180,8 +181,12 @@ def _mined(
     return run.finish(workers=workers, progress=advance)
 
 
-def _held_out(graph: TemporalGraph, settings: ModelSettings) -> Ranker:
-    """The facts that decide: of valid, or where there is none a tenth of the targets; seeded."""
+def held_out_facts(graph: TemporalGraph, settings: ModelSettings) -> tuple[NDArray[np.int64], bool]:
+    """The facts that decide: of valid, or where there is none a tenth of the targets; seeded.
+
+    Returns:
+        Their numbers, and whether they are among those that are walked on.
+    """
     chance = np.random.default_rng([settings.seed, 10])
     rows, most = np.asarray(graph.rows("valid"), np.int64), settings.held_out
     walked = not len(rows)
@@ -190,7 +195,7 @@ def _held_out(graph: TemporalGraph, settings: ModelSettings) -> Ranker:
         most = min(most, len(rows) // 10 + 1)
     if len(rows) > most:
         rows = np.sort(chance.choice(rows, most, replace=False))
-    return Ranker(graph, rows, walked=walked)
+    return rows, walked
 
 
 def _entries_arrays(made: Entries) -> dict[str, Any]:

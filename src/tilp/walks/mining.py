@@ -25,7 +25,9 @@ __all__ = [
     "count_again",
     "mine",
     "mine_relations",
+    "mined_queries",
     "mining_walker",
+    "one_end",
     "target_facts",
 ]
 
@@ -133,9 +135,9 @@ def _mine_relation(
     advance: Callable[[float], None],
 ) -> list[MinedRule]:
     """Find the rules for one relation, in both directions."""
-    queries = _queries(walker, relation, settings)
+    queries = mined_queries(walker, relation, settings)
     merge = _Merge()
-    wanted = _one_end(walker, queries) if walker.mirrors else queries
+    wanted = one_end(walker, queries) if walker.mirrors else queries
     chunks = chunks_by(walker, wanted, wanted.answer)
     for number, part in enumerate(workers.map(partial(_find, walker), chunks)):
         merge.add(part)
@@ -181,7 +183,7 @@ def count_again(
                 progress((before + share * cost) / total)
 
         rows = walker.encoding.encode([rules[place].rule for place in mine_too])
-        queries = _queries(walker, name, settings)
+        queries = mined_queries(walker, name, settings)
         counts = _count(walker, queries, rows, workers, advance)
         for number, place in enumerate(mine_too):
             old = rules[place]
@@ -239,7 +241,7 @@ def _count(
     return _Counts(statistics, sampled, len(queries) // 2)
 
 
-def _one_end(walker: Walker, queries: QueryTable) -> QueryTable:
+def one_end(walker: Walker, queries: QueryTable) -> QueryTable:
     """Of the two queries of each fact the one whose answer it takes less to search from.
 
     What is searched from an answer serves all queries that share it.
@@ -278,10 +280,11 @@ def target_facts(graph: TemporalGraph, settings: MiningSettings) -> NDArray[np.i
 
 def _cost(walker: Walker, relation: str, settings: MiningSettings) -> float:
     """About how many steps it takes to mine a relation."""
-    return float(walker.cost(_queries(walker, relation, settings).subject)[1].sum())
+    return float(walker.cost(mined_queries(walker, relation, settings).subject)[1].sum())
 
 
-def _queries(walker: Walker, relation: str, settings: MiningSettings) -> QueryTable:
+def mined_queries(walker: Walker, relation: str, settings: MiningSettings) -> QueryTable:
+    """What is asked to mine a relation: its facts, or a sample of them, in both directions."""
     graph = walker.graph
     number = graph.relations.find(relation)
     rows = target_facts(graph, settings)

@@ -1,0 +1,205 @@
+"""The stage of a fit that learns features, all of them or those of the paper."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from tilp.chances import drawn
+from tilp.choices import Protocol
+from tilp.costs.calibration import Walks, calibrate, cpu_seconds
+from tilp.costs.situation import Situation, some
+from tilp.costs.stage import StageCost
+from tilp.costs.walking import batch_bytes, kept_bytes
+from tilp.evaluation import Ranker
+from tilp.features.evidence import Gatherer
+from tilp.features.fitted import FittedFeatures
+from tilp.features.paper import PaperFeatures
+from tilp.features.training import FeatureTraining, train_features
+from tilp.graph import QueryTable
+from tilp.model.joint_phase import FOLDS, Gathered, JointSettings, Learner, fold_of
+from tilp.model.paper_phase import examples, walked_relations
+from tilp.parallel import Workers
+from tilp.ranking import PaperScorer, RuleScorer, RuleWeights
+from tilp.rules import RuleSet
+
+__all__ = ["joint_stage", "paper_stage"]
+
+_QUERIES = 200  # that stand for all
+_FEWEST, _MOST = 96, 512  # queries of one head that weights are learned from
+_MORE_STEPS = 0.25  # the power of its queries with which the steps grow that a head takes to learn
+_TABLES = 2.5  # copies of what is known of a head's candidates, while it is put together
+_STEPS = (2, 6)  # of two trainings, whose difference is what a step takes
+_WAYS = 6  # among which held-out queries choose
+
+
+def joint_stage(
+    now: Situation, scorer: RuleScorer, weights: RuleWeights, budget: float, threads: int
+) -> StageCost:
+    """Candidates of each head's queries gathered, and their weights learned."""
+    settings = JointSettings(now.settings.soft_length, now.settings.without, seed=now.settings.seed)
+    learner, alone = cpu_seconds(lambda: Learner.of(scorer, (weights,), settings))
+    asked = _asked(now.training, settings, 2 * len(now.graph.relations))
+    if not len(asked):
+        return StageCost("features", 0.0, "candidates", cpu=alone, serial=alone)
+    work = Walks.of_queries(
+        now.steps_from,
+        asked,
+        apart=asked.head.astype(np.int64) * FOLDS + fold_of(asked.fact, settings.seed),
+    )
+    rates = calibrate(
+        work, lambda part: learner.gather(part.queries), 0.5 * budget, now.settings.seed
+    )
+    gathering = rates.seconds(work.amounts())
+    heads = np.sort(np.bincount(asked.head))[::-1]
+    largest = asked[asked.head == np.argmax(np.bincount(asked.head))]
+    # As many as take no longer than what was tried before, where each of them takes long.
+    most = int(np.clip(0.25 * budget * len(asked) / max(gathering, 1e-3), _FEWEST, _MOST))
+    sample = learner.gather(some(asked, min(most, _QUERIES), now.settings.seed))
+    table = _Table.of(sample, now.more_entries)
+    learning = _learning(learner, some(largest, most, now.settings.seed), heads, table.visits)
+    share = heads[0] / heads.sum()
+    return StageCost(
+        "features",
+        table.candidates * len(asked),
+        f"candidates of {len(asked):,} queries",
+        cpu=alone + gathering + float(learning.sum()),
+        serial=alone,
+        longest=gathering * float(share) + float(learning.max()),
+        peak=kept_bytes(now)
+        + batch_bytes(now, scorer, threads)
+        + _TABLES * table.size * float(heads[:threads].sum()),
+    )
+
+
+def paper_stage(now: Situation, scorer: RuleScorer, budget: float) -> StageCost:
+    """Distributions fitted, their weights learned, and how far they help."""
+    graph, length = now.walker.graph, now.settings.mining.max_length
+    seed, workers = now.settings.seed, Workers()
+    walked = walked_relations(graph, RuleSet(now.sample.rules))
+    gather, alone = cpu_seconds(lambda: Gatherer(graph, walked, length))
+    rows = np.asarray(graph.rows("train"), np.int64)
+    queries = QueryTable.of_facts(graph, rows, walked=True)
+    work = Walks.of_queries(now.steps_from, queries)
+
+    def evidence(part: QueryTable) -> object:
+        found = gather(part, np.arange(len(part) + 1), part.answer, workers)
+        return FittedFeatures.fit(2 * len(graph.relations), part, found)
+
+    rates = calibrate(work, lambda part: evidence(part.queries), 0.3 * budget, seed)
+    chance = np.random.default_rng(seed)
+    facts = np.sort(chance.choice(rows, min(_QUERIES, len(rows)), replace=False))
+    features = PaperFeatures.fit(graph, walked, length, facts=facts, workers=workers)
+    asked = some(now.training, _QUERIES, seed)
+    found, gathered = cpu_seconds(lambda: examples(features, scorer, asked, seed, workers))
+
+    def learn(steps: int) -> float:
+        chosen = FeatureTraining(steps=steps, patience=steps)
+        return cpu_seconds(lambda: train_features(features, found, found, chosen, workers))[1]
+
+    first = learn(_STEPS[0])
+    again = learn(_STEPS[0])
+    step = max(learn(_STEPS[1]) - again, 0.0) / (_STEPS[1] - _STEPS[0])
+    weights = train_features(features, found, found, FeatureTraining(steps=1)).weights
+    ranker = Ranker(now.graph, now.held_out, walked=now.walked)
+    scored = PaperScorer(scorer, features, weights)
+    part = np.sort(chance.choice(len(ranker.queries), min(_QUERIES, len(ranker.queries)), False))
+
+    def rank() -> None:
+        queries = ranker.queries[part]
+        for scores in scored.scores_by([weights] * _WAYS, queries, scorer.apply(queries)):
+            ranker.rank(part, scores, [Protocol.ENUMERATE])
+
+    rank()
+    _, choosing = cpu_seconds(rank)
+    most = 4_000
+    times = min(len(now.training), most) / max(len(asked), 1)
+    judged = min(len(ranker.queries), most) / max(len(asked), 1)
+    steps = FeatureTraining().steps
+    learning = steps * step * (times + judged / 5) / 1.2 + max(first - again, 0.0)
+    cpu = (
+        rates.seconds(work.amounts())
+        + (times + judged) * gathered
+        + learning
+        + choosing * len(ranker.queries) / max(len(part), 1)
+    )
+    return StageCost(
+        "features",
+        float(len(queries)),
+        f"facts from both ends, {steps} gradients at the most",
+        cpu=cpu + alone,
+        serial=alone + learning,
+        peak=kept_bytes(now) + batch_bytes(now, scorer, 1),
+    )
+
+
+def _learning(
+    learner: Learner, queries: QueryTable, heads: NDArray[np.int64], visits: float
+) -> NDArray[np.float64]:
+    """Seconds to learn the weights of each head.
+
+    A step takes some time in itself and some for each query; how many steps it takes grows with
+    the queries. Two sizes of one head tell both.
+
+    Args:
+        learner: the learner.
+        queries: some of the head that has most of them.
+        heads: how many queries each head has.
+        visits: what a step reads for a query, on average.
+    """
+    sizes: list[float] = []
+    seconds: list[float] = []
+    with threadpool_limits(limits=1, user_api="blas"):
+        for size in (len(queries) // 4, len(queries)):
+            found = learner.gather(queries[np.arange(size)])
+            if not seconds:
+                learner.learn(found)  # loops are compiled
+            _, taken = cpu_seconds(lambda found=found: learner.learn(found))  # type: ignore[misc]
+            sizes.append(float(len(found.fold)))
+            seconds.append(taken / sizes[-1] ** _MORE_STEPS)
+    of_query = 0.0
+    if sizes[-1] > sizes[0]:
+        of_query = max(seconds[-1] - seconds[0], 0.0) / (sizes[-1] - sizes[0])
+    of_step = max(seconds[-1] - of_query * sizes[-1], 0.0)
+    of_query *= visits / max(_Table.of(found, 1.0).visits, 1.0)
+    taken_by_each: NDArray[np.float64] = heads**_MORE_STEPS * (of_step + of_query * heads)
+    return np.where(heads > 0, taken_by_each, 0.0)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """What is known of the candidates of a query, on average.
+
+    Attributes:
+        candidates: how many.
+        visits: what a step of learning reads.
+        size: bytes.
+    """
+
+    candidates: float
+    visits: float
+    size: float
+
+    @classmethod
+    def of(cls, found: Gathered, more_rules: float) -> _Table:
+        """Of some queries, with so many times as many rules that lead to candidates."""
+        table, queries = found.table, max(len(found.fold), 1)
+        if table is None:
+            return cls(0.0, 0.0, 0.0)
+        rules = (table.rule, table.root)
+        size = sum(one.nbytes for one in table) + (more_rules - 1) * sum(r.nbytes for r in rules)
+        visits = 4 * len(table.stands_for) + more_rules * len(table.rule) + len(table.word)
+        return cls(len(table.stands_for) / queries, visits / queries, size / queries)
+
+
+def _asked(queries: QueryTable, settings: JointSettings, heads: int) -> QueryTable:
+    """The queries that are learned from, head by head."""
+    rows: list[NDArray[np.int64]] = [np.empty(0, np.int64)]
+    for head in range(heads):
+        mine = np.flatnonzero(queries.head == head)
+        columns = (queries.fact[mine], queries.head[mine])
+        rows.append(mine[drawn(settings.queries, settings.seed, *columns)])
+    return queries[np.concatenate(rows)]
