@@ -4,7 +4,7 @@ python benchmarks/bulk.py fits a model of rules to the bundled world of 3,000 fa
 1,000,000 seeded queries, answers it once undisturbed, then again while killing it five times at
 seeded moments, the last time while a part is being written, and compares all parts.
 
-python benchmarks/bulk.py --speed [--data DATA] answers some queries once, and prints how many a
+python benchmarks/bulk.py --speed [--model MODEL] answers such queries once, and prints how many a
 second, beside the time that scoring alone takes and, for a few of them, explanations.
 """
 
@@ -115,9 +115,12 @@ def killed_and_not(arguments: argparse.Namespace, place: Path) -> bool:
 
 
 def measure(arguments: argparse.Namespace, place: Path) -> bool:
-    graph = tilp.read(arguments.data) if arguments.data else tilp.datasets.world(0, 3_000).graph
-    length = None if arguments.data else 2
-    model = tilp.TILP(length, features=arguments.features, threads=arguments.threads).fit(graph)
+    if arguments.model:
+        model = tilp.load(arguments.model)
+    else:
+        model = tilp.TILP(2, features=arguments.features).fit(tilp.datasets.world(0, 3_000).graph)
+    model.threads = arguments.threads
+    graph = model.graph
     queries = make_queries(graph, arguments.queries, arguments.seed)
     model.predict(queries[:1_000])  # compiles
     table = QueryColumns.of(queries).table(graph)
@@ -135,7 +138,7 @@ def measure(arguments: argparse.Namespace, place: Path) -> bool:
         taken = time.perf_counter() - began
         print(f"{len(some):,} queries {name}: {taken:.1f} s, {len(some) / taken:,.0f} a second")
         if not options:
-            print(f"of which scoring, on one thread: {alone:.1f} s")
+            print(f"scoring alone, on one thread: {alone:.1f} s")
     return True
 
 
@@ -144,7 +147,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--speed", action="store_true")
-    parser.add_argument("--data", help="for --speed; the bundled world by default")
+    parser.add_argument("--model", help="for --speed; one of the bundled world by default")
     parser.add_argument("--features", default="none", choices=["none", "paper", "full"])
     parser.add_argument("--queries", type=int, default=1_000_000)
     parser.add_argument("--kills", type=int, default=5)

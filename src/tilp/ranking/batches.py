@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from tilp.graph import QueryTable
 from tilp.parallel import Workers
 from tilp.ranking.best import Best, BestOf
+from tilp.ranking.joint import JointScorer
 from tilp.ranking.model_scorer import ModelScorer, rules_of
 
 __all__ = ["Batch", "ask_all"]
@@ -48,7 +49,7 @@ class Batch:
         self._number = np.empty(len(order), np.int64)
         self._number[order] = np.cumsum(new) - 1
         asked = order[new]
-        self.rows = np.split(asked, _cuts(table.subject[asked], scorer))
+        self.rows = np.split(asked, _cuts(table[asked], scorer))
 
     @property
     def chunks(self) -> list[QueryTable]:
@@ -66,9 +67,11 @@ def ask_all(ask: BestOf, table: QueryTable, workers: Workers) -> Best:
     return batch.together(list(workers.map(ask, batch.chunks)))
 
 
-def _cuts(subject: NDArray[np.int32], scorer: ModelScorer) -> NDArray[np.int64]:
+def _cuts(table: QueryTable, scorer: ModelScorer) -> NDArray[np.int64]:
     """Where chunks of queries begin, but for the first."""
-    walker = rules_of(scorer).walker
-    room = len(walker.graph.entities) + walker.steps_from[subject] / _STEPS_A_NUMBER
-    room = np.maximum(room, _ROOM / _MOST)
-    return np.flatnonzero(np.diff(np.cumsum(room) // _ROOM)) + 1
+    rules = rules_of(scorer)
+    listed = np.diff(rules.prior.begin)[table.head]
+    if isinstance(scorer, JointScorer) and scorer.lists_all:
+        listed = np.full(len(table), rules.prior.n_entities)
+    room = listed + rules.walker.steps_from[table.subject] / _STEPS_A_NUMBER
+    return np.flatnonzero(np.diff(np.cumsum(np.maximum(room, _ROOM / _MOST)) // _ROOM)) + 1

@@ -74,6 +74,11 @@ class JointScorer:
         other._stand_on(fact_edges_without(self._edges, numbers, other.rules.walker.graph))
         return other
 
+    @property
+    def lists_all(self) -> bool:
+        """Whether every entity is listed as a candidate of every query."""
+        return self._n_entities <= _MOST_ENTITIES
+
     def __call__(self, queries: QueryTable) -> Scores:
         """Score the candidates of queries."""
         return self.score(queries, self.rules.apply(queries))
@@ -82,8 +87,7 @@ class JointScorer:
         """Scores from what the rules' `apply` found."""
         by_rules = self.rules.score(queries, applied)
         settled = self.rules.settled(queries)
-        n = self._n_entities
-        everything = n <= _MOST_ENTITIES
+        n, everything = self._n_entities, self.lists_all
         if everything:
             begin = np.arange(len(queries) + 1) * n
             candidate = np.tile(np.arange(n, dtype=np.int32), len(queries))
@@ -122,7 +126,7 @@ class JointScorer:
         by_rules = self.rules.score(queries, applied)
         asked = asked_at(self.rules.settled(queries), begin, candidate)
         listed = by_rules.places_of(begin, candidate) >= 0
-        scored = listed | (self._n_entities <= _MOST_ENTITIES)
+        scored = listed | self.lists_all
         query = np.repeat(np.arange(len(queries)), np.diff(begin))
         head = queries.head[query]
         phi = by_rules.of(begin, candidate)
