@@ -136,7 +136,7 @@ def part_e() -> None:
         settings = MiningSettings(sample=300)
         walker = mining_walker(graph, settings)
         walker.edges  # noqa: B018 - built once for a graph, not for each fact
-        list(mine_relations(walker, ["livesIn"], MiningSettings(sample=2)))
+        list(mine_relations(walker, ["livesIn"], MiningSettings(sample=2), Workers()))
         number = graph.relations.find("livesIn")
         rows = np.flatnonzero(graph.relation[graph.span("train")] == number)
         rows = np.random.default_rng([0, number]).choice(rows, 300, replace=False)
@@ -144,7 +144,7 @@ def part_e() -> None:
         subjects, cost = walker.cost(queries.subject)
         asked = np.unique(queries.subject, return_counts=True)[1]
         walks = (cost / (4 + asked)).sum()
-        taken = seconds(lambda: list(mine_relations(walker, ["livesIn"], settings)))  # noqa: B023
+        taken = seconds(lambda: list(mine_relations(walker, ["livesIn"], settings, Workers())))  # noqa: B023
         print(f"(e) world of {len(graph):,} facts, 300 facts mined: {1e3 * taken / 300:.1f} ms a "
               f"fact; {len(subjects)} neighbourhoods of {walks / len(subjects):,.0f} walks, "
               f"{1e9 * taken / walks:.0f} ns a walk in them")  # fmt: skip
