@@ -5,7 +5,7 @@ python benchmarks/bulk.py fits a model of rules to the bundled world of 3,000 fa
 seeded moments, the last time while a part is being written, and compares all parts.
 
 python benchmarks/bulk.py --speed [--model MODEL] answers such queries once, and prints how many a
-second, beside the time that scoring alone takes and, for a few of them, explanations.
+second of a processor, beside the time that scoring alone takes; and explanations of a few of them.
 """
 
 import argparse
@@ -124,21 +124,24 @@ def measure(arguments: argparse.Namespace, place: Path) -> bool:
     queries = make_queries(graph, arguments.queries, arguments.seed)
     model.predict(queries[:1_000])  # compiles
     table = QueryColumns.of(queries).table(graph)
-    began = time.perf_counter()
     scorer = model.scorer()
+    began = time.process_time()
     for chunk in Batch(table, scorer).chunks:
         scorer(chunk)
-    alone = time.perf_counter() - began
+    alone = time.process_time() - began
     for name, some, options in (
         ("answered", queries, {}),
         ("explained, the best of each", queries[:FEW], {"explain": 1}),
     ):
-        began = time.perf_counter()
+        began, worked = time.perf_counter(), time.process_time()
         model.predict_to(place / name, some, **options)
-        taken = time.perf_counter() - began
-        print(f"{len(some):,} queries {name}: {taken:.1f} s, {len(some) / taken:,.0f} a second")
+        taken, work = time.perf_counter() - began, time.process_time() - worked
+        print(
+            f"{len(some):,} queries {name}: {taken:.1f} s, {work:.1f} s of a processor; "
+            f"{len(some) / work:,.0f} in a second of it"
+        )
         if not options:
-            print(f"scoring alone, on one thread: {alone:.1f} s")
+            print(f"scoring alone: {alone:.1f} s of a processor, {alone / work:.0%} of that")
     return True
 
 
