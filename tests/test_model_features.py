@@ -362,7 +362,7 @@ def with_digest(folder):
 def test_features_that_lack_something_are_refused(saved):
     path = saved / "features.npz"
     whole = read_arrays(path)
-    for name in whole:
+    for name in sorted(set(whole) - {"pull"}):  # which models of before do not tell
         path.unlink()
         write_arrays(path, {one: array for one, array in whole.items() if one != name})
         with_digest(saved)
