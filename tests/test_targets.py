@@ -100,9 +100,10 @@ def test_marks_say_the_same_as_a_share(world):
 
 
 def test_without_valid_facts_targets_alone_decide(world):
-    from tilp.model.preparing import _held_out
+    from tilp.model.preparing import held_out_facts
     from tilp.model.settings import ModelSettings
 
     few = marked(world.without(world.rows("valid")), np.arange(0, 90, 3))
-    asked = _held_out(few, ModelSettings()).queries.fact
+    asked, walked = held_out_facts(few, ModelSettings())
     assert set(asked.tolist()) <= set(range(0, 90, 3)) and len(set(asked.tolist())) == 4
+    assert walked
