@@ -4,11 +4,13 @@ import copy
 import gzip
 import json
 import pickle
+import runpy
 import shutil
 import subprocess
 import sys
 import tempfile
 import warnings
+from argparse import Namespace
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from itertools import pairwise
@@ -30,7 +32,7 @@ from tilp.io.packing.opening import open_pack
 from tilp.io.packing.runs import merged, write_run
 from tilp.io.packing.vocabulary import PackedNames
 from tilp.walks import Walker
-from tilp.walks.edges import inverse_edges, made_edges
+from tilp.walks.edges import inverse_edges, made_edges, steps_to
 from tilp.walks.mining import MiningSettings, mine
 
 SPARSE = 60  # bytes: a line or two at a time, a name or two of each run, a few edges
@@ -549,3 +551,26 @@ def test_an_index_may_be_made_without_what_walks_need(facts):
     graph = tilp.read(facts)
     assert isinstance(graph.index(), EdgeIndex)
     assert graph.index().prepared is None
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 10**6])
+def test_steps_are_summed_some_entities_at_a_time(packed, monkeypatch, at_once):
+    monkeypatch.setattr("tilp.walks.edges._EDGES_AT_ONCE", at_once)
+    edges = Walker(packed).edges
+    steps = np.random.default_rng(0).random(len(packed.entities))
+    expected = np.bincount(edges.source, steps[edges.target], len(steps))
+    assert np.array_equal(steps_to(edges, steps), expected)
+
+
+def test_the_benchmark_on_a_small_world(tmp_path, capsys):
+    path = Path(__file__).parents[1] / "benchmarks" / "scale.py"
+    scale = runpy.run_path(str(path))
+    given = {"facts": 1_000, "targets": 20, "queries": 20, "memory": 10**6, "threads": 1}
+    for part in scale["PARTS"]:
+        scale["run_part"](Namespace(part=part, folder=tmp_path, **given))
+    told = capsys.readouterr().out
+    assert "equal to the packed graph by fingerprint: True" in told
+    assert "rules for livesIn from 20 of its" in told
+    assert [line.split()[0] for line in (tmp_path / "peaks").read_text().splitlines()] == list(
+        scale["PARTS"]
+    )
