@@ -741,3 +741,18 @@ def plain_gap(one, other):
     if start <= other_end and other_start <= end:
         return 0
     return other_start - end if end < other_start else start - other_end
+
+
+def test_fewer_queries_are_asked_at_once_where_there_are_very_many_entities(monkeypatch):
+    graph = tilp.datasets.world(0, 1_000).graph
+    asked = []
+
+    def scorer(queries):
+        asked.append(len(queries))
+        offsets = np.arange(len(queries) + 1)
+        return Scores(offsets, queries.subject, np.ones(len(queries)), np.zeros(len(queries)))
+
+    whole = evaluate(scorer, graph)
+    monkeypatch.setattr("tilp.evaluation.evaluating._MOST_LISTED", 10 * len(graph.entities))
+    assert evaluate(scorer, graph).ranks.equals(whole.ranks)
+    assert max(asked[1:]) == 10

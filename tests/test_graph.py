@@ -14,7 +14,7 @@ import tilp
 from tilp.errors import DataError, TilpError, UnknownNameError
 from tilp.graph import SPLITS, EdgeIndex, TemporalGraph, Vocabulary
 from tilp.graph.near import NearNames
-from tilp.intervals import OPEN_END, UNKNOWN, Interval, Unit
+from tilp.intervals import OPEN_END, UNKNOWN, Interval, Unit, known_ends
 
 
 @pytest.fixture
@@ -251,3 +251,22 @@ def test_an_unknown_name_tells_the_near_ones():
     with pytest.raises(UnknownNameError, match="did you mean 'Rovers'") as raised:
         names.find("rover")
     assert raised.value.near == ("Rovers",)
+
+
+def test_near_names_and_fingerprints_do_not_depend_on_what_is_looked_at_at_once(graph, monkeypatch):
+    names = ["Ada", "Adele", "Ben", "ada", "Aden", "Bea"]
+    near, fingerprint = NearNames(names).find("adel"), graph.fingerprint()
+    for size in (1, 2, 5):
+        monkeypatch.setattr("tilp.graph.near._BATCH", size)
+        monkeypatch.setattr("tilp.graph.fingerprints._BLOCK", size)
+        assert NearNames(names).find("adel") == near
+        assert graph.fingerprint() == fingerprint
+
+
+def test_the_times_of_training_facts(graph, monkeypatch):
+    train = graph.span("train")
+    expected = np.unique(np.concatenate(known_ends(graph.start[train], graph.end[train])))
+    for size in (1, 2, 1000):
+        monkeypatch.setattr("tilp.graph.temporal_graph._BLOCK", size)
+        assert graph.without([]).train_times.tolist() == expected.tolist()
+    assert not len(graph.without(range(3)).train_times)

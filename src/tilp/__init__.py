@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tilp.graph import SPLITS, Fact, TemporalGraph
     from tilp.inspection import inspect
     from tilp.intervals import Interval, Unit
-    from tilp.io import read, write
+    from tilp.io import pack, read, write
     from tilp.model import TILP, Query, load
     from tilp.rules import Rule, RuleSet
     from tilp.walks import mine
@@ -47,6 +47,7 @@ __all__ = [
     "intervals",
     "load",
     "mine",
+    "pack",
     "read",
     "rules",
     "splits",
@@ -70,6 +71,7 @@ _HOMES = {
     "TILP": "tilp.model",
     "load": "tilp.model",
     "mine": "tilp.walks",
+    "pack": "tilp.io",
     "read": "tilp.io",
     "write": "tilp.io",
 }

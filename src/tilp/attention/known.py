@@ -118,9 +118,7 @@ def _instants(graph: TemporalGraph, queries: QueryTable, seed: int) -> NDArray[n
 
     What is drawn depends on the query alone, not on those beside it.
     """
-    train = graph.span("train")
-    times = known_ends(graph.start[train], graph.end[train])
-    known = np.unique(np.concatenate(times))
+    known = graph.train_times
     if not len(known):
         return queries.start
     chance = chances(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -40,7 +41,12 @@ class CandidatePrior:
     def of(cls, graph: TemporalGraph) -> CandidatePrior:
         """Count the answers in a graph's train split."""
         n_relations, n_entities = len(graph.relations), len(graph.entities)
-        distinct, count = np.unique(_answers(graph, graph.span("train")), return_counts=True)
+        # Inverse relations come after all others, so that each direction is counted alone.
+        counted = [
+            np.unique(answers, return_counts=True)
+            for answers in _answers(graph, graph.span("train"))
+        ]
+        distinct, count = (np.concatenate(both) for both in zip(*counted, strict=True))
         begin = np.searchsorted(distinct, np.arange(2 * n_relations + 1) * n_entities)
         return cls(
             begin.astype(np.int64), (distinct % n_entities).astype(np.int32), count, n_entities
@@ -50,7 +56,8 @@ class CandidatePrior:
         """The same without some facts of the graph that it was counted in, each given once."""
         of_train = facts[facts < graph.bounds[1]]
         count = self.count.copy()
-        np.subtract.at(count, np.searchsorted(self._keys, _answers(graph, of_train)), 1)
+        for answers in _answers(graph, of_train):
+            np.subtract.at(count, np.searchsorted(self._keys, answers), 1)
         kept = count > 0
         before = np.append(0, np.cumsum(kept))
         return replace(self, begin=before[self.begin], entity=self.entity[kept], count=count[kept])
@@ -118,13 +125,9 @@ class CandidatePrior:
         return answers
 
 
-def _answers(graph: TemporalGraph, facts: slice | NDArray[np.int64]) -> NDArray[np.int64]:
-    """Directed relation and answer of facts, as one number, both ways."""
+def _answers(graph: TemporalGraph, facts: slice | NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """Directed relation and answer of facts, as one number, first the one way, then the other."""
     n_relations, n_entities = len(graph.relations), len(graph.entities)
     relation = graph.relation[facts].astype(np.int64)
-    return np.concatenate(
-        [
-            relation * n_entities + graph.object[facts],
-            (relation + n_relations) * n_entities + graph.subject[facts],
-        ]
-    )
+    yield relation * n_entities + graph.object[facts]
+    yield (relation + n_relations) * n_entities + graph.subject[facts]

@@ -22,6 +22,7 @@ from tilp.cli import (
     explanation,
     features,
     model,
+    pack,
     prediction,
     rules,
     serve,
@@ -61,6 +62,7 @@ app.command("features")(features.features_command)
 app.command("split")(split.split_command)
 app.command("bench")(bench.bench_command)
 app.command("convert")(data.convert_command)
+app.command("pack")(pack.pack_command)
 app.command("impute")(data.impute_command)
 app.command("import")(data.import_command)
 app.add_typer(datasets.app, name="datasets")

@@ -36,7 +36,9 @@ __all__ = [
     "Top",
     "UnitOption",
     "load_model",
+    "parse_columns",
     "read_data",
+    "standard_input",
 ]
 
 
@@ -48,7 +50,8 @@ Data = Annotated[
         help=(
             "A file of facts (subject, relation, object, start, end; or one date; or none) as "
             "TSV, CSV, gzipped or not, or Parquet; or a folder with train, valid and test, and "
-            "perhaps entities.tsv and relations.tsv with names; - for standard input."
+            "perhaps entities.tsv and relations.tsv with names; or a folder that tilp pack wrote; "
+            "- for standard input."
         ),
     ),
 ]
@@ -167,10 +170,18 @@ def read_data(
     """Read what a command was given; - is standard input."""
     from tilp.io import read
 
-    source = Path("/dev/stdin") if str(data) == "-" else data
     return read(
-        source, unit=unit, on_error=on_error, columns=_parse_columns(columns), header=header
+        standard_input(data),
+        unit=unit,
+        on_error=on_error,
+        columns=parse_columns(columns),
+        header=header,
     )
+
+
+def standard_input(data: Path) -> Path:
+    """What a command was given, or standard input for -."""
+    return Path("/dev/stdin") if str(data) == "-" else data
 
 
 def load_model(
@@ -189,7 +200,8 @@ def load_model(
     return fitted
 
 
-def _parse_columns(text: str | None) -> dict[str, str] | None:
+def parse_columns(text: str | None) -> dict[str, str] | None:
+    """Column names by role, as they were given."""
     if text is None:
         return None
     pairs = [part.partition("=") for part in text.split(",")]

@@ -22,6 +22,8 @@ from tilp.parallel import Workers, opened
 
 __all__ = ["DIRECTIONS", "evaluate", "shown_names"]
 
+_MOST_LISTED = 20_000_000  # candidates of a batch, if all entities are
+
 DIRECTIONS = ("object", "subject")
 """Which end of a fact is asked for: first of all facts the object, then of all the subject."""
 
@@ -46,7 +48,8 @@ def evaluate(
         graph: its facts of all splits are what protocols remove other answers by.
         split: whose facts are asked.
         protocols: those to rank under; all by default.
-        batch: how many queries the scorer is given at a time; does not change the result.
+        batch: how many queries the scorer is given at a time, or fewer where there are very many
+            entities; does not change the result.
         threads: of several the scorer is called at once; they do not change the result either.
         workers: in place of threads.
         progress: called with the share that is done.
@@ -61,6 +64,7 @@ def evaluate(
         raise TilpError(f"the {split} split has no facts to ask")
     if batch < 1:
         raise TilpError("a batch has at least one query")
+    batch = min(batch, max(1, _MOST_LISTED // max(len(graph.entities), 1)))
     ranker = Ranker(graph, rows, walked=split == "train")
     queries = ranker.queries
     if isinstance(scorer, Scores):

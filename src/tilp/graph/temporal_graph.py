@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -17,7 +18,7 @@ from tilp.errors import TilpError
 from tilp.graph.fingerprints import Part, digest_of
 from tilp.graph.index import EdgeIndex
 from tilp.graph.vocabulary import Vocabulary
-from tilp.intervals import UNKNOWN, Interval, format_time
+from tilp.intervals import UNKNOWN, Interval, format_time, known_ends
 
 __all__ = ["DEFECT_SCHEMA", "ESTIMATED", "SPLITS", "WALKED_ONLY", "Fact", "Origin", "TemporalGraph"]
 
@@ -41,6 +42,7 @@ ESTIMATED = ("", "start", "end", "both")
 WALKED_ONLY = ("", "yes")
 """Whether a fact is walked on only, in a word; at the place of the truth value."""
 
+_BLOCK = 1_000_000  # facts that are looked at at once
 _MARKS = ("estimated", "walked_only")
 _COLUMNS = ("subject", "relation", "object", "start", "end", "start_text", "end_text")
 
@@ -260,6 +262,16 @@ class TemporalGraph:
     def targets(self) -> NDArray[np.int64]:
         """The numbers of the training facts that are learned from."""
         return np.flatnonzero(~self.walked_only[self.span("train")])
+
+    @cached_property
+    def train_times(self) -> NDArray[np.int64]:
+        """The distinct times at which training facts start or end, as `known_ends` has them."""
+        found = [np.empty(0, np.int64)]
+        last = self.bounds[1]
+        for begin in range(0, last, _BLOCK):
+            part = slice(begin, min(begin + _BLOCK, last))
+            found += [np.unique(times) for times in known_ends(self.start[part], self.end[part])]
+        return np.unique(np.concatenate(found))
 
     def rows(self, split: str) -> range:
         """The numbers of a split's facts."""

@@ -231,14 +231,14 @@ def _find_separator(head: bytes) -> str:
 
 def _read_plain(path: Path, layout: _Layout, first: int) -> tuple[pl.DataFrame, Sequence[int]]:
     """Cells of a file without quotation: polars cuts it, once every line has its separators."""
-    blank = _check_columns(path, layout, first)
-    for line in blank:  # polars counts the columns in the first line that it reads
-        first += line == first
+    blank = set(_check_columns(path, layout, first))
+    while first in blank:  # of which the first row would be taken to have one column
+        first += 1
     frame = _read_csv(path, path, layout, first - 1)
     lines = np.arange(first, first + len(frame))
     if not len(blank):
         return frame, range(first, first + len(frame))
-    keep = ~np.isin(lines, blank)
+    keep = ~np.isin(lines, list(blank))
     return frame.filter(keep), lines[keep].tolist()
 
 

@@ -26,6 +26,7 @@ from tilp.graph import TemporalGraph
 from tilp.io import read, write
 from tilp.io.arrays import read_arrays, write_arrays
 from tilp.io.folders import before, new_folder
+from tilp.io.packing.packing import copy_pack
 from tilp.model.fitting import Fitted
 from tilp.model.paper_phase import FittedPaper
 from tilp.model.settings import ModelSettings
@@ -49,6 +50,8 @@ def save_model(
 ) -> Path:
     """Write a model: settings and weights, rules, and the graph with all its splits.
 
+    A graph that was opened from a packed one is kept packed.
+
     Args:
         settings: of the model.
         graph: likewise.
@@ -63,7 +66,10 @@ def save_model(
         _read_note(Path(folder))  # nothing else is ever removed
     with new_folder(Path(folder), replace=replace) as place:
         fitted.rules.write_jsonl(place / _RULES)
-        write(graph, place / _GRAPH, format=TableFormat.PARQUET)
+        if graph.origin is None:
+            write(graph, place / _GRAPH, format=TableFormat.PARQUET)
+        else:
+            copy_pack(graph, place / _GRAPH)
         if fitted.features is not None:
             write_arrays(place / _FEATURES, fitted.features.to_arrays())
         directed = [graph.relations.label(head) for head in range(2 * len(graph.relations))]

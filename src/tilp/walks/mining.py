@@ -275,6 +275,8 @@ def mining_walker(
 def target_facts(graph: TemporalGraph, settings: MiningSettings) -> NDArray[np.int64]:
     """The training facts that are asked, ascending; of the graph's targets a share."""
     targets = graph.targets
+    if settings.share >= 1.0:
+        return targets
     return targets[sampled(len(targets), settings.share, settings.seed)]
 
 
@@ -287,8 +289,12 @@ def mined_queries(walker: Walker, relation: str, settings: MiningSettings) -> Qu
     """What is asked to mine a relation: its facts, or a sample of them, in both directions."""
     graph = walker.graph
     number = graph.relations.find(relation)
-    rows = target_facts(graph, settings)
-    rows = rows[graph.relation[rows] == number]
+    if settings.share >= 1.0:  # without a list of all training facts
+        rows = np.flatnonzero(graph.relation[graph.span("train")] == number)
+        rows = rows[~graph.walked_only[rows]]
+    else:
+        rows = target_facts(graph, settings)
+        rows = rows[graph.relation[rows] == number]
     if settings.sample is not None and len(rows) > settings.sample:
         chance = np.random.default_rng([settings.seed, number])
         rows = np.sort(chance.choice(rows, settings.sample, replace=False))

@@ -33,6 +33,7 @@ def write_edges(
     n_entities: int,
     n_relations: int,
     rows: int,
+    numbers: int,
     progress: Callable[[float], None],
 ) -> None:
     """Write the edges of the first facts of a pack whose columns are there.
@@ -43,16 +44,17 @@ def write_edges(
         facts: how many: those of train.
         n_entities: how many entities there are.
         n_relations: how many relations; an inverse edge has the relation `r + n_relations`.
-        rows: how many edges are held in memory, if no entity has more.
+        rows: how many edges are held in memory with all that they have, if no entity has more.
+        numbers: how many single numbers are held.
         progress: called with the share that is done.
     """
     offsets = _write_offsets(folder, facts, n_entities, rows)
     progress(0.1)
     _write_sorted(folder, work, facts, offsets, n_relations, rows)
     progress(0.5)
-    _write_inverse(folder, work, facts, n_relations, rows)
+    _write_inverse(folder, work, facts, n_relations, rows, numbers)
     progress(0.7)
-    _write_ranks(folder, work, n_relations, rows)
+    _write_ranks(folder, work, n_relations, rows, numbers)
     progress(1.0)
 
 
@@ -113,20 +115,29 @@ def _write_sorted(
         writer.close()
 
 
-def _write_inverse(folder: Path, work: Path, facts: int, n_relations: int, rows: int) -> None:
+def _write_inverse(
+    folder: Path, work: Path, facts: int, n_relations: int, rows: int, numbers: int
+) -> None:
     """For each edge that of the same fact the other way."""
     fact, relation = (mapped(edge_file(folder, name)) for name in ("fact", "relation"))
-    both = Buckets(
-        work,
-        "by-fact",
-        np.arange(rows, facts, rows),
-        {"fact": np.int32, "edge": np.int32, "turned": np.bool_},
+    bounds = np.arange(numbers // 2, facts, max(numbers // 2, 1))
+    kinds = {"fact": np.int32, "edge": np.int32, "turned": np.bool_}
+    buckets = Buckets(work, "by-fact", bounds, kinds)
+    pair = np.empty((facts, 2), np.int32) if not len(bounds) else None
+    inverse = Scatter(
+        work, prepared_file(folder, "inverse"), len(fact), PREPARED["inverse"], numbers
     )
     for part in blocks(len(fact), rows):
         edge = np.arange(part.start, part.stop, dtype=np.int32)
-        both.add(fact[part], edge, relation[part] >= n_relations)
-    inverse = Scatter(work, prepared_file(folder, "inverse"), len(fact), PREPARED["inverse"], rows)
-    for edges in both.take():
+        turned = relation[part] >= n_relations
+        if pair is None:
+            buckets.add(fact[part], edge, turned)
+        else:
+            pair[fact[part], turned.astype(np.int8)] = edge
+    if pair is not None:
+        inverse.put(pair[:, 0], pair[:, 1])
+        inverse.put(pair[:, 1], pair[:, 0])
+    for edges in buckets.take():
         order = stable_order(edges["fact"] * np.int64(2) + edges["turned"])
         pairs = edges["edge"][order].reshape(-1, 2)
         inverse.put(pairs[:, 0], pairs[:, 1])
@@ -134,7 +145,7 @@ def _write_inverse(folder: Path, work: Path, facts: int, n_relations: int, rows:
     inverse.write()
 
 
-def _write_ranks(folder: Path, work: Path, n_relations: int, rows: int) -> None:
+def _write_ranks(folder: Path, work: Path, n_relations: int, rows: int, numbers: int) -> None:
     """The place of each edge in the order of relation, target and edge, and this order.
 
     The edges to an entity are the inverses of its own, which stand together by entity and
@@ -155,7 +166,7 @@ def _write_ranks(folder: Path, work: Path, n_relations: int, rows: int) -> None:
     place = np.cumsum(counts) - counts
     size = len(relation)
     rank, by_rank = (
-        Scatter(work, prepared_file(folder, name), size, PREPARED[name], rows)
+        Scatter(work, prepared_file(folder, name), size, PREPARED[name], numbers)
         for name in ("rank", "by_rank")
     )
     for part in _whole_groups(source, relation, rows):

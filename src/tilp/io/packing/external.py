@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -103,21 +103,31 @@ class Scatter:
         rows: int,
         fill: float = 0,
     ) -> None:
-        self._path, self._size, self._dtype, self._rows = path, size, np.dtype(dtype), rows
-        self._fill = fill
-        bounds = np.arange(rows, size, rows)
+        self._path, self._dtype, self._fill = path, np.dtype(dtype), fill
+        self._parts = list(blocks(size, rows)) or [slice(0, 0)]
+        self._whole = self._empty(self._parts[0]) if len(self._parts) == 1 else None
+        bounds = np.array([part.start for part in self._parts[1:]], np.int64)
         columns: dict[str, DTypeLike] = {"place": np.int64, "value": dtype}
         self._buckets = Buckets(folder, f"places-{path.stem}", bounds, columns)
 
+    def _empty(self, part: slice) -> NDArray[Any]:
+        return np.full(part.stop - part.start, self._fill, self._dtype)
+
     def put(self, place: NDArray[Any], value: NDArray[Any]) -> None:
         """Give values to places."""
-        self._buckets.add(place, value)
+        if self._whole is not None:
+            self._whole[place] = value
+        else:
+            self._buckets.add(place, value)
 
     def write(self) -> None:
         """Write the array."""
         with ColumnWriter(self._path, self._dtype) as column:
-            cuts: Sequence[slice] = list(blocks(self._size, self._rows)) or [slice(0, 0)]
-            for part, rows in zip(cuts, self._buckets.take(), strict=True):
-                values = np.full(part.stop - part.start, self._fill, self._dtype)
+            if self._whole is not None:
+                column.append(self._whole)
+                self._whole = None
+                return
+            for part, rows in zip(self._parts, self._buckets.take(), strict=True):
+                values = self._empty(part)
                 values[rows["place"] - part.start] = rows["value"]
                 column.append(values)

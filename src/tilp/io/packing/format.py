@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -73,10 +74,8 @@ class ColumnWriter:
     """
 
     def __init__(self, path: Path, dtype: DTypeLike) -> None:
-        self._dtype = np.dtype(dtype)
-        self._file = path.open("wb")
-        self._rows = 0
-        self._header()
+        self._path, self._dtype, self._rows = path, np.dtype(dtype), 0
+        path.write_bytes(self._header())
 
     def __enter__(self) -> ColumnWriter:
         return self
@@ -86,32 +85,32 @@ class ColumnWriter:
     ) -> None:
         if kind is None:
             self.close()
-        else:
-            self._file.close()
 
     def __len__(self) -> int:
         return self._rows
 
     def append(self, part: NDArray[Any]) -> None:
         """Put a part behind those before."""
-        self._file.write(np.ascontiguousarray(part, self._dtype).data)
+        with self._path.open("ab") as file:  # open no longer than needed: many are written at once
+            file.write(np.ascontiguousarray(part, self._dtype).data)
         self._rows += len(part)
 
     def close(self) -> None:
         """Note how long the array is; its place in the header has room for any length."""
-        self._file.seek(0)
-        self._header()
-        self._file.close()
+        with self._path.open("r+b") as file:
+            file.write(self._header())
 
-    def _header(self) -> None:
+    def _header(self) -> bytes:
+        header = BytesIO()
         np.lib.format.write_array_header_1_0(
-            self._file,
+            header,
             {
                 "descr": np.lib.format.dtype_to_descr(self._dtype),
                 "fortran_order": False,
                 "shape": (self._rows,),
             },
         )
+        return header.getvalue()
 
 
 class NamesWriter:

@@ -148,7 +148,7 @@ class Numbering:
         """
         owner = [(kind, run) for kind, runs in self._runs.items() for run in range(len(runs))]
         for one in owner:
-            self._mapping(*one).touch()
+            self._mapping(*one).touch()  # also of a run without names
         extras: list[Path] = []
         with ColumnWriter(self._work / "order.npy", np.int64) as order:
             for part in merged([run for runs in self._runs.values() for run in runs], self._rows):
@@ -194,10 +194,12 @@ class Numbering:
 
     def _ordered_by_number(self, extras: Sequence[Path]) -> list[Path]:
         """Names that are all whole numbers, numbered by these; the files that then have them."""
-        read = [pl.read_parquet(path)["name"] for path in extras]
         # A name of digits is its number and its length.
-        value = np.concatenate([names.cast(pl.Int64).to_numpy() for names in read])
-        length = np.concatenate([names.str.len_bytes().cast(pl.UInt8).to_numpy() for names in read])
+        value, length = np.empty(self._n_extra, np.int64), np.empty(self._n_extra, np.uint8)
+        for names, number in self._numbered(extras):
+            place = number.to_numpy() - self._n_known
+            value[place] = names.cast(pl.Int64).to_numpy()
+            length[place] = names.str.len_bytes().to_numpy()
         order = np.argsort(value, kind="stable")  # those of one number as their names sort
         self._place_of_extra = np.empty(len(order), np.int64)
         self._place_of_extra[order] = np.arange(len(order))

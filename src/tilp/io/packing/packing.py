@@ -41,6 +41,7 @@ STAGES = {
 _BYTES_READ = 24  # for each byte of a file
 _BYTES_A_NAME = 600
 _BYTES_AN_EDGE = 200
+_BYTES_A_NUMBER = 24  # in an array that is filled in any order
 
 Progress = Callable[[str, float], None]
 
@@ -109,6 +110,7 @@ class _Packer:
         self._size = max(1, memory // _BYTES_READ)
         self._names = max(1, memory // _BYTES_A_NAME)
         self._edges = max(1, memory // _BYTES_AN_EDGE)
+        self._numbers = max(2, memory // _BYTES_A_NUMBER)
 
     def write(
         self,
@@ -134,7 +136,6 @@ class _Packer:
         asked = _Attributes(self._folder, self._work, beside.get("attributes"))
         asked.read(numbering, self._size)
         numbering.finish(beside.get("attributes"))
-        names = asked.write(numbering, self._edges)
         self._progress("names", 1.0)
         facts = write_facts(
             self._folder,
@@ -145,6 +146,7 @@ class _Packer:
             on_error,
             self._at("facts"),
         )
+        names = asked.write(numbering, self._numbers)
         write_edges(
             self._folder,
             self._work,
@@ -152,6 +154,7 @@ class _Packer:
             len(numbering),
             len(facts.relations),
             self._edges,
+            self._numbers,
             self._at("edges"),
         )
         shutil.rmtree(self._work)
