@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tilp.graph import QueryTable
 from tilp.walks import Walker
 
-__all__ = ["WalkAmounts", "steps_by_length", "walk_amounts"]
+__all__ = ["WalkAmounts", "expected_steps", "steps_by_length", "walk_amounts"]
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,26 @@ def steps_by_length(walker: Walker, limit: int | None = None) -> NDArray[np.floa
         found.append(steps)
     capped: NDArray[np.float64] = np.minimum(found, walker.limit if limit is None else limit)
     return capped
+
+
+def expected_steps(degrees: NDArray[np.int64], length: int, limit: float) -> NDArray[np.float64]:
+    """The same on average, where only the degrees of a graph are known: over the ends of facts.
+
+    As if who is joined to whom were left to chance: an end of a fact has a degree with a chance in
+    proportion to it.
+
+    Args:
+        degrees: edges from each entity.
+        length: of walks, at the most.
+        limit: past which walks of one length are sampled.
+
+    >>> expected_steps(np.array([3, 3, 3, 3]), 3, limit=20)
+    array([ 3.,  9., 20.])
+    """
+    chance = degrees / max(degrees.sum(), 1)
+    further = float((degrees * chance).sum())
+    each = [np.minimum(degrees * further**steps, limit) for steps in range(length)]
+    return np.array([float((one * chance).sum()) for one in each])
 
 
 def walk_amounts(

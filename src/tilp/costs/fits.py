@@ -25,7 +25,7 @@ __all__ = ["FitCost", "dry_run"]
 
 _MEGABYTE = 1024.0**2
 _LONG = 600.0  # seconds from which on there is advice
-_BUDGET = 8.0
+_BUDGET = 8.0  # CPU seconds to spend on samples, about
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def dry_run(
     *,
     threads: int = 1,
     reading: float = 0.0,
-    budget: float = _BUDGET,
+    budget: float | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> FitCost:
     """Predict what a fit of a graph takes; nothing is written.
@@ -112,7 +112,7 @@ def dry_run(
         settings: of the fit.
         threads: that it is to have.
         reading: CPU seconds that it took to read the facts.
-        budget: CPU seconds to spend on samples, about.
+        budget: CPU seconds to spend on samples, about; some by default.
         progress: called with the share that is done.
 
     Raises:
@@ -121,6 +121,7 @@ def dry_run(
     """
     if not len(graph.rows("train")):
         raise TilpError("there are no training facts to learn from")
+    budget = _BUDGET if budget is None else budget
     tell = progress or (lambda _share: None)
     now = Situation.of(graph, settings)
     tell(0.1)
