@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import time
 import uuid
 import warnings
@@ -27,6 +28,7 @@ Result = TypeVar("Result")
 _RETRIES = 5  # of a chunk whose worker died or whose machine is gone
 _AHEAD = 2  # chunks under way for each worker, so that it need not wait for the next
 _HELD = 8  # chunks for each worker, under way or done, that wait for one before them
+_PATIENCE = 10.0  # seconds for a machine to answer at all
 _LOOK_AGAIN = 5.0  # seconds after which the number of workers may have changed
 _NOTHING = object()
 
@@ -119,6 +121,7 @@ def _connected(threads: int, address: str | None) -> bool:
     join = address or os.environ.get("RAY_ADDRESS")
     try:
         if join:
+            _knock(join)
             ray.init(address=join, **quiet)
         else:
             _start(threads, quiet)
@@ -129,6 +132,13 @@ def _connected(threads: int, address: str | None) -> bool:
             ) from failure
         raise TilpError(f"Ray could not be started here ({failure})") from failure
     return True
+
+
+def _knock(address: str) -> None:
+    """Fail at once where nobody listens; Ray would try again for minutes."""
+    host, _, port = address.rpartition(":")
+    if port.isdigit():
+        socket.create_connection((host, int(port)), _PATIENCE).close()
 
 
 def _start(processes: int, quiet: dict[str, Any]) -> None:
