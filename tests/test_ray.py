@@ -23,7 +23,13 @@ ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'tilp
 pytestmark = pytest.mark.slow
 ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not look here
 
-FAST = {"max_length": 2, "sample": 30, "top": 60, "training": TrainingSettings(steps=10)}
+FAST = {
+    "max_length": 2,
+    "sample": 30,
+    "top": 60,
+    "grains": ["pairs"],
+    "training": TrainingSettings(steps=10),
+}
 
 
 @pytest.fixture(scope="module")
