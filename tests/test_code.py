@@ -49,7 +49,7 @@ def test_every_module_has_a_place_in_the_order_of_imports():
 @pytest.mark.parametrize("code", ["import tilp", "import tilp.cli; tilp.cli.app"])
 def test_nothing_heavy_is_loaded_before_it_is_needed(code):
     loaded = run(sys.executable, "-c", f"{code}; import sys; print(*sys.modules)").split()
-    assert not {"jax", "numba", "polars", "numpy", "matplotlib"} & set(loaded)
+    assert not {"jax", "numba", "polars", "numpy", "matplotlib", "ray"} & set(loaded)
 
 
 @pytest.mark.skipif(

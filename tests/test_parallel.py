@@ -1,7 +1,9 @@
 """The door to parallel work: order, bounds, failures; and what travels to other processes."""
 
+import re
 import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -141,6 +143,14 @@ def test_what_is_frozen_is_not_written_to():
     assert not any(one.flags.writeable for one in edges)
     assert type(frozen(edges)) is type(edges)
     assert all(a is b for a, b in zip(frozen(edges), edges, strict=True))
+
+
+def test_the_examples_of_the_documentation_run():
+    text = (Path(__file__).parents[1] / "docs" / "parallel.md").read_text(encoding="utf-8")
+    names = {}
+    for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
+        exec(block, names)
+    assert len(names["rules"])
 
 
 # What travels.

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import sys
 import time
 import warnings
@@ -22,7 +23,13 @@ ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'tilp
 pytestmark = pytest.mark.slow
 ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not look here
 
-FAST = {"max_length": 2, "sample": 30, "top": 60, "training": TrainingSettings(steps=10)}
+FAST = {
+    "max_length": 2,
+    "sample": 30,
+    "top": 60,
+    "grains": ["pairs"],
+    "training": TrainingSettings(steps=10),
+}
 
 
 @pytest.fixture(scope="module")
@@ -270,3 +277,8 @@ def test_ray_is_reached_from_a_machine_of_the_cluster(monkeypatch):
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     with pytest.raises(TilpError, match="on a machine of the cluster"):
         Workers(1, "ray", "ray://here:10001")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # nobody listens there
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(TilpError, match=rf"no Ray cluster answers at {address}.*ray start"):
+            Workers(1, "ray", address)

@@ -149,7 +149,7 @@ BackendOption = Annotated[
         "--backend",
         help="What works on the parts of the job, to the same result bit for bit. serial: one "
         "thread; threads: as many as --threads says; ray: processes of Ray, here or on the "
-        'machines of a cluster; needs pip install "tilp[ray]".',
+        "machines of a cluster; it needs tilp installed with the extra ray.",
     ),
 ]
 AddressOption = Annotated[

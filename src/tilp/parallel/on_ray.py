@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import time
 import uuid
 import warnings
@@ -27,6 +28,7 @@ Result = TypeVar("Result")
 _RETRIES = 5  # of a chunk whose worker died or whose machine is gone
 _AHEAD = 2  # chunks under way for each worker, so that it need not wait for the next
 _HELD = 8  # chunks for each worker, under way or done, that wait for one before them
+_PATIENCE = 10.0  # seconds for a machine to answer at all
 _LOOK_AGAIN = 5.0  # seconds after which the number of workers may have changed
 _NOTHING = object()
 
@@ -54,6 +56,7 @@ class RayWorkers:
             _runner()
         )
         self._stopped = False
+        self._maps: dict[int, set[Any]] = {}  # the chunks of each that are under way
         self._slots, self._looked = 1, -_LOOK_AGAIN
 
     @property
@@ -66,11 +69,12 @@ class RayWorkers:
 
     def map(self, function: Callable[[Chunk], Result], chunks: Iterable[Chunk]) -> Iterator[Result]:
         """The function's result for each chunk, in order; a bounded number is under way."""
-        call = (self._session, next(self._calls))
+        number = next(self._calls)
         holder = [ray.put(self._shelf.pack(function))]
         left = iter(chunks)
         ordered: deque[Any] = deque()
         under_way: set[Any] = set()
+        self._maps[number] = under_way
         try:
             while True:
                 while len(under_way) < _AHEAD * self.slots and len(ordered) < _HELD * self.slots:
@@ -79,7 +83,9 @@ class RayWorkers:
                     chunk = next(left, _NOTHING)
                     if chunk is _NOTHING:
                         break
-                    ref = self._run.remote(self._versions, call, holder, pack(chunk))
+                    ref = self._run.remote(
+                        self._versions, (self._session, number), holder, pack(chunk)
+                    )
                     ordered.append(ref)
                     under_way.add(ref)
                 if not ordered:
@@ -90,20 +96,28 @@ class RayWorkers:
                 else:
                     yield _result(ordered.popleft())
         finally:
-            if ray.is_initialized():
-                for ref in under_way:
-                    ray.cancel(ref)
+            del self._maps[number]
+            _cancel(under_way)
 
     def stop(self) -> None:
-        """Take no more chunks."""
+        """Take no more chunks, and end those that are under way, wherever they are."""
         self._stopped = True
+        for under_way in list(self._maps.values()):
+            _cancel(under_way, force=True)
 
     def close(self) -> None:
         """Let go of all that is in the store, and stop what was started."""
-        self._stopped = True
+        self.stop()
         self._shelf = Shelf(ray.put)
         if self._ours:
             ray.shutdown()
+
+
+def _cancel(under_way: set[Any], *, force: bool = False) -> None:
+    """End chunks; loops that are compiled end by force only, with their worker."""
+    if ray.is_initialized():
+        for ref in list(under_way):
+            ray.cancel(ref, force=force)
 
 
 def _connected(threads: int, address: str | None) -> bool:
@@ -119,6 +133,7 @@ def _connected(threads: int, address: str | None) -> bool:
     join = address or os.environ.get("RAY_ADDRESS")
     try:
         if join:
+            _knock(join)
             ray.init(address=join, **quiet)
         else:
             _start(threads, quiet)
@@ -129,6 +144,13 @@ def _connected(threads: int, address: str | None) -> bool:
             ) from failure
         raise TilpError(f"Ray could not be started here ({failure})") from failure
     return True
+
+
+def _knock(address: str) -> None:
+    """Fail at once where nobody listens; Ray would try again for minutes."""
+    host, _, port = address.rpartition(":")
+    if port.isdigit():
+        socket.create_connection((host, int(port)), _PATIENCE).close()
 
 
 def _start(processes: int, quiet: dict[str, Any]) -> None:
@@ -175,7 +197,7 @@ def _result(ref: Any) -> Any:
     for category, message in told:
         warnings.warn(message, category, stacklevel=2)
     if failed:
-        own = unpack(found)
-        own.add_note(failed)
-        raise own
+        raised: Exception = unpack(found)
+        raised.add_note(failed)
+        raise raised
     return unpack(found)
