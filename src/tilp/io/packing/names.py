@@ -204,11 +204,11 @@ class Numbering:
         self._place_of_extra = np.empty(len(order), np.int64)
         self._place_of_extra[order] = np.arange(len(order))
         written = []
-        for number, part in enumerate(blocks(len(order), self._rows)):
+        for count, part in enumerate(blocks(len(order), self._rows)):
             wanted = order[part]
             digits = pl.DataFrame({"value": value[wanted], "length": length[wanted]})
             name = pl.col("value").cast(pl.String).str.zfill(pl.col("length"))
-            written.append(self._work / f"ordered-{number}")
+            written.append(self._work / f"ordered-{count}")
             digits.select(name=name).write_parquet(written[-1])
         return written
 
