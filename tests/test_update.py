@@ -20,7 +20,7 @@ from test_joint import lesson
 from test_model import both_ways, contents
 from tilp import TILP, TilpError
 from tilp.attention.training import TrainingSettings
-from tilp.choices import ByLabel, MoreDates, Weights
+from tilp.choices import ByLabel, MoreDates
 from tilp.features.joint import USUAL_PULL, JointWeights
 from tilp.features.joint_training import fit_head
 from tilp.features.paper import PaperFeatures
@@ -32,6 +32,9 @@ from tilp.splits.rearranging import LEFT_OUT, TRAIN, rearranged
 from tilp.walks.mining import mine
 
 QUICK = {"max_length": 1, "threads": 1, "training": TrainingSettings(steps=25)}
+
+
+NEW_RELATION = [(name, "isFondOf", "Rovers", "1990", "1991") for name in ("Ada", "Ben", "Cleo")]
 
 
 @cache
@@ -523,12 +526,34 @@ def test_threads_do_not_change_an_update(tmp_path, weights):
     assert made[0] == made[1]
 
 
-def test_weights_of_a_net_are_kept_but_not_learned_on():
-    free = fitted()
-    training = replace(free.settings.training, weights=Weights.ATTENTION)
-    model = TILP.of(replace(free.settings, training=training), free.graph, free._fitted)
-    assert model.update(parts()[1]).rules() == free.update(parts()[1]).rules()
-    with pytest.raises(TilpError, match=r"of the kind attention.*--weights keep"):
+@pytest.mark.parametrize("weights", ["attention", "hybrid"])
+def test_a_net_that_weights_come_from_is_kept_and_learned_on(tmp_path, weights):
+    training = TrainingSettings(steps=10, dimension=4)
+    chosen = {**QUICK, "training": training, "grains": ["pairs"]}
+    model = TILP(weights=weights, features="none", **chosen)
+    model = tilp.load(model.fit(parts()[0]).save(tmp_path / "model"))
+    assert set(model._fitted.net) >= {"embedding", "predicate.weight", "with_query.0.bias"}
+    more = tilp.read(
+        pl.concat([parts()[1].frame("train"), table(*NEW_RELATION).cast(pl.String)]), unit="year"
+    )
+    kept = model.update(more)
+    assert kept._fitted.net["embedding"].shape[1] == 2 * len(kept.graph.relations)
+    old, now = model.rules(), kept.rules()
+    assert all(one.weight == old[one.rule].weight for one in now if one.rule in old)
+    assert all(0 < one.weight < np.inf for one in now)
+    warm = model.update(parts()[1], weights="warm", rules="keep")
+    assert warm.curve.held_out_step[0] == 0
+    # Where it begins is where the model was: the loss there is that of its weights as they are.
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("tilp.model.warming._SLOWER", 0.0)
+        still = model.update(parts()[1], weights="warm", rules="keep")
+    for one in still.rules():
+        assert one.weight == pytest.approx(old[one.rule].weight, rel=1e-3)
+    assert np.allclose(still.weights.prior, model.weights.prior, rtol=1e-3)
+    lost = replace(model._fitted, net=None)
+    model = TILP.of(model.settings, model.graph, lost)
+    assert len(model.update(parts()[1]).rules())
+    with pytest.raises(TilpError, match=r"does not hold the net.*--weights keep"):
         model.update(parts()[1], weights="warm")
 
 

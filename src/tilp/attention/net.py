@@ -12,6 +12,7 @@ exactly eq. 8-13.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -22,9 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilp.choices import Cell
+from tilp.errors import TilpError
 from tilp.walks import RuleEncoding
 
-__all__ = ["AttentionNet", "Parameters"]
+__all__ = ["AttentionNet", "Parameters", "flat"]
 
 Parameters = dict[str, Any]
 """Arrays by name, nested."""
@@ -71,6 +73,40 @@ class AttentionNet:
         }
         arrays: Parameters = jax.tree.map(jnp.asarray, parameters)
         return arrays
+
+    def carried_over(
+        self, arrays: Mapping[str, NDArray[Any]], heads: NDArray[np.int64], seed: int
+    ) -> Parameters:
+        """The parameters of a net of other relations, for this one; new ones begin as they do.
+
+        Args:
+            arrays: what `flat` gave of them.
+            heads: for each head, which here is what bodies are made of too, the other net's; -1:
+                none.
+            seed: for what is new.
+
+        Raises:
+            TilpError: an array is missing, or of another shape.
+        """
+        known = np.flatnonzero(heads >= 0)
+
+        def one(path: Any, fresh: jax.Array) -> jax.Array:
+            name = _name(path)
+            if name not in arrays:
+                raise TilpError(f"the attention net lacks {name}; fit the model anew")
+            held = arrays[name]
+            if name == "embedding":
+                held = np.asarray(fresh).copy()
+                held[:, known] = arrays[name][:, heads[known]]
+            elif name.startswith("predicate"):
+                held = np.asarray(fresh).copy()
+                held[known] = arrays[name][heads[known]]
+            if held.shape != fresh.shape:
+                raise TilpError(f"{name} of the attention net has another shape; fit anew")
+            return jnp.asarray(held)
+
+        carried: Parameters = jax.tree_util.tree_map_with_path(one, self.parameters(seed))
+        return carried
 
     def log_scores(self, parameters: Parameters, places: NDArray[np.int32]) -> jax.Array:
         """The logarithm of the score of each rule (eq. 13), from its places."""
@@ -167,6 +203,16 @@ class _Places:
         table = np.sort(np.stack(self._columns, axis=1), axis=1)
         used = (table < self._layout.size).any(axis=0)
         return table[:, used]
+
+
+def flat(parameters: Parameters) -> dict[str, NDArray[Any]]:
+    """Parameters as arrays by name, for a file."""
+    leaves = jax.tree_util.tree_leaves_with_path(parameters)
+    return {_name(path): np.asarray(one) for path, one in leaves}
+
+
+def _name(path: Any) -> str:
+    return ".".join(str(getattr(key, "key", getattr(key, "idx", None))) for key in path)
 
 
 def _linear(weight: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:

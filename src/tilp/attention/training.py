@@ -14,14 +14,14 @@ import optax
 from numpy.typing import NDArray
 
 from tilp.attention.known import KINDS
-from tilp.attention.net import AttentionNet
+from tilp.attention.net import AttentionNet, Parameters
 from tilp.attention.objective import LogWeights, Objective
 from tilp.attention.state import LossCurve, TrainingState
 from tilp.choices import Cell, Weights
 from tilp.errors import TilpError
 from tilp.parallel import Workers
 
-__all__ = ["PRIOR_AT_FIRST", "Trained", "TrainingSettings", "train"]
+__all__ = ["PRIOR_AT_FIRST", "Beginning", "Trained", "TrainingSettings", "train"]
 
 _log = logging.getLogger(__name__)
 
@@ -70,10 +70,25 @@ class Trained:
     Attributes:
         logs: logarithms of weights, prior weights and factors.
         curve: of the loss.
+        net: parameters of the attention net; None where weights are free.
     """
 
     logs: LogWeights
     curve: LossCurve
+    net: Parameters | None = None
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """What training goes on from.
+
+    Attributes:
+        logs: of weights, on the scale on which `LogWeights` are learned.
+        net: parameters of the attention net, where weights have one.
+    """
+
+    logs: LogWeights
+    net: Parameters | None = None
 
 
 _MEASURED_EVERY = 5
@@ -112,18 +127,22 @@ class _Parameters:
         if self._kind is not Weights.FREE:
             self.first["net"] = net.parameters(settings.seed)
 
-    def at(self, logs: LogWeights) -> dict[str, Any]:
-        """The parameters that mean these weights.
-
-        Raises:
-            TilpError: an attention net makes the weights, whose parameters they do not tell.
-        """
+    def at(self, begin: Beginning) -> dict[str, Any]:
+        """The parameters that mean these weights."""
+        logs = begin.logs
+        values: dict[str, Any] = {"prior": logs.prior, "factor": logs.factor}
+        of_net = np.zeros(len(self._places))
         if self._kind is not Weights.FREE:
-            raise TilpError(
-                f"{self._kind.value} weights come from a net that is not known from them, so "
-                "training cannot go on from there; only free weights can be begun with"
-            )
-        return {"prior": logs.prior, "factor": logs.factor, "free": logs.rule}
+            if begin.net is None:
+                raise TilpError(
+                    f"{self._kind.value} weights come from a net, which training cannot go on "
+                    "without; fit the model anew"
+                )
+            values["net"] = begin.net
+            of_net = np.asarray(self._log_scores(begin.net), np.float64)
+        if self._kind is not Weights.ATTENTION:
+            values["free"] = logs.rule - of_net
+        return values
 
     def logs(self, values: dict[str, Any]) -> LogWeights:
         """What the parameters mean."""
@@ -172,7 +191,7 @@ def train(
     settings: TrainingSettings,
     workers: Workers,
     *,
-    begin: LogWeights | None = None,
+    begin: Beginning | None = None,
     checkpoint: Path | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Trained:
@@ -189,8 +208,7 @@ def train(
         held_out: the queries that tell when to stop.
         settings: what decides the weights.
         workers: do not change the result.
-        begin: weights to begin with, on the scale of the confidence, where they are free; by
-            default the confidence.
+        begin: weights to begin with; by default the confidence, and a net of its seed.
         checkpoint: a file in which the state is kept; where it is there, training goes on.
         progress: called with the share that is done.
     """
@@ -219,7 +237,7 @@ def train(
                 state.write(checkpoint)
         if progress is not None:
             progress(state.step / settings.steps)
-    return Trained(parameters.logs(state.best), state.curve)
+    return Trained(parameters.logs(state.best), state.curve, state.best.get("net"))
 
 
 def _optimiser(settings: TrainingSettings) -> optax.GradientTransformation:

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from tilp.attention import CandidatePrior
 from tilp.attention.entries import Entries
-from tilp.attention.net import AttentionNet
+from tilp.attention.net import AttentionNet, flat
 from tilp.attention.objective import LogWeights, Objective
 from tilp.attention.state import LossCurve
-from tilp.attention.training import TrainingSettings, train
+from tilp.attention.training import Beginning, TrainingSettings, train
 from tilp.choices import Features, Part
 from tilp.evaluation import Scores
 from tilp.features.joint import JointWeights
@@ -56,6 +56,7 @@ class Fitted:
         curve: the loss of training.
         features: what temporal features add; None: nothing.
         seconds: that each stage took, in this run.
+        net: parameters of the attention net by name; None where weights are free.
         updates: with new facts since the model was fitted, as plain values.
     """
 
@@ -64,6 +65,7 @@ class Fitted:
     curve: LossCurve
     features: FittedPaper | JointWeights | None = None
     seconds: dict[str, float] = field(default_factory=dict)
+    net: dict[str, NDArray[Any]] | None = None
     updates: tuple[dict[str, Any], ...] = ()
 
 
@@ -109,7 +111,7 @@ def weigh(
     """
     rules = prepared.rules
     with stages("train") as advance:
-        weights, curve = trained(
+        weights, curve, net = trained(
             prepared, prepared.training, settings, workers, advance, folder, "training"
         )
     if settings.choose_power:
@@ -120,7 +122,7 @@ def weigh(
     weighted = (
         replace(one, weight=float(weight)) for one, weight in zip(rules, weights.rule, strict=True)
     )
-    return Fitted(RuleSet(weighted), weights, curve, seconds=stages.seconds)
+    return Fitted(RuleSet(weighted), weights, curve, seconds=stages.seconds, net=net)
 
 
 def with_features(
@@ -185,7 +187,7 @@ def out_of_fold(
     fold = fold_of(prepared.training.queries.fact, settings.seed)
     found = []
     for number in range(FOLDS):
-        weights, _ = trained(
+        weights, _, _ = trained(
             prepared,
             prepared.training.of_queries(fold != number),
             settings.training,
@@ -206,9 +208,11 @@ def trained(
     advance: Callable[[float], None],
     folder: Path | None,
     name: str,
-    begin: LogWeights | None = None,
-) -> tuple[RuleWeights, LossCurve]:
+    begin: Beginning | None = None,
+) -> tuple[RuleWeights, LossCurve, dict[str, NDArray[Any]] | None]:
     """The weights of rules that make the answers of some training queries likely.
+
+    Besides, the loss, and the parameters of the net where there is one.
 
     Args:
         prepared: the rules.
@@ -218,7 +222,7 @@ def trained(
         advance: called with the share that is done.
         folder: where the state is kept; where it is there, training goes on.
         name: of the state.
-        begin: weights to begin with, as `train` takes them.
+        begin: what to go on from.
     """
     rules, prior = prepared.rules, CandidatePrior.of(prepared.walker.graph)
     found = train(
@@ -233,7 +237,8 @@ def trained(
         checkpoint=None if folder is None else folder / f"{name}-state.npz",
         progress=advance,
     )
-    return _scaled(found.logs, prepared.rows[:, 2]), found.curve
+    net = None if found.net is None else flat(found.net)
+    return _scaled(found.logs, prepared.rows[:, 2]), found.curve, net
 
 
 def _scaled(logs: LogWeights, head: NDArray[np.int64]) -> RuleWeights:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tilp._version import __version__
 from tilp.attention import KINDS
@@ -35,7 +36,8 @@ from tilp.rules import RuleSet
 
 __all__ = ["load_model", "model_digest", "save_model"]
 
-_NOTE, _RULES, _GRAPH, _FEATURES = "model.json", "rules.jsonl", "graph", "features.npz"
+_NOTE, _RULES, _GRAPH = "model.json", "rules.jsonl", "graph"
+_FEATURES, _NET = "features.npz", "attention.npz"
 _FORMAT = "tilp model"
 _VERSION = 2
 
@@ -72,6 +74,8 @@ def save_model(
             copy_pack(graph, place / _GRAPH)
         if fitted.features is not None:
             write_arrays(place / _FEATURES, fitted.features.to_arrays())
+        if fitted.net is not None:
+            write_arrays(place / _NET, fitted.net)
         directed = [graph.relations.label(head) for head in range(2 * len(graph.relations))]
         note = {
             "format": _FORMAT,
@@ -81,6 +85,7 @@ def save_model(
             "graph": graph.fingerprint(),
             "rules_sha256": _digest(place / _RULES),
             "features_sha256": None if fitted.features is None else _digest(place / _FEATURES),
+            "attention_sha256": None if fitted.net is None else _digest(place / _NET),
             "settings": settings.to_json(),
             "walks_power": fitted.weights.walks_power,
             "relations": [
@@ -147,22 +152,30 @@ def load_model(folder: Path | str) -> tuple[ModelSettings, TemporalGraph, Fitted
         settings = ModelSettings.from_json(note["settings"])
         updates = tuple(dict(one) for one in note.get("updates", ()))
         features = _read_features(folder / _FEATURES, note, settings, graph)
+        net = _read_arrays(folder / _NET, note.get("attention_sha256"))
     except (KeyError, TypeError, ValueError, OSError, DataError) as failure:
         raise TilpError(f"{folder}: a damaged model ({failure}); fit it again") from failure
-    return settings, graph, Fitted(rules, weights, curve, features, updates=updates)
+    return settings, graph, Fitted(rules, weights, curve, features, net=net, updates=updates)
 
 
 def _read_features(
     path: Path, note: dict[str, Any], settings: ModelSettings, graph: TemporalGraph
 ) -> FittedPaper | JointWeights | None:
-    if note["features_sha256"] is None:
+    arrays = _read_arrays(path, note["features_sha256"])
+    if arrays is None:
         return None
-    if _digest(path) != note["features_sha256"]:
-        raise TilpError(f"{path}: damaged or changed since it was written")
-    arrays = read_arrays(path)
     if settings.features is Features.PAPER:
         return FittedPaper.from_arrays(graph, arrays)
     return JointWeights.from_arrays(arrays)
+
+
+def _read_arrays(path: Path, digest: str | None) -> dict[str, NDArray[Any]] | None:
+    """The arrays of a file that a note tells of; None: of none."""
+    if digest is None:
+        return None
+    if _digest(path) != digest:
+        raise TilpError(f"{path}: damaged or changed since it was written")
+    return read_arrays(path)
 
 
 def _weight(value: Any) -> float:

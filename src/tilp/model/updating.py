@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tilp.attention.net import AttentionNet, Parameters, flat
 from tilp.attention.training import PRIOR_AT_FIRST
 from tilp.choices import ByLabel, MoreDates, UpdateRules, UpdateWeights, Weights
 from tilp.errors import TilpError
@@ -74,11 +76,12 @@ def update_model(
             from.
     """
     kind = settings.training.weights
-    if choices.weights is UpdateWeights.WARM and kind is not Weights.FREE:
+    lacks_net = kind is not Weights.FREE and fitted.net is None
+    if choices.weights is UpdateWeights.WARM and lacks_net:
         raise TilpError(
-            f"the weights of this model's rules are of the kind {kind.value}: they come from a "
-            "net that a model does not hold, so that training cannot go on from them; "
-            "keep them (weights='keep', --weights keep), or fit a model to all facts"
+            f"the weights of this model's rules are of the kind {kind.value}, and it does not hold "
+            "the net they come from, as it was written by a tilp of before; keep them "
+            "(weights='keep', --weights keep), or fit a model to all facts"
         )
     joined = join_facts(graph, new, dates=choices.dates, labels=choices.labels)
     update = _Update(graph, settings, fitted, joined, choices, Stages(progress), workers)
@@ -120,16 +123,17 @@ class _Update:
         number = {one.rule: place for place, one in enumerate(self._fitted.rules)}
         came_from = np.array([number.get(one.rule, -1) for one in rules], np.int64)
         rows = walker.encoding.encode([one.rule for one in rules])
-        weights, scale = self._kept_weights(rules, rows[:, 2], came_from, heads)
+        net = self._net(walker, heads)
+        weights, scale = self._kept_weights(rules, rows[:, 2], came_from, heads, net.of(rows))
         features = self._fitted.features
         if features is not None:
             features = features.of(heads, came_from)
-        curve = self._fitted.curve
+        curve, parameters = self._fitted.curve, net.flat
         warm: Warm | None = None
         if self._choices.weights is UpdateWeights.WARM:
-            warm = self._warm(walker, rules, rows[:, 2])
-            weights, curve = warm.weights(weights, scale, rows[:, 2])
-        found = Fitted(_weighted(rules, weights), weights, curve)
+            warm = self._warm(walker, rules, rows[:, 2], net)
+            weights, curve, parameters = warm.weights(weights, scale, rows[:, 2])
+        found = Fitted(_weighted(rules, weights), weights, curve, net=parameters)
         if features is not None:
             found = replace(found, features=self._features(walker, found, features, warm))
         return replace(found, seconds=self._stages.seconds)
@@ -179,8 +183,10 @@ class _Update:
         if len(heads) == len(fitted.weights.prior):
             return fitted
         everything = np.arange(len(fitted.rules))
+        walker = mining_walker(self._settled, self._settings.mining)
         return replace(
             fitted,
+            net=self._net(walker, heads).flat,
             weights=_of_heads(fitted.weights, heads),
             features=None if fitted.features is None else fitted.features.of(heads, everything),
         )
@@ -209,17 +215,29 @@ class _Update:
         head: NDArray[np.int64],
         came_from: NDArray[np.int64],
         heads: NDArray[np.int64],
+        of_net: NDArray[np.float64],
     ) -> tuple[RuleWeights, NDArray[np.float64]]:
-        """The weights as they were, new rules weighted by their confidence; and the scale of each.
+        """The weights as they were, and those of new rules; and the scale of each head.
 
-        Weights of a head are given in units of its heaviest rule, and drawn to the confidence when
-        they are learned. So the median of their ratio tells the scale, as a logarithm.
+        A new rule weighs as its confidence says, or the net, or the product, by the kind of
+        weights. Weights of a head are given in units of its heaviest rule, and free ones are drawn
+        to the confidence when they are learned. So the median of weights against what a new rule
+        would have tells the scale, as a logarithm.
+
+        Args:
+            rules: all there are now.
+            head: of each.
+            came_from: its place among those there were; -1: new.
+            heads: for each head the old one; -1: new.
+            of_net: what the net says of each, as a logarithm.
         """
         fitted, n_heads = self._fitted, len(heads)
         known = came_from >= 0
-        confidence = np.log(smoothed_confidence(rules))
-        learned = log_weights(fitted.weights.rule)[came_from]
-        ratio = learned - np.log(smoothed_confidence(fitted.rules))[came_from]
+        expected, before = of_net, of_net
+        if fitted.net is None or self._settings.training.weights is not Weights.ATTENTION:
+            expected = of_net + np.log(smoothed_confidence(rules))
+            before = of_net + np.log(smoothed_confidence(fitted.rules))[came_from]
+        ratio = log_weights(fitted.weights.rule)[came_from] - before
         scale = np.zeros(n_heads)
         weights = _of_heads(fitted.weights, heads)
         prior = weights.prior.copy()
@@ -228,15 +246,27 @@ class _Update:
             if (of_head & known).any():
                 scale[one] = np.median(ratio[of_head & known])
             else:
-                scale[one] = -confidence[of_head].max()
+                scale[one] = -expected[of_head].max()
                 prior[one] = np.exp(PRIOR_AT_FIRST + scale[one])
-        rule = np.where(known, fitted.weights.rule[came_from], np.exp(confidence + scale[head]))
+        rule = np.where(known, fitted.weights.rule[came_from], np.exp(expected + scale[head]))
         return replace(weights, rule=rule, prior=prior), scale
 
-    def _warm(self, walker: Walker, rules: RuleSet, head: NDArray[np.int64]) -> Warm:
-        """What is touched, applied to the facts that it is learned from."""
+    def _net(self, walker: Walker, heads: NDArray[np.int64]) -> _Net:
+        """The net that weights come from, where they do, for the relations there are now."""
+        training = self._settings.training
+        net = AttentionNet(walker.encoding, training.dimension, training.cell)
+        if self._fitted.net is None:
+            return _Net(net, None)
+        return _Net(net, net.carried_over(self._fitted.net, heads, training.seed))
+
+    def _warm(self, walker: Walker, rules: RuleSet, head: NDArray[np.int64], net: _Net) -> Warm:
+        """What is touched, applied to the facts that it is learned from.
+
+        A net is shared by all relations: where there is one, all are learned on.
+        """
         names = list(self._after.relations)
-        relations = np.flatnonzero([name in self._touched for name in names])
+        shared = net.parameters is not None
+        relations = np.flatnonzero([shared or name in self._touched for name in names])
         mine = np.flatnonzero(np.isin(head % len(names), relations))
         prepared = apply_rules(
             self._after,
@@ -249,7 +279,9 @@ class _Update:
             relations=relations,
         )
         heads = np.concatenate([relations, relations + len(names)])
-        return Warm(prepared, mine, heads, self._settings, self._stages, self._workers)
+        return Warm(
+            prepared, mine, heads, net.parameters, self._settings, self._stages, self._workers
+        )
 
     def _features(
         self,
@@ -276,6 +308,25 @@ class _Update:
                 self._settled, fitted.rules, before, self._settings, self._workers, advance
             )
             return refreshed if warm is None else warm.paper(scorer, refreshed, advance)
+
+
+@dataclass(frozen=True)
+class _Net:
+    """An attention net with its parameters, if there are any."""
+
+    net: AttentionNet
+    parameters: Parameters | None
+
+    @property
+    def flat(self) -> dict[str, NDArray[Any]] | None:
+        """The parameters by name."""
+        return None if self.parameters is None else flat(self.parameters)
+
+    def of(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        """What it says of rules, as a logarithm; 0 where there is none."""
+        if self.parameters is None:
+            return np.zeros(len(rows))
+        return np.asarray(self.net.log_scores(self.parameters, self.net.places(rows)), np.float64)
 
 
 def _of_heads(weights: RuleWeights, heads: NDArray[np.int64]) -> RuleWeights:

@@ -6,13 +6,16 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilp.attention.entries import training_queries
+from tilp.attention.net import Parameters
 from tilp.attention.objective import LogWeights
 from tilp.attention.state import LossCurve
+from tilp.attention.training import Beginning
 from tilp.choices import Part
 from tilp.features.joint import JointWeights
 from tilp.features.training import FeatureTraining
@@ -30,7 +33,7 @@ __all__ = ["Warm", "log_weights"]
 
 _LEAST_WEIGHT = 1e-300
 # Weights are near to where they end: few steps, and small ones.
-_STEPS, _LEARNING_RATE = 30, 0.05
+_STEPS, _SLOWER = 30, 0.25
 _FEATURE_STEPS = 40
 
 
@@ -42,6 +45,7 @@ class Warm:
         prepared: the rules that are touched, applied to the queries of their heads.
         rules: their places among all rules.
         heads: those that are touched.
+        net: parameters of the attention net, where weights have one.
         settings: of the model.
         stages: told how far each part is.
         workers: do not change the result.
@@ -50,18 +54,19 @@ class Warm:
     prepared: Prepared
     rules: NDArray[np.int64]
     heads: NDArray[np.int64]
+    net: Parameters | None
     settings: ModelSettings
     stages: Stages
     workers: Workers
 
     def weights(
         self, begin: RuleWeights, scale: NDArray[np.float64], head: NDArray[np.int64]
-    ) -> tuple[RuleWeights, LossCurve]:
-        """All weights, those of what is touched learned on; and the loss of that.
+    ) -> tuple[RuleWeights, LossCurve, dict[str, NDArray[Any]] | None]:
+        """All weights, those of what is touched learned on; the loss of that; and the net.
 
         Args:
             begin: the weights to begin with.
-            scale: of each head's weights, against the confidence of its rules.
+            scale: of each head's weights, against those that are learned, as a logarithm.
             head: of each rule.
         """
         logs = LogWeights(
@@ -69,13 +74,25 @@ class Warm:
             log_weights(begin.prior) - scale,
             log_weights(begin.factor),
         )
-        training = replace(self.settings.training, steps=_STEPS, learning_rate=_LEARNING_RATE)
+        training = self.settings.training
+        training = replace(
+            training,
+            steps=_STEPS,
+            learning_rate=_SLOWER * training.learning_rate,
+            net_learning_rate=_SLOWER * training.net_learning_rate,
+        )
         with self.stages("train") as advance:
-            entries = self.prepared.training
-            found, curve = trained(
-                self.prepared, entries, training, self.workers, advance, None, "", logs
+            found, curve, net = trained(
+                self.prepared,
+                self.prepared.training,
+                training,
+                self.workers,
+                advance,
+                None,
+                "",
+                Beginning(logs, self.net),
             )
-        return self._among_all(found, begin), curve
+        return self._among_all(found, begin), curve, net
 
     def joint(self, scorer: RuleScorer, fitted: Fitted, begin: JointWeights) -> JointWeights:
         """The joint weights, those of touched heads learned on."""
