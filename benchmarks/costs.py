@@ -305,8 +305,9 @@ def part_worlds(sizes: list[int], folder: Path) -> None:
                     said = ["", "", number(seconds), ratio(seconds, measured["seconds"])]
             else:
                 place = ("mine", "apply").index(step)
-                said = [text for seconds in (own[place], first[place])
-                        for text in (number(seconds), ratio(seconds, measured["seconds"]))]  # fmt: skip
+                said = []
+                for seconds in (own[place], first[place]):
+                    said += [number(seconds), ratio(seconds, measured["seconds"])]
             row(f"{size:,}", step, words[step], number(measured["seconds"]), *said,
                 f"{measured['megabytes']:,.0f}", f"{memory[step]:,.0f}",
                 ratio(memory[step], measured["megabytes"]))  # fmt: skip
@@ -347,8 +348,8 @@ def beyond(found: dict[int, dict], reference: dict) -> None:
             nodes = Nodes(count, CORES)
             before = reference["before"] * MEGABYTE
             taken = spread(stages, size, nodes, worker=worker, before=before)
-            parts = (taken.alone, taken.shipping,
-                     *(one.seconds(nodes.workers) for one in stages[1:]), taken.seconds)  # fmt: skip
+            working = (one.seconds(nodes.workers) for one in stages[1:])
+            parts = (taken.alone, taken.shipping, *working, taken.seconds)
             texts = (f"{one / 60:,.1f} min" if one < 7_200 else f"{one / 3600:,.1f} h"
                      for one in parts)  # fmt: skip
             row(f"{facts / 1e6:,.0f} million", count, *texts, f"{taken.memory / 1e9:,.0f}")
@@ -377,10 +378,11 @@ def part_fits(sets: list[str]) -> None:
             said_peak = said["peak"] / MEGABYTE
             row(label, "**all**", number(total[1]), number(total[0]), ratio(*total),
                 f"{peak:,.0f}", f"{said_peak:,.0f}", ratio(said_peak, peak))  # fmt: skip
+            sample = said["sample"]
             notes.append(
-                f"{label}: {said['took']:.0f} CPU seconds to predict, from {said['sample']['facts']:,} of "
-                f"{said['sample']['of']:,} facts; {said['rules']:,} rules predicted, {fit['rules']:,} "
-                f"found; {fit['gradients']} gradients."
+                f"{label}: {said['took']:.0f} CPU seconds to predict, from {sample['facts']:,} of "
+                f"{sample['of']:,} facts; {said['rules']:,} rules predicted, "
+                f"{fit['rules']:,} found; {fit['gradients']} gradients."
             )
     print()
     for note in notes:
