@@ -1,18 +1,20 @@
 """The cost model: predicted against measured, then carried on to what cannot be run here.
 
-    python benchmarks/costs.py [--sizes 10000,…,10000000]
+    python benchmarks/costs.py [--sizes 10000,100000,1000000,10000000]
     TILP_DATA=FOLDER python benchmarks/costs.py --parts fits
 
-worlds  bundled worlds of 10 thousand to 10 million facts, each written as one TSV file and handled
-        in a process of its own: reading it, indexing it for walks, mining one relation (livesIn, at
-        most 10,000 facts, length <= 3, default grains), applying its rules to 10,000 queries.
-        What there is to walk is counted from each world's own degrees; what a unit takes is
-        measured on samples of the smallest world alone. What reading and indexing take is measured
-        on 100 thousand and 1 million facts and carried on by the power between them. Then 100
-        million and 1 billion facts, as dense, all relations and all facts, on 1 to 64 machines.
+worlds  bundled worlds, each written as one TSV file and handled in a process of its own: reading
+        it, indexing it for walks, mining one relation (livesIn, at most 10,000 facts, length <= 3,
+        default settings), applying its rules to 10,000 queries. What there is to walk is counted
+        from each world's own degrees. What a unit of it takes is measured on samples, 2 CPU seconds
+        each, of that world ('sample') or of the smallest world alone ('smallest'). What reading and
+        indexing take is measured on 100 thousand and 1 million facts, and carried on by the power
+        between them. Then 100 million and 1 billion facts, as dense as the largest world that was
+        run, all relations and all facts, on 1 to 64 machines.
 fits    whole fits of published sets, with default settings and rules alone: what `tilp fit
         --dry-run` says against what is measured.
-Time is CPU seconds of one thread; memory the peak of a step, from /proc. Tables are Markdown.
+Time is CPU seconds of one thread. Memory is the peak of the process during the step, from /proc.
+Tables are Markdown.
 """
 
 import argparse
@@ -38,21 +40,26 @@ from tilp.costs import (
     Walks,
     calibrate,
     dry_run,
+    expected_steps,
     spread,
     steps_by_length,
 )
-from tilp.costs.growth import by_power
 from tilp.graph import QueryTable
 from tilp.model import stages as model_stages
+from tilp.parallel import Workers
 from tilp.walks import MiningSettings, Walker, chunks_by
 from tilp.walks.mining import mine_relations, mined_queries, mining_walker, one_end
 
 RELATION = "livesIn"
 MOST = 10_000
 SETTINGS = MiningSettings(sample=MOST)
+BUDGET = 2.0
 MEGABYTE = 1024.0**2
 LOADED = (100_000, 1_000_000)  # facts that reading and indexing are measured on
 CORES = 16
+ROW_BYTES = 200  # of rows that rules were applied to: recorded, grown, copied
+FOUND_BYTES = 4 * 7 * 8  # of rules found in chunks, while they are put together
+MOST_FOUND = 1_200_000
 
 
 def cpu(function):
@@ -60,19 +67,8 @@ def cpu(function):
     return function(), time.process_time() - began
 
 
-def peak_of(function):
-    """What a step gives, its CPU seconds, and its peak above what there was before."""
-    forget_peak()
-    before = peak_megabytes()
-    result, seconds = cpu(function)
-    return result, seconds, peak_megabytes() - before
-
-
-def ready(path: str) -> tuple[tilp.TemporalGraph, Walker]:
-    graph = tilp.read(path)
-    walker = mining_walker(graph, SETTINGS)
-    walker.steps_from  # noqa: B018 - built once for a graph
-    return graph, walker
+def mined(walker: Walker) -> list:
+    return next(iter(mine_relations(walker, [RELATION], SETTINGS, Workers())))[1]
 
 
 def queries_of(graph: tilp.TemporalGraph) -> QueryTable:
@@ -81,67 +77,66 @@ def queries_of(graph: tilp.TemporalGraph) -> QueryTable:
     return QueryTable.of_facts(graph, np.sort(rows), walked=True)
 
 
-def works(graph: tilp.TemporalGraph, walker: Walker, asked: list[str]) -> dict[str, Walks]:
+def works(graph: tilp.TemporalGraph, walker: Walker) -> dict[str, Walks]:
     """What is to be walked: to find rules, to count them, to apply them."""
-    steps = walker.steps_from
     found = steps_by_length(walker, walker.limit // 10).sum(axis=0)
-    mined = [mined_queries(walker, one, SETTINGS) for one in asked]
-    ends = [one_end(walker, one) for one in mined]
-    applied = queries_of(graph)
+    asked, applied = mined_queries(walker, RELATION, SETTINGS), queries_of(graph)
+    ends = one_end(walker, asked)
 
-    def of(steps, tables, entity):
-        queries = QueryTable.join(tables)
-        calls = sum(len(chunks_by(walker, one, getattr(one, entity))) for one in tables)
-        apart = np.repeat(np.arange(len(tables)), [len(one) for one in tables])
-        where = getattr(queries, entity)
-        return Walks.of_queries(steps, queries, entity=where, apart=apart, calls=calls)
+    def of(steps, queries, entity):
+        calls = len(chunks_by(walker, queries, entity))
+        return Walks.of_queries(steps, queries, entity=entity, calls=calls)
 
     return {
-        "find": of(found, ends, "answer"),
-        "tally": of(steps, mined, "subject"),
-        "apply": of(steps, [applied], "subject"),
+        "find": of(found, ends, ends.answer),
+        "tally": of(walker.steps_from, asked, asked.subject),
+        "apply": of(walker.steps_from, applied, applied.subject),
     }
 
 
-def size_of(graph: tilp.TemporalGraph) -> GraphSize:
-    names = sum(len(name.encode()) for name in graph.entities)
-    return GraphSize(len(graph), len(graph.rows("train")), len(graph.entities), names)
+def sampled(work: dict[str, Walks], walker: Walker, rules: list) -> dict:
+    """Seconds for each unit, and how much is found, on samples of the work."""
+    compiled = walker.compile([one.rule for one in rules])
+    rows = {"find": [0, 0.0], "apply": [0, 0.0]}
 
+    def find(part: Walks) -> None:
+        rows["find"][0] += len(walker.find_both(part.queries)[0])
+        rows["find"][1] += len(part.queries)
 
-def step_calibrate(path: str) -> dict:
-    """Seconds for each unit, on samples of a world."""
-    graph, walker = ready(path)
-    found = list(mine_relations(walker, [RELATION], SETTINGS))[0][1]
-    rules = walker.compile([one.rule for one in found])
-    work = works(graph, walker, [RELATION])
+    def apply(part: Walks) -> None:
+        rows["apply"][0] += len(walker.apply(part.queries, compiled)[0])
+        rows["apply"][1] += part.amounts().steps_queried
+
     probes = {
-        "find": lambda part: walker.find_both(part.queries),
-        "tally": lambda part: walker.tally(part.queries, rules),
-        "apply": lambda part: walker.apply(part.queries, rules),
+        "find": find,
+        "tally": lambda part: walker.tally(part.queries, compiled),
+        "apply": apply,
     }
-    rates = {name: calibrate(work[name], probe, 3.0) for name, probe in probes.items()}
-    rows = walker.encoding.encode([one.rule for one in found])
-    _, lifted = cpu(lambda: [walker.encoding.lift(row) for row in rows])
+    rates = {name: calibrate(work[name], probe, BUDGET) for name, probe in probes.items()}
+    encoded = walker.encoding.encode([one.rule for one in rules])
+    _, lifted = cpu(lambda: [walker.encoding.lift(row) for row in encoded])
     return {
         "rates": {name: one.of.tolist() for name, one in rates.items()},
-        "measured": {name: one.measured for name, one in rates.items()},
-        "rule": lifted / len(found),
+        "rule": lifted / len(rules),
+        "rows": {name: count / of for name, (count, of) in rows.items()},
     }
 
 
 def step_measure(path: str) -> dict:
-    """What the steps take for a world, and what there is to do."""
+    """What the steps take for a world, what there is to do, and what samples of it take."""
     small = tilp.datasets.world(0, 1_000).graph  # compiled before the clock runs
-    some = list(mine_relations(mining_walker(small, SETTINGS), [RELATION], SETTINGS))[0][1]
-    first = Walker(small, grains=SETTINGS.grains)
-    first.apply(queries_of(small), first.compile([one.rule for one in some]))
+    first = mining_walker(small, SETTINGS)
+    some = mined(first)
+    sampled(works(small, first), first, some)
     taken = {}
 
     def note(name, function):
-        result, seconds, peak = peak_of(function)
-        taken[name] = {"seconds": seconds, "megabytes": peak}
+        forget_peak()
+        result, seconds = cpu(function)
+        taken[name] = {"seconds": seconds, "megabytes": peak_megabytes()}
         return result
 
+    before = note("program", peak_megabytes)
     graph = note("read", lambda: tilp.read(path))
 
     def indexed():
@@ -150,7 +145,7 @@ def step_measure(path: str) -> dict:
         return walker
 
     walker = note("index", indexed)
-    rules = note("mine", lambda: list(mine_relations(walker, [RELATION], SETTINGS))[0][1])
+    rules = note("mine", lambda: mined(walker))
     queries = queries_of(graph)
     compiled = walker.compile([one.rule for one in rules])
 
@@ -159,24 +154,33 @@ def step_measure(path: str) -> dict:
             walker.apply(chunk, compiled)
 
     note("apply", apply)
-    work = works(graph, walker, [RELATION])
-    everything = Walks.of_queries(
-        walker.steps_from,
-        QueryTable.of_facts(graph, np.arange(len(graph.rows("train"))), walked=True),
-    )
-    relation = everything.queries.head % len(graph.relations)
-    apart = Walks.of_queries(walker.steps_from, everything.queries, apart=relation.astype(np.int64))
+    work = works(graph, walker)
+    every = QueryTable.of_facts(graph, np.arange(len(graph.rows("train"))), walked=True)
+    relation = (every.head % len(graph.relations)).astype(np.int64)
+    steps = walker.steps_from
     degree = np.diff(walker.edges.offsets)
+    labels = sum(len(name.encode()) for name in graph.entities)
+    size = GraphSize(len(graph), len(graph.rows("train")), len(graph.entities), labels)
     return {
+        "before": before,
         "taken": taken,
-        "size": asdict(size_of(graph)),
+        "size": asdict(size),
         "amounts": {name: one.amounts().row().tolist() for name, one in work.items()},
-        "all": {"tally": apart.amounts().row().tolist(), "apply": everything.amounts().row().tolist()},
+        "largest": work["apply"].largest(),
+        "all": {
+            "tally": Walks.of_queries(steps, every, apart=relation).amounts().row().tolist(),
+            "apply": Walks.of_queries(steps, every).amounts().row().tolist(),
+        },
         "facts": len(mined_queries(walker, RELATION, SETTINGS)) // 2,
         "rules": len(rules),
         "most": float(steps_by_length(walker).max()),
         "degree": [float(degree.mean()), float(np.median(degree)), int(degree.max())],
-    }  # fmt: skip
+        "ends": [
+            float(steps[every.subject].mean()),
+            float(expected_steps(degree, SETTINGS.max_length, SETTINGS.limit).sum()),
+        ],
+        "sample": sampled(work, walker, rules),
+    }
 
 
 def step_fit(spec: str) -> dict:
@@ -188,7 +192,7 @@ def step_fit(spec: str) -> dict:
     taken: dict[str, dict] = {}
 
     @contextmanager
-    def watched(self, stage):
+    def watched(_stages, stage):
         forget_peak()
         began = time.process_time()
         yield lambda _share: None
@@ -204,13 +208,12 @@ def step_dry(spec: str) -> dict:
     from published import load
 
     name, features = spec.split(",")
-    found, seconds = cpu(
-        lambda: dry_run(load(name), tilp.TILP(features=features).settings, threads=1)
-    )
+    settings = tilp.TILP(features=features).settings
+    found, seconds = cpu(lambda: dry_run(load(name), settings, threads=1))
     return {**found.to_json(), "took": seconds}
 
 
-STEPS = {"calibrate": step_calibrate, "measure": step_measure, "fit": step_fit, "dry": step_dry}
+STEPS = {"measure": step_measure, "fit": step_fit, "dry": step_dry}
 
 
 def child(step: str, argument: str) -> dict:
@@ -231,115 +234,132 @@ def head(*cells: str) -> None:
 
 
 def ratio(predicted: float, measured: float) -> str:
-    return f"{predicted / measured:.2f}" if measured > 0.005 else ""
+    return f"{predicted / measured:.2f}"
 
 
 def number(value: float) -> str:
-    return f"{value:,.3g}" if value < 100 else f"{value:,.0f}"
+    return f"{value:,.2g}" if value < 10 else f"{value:,.0f}"
 
 
-def part_worlds(sizes: list[int]) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        paths = {}
-        for size in sizes:
-            paths[size] = f"{folder}/world-{size}.tsv"
-            graph = tilp.datasets.world(seed=0, size=size).graph
-            graph.frame().write_csv(paths[size], separator="\t", quote_style="never")
-            del graph
-        rates = child("calibrate", paths[sizes[0]])
-        found = {size: child("measure", paths[size]) for size in sizes}
-    of = {name: Rates(np.array(one)) for name, one in rates["rates"].items()}
-    spent = ", ".join(f"{name} {one:.1f} s" for name, one in rates["measured"].items())
-    print(f"\nMeasured on the world of {sizes[0]:,} facts, CPU seconds: {spent}.\n")
+def loading(found: dict[int, dict], step: str, size: float) -> float:
+    """Seconds to read or index so many facts."""
+    few, many = (found[one]["taken"][step]["seconds"] for one in LOADED)
+    power = np.log(many / few) / np.log(LOADED[1] / LOADED[0])
+    return float(many * (size / LOADED[1]) ** power)
 
-    def loading(step: str, size: float) -> float:
-        return by_power([(one, found[one]["taken"][step]["seconds"]) for one in LOADED], size)
 
-    def predicted(size: int) -> dict[str, tuple[float, float]]:
-        one = found[size]
-        graph = GraphSize(**one["size"])
-        amounts = {name: WalkAmounts(*values) for name, values in one["amounts"].items()}
-        touched = 1e6 / max(one["degree"][0], 1.0)
-        worker = graph.worker(SETTINGS.max_length, touched, one["most"]) / MEGABYTE
-        mining = of["find"].seconds(amounts["find"]) + of["tally"].seconds(amounts["tally"])
-        return {
-            "read": (loading("read", size), graph.reading / MEGABYTE),
-            "index": (
-                loading("index", size),
-                (graph.index + graph.walker + graph.building) / MEGABYTE,
-            ),
-            "mine": (mining + rates["rule"] * one["rules"], worker),
-            "apply": (of["apply"].seconds(amounts["apply"]), worker),
-        }
+def mining_seconds(of: dict, to_do: dict) -> tuple[float, float]:
+    """To mine, and to apply, by what a sample took."""
+    amounts = {name: WalkAmounts(*values) for name, values in to_do["amounts"].items()}
+    rates = {name: Rates(np.array(values)) for name, values in of["rates"].items()}
+    seconds = {name: rates[name].seconds(amounts[name]) for name in rates}
+    return seconds["find"] + seconds["tally"] + of["rule"] * to_do["rules"], seconds["apply"]
 
-    head("facts", "step", "work", "CPU s predicted", "measured", "ratio", "MB predicted",
-         "measured", "ratio")  # fmt: skip
+
+def memory_of(one: dict) -> dict[str, float]:
+    """Megabytes that each step is predicted to take."""
+    size = GraphSize(**one["size"])
+    touched = 1e6 / max(one["degree"][0], 1.0)
+    worker = size.whole + size.worker(SETTINGS.max_length, touched, one["most"])
+    rows = one["sample"]["rows"]
+    found = min(MOST_FOUND, rows["find"] * one["facts"]) * FOUND_BYTES
+    applied = rows["apply"] * max(one["largest"], 1e6) * ROW_BYTES
+    taken = {
+        "read": size.reading,
+        "index": size.whole + size.building,
+        "mine": worker + found,
+        "apply": worker + applied,
+    }
+    return {name: one["before"] + value / MEGABYTE for name, value in taken.items()}
+
+
+def part_worlds(sizes: list[int], folder: Path) -> None:
+    found = {}
+    for size in sizes:
+        path = folder / f"world-{size}.tsv"
+        graph = tilp.datasets.world(seed=0, size=size).graph
+        graph.frame().write_csv(path, separator="\t", quote_style="never")
+        del graph
+        found[size] = child("measure", str(path))
+        path.unlink()
+    head("facts", "step", "work", "CPU s measured", "predicted: sample", "ratio",
+         "predicted: smallest", "ratio", "MB measured", "predicted", "ratio")  # fmt: skip
     for size in sizes:
         one = found[size]
+        amounts = one["amounts"]
         words = {
             "read": f"{one['size']['facts']:,} facts",
-            "index": f"{2 * one['size']['train']:,} edges of {one['size']['entities']:,} entities",
-            "mine": f"{one['facts']:,} facts, {one['amounts']['tally'][4] / 1e6:,.0f} M walks",
-            "apply": f"{MOST:,} queries, {one['amounts']['apply'][6] / 1e6:,.0f} M walks",
+            "index": f"{one['size']['entities']:,} entities",
+            "mine": f"{one['facts']:,} facts, {amounts['tally'][4] / 1e6:,.0f} M walks",
+            "apply": f"{MOST:,} queries, {amounts['apply'][4] / 1e6:,.0f} M walks",
         }
-        for step, (seconds, memory) in predicted(size).items():
-            taken = one["taken"][step]
-            known = step in ("read", "index") and size <= LOADED[-1]
-            row(
-                f"{size:,}", step, words[step],
-                number(seconds) + (" (from it)" if known and size in LOADED else ""),
-                number(taken["seconds"]), ratio(seconds, taken["seconds"]), f"{memory:,.0f}",
-                f"{taken['megabytes']:,.0f}",
-                ratio(memory, taken["megabytes"]) if taken["megabytes"] > 20 else "",
-            )  # fmt: skip
-    print(
-        "\nedges of an entity (mean, median, most), and walks of length <= 3 for each mined fact:"
-    )
+        memory = memory_of(one)
+        own = mining_seconds(one["sample"], one)
+        first = mining_seconds(found[sizes[0]]["sample"], one)
+        for step in words:
+            measured = one["taken"][step]
+            if step in ("read", "index"):
+                known = size in LOADED
+                said = ["", "", "measured", ""]
+                if not known:
+                    seconds = loading(found, step, size)
+                    said = ["", "", number(seconds), ratio(seconds, measured["seconds"])]
+            else:
+                place = ("mine", "apply").index(step)
+                said = []
+                for seconds in (own[place], first[place]):
+                    said += [number(seconds), ratio(seconds, measured["seconds"])]
+            row(f"{size:,}", step, words[step], number(measured["seconds"]), *said,
+                f"{measured['megabytes']:,.0f}", f"{memory[step]:,.0f}",
+                ratio(memory[step], measured["megabytes"]))  # fmt: skip
+    print()
+    head("facts", "edges of an entity: mean, median, most",
+         "walks from an end of a fact: counted", "by degrees alone")  # fmt: skip
     for size in sizes:
         one = found[size]
         mean, median, most = one["degree"]
-        print(f"- {size:,} facts: {mean:.1f}, {median:.0f}, {most:,}; "
-              f"{one['amounts']['tally'][6] / 2 / max(one['facts'], 1):,.0f}")  # fmt: skip
-    beyond(found[sizes[-1]], of, loading)
+        counted, expected = one["ends"]
+        row(f"{size:,}", f"{mean:.1f}, {median:.0f}, {most:,}", f"{counted:,.0f}",
+            f"{expected:,.0f}")  # fmt: skip
+    print()
+    beyond(found, found[sizes[-1]])
 
 
-def beyond(reference: dict, of: dict[str, Rates], loading) -> None:
+def beyond(found: dict[int, dict], reference: dict) -> None:
     """Graphs as dense as the largest that was run, on several machines."""
-    print(f"\nAll relations, all facts, machines of {CORES} cores and 10 Gbit/s:\n")
     head("facts", "machines", "read and index", "send", "mine", "apply to train", "all",
          "GB of each machine")  # fmt: skip
     known = GraphSize(**reference["size"])
+    rates = {name: Rates(np.array(one)) for name, one in reference["sample"]["rates"].items()}
+    find = WalkAmounts(*reference["amounts"]["find"]) * (1 / reference["facts"])
     tally, apply = (WalkAmounts(*reference["all"][name]) for name in ("tally", "apply"))
-    find = WalkAmounts(*reference["amounts"]["find"])
-    mined = reference["facts"]
     for facts in (100_000_000, 1_000_000_000):
         times = facts / known.facts
         size = known.scaled(facts)
-        find_all = of["find"].seconds(find * (size.train / mined))
-        alone = loading("read", facts) + loading("index", facts)
+        alone = loading(found, "read", facts) + loading(found, "index", facts)
+        mining = rates["find"].seconds(find * size.train) + rates["tally"].seconds(tally * times)
+        applying = rates["apply"].seconds(apply * times)
+        stages = [
+            StageCost("load", facts, "facts", alone, serial=alone),
+            StageCost("mine", tally.steps * times, "walks", mining),
+            StageCost("apply", apply.steps * times, "walks", applying),
+        ]
+        worker = size.worker(SETTINGS.max_length, 1e5, reference["most"])
         for count in (1, 4, 16, 64):
-            stages = [
-                StageCost("load", facts, "facts", alone, serial=alone),
-                StageCost("mine", tally.steps * times, "walks",
-                          find_all + of["tally"].seconds(tally * times)),
-                StageCost("apply", apply.steps * times, "walks",
-                          of["apply"].seconds(apply * times)),
-            ]  # fmt: skip
             nodes = Nodes(count, CORES)
-            worker = size.worker(SETTINGS.max_length, 1e5, reference["most"])
-            taken = spread(stages, size, nodes, worker=worker, before=0.4e9)
-            minutes = (
-                taken.alone, taken.shipping, *(one.seconds(nodes.workers) for one in stages[1:]),
-                taken.seconds,
-            )  # fmt: skip
-            row(f"{facts / 1e6:,.0f} million", count,
-                *(f"{one / 60:,.1f} min" if one < 36_000 else f"{one / 3600:,.1f} h"
-                  for one in minutes), f"{taken.memory / 1e9:,.0f}")  # fmt: skip
+            before = reference["before"] * MEGABYTE
+            taken = spread(stages, size, nodes, worker=worker, before=before)
+            working = (one.seconds(nodes.workers) for one in stages[1:])
+            parts = (taken.alone, taken.shipping, *working, taken.seconds)
+            texts = (f"{one / 60:,.1f} min" if one < 7_200 else f"{one / 3600:,.1f} h"
+                     for one in parts)  # fmt: skip
+            row(f"{facts / 1e6:,.0f} million", count, *texts, f"{taken.memory / 1e9:,.0f}")
 
 
 def part_fits(sets: list[str]) -> None:
-    head("set", "stage", "CPU s predicted", "measured", "ratio", "MB predicted", "measured",
+    head("set", "stage", "CPU s measured", "predicted", "ratio", "MB measured", "predicted",
          "ratio")  # fmt: skip
+    notes = []
     for name in sets:
         for features in ("full", "none"):
             said = child("dry", f"{name},{features}")
@@ -352,15 +372,22 @@ def part_fits(sets: list[str]) -> None:
                     continue
                 total = [total[0] + stage["cpu"], total[1] + taken["seconds"]]
                 memory = (said["before"] + stage["peak"]) / MEGABYTE
-                row(label, stage["name"], number(stage["cpu"]), number(taken["seconds"]),
-                    ratio(stage["cpu"], taken["seconds"]), f"{memory:,.0f}",
-                    f"{taken['megabytes']:,.0f}", ratio(memory, taken["megabytes"]))  # fmt: skip
+                row(label, stage["name"], number(taken["seconds"]), number(stage["cpu"]),
+                    ratio(stage["cpu"], taken["seconds"]), f"{taken['megabytes']:,.0f}",
+                    f"{memory:,.0f}", ratio(memory, taken["megabytes"]))  # fmt: skip
             peak = max(one["megabytes"] for one in fit["taken"].values())
-            row(f"**{label}**", "all", number(total[0]), number(total[1]), ratio(*total),
-                f"{said['peak'] / MEGABYTE:,.0f}", f"{peak:,.0f}",
-                ratio(said["peak"] / MEGABYTE, peak))  # fmt: skip
-            print(f"<!-- {label}: {said['took']:.1f} CPU s to predict; rules {said['rules']:,} "
-                  f"predicted, {fit['rules']:,} found; {fit['gradients']} gradients -->")  # fmt: skip
+            said_peak = said["peak"] / MEGABYTE
+            row(label, "**all**", number(total[1]), number(total[0]), ratio(*total),
+                f"{peak:,.0f}", f"{said_peak:,.0f}", ratio(said_peak, peak))  # fmt: skip
+            sample = said["sample"]
+            notes.append(
+                f"{label}: {said['took']:.0f} CPU seconds to predict, from {sample['facts']:,} of "
+                f"{sample['of']:,} facts; {said['rules']:,} rules predicted, "
+                f"{fit['rules']:,} found; {fit['gradients']} gradients."
+            )
+    print()
+    for note in notes:
+        print(f"- {note}")
 
 
 def main() -> None:
@@ -375,11 +402,11 @@ def main() -> None:
     parser.add_argument("--answer", type=Path)
     arguments = parser.parse_args()
     if arguments.step:
-        found = STEPS[arguments.step](arguments.argument)
-        arguments.answer.write_text(json.dumps(found))
+        arguments.answer.write_text(json.dumps(STEPS[arguments.step](arguments.argument)))
         return
     if "worlds" in arguments.parts.split(","):
-        part_worlds([int(one) for one in arguments.sizes.split(",")])
+        with tempfile.TemporaryDirectory() as folder:
+            part_worlds([int(one) for one in arguments.sizes.split(",")], Path(folder))
     if "fits" in arguments.parts.split(","):
         part_fits(arguments.sets.split(","))
 

@@ -102,6 +102,11 @@ class Walks:
         """Of all of it."""
         return walk_amounts(self.steps, self.queries, self.entity, self.apart, calls=self.calls)
 
+    def largest(self) -> float:
+        """Steps of all queries that are asked of one entity, which are never divided."""
+        each = np.bincount(self.entity, self.steps[self.entity])
+        return float(each.max(initial=0.0))
+
     def of(self, rows: NDArray[np.int64]) -> Walks:
         """Some of the queries, in one chunk."""
         columns = (self.queries[rows], self.entity[rows], self.apart[rows], self.place[rows])
@@ -145,7 +150,6 @@ def calibrate(
     probe: Callable[[Walks], object],
     budget: float,
     seed: int = 0,
-    most: Callable[[], bool] = lambda: False,
 ) -> Rates:
     """Measure what a unit of work takes.
 
@@ -156,7 +160,6 @@ def calibrate(
         probe: does what is to be measured, for a part of it.
         budget: CPU seconds to spend, about.
         seed: for the sample.
-        most: whether to stop, whatever is left.
     """
     if not len(work.queries):
         return Rates(np.zeros(len(fields(WalkAmounts))))
@@ -170,7 +173,7 @@ def calibrate(
         taken.append(max(seconds, 1e-6))
         spent += seconds
         enough = number + 1 >= len(_QUERIES_OF_ONE) * _STRATA
-        if (enough and spent > budget) or spent > 3 * budget or most():
+        if (enough and spent > budget) or spent > 3 * budget:
             break
     return Rates(fitted(np.array(rows), np.array(taken)), spent)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -63,8 +64,8 @@ def spread(
 ) -> Spread:
     """What stages take on several machines, each of which holds the whole graph.
 
-    One machine reads and indexes the facts, and sends what it made to the others, one after the
-    other; then all work, each core on chunks of its own.
+    One machine reads and indexes the facts, and sends what it made to another; each that has it
+    sends it on to one that has not. Then all work, each core on chunks of its own.
 
     Args:
         stages: of the job.
@@ -75,7 +76,7 @@ def spread(
     """
     alone = sum(one.serial for one in stages)
     together = sum(one.seconds(nodes.workers) - one.serial for one in stages)
-    shipping = (nodes.count - 1) * size.whole / nodes.bandwidth
+    shipping = math.ceil(math.log2(nodes.count)) * size.whole / nodes.bandwidth
     while_built = max(size.reading, size.whole + size.building)
     while_walked = size.whole + nodes.cores * worker
     peak = max((one.peak for one in stages), default=0.0)
