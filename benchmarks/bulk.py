@@ -31,7 +31,7 @@ FEW = 200  # that are explained
 def make_queries(graph: tilp.TemporalGraph, count: int, seed: int) -> pl.DataFrame:
     """The ends and relations of training facts, asked at other times, either end for the other."""
     chance = np.random.default_rng(seed)
-    facts = graph.frame("train")[chance.integers(0, graph.bounds[1], count)]
+    facts = graph.frame("train", names="ids")[chance.integers(0, graph.bounds[1], count)]
     asks_object = pl.Series(chance.random(count) < 0.5)
     nothing = pl.Series([None], dtype=pl.String)
     start = chance.integers(1900, 2020, count)

@@ -102,7 +102,7 @@ def predict_command(
             metavar="N",
             min=0,
             help="With --out: explain the N best of each query, in a column of JSON as tilp "
-            "explain --json prints it. Some hundred times slower.",
+            "explain --json prints it. Twenty to eighty times slower.",
         ),
     ] = 0,
     on_error: Annotated[
