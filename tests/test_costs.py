@@ -188,8 +188,8 @@ def test_memory_of_a_graph_is_that_of_its_arrays(size):
     edges, index = walker.edges, graph.index()
     shared = (index.offsets, index.relation, index.target, index.fact)
     own = [one for one in edges if not any(np.shares_memory(one, other) for other in shared)]
-    built = [*own, walker._inverse, walker._read.start, walker._read.end, walker._intervals[0],
-             walker.steps_from]  # fmt: skip
+    read = walker._read
+    built = [*own, walker._inverse, read.start, read.end, walker.steps_from]
     assert found.walker == sum(one.nbytes for one in built)
 
 

@@ -61,8 +61,8 @@ class GraphSize:
         Of each edge its times, ranks, source, interval and inverse; of each fact its times; of
         each entity its steps.
         """
-        of_edge = 2 * _TIME + 4 * _NUMBER + _TIME
-        return self.edges * of_edge + self.facts * (2 * _TIME + _NUMBER) + self.entities * _TIME
+        of_edge = 2 * _TIME + 5 * _NUMBER
+        return self.edges * of_edge + self.facts * 2 * _TIME + self.entities * _TIME
 
     @property
     def whole(self) -> int:
