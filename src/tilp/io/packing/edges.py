@@ -119,10 +119,10 @@ def _write_inverse(
 ) -> None:
     """For each edge that of the same fact the other way."""
     fact, relation = (OnDisk(edge_file(folder, name)) for name in ("fact", "relation"))
-    bounds = np.arange(numbers // 2, facts, max(numbers // 2, 1))
+    bounds = np.arange(rows, facts, rows) if 2 * facts > numbers else np.empty(0, np.int64)
     kinds = {"fact": np.int32, "edge": np.int32, "turned": np.bool_}
     buckets = Buckets(work, "by-fact", bounds, kinds)
-    pair = np.empty((facts, 2), np.int32) if not len(bounds) else None
+    pair = np.empty((facts, 2), np.int32) if 2 * facts <= numbers else None
     inverse = Scatter(
         work, prepared_file(folder, "inverse"), len(fact), PREPARED["inverse"], numbers
     )
