@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tilp.choices import Unit
 from tilp.errors import TilpError
-from tilp.graph.fingerprints import Part, digest_of
+from tilp.graph.fingerprints import fingerprint_of
 from tilp.graph.index import EdgeIndex
 from tilp.graph.vocabulary import Vocabulary
 from tilp.intervals import UNKNOWN, Interval, format_time, known_ends
@@ -237,21 +237,7 @@ class TemporalGraph:
         """A digest of all that the graph holds; equal graphs have the same."""
         if self._origin is not None:
             return self._origin.fingerprint
-        parts: list[Part] = [
-            f"{self.unit.value} {self.bounds}".encode(),
-            *(getattr(self, name) for name in _COLUMNS[:5]),
-            self.entities,
-            self.relations,
-            (self.texts, self.start_text),
-            (self.texts, self.end_text),
-        ]
-        if self.estimated.any():
-            parts.append(self.estimated)
-        if self.walked_only.any():
-            parts += [b"walked only", self.walked_only]
-        for name, numbers in sorted(self.attributes.items()):
-            parts += [name.encode(), numbers]
-        return digest_of(parts)
+        return fingerprint_of(self, lambda name: getattr(self, name))
 
     @property
     def origin(self) -> Origin | None:

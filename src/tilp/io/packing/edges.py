@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from tilp.intervals import known_ends
 from tilp.io.packing.external import Buckets, Scatter, blocks, stable_order
-from tilp.io.packing.format import PREPARED, ColumnWriter, mapped
+from tilp.io.packing.format import PREPARED, ColumnWriter, OnDisk
 
 __all__ = ["edge_file", "prepared_file", "write_edges"]
 
@@ -54,14 +53,14 @@ def write_edges(
     progress(0.5)
     _write_inverse(folder, work, facts, n_relations, rows, numbers)
     progress(0.7)
-    _write_ranks(folder, work, n_relations, rows, numbers)
+    _write_ranks(folder, work, offsets, n_relations, rows, numbers)
     progress(1.0)
 
 
 def _write_offsets(folder: Path, facts: int, n_entities: int, rows: int) -> NDArray[np.int64]:
     degrees = np.zeros(n_entities, np.int64)
     for name in ("subject", "object"):
-        ends = mapped(folder / f"{name}.npy")
+        ends = OnDisk(folder / f"{name}.npy")
         for part in blocks(facts, max(rows, n_entities)):  # a count of all entities each time
             degrees += np.bincount(ends[part], minlength=n_entities)
     offsets = np.zeros(n_entities + 1, np.int64)
@@ -80,8 +79,8 @@ def _write_sorted(
     rows: int,
 ) -> None:
     """Edges by entity, relation and fact; entities are taken together as far as there is room."""
-    columns = {name: mapped(folder / f"{name}.npy") for name in ("subject", "relation", "object")}
-    times = {name: mapped(folder / f"{name}.npy") for name in ("start", "end")}
+    columns = {name: OnDisk(folder / f"{name}.npy") for name in ("subject", "relation", "object")}
+    times = {name: OnDisk(folder / f"{name}.npy") for name in ("start", "end")}
     kinds = {
         "source": np.int32,
         "relation": np.int32,
@@ -119,11 +118,11 @@ def _write_inverse(
     folder: Path, work: Path, facts: int, n_relations: int, rows: int, numbers: int
 ) -> None:
     """For each edge that of the same fact the other way."""
-    fact, relation = (mapped(edge_file(folder, name)) for name in ("fact", "relation"))
-    bounds = np.arange(numbers // 2, facts, max(numbers // 2, 1))
+    fact, relation = (OnDisk(edge_file(folder, name)) for name in ("fact", "relation"))
+    bounds = np.arange(rows, facts, rows) if 2 * facts > numbers else np.empty(0, np.int64)
     kinds = {"fact": np.int32, "edge": np.int32, "turned": np.bool_}
     buckets = Buckets(work, "by-fact", bounds, kinds)
-    pair = np.empty((facts, 2), np.int32) if not len(bounds) else None
+    pair = np.empty((facts, 2), np.int32) if 2 * facts <= numbers else None
     inverse = Scatter(
         work, prepared_file(folder, "inverse"), len(fact), PREPARED["inverse"], numbers
     )
@@ -145,14 +144,21 @@ def _write_inverse(
     inverse.write()
 
 
-def _write_ranks(folder: Path, work: Path, n_relations: int, rows: int, numbers: int) -> None:
+def _write_ranks(
+    folder: Path,
+    work: Path,
+    offsets: NDArray[np.int64],
+    n_relations: int,
+    rows: int,
+    numbers: int,
+) -> None:
     """The place of each edge in the order of relation, target and edge, and this order.
 
     The edges to an entity are the inverses of its own, which stand together by entity and
     relation; so it is enough to lay them down relation by relation.
     """
     relation, source, inverse = (
-        mapped(path)
+        OnDisk(path)
         for path in (
             edge_file(folder, "relation"),
             prepared_file(folder, "source"),
@@ -169,12 +175,11 @@ def _write_ranks(folder: Path, work: Path, n_relations: int, rows: int, numbers:
         Scatter(work, prepared_file(folder, name), size, PREPARED[name], numbers)
         for name in ("rank", "by_rank")
     )
-    for part in _whole_groups(source, relation, rows):
-        group = (np.diff(source[part], prepend=-1) != 0) | (
-            np.diff(relation[part], prepend=-1) != 0
-        )
+    for part in _whole_groups(offsets, relation, rows):
+        label = relation[part]
+        group = (np.diff(source[part], prepend=-1) != 0) | (np.diff(label, prepend=-1) != 0)
         edge = np.sort((np.cumsum(group) << 31) | inverse[part]) & (2**31 - 1)
-        turned = (relation[part].astype(np.int64) + n_relations) % (2 * n_relations)
+        turned = (label.astype(np.int64) + n_relations) % (2 * n_relations)
         order = stable_order(turned)
         turned, edge = turned[order], edge[order]
         begin = np.searchsorted(turned, np.arange(2 * n_relations + 1))
@@ -187,14 +192,14 @@ def _write_ranks(folder: Path, work: Path, n_relations: int, rows: int, numbers:
     by_rank.write()
 
 
-def _whole_groups(source: NDArray[np.int32], relation: NDArray[np.int32], rows: int) -> list[slice]:
+def _whole_groups(offsets: NDArray[np.int64], relation: OnDisk, rows: int) -> Iterator[slice]:
     """The edges cut so that those of one entity and relation stay together."""
-    cuts = [0]
-    while cuts[-1] < len(source):
-        end = min(cuts[-1] + rows, len(source))
-        while end < len(source) and (
-            source[end] == source[end - 1] and relation[end] == relation[end - 1]
-        ):
-            end += 1
-        cuts.append(end)
-    return [slice(a, b) for a, b in itertools.pairwise(cuts)]
+    begin, count = 0, len(relation)
+    while begin < count:
+        end = min(begin + rows, count)
+        # Up to the end of the last edge's entity, or to where its relation ends.
+        last = int(offsets[np.searchsorted(offsets, end - 1, side="right")])
+        rest = relation[slice(end - 1, last)]
+        end += int(np.searchsorted(rest[1:], rest[0], side="right"))
+        yield slice(begin, end)
+        begin = end

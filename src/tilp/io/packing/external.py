@@ -104,7 +104,10 @@ class Scatter:
         fill: float = 0,
     ) -> None:
         self._path, self._dtype, self._fill = path, np.dtype(dtype), fill
-        self._parts = list(blocks(size, rows)) or [slice(0, 0)]
+        # What is read back has its places beside it.
+        self._parts = list(blocks(size, rows if size <= rows else max(1, rows // 4))) or [
+            slice(0, 0)
+        ]
         self._whole = self._empty(self._parts[0]) if len(self._parts) == 1 else None
         bounds = np.array([part.start for part in self._parts[1:]], np.int64)
         columns: dict[str, DTypeLike] = {"place": np.int64, "value": dtype}

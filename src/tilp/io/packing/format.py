@@ -28,6 +28,7 @@ __all__ = [
     "PREPARED",
     "ColumnWriter",
     "NamesWriter",
+    "OnDisk",
     "check_files",
     "mapped",
     "read_note",
@@ -159,6 +160,24 @@ def mapped(path: Path) -> NDArray[Any]:
         return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
     except (OSError, ValueError, EOFError) as failure:
         raise _damaged(path, str(failure)) from failure
+
+
+class OnDisk:
+    """The array in a .npy file, of which nothing stays in memory but the parts that are taken.
+
+    Args:
+        path: the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._rows = len(mapped(path))
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def __getitem__(self, rows: slice) -> NDArray[Any]:
+        return np.array(mapped(self._path)[rows])  # the map goes with its pages
 
 
 def write_note(folder: Path, content: dict[str, Any]) -> None:

@@ -13,11 +13,12 @@ from tilp.choices import OnError, Unit
 from tilp.choosing import choose
 from tilp.errors import DataError, TilpError
 from tilp.graph import TemporalGraph
+from tilp.graph.fingerprints import fingerprint_of
 from tilp.io.folders import new_folder
 from tilp.io.packing.edges import write_edges
 from tilp.io.packing.external import Scatter
 from tilp.io.packing.facts import FactColumns, gather, write_facts
-from tilp.io.packing.format import write_note
+from tilp.io.packing.format import OnDisk, write_note
 from tilp.io.packing.names import Numbering
 from tilp.io.packing.opening import attribute_file, graph_in, is_pack, open_pack
 from tilp.io.side_files import attribute_batches, read_labels
@@ -176,7 +177,9 @@ class _Packer:
             "attributes": attributes,
             "marks": facts.marks,
         }
-        note["fingerprint"] = graph_in(self._folder, note).fingerprint()
+        note["fingerprint"] = fingerprint_of(
+            graph_in(self._folder, note), lambda name: OnDisk(self._folder / f"{name}.npy")
+        )
         self._progress("digest", 0.5)
         write_note(self._folder, note)
         self._progress("digest", 1.0)
