@@ -26,7 +26,11 @@ from tilp.costs import (
 from tilp.costs.calibration import fitted
 from tilp.costs.growth import by_power, ever_slower
 from tilp.costs.learning import repeated
+from tilp.costs.paper_features import repeated as repeated_examples
 from tilp.costs.situation import Situation
+from tilp.features.objective import Examples
+from tilp.features.paper import PaperFeatures
+from tilp.features.training import FeatureTraining, train_features
 from tilp.graph import QueryTable
 from tilp.parallel import Workers
 from tilp.walks import MiningSettings, Walker
@@ -254,6 +258,25 @@ def test_entries_so_many_times_are_so_many_times_the_entries(world):
     back = twice.of_queries(np.arange(40) >= 20)
     for name in ("rule", "at_answer", "at_known", "others", "begin"):
         np.testing.assert_array_equal(getattr(back, name), getattr(made, name))
+
+
+def test_examples_so_many_times_have_the_same_loss(world):
+    walked = np.ones((2 * len(world.relations),) * 2, np.bool_)
+    features = PaperFeatures.fit(world, walked, 1)
+    queries = QueryTable.of_facts(world, world.targets[:15], walked=True)
+    begin, candidate = np.arange(31) * 2, np.repeat(queries.answer, 2)
+    candidate[1::2] = (candidate[1::2] + 1) % len(world.entities)
+    answers = np.where(np.arange(30) % 7 == 0, -1, begin[:-1])
+    made = Examples(queries, features.gather(queries, begin, candidate), np.ones(60), answers)
+    thrice = repeated_examples(made, 3)
+    assert len(thrice.queries) == 90 and len(thrice.evidence) == 3 * len(made.evidence)
+    for place in range(90):
+        one = int(thrice.answer_place[place])
+        assert one < 0 or thrice.evidence.candidate[one] == thrice.queries.answer[place]
+    few = FeatureTraining(steps=2)
+    first, other = (train_features(features, one, one, few).curve for one in (made, thrice))
+    # Weights are held back once, however many queries there are: only the first loss is the same.
+    assert first.train[0] == pytest.approx(other.train[0], rel=1e-4)
 
 
 @pytest.mark.parametrize(

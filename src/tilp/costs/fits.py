@@ -11,8 +11,9 @@ import numpy as np
 
 from tilp.bench.memory import forget_peak, peak_megabytes
 from tilp.choices import Features, Part
-from tilp.costs.features import joint_stage, paper_stage
+from tilp.costs.joint_features import joint_stage
 from tilp.costs.learning import learning_stages
+from tilp.costs.paper_features import paper_stage
 from tilp.costs.situation import Situation
 from tilp.costs.stage import StageCost
 from tilp.costs.walking import apply_stage, choose_stage, mine_stage

@@ -31,7 +31,8 @@ _LIMIT = 50_000  # steps of one level while rules are only to be known, not coun
 _STEP_SECONDS = 2e-8  # about, to choose how large the first sample is
 _MORE = 3  # times as many facts has each sample as the one before
 _MORE_SECONDS = 2  # times as long it takes, about: many facts share what is walked
-_QUERIES = 200  # of a sample that stands for all queries alike
+_FEWEST, _MOST = 12, 200  # queries that stand for all alike
+_SECONDS = 1.0  # that walks for them take, about
 
 
 @dataclass(frozen=True)
@@ -179,12 +180,18 @@ class Situation:
             found[relation] = sum(min(top, round(one * more)) for one in directions)
         return found
 
+    def some_training(self) -> QueryTable:
+        """Training queries that stand for all alike; few where each takes long to walk for."""
+        each = float(self.steps_from[self.training.subject].sum()) / max(len(self.training), 1)
+        size = int(np.clip(_SECONDS / (5 * each * _STEP_SECONDS + 1e-6), _FEWEST, _MOST))
+        return some(self.training, size, self.settings.seed)
+
     @cached_property
     def entries(self) -> tuple[Entries, float]:
         """Entries of some training queries, and how many a query will have."""
-        queries = self.settling.queries(some(self.training, _QUERIES, self.settings.seed))
+        queries = self.settling.queries(self.some_training())
         points = []
-        for sample in self.samples[-3:]:
+        for sample in [one for one in self.samples if one.rules][-3:]:
             rules = self.walker.compile([one.rule for one in sample.rules])
             made = make_entries(self.walker, queries, rules, Workers(), seed=self.settings.seed)
             points.append((float(sample.facts), len(made) / max(len(queries), 1)))

@@ -10,7 +10,7 @@ from tilp.attention.entries import Entries, make_entries
 from tilp.choices import Protocol
 from tilp.costs.amounts import steps_by_length
 from tilp.costs.calibration import Walks, calibrate, cpu_seconds
-from tilp.costs.situation import Situation, some
+from tilp.costs.situation import Situation
 from tilp.costs.stage import StageCost
 from tilp.evaluation import Ranker
 from tilp.graph import QueryTable
@@ -23,7 +23,6 @@ from tilp.walks.mining import one_end
 __all__ = ["apply_stage", "batch_bytes", "choose_stage", "kept_bytes", "mine_stage"]
 
 _SOME_RULES = 500
-_QUERIES = 100  # that stand for all
 _BATCH = 512  # queries that candidates are ranked for at once
 _POWERS = 5  # ways to score among which held-out queries choose
 _FOUND_SHARE = 10  # finding takes a tenth of the limit
@@ -34,15 +33,14 @@ _ROW_BYTES = 200  # a row of query, rule, end and count: records grown, put in o
 
 def mine_stage(now: Situation, budget: float) -> StageCost:
     """Finding rules, counting them, putting them together and writing them down."""
-    walker, relations = now.walker, list(now.graph.relations)
-    number = {name: place for place, name in enumerate(relations)}
-    queries = [now.mined[name] for name in relations]
-    rules = {
-        number[name]: walker.compile([one.rule for one in found])
-        for name, found in now.sample.of_relation.items()
-    }
+    walker = now.walker
+    queries = list(now.mined.values())
+    # What a relation has no rules for is not counted.
+    counted = [name for name, found in now.sample.of_relation.items() if found]
+    rules = [walker.compile([one.rule for one in now.sample.of_relation[name]]) for name in counted]
+    asked = [now.mined[name] for name in counted]
     tallied = _of_relations(
-        now.steps_from, queries, sum(len(chunks_by(walker, one, one.subject)) for one in queries)
+        now.steps_from, asked, sum(len(chunks_by(walker, one, one.subject)) for one in asked)
     )
     tally = calibrate(
         tallied,
@@ -143,7 +141,7 @@ def kept_bytes(now: Situation) -> float:
 
 def batch_bytes(now: Situation, scorer: RuleScorer, threads: int) -> float:
     """What rules applied to a batch of queries take, in each thread."""
-    queries = some(now.training, _QUERIES, now.settings.seed)
+    queries = now.some_training()
     rows = len(scorer.apply(queries).rows) / max(len(queries), 1) * now.more_entries
     return threads * min(_BATCH, len(now.training)) * rows * _ROW_BYTES
 

@@ -26,9 +26,18 @@ from tilp.parallel import Workers
 from tilp.ranking import PaperScorer, RuleScorer
 from tilp.rules import RuleSet
 
-__all__ = ["FittedPaper", "examples", "fit_paper", "refresh_paper", "walked_relations"]
+__all__ = [
+    "MOST_QUERIES",
+    "FittedPaper",
+    "examples",
+    "fit_paper",
+    "refresh_paper",
+    "walked_relations",
+]
 
-_QUERIES = 4_000  # that are learned from at the most
+MOST_QUERIES = 4_000
+"""That are learned from at the most."""
+
 _BEST, _DRAWN = 60, 60
 _BATCH = 512
 _PARTS_OF_FEATURES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.0)
@@ -221,7 +230,7 @@ def examples(
 ) -> Examples:
     """Queries with the candidates that are learned from, and the evidence for these."""
     columns = (queries.fact, queries.head, queries.subject, queries.start)
-    queries = queries[drawn(_QUERIES, seed, *columns)]
+    queries = queries[drawn(MOST_QUERIES, seed, *columns)]
     parts = [queries[np.arange(len(queries))[begin : begin + _BATCH]]
              for begin in range(0, len(queries), _BATCH)]  # fmt: skip
     pools = list(workers.map(partial(_pooled, scorer, _BEST, _DRAWN, seed), parts))

@@ -1,4 +1,4 @@
-"""The stage of a fit that learns features, all of them or those of the paper."""
+"""The stage of a fit that learns all features: candidates gathered, weights learned."""
 
 from __future__ import annotations
 
@@ -9,31 +9,19 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from tilp.chances import drawn
-from tilp.choices import Protocol
 from tilp.costs.calibration import Walks, calibrate, cpu_seconds
 from tilp.costs.situation import Situation, some
 from tilp.costs.stage import StageCost
 from tilp.costs.walking import batch_bytes, kept_bytes
-from tilp.evaluation import Ranker
-from tilp.features.evidence import Gatherer
-from tilp.features.fitted import FittedFeatures
-from tilp.features.paper import PaperFeatures
-from tilp.features.training import FeatureTraining, train_features
 from tilp.graph import QueryTable
 from tilp.model.joint_phase import FOLDS, Gathered, JointSettings, Learner, fold_of
-from tilp.model.paper_phase import examples, walked_relations
-from tilp.parallel import Workers
-from tilp.ranking import PaperScorer, RuleScorer, RuleWeights
-from tilp.rules import RuleSet
+from tilp.ranking import RuleScorer, RuleWeights
 
-__all__ = ["joint_stage", "paper_stage"]
+__all__ = ["joint_stage"]
 
-_QUERIES = 200  # that stand for all
 _FEWEST, _MOST = 96, 512  # queries of one head that weights are learned from
 _MORE_STEPS = 0.25  # the power of its queries with which the steps grow that a head takes to learn
 _TABLES = 2.5  # copies of what is known of a head's candidates, while it is put together
-_STEPS = (2, 6)  # of two trainings, whose difference is what a step takes
-_WAYS = 6  # among which held-out queries choose
 
 
 def joint_stage(
@@ -58,7 +46,7 @@ def joint_stage(
     largest = asked[asked.head == np.argmax(np.bincount(asked.head))]
     # As many as take no longer than what was tried before, where each of them takes long.
     most = int(np.clip(0.25 * budget * len(asked) / max(gathering, 1e-3), _FEWEST, _MOST))
-    sample = learner.gather(some(asked, min(most, _QUERIES), now.settings.seed))
+    sample = learner.gather(now.some_training())
     table = _Table.of(sample, now.more_entries)
     learning = _learning(learner, some(largest, most, now.settings.seed), heads, table.visits)
     share = heads[0] / heads.sum()
@@ -72,67 +60,6 @@ def joint_stage(
         peak=kept_bytes(now)
         + batch_bytes(now, scorer, threads)
         + _TABLES * table.size * float(heads[:threads].sum()),
-    )
-
-
-def paper_stage(now: Situation, scorer: RuleScorer, budget: float) -> StageCost:
-    """Distributions fitted, their weights learned, and how far they help."""
-    graph, length = now.walker.graph, now.settings.mining.max_length
-    seed, workers = now.settings.seed, Workers()
-    walked = walked_relations(graph, RuleSet(now.sample.rules))
-    gather, alone = cpu_seconds(lambda: Gatherer(graph, walked, length))
-    rows = np.asarray(graph.rows("train"), np.int64)
-    queries = QueryTable.of_facts(graph, rows, walked=True)
-    work = Walks.of_queries(now.steps_from, queries)
-
-    def evidence(part: QueryTable) -> object:
-        found = gather(part, np.arange(len(part) + 1), part.answer, workers)
-        return FittedFeatures.fit(2 * len(graph.relations), part, found)
-
-    rates = calibrate(work, lambda part: evidence(part.queries), 0.3 * budget, seed)
-    chance = np.random.default_rng(seed)
-    facts = np.sort(chance.choice(rows, min(_QUERIES, len(rows)), replace=False))
-    features = PaperFeatures.fit(graph, walked, length, facts=facts, workers=workers)
-    asked = some(now.training, _QUERIES, seed)
-    found, gathered = cpu_seconds(lambda: examples(features, scorer, asked, seed, workers))
-
-    def learn(steps: int) -> float:
-        chosen = FeatureTraining(steps=steps, patience=steps)
-        return cpu_seconds(lambda: train_features(features, found, found, chosen, workers))[1]
-
-    first = learn(_STEPS[0])
-    again = learn(_STEPS[0])
-    step = max(learn(_STEPS[1]) - again, 0.0) / (_STEPS[1] - _STEPS[0])
-    weights = train_features(features, found, found, FeatureTraining(steps=1)).weights
-    ranker = Ranker(now.graph, now.held_out, walked=now.walked)
-    scored = PaperScorer(scorer, features, weights)
-    part = np.sort(chance.choice(len(ranker.queries), min(_QUERIES, len(ranker.queries)), False))
-
-    def rank() -> None:
-        queries = ranker.queries[part]
-        for scores in scored.scores_by([weights] * _WAYS, queries, scorer.apply(queries)):
-            ranker.rank(part, scores, [Protocol.ENUMERATE])
-
-    rank()
-    _, choosing = cpu_seconds(rank)
-    most = 4_000
-    times = min(len(now.training), most) / max(len(asked), 1)
-    judged = min(len(ranker.queries), most) / max(len(asked), 1)
-    steps = FeatureTraining().steps
-    learning = steps * step * (times + judged / 5) / 1.2 + max(first - again, 0.0)
-    cpu = (
-        rates.seconds(work.amounts())
-        + (times + judged) * gathered
-        + learning
-        + choosing * len(ranker.queries) / max(len(part), 1)
-    )
-    return StageCost(
-        "features",
-        float(len(queries)),
-        f"facts from both ends, {steps} gradients at the most",
-        cpu=cpu + alone,
-        serial=alone + learning,
-        peak=kept_bytes(now) + batch_bytes(now, scorer, 1),
     )
 
 

@@ -1,0 +1,138 @@
+"""The stage of a fit that learns the features of the paper."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tilp.choices import Protocol
+from tilp.costs.calibration import Walks, calibrate, cpu_seconds
+from tilp.costs.situation import Situation
+from tilp.costs.stage import StageCost
+from tilp.costs.walking import batch_bytes, kept_bytes
+from tilp.evaluation import Ranker
+from tilp.features.evidence import Gatherer
+from tilp.features.fitted import FittedFeatures
+from tilp.features.objective import Examples
+from tilp.features.paper import PaperFeatures
+from tilp.features.training import FeatureTraining, train_features
+from tilp.features.weights import FeatureWeights
+from tilp.graph import QueryTable
+from tilp.model.paper_phase import MOST_QUERIES, examples, walked_relations
+from tilp.parallel import Workers
+from tilp.ranking import PaperScorer, RuleScorer
+from tilp.rules import RuleSet
+
+__all__ = ["paper_stage"]
+
+_FACTS = 200  # that distributions are fitted to
+_STEPS = (2, 6)  # of two trainings, whose difference is what a step takes
+_EXAMPLES = 600  # that weights are learned from
+_JUDGED = 5  # steps after which held-out queries are asked
+_WAYS = 6  # among which held-out queries choose
+
+
+def paper_stage(now: Situation, scorer: RuleScorer, budget: float) -> StageCost:
+    """Distributions fitted, their weights learned, and how far they help."""
+    graph, length = now.walker.graph, now.settings.mining.max_length
+    seed, workers = now.settings.seed, Workers()
+    walked = walked_relations(graph, RuleSet(now.sample.rules))
+    gather, alone = cpu_seconds(lambda: Gatherer(graph, walked, length))
+    rows = np.asarray(graph.rows("train"), np.int64)
+    queries = QueryTable.of_facts(graph, rows, walked=True)
+    work = Walks.of_queries(now.steps_from, queries)
+
+    def fit(part: QueryTable) -> object:
+        found = gather(part, np.arange(len(part) + 1), part.answer, workers)
+        return FittedFeatures.fit(2 * len(graph.relations), part, found)
+
+    rates = calibrate(work, lambda part: fit(part.queries), 0.3 * budget, seed)
+    chance = np.random.default_rng(seed)
+    facts = np.sort(chance.choice(rows, min(_FACTS, len(rows)), replace=False))
+    features = PaperFeatures.fit(graph, walked, length, facts=facts, workers=workers)
+    asked = now.some_training()
+    examples(features, scorer, asked[np.arange(1)], seed, workers)  # loops are compiled
+    found, gathered = cpu_seconds(lambda: examples(features, scorer, asked, seed, workers))
+    learned = min(len(now.training), MOST_QUERIES)
+    judged = min(2 * len(now.held_out), MOST_QUERIES)
+    learning = _learning(features, found, learned + judged / _JUDGED)
+    weights = train_features(features, found, found, FeatureTraining(steps=1)).weights
+    cpu = (
+        rates.seconds(work.amounts())
+        + gathered * (learned + judged) / max(len(asked), 1)
+        + _choosing(now, PaperScorer(scorer, features, weights), weights, len(asked))
+        + learning
+        + alone
+    )
+    return StageCost(
+        "features",
+        float(len(queries)),
+        f"facts from both ends, {FeatureTraining().steps} gradients at the most",
+        cpu=cpu,
+        serial=alone + learning,
+        peak=kept_bytes(now) + batch_bytes(now, scorer, 1),
+    )
+
+
+def _learning(features: PaperFeatures, found: Examples, queries: float) -> float:
+    """Seconds to learn from so many queries, with those that judge counted as far as they do.
+
+    A step takes some time in itself and some for each query: two sizes tell both.
+    """
+    sizes, seconds, once = [], [], 0.0
+    for times in (1, max(2, round(_EXAMPLES / max(len(found.queries), 1)))):
+        more = repeated(found, times)
+
+        def learn(steps: int, more: Examples = more) -> float:
+            chosen = FeatureTraining(steps=steps, patience=steps)
+            return cpu_seconds(lambda: train_features(features, more, more, chosen))[1]
+
+        first, again = learn(_STEPS[0]), learn(_STEPS[0])
+        once = max(first - again, 0.0)
+        seconds.append(max(learn(_STEPS[1]) - again, 0.0) / (_STEPS[1] - _STEPS[0]))
+        sizes.append(len(more.queries) * (1 + 1 / _JUDGED))  # the same learned from and judged by
+    of_query = max(seconds[1] - seconds[0], 0.0) / (sizes[1] - sizes[0])
+    of_step = max(seconds[1] - of_query * sizes[1], 0.0)
+    return FeatureTraining().steps * (of_step + of_query * queries) + once
+
+
+def repeated(found: Examples, times: int) -> Examples:
+    """The same queries, candidates and evidence so many times."""
+    evidence, size = found.evidence, len(found.evidence.candidate)
+    shift = np.arange(times) * size
+
+    def shifted(place: np.typing.NDArray[np.int64]) -> np.typing.NDArray[np.int64]:
+        return (place + shift[:, None]).reshape(-1)
+
+    return Examples(
+        found.queries[np.tile(np.arange(len(found.queries)), times)],
+        replace(
+            evidence,
+            offsets=np.append(0, shifted(evidence.offsets[1:].astype(np.int64))),
+            candidate=np.tile(evidence.candidate, times),
+            row=shifted(evidence.row.astype(np.int64)).astype(evidence.row.dtype),
+            kind=np.tile(evidence.kind, times),
+            relation=np.tile(evidence.relation, times),
+            difference=np.tile(evidence.difference, times),
+        ),
+        np.tile(found.phi, times),
+        np.where(np.tile(found.answer_place, times) < 0, -1, shifted(found.answer_place)),
+    )
+
+
+def _choosing(now: Situation, scorer: PaperScorer, weights: FeatureWeights, most: int) -> float:
+    """Seconds to rank all held-out queries in each of the ways, by some of them."""
+    ranker = Ranker(now.graph, now.held_out, walked=now.walked)
+    chance = np.random.default_rng(now.settings.seed)
+    size = min(most, len(ranker.queries))
+    part = np.sort(chance.choice(len(ranker.queries), size, replace=False))
+
+    def rank() -> None:
+        queries = ranker.queries[part]
+        applied = scorer.rules.apply(queries)
+        for scores in scorer.scores_by([weights] * _WAYS, queries, applied):
+            ranker.rank(part, scores, [Protocol.ENUMERATE])
+
+    _, seconds = cpu_seconds(rank)
+    return seconds * len(ranker.queries) / max(size, 1)
