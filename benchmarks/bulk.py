@@ -2,7 +2,8 @@
 
 python benchmarks/bulk.py fits a model of rules to the bundled world of 3,000 facts, makes a file of
 1,000,000 seeded queries, answers it once undisturbed, then again while killing it five times at
-seeded moments, the last time while a part is being written, and compares all parts.
+seeded moments (a share of the parts, then a while), the last time while a part is being written,
+and compares all parts.
 
 python benchmarks/bulk.py --speed [--model MODEL] answers such queries once, and prints how many a
 second of a processor, beside the time that scoring alone takes; and explanations of a few of them.
@@ -61,21 +62,31 @@ def same_parts(first: Path, second: Path) -> bool:
     )
 
 
-def kill_once(command: list[str], out: Path, moment: float, *, writing: bool) -> str:
-    """Kill a run after a while, or then as soon as it writes a part; gives what it left, or ''."""
+def kill_once(command: list[str], out: Path, parts: int, wait: float, *, writing: bool) -> str:
+    """Kill a run some time after so many parts are there; gives what it left, or ''.
+
+    Args:
+        command: the run.
+        out: its folder.
+        parts: that are waited for.
+        wait: seconds after that.
+        writing: whether it is then killed as soon as it writes a part.
+    """
     run = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    while run.poll() is None and len(list(out.glob("part-*.parquet"))) < parts:
+        time.sleep(0.01)
     try:
-        run.wait(moment)
+        run.wait(wait)
     except subprocess.TimeoutExpired:
         while writing and run.poll() is None and not list(out.glob(".part-*.partial")):
             time.sleep(0.0005)
-        if run.poll() is None:
-            run.kill()
-            run.wait()
-            parts = len(list(out.glob("part-*.parquet")))
-            half = [path.stat().st_size for path in out.glob(".part-*.partial")]
-            return f"{parts} parts" + (f" and {half[0]:,} bytes of the next" if half else "")
-    return ""
+    if run.poll() is not None:
+        return ""
+    run.kill()
+    run.wait()
+    there = len(list(out.glob("part-*.parquet")))
+    half = [path.stat().st_size for path in out.glob(".part-*.partial")]
+    return f"{there} parts" + (f" and {half[0]:,} bytes of the next" if half else "")
 
 
 def killed_and_not(arguments: argparse.Namespace, place: Path) -> bool:
@@ -91,22 +102,24 @@ def killed_and_not(arguments: argparse.Namespace, place: Path) -> bool:
     subprocess.run([*command, str(place / "whole")], check=True)
     whole = time.perf_counter() - began
     print(f"undisturbed: {whole:.0f} s, {arguments.queries / whole:,.0f} queries a second")
+    parts = len(digests(place / "whole"))
     chance = random.Random(arguments.seed)
+    shares = sorted(chance.random() for _ in range(arguments.kills))
     out = place / "killed"
     killed = 0
     while killed < arguments.kills:
-        moment = chance.uniform(0.02, 0.3) * whole  # so that all of them come before the end
-        left = kill_once([*command, str(out)], out, moment, writing=killed == arguments.kills - 1)
-        if not left:
-            print(f"finished before it could be killed at {moment:.1f} s; begun anew")
+        first, wait = int(shares[killed] * parts), chance.uniform(0.0, 2.0) * whole / parts
+        writing = killed == arguments.kills - 1
+        left = kill_once([*command, str(out)], out, first, wait, writing=writing)
+        if left:
+            killed += 1
+            print(f"kill {killed}, {wait:.1f} s after {first} parts were there; left: {left}")
+        else:
+            print("finished before it could be killed; begun anew")
             shutil.rmtree(out)
             killed = 0
-            continue
-        killed += 1
-        print(f"kill {killed} after {moment:.1f} s of {whole:.0f} s; left: {left}")
     subprocess.run([*command, str(out)], check=True)
     same = same_parts(place / "whole", out)
-    parts = len(digests(out))
     print(
         f"{killed} kills; {arguments.queries:,} queries; {parts} parts; equal: {same}; "
         f"byte for byte: {digests(place / 'whole') == digests(out)}"
