@@ -1,6 +1,7 @@
 """The door to parallel work: order, bounds, failures; and what travels to other processes."""
 
 import re
+import shutil
 import sys
 import threading
 from pathlib import Path
@@ -267,6 +268,24 @@ def test_a_graph_travels_with_its_indexes_and_without_its_names(parcels, graph):
     assert set(store.fetched) > before
     with pytest.raises(AttributeError, match="colour"):
         found.colour  # noqa: B018
+
+
+def test_a_packed_graph_travels_as_its_arrays(parcels, graph, tmp_path):
+    store = Store()
+    shelf, opener = parcels.Shelf(store.put), parcels.Opener(store.get)
+    packed = tilp.pack(tilp.write(graph, tmp_path / "facts"), tmp_path / "packed")
+    walker = Walker(packed, max_length=2)
+    found, edges = opener.unpack(shelf.pack((packed, walker.edges)))
+    shutil.rmtree(tmp_path / "packed")
+    assert found.subject is packed.subject
+    assert found.index("train").target is packed.index("train").target
+    assert all(a is b for a, b in zip(edges, walker.edges, strict=True))
+    assert not {"ids", "keys", "labels"} & vars(found.entities).keys()
+    assert found.entities.find(packed.entities.label(7)) == 7
+    assert opener.unpack(shelf.pack(packed.entities)) == packed.entities == graph.entities
+    assert found == graph
+    held = {id(one) for one in store.arrays()}
+    assert len(held) == len(store.arrays())
 
 
 def test_an_index_that_is_made_later_travels_too(parcels, graph):

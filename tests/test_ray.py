@@ -1,6 +1,7 @@
 """Ray: several nodes on this machine, results equal to serial, whatever dies meanwhile."""
 
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -9,6 +10,7 @@ import warnings
 from functools import partial
 
 import numpy as np
+import polars as pl
 import pytest
 
 import tilp
@@ -17,7 +19,8 @@ from tilp.errors import TilpError
 from tilp.features.training import FeatureTraining
 from tilp.graph import QueryTable
 from tilp.parallel import Workers
-from tilp.walks import Walker
+from tilp.splits.rearranging import LEFT_OUT, TRAIN, rearranged
+from tilp.walks import Walker, mine
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'tilp[ray]'")
 pytestmark = pytest.mark.slow
@@ -111,6 +114,38 @@ def test_a_model_and_its_answers_are_those_of_one_thread(
     for there in workers.map(compiled_loops, range(9)):
         for name, types in there.items():
             assert types <= here.get(name, set()), name
+
+
+def test_predictions_in_parts_and_updates_are_those_of_one_thread(workers, graph, tmp_path):
+    rows = np.flatnonzero(graph.relation == graph.relations.find("livesIn"))[::4]
+    place = np.full(len(graph), LEFT_OUT)
+    place[rows] = TRAIN
+    new = rearranged(graph, place)
+    queries = graph.frame("valid").select("relation", "subject", "start").cast(pl.String)
+    for backend in ("serial", "ray"):
+        folder = tmp_path / backend
+        model = tilp.TILP(**FAST, threads=1, backend=backend).fit(graph.without(rows))
+        model.update(new, weights="warm").save(folder / "updated")
+        model.predict_to(folder / "parts", queries, 3, explain=1, part_size=50)
+    found, expected = contents(tmp_path / "ray"), contents(tmp_path / "serial")
+    assert len(found) > 10
+    assert found == expected
+
+
+def test_a_packed_graph_travels_to_where_its_files_are_not(workers, graph, tmp_path):
+    tilp.write(graph, tmp_path / "facts")
+    packed = tilp.pack(tmp_path / "facts", tmp_path / "packed")
+    expected = mine(packed, ["livesIn", "playsFor"])
+    shutil.rmtree(tmp_path / "packed")  # what is mapped here stays so
+    assert mine(packed, ["livesIn", "playsFor"], workers=workers) == expected
+    names = [packed.entities.label(number) for number in range(12)]
+    assert list(workers.map(packed.entities.label, range(12))) == names
+    few = packed.without([0, 5])
+    assert list(workers.map(partial(fact_of, few), range(12))) == [few.fact(n) for n in range(12)]
+
+
+def fact_of(graph, number):
+    return graph.fact(number)
 
 
 def test_rules_come_in_the_same_order_with_several_relations_under_way(

@@ -50,6 +50,10 @@ class _FarVocabulary(Far, Vocabulary):
 class _FarGraph(Far, TemporalGraph):
     """A graph without the texts of its dates; it travels with the indexes that it has."""
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        # The files of a packed graph need not be there where it goes: its arrays travel.
+        return object.__reduce_ex__(self, protocol)
+
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "attributes": dict(self.attributes)}
 

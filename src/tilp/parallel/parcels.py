@@ -19,12 +19,14 @@ from numpy.typing import NDArray
 from ray import cloudpickle
 
 from tilp.graph import TemporalGraph, Vocabulary
+from tilp.io.packing.vocabulary import PackedVocabulary
 from tilp.parallel.far import Apart, Far, far
 
 __all__ = ["Opener", "Parcel", "Shelf", "pack", "unpack"]
 
 _LEAST_SHARED = 1 << 17  # bytes of an array; the store does better by fewer, larger ones
 _PROTOCOL = 5
+_AS_THEY_ARE = (Far, PackedVocabulary)  # the names of the latter are arrays, and shared as such
 
 Bytes = NDArray[np.uint8]
 
@@ -113,7 +115,7 @@ class _Packer(cloudpickle.Pickler):  # type: ignore[misc]
         """What stands for a value that is not pickled itself; None: it is."""
         if isinstance(value, np.ndarray):
             return self._number(self._shelf.array(value)) if _may_be_shared(value) else None
-        if isinstance(value, Vocabulary | TemporalGraph) and not isinstance(value, Far):
+        if isinstance(value, Vocabulary | TemporalGraph) and not isinstance(value, _AS_THEY_ARE):
             return self._number(self._shelf.thing(value))
         if isinstance(value, Apart):
             self.apart.append(self._shelf.apart(value.fetch()))

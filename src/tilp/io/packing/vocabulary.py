@@ -90,8 +90,9 @@ class PackedVocabulary(Vocabulary):
     def __len__(self) -> int:
         return len(self._packed[0])
 
-    def __reduce__(self) -> Any:
-        return Vocabulary, (self.kind, self.ids, self.keys, self.labels)
+    def __getstate__(self) -> dict[str, Any]:
+        # Columns that were read meanwhile are quickly read again.
+        return {"kind": self.kind, "_packed": self._packed}
 
     def id(self, number: int) -> str:
         """The name as fact files have it."""
