@@ -1,6 +1,6 @@
 """Ten million facts on one machine: packed, opened, mined and asked, with the memory of each step.
 
-    python benchmarks/scale.py [--facts 10000000] [--parts make,pack,open,mine,ask,read]
+    python benchmarks/scale.py [--facts 10000000] [--parts make,pack,open,mine,ask,ray,share,read]
 
 make   the bundled world written as TSV files, some facts at a time
 pack   tilp.pack, in as much memory as --memory says
@@ -8,31 +8,40 @@ open   the packed graph opened, and names looked up in it
 mine   rules of length <= 3 for one relation, --targets facts of it asked
 ask    the rules, weighted by their confidence, applied to --queries test facts, given by names and
        asked for their object
+ray    the same mining by two threads and by two workers of Ray, in turns: the ratio of their times,
+       and whether the rules are equal; a first map has started the workers before
+share  four workers of Ray read all of the graph and its edges: what they have in memory more than
+       before, each for itself and all together, against what they read
 read   for comparison: tilp.read of the same files, its index, and what walks need beside it
 
 Every part runs in a process of its own, so that its peak is its own: the most that was resident at
 once, maps of files among it, which processes share and the system can drop. Anonymous memory, which
-it cannot, is told beside it as it is at the end. Seconds are of the clock, and of the processor.
-Linux only: memory is read from /proc.
+it cannot, is told beside it as it is at the end. That of `ray` and `share` is of the process that
+gives the work; what workers have is what `share` is about. Seconds are of the clock, and of the
+processor. Linux only: memory is read from /proc.
 """
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 import tilp
+from tilp.parallel import Workers
 
 PART = 500_000  # facts that are written at once
 RELATION = "livesIn"
 SHOWN = 10
+COMPARED = ("ray", "share", "read")
 
 
 def memory_mb(field: str) -> float:
@@ -113,25 +122,31 @@ def open_(arguments: argparse.Namespace) -> None:
         assert [graph.entities.find(name) for name in names] == numbers
 
 
-def mine(arguments: argparse.Namespace) -> None:
+def mined(
+    graph: tilp.TemporalGraph, arguments: argparse.Namespace, workers: Workers
+) -> tilp.RuleSet:
     from tilp.walks import MiningSettings
     from tilp.walks import mine as mine_rules
 
-    graph = opened(arguments)
     settings = MiningSettings(sample=arguments.targets, max_length=3)
-    with timed("loops compiled or loaded"):
-        mine_rules(tilp.datasets.world(0, 1_000).graph, [RELATION], settings)
+    return mine_rules(graph, [RELATION], settings, workers=workers)
+
+
+def mine(arguments: argparse.Namespace) -> None:
+    graph = opened(arguments)
     number = graph.relations.find(RELATION)
     facts = int((graph.relation[graph.span("train")] == number).sum())
     asked = min(facts, arguments.targets)
-    with timed(f"rules for {RELATION} from {asked:,} of its {facts:,} training facts"):
-        rules = mine_rules(graph, [RELATION], settings, threads=arguments.threads)
+    with Workers(arguments.threads) as workers:
+        with timed("loops compiled or loaded"):
+            mined(tilp.datasets.world(0, 1_000).graph, arguments, workers)
+        with timed(f"rules for {RELATION} from {asked:,} of its {facts:,} training facts"):
+            rules = mined(graph, arguments, workers)
     rules.write_jsonl(arguments.folder / "rules.jsonl")
     print(f"       {rules}; the best: {rules.sort(lambda one: one.measure)[0].rule}")
 
 
 def ask(arguments: argparse.Namespace) -> None:
-    from tilp.parallel import Workers
     from tilp.ranking import RuleScorer, RuleWeights
     from tilp.ranking.queries import Query, query_table
     from tilp.rules import RuleSet
@@ -187,6 +202,58 @@ def best_of(scores: "tilp.evaluation.Scores") -> list[np.ndarray]:
     return found
 
 
+def ray(arguments: argparse.Namespace) -> None:
+    graph = opened(arguments)
+    small = tilp.datasets.world(0, 1_000).graph
+    found, seconds = {}, {}
+    for way in ("threads", "ray"):
+        with Workers(2, way) as workers:
+            mined(small, arguments, workers)
+            began = time.perf_counter()
+            found[way] = mined(graph, arguments, workers)
+            seconds[way] = time.perf_counter() - began
+    print(f"       two threads {seconds['threads']:.1f} s, two workers of Ray "
+          f"{seconds['ray']:.1f} s: {seconds['ray'] / seconds['threads']:.2f} times; rules equal: "
+          f"{found['ray'] == found['threads']}", flush=True)  # fmt: skip
+
+
+def share(arguments: argparse.Namespace) -> None:
+    from tilp.walks import Walker
+
+    walker = Walker(opened(arguments), max_length=3)
+    small = Walker(tilp.datasets.world(0, 1_000).graph, max_length=3)
+    with Workers(4, "ray") as workers:
+        before = looked_at(workers, small)  # modules are loaded with it
+        after = looked_at(workers, walker)
+    if not after.keys() <= before.keys():
+        raise SystemExit("a worker has died meanwhile")
+    held = max(mb for mb, *_ in after.values())
+    alone, together = (
+        sum(after[worker][place] - before[worker][place] for worker in after) for place in (1, 2)
+    )
+    print(f"       {len(after)} workers of Ray read {held:,.0f} MB of arrays each; all together "
+          f"they have {together:,.0f} MB more in memory, {together / held:.2f} of the arrays, of "
+          f"which {alone:,.0f} MB for themselves; copies would be {len(after)}")  # fmt: skip
+
+
+def looked_at(workers: Workers, walker: "tilp.walks.Walker") -> dict[int, tuple[float, ...]]:
+    """What each worker has read, has for itself, and has with its share of what others have too."""
+    return dict(workers.map(partial(read_all, walker), range(24)))
+
+
+def read_all(walker: "tilp.walks.Walker", _: int) -> tuple[int, tuple[float, ...]]:
+    graph = walker.graph
+    columns = (graph.subject, graph.relation, graph.object, graph.start, graph.end)
+    arrays = [*walker.edges, *columns]
+    for array in arrays:
+        array.max()
+    time.sleep(1.0)  # long enough for every worker to have its turn
+    held = sum({one.ctypes.data: one.nbytes for one in arrays}.values())
+    with Path("/proc/self/smaps_rollup").open() as file:
+        shared = next(float(line.split()[1]) / 1024 for line in file if line.startswith("Pss:"))
+    return os.getpid(), (held / 2**20, memory_mb("RssAnon"), shared)
+
+
 def read(arguments: argparse.Namespace) -> None:
     from tilp.walks import Walker
 
@@ -202,7 +269,16 @@ def read(arguments: argparse.Namespace) -> None:
     print(f"       equal to the packed graph by fingerprint: {same}")
 
 
-PARTS = {"make": make, "pack": pack, "open": open_, "mine": mine, "ask": ask, "read": read}
+PARTS = {
+    "make": make,
+    "pack": pack,
+    "open": open_,
+    "mine": mine,
+    "ask": ask,
+    "ray": ray,
+    "share": share,
+    "read": read,
+}
 
 
 def run_part(arguments: argparse.Namespace) -> None:
@@ -243,9 +319,10 @@ def main() -> None:
             command = [sys.executable, __file__, f"--part={part}", f"--folder={folder}", *options]
             subprocess.run(command, check=True)
         peaks = dict(line.split() for line in (folder / "peaks").read_text().splitlines())
-    ours = {part: float(peak) for part, peak in peaks.items() if part != "read"}
-    greatest = max(ours, key=ours.__getitem__, default="read")
-    print(f"greatest peak, read apart: {ours.get(greatest, 0):,.0f} MB ({greatest})")
+    ours = {part: float(peak) for part, peak in peaks.items() if part not in COMPARED}
+    if ours:
+        greatest = max(ours, key=ours.__getitem__)
+        print(f"greatest peak, {', '.join(COMPARED)} apart: {ours[greatest]:,.0f} MB ({greatest})")
 
 
 if __name__ == "__main__":
