@@ -442,6 +442,12 @@ def test_queries_to_train_on_leave_two_edges_at_both_ends(graph):
     assert {one for one in wanted if one[0] in looped} <= set(found)
 
 
+def test_where_no_query_leaves_enough_edges_all_are_learned_from():
+    rows = [("a", "r", "b"), ("a", "s", "b"), ("c", "r", "d"), ("c", "s", "d")]
+    graph = tilp.read(pl.DataFrame(rows, ["subject", "relation", "object"], orient="row"))
+    assert len(training_queries(graph, np.arange(4))) == 8
+
+
 def entries_by_brute_force(walker, edges, queries, number, known, rules):
     """Walks of each rule that fired: others, at the answer, left out, and at known by kind."""
     marks = marks_of(known, number)

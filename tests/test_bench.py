@@ -39,6 +39,7 @@ from tilp.bench.side_by_side import Runner
 from tilp.choices import BaseMethod
 from tilp.errors import TilpError
 from tilp.graph import QueryTable
+from tilp.io.folders import held
 from tilp.model.touched import touched
 from tilp.pictures.chart import Bars, Line, Point, draw_bars, draw_lines
 from tilp.pictures.scales import Scale
@@ -368,6 +369,9 @@ def test_models_that_jobs_share_are_gone_when_the_plan_is_done(tmp_path):
     refit = 0.01
     """
     plan = load_plan(written(tmp_path, text))
+    (tmp_path / "out" / "runs").mkdir(parents=True)
+    with held(tmp_path / "out"), pytest.raises(TilpError, match="another process is at work"):
+        run_plan(plan, [WORLD], tmp_path / "out", threads=1)
     done = run_plan(plan, [WORLD], tmp_path / "out", threads=1)
     assert done.ran == 2 and not (tmp_path / "out" / "unfinished").exists()
     assert "learn anew what is touched" in done.text.read_text(encoding="utf-8")

@@ -697,3 +697,26 @@ def test_many_printed_queries_are_warned_of(run, tmp_path, folder, monkeypatch):
     monkeypatch.setattr("tilp.cli.prediction._MANY", 2)
     code, _, err = run("predict", folder, "--complete", "livesIn", "-k", 1, "--json")
     assert code == 0 and "with --out FOLDER they are written" in err
+
+
+def test_a_name_with_brackets_is_no_pattern(tmp_path):
+    pl.DataFrame({"relation": ["no"], "subject": ["other"]}).write_parquet(tmp_path / "q1.parquet")
+    wanted = pl.DataFrame({"relation": ["livesIn"], "subject": ["Ada"]})
+    wanted.write_parquet(tmp_path / "q[1].parquet")
+    assert QueryFile(tmp_path / "q[1].parquet").frame().equals(wanted)
+
+
+def test_queries_that_change_while_they_are_asked_are_refused(rules_model, tmp_path):
+    queries = some_queries(rules_model.graph, 60)
+    queries.write_parquet(tmp_path / "q.parquet")
+
+    def change(stage, _done, _all):
+        if stage == "predict":
+            queries.reverse().write_parquet(tmp_path / "q.parquet")
+
+    with pytest.raises(TilpError, match="has changed while its queries were asked"):
+        rules_model.predict_to(
+            tmp_path / "out", tmp_path / "q.parquet", part_size=20, progress=change
+        )
+    note = json.loads((tmp_path / "out" / "predict.json").read_text())
+    assert not note["finished"]

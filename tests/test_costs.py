@@ -334,3 +334,12 @@ def test_a_long_fit_comes_with_advice(world, monkeypatch):
     said = " ".join(found.advice)
     assert "--max-length 1" in said and "--share" in said and "--limit 5" in said
     assert "of memory" in found.warnings[0]
+
+
+@pytest.mark.parametrize("features", ["full", "paper"])
+def test_a_dry_run_of_the_fewest_facts(features):
+    rows = [("a", "r", "b"), ("a", "s", "b"), ("c", "r", "d"), ("c", "s", "d"), ("e", "r", "f")]
+    rows = [(*row, 1990 + n, 1992 + n) for n, row in enumerate([*rows, ("e", "s", "f")])]
+    graph = tilp.read(pl.DataFrame(rows, COLUMNS, orient="row"))
+    model = tilp.TILP(max_length=1, features=features)
+    assert dry_run(graph, model.settings, threads=1, budget=0.1).seconds > 0

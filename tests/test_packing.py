@@ -574,3 +574,26 @@ def test_the_benchmark_on_a_small_world(tmp_path, capsys):
     assert [line.split()[0] for line in (tmp_path / "peaks").read_text().splitlines()] == list(
         scale["PARTS"]
     )
+
+
+def test_a_name_with_brackets_is_no_pattern(tmp_path, facts):
+    folder = tmp_path / "a[1]"
+    (tmp_path / "a1").mkdir()
+    for ending in ("tsv", "parquet"):
+        data = tilp.write(tilp.read(facts), folder / ending, format=ending)
+        check_same(tilp.pack(data, folder / f"packed-{ending}", memory=SPARSE), tilp.read(facts))
+
+
+def test_a_model_is_saved_though_its_packed_graph_is_gone(tmp_path, world):
+    packed = tilp.pack(world / "data", tmp_path / "packed")
+    model = tilp.TILP(1, sample=10, features="none", threads=1).fit(packed)
+    kept = tilp.load(model.save(tmp_path / "kept"))
+    shutil.rmtree(tmp_path / "packed")
+    again = tilp.load(model.save(tmp_path / "again"))
+    assert kept.graph == again.graph == packed
+    assert kept.graph.origin is not None and again.graph.origin is None
+
+
+def test_a_home_is_found(tmp_path, facts, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert tilp.pack(facts, "~/packed").origin.folder == (tmp_path / "packed").resolve()

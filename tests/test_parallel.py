@@ -134,6 +134,29 @@ def test_without_ray_it_is_said_what_to_install(monkeypatch):
         Workers(1, "ray")
 
 
+def test_ray_is_left_when_the_last_workers_are_closed(monkeypatch):
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'tilp[ray]'")
+    from tilp.parallel import on_ray
+
+    up = []
+    monkeypatch.setattr(on_ray.ray, "is_initialized", lambda: bool(up))
+    monkeypatch.setattr(on_ray.ray, "shutdown", up.clear)
+    monkeypatch.setattr(on_ray, "_connect", lambda threads, _address: up.append(threads))
+    monkeypatch.setattr(on_ray, "_check_same", lambda _address: None)
+    cluster = on_ray._Cluster()
+    for _ in range(2):
+        cluster.enter(2, None)
+        cluster.enter(3, None)
+        cluster.leave()
+        assert up == [2]
+        cluster.leave()
+        assert not up
+    up.append(5)  # started by another
+    cluster.enter(1, None)
+    cluster.leave()
+    assert up == [5]
+
+
 def test_what_is_frozen_is_not_written_to():
     array = np.arange(3)
     other = read_only(array)

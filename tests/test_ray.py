@@ -5,6 +5,7 @@ import shutil
 import signal
 import socket
 import sys
+import threading
 import time
 import warnings
 from functools import partial
@@ -317,3 +318,46 @@ def test_ray_is_reached_from_a_machine_of_the_cluster(monkeypatch):
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(TilpError, match=rf"no Ray cluster answers at {address}.*ray start"):
             Workers(1, "ray", address)
+
+
+class HoldsLockError(Exception):
+    def __init__(self, words):
+        super().__init__(words)
+        self.lock = threading.Lock()
+
+
+class OddError(Exception):
+    def __init__(self, words, more):
+        super().__init__(f"{words} {more}")
+
+
+@pytest.mark.parametrize(("make", "told"), [
+    (lambda: HoldsLockError("held fast"), "HoldsLockError: held fast"),
+    (lambda: OddError("three", "four"), "OddError: three four"),
+])  # fmt: skip
+def test_an_exception_that_cannot_travel_is_told_by_its_words(workers, make, told):
+    def fail(_):
+        raise make()
+
+    with pytest.raises(TilpError, match=told) as raised:
+        list(workers.map(fail, [1]))
+    assert "in fail" in raised.value.__notes__[0]
+
+
+def test_another_cluster_is_refused(workers):
+    with pytest.raises(
+        TilpError, match=r"can work on no other at 127\.0\.0\.1:1"
+    ):
+        Workers(1, "ray", "127.0.0.1:1")
+
+
+def held_here(_):
+    from tilp.parallel import at_worker
+
+    return sorted(number for _, number in at_worker._functions)
+
+
+def test_workers_let_go_of_maps_that_are_done(workers):
+    for _ in range(3):
+        found = list(workers.map(held_here, range(6)))
+    assert all(one == [2] for one in found)

@@ -67,12 +67,14 @@ def training_queries(graph: TemporalGraph, facts: NDArray[np.int64]) -> QueryTab
     """Training facts in both directions, without those that a held-out fact is never like.
 
     With its own fact taken away, a training query often leaves an end without any other edge;
-    held-out facts nearly always leave two or more. Only such queries are trained on.
+    held-out facts nearly always leave two or more. Only such queries are trained on, where there
+    are any: in a few facts, or a sparse graph, there may be none.
     """
     queries = QueryTable.of_facts(graph, facts, walked=True)
     degree = np.diff(graph.index(("train",)).offsets)
     enough = _LEAST_EDGES + 1  # one of them is the query's own
-    return queries[(degree[queries.subject] >= enough) & (degree[queries.answer] >= enough)]
+    alike = (degree[queries.subject] >= enough) & (degree[queries.answer] >= enough)
+    return queries[alike] if alike.any() else queries
 
 
 _LEAST_EDGES = 2

@@ -15,6 +15,7 @@ from tilp.bench.report.writing import write_report
 from tilp.bench.side_by_side import Runner, Watcher
 from tilp.bench.sources import Source
 from tilp.errors import TilpError
+from tilp.io.folders import held
 from tilp.parallel import thread_count
 
 __all__ = ["Outcome", "plan_jobs", "run_plan"]
@@ -83,7 +84,8 @@ def run_plan(
         watcher: told how far it is.
 
     Raises:
-        TilpError: the folder is not one of reports, or cannot be written.
+        TilpError: the folder is not one of reports, cannot be written, or another process is at
+            work in it.
     """
     for source in sources:
         source.fingerprint  # noqa: B018 - what cannot be read is told before anything is run
@@ -91,16 +93,17 @@ def run_plan(
     jobs, refused = plan_jobs(plan, sources)
     _claim(out)
     runner = Runner(store, thread_count(threads), side_by_side)
-    for number, (job, outcome) in enumerate(runner.run(jobs, watcher), start=1):
-        ran += outcome.now
-        results.add(job, outcome.found)
-        if watcher is not None:
-            watcher.ends(job, outcome.words, number, len(jobs))
-    store.clear(store.shared)
-    blocks = opening(plan, sources, results, command)
-    for experiment in plan.experiments:
-        blocks += _section(experiment, sources, results, refused)
-    page, text = write_report(out, plan.name, plan.title, blocks)
+    with held(out):
+        for number, (job, outcome) in enumerate(runner.run(jobs, watcher), start=1):
+            ran += outcome.now
+            results.add(job, outcome.found)
+            if watcher is not None:
+                watcher.ends(job, outcome.words, number, len(jobs))
+        store.clear(store.shared)
+        blocks = opening(plan, sources, results, command)
+        for experiment in plan.experiments:
+            blocks += _section(experiment, sources, results, refused)
+        page, text = write_report(out, plan.name, plan.title, blocks)
     return Outcome(page, text, results, ran)
 
 

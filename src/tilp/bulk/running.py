@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from tilp.bulk.predicting import Chunk, PartWork, Predictor
@@ -185,6 +186,11 @@ class _Run:
                     share = 0.0
                 if progress is not None:
                     progress("predict", self._done + share * len(part), note["queries"])
+            if self._source.digest() != note["of"]["queries"]:
+                raise TilpError(
+                    f"{self._source.name} has changed while its queries were asked, and so some "
+                    f"parts may be of others; remove {self._folder}, and ask again"
+                )
             _write_note(self._folder, {**note, "finished": True})
         return Predicted(self._folder, note["queries"], note["skipped"], note["parts"], before)
 
@@ -226,7 +232,7 @@ def _check(
     for part in source.slices(settings.size):
         _, rows = part.columns.encode(graph)
         if len(rows) < len(part.columns) and not first:
-            row = next(row for row in range(len(part.columns)) if row not in set(rows.tolist()))
+            row = int(np.setdiff1d(np.arange(len(part.columns)), rows)[0])
             place = source.place(part.lines[row])
             reason = part.columns.refusal(graph, row)
             first = f"{place}, {part.columns.query(row)}: {reason}"

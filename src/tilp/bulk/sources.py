@@ -10,8 +10,8 @@ from pathlib import Path
 
 import polars as pl
 
-from tilp.errors import DataError, TilpError
-from tilp.io.side_files import PARQUET
+from tilp.errors import TilpError
+from tilp.io.side_files import PARQUET, parquet_errors
 from tilp.io.text_tables import text_slices
 from tilp.ranking.query_columns import QueryColumns, check_columns
 
@@ -155,12 +155,11 @@ class QueryFile(QuerySource):
                 frame.columns = names
                 yield frame, table.lines
             return
-        try:
-            scan = pl.scan_parquet(self._path)
+        with parquet_errors(self._path):
+            scan = pl.scan_parquet(self._path, glob=False)
             check_columns(scan.collect_schema().names(), f"{self._path}: queries")
             rows = scan.select(pl.len()).collect().item()
-            for first in range(0, max(1, rows), size):
+        for first in range(0, max(1, rows), size):
+            with parquet_errors(self._path):
                 part = scan.slice(first, size).collect()
-                yield part, range(first + 1, first + 1 + len(part))
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as failure:
-            raise DataError(f"{self._path}: cannot be read as Parquet: {failure}") from failure
+            yield part, range(first + 1, first + 1 + len(part))

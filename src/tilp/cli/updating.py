@@ -150,12 +150,12 @@ def update_command(
             updated = fitted.update(
                 facts, weights=weights, rules=rules, dates=dates, labels=labels, progress=advance
             )
-        report = updated.last_update
-        assert report is not None
-        if out is not None or report.anything:
-            updated.save(place, replace=in_place)
     except KeyboardInterrupt:
         raise TilpError(f"stopped; {model} is as it was") from None
+    report = updated.last_update
+    assert report is not None
+    if out is not None or report.anything:
+        updated.save(place, replace=in_place)
     _tell(report, place, json=json)
     if not json:
         output().print(f"{place}: {updated!r}")

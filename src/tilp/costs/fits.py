@@ -158,7 +158,7 @@ def dry_run(
     elif features is Features.PAPER:
         stages.append(paper_stage(now, scorer, 0.3 * budget))
     tell(1.0)
-    forget_peak()  # what is left are the program with its loops, the facts and their index
+    forget_peak()  # left are the program with its loops, the facts, their index, and some samples
     before = (peak_megabytes() or 0.0) * _MEGABYTE
     subjects = now.training.subject
     found = FitCost(
@@ -227,9 +227,8 @@ def _advice(found: FitCost, now: Situation) -> tuple[str, ...]:
         said.append(f"--sample {facts}: facts of each relation that rules are mined from")
     if found.limited:
         said.append(
-            f"--limit {max(1, mining.limit // 10):,}".replace(",", "")
-            + f": {found.limited:,} entities have more walks of one length than the limit now; "
-            "they are sampled past it"
+            f"--limit {max(1, mining.limit // 10)}: {found.limited:,} entities have more walks of "
+            "one length than the limit now; they are sampled past it"
         )
     if found.longest.name == "features":
         said.append("--features none: rules alone")

@@ -80,7 +80,7 @@ def _learning(
     sizes: list[float] = []
     seconds: list[float] = []
     with threadpool_limits(limits=1, user_api="blas"):
-        for size in (len(queries) // 4, len(queries)):
+        for size in (max(1, len(queries) // 4), len(queries)):
             found = learner.gather(queries[np.arange(size)])
             if not seconds:
                 learner.learn(found)  # loops are compiled

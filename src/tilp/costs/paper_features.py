@@ -92,7 +92,7 @@ def _learning(features: PaperFeatures, found: Examples, queries: float) -> float
         once = max(first - again, 0.0)
         seconds.append(max(learn(_STEPS[1]) - again, 0.0) / (_STEPS[1] - _STEPS[0]))
         sizes.append(len(more.queries) * (1 + 1 / _JUDGED))  # the same learned from and judged by
-    of_query = max(seconds[1] - seconds[0], 0.0) / (sizes[1] - sizes[0])
+    of_query = max(seconds[1] - seconds[0], 0.0) / max(sizes[1] - sizes[0], 1.0)
     of_step = max(seconds[1] - of_query * sizes[1], 0.0)
     return FeatureTraining().steps * (of_step + of_query * queries) + once
 

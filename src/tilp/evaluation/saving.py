@@ -100,7 +100,7 @@ def _read_ranks(path: Path, digest: object) -> pl.DataFrame:
     try:
         if _digest(path) != digest:
             raise TilpError(f"{path}: damaged or changed since it was written; evaluate again")
-        return pl.read_parquet(path)
+        return pl.read_parquet(path, glob=False)
     except (OSError, pl.exceptions.PolarsError) as failure:
         raise TilpError(f"{path}: cannot be read ({failure}); evaluate again") from failure
 

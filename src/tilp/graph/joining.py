@@ -56,7 +56,8 @@ def join_facts(
 
     A fact is there already if one of the same split has the same subject, relation, object, start
     and end. One that has one end in common and tells more of the other, which was unknown,
-    estimated or open, takes its place; and one that tells less is there already.
+    estimated or open, takes its place, of several the first one's; and one that tells less is there
+    already.
 
     Args:
         graph: the facts that are known.
@@ -82,8 +83,10 @@ def join_facts(
     }
     sorting = _Sorting(graph, dates)
     sorting.know(columns)
-    for row, fact in enumerate(_facts(new, columns)):
-        sorting.take(row, fact)
+    facts = list(_facts(new, columns))
+    # One that tells more before one that tells less, so that their order in the data is all one.
+    for row in sorted(range(len(facts)), key=lambda row: _most_known_first(facts[row][2])):
+        sorting.take(row, facts[row])
     attributes, renumbered = _attributes(graph, new, len(entities.names), entities.number)
     ids, names = entities.names.ids, relations.names.ids
     table, more = (
@@ -164,7 +167,7 @@ class _Sorting:
         self._graph = graph
         self._supersede = dates is MoreDates.SUPERSEDE
         self._held: dict[tuple[int, int, int], dict[tuple[int, int], _Dated]] = {}
-        """By triple: the dates of facts, by their split and number; -1 - number for new ones."""
+        """By triple: the dates of facts, by their split and number; -1 - row for those added."""
         self.added: set[int] = set()
         self.replaced: dict[int, int] = {}
         """By the number of a known fact that of the new one in its place."""
@@ -185,7 +188,7 @@ class _Sorting:
             self._held.setdefault(triple, {})[split, number] = dated
 
     def take(self, row: int, fact: _Fact) -> None:
-        """Sort in a new fact."""
+        """Sort in a new fact; those that tell more than it were taken before."""
         triple, split, dated = fact
         held = self._held.setdefault(triple, {})
         mine = {place: other for place, other in held.items() if place[0] == split}
@@ -200,21 +203,17 @@ class _Sorting:
             _times(other) == _times(dated) for place, other in held.items() if place[0] != split
         )
         behind = [place for place, other in mine.items() if _tells_more(dated, other)]
-        if not (self._supersede and behind):
-            self.added.add(row)
+        if self._supersede and behind:
+            held[behind[0]] = dated
+            self.replaced[behind[0][1]] = row
+        else:
             held[split, -1 - row] = dated
-            return
-        _, number = place = behind[0]
-        if number >= 0:
-            held[place] = dated
-            self.replaced[number] = row
-        else:  # the one that it tells more than is a new one too
-            del held[place]
-            held[split, -1 - row] = dated
-            self.added.remove(-1 - number)
             self.added.add(row)
-            self.known[split] += 1
-            self.less += 1
+
+
+def _most_known_first(dated: _Dated) -> tuple[int, _Dated]:
+    (_, first), (_, second) = dated
+    return -first - second, dated
 
 
 def _times(dated: _Dated) -> tuple[int, int]:

@@ -126,11 +126,12 @@ def before(folder: Path) -> Path:
 
 def _exchange(place: Path, folder: Path) -> None:
     """Let one folder take the name of another, which is removed; each is whole all the time."""
-    folder.rename(before(folder))
     try:
+        folder.rename(before(folder))
         place.rename(folder)
-    except OSError:
-        before(folder).rename(folder)
+    except BaseException:  # an interrupt as well
+        if not folder.exists():
+            before(folder).rename(folder)
         raise
     shutil.rmtree(before(folder))
 

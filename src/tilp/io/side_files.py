@@ -24,6 +24,7 @@ __all__ = [
     "label_batches",
     "noted_unit",
     "parquet_batches",
+    "parquet_errors",
     "read_attributes",
     "read_labels",
     "read_parquet",
@@ -39,18 +40,18 @@ _ID_NAMES = ("id", "key", "entity", "entity_id", "relation", "relation_id")
 
 def read_parquet(path: Path) -> pl.DataFrame:
     """A Parquet file as a frame."""
-    with _parquet_errors(path):
-        return pl.read_parquet(path)
+    with parquet_errors(path):
+        return pl.read_parquet(path, glob=False)
 
 
 def parquet_batches(path: Path, size: int) -> Iterator[TextTable]:
     """The same as tables of some rows each, about `size` bytes; at least one, perhaps empty."""
-    with _parquet_errors(path):
+    with parquet_errors(path):
         lazy = pl.scan_parquet(path, glob=False)
         rows = int(lazy.select(pl.len()).collect().item())
         step = _rows_of(lazy.head(_MEASURED).collect(), size)
     for begin in range(0, max(rows, 1), step):
-        with _parquet_errors(path):
+        with parquet_errors(path):
             frame = lazy.slice(begin, step).collect()
         yield as_table(frame, begin + 1)
 
@@ -68,7 +69,8 @@ def _rows_of(first: pl.DataFrame, size: int) -> int:
 
 
 @contextmanager
-def _parquet_errors(path: Path) -> Iterator[None]:
+def parquet_errors(path: Path) -> Iterator[None]:
+    """What goes wrong with a Parquet file, told with its name."""
     try:
         yield
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as failure:

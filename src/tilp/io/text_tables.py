@@ -274,6 +274,7 @@ def _read_csv(source: Path | bytes, path: Path, layout: _Layout, skipped: int) -
             skip_rows=skipped,
             schema=_schema(layout),
             raise_if_empty=False,
+            glob=False,
         )
     except (pl.exceptions.PolarsError, OSError) as failure:
         _find_undecodable(path)

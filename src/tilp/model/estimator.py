@@ -418,7 +418,13 @@ class TILP:
         }
         with self._workers() as workers:
             return predict_to(
-                Path(folder), source, predictor, settings, decided_by, workers, progress
+                Path(folder).expanduser(),
+                source,
+                predictor,
+                settings,
+                decided_by,
+                workers,
+                progress,
             )
 
     def queries_of(

@@ -27,6 +27,7 @@ from tilp.graph import TemporalGraph
 from tilp.io import read, write
 from tilp.io.arrays import read_arrays, write_arrays
 from tilp.io.folders import before, new_folder
+from tilp.io.packing.opening import still_packed
 from tilp.io.packing.packing import copy_pack
 from tilp.model.fitting import Fitted
 from tilp.model.paper_phase import FittedPaper
@@ -52,7 +53,7 @@ def save_model(
 ) -> Path:
     """Write a model: settings and weights, rules, and the graph with all its splits.
 
-    A graph that was opened from a packed one is kept packed.
+    A graph that was opened from a packed one is kept packed, where that still lies there.
 
     Args:
         settings: of the model.
@@ -64,14 +65,15 @@ def save_model(
     Raises:
         TilpError: the folder is in use, or is to be replaced and holds no model.
     """
-    if replace and Path(folder).exists():
-        _read_note(Path(folder))  # nothing else is ever removed
-    with new_folder(Path(folder), replace=replace) as place:
+    folder = Path(folder).expanduser()
+    if replace and folder.exists():
+        _read_note(folder)  # nothing else is ever removed
+    with new_folder(folder, replace=replace) as place:
         fitted.rules.write_jsonl(place / _RULES)
-        if graph.origin is None:
-            write(graph, place / _GRAPH, format=TableFormat.PARQUET)
-        else:
+        if still_packed(graph):
             copy_pack(graph, place / _GRAPH)
+        else:
+            write(graph, place / _GRAPH, format=TableFormat.PARQUET)
         if fitted.features is not None:
             write_arrays(place / _FEATURES, fitted.features.to_arrays())
         if fitted.net is not None:

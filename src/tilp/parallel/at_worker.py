@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 import ray
 from threadpoolctl import threadpool_limits
 
+from tilp.errors import TilpError
 from tilp.parallel.parcels import Bytes, Opener, Parcel, pack, unpack
 from tilp.versions import made_with
 
 __all__ = ["Done", "other_versions", "run"]
 
-_MOST_FUNCTIONS = 32  # maps that are under way at once, and a few that were
+_MOST_FUNCTIONS = 32  # maps that are under way at once
 
 
 class Done(NamedTuple):
@@ -56,11 +57,11 @@ def other_versions(wanted: tuple[tuple[str, str], ...]) -> str:
     return f"a worker on {platform.node()} has {'; '.join(differ)}" if differ else ""
 
 
-def run(call: tuple[str, int], holder: Sequence[Any], chunk: Bytes) -> Done:
+def run(call: tuple[str, int, int], holder: Sequence[Any], chunk: Bytes) -> Done:
     """What comes of one chunk.
 
     Args:
-        call: the session and the number of the map in it.
+        call: the session, the number of the map in it, and that of the first that is not done.
         holder: the reference to its function, in a list, so that it is not fetched every time.
         chunk: as it was packed.
     """
@@ -70,20 +71,31 @@ def run(call: tuple[str, int], holder: Sequence[Any], chunk: Bytes) -> Done:
             found = pack(_function(call, holder)(unpack(chunk)))
         except Exception as failure:  # noqa: BLE001 - raised again where the work comes from
             failed = f"on {platform.node()}:\n{traceback.format_exc()}"
-            found = pack(failure)
+            found = _packed(failure)
     return Done(found, failed, [(one.category, str(one.message)) for one in told])
 
 
-def _function(call: tuple[str, int], holder: Sequence[Any]) -> Callable[[Any], Any]:
-    if call not in _functions:
-        # What the functions of an earlier session hold would stay in the store with them.
-        for other in [one for one in _functions if one[0] != call[0]]:
-            del _functions[other]
+def _packed(failure: Exception) -> Bytes:
+    """An exception; what cannot travel, as one that says the same."""
+    try:
+        found = pack(failure)
+        unpack(found)
+    except Exception:  # noqa: BLE001 - an exception may hold anything
+        return pack(TilpError(f"{type(failure).__name__}: {failure}"))
+    return found
+
+
+def _function(call: tuple[str, int, int], holder: Sequence[Any]) -> Callable[[Any], Any]:
+    session, number, first = call
+    # What the functions of maps that are done hold would stay in the store with them.
+    for other in [one for one in _functions if one[0] != session or one[1] < first]:
+        del _functions[other]
+    if (session, number) not in _functions:
         (parcel,) = _get(holder)
-        _functions[call] = _opener.unpack(Parcel(*parcel))
+        _functions[session, number] = _opener.unpack(Parcel(*parcel))
         if len(_functions) > _MOST_FUNCTIONS:
             _functions.popitem(last=False)
         # Sums of linear algebra depend on its threads; its libraries may just have been loaded.
         threadpool_limits(limits=1, user_api="blas")
-    _functions.move_to_end(call)
-    return _functions[call]
+    _functions.move_to_end((session, number))
+    return _functions[session, number]

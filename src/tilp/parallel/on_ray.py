@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import threading
 import time
 import uuid
 import warnings
@@ -14,7 +15,13 @@ from itertools import count
 from typing import Any, TypeVar
 
 import ray
-from ray.exceptions import RayError
+from ray.exceptions import (
+    NodeDiedError,
+    ObjectLostError,
+    OutOfMemoryError,
+    RayError,
+    WorkerCrashedError,
+)
 
 from tilp.errors import TilpError
 from tilp.parallel.parcels import Shelf, pack, unpack
@@ -31,12 +38,13 @@ _HELD = 8  # chunks for each worker, under way or done, that wait for one before
 _PATIENCE = 10.0  # seconds for a machine to answer at all
 _LOOK_AGAIN = 5.0  # seconds after which the number of workers may have changed
 _NOTHING = object()
+_LOST = (WorkerCrashedError, NodeDiedError, OutOfMemoryError, ObjectLostError)
 
 
 class RayWorkers:
     """Worker processes of Ray, one for each processor that it has.
 
-    Where Ray was not started in this process, it is here, and stopped when this is closed.
+    Where Ray was not started in this process, it is here, and stopped when the last are closed.
 
     Args:
         threads: processes to start, where there is no cluster to join.
@@ -47,7 +55,7 @@ class RayWorkers:
     """
 
     def __init__(self, threads: int, address: str | None) -> None:
-        self._ours = _connected(threads, address)
+        _cluster.enter(threads, address)
         self._session = uuid.uuid4().hex
         self._calls = count()
         self._shelf = Shelf(ray.put)
@@ -83,9 +91,8 @@ class RayWorkers:
                     chunk = next(left, _NOTHING)
                     if chunk is _NOTHING:
                         break
-                    ref = self._run.remote(
-                        self._versions, (self._session, number), holder, pack(chunk)
-                    )
+                    call = (self._session, number, min(self._maps))
+                    ref = self._run.remote(self._versions, call, holder, pack(chunk))
                     ordered.append(ref)
                     under_way.add(ref)
                 if not ordered:
@@ -106,11 +113,13 @@ class RayWorkers:
             _cancel(under_way, force=True)
 
     def close(self) -> None:
-        """Let go of all that is in the store, and stop what was started."""
+        """Put nothing more into the store, and stop what was started.
+
+        Where Ray stays, workers let go of what they hold with the next chunk of others.
+        """
         self.stop()
         self._shelf = Shelf(ray.put)
-        if self._ours:
-            ray.shutdown()
+        _cluster.leave()
 
 
 def _cancel(under_way: set[Any], *, force: bool = False) -> None:
@@ -120,10 +129,57 @@ def _cancel(under_way: set[Any], *, force: bool = False) -> None:
             ray.cancel(ref, force=force)
 
 
-def _connected(threads: int, address: str | None) -> bool:
-    """Whether Ray was started, or joined, here."""
-    if ray.is_initialized():
-        return False
+class _Cluster:
+    """Ray as this process has it: started or joined for the first workers, left with the last."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+        self._ours = False
+
+    def enter(self, threads: int, address: str | None) -> None:
+        """Start or join it, unless that was done."""
+        with self._lock:
+            if ray.is_initialized():
+                _check_same(address)
+            else:
+                _connect(threads, address)
+                self._ours = True
+            self._users += 1
+
+    def leave(self) -> None:
+        """Stop it, where it was started here and nobody is left."""
+        with self._lock:
+            self._users -= 1
+            if self._ours and not self._users:
+                self._ours = False
+                ray.shutdown()
+
+
+_cluster = _Cluster()
+
+
+def _check_same(address: str | None) -> None:
+    """Refuse another cluster than the one that this process works on."""
+    joined = ray.get_runtime_context().gcs_address
+    if address not in (None, "auto") and _numeric(address) != _numeric(joined):
+        raise TilpError(
+            f"this process works on the Ray cluster at {joined}, and can work on no other at "
+            f"{address} until that is left"
+        )
+
+
+def _numeric(address: str) -> str:
+    """An address with the host as its number, where it has one."""
+    host, colon, port = address.rpartition(":")
+    try:
+        return f"{socket.gethostbyname(host)}{colon}{port}"
+    except OSError:
+        return address
+
+
+def _connect(threads: int, address: str | None) -> None:
+    """Start Ray, or join it."""
     if address is not None and address.startswith("ray://"):
         raise TilpError(
             f"{address} is for Ray's remote client; run tilp on a machine of the cluster, and "
@@ -143,7 +199,6 @@ def _connected(threads: int, address: str | None) -> bool:
                 f"no Ray cluster answers at {join} ({failure}); start one with: ray start --head"
             ) from failure
         raise TilpError(f"Ray could not be started here ({failure})") from failure
-    return True
 
 
 def _knock(address: str) -> None:
@@ -167,7 +222,7 @@ def _runner() -> Callable[..., Any]:
     """What a worker runs; it travels as it is, and so tells of a worker that lacks the rest."""
 
     def run(
-        versions: Any, call: tuple[str, int], holder: Sequence[Any], chunk: Any
+        versions: Any, call: tuple[str, int, int], holder: Sequence[Any], chunk: Any
     ) -> tuple[str, Any]:
         try:
             from tilp.parallel import at_worker
@@ -183,11 +238,13 @@ def _result(ref: Any) -> Any:
     """What a chunk gave: its result, or its own exception."""
     try:
         unlike, done = ray.get(ref)
-    except RayError as failure:
+    except _LOST as failure:
         raise TilpError(
             f"a chunk of work was tried {_RETRIES + 1} times, and its worker failed every time "
             f"({type(failure).__name__}); is there enough memory? fewer workers need less"
         ) from failure
+    except RayError as failure:
+        raise TilpError(f"Ray failed at a chunk of work: {failure}") from failure
     if unlike:
         raise TilpError(
             f"{unlike}; every machine of the cluster needs the same versions, or results could "

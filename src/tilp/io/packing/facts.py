@@ -237,7 +237,7 @@ def write_facts(
     defects = [pl.DataFrame(schema=DEFECT_SCHEMA)]
     done, run, entity_number = 0, -1, np.empty(0, np.int64)
     for part in found.parts:
-        table = pl.read_parquet(part.path)
+        table = pl.read_parquet(part.path, glob=False)
         if part.run != run:
             run, entity_number = part.run, numbering.numbers_of_used(part.run)
         start_text, end_text = (place_of_text[table[end].to_numpy()] for end in ("start", "end"))

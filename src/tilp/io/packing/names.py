@@ -129,7 +129,7 @@ class Numbering:
         Raises:
             DataError: there is no such name.
         """
-        table = pl.read_parquet(self._runs["asked"][run].path)
+        table = pl.read_parquet(self._runs["asked"][run].path, glob=False)
         numbers = np.empty(len(table), np.int64)
         place = table["number"].to_numpy()
         numbers[place] = self._final(np.fromfile(self._mapping("asked", run), np.int64))
@@ -216,7 +216,7 @@ class Numbering:
         """The names that only facts have, with their numbers."""
         begin = self._n_known
         for path in extras:
-            names = pl.read_parquet(path)["name"]
+            names = pl.read_parquet(path, glob=False)["name"]
             yield names, pl.int_range(begin, begin + len(names), eager=True)
             begin += len(names)
 

@@ -16,7 +16,7 @@ from tilp.io.packing.edges import edge_file, prepared_file
 from tilp.io.packing.format import COLUMNS, EDGES, NOTE, PREPARED, mapped, read_note
 from tilp.io.packing.vocabulary import PackedNames, PackedVocabulary
 
-__all__ = ["attribute_file", "graph_in", "is_pack", "open_as", "open_pack"]
+__all__ = ["attribute_file", "graph_in", "is_pack", "open_as", "open_pack", "still_packed"]
 
 _SKIPPED = "row skipped"
 
@@ -47,6 +47,16 @@ def open_pack(folder: Path | str, fingerprint: str | None = None) -> TemporalGra
     origin = Origin(folder, note["fingerprint"], open_pack)
     object.__setattr__(graph, "_origin", origin)
     return graph
+
+
+def still_packed(graph: TemporalGraph) -> bool:
+    """Whether a graph was opened from a packed one that still lies there."""
+    if graph.origin is None:
+        return False
+    try:
+        return bool(read_note(graph.origin.folder)["fingerprint"] == graph.origin.fingerprint)
+    except DataError:  # it is gone, or being written
+        return False
 
 
 def open_as(folder: Path, unit: Unit | None, on_error: OnError) -> TemporalGraph:
@@ -118,6 +128,7 @@ def _entities(folder: Path, note: dict[str, Any]) -> Vocabulary:
 
 def _table(path: Path) -> pl.DataFrame:
     try:
-        return pl.read_ipc(path)
+        with path.open("rb") as file:  # by its path, brackets in it would be a pattern
+            return pl.read_ipc(file)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as failure:
         raise TilpError(f"{path}: damaged ({failure}); pack the data again") from failure

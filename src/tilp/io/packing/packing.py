@@ -76,12 +76,13 @@ def pack(
         DataError: what cannot be read.
         TilpError: the folder is in use.
     """
+    folder = Path(folder).expanduser()
     on_error = choose(OnError, on_error, "on_error")
     chosen = None if unit is None else choose(Unit, unit, "unit")
     if isinstance(source, (str, Path)) and is_pack(Path(source).expanduser()):
         raise TilpError(f"{source} is a packed graph already")
     sources = find_sources(source)
-    with new_folder(Path(folder)) as place:
+    with new_folder(folder) as place:
         work = place / "work"
         work.mkdir()
         graph = _Packer(place, work, memory, progress or (lambda _stage, _share: None))

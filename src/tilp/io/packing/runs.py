@@ -39,7 +39,9 @@ class _Cursor:
         """Read on where few rows are in memory; whether there are any."""
         held = 0 if self._buffer is None else len(self._buffer)
         if self.more and 2 * held <= self._step:
-            read = pl.scan_parquet(self._run.path).slice(self._read, self._step).collect()
+            read = (
+                pl.scan_parquet(self._run.path, glob=False).slice(self._read, self._step).collect()
+            )
             self._read += len(read)
             self._buffer = read if self._buffer is None else pl.concat([self._buffer, read])
             held += len(read)
