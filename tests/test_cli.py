@@ -227,3 +227,27 @@ def test_python_m_tilp():
         [sys.executable, "-m", "tilp", "--version"], capture_output=True, text=True, check=True
     )
     assert done.stdout.startswith("tilp ")
+
+
+def test_an_interrupt_in_a_callback_of_the_collector_is_not_lost():
+    code = """
+import gc, os, signal, sys, time
+from tilp import cli
+
+def callback(phase, info):
+    if phase == "start":
+        os.kill(os.getpid(), signal.SIGINT)  # an exception would be ignored here
+        time.sleep(0.01)
+
+def work(_):
+    gc.callbacks.append(callback)
+    gc.collect()
+    gc.callbacks.remove(callback)
+    time.sleep(20)
+
+cli.app = work
+sys.argv = ["tilp"]
+cli.main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode not in (0, 2) and "KeyboardInterrupt" in done.stderr

@@ -28,6 +28,7 @@ from tilp.costs.growth import by_power, ever_slower
 from tilp.costs.learning import repeated
 from tilp.costs.paper_features import repeated as repeated_examples
 from tilp.costs.situation import Situation
+from tilp.errors import TilpError
 from tilp.features.objective import Examples
 from tilp.features.paper import PaperFeatures
 from tilp.features.training import FeatureTraining, train_features
@@ -343,3 +344,10 @@ def test_a_dry_run_of_the_fewest_facts(features):
     graph = tilp.read(pl.DataFrame(rows, COLUMNS, orient="row"))
     model = tilp.TILP(max_length=1, features=features)
     assert dry_run(graph, model.settings, threads=1, budget=0.1).seconds > 0
+
+
+def test_a_share_of_nothing_is_refused(world):
+    with pytest.raises(TilpError, match="share is 0; it is above 0"):
+        tilp.TILP(share=0.0)
+    with pytest.raises(TilpError, match="no training fact would be asked: share is 1e-06"):
+        dry_run(world, tilp.TILP(max_length=1, share=1e-6).settings, threads=1)

@@ -827,7 +827,7 @@ def test_a_note_with_wrong_values_is_refused_and_the_folder_is_named(copy, wrong
 def test_what_is_no_model_at_all(tmp_path, saved):
     with pytest.raises(TilpError, match="no model; tilp fit DATA"):
         tilp.load(tmp_path)
-    with pytest.raises(TilpError, match="no model"):
+    with pytest.raises(TilpError, match="no such folder; tilp fit DATA"):
         tilp.load(tmp_path / "nowhere")
     with pytest.raises(TilpError, match="no model"):
         tilp.load(saved / "model.json")

@@ -360,7 +360,7 @@ def test_predict_on_other_data(run, tmp_path, folder, model):
     [
         ((), "give --relation and --subject or --object, or a file with --queries"),
         (("--subject", "NAME"), "give --relation and --subject or --object"),
-        (("--relation", "livesIn"), "give its subject or its object, not both"),
+        (("--relation", "livesIn"), "give its subject or its object; neither is there"),
         (("--relation", "livesIn", "--subject", "NAME", "--object", "NAME"), "not both"),
         (("--queries", "q.tsv", "--relation", "livesIn"), "--queries FILE, not both"),
         (("--queries", "q.tsv", "--subject", "NAME"), "--queries FILE, not both"),
@@ -369,7 +369,7 @@ def test_predict_on_other_data(run, tmp_path, folder, model):
         (("--queries", "q.txt"), "q.txt: a file of queries is .tsv, .csv or .parquet"),
         (("--queries", "empty.csv"), "empty.csv: no rows"),
         (("--queries", "torn.parquet"), "torn.parquet: cannot be read"),
-        (("--queries", "other.tsv"), "columns who, what; they can be relation"),
+        (("--queries", "other.tsv"), "'who', 'what' is none of a query's"),
         (("--queries", "wrong.tsv"), "query 2, (nobody, livesIn, ?, [?, ?]): no entity is named"),
         (("--relation", "livesin", "--subject", "NAME"), "did you mean 'livesIn'"),
         (("--relation", "livesIn", "--subject", "NAME!"), "did you mean 'NAME'"),

@@ -597,3 +597,11 @@ def test_a_model_is_saved_though_its_packed_graph_is_gone(tmp_path, world):
 def test_a_home_is_found(tmp_path, facts, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     assert tilp.pack(facts, "~/packed").origin.folder == (tmp_path / "packed").resolve()
+
+
+def test_defects_are_told_when_data_are_packed(tmp_path, run):
+    (tmp_path / "facts.tsv").write_text("a\tr\tb\t1990\t1980\n" * 2)
+    code, _, error = run("pack", tmp_path / "facts.tsv", "--out", tmp_path / "packed")
+    assert code == 0 and "date defects: 2 × start after end" in error
+    code, _, error = run("pack", tmp_path / "packed", "--check", "--out", tmp_path / "other")
+    assert code == 2 and "not both" in error

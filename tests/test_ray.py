@@ -345,9 +345,7 @@ def test_an_exception_that_cannot_travel_is_told_by_its_words(workers, make, tol
 
 
 def test_another_cluster_is_refused(workers):
-    with pytest.raises(
-        TilpError, match=r"can work on no other at 127\.0\.0\.1:1"
-    ):
+    with pytest.raises(TilpError, match=r"can work on no other at 127\.0\.0\.1:1"):
         Workers(1, "ray", "127.0.0.1:1")
 
 

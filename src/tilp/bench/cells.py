@@ -13,6 +13,7 @@ from tilp.bench.jobs import Job, Place
 from tilp.bench.methods import Method
 from tilp.bench.settings import Case, Setting
 from tilp.bench.sources import Source
+from tilp.errors import TilpError
 from tilp.evaluation import Evaluation, evaluate
 from tilp.graph import SPLITS, TemporalGraph
 from tilp.io.folders import one_of_a_kind
@@ -78,6 +79,8 @@ class Cell(Job):
     def run(self, place: Place) -> dict[str, Any]:
         """Learn, ask, and tell of it."""
         case = self.setting.case(self.source, self.seed)
+        if not len(case.known.rows(self.split)):
+            raise TilpError(f"the {self.split} split has no facts to ask; tilp split makes one")
         resumed = place.folder.exists()
         learned = self.method.learn(case, self.seed, place)
         began = time.perf_counter()

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any, Generic, NoReturn, TypeVar
 
 from tilp.errors import TilpError
+from tilp.intervals.dates import DateKind, parse_date
 
 __all__ = ["DATE", "NUMBER", "SHARE", "TEXT", "WHOLE", "Keys", "Reader", "list_of", "word_of"]
 
@@ -39,6 +40,12 @@ def _whole(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
+def _date(value: object) -> str | None:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        return None
+    return None if parse_date(str(value)).kind is DateKind.MALFORMED else str(value)
+
+
 TEXT = Reader("a text in quotes", lambda value: value if isinstance(value, str) else None)
 NUMBER = Reader("a number from 0 on", _number)
 SHARE = Reader(
@@ -46,10 +53,7 @@ SHARE = Reader(
     lambda value: found if (found := _number(value)) and found <= 1.0 else None,
 )
 WHOLE = Reader("a whole number from 1 on", _whole)
-DATE = Reader(
-    "a date, as a text or a whole number",
-    lambda value: str(value) if isinstance(value, str | int) else None,
-)
+DATE = Reader("a date, as a text or a whole number", _date)
 
 
 def list_of(reader: Reader[Value]) -> Reader[tuple[Value, ...]]:

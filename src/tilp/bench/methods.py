@@ -6,6 +6,7 @@ import inspect
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -224,12 +225,26 @@ def read_method(name: str, values: Mapping[str, Any], place: str) -> Method:
         if isinstance(usual, bool | int | float) and not _alike(value, usual):
             raise TilpError(f"{place}: {key} is {value!r}; give something like {usual}")
     chosen = {key: tuple(one) if isinstance(one, list) else one for key, one in choices.items()}
-    method = Method(name, base, chosen, about or _told(base, chosen))
+    told = _told(base, chosen)
+    method = Method(name, base, chosen, f"{about} ({told})" if about and chosen else about or told)
     try:
         method.identity(0)
-    except (TilpError, TypeError, ValueError) as failure:
+    except TilpError as failure:
         raise TilpError(f"{place}: {failure}") from failure
+    except (TypeError, ValueError) as failure:
+        wrong = next(filter(partial(_refuses, base), chosen.items()), None)
+        which = "" if wrong is None else f"{wrong[0]} cannot be {wrong[1]!r}: "
+        raise TilpError(f"{place}: {which}{failure}") from failure
     return method
+
+
+def _refuses(base: BaseMethod, choice: tuple[str, Any]) -> bool:
+    """Whether a choice is impossible by itself."""
+    try:
+        Method("", base, dict([choice])).identity(0)
+    except (TilpError, TypeError, ValueError):
+        return True
+    return False
 
 
 def _possible(base: BaseMethod) -> dict[str, Any]:

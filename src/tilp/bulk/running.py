@@ -30,6 +30,7 @@ _VERSION = 1
 _PART = 20_000
 _PART_EXPLAINED = 500
 _PART_ROWS = 2_000_000
+_MARK = b"PAR1"
 
 Progress = Callable[[str, float, int], None]
 """Called with the name of a stage, how many queries of it are done, and of how many; 0: unknown."""
@@ -174,7 +175,7 @@ class _Run:
     def finish(self, workers: Workers, progress: Progress | None) -> Predicted:
         """Add the parts that are not there."""
         note = self._note
-        before = sum(self._path("part", number).exists() for number in range(note["parts"]))
+        before = sum(_is_whole(self._path("part", number)) for number in range(note["parts"]))
         if before < note["parts"] or not note["finished"]:
             for found in workers.map(self._predictor, self._chunks()):
                 part = self._begun[0]
@@ -197,7 +198,7 @@ class _Run:
     def _chunks(self) -> Iterator[Chunk]:
         """Those of all parts that are not there, of which only the ones begun are in memory."""
         for number, queries in enumerate(self._source.slices(self._size)):
-            if self._path("part", number).exists():
+            if _is_whole(self._path("part", number)):
                 self._done += len(queries.columns)
                 continue
             part = PartWork(number, queries, self._predictor)
@@ -244,9 +245,9 @@ def _check(
     if skipped and not settings.skip:
         others = f", nor can {skipped - 1:,} others" if skipped > 1 else ""
         raise TilpError(
-            f"{first}. This query cannot be asked{others} of {queries:,}: mend the queries, or "
-            "leave out what cannot be asked with --on-error skip (on_error='skip'), which tells "
-            "all reasons in a file"
+            f"{first.rstrip('.?')}. This query cannot be asked{others} of {queries:,}: mend the "
+            "queries or the options, or leave out what cannot be asked with --on-error skip "
+            "(on_error='skip'), which tells all reasons in a file"
         )
     if skipped and not askable:
         raise TilpError(f"none of the {queries:,} queries can be asked; the first: {first}")
@@ -303,6 +304,15 @@ def _write_note(folder: Path, note: dict[str, Any]) -> None:
     with new_file(folder / NOTE) as partial:
         text = json.dumps(note, indent=2, ensure_ascii=False)
         partial.write_text(text + "\n", encoding="utf-8", newline="\n")
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether a part is there, and not cut off: Parquet files end as they begin."""
+    if not path.is_file() or path.stat().st_size < 2 * len(_MARK):
+        return False
+    with path.open("rb") as file:
+        file.seek(-len(_MARK), os.SEEK_END)
+        return file.read() == _MARK
 
 
 def _write_parquet(path: Path, frame: pl.DataFrame) -> None:

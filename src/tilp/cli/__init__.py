@@ -5,10 +5,15 @@ Nothing heavy is imported until a command runs, so that help comes at once.
 
 from __future__ import annotations
 
+import gc
 import logging
+import signal
 import sys
+import threading
 import warnings
+from contextlib import suppress
 from io import TextIOWrapper
+from types import FrameType
 from typing import Annotated
 
 import typer
@@ -113,6 +118,19 @@ def _global_options_first(arguments: list[str]) -> list[str]:
     return first + [one for one in arguments[:end] if one not in first] + arguments[end:]
 
 
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Stop at Ctrl-C; where an exception would be ignored, as soon as it is not."""
+    if frame is not None and any(
+        frame.f_code is getattr(one, "__code__", None) for one in gc.callbacks
+    ):
+        threading.Timer(_AGAIN, signal.raise_signal, [number]).start()
+        return
+    raise KeyboardInterrupt
+
+
+_AGAIN = 0.01  # seconds
+
+
 def main() -> None:
     """Run the command line; an error is one paragraph and exit code 2, `--debug` shows where."""
     arguments = _global_options_first(sys.argv[1:])
@@ -120,6 +138,8 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # signs that a terminal lacks are no failure
+    with suppress(ValueError):  # only the main thread hears of signals
+        signal.signal(signal.SIGINT, _interrupt)
     try:
         app(arguments)
     except Exception as error:
@@ -129,7 +149,8 @@ def main() -> None:
             print_error(str(error))
         else:
             print_error(
-                f"{type(error).__name__}: {error}. This is a defect of tilp: please report it "
-                "with the command, what --debug adds to it, and tilp --version."
+                f"{type(error).__name__}: {error}. Where a packed graph is read, tilp pack GRAPH "
+                "--check tells whether it is damaged; else this is a defect of tilp: please report "
+                "it with the command, what --debug adds to it, and tilp --version."
             )
         sys.exit(2)

@@ -124,21 +124,26 @@ def bench_command(
     if out is None:
         raise TilpError("say where the report goes: --out REPORT")
     command = shlex.join(["tilp", *sys.argv[1:]])
-    with progress_bar() as bar:
-        done = run_plan(
-            chosen,
-            sources,
-            out,
-            threads=threads,
-            side_by_side=jobs,
-            command=command,
-            watcher=_Shown(bar),
-        )
-    for failed in done.results.failed.values():
-        print_warning(f"{failed.job}: {failed.reason}")
+    try:
+        with progress_bar() as bar:
+            done = run_plan(
+                chosen,
+                sources,
+                out,
+                threads=threads,
+                side_by_side=jobs,
+                command=command,
+                watcher=_Shown(bar),
+            )
+    except KeyboardInterrupt:
+        raise TilpError(f"stopped; the same command goes on from what is in {out}") from None
+    failed = done.results.failed
+    for one in failed.values():
+        print_warning(f"{one.job}: {one.reason}")
     count = len(done.results)
-    console.print(f"{count} runs, {done.ran} of them now; {done.page} and {done.text}")
-    if not count:
+    and_failed = f"; {len(failed)} more could not be" if failed else ""
+    console.print(f"{count} runs, {done.ran} of them now{and_failed}; {done.page} and {done.text}")
+    if failed or not count:
         raise typer.Exit(1)
 
 

@@ -62,7 +62,10 @@ def pack_command(
     """
     from tilp.io.packing.format import check_files, read_note
     from tilp.io.packing.packing import STAGES, pack
+    from tilp.io.reading import warn_of_defects
 
+    if check and out is not None:
+        raise TilpError("--check packs nothing: give --out or --check, not both")
     if check:
         with progress_bar() as bar:
             task = bar.add_task("check", total=1.0)
@@ -84,6 +87,7 @@ def pack_command(
             progress=advance,
         )
     taken = time.perf_counter() - started
+    warn_of_defects(graph)
     output().print(f"{out}: {graph}")
     output().print(f"{_size(read_note(out))} on disk, packed in {taken:,.1f} s")
 

@@ -125,6 +125,11 @@ def dry_run(
     budget = _BUDGET if budget is None else budget
     tell = progress or (lambda _share: None)
     now = Situation.of(graph, settings)
+    if not any(map(len, now.mined.values())):
+        raise TilpError(
+            f"no training fact would be asked: share is {settings.mining.share:g} of "
+            f"{len(graph.targets):,}; choose a greater one"
+        )
     tell(0.1)
     now = now.sampled(0.35 * budget)
     if not now.sample.rules:

@@ -194,8 +194,9 @@ def _read_note(folder: Path) -> dict[str, Any]:
                 f"{folder}: no model, but {before(folder)} is the one that another was about to "
                 "replace when this was stopped; give it its name back"
             )
+        found = "no model" if folder.exists() else "no such folder"
         raise TilpError(
-            f"{folder}: no model; tilp fit DATA --out MODEL makes one of a table of facts"
+            f"{folder}: {found}; tilp fit DATA --out MODEL makes a model of a table of facts"
         )
     try:
         note = json.loads(path.read_text(encoding="utf-8"))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import subprocess
+import sys
 import threading
 import time
 import uuid
@@ -35,7 +37,7 @@ Result = TypeVar("Result")
 _RETRIES = 5  # of a chunk whose worker died or whose machine is gone
 _AHEAD = 2  # chunks under way for each worker, so that it need not wait for the next
 _HELD = 8  # chunks for each worker, under way or done, that wait for one before them
-_PATIENCE = 10.0  # seconds for a machine to answer at all
+_PATIENCE = 30.0  # seconds for a cluster to answer at all
 _LOOK_AGAIN = 5.0  # seconds after which the number of workers may have changed
 _NOTHING = object()
 _LOST = (WorkerCrashedError, NodeDiedError, OutOfMemoryError, ObjectLostError)
@@ -202,10 +204,20 @@ def _connect(threads: int, address: str | None) -> None:
 
 
 def _knock(address: str) -> None:
-    """Fail at once where nobody listens; Ray would try again for minutes."""
+    """Fail soon where there is no cluster; Ray would try again for minutes."""
     host, _, port = address.rpartition(":")
     if port.isdigit():
         socket.create_connection((host, int(port)), _PATIENCE).close()
+    # What listens may be something else, and `auto` is what was there last.
+    command = [sys.executable, "-m", "ray.scripts.scripts", "status", "--address", address]
+    try:
+        asked = subprocess.run(
+            command, capture_output=True, text=True, timeout=_PATIENCE, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise TimeoutError(f"nothing was heard of it in {_PATIENCE:.0f} seconds") from None
+    if asked.returncode:
+        raise ConnectionError((asked.stderr.strip() or "it is not there").splitlines()[-1])
 
 
 def _start(processes: int, quiet: dict[str, Any]) -> None:

@@ -46,7 +46,10 @@ class Query:
     @property
     def lacks(self) -> str:
         """What must be given for it to be asked, in words; the empty text for nothing."""
-        if (self.subject in (None, "")) == (self.object in (None, "")):
+        asks_subject, asks_object = self.subject in (None, ""), self.object in (None, "")
+        if asks_subject and asks_object:
+            return "give its subject or its object; neither is there"
+        if not (asks_subject or asks_object):
             return "give its subject or its object, not both"
         return "give its relation" if self.relation in (None, "") else ""
 

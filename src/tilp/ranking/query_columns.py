@@ -31,10 +31,12 @@ def check_columns(names: Sequence[str], source: str = "queries") -> None:
     Raises:
         TilpError: what it has, and what it can have.
     """
-    if set(names) - set(QUERY_COLUMNS) or "relation" not in names:
+    other = [name for name in names if name not in QUERY_COLUMNS]
+    if other or "relation" not in names:
+        wrong = f"{', '.join(map(repr, other))} is none of a query's" if other else "no relation"
         raise TilpError(
-            f"{source} have the columns {', '.join(names)}; they can be "
-            f"{', '.join(QUERY_COLUMNS)}, of which relation is needed"
+            f"{source} have the columns {', '.join(names)}: {wrong}. The first line names the "
+            f"columns, which can be {', '.join(QUERY_COLUMNS)}; relation is needed"
         )
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from tilp.chances import sampled
 from tilp.choices import Grain
+from tilp.errors import TilpError
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.parallel import Workers, opened
 from tilp.rules import MinedRule, Rule, RuleSet
@@ -63,6 +64,10 @@ class MiningSettings:
     limit: int = DEFAULT_LIMIT
     seed: int = 0
     every_reading: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.share <= 1.0:
+            raise TilpError(f"share is {self.share:g}; it is above 0 and at most 1")
 
 
 def mine(

@@ -57,10 +57,10 @@ def _data(sources: Sequence[Source]) -> Block:
     for source in sources:
         graph = source.graph
         counts = [len(graph.rows(split)) for split in SPLITS]
-        counts += [len(graph.entities), len(graph.relations)]
+        counts += [len(graph.entities), len(graph.relations), len(graph.defects)]
         words = [source.name, graph.unit.value, source.fingerprint[:_DIGITS]]
         rows.append([*words, *(f"{count:,}" for count in counts)])
-    header = ["data", "unit", "fingerprint", *SPLITS, "entities", "relations"]
+    header = ["data", "unit", "fingerprint", *SPLITS, "entities", "relations", "date defects"]
     return Table.of(header, rows, 3)
 
 
@@ -88,10 +88,10 @@ def _reading(plan: Plan) -> list[Block]:
             "train alone is evidence where no setting says otherwise, and valid decides what is "
             "chosen. MRR is the mean of 1/rank, "
             "hits@k the share of ranks up to k. ± is the standard deviation of one run over "
-            "seeds; without it, there was one run. The best of our methods is bold in each column, "
-            "of all where there is none of ours; baselines and floors are to be compared with. "
-            "What others published is slanted, and stands beside the protocol that is nearest to "
-            "theirs."
+            "seeds, which are 0 and on; without it, there was one run. The best of our methods is "
+            "bold in each column, of all where there is none of ours; baselines and floors are to "
+            "be compared with. What others published is slanted, and stands beside the protocol "
+            "that is nearest to theirs."
         ),
         Items(tuple(f"{one.value}: {_PROTOCOLS[one]}" for one in protocols)),
         Text(

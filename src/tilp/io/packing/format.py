@@ -158,7 +158,9 @@ def mapped(path: Path) -> NDArray[Any]:
     try:
         # A plain array over the map: compiled loops know no other kind.
         return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
-    except (OSError, ValueError, EOFError) as failure:
+    except (ValueError, EOFError) as failure:
+        raise _damaged(path, "it does not begin as an array does") from failure
+    except OSError as failure:
         raise _damaged(path, str(failure)) from failure
 
 
@@ -227,7 +229,7 @@ def read_note(folder: Path) -> dict[str, Any]:
         size = file.stat().st_size if file.is_file() else None
         if size != told["bytes"]:
             found = "it is missing" if size is None else f"it has {size:,} bytes"
-            raise _damaged(file, f"{found}, and was written with {told['bytes']:,}")
+            raise _damaged(file, f"{found}, and was written with {told['bytes']:,} bytes")
     return note
 
 
