@@ -149,8 +149,8 @@ def main() -> None:
             print_error(str(error))
         else:
             print_error(
-                f"{type(error).__name__}: {error}. Where a packed graph is read, tilp pack GRAPH "
-                "--check tells whether it is damaged; else this is a defect of tilp: please report "
-                "it with the command, what --debug adds to it, and tilp --version."
+                f"{type(error).__name__}: {error}. This is a defect of tilp: please report it "
+                "with the command, what --debug adds to it, and tilp --version; unless a packed "
+                "graph is damaged, which tilp pack GRAPH --check tells."
             )
         sys.exit(2)
