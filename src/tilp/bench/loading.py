@@ -57,7 +57,8 @@ def load_plan(plan: str | Path) -> Plan:
     if str(plan) in shipped:
         return shipped[str(plan)]
     raise TilpError(
-        f"{plan}: no such file, and no plan of that name; there are {', '.join(shipped)}"
+        f"{plan}: no such file, and no plan of that name; there are {', '.join(shipped)}. The plan "
+        "comes first, then the data"
     )
 
 
