@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from tilp.bulk.predicting import Chunk, PartWork, Predictor
@@ -233,10 +232,7 @@ def _check(
     for part in source.slices(settings.size):
         _, rows = part.columns.encode(graph)
         if len(rows) < len(part.columns) and not first:
-            row = int(np.setdiff1d(np.arange(len(part.columns)), rows)[0])
-            place = source.place(part.lines[row])
-            reason = part.columns.refusal(graph, row)
-            first = f"{place}, {part.columns.query(row)}: {reason}"
+            first = source.refusal(part, rows, graph)
         queries += len(part.columns)
         askable += len(rows)
         if progress is not None:

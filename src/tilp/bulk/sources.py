@@ -8,9 +8,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from tilp.errors import TilpError
+from tilp.graph import TemporalGraph
 from tilp.io.side_files import PARQUET, parquet_errors
 from tilp.io.text_tables import text_slices
 from tilp.ranking.query_columns import QueryColumns, check_columns
@@ -59,6 +62,19 @@ class QuerySource(ABC):
     @abstractmethod
     def place(self, line: int) -> str:
         """What messages call one query, by its line."""
+
+    def refusal(self, part: QuerySlice, askable: NDArray[np.int64], graph: TemporalGraph) -> str:
+        """Where the first query of a slice stands that cannot be asked, what it is, and why.
+
+        Args:
+            part: the slice.
+            askable: rows of it that can be asked, not all.
+            graph: that they are asked of.
+        """
+        columns = part.columns
+        row = int(np.setdiff1d(np.arange(len(columns)), askable)[0])
+        reason = columns.refusal(graph, row)
+        return f"{self.place(part.lines[row])}, {columns.query(row)}: {reason}"
 
 
 class QueryFrame(QuerySource):
@@ -137,6 +153,17 @@ class QueryFile(QuerySource):
         for frame, lines in self._tables(size):
             yield QuerySlice(first, QueryColumns.of(frame), lines)
             first += len(frame)
+
+    def check(self, graph: TemporalGraph) -> None:
+        """Refuse a query that cannot be asked of a graph.
+
+        Raises:
+            TilpError: names its line.
+        """
+        for part in self.slices(_SLICE):
+            _, askable = part.columns.encode(graph)
+            if len(askable) < len(part.columns):
+                raise TilpError(self.refusal(part, askable, graph))
 
     def frame(self) -> pl.DataFrame:
         """All queries at once."""

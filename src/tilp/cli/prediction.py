@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from tilp.bulk import Predicted
+    from tilp.graph import TemporalGraph
+    from tilp.model import TILP
 
 __all__ = ["predict_command", "print_predictions"]
 
@@ -134,7 +136,6 @@ def predict_command(
     """
     import polars as pl
 
-    from tilp.bulk import QueryFile
     from tilp.model import Query
 
     _check_options((relation, subject, object), (start, end), queries, complete)
@@ -168,7 +169,7 @@ def predict_command(
     if source is None:
         asked = Query(str(relation), subject, object, start, end)
     else:
-        asked = QueryFile(source).frame() if isinstance(source, Path) else source
+        asked = source if isinstance(source, pl.DataFrame) else _all_of(source, fitted, evidence)
     if isinstance(asked, pl.DataFrame) and len(asked) > _MANY:
         print_warning(
             f"{len(asked):,} queries are answered in memory, and all answers printed; with --out "
@@ -197,6 +198,15 @@ def _check_options(
         raise TilpError("give one query by its options, or --queries FILE, not both")
     if complete is not None and any(one is not None for one in ends):
         raise TilpError("--complete asks of a whole relation; it goes with --start and --end only")
+
+
+def _all_of(path: Path, model: TILP, evidence: TemporalGraph | None) -> pl.DataFrame:
+    """The queries of a file, all of which can be asked."""
+    from tilp.bulk import QueryFile
+
+    file = QueryFile(path)
+    file.check(model.graph if evidence is None else evidence)
+    return file.frame()
 
 
 @contextmanager
