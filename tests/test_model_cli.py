@@ -372,7 +372,7 @@ def test_predict_on_other_data(run, tmp_path, folder, model):
         (("--queries", "other.tsv"), "'who', 'what' is none of a query's"),
         (
             ("--queries", "wrong.tsv"),
-            "wrong.tsv, line 3, (nobody, livesIn, ?, [?, ?]): no entity is named",
+            "wrong.tsv, line 3, (nobody, livesIn, ?, [?, ?]): no entity",
         ),
         (("--relation", "livesin", "--subject", "NAME"), "did you mean 'livesIn'"),
         (("--relation", "livesIn", "--subject", "NAME!"), "did you mean 'NAME'"),
