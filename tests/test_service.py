@@ -400,7 +400,7 @@ DRAWN = {**QUERY, "candidate": SCRIPT, "facts": [{"number": 0}]}
         ("POST", "/api/v1/predict", "[" * 9_999, 400, "bad_request", "body"),
         ("POST", "/api/v1/predict", "[]", 422, "bad_request", "body"),
         ("POST", "/api/v1/predict", {}, 422, "bad_request", "relation"),
-        ("POST", "/api/v1/predict", {"relation": "livesIn"}, 422, "bad_request", "neither"),
+        ("POST", "/api/v1/predict", {"relation": "livesIn"}, 422, "bad_request", "not both"),
         ("POST", "/api/v1/predict", {**QUERY, "object": "x"}, 422, "bad_request", "not both"),
         ("POST", "/api/v1/predict", {**QUERY, "strat": 1}, 422, "bad_request", "'strat'"),
         ("POST", "/api/v1/predict", {**QUERY, "\ud800": 1}, 422, "bad_request", "no field"),
