@@ -404,7 +404,10 @@ def test_a_number_is_a_time_in_the_unit_of_the_data(unit):
         ({"subject": "NAME"}, "query 1 is .*'NAME'.*relation"),
         ({"relation": "livesIn", "who": "NAME"}, "query 1 is .*who"),
         (pl.DataFrame({"subject": ["NAME"]}), "columns subject: no relation.*relation is needed"),
-        (pl.DataFrame({"relation": ["livesIn"], "who": ["NAME"]}), "columns relation, who: 'who' is none"),
+        (
+            pl.DataFrame({"relation": ["livesIn"], "who": ["NAME"]}),
+            "columns relation, who: 'who' is none",
+        ),
         ("livesIn", "query 1 is 'l'"),
     ],
 )
