@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, islice
 from multiprocessing import get_context
 from typing import Any, Protocol
 
@@ -82,14 +82,23 @@ class Runner:
     def _in_processes(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Done]]:
         threads = max(1, self.threads // self.processes)
         ordered = sorted(jobs, key=lambda job: job.group)
-        groups = [list(group) for _, group in groupby(ordered, lambda job: job.group)]
+        # What jobs of a group share is made by the first: each waits for the one before it.
+        groups = (list(group) for _, group in groupby(ordered, lambda job: job.group))
         with ProcessPoolExecutor(self.processes, get_context("spawn")) as pool:
-            asked: dict[Future[list[Done]], list[Job]] = {
-                pool.submit(_all_done, group, self.store, threads): group for group in groups
-            }
+            under_way: dict[Future[Done], list[Job]] = {}
+
+            def begin(group: list[Job]) -> None:
+                under_way[pool.submit(_quietly_done, group[0], self.store, threads)] = group
+
+            for group in islice(groups, self.processes):
+                begin(group)
             try:
-                for one in as_completed(asked):
-                    yield from zip(asked[one], one.result(), strict=True)
+                while under_way:
+                    for one in wait(under_way, return_when=FIRST_COMPLETED).done:
+                        job, *left = under_way.pop(one)
+                        if left := left or next(groups, []):
+                            begin(left)
+                        yield job, one.result()
             except BrokenProcessPool as failure:
                 raise TilpError(
                     "the process of a run ended by itself, perhaps for want of memory; run the "
@@ -99,11 +108,11 @@ class Runner:
                 pool.shutdown(cancel_futures=True)
 
 
-def _all_done(jobs: Sequence[Job], store: Store, threads: int) -> list[Done]:
+def _quietly_done(job: Job, store: Store, threads: int) -> Done:
     with warnings.catch_warnings():
         # What is wrong with the data was told when the plan began.
         warnings.simplefilter("ignore", TilpWarning)
-        return [_done(job, store, threads, _nothing) for job in jobs]
+        return _done(job, store, threads, _nothing)
 
 
 def _nothing(_stage: str, _share: float) -> None:

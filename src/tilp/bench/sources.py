@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +42,8 @@ class Source:
     place: Path | WorldSize
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Another process reads the data itself.
-        return type(self), (self.name, self.place)
+        # Another process reads the data itself, once.
+        return _source, (self.name, self.place)
 
     @cached_property
     def graph(self) -> TemporalGraph:
@@ -79,6 +79,12 @@ class Source:
         if "path" in values:
             return cls(values["name"], Path(values["path"]))
         return cls(values["name"], WorldSize(values["size"], values["seed"]))
+
+
+@lru_cache(2)
+def _source(name: str, place: Path | WorldSize) -> Source:
+    """The same one every time, so that what was read stays."""
+    return Source(name, place)
 
 
 def find_source(data: str) -> Source:
