@@ -8,8 +8,9 @@ open   the packed graph opened, and names looked up in it
 mine   rules of length <= 3 for one relation, --targets facts of it asked
 ask    the rules, weighted by their confidence, applied to --queries test facts, given by names and
        asked for their object
-ray    the same mining by two threads and by two workers of Ray, in turns: the ratio of their times,
-       and whether the rules are equal; a first map has started the workers before
+ray    the same mining of half as many facts again, to take a minute or more, by two threads and by
+       two workers of Ray, in turns: the ratio of their times, and whether the rules are equal; a
+       first map has started the workers before
 share  four workers of Ray read all of the graph and its edges: what they have in memory more than
        before, each for itself and all together, against what they read
 read   for comparison: tilp.read of the same files, its index, and what walks need beside it
@@ -122,13 +123,11 @@ def open_(arguments: argparse.Namespace) -> None:
         assert [graph.entities.find(name) for name in names] == numbers
 
 
-def mined(
-    graph: tilp.TemporalGraph, arguments: argparse.Namespace, workers: Workers
-) -> tilp.RuleSet:
+def mined(graph: tilp.TemporalGraph, targets: int, workers: Workers) -> tilp.RuleSet:
     from tilp.walks import MiningSettings
     from tilp.walks import mine as mine_rules
 
-    settings = MiningSettings(sample=arguments.targets, max_length=3)
+    settings = MiningSettings(sample=targets, max_length=3)
     return mine_rules(graph, [RELATION], settings, workers=workers)
 
 
@@ -139,9 +138,9 @@ def mine(arguments: argparse.Namespace) -> None:
     asked = min(facts, arguments.targets)
     with Workers(arguments.threads) as workers:
         with timed("loops compiled or loaded"):
-            mined(tilp.datasets.world(0, 1_000).graph, arguments, workers)
+            mined(tilp.datasets.world(0, 1_000).graph, arguments.targets, workers)
         with timed(f"rules for {RELATION} from {asked:,} of its {facts:,} training facts"):
-            rules = mined(graph, arguments, workers)
+            rules = mined(graph, arguments.targets, workers)
     rules.write_jsonl(arguments.folder / "rules.jsonl")
     print(f"       {rules}; the best: {rules.sort(lambda one: one.measure)[0].rule}")
 
@@ -205,12 +204,13 @@ def best_of(scores: "tilp.evaluation.Scores") -> list[np.ndarray]:
 def ray(arguments: argparse.Namespace) -> None:
     graph = opened(arguments)
     small = tilp.datasets.world(0, 1_000).graph
+    targets = 3 * arguments.targets // 2
     found, seconds = {}, {}
     for way in ("threads", "ray"):
         with Workers(2, way) as workers:
-            mined(small, arguments, workers)
+            mined(small, targets, workers)
             began = time.perf_counter()
-            found[way] = mined(graph, arguments, workers)
+            found[way] = mined(graph, targets, workers)
             seconds[way] = time.perf_counter() - began
     print(f"       two threads {seconds['threads']:.1f} s, two workers of Ray "
           f"{seconds['ray']:.1f} s: {seconds['ray'] / seconds['threads']:.2f} times; rules equal: "
