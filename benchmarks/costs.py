@@ -44,6 +44,7 @@ from tilp.costs import (
     spread,
     steps_by_length,
 )
+from tilp.costs.calibration import cpu_seconds
 from tilp.graph import QueryTable
 from tilp.model import stages as model_stages
 from tilp.parallel import Workers
@@ -60,11 +61,6 @@ CORES = 16
 ROW_BYTES = 200  # of rows that rules were applied to: recorded, grown, copied
 FOUND_BYTES = 4 * 7 * 8  # of rules found in chunks, while they are put together
 MOST_FOUND = 1_200_000
-
-
-def cpu(function):
-    began = time.process_time()
-    return function(), time.process_time() - began
 
 
 def mined(walker: Walker) -> list:
@@ -114,7 +110,7 @@ def sampled(work: dict[str, Walks], walker: Walker, rules: list) -> dict:
     }
     rates = {name: calibrate(work[name], probe, BUDGET) for name, probe in probes.items()}
     encoded = walker.encoding.encode([one.rule for one in rules])
-    _, lifted = cpu(lambda: [walker.encoding.lift(row) for row in encoded])
+    _, lifted = cpu_seconds(lambda: [walker.encoding.lift(row) for row in encoded])
     return {
         "rates": {name: one.of.tolist() for name, one in rates.items()},
         "rule": lifted / len(rules),
@@ -132,7 +128,7 @@ def step_measure(path: str) -> dict:
 
     def note(name, function):
         forget_peak()
-        result, seconds = cpu(function)
+        result, seconds = cpu_seconds(function)
         taken[name] = {"seconds": seconds, "megabytes": peak_megabytes()}
         return result
 
@@ -209,7 +205,7 @@ def step_dry(spec: str) -> dict:
 
     name, features = spec.split(",")
     settings = tilp.TILP(features=features).settings
-    found, seconds = cpu(lambda: dry_run(load(name), settings, threads=1))
+    found, seconds = cpu_seconds(lambda: dry_run(load(name), settings, threads=1))
     return {**found.to_json(), "took": seconds}
 
 

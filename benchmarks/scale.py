@@ -45,8 +45,8 @@ SHOWN = 10
 COMPARED = ("ray", "share", "read")
 
 
-def memory_mb(field: str) -> float:
-    lines = Path("/proc/self/status").read_text().splitlines()
+def memory_mb(field: str, file: str = "status") -> float:
+    lines = Path("/proc/self", file).read_text().splitlines()
     return next(float(line.split()[1]) / 1024 for line in lines if line.startswith(f"{field}:"))
 
 
@@ -249,9 +249,8 @@ def read_all(walker: "tilp.walks.Walker", _: int) -> tuple[int, tuple[float, ...
         array.max()
     time.sleep(1.0)  # long enough for every worker to have its turn
     held = sum({one.ctypes.data: one.nbytes for one in arrays}.values())
-    with Path("/proc/self/smaps_rollup").open() as file:
-        shared = next(float(line.split()[1]) / 1024 for line in file if line.startswith("Pss:"))
-    return os.getpid(), (held / 2**20, memory_mb("RssAnon"), shared)
+    own, shared = memory_mb("RssAnon"), memory_mb("Pss", "smaps_rollup")
+    return os.getpid(), (held / 2**20, own, shared)
 
 
 def read(arguments: argparse.Namespace) -> None:

@@ -13,8 +13,8 @@ from tilp.bench.jobs import Job, Place
 from tilp.bench.methods import Method
 from tilp.bench.settings import Case, Setting
 from tilp.bench.sources import Source
-from tilp.errors import TilpError
 from tilp.evaluation import Evaluation, evaluate
+from tilp.evaluation.evaluating import facts_to_ask
 from tilp.graph import SPLITS, TemporalGraph
 from tilp.io.folders import one_of_a_kind
 
@@ -79,8 +79,7 @@ class Cell(Job):
     def run(self, place: Place) -> dict[str, Any]:
         """Learn, ask, and tell of it."""
         case = self.setting.case(self.source, self.seed)
-        if not len(case.known.rows(self.split)):
-            raise TilpError(f"the {self.split} split has no facts to ask; tilp split makes one")
+        facts_to_ask(case.known, self.split)  # before anything is learned
         resumed = place.folder.exists()
         learned = self.method.learn(case, self.seed, place)
         began = time.perf_counter()

@@ -168,14 +168,16 @@ class _Run:
         self._size = settings.size
         self._note = note
         self._digits = max(5, len(str(note["parts"] - 1)))
+        self._there = {
+            number for number in range(note["parts"]) if _is_whole(self._path("part", number))
+        }
         self._begun: deque[PartWork] = deque()
         self._done = 0.0
 
     def finish(self, workers: Workers, progress: Progress | None) -> Predicted:
         """Add the parts that are not there."""
         note = self._note
-        before = sum(_is_whole(self._path("part", number)) for number in range(note["parts"]))
-        if before < note["parts"] or not note["finished"]:
+        if len(self._there) < note["parts"] or not note["finished"]:
             for found in workers.map(self._predictor, self._chunks()):
                 part = self._begun[0]
                 share = part.add(found)
@@ -192,12 +194,14 @@ class _Run:
                     f"parts may be of others; remove {self._folder}, and ask again"
                 )
             _write_note(self._folder, {**note, "finished": True})
-        return Predicted(self._folder, note["queries"], note["skipped"], note["parts"], before)
+        return Predicted(
+            self._folder, note["queries"], note["skipped"], note["parts"], len(self._there)
+        )
 
     def _chunks(self) -> Iterator[Chunk]:
         """Those of all parts that are not there, of which only the ones begun are in memory."""
         for number, queries in enumerate(self._source.slices(self._size)):
-            if _is_whole(self._path("part", number)):
+            if number in self._there:
                 self._done += len(queries.columns)
                 continue
             part = PartWork(number, queries, self._predictor)

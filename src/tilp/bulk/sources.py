@@ -154,20 +154,21 @@ class QueryFile(QuerySource):
             yield QuerySlice(first, QueryColumns.of(frame), lines)
             first += len(frame)
 
-    def check(self, graph: TemporalGraph) -> None:
-        """Refuse a query that cannot be asked of a graph.
+    def frame(self, graph: TemporalGraph | None = None) -> pl.DataFrame:
+        """All queries at once; where a graph is given, all of which can be asked of it.
 
         Raises:
-            TilpError: names its line.
+            TilpError: names the line of one that cannot.
         """
-        for part in self.slices(_SLICE):
-            _, askable = part.columns.encode(graph)
-            if len(askable) < len(part.columns):
-                raise TilpError(self.refusal(part, askable, graph))
-
-    def frame(self) -> pl.DataFrame:
-        """All queries at once."""
-        return pl.concat([frame for frame, _ in self._tables(_SLICE)])
+        frames = []
+        for frame, lines in self._tables(_SLICE):
+            if graph is not None:
+                part = QuerySlice(0, QueryColumns.of(frame), lines)
+                _, askable = part.columns.encode(graph)
+                if len(askable) < len(frame):
+                    raise TilpError(self.refusal(part, askable, graph))
+            frames.append(frame)
+        return pl.concat(frames)
 
     def place(self, line: int) -> str:
         """The path, and the line or row."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilp.cli.console import output, print_warning, progress_bar, say
+from tilp.cli.console import goes_on_from, output, print_warning, progress_bar, say
 from tilp.cli.options import ThreadsOption
 from tilp.errors import TilpError
 
@@ -124,19 +124,16 @@ def bench_command(
     if out is None:
         raise TilpError("say where the report goes: --out REPORT")
     command = shlex.join(["tilp", *sys.argv[1:]])
-    try:
-        with progress_bar() as bar:
-            done = run_plan(
-                chosen,
-                sources,
-                out,
-                threads=threads,
-                side_by_side=jobs,
-                command=command,
-                watcher=_Shown(bar),
-            )
-    except KeyboardInterrupt:
-        raise TilpError(f"stopped; the same command goes on from what is in {out}") from None
+    with goes_on_from(out), progress_bar() as bar:
+        done = run_plan(
+            chosen,
+            sources,
+            out,
+            threads=threads,
+            side_by_side=jobs,
+            command=command,
+            watcher=_Shown(bar),
+        )
     failed = done.results.failed
     for one in failed.values():
         print_warning(f"{one.job}: {one.reason}")

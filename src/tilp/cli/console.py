@@ -7,13 +7,17 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from tilp.errors import TilpError
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
 __all__ = [
+    "goes_on_from",
     "output",
     "print_error",
     "print_json",
@@ -113,3 +117,16 @@ def stage_bars(stages: Mapping[str, str]) -> Iterator[Callable[[str, float], Non
                 say(f"{stages[name]} …")
 
         yield advance
+
+
+@contextmanager
+def goes_on_from(place: Path) -> Iterator[None]:
+    """Work that leaves what it has done in a place, for the same command to go on from.
+
+    Raises:
+        TilpError: it was stopped; says how to go on.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise TilpError(f"stopped; the same command goes on from what is in {place}") from None

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tilp.choices import Backend, Features, Grain, Missing, OnError, Part, Preset, Weights
-from tilp.cli.console import output, print_json, print_warning, progress_bar, stage_bars
+from tilp.cli.console import (
+    goes_on_from,
+    output,
+    print_json,
+    print_warning,
+    progress_bar,
+    stage_bars,
+)
 from tilp.cli.costs import STAGES, show_cost
 from tilp.cli.evaluation import report
 from tilp.cli.options import (
@@ -179,10 +186,8 @@ def fit_command(
     graph = read_data(data, unit, on_error, columns, header)
     if work.exists():
         print_warning(f"going on where {work} stopped")
-    try:
+    with goes_on_from(work):
         fit_with_progress(model, graph, work)
-    except KeyboardInterrupt:
-        raise TilpError(f"stopped; the same command goes on from what is in {work}") from None
     model.save(out)
     shutil.rmtree(work)
     console = output()

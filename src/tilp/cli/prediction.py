@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tilp.choices import Backend, OnError, OnUnaskable
-from tilp.cli.console import output, print_json, print_warning, progress_bar, say
+from tilp.cli.console import (
+    goes_on_from,
+    output,
+    print_json,
+    print_warning,
+    progress_bar,
+    say,
+)
 from tilp.cli.options import (
     AddressOption,
     BackendOption,
@@ -30,8 +37,6 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from tilp.bulk import Predicted
-    from tilp.graph import TemporalGraph
-    from tilp.model import TILP
 
 __all__ = ["predict_command", "print_predictions"]
 
@@ -136,6 +141,7 @@ def predict_command(
     """
     import polars as pl
 
+    from tilp.bulk import QueryFile
     from tilp.model import Query
 
     _check_options((relation, subject, object), (start, end), queries, complete)
@@ -169,7 +175,8 @@ def predict_command(
     if source is None:
         asked = Query(str(relation), subject, object, start, end)
     else:
-        asked = source if isinstance(source, pl.DataFrame) else _all_of(source, fitted, evidence)
+        graph = fitted.graph if evidence is None else evidence
+        asked = source if isinstance(source, pl.DataFrame) else QueryFile(source).frame(graph)
     if isinstance(asked, pl.DataFrame) and len(asked) > _MANY:
         print_warning(
             f"{len(asked):,} queries are answered in memory, and all answers printed; with --out "
@@ -200,15 +207,6 @@ def _check_options(
         raise TilpError("--complete asks of a whole relation; it goes with --start and --end only")
 
 
-def _all_of(path: Path, model: TILP, evidence: TemporalGraph | None) -> pl.DataFrame:
-    """The queries of a file, all of which can be asked."""
-    from tilp.bulk import QueryFile
-
-    file = QueryFile(path)
-    file.check(model.graph if evidence is None else evidence)
-    return file.frame()
-
-
 @contextmanager
 def _progress(out: Path) -> Iterator[Callable[[str, float, int], None]]:
     """A bar for each stage; where there is no terminal, a line for each tenth of the queries.
@@ -235,10 +233,8 @@ def _progress(out: Path) -> Iterator[Callable[[str, float, int], None]]:
                 far = f"{done:,.0f} of {total:,}" if total else "…"
                 say(f"{words[stage]} {far}")
 
-        try:
+        with goes_on_from(out):
             yield advance
-        except KeyboardInterrupt:
-            raise TilpError(f"stopped; the same command goes on from what is in {out}") from None
 
 
 def _report(done: Predicted, *, json: bool) -> None:

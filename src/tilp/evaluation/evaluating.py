@@ -20,7 +20,7 @@ from tilp.graph import TemporalGraph, Vocabulary
 from tilp.intervals import UNKNOWN
 from tilp.parallel import Workers, opened
 
-__all__ = ["DIRECTIONS", "evaluate", "shown_names"]
+__all__ = ["DIRECTIONS", "evaluate", "facts_to_ask", "shown_names"]
 
 _MOST_LISTED = 20_000_000  # candidates of a batch, if all entities are
 
@@ -59,9 +59,7 @@ def evaluate(
         TilpError: the split is empty, or scores are not of these queries and entities.
     """
     chosen = _chosen(protocols)
-    rows = np.asarray(graph.rows(split), dtype=np.int64)
-    if not len(rows):
-        raise TilpError(f"the {split} split has no facts to ask")
+    rows = facts_to_ask(graph, split)
     if batch < 1:
         raise TilpError("a batch has at least one query")
     batch = min(batch, max(1, _MOST_LISTED // max(len(graph.entities), 1)))
@@ -96,6 +94,18 @@ def evaluate(
         pl.Series(name, column) for name, column in columns.items()
     )
     return Evaluation(table, split, graph.fingerprint(), chosen, note)
+
+
+def facts_to_ask(graph: TemporalGraph, split: str) -> NDArray[np.int64]:
+    """The numbers of a split's facts.
+
+    Raises:
+        TilpError: it has none.
+    """
+    rows = np.asarray(graph.rows(split), dtype=np.int64)
+    if not len(rows):
+        raise TilpError(f"the {split} split has no facts to ask; tilp split makes one")
+    return rows
 
 
 def _rank(
