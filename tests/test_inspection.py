@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import tilp
 from tilp.inspection import inspect
 from tilp.intervals import UNKNOWN
-from tilp.plots import plot_facts_over_time
+from tilp.viz.figures import plot_facts_over_time
 
 ROWS = st.lists(
     st.tuples(

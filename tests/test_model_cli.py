@@ -15,8 +15,8 @@ from tilp import TILP, Query
 from tilp.explanation.falling import top_grounding
 from tilp.explanation.html import explanation_page
 from tilp.explanation.pictures import draw_grounding
-from tilp.pictures import standalone
 from tilp.rules.picture import draw_rule
+from tilp.viz import standalone
 
 OPTIONS = ("--max-length", 1, "--sample", 40, "--features", "none", "--threads", 2)
 

@@ -90,7 +90,7 @@ def _picture(one: Explanation) -> str:
     """The grounding that the score hangs on most."""
     from tilp.explanation.falling import top_grounding
     from tilp.explanation.pictures import draw_grounding
-    from tilp.pictures import standalone
+    from tilp.viz import standalone
 
     top = top_grounding(one.shown)
     if top is None:

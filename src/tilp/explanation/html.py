@@ -14,8 +14,8 @@ from tilp.explanation.text import (
     reason_lines,
     standing,
 )
-from tilp.pictures.markup import Markup, bar, element, fragment, page
 from tilp.ranking import Query
+from tilp.viz.html import Markup, bar, element, fragment, page
 
 __all__ = ["explanation_html", "explanation_page"]
 

@@ -8,8 +8,8 @@ from itertools import count
 
 from tilp.choices import Unit
 from tilp.explanation.parts import Grounding, WalkedFact
-from tilp.pictures import Chain, Link, draw_chain
 from tilp.ranking import Query
+from tilp.viz import Chain, Link, draw_chain
 
 __all__ = ["draw_grounding"]
 

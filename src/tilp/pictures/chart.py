@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tilp.pictures.colours import colour, series
-from tilp.pictures.labels import text_width
 from tilp.pictures.scales import Scale, short_number
-from tilp.pictures.svg import Drawing
+from tilp.viz.labels import text_width
+from tilp.viz.svg import Drawing, colour, series
 
 __all__ = ["Bars", "Line", "Point", "draw_bars", "draw_lines"]
 

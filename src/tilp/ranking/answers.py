@@ -11,9 +11,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tilp.graph import TemporalGraph
-from tilp.pictures.markup import bar, element, fragment, table
 from tilp.ranking.best import Best
 from tilp.ranking.queries import Query
+from tilp.viz.html import bar, element, fragment, table
 
 __all__ = ["Answer", "Answers", "answers", "answers_frame"]
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from tilp.pictures.markup import Markup, element, fragment, table
 from tilp.rules.picture import draw_rule
 from tilp.rules.rule import Rule
 from tilp.rules.text import Notation, format_rule
+from tilp.viz.html import Markup, element, fragment, table
 
 if TYPE_CHECKING:
     from tilp.rules.ruleset import MinedRule, RuleSet

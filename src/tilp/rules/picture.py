@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from tilp.intervals import GAP_WORDS, Allen, Interval, TemporalRelation, temporal_relation
-from tilp.pictures import Chain, Link, draw_chain
 from tilp.rules.arrangement import arrange, possible_classes, speaks_of_time
 from tilp.rules.rule import Atom, Constraint, Rule
+from tilp.viz import Chain, Link, draw_chain
 
 __all__ = ["draw_rule"]
 

@@ -15,7 +15,7 @@ from tilp.bench.report.blocks import (
     Table,
     Text,
 )
-from tilp.pictures.markup import Markup, element, page, table
+from tilp.viz.html import Markup, element, page, table
 
 __all__ = ["html"]
 

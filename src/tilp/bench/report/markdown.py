@@ -16,7 +16,7 @@ from tilp.bench.report.blocks import (
     Table,
     Text,
 )
-from tilp.pictures.labels import clean, legal
+from tilp.viz.labels import clean, legal
 
 __all__ = ["markdown"]
 

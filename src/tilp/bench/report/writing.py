@@ -9,7 +9,7 @@ from tilp.bench.report.blocks import Block, Figure, Folded
 from tilp.bench.report.html import html
 from tilp.bench.report.markdown import markdown
 from tilp.io.folders import new_file
-from tilp.pictures import standalone
+from tilp.viz import standalone
 
 __all__ = ["write_report"]
 

@@ -1,4 +1,4 @@
-"""Figures, with the `plot` extra."""
+"""Draw figures of data and models with matplotlib (the `plot` extra)."""
 
 from __future__ import annotations
 
@@ -19,43 +19,45 @@ from tilp.graph import TemporalGraph
 from tilp.inspection import facts_over_time
 from tilp.intervals import format_time
 from tilp.model.reading import Distributions
+from tilp.viz.charts import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["plot_facts_over_time", "plot_features"]
-
-_COLOURS = ("#4477aa", "#ee6677", "#ccbb44")  # told apart in print and by the colour-blind
+_COLOURS = ("#4477aa", "#ee6677", "#ccbb44")  # distinct in print and for the colour-blind
 _OUTLIERS = 0.005
 _PANEL_BARS = 30
 _PAIRS, _LENGTHS, _ACROSS = 6, 3, 3
 _TITLE_WIDTH = 48
-_LEAST_LENGTH = 0.5  # of a unit; there is nothing to see in shorter ones
+_LEAST_LENGTH = 0.5  # of a unit; shorter durations show nothing
 _FINE = 2_000  # steps of a curve
 
 Numbers = NDArray[np.float64]
 
 
 def plot_facts_over_time(graph: TemporalGraph, path: Path) -> None:
-    """Draw how many facts start when, by split; the rare far outliers are counted, not drawn.
+    """Draw how many facts start when, by split; rare far outliers are counted, not drawn.
+
+    Args:
+        graph: Facts to count.
+        path: File of the figure; its ending decides the format.
 
     Raises:
-        TilpError: matplotlib is missing, no start is known, or the file's ending is not known.
+        TilpError: Matplotlib is missing, no start is known, or the ending is not known.
     """
-    figure = _new_figure((8, 3.2))
+    figure = new_figure((8, 3.2))
     axes: Any = figure.subplots()
-    found = facts_over_time(graph)
-    begins = [found.bins[:-1]] * len(found.splits)
+    counts = facts_over_time(graph)
     axes.hist(
-        begins,
-        found.bins,
-        weights=list(found.splits.values()),
+        [counts.bins[:-1]] * len(counts.splits),
+        counts.bins,
+        weights=list(counts.splits.values()),
         stacked=True,
-        label=list(found.splits),
-        color=_COLOURS[: len(found.splits)],
+        label=list(counts.splits),
+        color=_COLOURS[: len(counts.splits)],
     )
     axes.set_xlabel(
-        f"start · {found.unknown:,} facts without one, {found.outside:,} outside the figure"
+        f"start · {counts.unknown:,} facts without one, {counts.outside:,} outside the figure"
     )
     axes.set_ylabel("facts")
     if graph.unit is not Unit.INTEGER:
@@ -72,19 +74,18 @@ def plot_features(
     *,
     progress: Callable[[float], None] | None = None,
 ) -> None:
-    """Draw times between relations, and lengths, as observed and as fitted.
+    """Draw times between relations, and durations, as observed and as fitted.
 
-    What is pooled is left out, and of the rest the first few are drawn.
+    The first few rows that are not pooled are drawn.
 
     Args:
-        distributions: that were fitted.
-        rows: of their table, those to draw; each needs its row of `order` too.
-        path: of the figure.
-        progress: called with the share that is done.
+        distributions: Fitted distributions.
+        rows: Rows of their table to draw; each needs its row of `order` too.
+        path: File of the figure; its ending decides the format.
+        progress: Called with the share that is done.
 
     Raises:
-        TilpError: matplotlib is missing, there is nothing to draw, or the file's ending is not
-            known.
+        TilpError: Matplotlib is missing, there is nothing to draw, or the ending is not known.
     """
     own = rows.filter(~pl.col("pooled"))
     pairs = own.filter(feature="pair").head(_PAIRS)
@@ -96,7 +97,7 @@ def plot_features(
     across = min(max(len(pairs), len(lengths)), _ACROSS)
     begin = -(-len(pairs) // across) * across  # durations have rows of their own
     down = begin // across + -(-len(lengths) // across)
-    figure = _new_figure((4.4 * across, 3.0 * down))
+    figure = new_figure((4.4 * across, 3.0 * down))
     panels: list[Any] = list(figure.subplots(down, across, squeeze=False).flat)
     _draw_pairs(distributions, rows, pairs, panels, progress)
     _draw_lengths(distributions, lengths, panels[begin:])
@@ -113,7 +114,7 @@ def _draw_pairs(
     panels: list[Any],
     progress: Callable[[float], None] | None,
 ) -> None:
-    """Differences of starts: the density of their size, times how often it is on that side of 0."""
+    """Draw differences of starts: the density of their size, times the share of their sign."""
     if pairs.is_empty():
         return
     observed = distributions.observed(progress=progress)
@@ -136,13 +137,13 @@ def _draw_pairs(
 
 def _draw_lengths(distributions: Distributions, lengths: pl.DataFrame, panels: list[Any]) -> None:
     for axes, row in zip(panels, lengths.iter_rows(named=True), strict=False):
-        number = np.array(distributions.graph.relations.find(row["relation"]), np.int32)
+        relation = np.array(distributions.graph.relations.find(row["relation"]), np.int32)
         _draw(
             axes,
             row["sentence"],
             f"that {row['relation']} lasts",
             distributions.lengths(row["relation"]),
-            partial(distributions.durations.log_density, number),
+            partial(distributions.durations.log_density, relation),
             ("intervals", _units(distributions)),
         )
 
@@ -160,7 +161,7 @@ def _draw(
     log_density: Callable[[Numbers], Numbers],
     counted: tuple[str, str],
 ) -> None:
-    """Bars of whole times, and how high the fitted density expects a bar to be anywhere."""
+    """Draw a histogram of whole times, and the counts that the fitted density expects."""
     things, units = counted
     low, high = (int(value) for value in np.quantile(values, [_OUTLIERS, 1 - _OUTLIERS]))
     width = -(-(high - low + 1) // _PANEL_BARS)
@@ -187,14 +188,6 @@ def _draw(
 def _units(distributions: Distributions) -> str:
     unit = distributions.graph.unit
     return "time" if unit is Unit.INTEGER else f"{unit.value}s"
-
-
-def _new_figure(size: tuple[float, float]) -> Figure:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as failure:
-        raise TilpError('figures need an extra: pip install "tilp[plot]"') from failure
-    return Figure(figsize=size, layout="constrained")
 
 
 def _save(figure: Figure, path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A time axis: where a time stands, and which dates are written below it."""
+"""Place times on an axis, and choose the dates to write below it."""
 
 from __future__ import annotations
 
@@ -10,16 +10,12 @@ from math import log2
 
 from tilp.choices import Unit
 from tilp.intervals import OPEN_END, OPEN_START, UNKNOWN, Interval, format_time, parse_date
-from tilp.pictures.labels import text_width
-
-__all__ = ["TICK_SIZE", "Axis", "known_times"]
+from tilp.viz.labels import text_width
 
 TICK_SIZE = 10.5
-"""The font of the dates below an axis."""
-
 _TICK_GAP = 16.0
-_BREAK = 60.0  # what is left for time that is left out
-_LONG = 15
+_BREAK = 60.0  # width of a break in the axis
+_LONG = 15  # times the sum of all shorter gaps: such a gap is left out
 _SIDES = frozenset({UNKNOWN, OPEN_START, OPEN_END})
 _STEPS = {Unit.DAY: (1, 2, 7, 14), Unit.MONTH: (1, 2, 3, 6)}
 _MOST_DIGITS = 40
@@ -29,14 +25,14 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """Where times stand between left and right.
+    """A map from times to positions between left and right.
 
     Attributes:
-        left: where the axis begins.
-        right: where it ends.
-        knots: times, ascending, and where they stand; times between them in proportion.
-        ticks: where a date is written, and the date.
-        breaks: where time is left out.
+        left: Where the axis begins.
+        right: Where it ends.
+        knots: Ascending times with their positions; times between them are in proportion.
+        ticks: Positions of dates, and the dates.
+        breaks: Positions where time is left out.
     """
 
     left: float
@@ -49,10 +45,7 @@ class Axis:
     def of_dates(
         cls, intervals: Iterable[Interval], unit: Unit, left: float, right: float, margin: float
     ) -> Axis:
-        """An even axis for the known times of intervals, broken where long nothing happens.
-
-        Margins are for what is not known.
-        """
+        """Make an even axis for the known times of intervals, broken where nothing happens."""
         times = known_times(intervals)
         if not times:
             return cls(left, right)
@@ -76,41 +69,42 @@ class Axis:
     def of_order(
         cls, intervals: Iterable[Interval], left: float, right: float, margin: float
     ) -> Axis:
-        """An axis without dates, on which a long time takes only a little more than a short one."""
+        """Make an axis without dates, on which long times take little more room than short ones."""
         times = known_times(intervals)
         if len(times) < 2:
             return cls(left, right, tuple((time, (left + right) / 2) for time in times))
-        places = [0.0]
+        steps = [0.0]
         for time, following in pairwise(times):
-            places.append(places[-1] + 1 + log2(following - time))
-        scale = (right - left - 2 * margin) / places[-1]
-        knots = ((time, left + margin + scale * at) for time, at in zip(times, places, strict=True))
+            steps.append(steps[-1] + 1 + log2(following - time))
+        scale = (right - left - 2 * margin) / steps[-1]
+        knots = ((time, left + margin + scale * at) for time, at in zip(times, steps, strict=True))
         return cls(left, right, tuple(knots))
 
     def x(self, time: int) -> float:
-        """Where a time stands; open ones at the sides."""
+        """Return the position of a time; open ends are at the sides."""
         if time == OPEN_START:
             return self.left
         if time == OPEN_END:
             return self.right
         if len(self.knots) == 1:
             return self.knots[0][1]
-        place = bisect_right(self.knots, time, key=lambda knot: knot[0])
-        place = min(max(place, 1), len(self.knots) - 1)
-        (time_before, before), (time_after, after) = self.knots[place - 1 : place + 1]
+        index = bisect_right(self.knots, time, key=lambda knot: knot[0])
+        index = min(max(index, 1), len(self.knots) - 1)
+        (time_before, before), (time_after, after) = self.knots[index - 1 : index + 1]
         return before + (after - before) * ((time - time_before) / (time_after - time_before))
 
 
 def known_times(intervals: Iterable[Interval]) -> Sequence[int]:
-    """The starts and ends that are neither unknown nor open, ascending, each once."""
-    return sorted({time for one in intervals for time in (one.start, one.end)} - _SIDES)
+    """Return the distinct starts and ends that are neither unknown nor open, ascending."""
+    times = {time for interval in intervals for time in (interval.start, interval.end)}
+    return sorted(times - _SIDES)
 
 
 def _spans(times: Sequence[int]) -> list[Span]:
-    """The stretches of time to show, with a little room about them.
+    """Return the spans of time to show, each with a small margin.
 
-    Times far longer than all the shorter ones together are left out between them, or what lies
-    close together could not be told apart.
+    A gap far longer than all shorter gaps together is left out. Otherwise times that are close
+    together would coincide.
     """
     gaps = sorted(after - before for before, after in pairwise(times))
     shorter, longest = 0, gaps[-1] if gaps else 0
@@ -130,16 +124,13 @@ def _spans(times: Sequence[int]) -> list[Span]:
 
 
 def _ticks(spans: Sequence[Span], unit: Unit, scale: float) -> list[tuple[int, str]]:
-    """The finest round dates that have room side by side, with their times.
-
-    Every span has a date, be it a round one or not.
-    """
+    """Return the finest round dates that fit side by side, at least one date for every span."""
     middles = [[((low + high) // 2, format_time((low + high) // 2, unit))] for low, high in spans]
     for coarser, step in _grids(unit):
-        found = [_round_dates(span, unit, coarser, step, scale) for span in spans]
-        if None not in found:
+        dates = [_round_dates(span, unit, coarser, step, scale) for span in spans]
+        if None not in dates:
             return [
-                date for pair in zip(found, middles, strict=True) for date in pair[0] or pair[1]
+                date for own, middle in zip(dates, middles, strict=True) for date in own or middle
             ]
     return [date for dates in middles for date in dates]
 
@@ -147,7 +138,7 @@ def _ticks(spans: Sequence[Span], unit: Unit, scale: float) -> list[tuple[int, s
 def _round_dates(
     span: Span, unit: Unit, coarser: Unit, step: int, scale: float
 ) -> list[tuple[int, str]] | None:
-    """The round dates of a span, with their times; None where they lack room."""
+    """Return the round dates of a span with their times, or None if they do not fit."""
     first, last = (_in_unit(time, unit, coarser) for time in span)
     if first is None or last is None:
         return None
@@ -163,7 +154,7 @@ def _round_dates(
 
 
 def _apart(ticks: Iterable[tuple[float, str]]) -> Iterator[tuple[float, str]]:
-    """The dates that do not run into the one before them, as two may about a break."""
+    """Drop dates that overlap the one before them, as two may around a break."""
     free = float("-inf")
     for x, text in ticks:
         half = text_width(text, TICK_SIZE) / 2
@@ -173,7 +164,7 @@ def _apart(ticks: Iterable[tuple[float, str]]) -> Iterator[tuple[float, str]]:
 
 
 def _grids(unit: Unit) -> Iterator[tuple[Unit, int]]:
-    """Units and steps of round dates, from fine to coarse."""
+    """Yield units and steps of round dates, from fine to coarse."""
     for finer in (Unit.DAY, Unit.MONTH):
         if unit is finer or (unit, finer) == (Unit.DAY, Unit.MONTH):
             yield from ((finer, step) for step in _STEPS[finer])
@@ -183,7 +174,7 @@ def _grids(unit: Unit) -> Iterator[tuple[Unit, int]]:
 
 
 def _in_unit(time: int, unit: Unit, other: Unit) -> int | None:
-    """The first instant of a date in another unit; None where that has no such date."""
+    """Return the first instant of a date in another unit, or None if there is no such date."""
     if unit is other:
         return time
     span = parse_date(format_time(time, unit)).span(other)

@@ -1,51 +1,89 @@
-"""`draw_chain`: a chain of links as a small graph, their intervals on a time axis below it."""
+"""Draw a chain of links as a small graph, with their intervals on a time axis below it."""
 
 from __future__ import annotations
 
-from tilp.pictures.colours import colour, series
-from tilp.pictures.labels import clean, shorten, wrap
-from tilp.pictures.lanes import draw_badge, draw_lanes
-from tilp.pictures.parts import Chain, Link
-from tilp.pictures.svg import Drawing
+from dataclasses import dataclass
 
-__all__ = ["draw_chain"]
+from tilp.choices import Unit
+from tilp.viz.labels import clean, shorten, wrap
+from tilp.viz.svg import Drawing, colour, series
+from tilp.viz.timeline import Link, draw_badge, draw_timeline
 
 _WIDTH = 600.0
 _LEAST_STEP = 100.0  # between two nodes
 _SIZE, _SMALL = 12.0, 11.0
 _BOLD = 1.08 * _SIZE  # as wide as if it were so large
 _NODE = 6.0
-_ROOF, _EDGE = 30.0, 86.0  # heights of the link asked for, and of the others
+_ROOF, _EDGE = 30.0, 86.0  # heights of the query's link, and of the others
 _LINES = 13.5
 
 
-def draw_chain(chain: Chain) -> str:
-    """A picture of a chain, as SVG that can stand in any page.
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Entities in a row, and the links that join each to the next.
 
-    The link asked for is dashed. Arrows lead from subject to object. Below, every link has its
-    interval in a lane of its own, thick where it shares time with the interval asked for, which
-    is a band across all lanes; what is not known fades out with a question mark, what is open
-    has an arrow, and a single instant is a dot.
+    Attributes:
+        nodes: Names of the entities.
+        links: One fewer than nodes; None between neighbours that nothing joins.
+        asked: The query's link.
+        ends: Indices of the two nodes that the query joins.
+        unit: Unit of time; None if intervals only show an order and have no dates.
+        notes: Lines of text below the picture.
+    """
+
+    nodes: tuple[str, ...]
+    links: tuple[Link | None, ...]
+    asked: Link
+    ends: tuple[int, int]
+    unit: Unit | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def sentences(self) -> str:
+        """The chain as text, for readers who cannot see it."""
+        first, last = (self.nodes[end] for end in self.ends)
+        facts = [
+            link.sentence(self.nodes[index], self.nodes[index + 1])
+            for index, link in enumerate(self.links)
+            if link is not None
+        ]
+        return "; ".join([*facts, f"asked: {self.asked.sentence(first, last)}", *self.notes])
+
+
+def draw_chain(chain: Chain) -> str:
+    """Draw a chain, as SVG that can stand in any page.
+
+    The query's link is dashed. Arrows point from subject to object. Below, every link has its
+    interval in a lane of its own, thick where it shares time with the query's interval, which is
+    a band across all lanes. An unknown end fades out with a question mark, an open end has an
+    arrow, and a single instant is a dot.
+
+    Args:
+        chain: Entities, the links between them, and the query's link.
+
+    >>> picture = draw_chain(Chain(("Ada", "Leeds"), (Link("born in"),), Link("lives in"), (0, 1)))
+    >>> picture[:4]
+    '<svg'
     """
     width = max(_WIDTH, _LEAST_STEP * len(chain.nodes))
-    first, last = (chain.nodes[place] for place in chain.ends)
+    first, last = (chain.nodes[end] for end in chain.ends)
     title = f"{first} – {chain.asked.label} – {last}"
     drawing = Drawing(width, title, chain.sentences)
     step = width / len(chain.nodes)
-    places = [step * (number + 0.5) for number in range(len(chain.nodes))]
-    _draw_asked(drawing, chain.asked, *(places[end] for end in chain.ends))
+    xs = [step * (index + 0.5) for index in range(len(chain.nodes))]
+    _draw_asked(drawing, chain.asked, *(xs[end] for end in chain.ends))
     links: list[tuple[Link, str]] = []
-    for here, there, link in zip(places[:-1], places[1:], chain.links, strict=True):
+    for here, there, link in zip(xs[:-1], xs[1:], chain.links, strict=True):
         if link is not None:
             links.append((link, series(len(links))))
             _draw_edge(drawing, here, there, *links[-1])
     lines = [
-        _draw_node(drawing, x, name, step - 8, end=number in chain.ends)
-        for number, (x, name) in enumerate(zip(places, chain.nodes, strict=True))
+        _draw_node(drawing, x, name, step - 8, end=index in chain.ends)
+        for index, (x, name) in enumerate(zip(xs, chain.nodes, strict=True))
     ]
     bottom = _EDGE + 28 + (max(lines) - 1) * _LINES
     if any(link.interval is not None for link in (chain.asked, *(link for link, _ in links))):
-        bottom = draw_lanes(drawing, bottom + 10, width, links, chain.asked, chain.unit)
+        bottom = draw_timeline(drawing, bottom + 10, width, links, chain.asked, chain.unit)
     for note in chain.notes:
         for line in wrap(clean(note), width - 16, _SMALL, lines=3):
             bottom += _LINES + 3
@@ -54,7 +92,7 @@ def draw_chain(chain: Chain) -> str:
 
 
 def _draw_node(drawing: Drawing, x: float, name: str, room: float, *, end: bool) -> int:
-    """Draw an entity; returns how many lines its name takes."""
+    """Draw an entity; return the count of lines that its name takes."""
     ink, weight = colour("ink"), 600 if end else 400
     words = wrap(clean(name), room, _BOLD if end else _SIZE, lines=3)
     fill = ink if end else colour("paper")

@@ -1,11 +1,9 @@
-"""Labels that fit: how wide text is without a font at hand, lines broken and cut."""
+"""Fit labels into a picture: estimate their width without a font, wrap and cut them."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-
-__all__ = ["clean", "legal", "shorten", "text_width", "wrap"]
 
 # What XML 1.0 cannot hold, escaped or not.
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -17,17 +15,17 @@ _CUT = "…"
 
 
 def legal(text: str) -> str:
-    """Text without what XML and HTML cannot hold."""
+    """Replace characters that XML and HTML cannot hold."""
     return _ILLEGAL.sub("\ufffd", text)
 
 
 def clean(text: str) -> str:
-    """A label as it can stand in XML, on one line."""
+    """Return a label on one line, without characters that XML cannot hold."""
     return " ".join(legal(text).split())
 
 
 def text_width(text: str, size: float) -> float:
-    """About how wide text is in a broad sans-serif font, rather too much than too little."""
+    """Estimate the width of text in a wide sans-serif font, rather too large than too small."""
     return size * sum(map(_char_width, text))
 
 
@@ -44,7 +42,7 @@ def _char_width(char: str) -> float:
 
 
 def shorten(text: str, width: float, size: float) -> str:
-    """Text that is no wider than asked, cut with an ellipsis where it must be.
+    """Cut text to a width, with an ellipsis where something is lost.
 
     >>> shorten("a rather long label", 60, 12)
     'a rathe…'
@@ -52,40 +50,38 @@ def shorten(text: str, width: float, size: float) -> str:
     if text_width(text, size) <= width:
         return text
     room = width - text_width(_CUT, size)
-    kept = 0
-    for place, char in enumerate(text):
+    for end, char in enumerate(text):
         room -= size * _char_width(char)
         if room < 0:
-            break
-        kept = place + 1
-    return text[:kept].rstrip() + _CUT
+            return text[:end].rstrip() + _CUT
+    return text
 
 
 def wrap(text: str, width: float, size: float, lines: int = 2) -> list[str]:
-    """Text in at most so many lines, broken between words; what is left over is cut off.
+    """Break text between words into at most `lines` lines; cut what is left over.
 
     >>> wrap("member of sports team", 90, 12)
     ['member of', 'sports team']
     >>> wrap("isAffiliatedTo", 80, 12)
     ['isAffiliated', 'To']
     """
-    found: list[str] = []
+    done: list[str] = []
     line = ""
     pieces = [part for piece in _PIECES.findall(text) for part in _cut_up(piece, width, size)]
-    for place, piece in enumerate(pieces):
+    for index, piece in enumerate(pieces):
         fits = text_width((line + piece).rstrip(), size) <= width
         if line and not fits:
-            if len(found) == lines - 1:
-                line += "".join(pieces[place:])
+            if len(done) == lines - 1:
+                line += "".join(pieces[index:])
                 break
-            found.append(line.rstrip())
+            done.append(line.rstrip())
             line = ""
         line += piece
-    return [shorten(one, width, size) for one in (*found, line.rstrip()) if one]
+    return [shorten(text, width, size) for text in (*done, line.rstrip()) if text]
 
 
 def _cut_up(word: str, width: float, size: float) -> list[str]:
-    """A word in pieces that fit into a line each."""
+    """Cut a word into pieces that fit into a line each."""
     pieces = [""]
     for char in word:
         if pieces[-1] and text_width((pieces[-1] + char).rstrip(), size) > width:

@@ -1,7 +1,7 @@
-"""HTML that escapes by itself, and the look that all displays share.
+"""Write HTML that escapes its text, in the style that all displays share.
 
-Displays stand in notebooks and pages of others: they carry their style with them, run no script
-and load nothing.
+Displays stand in notebooks and in other pages. They carry their style with them, run no script and
+load nothing.
 """
 
 from __future__ import annotations
@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from tilp.pictures.colours import DARK, LIGHT
-from tilp.pictures.labels import legal
-
-__all__ = ["Markup", "bar", "element", "fragment", "page", "table"]
+from tilp.viz.labels import legal
+from tilp.viz.svg import DARK, LIGHT
 
 
 class Markup(str):
@@ -22,15 +20,12 @@ class Markup(str):
 
 
 def element(tag: str, *children: str, **attributes: str | None) -> Markup:
-    """An element; what is in it is escaped, unless it is `Markup`.
+    """Return an element; its children are escaped unless they are `Markup`.
+
+    An attribute that is None has no value; an underscore at the end of its name is dropped.
 
     >>> element("p", "1 < 2 ", element("b", "so"), class_="note")
     '<p class="note">1 &lt; 2 <b>so</b></p>'
-
-    Args:
-        tag: its name.
-        children: what is in it.
-        attributes: None for one without a value; an underscore at the end is left out.
     """
     opening = tag + "".join(
         f" {name.rstrip('_')}" + ("" if value is None else f'="{escape(legal(value))}"')
@@ -40,13 +35,7 @@ def element(tag: str, *children: str, **attributes: str | None) -> Markup:
 
 
 def bar(value: float, low: float, high: float) -> Markup:
-    """A number as a bar from zero, to the left where it is negative.
-
-    Args:
-        value: the number.
-        low: the least of those that are shown side by side, at most 0.
-        high: the largest, at least 0.
-    """
+    """Return a bar from zero to a value, on a scale from low (at most 0) to high (at least 0)."""
     whole = high - low or 1.0
     left, width = (min(value, 0.0) - low) / whole, abs(value) / whole
     kind = "tilp-bar tilp-minus" if value < 0 else "tilp-bar"
@@ -56,11 +45,13 @@ def bar(value: float, low: float, high: float) -> Markup:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], numbers: int) -> Markup:
-    """A table, of whose columns the last few hold numbers."""
+    """Return a table; its last `numbers` columns hold numbers."""
     words = len(header) - numbers
 
     def row(tag: str, cells: Sequence[str]) -> Markup:
-        kinds = [{} if place < words else {"class_": "tilp-number"} for place in range(len(cells))]
+        kinds = [
+            {} if column < words else {"class_": "tilp-number"} for column in range(len(cells))
+        ]
         return element(
             "tr", *(element(tag, cell, **kind) for cell, kind in zip(cells, kinds, strict=True))
         )
@@ -70,18 +61,12 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], numbers: int) ->
 
 
 def fragment(*children: str) -> str:
-    """HTML to stand within any page, with its style."""
+    """Return HTML to stand within any page, with its style."""
     return element("div", element("style", Markup(_STYLE)), *children, class_="tilp")
 
 
 def page(title: str, *children: str, style: str = "") -> str:
-    """A whole page.
-
-    Args:
-        title: of the window.
-        children: what is in it.
-        style: further rules for it, of one's own.
-    """
+    """Return a whole page; `style` holds further CSS rules."""
     head = element(
         "head",
         Markup('<meta charset="utf-8">'),
