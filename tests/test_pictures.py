@@ -97,11 +97,7 @@ def assert_standalone(picture):
     """The file has the same shapes, in plain colours, on a sheet that covers all of it."""
     file, drawn = parsed(standalone(picture)), parsed(picture)
     sheet = file[2]
-    assert (sheet.get("width"), sheet.get("height"), sheet.get("fill")) == (
-        "100%",
-        "100%",
-        "#ffffff",
-    )
+    assert sheet.attrib == {"width": "100%", "height": "100%", "fill": "#ffffff"}
     file.remove(sheet)
     assert file.attrib == drawn.attrib and len(file) == len(drawn)
     for shape, other in zip(file.iter(), drawn.iter(), strict=True):

@@ -1,4 +1,4 @@
-"""`Job`: one run of a plan, and the file that its result is kept in."""
+"""Jobs of a plan, and the files of their results."""
 
 from __future__ import annotations
 
@@ -18,25 +18,21 @@ from tilp.errors import TilpError
 from tilp.io.folders import new_file
 from tilp.versions import made_with
 
-__all__ = ["Advance", "Failed", "Job", "Place", "Results", "Store", "digest_of", "merged"]
-
-Advance = Callable[[str, float], None]
-"""Called with the name of a stage and the share of it that is done."""
-
+Advance = Callable[[str, float], None]  # called with a stage and the share of it that is done
 Result = dict[str, Any]
 
 _FORMAT = "tilp bench run"
 
 
 @dataclass(frozen=True)
-class Place:
+class Workspace:
     """Where and how a job is run.
 
     Attributes:
-        folder: to work in; what a run that was killed left there is used.
-        shared: a folder for what several jobs of a plan need.
-        threads: do not change results.
-        advance: told how far each stage is.
+        folder: Working folder; a job that was killed continues from what it left there.
+        shared: Folder for models that several jobs use.
+        threads: Count of threads; results do not depend on it.
+        advance: Called with the progress of each stage.
     """
 
     folder: Path
@@ -46,10 +42,10 @@ class Place:
 
 
 class Job(ABC):
-    """One run: same name and same key, same result.
+    """One run: the same name and key give the same result.
 
     Attributes:
-        alone: whether it says something only where nothing runs beside it.
+        alone: Whether other runs beside it would spoil what it measures.
     """
 
     alone: ClassVar[bool] = False
@@ -57,7 +53,7 @@ class Job(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """Readable, and of one plan alone this job's."""
+        """A readable name, unique within a plan."""
 
     @property
     def group(self) -> str:
@@ -66,31 +62,19 @@ class Job(ABC):
 
     @abstractmethod
     def identity(self) -> dict[str, Any]:
-        """All that decides the result, but the code.
-
-        Raises:
-            TilpError: the data set does not allow the job.
-        """
+        """Return all that decides the result, apart from the code."""
 
     @abstractmethod
-    def run(self, place: Place) -> Result:
-        """Do it, and tell as plain values.
-
-        Raises:
-            TilpError: it cannot be done.
-        """
+    def run(self, workspace: Workspace) -> Result:
+        """Run it, and return plain values."""
 
     def satisfied_by(self, result: Result) -> bool:
-        """Whether a result of the same key has all that is asked for."""
+        """Return whether a result of the same key has everything this job needs."""
         del result
         return True
 
     def merged_with(self, other: Job) -> Job:
-        """One job for what this one and another of the same name ask for.
-
-        Raises:
-            TilpError: they are different jobs.
-        """
+        """Return one job that does the work of this one and another of the same name."""
         if other != self:
             raise TilpError(
                 f"two different runs of the plan have the name {self.name}; give data sets, "
@@ -99,59 +83,54 @@ class Job(ABC):
         return self
 
     def key(self) -> str:
-        """The digest of all that decides the result."""
+        """Return the digest of all that decides the result."""
         return digest_of(self.identity())
 
 
-def digest_of(decided: Mapping[str, Any]) -> str:
-    """The digest of what decides a result, and of the code that makes it."""
-    text = json.dumps({**made_with(), **decided}, sort_keys=True, default=str)
+def digest_of(decisive: Mapping[str, Any]) -> str:
+    """Return the digest of what decides a result, and of the code that computes it."""
+    text = json.dumps({**made_with(), **decisive}, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def merged(jobs: Iterable[Job]) -> list[Job]:
-    """Each job once, in the order in which they are first asked for."""
-    found: dict[str, Job] = {}
+def merge_jobs(jobs: Iterable[Job]) -> list[Job]:
+    """Return each job once, in the order of their first appearance."""
+    merged: dict[str, Job] = {}
     for job in jobs:
-        found[job.name] = found[job.name].merged_with(job) if job.name in found else job
-    return list(found.values())
+        merged[job.name] = merged[job.name].merged_with(job) if job.name in merged else job
+    return list(merged.values())
 
 
 @dataclass(frozen=True)
 class Failed:
-    """A job that could not be done.
-
-    Attributes:
-        job: its name.
-        reason: why.
-    """
+    """A job that could not be run, and why."""
 
     job: str
     reason: str
 
 
 class Results:
-    """What came of jobs, by their names."""
+    """Results of jobs, by their names."""
 
     def __init__(self) -> None:
         self._results: dict[str, Result] = {}
         self.failed: dict[str, Failed] = {}
 
     def add(self, job: Job, result: Result | Failed) -> None:
-        """Keep what came of a job."""
+        """Add the result of a job."""
         if isinstance(result, Failed):
             self.failed[job.name] = result
         else:
             self._results[job.name] = result
 
     def of(self, job: Job) -> Result | None:
-        """The result of a job; None where it failed."""
+        """Return the result of a job, or None if it failed."""
         return self._results.get(job.name)
 
     def reasons(self, jobs: Iterable[Job]) -> list[str]:
-        """Why some of the jobs failed, each reason once."""
-        found = (self.failed[job.name].reason for job in jobs if job.name in self.failed)
-        return list(dict.fromkeys(found))
+        """Return why some of the jobs failed, each reason once."""
+        reasons = (self.failed[job.name].reason for job in jobs if job.name in self.failed)
+        return list(dict.fromkeys(reasons))
 
     def __iter__(self) -> Iterator[Result]:
         return iter(self._results.values())
@@ -161,36 +140,28 @@ class Results:
 
 
 class Store:
-    """The folder of results, one JSON file a job, each whole or not there.
-
-    Args:
-        folder: of the report.
-    """
+    """The results in the folder of a report: one JSON file per job, complete or not there."""
 
     def __init__(self, folder: Path) -> None:
         self._runs, self._work = folder / "runs", folder / "unfinished"
+        self.shared = self._work / "shared"
 
     def path(self, job: Job) -> Path:
-        """The file of a job's result."""
+        """Return the file of a job's result."""
         return self._runs / f"{job.name}.json"
 
     def work(self, job: Job, key: str) -> Path:
-        """The folder that a job works in."""
+        """Return the working folder of a job."""
         return self._work / f"{job.name}-{key[:12]}"
 
-    @property
-    def shared(self) -> Path:
-        """The folder for what several jobs need."""
-        return self._work / "shared"
-
     def clear(self, work: Path) -> None:
-        """Remove what was worked with; and the folder of such, when it was the last."""
+        """Remove a working folder, and the folder around it if it was the last."""
         shutil.rmtree(work, ignore_errors=True)
         with contextlib.suppress(OSError):
             self._work.rmdir()
 
     def load(self, job: Job, key: str) -> Result | None:
-        """The result of a job that was run before; None where it is another's, or not there."""
+        """Return the result of an earlier run, or None if there is none of this key."""
         try:
             result: Result = json.loads(self.path(job).read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -203,17 +174,16 @@ class Store:
         return result if same and job.satisfied_by(result) else None
 
     def save(self, job: Job, key: str, result: Result) -> Result:
-        """Write the result of a job."""
-        noted = {
+        """Write the result of a job, and return it as it will be read."""
+        record = {
             "format": _FORMAT,
             "tilp": __version__,
             "key": key,
             "finished": datetime.now(UTC).isoformat(timespec="seconds"),
             **result,
         }
+        text = json.dumps(record, indent=1, ensure_ascii=False, default=str)
         self._runs.mkdir(parents=True, exist_ok=True)
         with new_file(self.path(job)) as partial:
-            text = json.dumps(noted, indent=1, ensure_ascii=False, default=str)
             partial.write_text(text + "\n", encoding="utf-8")
-        # As it is read back: the same, whether it was run now or before.
-        return dict(json.loads(self.path(job).read_text(encoding="utf-8")))
+        return dict(json.loads(text))

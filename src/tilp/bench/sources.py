@@ -1,4 +1,4 @@
-"""`Source`: a data set that a plan is run on: files, a published set by its name, or the world."""
+"""Data sets that a plan is run on: files, published sets by name, or the bundled world."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
+from tilp.bench.schema import Count, Seed
 from tilp.datasets import PUBLISHED, get, world
 from tilp.errors import TilpError
 from tilp.graph import TemporalGraph
 from tilp.io import read
-
-__all__ = ["Source", "WorldSize", "find_source", "world_source"]
 
 
 @dataclass(frozen=True)
@@ -21,21 +20,21 @@ class WorldSize:
     """Which bundled world.
 
     Attributes:
-        size: about how many facts.
-        seed: another one, another world.
+        size: About how many facts. Default 10,000.
+        seed: Another seed gives another world. Default 0.
     """
 
-    size: int = 10_000
-    seed: int = 0
+    size: Count = 10_000
+    seed: Seed = 0
 
 
 @dataclass(frozen=True)
 class Source:
-    """A data set, read when it is first looked at.
+    """A data set, read when it is first used.
 
     Attributes:
-        name: as reports and files of runs have it.
-        place: its file or folder, or which world it is.
+        name: Name in reports and in the files of runs.
+        place: Its file or folder, or which world it is.
     """
 
     name: str
@@ -47,35 +46,31 @@ class Source:
 
     @cached_property
     def graph(self) -> TemporalGraph:
-        """Its facts."""
+        """The facts."""
         if isinstance(self.place, WorldSize):
             return world(self.place.seed, self.place.size).graph
         return read(self.place)
 
     @cached_property
     def fingerprint(self) -> str:
-        """Of its facts."""
+        """The digest of the facts."""
         return self.graph.fingerprint()
 
     def within(self, folder: str) -> Path:
-        """A folder within the data set's own.
-
-        Raises:
-            TilpError: the data set is no folder.
-        """
+        """Return a folder within the data set's folder."""
         if isinstance(self.place, WorldSize) or not self.place.is_dir():
-            raise TilpError(f"{self.name} is no folder, and holds no {folder}")
+            raise TilpError(f"{self.name} is not a folder and has no {folder} in it")
         return self.place / folder
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values, from which a child process makes it again."""
+        """Return plain values from which a child process makes the source again."""
         if isinstance(self.place, WorldSize):
             return {"name": self.name, "size": self.place.size, "seed": self.place.seed}
         return {"name": self.name, "path": str(self.place)}
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Source:
-        """From what `to_json` gave."""
+        """Make a source from what `to_json` returned."""
         if "path" in values:
             return cls(values["name"], Path(values["path"]))
         return cls(values["name"], WorldSize(values["size"], values["seed"]))
@@ -83,15 +78,20 @@ class Source:
 
 @lru_cache(2)
 def _source(name: str, place: Path | WorldSize) -> Source:
-    """The same one every time, so that what was read stays."""
+    """Return the same source every time, so that its data stay in memory."""
     return Source(name, place)
 
 
 def find_source(data: str) -> Source:
-    """A file or folder, or a published set by its name, which is fetched where it must be.
+    """Return the data set of a file, a folder or the name of a published set.
+
+    A published set is downloaded if it is not there yet.
+
+    Args:
+        data: Path or name.
 
     Raises:
-        TilpError: there is neither.
+        TilpError: There is neither such a file nor such a set.
     """
     path = Path(data).expanduser()
     if path.exists():
@@ -100,12 +100,19 @@ def find_source(data: str) -> Source:
     if data in PUBLISHED:
         return Source(data, get(data))
     raise TilpError(
-        f"{data}: no such file or folder, and no published set of that name; there are "
+        f"{data}: there is no such file or folder, and no published set of that name; there are "
         f"{', '.join(PUBLISHED)}"
     )
 
 
 def world_source(which: WorldSize) -> Source:
-    """The bundled world."""
+    """Return a bundled world as a data set.
+
+    >>> world_source(WorldSize(2_000)).name
+    'world-2000'
+
+    Args:
+        which: Its size and seed.
+    """
     seed = f"-{which.seed}" if which.seed else ""
     return Source(f"world-{which.size}{seed}", which)

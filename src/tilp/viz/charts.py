@@ -20,7 +20,7 @@ _WIDTH = 7.2
 _MOST_TICKS = 8
 _LABEL_WIDTH = 190.0
 _DASHES = ("solid", "dashed", "dotted")  # tell lines apart when all colours are used
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "svg.hashsalt": "tilp",
     "svg.fonttype": "none",
     "text.parse_math": False,  # a dollar sign in a name is a dollar sign
@@ -82,10 +82,14 @@ def draw_lines(
         figure = new_figure((_WIDTH, 3.6))
         axes: Any = figure.subplots()
         for index, line in enumerate(lines):
-            _draw_line(axes, line, index if line.colour is None else line.colour)
+            if line.points:
+                _draw_line(axes, line, index if line.colour is None else line.colour)
+        points = [point for line in lines for point in line.points]
+        x_log = x_log and any(point.x > 0 for point in points)
+        y_log = y_log and any(point.y > 0 for point in points)
         axes.set_xscale("log" if x_log else "linear")
         axes.set_yscale("log" if y_log else "linear")
-        ticks = sorted({point.x for line in lines for point in line.points})
+        ticks = sorted({point.x for point in points})
         if len(ticks) <= _MOST_TICKS:
             axes.set_xticks(ticks, labels=[_short(tick) for tick in ticks])
             axes.minorticks_off()
@@ -173,11 +177,11 @@ def _draw_line(axes: Any, line: Line, index: int) -> None:
     if line.faint:
         axes.plot(x, y, color=colour, linewidth=1.0, linestyle=(0, (3, 3)), alpha=0.65)
         return
-    spreads = [point.spread for point in line.points]
+    spreads = [point.spread or float("nan") for point in line.points]
     axes.errorbar(
         x,
         y,
-        yerr=spreads if any(spreads) else None,
+        yerr=spreads,
         color=colour,
         linestyle=_DASHES[index // SERIES % len(_DASHES)],
         linewidth=1.6,

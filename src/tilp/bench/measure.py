@@ -1,7 +1,7 @@
-"""`Measurement`: what the stages of one fit take, in a process of its own.
+"""Measure the seconds and the memory of a fit's stages, in a process of its own.
 
-Run as a program, it is that process: it reads what to measure from standard input, and writes what
-it found to the file that is named.
+Run as a program, this module is that process: it reads what to measure from standard input, and
+writes the result to the file that its argument names.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from tilp.bench.jobs import Job, Place
+from tilp.bench.jobs import Job, Workspace
 from tilp.bench.memory import forget_peak, peak_megabytes
 from tilp.bench.methods import Method
 from tilp.bench.sources import Source
@@ -38,8 +38,6 @@ from tilp.ranking import rules_of
 from tilp.splits import few
 from tilp.walks.mining import target_facts
 
-__all__ = ["STAGES", "Measurement"]
-
 STAGES = {
     "search": "rule search",
     "arriving": "rules applied to train",
@@ -49,8 +47,6 @@ STAGES = {
     "application": "rules applied to valid",
     "scoring": "feature scoring on valid",
 }
-"""What is measured, in words."""
-
 _OF_FIT = {
     "mine": "search",
     "apply": "arriving",
@@ -60,21 +56,21 @@ _OF_FIT = {
     "features": "features",
 }
 _BATCH = 512
-_WARM_SIZE = 1_000  # facts of a world on which everything runs once before it is measured
+_WARM_SIZE = 1_000  # facts of the world on which everything runs once before
 _WARM_LENGTH = 2
 
 
 @dataclass(frozen=True)
-class Measurement(Job):
-    """One fit, and rules and features applied to valid.
+class MeasurementJob(Job):
+    """One fit, and its rules and features applied to valid.
 
     Attributes:
-        source: the data set.
-        method: a form of TILP.
-        length: of its rules at the most.
-        threads: that it may use.
-        share: of the training facts that there are at all.
-        seed: for everything that is drawn.
+        source: The data set.
+        method: A form of TILP.
+        length: Largest length of its rules.
+        threads: Count of threads.
+        share: Share of the training facts that there are at all.
+        seed: Seed of all random choices.
     """
 
     source: Source
@@ -89,17 +85,18 @@ class Measurement(Job):
     @property
     def name(self) -> str:
         """Data set, share, method, length and threads."""
-        words = (
+        parts = (
+            "cost",
             one_of_a_kind(self.source.name),
             f"{self.share:g}-of-train",
             one_of_a_kind(self.method.name),
             f"length-{self.length}",
             f"threads-{self.threads}",
         )
-        return ".".join(("cost", *words))
+        return ".".join(parts)
 
     def identity(self) -> dict[str, Any]:
-        """All that decides what is measured; a machine decides what comes out."""
+        """Return all that decides what is measured; the result depends on the machine."""
         return {
             "data": self.source.fingerprint,
             "method": self._method.identity(self.seed),
@@ -111,7 +108,7 @@ class Measurement(Job):
     def _method(self) -> Method:
         return self.method.with_choices(max_length=self.length)
 
-    def run(self, place: Place) -> dict[str, Any]:
+    def run(self, workspace: Workspace) -> dict[str, Any]:
         """Measure in a child process."""
         spec = {
             "source": self.source.to_json(),
@@ -121,19 +118,18 @@ class Measurement(Job):
             "share": self.share,
             "seed": self.seed,
         }
-        place.folder.mkdir(parents=True, exist_ok=True)
-        out = place.folder / "measured.json"
+        workspace.folder.mkdir(parents=True, exist_ok=True)
+        out = workspace.folder / "measured.json"
         done = subprocess.run(
-            [sys.executable, "-m", "tilp.bench.measuring", str(out)],
+            [sys.executable, "-m", "tilp.bench.measure", str(out)],
             input=json.dumps(spec, default=list),
             text=True,
             capture_output=True,
             check=False,
         )
         if done.returncode:
-            last = done.stderr.strip().splitlines()[-1:] or ["nothing was said"]
+            last = done.stderr.strip().splitlines()[-1:] or ["it gave no reason"]
             raise TilpError(f"{self.name} could not be measured: {last[0]}")
-        found = json.loads(out.read_text(encoding="utf-8"))
         return {
             "data": {"name": self.source.name, "fingerprint": self.source.fingerprint},
             "method": {"name": self.method.name, **self._method.identity(self.seed)},
@@ -141,12 +137,12 @@ class Measurement(Job):
             "threads": self.threads,
             "share": self.share,
             "seed": self.seed,
-            **found,
+            **json.loads(out.read_text(encoding="utf-8")),
         }
 
 
 class _Watch:
-    """Times stages, and the memory that each takes at the most."""
+    """Records the seconds and the peak memory of stages."""
 
     def __init__(self) -> None:
         self.seconds: defaultdict[str, float] = defaultdict(float)
@@ -154,21 +150,21 @@ class _Watch:
 
     @contextmanager
     def __call__(self, stage: str) -> Iterator[None]:
-        """What is done meanwhile is the stage's."""
+        """Record a stage."""
         forget_peak()
         began = time.perf_counter()
         yield
         self.seconds[stage] += time.perf_counter() - began
-        self.note(stage)
+        self.record_peak(stage)
 
-    def note(self, stage: str) -> None:
-        """The peak since the last look is a stage's."""
+    def record_peak(self, stage: str) -> None:
+        """Record the peak since the last record as a stage's."""
         self.megabytes[stage] = max(self.megabytes.get(stage, 0.0), peak_megabytes() or 0.0)
         forget_peak()
 
 
 def _measure(spec: dict[str, Any]) -> dict[str, Any]:
-    """What a child process does."""
+    """Do the work of the child process."""
     method = Method("measured", BaseMethod(spec["base"]), spec["choices"])
     graph = Source.from_json(spec["source"]).graph
     if spec["share"] < 1.0:
@@ -178,7 +174,7 @@ def _measure(spec: dict[str, Any]) -> dict[str, Any]:
     forget_peak()
     before = peak_megabytes()
     watch, model = _stages(method, graph, spec["threads"], spec["seed"])
-    heads = Counter(str(one.rule.head) for one in model.rules())
+    heads = Counter(str(mined.rule.head) for mined in model.rules())
     return {
         "seconds": dict(watch.seconds),
         "megabytes": watch.megabytes,
@@ -193,17 +189,17 @@ def _measure(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def _stages(method: Method, graph: TemporalGraph, threads: int, seed: int) -> tuple[_Watch, TILP]:
-    """Fit a graph and ask its valid split, watched."""
+    """Fit a graph and score its valid split, and record each stage."""
     watch = _Watch()
     model = method.tilp(seed, threads)
     forget_peak()
 
-    def note(stage: str, share: float) -> None:
+    def record(stage: str, share: float) -> None:
         if share >= 1.0:
-            watch.note(_OF_FIT[stage])
+            watch.record_peak(_OF_FIT[stage])
 
     with tempfile.TemporaryDirectory() as folder:
-        model.fit(graph, folder=Path(folder) / "fit", progress=note)
+        model.fit(graph, folder=Path(folder) / "fit", progress=record)
     for stage, seconds in model.seconds.items():
         watch.seconds[_OF_FIT[stage]] += seconds
     settings = model.settings
@@ -211,12 +207,12 @@ def _stages(method: Method, graph: TemporalGraph, threads: int, seed: int) -> tu
     with watch("distributions"), Workers(threads) as workers:
         relations = walked_relations(settled, model.rules())
         PaperFeatures.fit(settled, relations, settings.mining.max_length, workers=workers)
-    _ask(model, graph, threads, watch)
+    _score(model, graph, threads, watch)
     return watch, model
 
 
-def _ask(model: TILP, graph: TemporalGraph, threads: int, watch: _Watch) -> None:
-    """The queries of valid: rules applied to them, and then all else."""
+def _score(model: TILP, graph: TemporalGraph, threads: int, watch: _Watch) -> None:
+    """Apply the rules to the queries of valid, and then score them."""
     rows = np.asarray(graph.rows("valid"), np.int64)
     queries = QueryTable.of_facts(graph, rows, walked=False)
     order = np.argsort(queries.subject, kind="stable")
@@ -230,7 +226,7 @@ def _ask(model: TILP, graph: TemporalGraph, threads: int, watch: _Watch) -> None
         with watch("scoring"):
             for _ in workers.map(scorer, parts):
                 pass
-    # Rules are applied to be scored: what that takes more is the features'.
+    # Scoring applies the rules too; the rest of its time is that of the features.
     watch.seconds["scoring"] = max(watch.seconds["scoring"] - watch.seconds["application"], 0.0)
 
 

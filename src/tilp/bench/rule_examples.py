@@ -1,4 +1,4 @@
-"""Rules to show: the heaviest of some relations, each with dated facts that it was right by."""
+"""Rules to read: the heaviest of some relations, each with dated facts that it was right by."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from tilp.bench.schema import Count
 from tilp.evaluation import Evaluation
 from tilp.evaluation.evaluating import shown_names
 from tilp.explanation import Grounding, WalkedFact
@@ -20,106 +21,90 @@ from tilp.ranking import Query, RuleScorer, rules_of
 from tilp.rules import MinedRule, Notation, format_rule
 from tilp.walks import Grounder, Step
 
-__all__ = ["Examples", "rule_examples"]
-
-_TRIED = 200  # rules of a relation that groundings are looked for
-_ASKED = 300  # facts of a relation that are asked for each of them
+_MOST_RULES = 200  # of a relation, that groundings are looked for
+_MOST_FACTS = 300  # of a relation, that are tried for each rule
 
 
 @dataclass(frozen=True)
 class Examples:
-    """Which rules are shown.
+    """Which rules to show.
 
     Attributes:
-        relations: by name; none: those whose answers rank best.
-        best: how many of the latter.
-        rules: how many of each relation.
+        relations: Names of relations; none for those whose answers rank best.
+        best: Count of the latter.
+        rules: Count of rules of each relation.
     """
 
     relations: tuple[str, ...] = ()
-    best: int = 4
-    rules: int = 2
+    best: Count = 4
+    rules: Count = 2
 
     @property
     def key(self) -> str:
-        """As the files of runs have it."""
+        """The key in the files of runs."""
         return json.dumps(asdict(self), ensure_ascii=False)
 
 
 def rule_examples(
-    model: TILP, graph: TemporalGraph, found: Evaluation, wanted: Examples
+    model: TILP, graph: TemporalGraph, evaluation: Evaluation, wanted: Examples
 ) -> list[dict[str, Any]]:
-    """The heaviest rules of relations, no two of the same body, with a grounding each.
+    """Return the heaviest rules of relations, each with a grounding that leads to an answer.
 
-    A grounding is one of a fact that was asked, where the rule leads to the answer.
-
-    Args:
-        model: whose rules.
-        graph: the evidence.
-        found: how the facts of a split were answered.
-        wanted: which rules.
+    No two rules of a relation have the same body. Groundings are of facts of the evaluated split.
     """
-    scorer = model.scorer(graph)
-    rules = rules_of(scorer)
-    shower = _Shower(graph, found.split, rules)
-    told = []
-    for number in _wanted(graph, found, wanted):
+    finder = _GroundingFinder(graph, evaluation.split, rules_of(model.scorer(graph)))
+    examples = []
+    for relation in _wanted_relations(graph, evaluation, wanted):
         shown: list[tuple[str, ...]] = []
-        for mined in list(model.rules(str(graph.relations.ids[number])))[:_TRIED]:
+        for mined in list(model.rules(str(graph.relations.ids[relation])))[:_MOST_RULES]:
             body = tuple(str(atom) for atom in mined.rule.body)
             if body in shown:
                 continue
-            example = shower.show(mined, number)
+            example = finder.example(mined, relation)
             if example is not None:
-                told.append(example)
+                examples.append(example)
                 shown.append(body)
             if len(shown) == wanted.rules:
                 break
-    return told
+    return examples
 
 
-def _wanted(graph: TemporalGraph, found: Evaluation, wanted: Examples) -> list[int]:
-    """The relations that are named, as far as there are any, or those whose objects rank best."""
+def _wanted_relations(graph: TemporalGraph, evaluation: Evaluation, wanted: Examples) -> list[int]:
+    """Return the ids of the named relations that exist, or of those whose objects rank best."""
     names = graph.relations
     if wanted.relations:
         known = {*names.ids, *names.keys, *names.labels}
         return [names.find(name) for name in wanted.relations if name in known]
-    table = found.by_relation().filter(pl.col("direction") == "object")
+    table = evaluation.by_relation().filter(pl.col("direction") == "object")
     best = table.sort("mrr", "relation", descending=[True, False])["relation"][: wanted.best]
     shown = shown_names(names).to_list()
     return [shown.index(name) for name in best]
 
 
-class _Shower:
-    """Finds facts that rules were right by.
-
-    Args:
-        graph: the evidence, and the facts that are asked.
-        split: of the latter.
-        scorer: by whose walks.
-    """
+class _GroundingFinder:
+    """Finds facts of a split that rules were right by."""
 
     def __init__(self, graph: TemporalGraph, split: str, scorer: RuleScorer) -> None:
         self._graph, self._scorer = graph, scorer
         self._rows = np.asarray(graph.rows(split), np.int64)
         self._grounder = Grounder(scorer.walker)
 
-    def show(self, mined: MinedRule, relation: int) -> dict[str, Any] | None:
-        """A rule with its counts, in words, and a grounding; None where it reached no answer."""
+    def example(self, mined: MinedRule, relation: int) -> dict[str, Any] | None:
+        """Return a rule with a grounding, or None if it reached no answer."""
         graph = self._graph
-        rows = self._rows[graph.relation[self._rows] == relation][:_ASKED]
+        rows = self._rows[graph.relation[self._rows] == relation][:_MOST_FACTS]
         queries = self._scorer.settled(QueryTable.of_facts(graph, rows, walked=False))
-        for place, row in enumerate(rows.tolist()):
-            query = queries[np.array([place])]
+        for index, row in enumerate(rows.tolist()):
+            query = queries[np.array([index])]
             walks = self._grounder(mined.rule, query, int(graph.object[row]), 1).walks
             if walks:
-                return self._told(mined, row, walks[0])
+                return self._described(mined, row, walks[0])
         return None
 
-    def _told(self, mined: MinedRule, row: int, walk: tuple[Step, ...]) -> dict[str, Any]:
+    def _described(self, mined: MinedRule, row: int, walk: tuple[Step, ...]) -> dict[str, Any]:
         graph = self._graph
-        steps = (WalkedFact(one.fact, graph.fact(one.fact), one.inverse) for one in walk)
-        grounding = Grounding(tuple(steps))
+        facts = (WalkedFact(step.fact, graph.fact(step.fact), step.inverse) for step in walk)
+        grounding = Grounding(tuple(facts))
         fact = graph.fact(row)
         dates = [graph.date_text(end)[row] for end in ("start", "end")]
         query = Query(fact.relation, fact.subject, None, *dates)

@@ -1,0 +1,222 @@
+"""`efficiency`: seconds and memory of each stage, by length of rules, threads and size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
+
+from tilp.bench.experiments.base import Experiment, results_of, write_failures
+from tilp.bench.jobs import Job, Results
+from tilp.bench.measure import STAGES, MeasurementJob
+from tilp.bench.methods import Method
+from tilp.bench.report import Report, italic
+from tilp.bench.schema import Count, Share, integer, one_of
+from tilp.bench.sources import Source, WorldSize, world_source
+from tilp.choices import ExperimentKind
+from tilp.io.folders import file_words
+from tilp.viz.charts import Line, Point, draw_lines
+
+Length = Annotated[int, integer(1, 5)]
+
+# The stages whose growth Appendix C of the paper gives.
+_DRAWN = ("search", "distributions", "application", "scoring")
+_HOW = (
+    "Each measurement is a process of its own. Everything ran once before on a small world, so "
+    "that compilation is not counted. Memory is the peak of the whole process during a stage. "
+    "Faint lines are the growth that the paper's Appendix C gives, drawn through the first "
+    "measurement: N_pos N_rule (L |G| + L²) for search and N_qry N_rule (L |G| + L²) for "
+    "application, N_pos L N_rule for distributions and N_qry L N_rule for scoring, where N_rule is "
+    "the largest count of rules of one relation, with one walk for each rule; over threads, "
+    "1 / threads."
+)
+
+
+@dataclass(frozen=True)
+class PublishedTime:
+    """Seconds that a stage took others."""
+
+    stage: Annotated[str, one_of(list(STAGES))]
+    data: str
+    seconds: float
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class _Sweep:
+    """Measurements in which one thing varies.
+
+    Attributes:
+        name: Part of the name of its chart.
+        title: Its heading.
+        x_name: What varies.
+        x: Value of what varies, in a result.
+        predicted: Expected seconds of a stage, in a result, up to a factor.
+        jobs: The measurements, in the order of what varies.
+    """
+
+    name: str
+    title: str
+    x_name: str
+    x: Callable[[dict[str, Any]], float]
+    predicted: Callable[[str, dict[str, Any]], float]
+    jobs: tuple[MeasurementJob, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Efficiency(Experiment):
+    """Sweeps over length, threads and size, one thing at a time.
+
+    Attributes:
+        lengths: Largest lengths of rules.
+        threads: Counts of threads.
+        sizes: Sizes of bundled worlds, in facts.
+        shares: Shares of the training facts that there are at all.
+        length: Largest length of rules where something else varies.
+        times: Times that others published.
+    """
+
+    kind = ExperimentKind.EFFICIENCY
+    tilp_only = True
+
+    lengths: tuple[Length, ...] = ()
+    threads: tuple[Count, ...] = ()
+    sizes: tuple[Count, ...] = ()
+    shares: tuple[Share, ...] = ()
+    length: Length = 3
+    times: tuple[PublishedTime, ...] = ()
+
+    def jobs(self, source: Source) -> list[Job]:
+        """Return the measurements of all sweeps."""
+        return [job for sweep in self._sweeps(source) for job in sweep.jobs]
+
+    def write(self, report: Report, sources: Sequence[Source], results: Results) -> None:
+        """Write a chart for each sweep, and seconds and memory as tables."""
+        report.text(_HOW)
+        written: set[str] = set()  # the worlds are the same beside every data set
+        for source in sources:
+            write_failures(report, self.jobs(source), results)
+            for sweep in self._sweeps(source):
+                measured = results_of(sweep.jobs, results)
+                if measured and sweep.name not in written:
+                    written.add(sweep.name)
+                    self._write_sweep(report, sweep, measured)
+            self._write_published(report, source)
+
+    def _sweeps(self, source: Source) -> list[_Sweep]:
+        return [sweep for runs in self.methods for sweep in self._sweeps_of(source, runs.method)]
+
+    def _sweeps_of(self, source: Source, method: Method) -> list[_Sweep]:
+        first = MeasurementJob(source, method, self.length, max(self.threads, default=1))
+        words = f"{source.name}, {method.name}"
+        name = f"{file_words(source.name)}-{file_words(method.name)}"
+        fixed = f"rules of length ≤ {self.length}"
+        lengths = tuple(replace(first, length=length) for length in sorted(self.lengths))
+        threads = tuple(replace(first, threads=count) for count in sorted(self.threads))
+        shares = tuple(replace(first, share=share) for share in sorted(self.shares))
+        worlds = tuple(
+            replace(first, source=world_source(WorldSize(size))) for size in sorted(self.sizes)
+        )
+        sweeps = [
+            _Sweep(
+                f"{name}-lengths",
+                f"{words}: by length of rules",
+                "largest length of rules",
+                lambda result: result["length"],
+                _appendix_c,
+                lengths,
+            ),
+            _Sweep(
+                f"{name}-threads",
+                f"{words}: by threads, {fixed}",
+                "threads",
+                lambda result: result["threads"],
+                lambda _stage, result: 1.0 / result["threads"],
+                # A single count of threads is what the other sweeps use.
+                threads if len(threads) > 1 else (),
+            ),
+            _Sweep(
+                f"{name}-shares",
+                f"{words}: by size of samples, {fixed}",
+                "training facts",
+                lambda result: result["facts"],
+                _appendix_c,
+                shares,
+            ),
+            _Sweep(
+                f"world-{file_words(method.name)}-sizes",
+                f"bundled worlds, {method.name}: by size, {fixed}",
+                "training facts",
+                lambda result: result["facts"],
+                _appendix_c,
+                worlds,
+            ),
+        ]
+        return [sweep for sweep in sweeps if sweep.jobs]
+
+    def _write_sweep(
+        self, report: Report, sweep: _Sweep, measured: Sequence[dict[str, Any]]
+    ) -> None:
+        report.heading(sweep.title, 3)
+        report.chart(
+            f"{self.name}-{sweep.name}",
+            lambda: draw_lines(
+                _lines(sweep, measured), sweep.x_name, "seconds", x_log=True, y_log=True
+            ),
+            f"{sweep.title}: seconds of each stage, measured and predicted (faint)",
+        )
+        header = ["stage", *(f"{sweep.x(result):,}" for result in measured)]
+        seconds, memory = (
+            [],
+            [["before any", *(_integer_text(result["megabytes_before"]) for result in measured)]],
+        )
+        for stage, words in STAGES.items():
+            if any(stage in result["seconds"] for result in measured):
+                times = (_seconds_text(result["seconds"].get(stage)) for result in measured)
+                peaks = (_integer_text(result["megabytes"].get(stage)) for result in measured)
+                seconds.append([words, *times])
+                memory.append([words, *peaks])
+        seconds.append(["rules", *(f"{result['rules']:,}" for result in measured)])
+        report.table(header, seconds, 1, f"seconds, by {sweep.x_name}")
+        report.table(header, memory, 1, "peak memory during a stage, MB")
+
+    def _write_published(self, report: Report, source: Source) -> None:
+        times = [time for time in self.times if time.data == source.name]
+        if not times:
+            return
+        rows = [[STAGES[time.stage], italic(f"{time.seconds:,.1f}")] for time in times]
+        report.table(["stage", "seconds"], rows, 1, f"{source.name}: published")
+        notes = list(dict.fromkeys(time.note for time in times if time.note))
+        if notes:
+            report.items(notes)
+
+
+def _appendix_c(stage: str, result: dict[str, Any]) -> float:
+    """Return the growth that Appendix C of the paper gives, from the counts of a result."""
+    length, rules = result["length"], result["rules_of_one_head"]
+    count = result["queries"] if stage in ("application", "scoring") else result["positives"]
+    if stage in ("search", "application"):
+        return float(count * rules * (length * result["facts"] + length**2))
+    return float(count * length * rules)
+
+
+def _lines(sweep: _Sweep, measured: Sequence[dict[str, Any]]) -> list[Line]:
+    lines, expected = [], []
+    for index, stage in enumerate(_DRAWN):
+        points = [Point(sweep.x(result), result["seconds"][stage]) for result in measured]
+        lines.append(Line(STAGES[stage], tuple(points), index))
+        predicted = [sweep.predicted(stage, result) for result in measured]
+        factor = points[0].y / (predicted[0] or 1.0)
+        scaled = (Point(point.x, factor * y) for point, y in zip(points, predicted, strict=True))
+        expected.append(Line("", tuple(scaled), index, faint=True))
+    return lines + expected
+
+
+def _seconds_text(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:.2f}" if value < 10 else f"{value:,.0f}"
+
+
+def _integer_text(value: float | None) -> str:
+    return f"{value:,.0f}" if value else ""
