@@ -21,16 +21,7 @@ from tilp.io.folders import one_of_a_kind
 
 @dataclass(frozen=True)
 class EvaluationJob(Job):
-    """One method on one data set in one setting, evaluated under every protocol.
-
-    Attributes:
-        source: The data set.
-        setting: How it is changed.
-        method: What learns from it.
-        seed: Seed of all random choices.
-        split: Split whose facts are the queries.
-        examples: Rules to show, each with a grounding.
-    """
+    """One method on one data set in one setting, evaluated on a split under every protocol."""
 
     source: Source
     setting: Setting

@@ -1,20 +1,17 @@
-"""Measure the seconds and the memory of a fit's stages, in a process of its own.
-
-Run as a program, this module is that process: it reads what to measure from standard input, and
-writes the result to the file that its argument names.
-"""
+"""Measure the seconds and the memory of a fit's stages, in a process of its own."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import tempfile
 import time
+import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +21,9 @@ from tilp.bench.jobs import Job, Workspace
 from tilp.bench.memory import forget_peak, peak_megabytes
 from tilp.bench.methods import Method
 from tilp.bench.sources import Source
-from tilp.choices import BaseMethod, Walked
+from tilp.choices import Walked
 from tilp.datasets import world
-from tilp.errors import TilpError
+from tilp.errors import TilpError, TilpWarning
 from tilp.features.paper import PaperFeatures
 from tilp.features.settling import Settling
 from tilp.graph import QueryTable, TemporalGraph
@@ -62,16 +59,7 @@ _WARM_LENGTH = 2
 
 @dataclass(frozen=True)
 class MeasurementJob(Job):
-    """One fit, and its rules and features applied to valid.
-
-    Attributes:
-        source: The data set.
-        method: A form of TILP.
-        length: Largest length of its rules.
-        threads: Count of threads.
-        share: Share of the training facts that there are at all.
-        seed: Seed of all random choices.
-    """
+    """One fit of a form of TILP to a share of the facts, and its model applied to valid."""
 
     source: Source
     method: Method
@@ -109,27 +97,15 @@ class MeasurementJob(Job):
         return self.method.with_choices(max_length=self.length)
 
     def run(self, workspace: Workspace) -> dict[str, Any]:
-        """Measure in a child process."""
-        spec = {
-            "source": self.source.to_json(),
-            "base": self.method.base.value,
-            "choices": dict(self._method.choices),
-            "threads": self.threads,
-            "share": self.share,
-            "seed": self.seed,
-        }
-        workspace.folder.mkdir(parents=True, exist_ok=True)
-        out = workspace.folder / "measured.json"
-        done = subprocess.run(
-            [sys.executable, "-m", "tilp.bench.measure", str(out)],
-            input=json.dumps(spec, default=list),
-            text=True,
-            capture_output=True,
-            check=False,
-        )
-        if done.returncode:
-            last = done.stderr.strip().splitlines()[-1:] or ["it gave no reason"]
-            raise TilpError(f"{self.name} could not be measured: {last[0]}")
+        """Measure in a new process, whose peak memory is that of the stages alone."""
+        del workspace
+        try:
+            with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+                measured = pool.submit(_measure, self).result()
+        except BrokenProcessPool as failure:
+            raise TilpError(
+                f"{self.name} could not be measured: its process ended, perhaps for lack of memory"
+            ) from failure
         return {
             "data": {"name": self.source.name, "fingerprint": self.source.fingerprint},
             "method": {"name": self.method.name, **self._method.identity(self.seed)},
@@ -137,7 +113,7 @@ class MeasurementJob(Job):
             "threads": self.threads,
             "share": self.share,
             "seed": self.seed,
-            **json.loads(out.read_text(encoding="utf-8")),
+            **measured,
         }
 
 
@@ -163,17 +139,17 @@ class _Watch:
         forget_peak()
 
 
-def _measure(spec: dict[str, Any]) -> dict[str, Any]:
-    """Do the work of the child process."""
-    method = Method("measured", BaseMethod(spec["base"]), spec["choices"])
-    graph = Source.from_json(spec["source"]).graph
-    if spec["share"] < 1.0:
-        graph = few(graph, spec["share"], seed=spec["seed"], walked=Walked.REDUCED)
-    warm = method.with_choices(max_length=min(method.choices["max_length"], _WARM_LENGTH))
-    _stages(warm, world(0, _WARM_SIZE).graph, spec["threads"], spec["seed"])
+def _measure(job: MeasurementJob) -> dict[str, Any]:
+    """Do the work of the new process."""
+    warnings.simplefilter("ignore", TilpWarning)  # they came when the plan began
+    method, graph = job._method, job.source.graph
+    if job.share < 1.0:
+        graph = few(graph, job.share, seed=job.seed, walked=Walked.REDUCED)
+    warm = method.with_choices(max_length=min(job.length, _WARM_LENGTH))
+    _stages(warm, world(0, _WARM_SIZE).graph, job.threads, job.seed)
     forget_peak()
     before = peak_megabytes()
-    watch, model = _stages(method, graph, spec["threads"], spec["seed"])
+    watch, model = _stages(method, graph, job.threads, job.seed)
     heads = Counter(str(mined.rule.head) for mined in model.rules())
     return {
         "seconds": dict(watch.seconds),
@@ -228,8 +204,3 @@ def _score(model: TILP, graph: TemporalGraph, threads: int, watch: _Watch) -> No
                 pass
     # Scoring applies the rules too; the rest of its time is that of the features.
     watch.seconds["scoring"] = max(watch.seconds["scoring"] - watch.seconds["application"], 0.0)
-
-
-if __name__ == "__main__":
-    _spec = json.loads(sys.stdin.read())
-    Path(sys.argv[1]).write_text(json.dumps(_measure(_spec)), encoding="utf-8")

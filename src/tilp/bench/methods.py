@@ -46,14 +46,7 @@ _ABOUT = {
 
 @dataclass(frozen=True)
 class Learned:
-    """What a method learned from a case.
-
-    Attributes:
-        scorer: Scores the queries.
-        seconds: Seconds of each stage.
-        rules: Count of rules; None if the method has none.
-        model: The model, if it is TILP.
-    """
+    """What a method learned: a scorer, and the count of rules and the model if it has them."""
 
     scorer: Scorer
     seconds: dict[str, float] = field(default_factory=dict)

@@ -11,7 +11,7 @@ import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
+from math import inf
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -34,27 +34,21 @@ class Reader:
     read: Callable[[Any], Any]
 
 
-def _number(value: Any, least: float = 0.0, most: float = float("inf")) -> float | None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number and least <= value <= most else None
-
-
-def _integer(value: Any, least: int, most: float = float("inf")) -> int | None:
-    is_integer = isinstance(value, int) and not isinstance(value, bool)
-    return value if is_integer and least <= value <= most else None
+def _is_number(value: Any, *kinds: type) -> bool:
+    return isinstance(value, kinds) and not isinstance(value, bool)
 
 
 def _date(value: Any) -> str | None:
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        return None
-    return None if parse_date(str(value)).kind is DateKind.MALFORMED else str(value)
+    is_date = isinstance(value, str) or _is_number(value, int)
+    return str(value) if is_date and parse_date(str(value)).kind is not DateKind.MALFORMED else None
 
 
-def integer(least: int, most: int | None = None) -> Reader:
+def integer(least: int, most: float = inf) -> Reader:
     """Allow integers in a range."""
-    words = f"from {least} on" if most is None else f"from {least} to {most}"
-    limits = {"least": least} if most is None else {"least": least, "most": most}
-    return Reader(f"an integer {words}", partial(_integer, **limits))
+    return Reader(
+        f"an integer from {least} " + ("on" if most == inf else f"to {most}"),
+        lambda value: value if _is_number(value, int) and least <= value <= most else None,
+    )
 
 
 def one_of(words: Sequence[str]) -> Reader:
@@ -69,14 +63,20 @@ Count = Annotated[int, integer(1)]
 Seed = Annotated[int, integer(0)]
 Share = Annotated[
     float,
-    Reader("a share above 0 and at most 1", lambda value: _number(value, most=1.0) or None),
+    Reader(
+        "a share above 0 and at most 1",
+        lambda value: float(value) if _is_number(value, int, float) and 0 < value <= 1 else None,
+    ),
 ]
 Date = Annotated[str, Reader("a date, as a text or an integer", _date)]
 
 _TABLE = Reader("a table", lambda value: value if isinstance(value, dict) else None)
 _PLAIN = {
     str: Reader("a text in quotes", lambda value: value if isinstance(value, str) else None),
-    float: Reader("a number from 0 on", _number),
+    float: Reader(
+        "a number from 0 on",
+        lambda value: float(value) if _is_number(value, int, float) and value >= 0 else None,
+    ),
 }
 
 

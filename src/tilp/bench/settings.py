@@ -58,15 +58,17 @@ class Case:
 
 @dataclass(frozen=True)
 class Setting(ABC):
-    """How a data set is changed.
+    """How a data set is changed; its fields are keys of a plan.
 
     Attributes:
         kind: Its name in a plan.
+        words: What it does, for reports.
         seeded: Whether another seed gives other graphs.
         shares_models: Whether several runs use one model.
     """
 
     kind: ClassVar[SettingKind]
+    words: ClassVar[str]
     seeded: ClassVar[bool] = False
     shares_models: ClassVar[bool] = False
 
@@ -76,9 +78,10 @@ class Setting(ABC):
         return self.kind.value
 
     @property
-    @abstractmethod
-    def words(self) -> str:
-        """The setting as a report describes it."""
+    def description(self) -> str:
+        """What it does, and its parameters."""
+        parameters = [f"{key} = {value}" for key, value in asdict(self).items() if value]
+        return f"{self.words} ({', '.join(parameters)})" if parameters else self.words
 
     @abstractmethod
     def case(self, source: Source, seed: int) -> Case:
@@ -106,24 +109,19 @@ class Whole(Setting):
 
 @dataclass(frozen=True)
 class Few(Setting):
-    """Learn from a share of the training facts; the others stay in the graph, or go."""
+    """A share of the training facts; the others stay in the graph (`kept`) or go (`reduced`)."""
 
     share: Share
     walked: Walked = field(default=Walked.KEPT, metadata={"key": "graph"})
 
     kind = SettingKind.FEW
+    words = "the model learns from a share of the training facts"
     seeded = True
 
     @property
     def name(self) -> str:
         """The name in the files of runs."""
         return f"few-{self.share}-{self.walked.value}"
-
-    @property
-    def words(self) -> str:
-        """The setting as a report describes it."""
-        others = "stay in the graph" if self.walked is Walked.KEPT else "are removed"
-        return f"the model learns from {self.share:.0%} of the training facts; the others {others}"
 
     def case(self, source: Source, seed: int) -> Case:
         """Return the sample; answers of facts that were set aside stay known."""
@@ -136,9 +134,9 @@ class Balanced(Setting):
     """As many test facts of each relation: what biased data are compared with."""
 
     kind = SettingKind.BALANCED
+    words = "all facts split again, with as many test facts of each relation as possible"
     seeded = True
     shares_models = True
-    words = "all facts split again, with as many test facts of each relation as possible"
 
     def case(self, source: Source, seed: int) -> Case:
         """Return the new splits."""
@@ -165,6 +163,7 @@ class Biased(Setting):
     refit: float | None = None
 
     kind = SettingKind.BIASED
+    words = "balanced, with a share of one relation's training facts removed"
     seeded = True
     shares_models = True
 
@@ -175,11 +174,6 @@ class Biased(Setting):
         relation = "-".join(one_of_a_kind(name) for name in names)
         refit = "" if self.refit is None else f"-refit-{self.refit}"
         return f"biased-{self.removed}-{self.walked.value}{refit}-{relation}"
-
-    @property
-    def words(self) -> str:
-        """The setting as a report describes it."""
-        return f"balanced, with {self.removed:.0%} of one relation's training facts removed"
 
     def case(self, source: Source, seed: int) -> Case:
         """Return the new splits; removed facts are known answers."""
@@ -193,31 +187,18 @@ class Biased(Setting):
 
 @dataclass(frozen=True)
 class TimeShifted(Setting):
-    """All facts split again by their start.
-
-    Attributes:
-        latest: Latest start that is not an error.
-        ends: What to do with training facts that end after all of train has started.
-    """
+    """All facts split again by their start; later starts than `latest` count as unknown."""
 
     latest: Date | None = None
     ends: LateEnds = LateEnds.MASK
 
     kind = SettingKind.TIME_SHIFT
+    words = "all facts split again by their start, train before valid before test"
 
     @property
     def name(self) -> str:
         """The name in the files of runs."""
         return "-".join(filter(None, ("time-shift", self.latest, self.ends.value)))
-
-    @property
-    def words(self) -> str:
-        """The setting as a report describes it."""
-        latest = "" if self.latest is None else f", starts after {self.latest} count as unknown"
-        return (
-            "all facts split again by their start, train before valid before test"
-            f"{latest}; ends of training facts in that time: {self.ends.value}"
-        )
 
     def case(self, source: Source, seed: int) -> Case:
         """Return the new splits."""
@@ -227,17 +208,13 @@ class TimeShifted(Setting):
 
 @dataclass(frozen=True)
 class Release(Setting):
-    """Splits that were released beside the data set.
-
-    Attributes:
-        folder: Folder within the data set's own.
-        background: File in it with the graph to walk on, if there is one.
-    """
+    """Splits in a folder of the data set, with `background` as the graph of test queries."""
 
     folder: str
     background: str | None = None
 
     kind = SettingKind.RELEASE
+    words = "the splits that were released beside the data set"
     shares_models = True
 
     @property
@@ -245,12 +222,6 @@ class Release(Setting):
         """The name in the files of runs."""
         walked = "" if self.background is None else f"-on-{one_of_a_kind(self.background)}"
         return f"release-{one_of_a_kind(self.folder)}{walked}"
-
-    @property
-    def words(self) -> str:
-        """The setting as a report describes it."""
-        walked = f", with {self.background} as the graph for test queries" * bool(self.background)
-        return f"the splits in its folder {self.folder}{walked}"
 
     def case(self, source: Source, seed: int) -> Case:
         """Return the released splits."""
@@ -273,9 +244,7 @@ class Forecast(Setting):
     """What comes next: every fact before the query is evidence, of any split."""
 
     kind = SettingKind.FORECAST
-    words = (
-        "learned from train; every fact dated before the query is evidence, of valid and test too"
-    )
+    words = "learned from train; every fact before the query is evidence, of valid and test too"
 
     def case(self, source: Source, seed: int) -> Case:
         """Return the graph."""

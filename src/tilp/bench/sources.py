@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -61,19 +60,6 @@ class Source:
         if isinstance(self.place, WorldSize) or not self.place.is_dir():
             raise TilpError(f"{self.name} is not a folder and has no {folder} in it")
         return self.place / folder
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain values from which a child process makes the source again."""
-        if isinstance(self.place, WorldSize):
-            return {"name": self.name, "size": self.place.size, "seed": self.place.seed}
-        return {"name": self.name, "path": str(self.place)}
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Source:
-        """Make a source from what `to_json` returned."""
-        if "path" in values:
-            return cls(values["name"], Path(values["path"]))
-        return cls(values["name"], WorldSize(values["size"], values["seed"]))
 
 
 @lru_cache(2)

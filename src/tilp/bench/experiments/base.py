@@ -77,16 +77,8 @@ FileName = Annotated[
 class Published:
     """A result that others published, to stand beside ours.
 
-    Attributes:
-        method: Its method.
-        data: Name of the data set.
-        figure: The ranking of ours to compare with; by default the experiment's first.
-        protocol: How it was measured, in words; by default as `figure`.
-        mrr: MRR, as a share.
-        hits_at_1: Hits@1, as a share.
-        hits_at_10: Hits@10, as a share.
-        share: Share of the training facts, on a curve.
-        note: A remark.
+    `figure` is the ranking of ours to compare it with, by default the experiment's first;
+    `protocol` says in words how it was measured; `share` is that of the training facts, on a curve.
     """
 
     method: str

@@ -43,7 +43,7 @@ class Compare(PublishedExperiment):
 
     def write(self, report: Report, sources: Sequence[Source], results: Results) -> None:
         """Write a table for each ranking, a chart of the first, and the costs."""
-        report.text(f"Setting: {self.setting.words}.")
+        report.text(f"Setting: {self.setting.description}.")
         write_failures(report, [job for source in sources for job in self.jobs(source)], results)
         sources = [source for source in sources if results_of(self.jobs(source), results)]
         if not sources:

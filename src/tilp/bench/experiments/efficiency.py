@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
@@ -19,6 +19,7 @@ from tilp.viz.charts import Line, Point, draw_lines
 
 Length = Annotated[int, integer(1, 5)]
 
+_LENGTH, _FACTS = "largest length of rules", "training facts"
 # The stages whose growth Appendix C of the paper gives.
 _DRAWN = ("search", "distributions", "application", "scoring")
 _HOW = (
@@ -44,22 +45,12 @@ class PublishedTime:
 
 @dataclass(frozen=True)
 class _Sweep:
-    """Measurements in which one thing varies.
-
-    Attributes:
-        name: Part of the name of its chart.
-        title: Its heading.
-        x_name: What varies.
-        x: Value of what varies, in a result.
-        predicted: Expected seconds of a stage, in a result, up to a factor.
-        jobs: The measurements, in the order of what varies.
-    """
+    """Measurements in which one thing varies: the value of `key` in their results."""
 
     name: str
     title: str
     x_name: str
-    x: Callable[[dict[str, Any]], float]
-    predicted: Callable[[str, dict[str, Any]], float]
+    key: str
     jobs: tuple[MeasurementJob, ...]
 
 
@@ -67,13 +58,8 @@ class _Sweep:
 class Efficiency(Experiment):
     """Sweeps over length, threads and size, one thing at a time.
 
-    Attributes:
-        lengths: Largest lengths of rules.
-        threads: Counts of threads.
-        sizes: Sizes of bundled worlds, in facts.
-        shares: Shares of the training facts that there are at all.
-        length: Largest length of rules where something else varies.
-        times: Times that others published.
+    `sizes` are those of bundled worlds, in facts; `shares` those of the training facts that there
+    are at all; `length` is the largest length of rules where something else varies.
     """
 
     kind = ExperimentKind.EFFICIENCY
@@ -117,42 +103,22 @@ class Efficiency(Experiment):
         worlds = tuple(
             replace(first, source=world_source(WorldSize(size))) for size in sorted(self.sizes)
         )
-        sweeps = [
-            _Sweep(
-                f"{name}-lengths",
-                f"{words}: by length of rules",
-                "largest length of rules",
-                lambda result: result["length"],
-                _appendix_c,
-                lengths,
-            ),
-            _Sweep(
-                f"{name}-threads",
-                f"{words}: by threads, {fixed}",
-                "threads",
-                lambda result: result["threads"],
-                lambda _stage, result: 1.0 / result["threads"],
-                # A single count of threads is what the other sweeps use.
-                threads if len(threads) > 1 else (),
-            ),
-            _Sweep(
-                f"{name}-shares",
-                f"{words}: by size of samples, {fixed}",
-                "training facts",
-                lambda result: result["facts"],
-                _appendix_c,
-                shares,
-            ),
-            _Sweep(
-                f"world-{file_words(method.name)}-sizes",
+        if len(threads) == 1:  # the other sweeps use that count
+            threads = ()
+        world = f"world-{file_words(method.name)}"
+        sweeps = (
+            (f"{name}-lengths", f"{words}: by length of rules", _LENGTH, "length", lengths),
+            (f"{name}-threads", f"{words}: by threads, {fixed}", "threads", "threads", threads),
+            (f"{name}-shares", f"{words}: by size of samples, {fixed}", _FACTS, "facts", shares),
+            (
+                f"{world}-sizes",
                 f"bundled worlds, {method.name}: by size, {fixed}",
-                "training facts",
-                lambda result: result["facts"],
-                _appendix_c,
+                _FACTS,
+                "facts",
                 worlds,
             ),
-        ]
-        return [sweep for sweep in sweeps if sweep.jobs]
+        )
+        return [_Sweep(*sweep) for sweep in sweeps if sweep[-1]]
 
     def _write_sweep(
         self, report: Report, sweep: _Sweep, measured: Sequence[dict[str, Any]]
@@ -165,7 +131,7 @@ class Efficiency(Experiment):
             ),
             f"{sweep.title}: seconds of each stage, measured and predicted (faint)",
         )
-        header = ["stage", *(f"{sweep.x(result):,}" for result in measured)]
+        header = ["stage", *(f"{result[sweep.key]:,}" for result in measured)]
         seconds, memory = (
             [],
             [["before any", *(_integer_text(result["megabytes_before"]) for result in measured)]],
@@ -191,8 +157,10 @@ class Efficiency(Experiment):
             report.items(notes)
 
 
-def _appendix_c(stage: str, result: dict[str, Any]) -> float:
-    """Return the growth that Appendix C of the paper gives, from the counts of a result."""
+def _expected(stage: str, result: dict[str, Any], key: str) -> float:
+    """Return the expected seconds up to a factor: as Appendix C gives, or 1 / threads."""
+    if key == "threads":
+        return 1.0 / float(result["threads"])
     length, rules = result["length"], result["rules_of_one_head"]
     count = result["queries"] if stage in ("application", "scoring") else result["positives"]
     if stage in ("search", "application"):
@@ -203,9 +171,9 @@ def _appendix_c(stage: str, result: dict[str, Any]) -> float:
 def _lines(sweep: _Sweep, measured: Sequence[dict[str, Any]]) -> list[Line]:
     lines, expected = [], []
     for index, stage in enumerate(_DRAWN):
-        points = [Point(sweep.x(result), result["seconds"][stage]) for result in measured]
+        points = [Point(result[sweep.key], result["seconds"][stage]) for result in measured]
         lines.append(Line(STAGES[stage], tuple(points), index))
-        predicted = [sweep.predicted(stage, result) for result in measured]
+        predicted = [_expected(stage, result, sweep.key) for result in measured]
         factor = points[0].y / (predicted[0] or 1.0)
         scaled = (Point(point.x, factor * y) for point, y in zip(points, predicted, strict=True))
         expected.append(Line("", tuple(scaled), index, faint=True))

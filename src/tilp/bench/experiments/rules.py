@@ -19,15 +19,7 @@ from tilp.io.folders import file_words
 
 @dataclass(frozen=True, kw_only=True)
 class Rules(Experiment):
-    """Rules of each method's first seed; that run serves other experiments too.
-
-    Attributes:
-        split: Split whose facts are the queries.
-        relations: Names of relations; none for those whose answers rank best.
-        best: Count of the latter.
-        rules: Count of rules of each relation.
-        setting: How the data set is changed.
-    """
+    """Rules of each method's first seed, as `Examples` has it; other experiments share the run."""
 
     kind = ExperimentKind.RULES
     tilp_only = True
