@@ -23,11 +23,10 @@ from tilp.bench import (
     world_source,
 )
 from tilp.bench.experiments.base import share_text
-from tilp.bench.jobs import Job, Store, Workspace, merge_jobs
+from tilp.bench.jobs import Job, Store, Workspace, merge_jobs, run_jobs
 from tilp.bench.measure import STAGES
 from tilp.bench.methods import Method, ReachedOnly
 from tilp.bench.refit import shared_model
-from tilp.bench.run import run_jobs
 from tilp.bench.settings import Balanced, Biased, Rare, Release
 from tilp.choices import BaseMethod
 from tilp.errors import TilpError

@@ -98,7 +98,7 @@ def test_a_plan_is_narrowed(tmp_path):
 
 
 def test_data_is_a_place_or_a_name(tmp_path):
-    assert find_source(str(tmp_path)).place == tmp_path.resolve()
+    assert find_source(str(tmp_path)).location == tmp_path.resolve()
     with pytest.raises(TilpError, match="YAGO11k"):
         find_source(str(tmp_path / "nothing"))
 

@@ -1,4 +1,4 @@
-"""Jobs of a plan, and the files of their results."""
+"""Jobs of a plan, the files of their results, and running them several at a time."""
 
 from __future__ import annotations
 
@@ -6,15 +6,20 @@ import contextlib
 import hashlib
 import json
 import shutil
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import groupby, islice
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from tilp._version import __version__
-from tilp.errors import TilpError
+from tilp.errors import TilpError, TilpWarning
 from tilp.io.folders import new_file
 from tilp.versions import made_with
 
@@ -187,3 +192,90 @@ class Store:
         with new_file(self.path(job)) as partial:
             partial.write_text(text + "\n", encoding="utf-8")
         return dict(json.loads(text))
+
+
+class Watcher(Protocol):
+    """Receives the progress of a plan."""
+
+    def begins(self, job: Job) -> None:
+        """A job begins."""
+
+    def advances(self, stage: str, share: float) -> None:
+        """A share of a stage is done."""
+
+    def ends(self, job: Job, outcome: str, number: int, count: int) -> None:
+        """Job `number` of `count` has ended: `run` now, `kept` from before, or why it failed."""
+
+
+Ended = tuple[Job, Result | Failed, bool]  # a job, its result, and whether it was run now
+
+
+def run_jobs(
+    jobs: Sequence[Job], store: Store, threads: int, processes: int, watcher: Watcher | None = None
+) -> Iterator[Ended]:
+    """Yield each job with its result as it ends; with several processes, that many at a time."""
+    if processes > 1:
+        side_by_side = (job for job in jobs if not job.alone)
+        yield from _run_in_processes(side_by_side, store, threads, processes)
+    for job in jobs:
+        if job.alone or processes == 1:
+            if watcher is not None:
+                watcher.begins(job)
+            yield _run_job(job, store, threads, _ignore if watcher is None else watcher.advances)
+
+
+def _run_in_processes(
+    jobs: Iterable[Job], store: Store, threads: int, processes: int
+) -> Iterator[Ended]:
+    threads = max(1, threads // processes)
+    ordered = sorted(jobs, key=lambda job: job.group)
+    # The first job of a group makes the model that the others use: they run one after the other.
+    groups = (list(group) for _, group in groupby(ordered, lambda job: job.group))
+    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+        under_way: dict[Future[Ended], list[Job]] = {}
+
+        def begin(group: list[Job]) -> None:
+            under_way[pool.submit(_run_quietly, group[0], store, threads)] = group[1:]
+
+        for group in islice(groups, processes):
+            begin(group)
+        try:
+            while under_way:
+                for future in wait(under_way, return_when=FIRST_COMPLETED).done:
+                    if following := under_way.pop(future) or next(groups, []):
+                        begin(following)
+                    yield future.result()
+        except BrokenProcessPool as failure:
+            raise TilpError(
+                "the process of a run ended by itself, perhaps for lack of memory; run the same "
+                "command again with fewer runs at a time: finished runs are kept"
+            ) from failure
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _run_quietly(job: Job, store: Store, threads: int) -> Ended:
+    with warnings.catch_warnings():
+        # Warnings about the data came when the plan began.
+        warnings.simplefilter("ignore", TilpWarning)
+        return _run_job(job, store, threads, _ignore)
+
+
+def _ignore(_stage: str, _share: float) -> None:
+    """Ignore the progress of a job."""
+
+
+def _run_job(job: Job, store: Store, threads: int, advance: Advance) -> Ended:
+    """Return the result of a job from the store, or run it."""
+    try:
+        key = job.key()
+        result = store.load(job, key)
+        if result is not None:
+            return job, result, False
+        folder = store.work(job, key)
+        workspace = Workspace(folder, store.shared, threads, advance)
+        result = store.save(job, key, job.run(workspace))
+        store.clear(folder)
+    except TilpError as failure:
+        return job, Failed(job.name, str(failure)), False
+    return job, result, True

@@ -56,12 +56,11 @@ class Plan:
                 raise TilpError(
                     f"the plan {self.name} has no experiment {name!r}; it has {', '.join(names)}"
                 )
-        experiments = [one for one in self.experiments if not only or one.name in only]
+        experiments = [
+            experiment for experiment in self.experiments if not only or experiment.name in only
+        ]
         if seeds is not None:
-            experiments = [
-                replace(one, methods=tuple(replace(runs, seeds=seeds) for runs in one.methods))
-                for one in experiments
-            ]
+            experiments = [experiment.with_seeds(seeds) for experiment in experiments]
         return replace(self, experiments=tuple(experiments))
 
 
@@ -129,7 +128,7 @@ def _parse(text: str, file: str) -> Plan:
         if not isinstance(own, dict):
             raise TilpError(f"{where}: give a table, [methods.{name}]")
         methods[name] = read_method(name, own, where)
-    experiments = [_read_experiment(one, file, methods) for one in table.experiment]
+    experiments = [_read_experiment(own, file, methods) for own in table.experiment]
     names = [experiment.name for experiment in experiments]
     for name in names:
         if names.count(name) > 1:

@@ -1,39 +1,47 @@
-"""Run a plan: the jobs that have no result yet, several at a time, and then the report."""
+"""Run a plan on data sets, and write its report."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby, islice
-from multiprocessing import get_context
 from pathlib import Path
-from typing import Protocol
 
 from tilp.bench.experiments import Experiment
-from tilp.bench.jobs import Advance, Failed, Job, Result, Results, Store, Workspace, merge_jobs
-from tilp.bench.overview import write_overview
+from tilp.bench.experiments.base import RankedExperiment
+from tilp.bench.jobs import Failed, Job, Results, Store, Watcher, merge_jobs, run_jobs
 from tilp.bench.plan import Plan
 from tilp.bench.report import Report
 from tilp.bench.sources import Source
-from tilp.errors import TilpError, TilpWarning
+from tilp.choices import Protocol
+from tilp.errors import TilpError
+from tilp.graph import SPLITS
 from tilp.io.folders import held
 from tilp.parallel import thread_count
+from tilp.versions import version_report
 
-
-class Watcher(Protocol):
-    """Receives the progress of a plan."""
-
-    def begins(self, job: Job) -> None:
-        """A job begins."""
-
-    def advances(self, stage: str, share: float) -> None:
-        """A share of a stage is done."""
-
-    def ends(self, job: Job, outcome: str, number: int, count: int) -> None:
-        """Job `number` of `count` has ended: `run` now, `kept` from before, or why it failed."""
+_PROTOCOLS = {
+    Protocol.ENUMERATE: "for each instant of the query's interval, the other answers of facts of "
+    "any split that hold then are removed; the rank is the mean over the instants",
+    Protocol.EXACT: "other answers with the same start and end are removed",
+    Protocol.OVERLAP: "other answers whose interval touches the query's are removed",
+    Protocol.STATIC: "all other answers are removed, whenever they hold",
+    Protocol.RAW: "no other answer is removed",
+    Protocol.TILP_RELEASE: "as the code released with the paper ranks: the share of the query's "
+    "interval that train facts of better candidates cover is subtracted; best ties",
+}
+_READING = (
+    "Every fact of the split is a query in both directions, and every entity is a candidate. Train "
+    "alone is evidence unless the setting says otherwise; hyperparameters are chosen on valid. MRR "
+    "is the mean of 1/rank, hits@k the share of ranks up to k. ± is the standard deviation over "
+    "seeds, which are 0 and on; without it, there was one run. The best of our methods is bold in "
+    "each column, or the best of all if none is ours; the others are baselines to compare with. "
+    "Published results are in italics, beside the protocol that is nearest to theirs."
+)
+_TIES = (
+    "Ties: best is 1 + the candidates that score higher, worst 1 + the others that score at least "
+    "as high, average the mean of the two."
+)
+_DIGITS = 16  # of a fingerprint
 
 
 @dataclass(frozen=True)
@@ -128,7 +136,7 @@ def run_plan(
                 watcher.ends(job, outcome, number, len(jobs))
         store.clear(store.shared)
         report = Report(plan.name, plan.title)
-        write_overview(report, plan, sources, results, command)
+        _write_overview(report, plan, sources, results, command)
         for experiment in plan.experiments:
             _write_section(report, experiment, sources, results, refused)
         page, text = report.write(out)
@@ -140,6 +148,52 @@ def _claim(out: Path) -> None:
     if out.is_file() or (out.is_dir() and any(out.iterdir()) and not (out / "runs").is_dir()):
         raise TilpError(f"{out} holds something that is no report; choose another folder")
     (out / "runs").mkdir(parents=True, exist_ok=True)
+
+
+def _write_overview(
+    report: Report, plan: Plan, sources: Sequence[Source], results: Results, command: str
+) -> None:
+    """Write what comes before the first experiment."""
+    report.heading(plan.title, 1)
+    if plan.about:
+        report.text(plan.about)
+    report.code(command)
+    days = sorted({result["finished"][:10] for result in results})
+    period = " to ".join(dict.fromkeys([*days[:1], *days[-1:]]))
+    measured = f"Measured {period}" if days else "Nothing was measured"
+    report.text(f"{measured}. Every run is a file in the folder runs, beside this report.")
+    _write_data(report, sources)
+    methods = {
+        runs.method.name: runs.method.about
+        for experiment in plan.experiments
+        for runs in experiment.methods
+    }
+    report.table(["method", "what it is"], list(methods.items()), 2)
+    with report.folded("How to read it"):
+        report.text(_READING)
+        protocols = dict.fromkeys(
+            ranking.protocol
+            for experiment in plan.experiments
+            if isinstance(experiment, RankedExperiment)
+            for ranking in experiment.figures
+        )
+        if protocols:
+            report.items(f"{protocol.value}: {_PROTOCOLS[protocol]}" for protocol in protocols)
+        report.text(_TIES)
+    with report.folded("Versions and machine"):
+        report.code(version_report())
+
+
+def _write_data(report: Report, sources: Sequence[Source]) -> None:
+    rows = []
+    for source in sources:
+        graph = source.graph
+        counts = [len(graph.rows(split)) for split in SPLITS]
+        counts += [len(graph.entities), len(graph.relations), len(graph.defects)]
+        words = [source.name, graph.unit.value, source.fingerprint[:_DIGITS]]
+        rows.append([*words, *(f"{count:,}" for count in counts)])
+    header = ["data", "unit", "fingerprint", *SPLITS, "entities", "relations", "date defects"]
+    report.table(header, rows, 3)
 
 
 def _write_section(
@@ -161,77 +215,3 @@ def _write_section(
             report.text(f"Not run on {source.name}: {reason}.")
     if possible:
         experiment.write(report, possible, results)
-
-
-Ended = tuple[Job, Result | Failed, bool]  # a job, its result, and whether it was run now
-
-
-def run_jobs(
-    jobs: Sequence[Job], store: Store, threads: int, processes: int, watcher: Watcher | None = None
-) -> Iterator[Ended]:
-    """Yield each job with its result as it ends; with several processes, that many at a time."""
-    if processes > 1:
-        side_by_side = (job for job in jobs if not job.alone)
-        yield from _run_in_processes(side_by_side, store, threads, processes)
-    for job in jobs:
-        if job.alone or processes == 1:
-            if watcher is not None:
-                watcher.begins(job)
-            yield _run_job(job, store, threads, _ignore if watcher is None else watcher.advances)
-
-
-def _run_in_processes(
-    jobs: Iterable[Job], store: Store, threads: int, processes: int
-) -> Iterator[Ended]:
-    threads = max(1, threads // processes)
-    ordered = sorted(jobs, key=lambda job: job.group)
-    # The first job of a group makes the model that the others use: they run one after the other.
-    groups = (list(group) for _, group in groupby(ordered, lambda job: job.group))
-    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
-        under_way: dict[Future[Ended], list[Job]] = {}
-
-        def begin(group: list[Job]) -> None:
-            under_way[pool.submit(_run_quietly, group[0], store, threads)] = group[1:]
-
-        for group in islice(groups, processes):
-            begin(group)
-        try:
-            while under_way:
-                for future in wait(under_way, return_when=FIRST_COMPLETED).done:
-                    if following := under_way.pop(future) or next(groups, []):
-                        begin(following)
-                    yield future.result()
-        except BrokenProcessPool as failure:
-            raise TilpError(
-                "the process of a run ended by itself, perhaps for lack of memory; run the same "
-                "command again with fewer runs at a time: finished runs are kept"
-            ) from failure
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-
-def _run_quietly(job: Job, store: Store, threads: int) -> Ended:
-    with warnings.catch_warnings():
-        # Warnings about the data came when the plan began.
-        warnings.simplefilter("ignore", TilpWarning)
-        return _run_job(job, store, threads, _ignore)
-
-
-def _ignore(_stage: str, _share: float) -> None:
-    """Ignore the progress of a job."""
-
-
-def _run_job(job: Job, store: Store, threads: int, advance: Advance) -> Ended:
-    """Return the result of a job from the store, or run it."""
-    try:
-        key = job.key()
-        result = store.load(job, key)
-        if result is not None:
-            return job, result, False
-        folder = store.work(job, key)
-        workspace = Workspace(folder, store.shared, threads, advance)
-        result = store.save(job, key, job.run(workspace))
-        store.clear(folder)
-    except TilpError as failure:
-        return job, Failed(job.name, str(failure)), False
-    return job, result, True

@@ -33,22 +33,22 @@ class Source:
 
     Attributes:
         name: Name in reports and in the files of runs.
-        place: Its file or folder, or which world it is.
+        location: Its file or folder, or which world it is.
     """
 
     name: str
-    place: Path | WorldSize
+    location: Path | WorldSize
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Another process reads the data itself, once.
-        return _source, (self.name, self.place)
+        return _source, (self.name, self.location)
 
     @cached_property
     def graph(self) -> TemporalGraph:
         """The facts."""
-        if isinstance(self.place, WorldSize):
-            return world(self.place.seed, self.place.size).graph
-        return read(self.place)
+        if isinstance(self.location, WorldSize):
+            return world(self.location.seed, self.location.size).graph
+        return read(self.location)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -57,15 +57,15 @@ class Source:
 
     def within(self, folder: str) -> Path:
         """Return a folder within the data set's folder."""
-        if isinstance(self.place, WorldSize) or not self.place.is_dir():
+        if isinstance(self.location, WorldSize) or not self.location.is_dir():
             raise TilpError(f"{self.name} is not a folder and has no {folder} in it")
-        return self.place / folder
+        return self.location / folder
 
 
 @lru_cache(2)
-def _source(name: str, place: Path | WorldSize) -> Source:
+def _source(name: str, location: Path | WorldSize) -> Source:
     """Return the same source every time, so that its data stay in memory."""
-    return Source(name, place)
+    return Source(name, location)
 
 
 def find_source(data: str) -> Source:

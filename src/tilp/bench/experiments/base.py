@@ -5,8 +5,8 @@ from __future__ import annotations
 import statistics
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, Self
 
 from tilp.bench.evaluations import EvaluationJob
 from tilp.bench.jobs import Job, Result, Results
@@ -131,6 +131,10 @@ class Experiment(ABC):
             raise ValueError(
                 f"methods is {others!r}; give forms of TILP alone where the kind is {self.kind}"
             )
+
+    def with_seeds(self, seeds: int) -> Self:
+        """Return the experiment with this count of seeds of every method."""
+        return replace(self, methods=tuple(replace(runs, seeds=seeds) for runs in self.methods))
 
     @abstractmethod
     def jobs(self, source: Source) -> list[Job]:
