@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import isnan, nan
 from typing import TYPE_CHECKING, Any
 
 from tilp.errors import TilpError
@@ -84,15 +85,19 @@ def draw_lines(
         for index, line in enumerate(lines):
             if line.points:
                 _draw_line(axes, line, index if line.colour is None else line.colour)
-        points = [point for line in lines for point in line.points]
+        points = [point for line in lines for point in line.points if point.y > 0 or not y_log]
         x_log = x_log and any(point.x > 0 for point in points)
         y_log = y_log and any(point.y > 0 for point in points)
-        axes.set_xscale("log" if x_log else "linear")
-        axes.set_yscale("log" if y_log else "linear")
+        if x_log:
+            axes.set_xscale("log")
+        if y_log:
+            axes.set_yscale("log", nonpositive="mask")
         ticks = sorted({point.x for point in points})
         if len(ticks) <= _MOST_TICKS:
-            axes.set_xticks(ticks, labels=[_short(tick) for tick in ticks])
+            axes.set_xticks(ticks)
             axes.minorticks_off()
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter(lambda value, _: _short(value))
         if not y_log:
             axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
         axes.set_xlabel(x_name, loc="right")
@@ -109,24 +114,29 @@ def draw_bars(groups: Sequence[str], bars: Sequence[Bars], x_name: str) -> str:
         axes: Any = figure.subplots()
         height = 0.8 / max(len(bars), 1)
         for index, series in enumerate(bars):
-            positions, values = [], []
-            for group, value in enumerate(series.values):
-                if value is not None:
-                    positions.append(group + height * (index - (len(bars) - 1) / 2))
-                    values.append(value)
-            lengths = [length for length, _ in values]
-            spreads = [spread for _, spread in values]
-            drawn = axes.barh(
+            drawn = [(group, *value) for group, value in enumerate(series.values) if value]
+            positions = [group + height * (index - (len(bars) - 1) / 2) for group, _, _ in drawn]
+            axes.barh(
                 positions,
-                lengths,
+                [length for _, length, _ in drawn],
                 height * 0.9,
-                xerr=spreads if any(spreads) else None,
+                xerr=[spread or nan for _, _, spread in drawn],
                 color=_colour(index),
                 error_kw={"elinewidth": 1, "capsize": 2, "ecolor": LIGHT["ink"]},
                 label=_legend_name(series.name),
             )
-            labels = [f"{length:.3f}" for length in lengths]
-            axes.bar_label(drawn, labels, padding=4, fontsize=8, color=LIGHT["soft"])
+            for y, (_, length, spread) in zip(positions, drawn, strict=True):
+                side = -1 if length < 0 else 1
+                axes.annotate(
+                    f"{length:.3f}",
+                    (length + side * spread, y),
+                    (side * 4, 0),
+                    textcoords="offset points",
+                    ha="left" if side > 0 else "right",
+                    va="center",
+                    fontsize=8,
+                    color=LIGHT["soft"],
+                )
         names = [shorten(clean(group), _LABEL_WIDTH, 10.0) for group in groups]
         axes.set_yticks(range(len(groups)), labels=names)
         axes.set_ylim(len(groups) - 0.5, -0.5)
@@ -177,11 +187,11 @@ def _draw_line(axes: Any, line: Line, index: int) -> None:
     if line.faint:
         axes.plot(x, y, color=colour, linewidth=1.0, linestyle=(0, (3, 3)), alpha=0.65)
         return
-    spreads = [point.spread or float("nan") for point in line.points]
+    spreads = [point.spread or nan for point in line.points]
     axes.errorbar(
         x,
         y,
-        yerr=spreads,
+        yerr=None if all(map(isnan, spreads)) else spreads,
         color=colour,
         linestyle=_DASHES[index // SERIES % len(_DASHES)],
         linewidth=1.6,
