@@ -52,6 +52,7 @@ def changed(old, new):
         (changed('methods = ["one"]', 'methods = ["popularity"]'), ["'read'", "forms of TILP"]),
         (changed('name = "few"', 'name = "side"'), ["two experiments are named 'side'"]),
         (changed('name = "few"', ""), ["'name' is missing"]),
+        (changed('name = "few"', 'name = ""'), ["name is ''", "letters, digits"]),
         (changed('name = "few"', 'name = "../few"'), ["name is '../few'", "letters, digits"]),
         (changed('kind = "rules"', 'kind = "rules"\nseeds = 3'), ["'read'", "no key 'seeds'"]),
         (changed("max_length = 1", "min_support = 'two'"), ["min_support is 'two'", "like 2"]),

@@ -12,7 +12,7 @@ import numpy as np
 
 from tilp.bench.jobs import Workspace
 from tilp.bench.refit import refit, shared_model
-from tilp.bench.schema import check_keys, read_table
+from tilp.bench.schema import check_keys, read_value
 from tilp.bench.settings import Case
 from tilp.choices import BaseMethod
 from tilp.errors import TilpError
@@ -201,18 +201,12 @@ METHODS: Mapping[str, Method] = {
 }
 
 
-@dataclass(frozen=True)
-class _MethodTable:
-    base: BaseMethod
-    about: str = ""
-
-
 def read_method(name: str, table: Mapping[str, Any], where: str) -> Method:
     """Read a method that a plan defines; an error says what is wrong and what is possible."""
-    base_keys = ("base", "about")
-    head = read_table(_MethodTable, {key: table[key] for key in table if key in base_keys}, where)
-    base, possible = head.base, _parameters(head.base)
-    check_keys(table, [*base_keys, *possible], where)
+    base: BaseMethod = read_value(BaseMethod, table, "base", where)
+    about: str = read_value(str, table, "about", where, default="")
+    possible = _parameters(base)
+    check_keys(table, ["base", "about", *possible], where)
     choices = {}
     for key in [key for key in table if key in possible]:
         value, default = table[key], possible[key]
@@ -221,8 +215,8 @@ def read_method(name: str, table: Mapping[str, Any], where: str) -> Method:
         choices[key] = tuple(value) if isinstance(value, list) else value
     listed = ", ".join(f"{key} = {value}" for key, value in choices.items())
     description = f"{base.value} with {listed}" if choices else _ABOUT[base]
-    about = f"{head.about} ({description})" if head.about and choices else head.about
-    method = Method(name, base, choices, about or description)
+    about = f"{about} ({description})" if about and choices else about or description
+    method = Method(name, base, choices, about)
     try:
         method.identity(0)
     except TilpError as failure:

@@ -139,18 +139,12 @@ def _parse(text: str, file: str) -> Plan:
     return Plan(name, table.title, table.about, table.world, tuple(experiments))
 
 
-@dataclass(frozen=True)
-class _ExperimentHead:
-    name: FileName
-    kind: ExperimentKind
-
-
 def _read_experiment(
     table: Mapping[str, Any], file: str, methods: Mapping[str, Method]
 ) -> Experiment:
     where = f"{file}, experiment {table['name']!r}" if "name" in table else f"{file}, an experiment"
-    head = read_table(_ExperimentHead, table, where, more_keys=list(table))
-    cls = EXPERIMENTS[head.kind]
+    name = read_value(FileName, table, "name", where)
+    cls = EXPERIMENTS[read_value(ExperimentKind, table, "kind", where)]
     given: dict[str, Any] = {"methods": _read_methods(table, where, methods)}
     more_keys = ["kind"]
     if "setting" in keys_of(cls):
@@ -160,7 +154,7 @@ def _read_experiment(
         own = {key: table[key] for key in table if key in keys}
         given["setting"] = read_table(SETTINGS[kind], own, where)
         more_keys += keys
-    return read_table(cls, {"title": head.name, **table}, where, given=given, more_keys=more_keys)
+    return read_table(cls, {"title": name, **table}, where, given=given, more_keys=more_keys)
 
 
 @dataclass(frozen=True)
@@ -184,7 +178,6 @@ def _read_methods(
         return MethodRuns(methods[checked.name], checked.seeds)
 
     reader = Reader(f"one of {', '.join(methods)}, or {{ name = …, seeds = … }}", read)
-
     entries: tuple[MethodRuns, ...] = read_value(
         tuple[Annotated[MethodRuns, reader], ...], table, "methods", where
     )

@@ -68,7 +68,7 @@ FileName = Annotated[
     str,
     Reader(
         "a name of letters, digits, '-' and '_'",
-        lambda value: value if isinstance(value, str) and file_words(value) == value else None,
+        lambda value: value if value and file_words(str(value)) == value else None,
     ),
 ]
 
