@@ -3,10 +3,10 @@
 from enum import StrEnum
 
 __all__ = [
+    "DEFAULT_TOP",
     "Backend",
     "BaseMethod",
     "ByLabel",
-    "Cell",
     "DumpFormat",
     "End",
     "Estimate",
@@ -27,11 +27,13 @@ __all__ = [
     "Ties",
     "Transition",
     "Unit",
-    "UpdateRules",
-    "UpdateWeights",
     "Walked",
     "Weights",
 ]
+
+
+DEFAULT_TOP = 3_000
+"""Rules kept for each relation and direction."""
 
 
 class Unit(StrEnum):
@@ -133,15 +135,6 @@ class Weights(StrEnum):
 
     ATTENTION = "attention"
     FREE = "free"
-    HYBRID = "hybrid"
-
-
-class Cell(StrEnum):
-    """The recurrent update of the attention net."""
-
-    LSTM = "lstm"
-    GRU = "gru"
-    PLAIN = "plain"
 
 
 class Features(StrEnum):
@@ -239,20 +232,6 @@ class MoreDates(StrEnum):
 
     SUPERSEDE = "supersede"
     BOTH = "both"
-
-
-class UpdateRules(StrEnum):
-    """What becomes of the rules of a relation that new facts touch."""
-
-    KEEP = "keep"
-    MINE = "mine"
-
-
-class UpdateWeights(StrEnum):
-    """What becomes of the weights of what new facts touch."""
-
-    KEEP = "keep"
-    WARM = "warm"
 
 
 class ExperimentKind(StrEnum):

@@ -22,7 +22,6 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp.choices import Cell
 from tilp.errors import TilpError
 from tilp.walks import RuleEncoding
 
@@ -30,6 +29,8 @@ __all__ = ["AttentionNet", "Parameters", "flat"]
 
 Parameters = dict[str, Any]
 """Arrays by name, nested."""
+
+_GATES = 4  # of the LSTM
 
 
 @dataclass(frozen=True)
@@ -39,12 +40,10 @@ class AttentionNet:
     Attributes:
         encoding: what rules are made of.
         dimension: of embeddings and states, d.
-        cell: the recurrent update of eq. 8.
     """
 
     encoding: RuleEncoding
     dimension: int = 32
-    cell: Cell = Cell.LSTM
 
     def parameters(self, seed: int) -> Parameters:
         """Parameters to begin with: small normal numbers, zero where they are added."""
@@ -55,13 +54,12 @@ class AttentionNet:
         def matrix(rows: int, columns: int) -> NDArray[np.float64]:
             return chance.normal(0.0, columns**-0.5, (rows, columns))
 
-        gates = {Cell.PLAIN: 1, Cell.GRU: 3, Cell.LSTM: 4}[self.cell]
         parameters: Parameters = {
             "embedding": chance.normal(0.0, 1.0, (length + 1, n_heads, size)),
             "update": {
-                "input": matrix(gates * size, size),
-                "state": matrix(gates * size, size),
-                "bias": np.zeros(gates * size),
+                "input": matrix(_GATES * size, size),
+                "state": matrix(_GATES * size, size),
+                "bias": np.zeros(_GATES * size),
             },
             "predicate": _linear(matrix(n_symbols, size)),
             "length": _linear(matrix(length, size)),
@@ -115,7 +113,7 @@ class AttentionNet:
 
     def log_attention(self, parameters: Parameters) -> jax.Array:
         """All attention vectors, as logarithms, in one vector that ends with a zero."""
-        vector: jax.Array = _log_attention(parameters, self.cell, self._layout())
+        vector: jax.Array = _log_attention(parameters, self._layout())
         return vector
 
     def places(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
@@ -223,8 +221,8 @@ def _log_softmax(linear: Parameters, state: jax.Array) -> jax.Array:
     return jax.nn.log_softmax(state @ linear["weight"].T + linear["bias"])
 
 
-@partial(jax.jit, static_argnums=(1, 2))
-def _log_attention(parameters: Parameters, cell: Cell, layout: _Layout) -> jax.Array:
+@partial(jax.jit, static_argnums=(1,))
+def _log_attention(parameters: Parameters, layout: _Layout) -> jax.Array:
     states: dict[int, list[jax.Array]] = {}
     rows = []
     for key in layout.keys:
@@ -233,7 +231,7 @@ def _log_attention(parameters: Parameters, cell: Cell, layout: _Layout) -> jax.A
                 rows.append(_log_softmax(parameters[name], parameters["embedding"][0]))
             case ("predicate", size, place):
                 if size not in states:
-                    states[size] = _states(parameters, cell, size)
+                    states[size] = _states(parameters, size)
                 rows.append(_log_softmax(parameters["predicate"], states[size][place]))
             case ("with_query", form, size, place):
                 rows.append(_log_softmax(parameters["with_query"][form], states[size][place]))
@@ -243,32 +241,22 @@ def _log_attention(parameters: Parameters, cell: Cell, layout: _Layout) -> jax.A
     return jnp.concatenate([*(row.reshape(-1) for row in rows), jnp.zeros(1)])
 
 
-def _states(parameters: Parameters, cell: Cell, size: int) -> list[jax.Array]:
+def _states(parameters: Parameters, size: int) -> list[jax.Array]:
     """The states h_1 to h_l of rules of one length, for every head (eq. 8)."""
     given = parameters["embedding"][size]
     state = memory = jnp.zeros_like(given)
     states = []
     for _ in range(size):
-        state, memory = _update(parameters["update"], cell, given, state, memory)
+        state, memory = _update(parameters["update"], given, state, memory)
         states.append(state)
     return states
 
 
 def _update(
-    weights: Parameters, cell: Cell, given: jax.Array, state: jax.Array, memory: jax.Array
+    weights: Parameters, given: jax.Array, state: jax.Array, memory: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """One step of the recurrent cell; `memory` is the LSTM's own state."""
-    from_input = given @ weights["input"].T + weights["bias"]
-    from_state = state @ weights["state"].T
-    if cell is Cell.PLAIN:
-        return jnp.tanh(from_input + from_state), memory
-    if cell is Cell.GRU:
-        (i_reset, i_update, i_new), (s_reset, s_update, s_new) = (
-            jnp.split(part, 3, axis=1) for part in (from_input, from_state)
-        )
-        keep = jax.nn.sigmoid(i_update + s_update)
-        new = jnp.tanh(i_new + jax.nn.sigmoid(i_reset + s_reset) * s_new)
-        return keep * state + (1 - keep) * new, memory
-    enter, forget, new, leave = jnp.split(from_input + from_state, 4, axis=1)
+    """One step of the LSTM; `memory` is its own state."""
+    gates = given @ weights["input"].T + weights["bias"] + state @ weights["state"].T
+    enter, forget, new, leave = jnp.split(gates, 4, axis=1)
     memory = jax.nn.sigmoid(forget) * memory + jax.nn.sigmoid(enter) * jnp.tanh(new)
     return jax.nn.sigmoid(leave) * jnp.tanh(memory), memory

@@ -17,11 +17,10 @@ from tilp.attention.known import KINDS
 from tilp.attention.net import AttentionNet, Parameters
 from tilp.attention.objective import LogWeights, Objective
 from tilp.attention.state import LossCurve, TrainingState
-from tilp.choices import Cell, Weights
-from tilp.errors import TilpError
+from tilp.choices import Weights
 from tilp.parallel import Workers
 
-__all__ = ["PRIOR_AT_FIRST", "Beginning", "Trained", "TrainingSettings", "train"]
+__all__ = ["PRIOR_AT_FIRST", "Trained", "TrainingSettings", "train"]
 
 _log = logging.getLogger(__name__)
 
@@ -32,7 +31,7 @@ class TrainingSettings:
 
     Attributes:
         weights: what the weight of a rule is made of. `attention`: the score of eq. 13; `free`:
-            a number of its own, drawn towards the rule's confidence; `hybrid`: the product.
+            a number of its own, drawn towards the rule's confidence.
         steps: gradient steps at the most.
         patience: steps without a better loss on held-out queries before training ends.
         learning_rate: of free weights, prior and factors, falling to 0 along half a cosine.
@@ -45,7 +44,6 @@ class TrainingSettings:
         known_factors: whether candidates that are known as answers at other times count by a
             factor; else as all others do, as in the paper.
         dimension: of the attention net.
-        cell: its recurrent update.
         seed: for its first parameters.
     """
 
@@ -59,7 +57,6 @@ class TrainingSettings:
     choose_power: bool = True
     known_factors: bool = True
     dimension: int = 64
-    cell: Cell = Cell.LSTM
     seed: int = 0
 
 
@@ -75,19 +72,6 @@ class Trained:
 
     logs: LogWeights
     curve: LossCurve
-    net: Parameters | None = None
-
-
-@dataclass(frozen=True)
-class Beginning:
-    """What training goes on from.
-
-    Attributes:
-        logs: of weights, on the scale on which `LogWeights` are learned.
-        net: parameters of the attention net, where weights have one.
-    """
-
-    logs: LogWeights
     net: Parameters | None = None
 
 
@@ -111,7 +95,6 @@ class _Parameters:
     ) -> None:
         n_heads = 2 * len(net.encoding.relations)
         self._net = net
-        self._kind = settings.weights
         self._known_factors = settings.known_factors
         self._places = net.places(rows)
         self._asked = max(asked, 1)
@@ -120,39 +103,18 @@ class _Parameters:
             "factor": np.zeros((n_heads, len(KINDS))),
         }
         self._pull = {"prior": _PRIOR_PULL, "factor": _FACTOR_PULL}
-        if self._kind is not Weights.ATTENTION:
+        if settings.weights is Weights.FREE:
             self.first["free"] = np.log(confidence)
             self._pull["free"] = settings.pull
         self._towards = dict(self.first)
-        if self._kind is not Weights.FREE:
+        if settings.weights is Weights.ATTENTION:
             self.first["net"] = net.parameters(settings.seed)
-
-    def at(self, begin: Beginning) -> dict[str, Any]:
-        """The parameters that mean these weights."""
-        logs = begin.logs
-        values: dict[str, Any] = {"prior": logs.prior, "factor": logs.factor}
-        of_net = np.zeros(len(self._places))
-        if self._kind is not Weights.FREE:
-            if begin.net is None:
-                raise TilpError(
-                    f"{self._kind.value} weights come from a net, which training cannot go on "
-                    "without; fit the model anew"
-                )
-            values["net"] = begin.net
-            of_net = np.asarray(self._log_scores(begin.net), np.float64)
-        if self._kind is not Weights.ATTENTION:
-            values["free"] = logs.rule - of_net
-        return values
 
     def logs(self, values: dict[str, Any]) -> LogWeights:
         """What the parameters mean."""
-        rule = np.zeros(len(self._places))
-        if "free" in values:
-            rule = rule + np.asarray(values["free"], np.float64)
-        if "net" in values:
-            rule = rule + np.asarray(self._log_scores(values["net"]), np.float64)
+        rule = values["free"] if "free" in values else self._log_scores(values["net"])
         return LogWeights(
-            rule,
+            np.asarray(rule, np.float64),
             np.asarray(values["prior"], np.float64),
             np.asarray(values["factor"], np.float64),
         )
@@ -191,14 +153,12 @@ def train(
     settings: TrainingSettings,
     workers: Workers,
     *,
-    begin: Beginning | None = None,
     checkpoint: Path | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Trained:
     """Learn the weights of rules, of the prior, and the factors of known candidates.
 
-    The weights of the step with the least loss on held-out queries are kept; with weights to begin
-    with, these where no step is better.
+    The weights of the step with the least loss on held-out queries are kept.
 
     Args:
         net: the attention net; of use unless weights are free.
@@ -208,7 +168,6 @@ def train(
         held_out: the queries that tell when to stop.
         settings: what decides the weights.
         workers: do not change the result.
-        begin: weights to begin with; by default the confidence, and a net of its seed.
         checkpoint: a file in which the state is kept; where it is there, training goes on.
         progress: called with the share that is done.
     """
@@ -216,11 +175,8 @@ def train(
     optimiser = _optimiser(settings)
     # Where no rule fires for held-out queries they cannot decide.
     judge = held_out if held_out.asked else training
-    first = parameters.first if begin is None else parameters.at(begin)
-    values = jax.tree.map(jax.numpy.asarray, first)
+    values = jax.tree.map(jax.numpy.asarray, parameters.first)
     state = TrainingState(values, optimiser.init(values), values)
-    if begin is not None:
-        state.measure(judge(parameters.logs(state.values), workers)[0])
     if checkpoint is not None and checkpoint.is_file():
         state.read(checkpoint)
         _log.info("training goes on after step %d", state.step)

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilp.choices import Backend, Features, Grain, Missing, OnError, Part, Preset, Weights
+from tilp.choices import (
+    DEFAULT_TOP,
+    Backend,
+    Features,
+    Grain,
+    Missing,
+    OnError,
+    Part,
+    Preset,
+    Weights,
+)
 from tilp.cli.console import (
     goes_on_from,
     output,
@@ -77,19 +87,18 @@ def fit_command(
     ] = None,
     without: Annotated[
         list[Part] | None,
-        typer.Option("--without", help="A part of the features that is left out; repeatable."),
+        typer.Option("--without", hidden=True),
     ] = None,
     soft_length: Annotated[
-        int, typer.Option("--soft-length", min=1, max=5, help="Steps of soft walks at the most.")
-    ] = 5,
+        int | None, typer.Option("--soft-length", min=1, max=5, hidden=True)
+    ] = None,
     weights: Annotated[
         Weights | None,
         typer.Option(
             "--weights",
             show_default="free; paper: attention",
             help="What the weight of a rule is made of. free: a number of its own, drawn to the "
-            "rule's confidence; attention: as in the paper, shared between rules; hybrid: the "
-            "product of both.",
+            "rule's confidence; attention: as in the paper, shared between rules.",
         ),
     ] = None,
     missing: Annotated[
@@ -112,7 +121,7 @@ def fit_command(
         ),
     ] = None,
     min_support: MinSupport = 2,
-    top: Top = 3_000,
+    top: Top = DEFAULT_TOP,
     share: Annotated[
         float,
         typer.Option(
@@ -151,6 +160,12 @@ def fit_command(
 
     if json and not dry_run:
         raise TilpError("--json is what --dry-run prints; a fit writes a model to --out")
+    for option, value in (("--without", without), ("--soft-length", soft_length)):
+        if value:
+            print_warning(
+                f"{option} is deprecated and will be removed; TILP(...) of Python has it for "
+                "experiments"
+            )
     model = TILP(
         max_length,
         preset=preset,
@@ -158,7 +173,7 @@ def fit_command(
         weights=weights,
         features=features,
         without=without or (),
-        soft_length=soft_length,
+        soft_length=5 if soft_length is None else soft_length,
         missing=missing,
         min_support=min_support,
         top=top,

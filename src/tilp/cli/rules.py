@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilp.choices import Backend, Grain, OnError
+from tilp.choices import DEFAULT_TOP, Backend, Grain, OnError
 from tilp.cli.console import output, print_warning, progress_bar
 from tilp.cli.options import (
     AddressOption,
@@ -62,7 +62,7 @@ def mine_command(
         ),
     ] = None,
     min_support: MinSupport = 2,
-    top: Top = 2_000,
+    top: Top = DEFAULT_TOP,
     sample: Sample = None,
     limit: Limit = 1_000_000,
     threads: ThreadsOption = None,

@@ -8,17 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilp.choices import (
-    Backend,
-    ByLabel,
-    Features,
-    MoreDates,
-    OnError,
-    Unit,
-    UpdateRules,
-    UpdateWeights,
-)
-from tilp.cli.console import output, print_json, stage_bars
+from tilp.choices import Backend, ByLabel, Features, MoreDates, OnError, Unit
+from tilp.cli.console import output, print_json, print_warning, stage_bars
 from tilp.cli.options import (
     AddressOption,
     BackendOption,
@@ -39,11 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["update_command"]
 
 _STAGES = {
-    "count": "count rules again",
     "mine": "find rules",
-    "apply": "apply them to train",
-    "train": "learn their weights on",
-    "fold": "learn them from each half",
     "features": "refresh features",
 }
 
@@ -72,22 +59,8 @@ def update_command(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only tell what would become of the facts.")
     ] = False,
-    weights: Annotated[
-        UpdateWeights,
-        typer.Option(
-            "--weights",
-            help="Of what is touched. keep: as they are, new rules by their confidence, in a "
-            "moment; warm: learned on from there, with the features', on all facts.",
-        ),
-    ] = UpdateWeights.KEEP,
-    rules: Annotated[
-        UpdateRules,
-        typer.Option(
-            "--rules",
-            help="Of the relations that are touched. mine: found anew, as a fit would; keep: those "
-            "there are, counted again.",
-        ),
-    ] = UpdateRules.MINE,
+    weights: Annotated[str | None, typer.Option("--weights", hidden=True)] = None,
+    rules: Annotated[str | None, typer.Option("--rules", hidden=True)] = None,
     dates: Annotated[
         MoreDates,
         typer.Option(
@@ -124,7 +97,8 @@ def update_command(
 
     Names are found by id, then by key; all others are new, and told. Facts that are there already
     are counted and not added again. Rules of the relations that got facts, and of those that are
-    predicted by them, are found and counted anew; all others stay exactly as they are.
+    predicted by them, are found and counted anew; all others stay exactly as they are. Weights
+    are kept; a new rule weighs as its confidence says.
 
     MODEL stays as it is until the updated one is written whole, whatever happens. An example:
     tilp update model new.csv --out model-2, or first with --dry-run
@@ -132,6 +106,8 @@ def update_command(
     from tilp.graph import join_facts
     from tilp.model.update_report import UpdateReport
 
+    _removed("--weights", weights, "keep")
+    _removed("--rules", rules, "mine")
     if sum((out is not None, in_place, dry_run)) != 1:
         raise TilpError("give one of --out FOLDER, --in-place and --dry-run")
     if out is not None and out.exists() and any(out.iterdir()):
@@ -146,10 +122,8 @@ def update_command(
         return
     place = (out or model).resolve()
     try:
-        with stage_bars(_stages(weights, rules, fitted.settings.features)) as advance:
-            updated = fitted.update(
-                facts, weights=weights, rules=rules, dates=dates, labels=labels, progress=advance
-            )
+        with stage_bars(_stages(fitted.settings.features)) as advance:
+            updated = fitted.update(facts, dates=dates, labels=labels, progress=advance)
     except KeyboardInterrupt:
         raise TilpError(f"stopped; {model} is as it was") from None
     report = updated.last_update
@@ -161,15 +135,18 @@ def update_command(
         output().print(f"{place}: {updated!r}")
 
 
-def _stages(weights: UpdateWeights, rules: UpdateRules, features: Features) -> dict[str, str]:
+def _removed(option: str, value: str | None, usual: str) -> None:
+    """Warn of an option of 0.1 that asks for what is done anyway; refuse other values."""
+    if value is None:
+        return
+    if value != usual:
+        raise TilpError(f"{option} {value} was removed in 0.2; leave {option} out ({usual})")
+    print_warning(f"{option} is deprecated and will be removed; {usual} is all there is")
+
+
+def _stages(features: Features) -> dict[str, str]:
     """The stages that there will be, by name."""
-    names = ["count" if rules is UpdateRules.KEEP else "mine"]
-    if weights is UpdateWeights.WARM:
-        names += ["apply", "train"]
-        if features is Features.FULL:
-            names += ["fold", "features"]
-    if features is Features.PAPER:
-        names.append("features")
+    names = ["mine", "features"] if features is Features.PAPER else ["mine"]
     return {name: _STAGES[name] for name in names}
 
 
@@ -188,8 +165,12 @@ def _unit(new_facts: Path, asked: Unit | None, of_model: Unit) -> Unit:
 
 def _tell(report: UpdateReport, place: Path | None, *, json: bool) -> None:
     """What was done; without a place, what would be done with facts."""
+    from tilp.model.update_report import KEYS_OF_0_1
+
     if json:
-        print_json({**asdict(report), "model": None if place is None else str(place)})
+        print_json(
+            {**asdict(report), **KEYS_OF_0_1, "model": None if place is None else str(place)}
+        )
         return
     for line in report.of_facts() if place is None else str(report).splitlines():
         output().print(line)

@@ -50,7 +50,7 @@ def learning_stages(now: Situation, *, folds: bool) -> list[StageCost]:
 
     def learn(steps: int) -> float:
         few = Objective(made, prior, len(rules), settings.walks_power)
-        net = AttentionNet(now.walker.encoding, settings.dimension, settings.cell)
+        net = AttentionNet(now.walker.encoding, settings.dimension)
         chosen = replace(settings, steps=steps, patience=steps)
         return cpu_seconds(lambda: train(net, rows, confidence, few, few, chosen, workers))[1]
 

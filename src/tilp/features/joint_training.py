@@ -53,13 +53,7 @@ def nothing_learned() -> HeadWeights:
     return _head_weights(_first(len(COLUMNS), 0), none, none, 0.0)
 
 
-def fit_head(
-    table: JointTable,
-    fold: NDArray[np.int64],
-    *,
-    mix: bool = True,
-    begin: HeadWeights | None = None,
-) -> HeadWeights:
+def fit_head(table: JointTable, fold: NDArray[np.int64], *, mix: bool = True) -> HeadWeights:
     """Learn the weights of one head by softmax cross-entropy over the listed candidates.
 
     How strongly weights are drawn to nothing, and how much of them is mixed with the rules as they
@@ -69,7 +63,6 @@ def fit_head(
         table: the queries of the head.
         fold: of each query, 0 or 1; weights learned from one are judged by the other.
         mix: whether there is anything to choose; else all that was learned is taken.
-        begin: weights to begin with, where any were learned before; what was chosen then stays.
     """
     rule, local_rule = _numbered(table.rule)
     word, local_word = _numbered(table.word)
@@ -77,17 +70,7 @@ def fit_head(
         return nothing_learned()
     head = _Head(table._replace(rule=local_rule, word=local_word), len(rule), len(word))
     mixing, pull, first = 1.0, _PULLS[-1], head.first
-    if begin is not None and begin.mixing > 0:
-        mixing, pull = begin.mixing, begin.pull
-        mixed = np.concatenate(
-            [
-                begin.columns,
-                _placed(rule, begin.rule, begin.of_rule),
-                _placed(word, begin.word, begin.of_word),
-            ]
-        )
-        first = head.first + (mixed - head.first) / mixing
-    elif mix:
+    if mix:
         judged: dict[float, NDArray[np.float64]] = {}
         learned = dict.fromkeys(range(2), head.first)
         for one_pull in _PULLS:
@@ -113,15 +96,6 @@ def _numbered(ids: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int
     distinct = np.flatnonzero(seen).astype(np.int32)
     place = np.cumsum(seen, dtype=np.int32) - np.int32(1)
     return distinct, place[ids]
-
-
-def _placed(
-    wanted: NDArray[np.int32], ids: NDArray[np.int32], values: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """For each id that is wanted its value; 0 where there is none."""
-    place = np.full(int(max(wanted.max(initial=-1), ids.max(initial=-1))) + 1, -1, np.int64)
-    place[ids] = np.arange(len(ids))
-    return np.append(values, 0.0)[place[wanted]]
 
 
 def _first(n_columns: int, n_others: int) -> NDArray[np.float64]:

@@ -11,7 +11,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from numpy.typing import NDArray
 
 from tilp.attention.state import LossCurve, TrainingState
 from tilp.errors import TilpError
@@ -28,7 +27,6 @@ Parameters = dict[str, Any]
 _MEASURED_EVERY = 5
 _ONE = math.log(math.e - 1.0)  # softplus of it is 1
 _TEMPERATURE = 0.1  # to begin with
-_LEAST = 1e-3  # of weights to begin with: below it nothing would move them
 _NEVER = -1e9  # a logit; infinite ones have no gradient
 _DRAWN = ("recurrence", "pairs")
 _COOLER_TO_WARMER = 2.0 ** np.arange(-4, 2.25, 0.25)
@@ -73,7 +71,6 @@ def train_features(
     settings: FeatureTraining,
     workers: Workers | None = None,
     *,
-    begin: FeatureWeights | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> TrainedFeatures:
     """Learn what makes the answers likely: the softmax of φ_TILP over the listed candidates.
@@ -84,8 +81,6 @@ def train_features(
         held_out: the queries that tell when to stop.
         settings: what decides the weights.
         workers: do not change the result.
-        begin: weights to begin with, which stay where no step is better; by default all mixed in
-            equal parts.
         progress: called with the share that is done.
 
     Raises:
@@ -102,10 +97,7 @@ def train_features(
     judge = judge if judge.asked else objective
     first = _first(features, settings.without)
     optimiser = optax.adam(optax.cosine_decay_schedule(settings.learning_rate, settings.steps))
-    values = first if begin is None else _at(begin, first)
-    state = TrainingState(values, optimiser.init(values), values)
-    if begin is not None:
-        state.measure(judge(feature_values(_weights(values)), workers)[0])
+    state = TrainingState(first, optimiser.init(first), first)
     patience = max(settings.patience, _MEASURED_EVERY)
     while state.step < settings.steps and state.step - state.best_step < patience:
         loss, gradient = _gradient(state.values, first, settings.pull, objective, workers)
@@ -144,30 +136,6 @@ def _first(features: PaperFeatures, without: tuple[str, ...]) -> Parameters:
         "parts": jnp.full(2, _ONE),
         "temperature": jnp.log(jnp.array(_TEMPERATURE)),
     }
-
-
-def _at(weights: FeatureWeights, first: Parameters) -> Parameters:
-    """The parameters that mean these weights; features that count nothing begin as they first do.
-
-    What is left out stays so.
-    """
-    pairs = (weights.order_weight, weights.order_bias, weights.pair_weight, weights.pair_bias)
-    mixing = np.log(np.maximum(weights.mixing, _LEAST))
-    parts = np.array([weights.rules, weights.features or 1.0])
-    return {
-        "recurrence": jnp.stack([weights.recurrence_weight, weights.recurrence_bias]),
-        "pairs": jnp.stack(pairs, axis=1),
-        "mixing": jnp.where(jnp.isfinite(first["mixing"]), mixing, first["mixing"]),
-        "evidence": jnp.asarray(_softplus_inverse(weights.evidence)),
-        "parts": jnp.asarray(_softplus_inverse(parts)),
-        "temperature": jnp.log(jnp.array(weights.temperature)),
-    }
-
-
-def _softplus_inverse(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    values = np.maximum(values, _LEAST)
-    inverse: NDArray[np.float64] = values + np.log(-np.expm1(-values))
-    return inverse
 
 
 def _gradient(

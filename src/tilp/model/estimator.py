@@ -16,6 +16,7 @@ from tilp.attention.training import TrainingSettings
 from tilp.bulk import BulkSettings, Predicted, QueryFile, QueryFrame, predict_to, queries_of
 from tilp.bulk.predicting import Predictor
 from tilp.choices import (
+    DEFAULT_TOP,
     Backend,
     ByLabel,
     EvidenceKind,
@@ -27,15 +28,13 @@ from tilp.choices import (
     Part,
     Preset,
     Protocol,
-    UpdateRules,
-    UpdateWeights,
     Weights,
 )
 from tilp.choosing import choose
 from tilp.errors import TilpError
 from tilp.evaluation import Evaluation, evaluate
 from tilp.explanation import Explainer, Explanation
-from tilp.graph import TemporalGraph
+from tilp.graph import TemporalGraph, join_facts
 from tilp.model.fitting import Fitted, fit_model
 from tilp.model.learned import learned_weights
 from tilp.model.presets import PRESETS
@@ -44,7 +43,7 @@ from tilp.model.scorers import scorer_on
 from tilp.model.settings import ModelSettings
 from tilp.model.stages import Progress
 from tilp.model.update_report import UpdateReport
-from tilp.model.updating import UpdateChoices, update_model
+from tilp.model.updating import update_model
 from tilp.parallel import Workers, thread_count
 from tilp.ranking import ModelScorer, RuleWeights
 from tilp.ranking.answers import Answers, answers, answers_frame
@@ -75,7 +74,7 @@ class TILP:
         max_length: of rules; 3 by default.
         preset: choices that go together: `default`, or `paper` for the system of the paper.
         grains: how finely rules speak of time; `pairs`, `gap` and `allen` by default.
-        weights: what a rule's weight is made of: `free`, by default, `attention` or `hybrid`.
+        weights: what a rule's weight is made of: `free`, by default, or `attention`.
         features: which temporal features join the rules: `full`, by default, `paper` or `none`.
         without: parts of the features that are left out, by name.
         soft_length: steps of soft walks at the most, which `full` has.
@@ -110,7 +109,7 @@ class TILP:
         soft_length: int = 5,
         missing: Missing | str | None = None,
         min_support: int = 2,
-        top: int = 3_000,
+        top: int = DEFAULT_TOP,
         share: float = 1.0,
         sample: int | None = None,
         limit: int = DEFAULT_LIMIT,
@@ -202,8 +201,6 @@ class TILP:
         self,
         new_facts: TemporalGraph,
         *,
-        weights: UpdateWeights | str = UpdateWeights.KEEP,
-        rules: UpdateRules | str = UpdateRules.MINE,
         dates: MoreDates | str = MoreDates.SUPERSEDE,
         labels: ByLabel | str = ByLabel.REFUSE,
         progress: Progress | None = None,
@@ -211,14 +208,13 @@ class TILP:
         """The model with new facts; this one stays as it is.
 
         New facts enter the graph that rules are applied on. Rules of the relations that they
-        touch are counted or mined again; all others stay exactly as they are. What was done is
-        in `last_update` of the model that is returned.
+        touch are mined and counted again; all others stay exactly as they are. Weights are kept;
+        a new rule weighs as its confidence says. What was done is in `last_update` of the model
+        that is returned.
 
         Args:
             new_facts: each in its split; names are those of the model's graph by id, then by key,
                 or new.
-            weights: `keep` them, new rules by their confidence, or learn on from them, `warm`.
-            rules: of the relations that are touched: `mine` them anew, or `keep` them.
             dates: whether a fact that tells more of the dates of one there takes its place,
                 `supersede`, or `both` stay.
             labels: what a name is that is no id and no key, but reads as the label of something
@@ -226,26 +222,19 @@ class TILP:
             progress: called with the name of a stage and the share of it that is done.
 
         Raises:
-            TilpError: another unit of time, names that could stand for two things, or weights that
-                training cannot go on from.
+            TilpError: another unit of time, or names that could stand for two things.
         """
-        choices = UpdateChoices(
-            choose(UpdateWeights, weights, "weights"),
-            choose(UpdateRules, rules, "rules"),
-            choose(MoreDates, dates, "dates"),
-            choose(ByLabel, labels, "labels"),
+        joined = join_facts(
+            self.graph,
+            new_facts,
+            dates=choose(MoreDates, dates, "dates"),
+            labels=choose(ByLabel, labels, "labels"),
         )
         with self._workers() as workers:
-            graph, fitted, report = update_model(
-                self.graph,
-                self.settings,
-                self._need_fit(),
-                new_facts,
-                choices,
-                workers,
-                progress=progress,
+            fitted, report = update_model(
+                self.graph, self.settings, self._need_fit(), joined, workers, progress=progress
             )
-        model = TILP.of(self.settings, graph, fitted)
+        model = TILP.of(self.settings, joined.graph, fitted)
         model.threads, model.backend, model.address = self.threads, self.backend, self.address
         model.last_update = report
         return model

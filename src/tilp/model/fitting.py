@@ -16,7 +16,7 @@ from tilp.attention.entries import Entries
 from tilp.attention.net import AttentionNet, flat
 from tilp.attention.objective import LogWeights, Objective
 from tilp.attention.state import LossCurve
-from tilp.attention.training import Beginning, TrainingSettings, train
+from tilp.attention.training import TrainingSettings, train
 from tilp.choices import Features, Part
 from tilp.evaluation import Scores
 from tilp.features.joint import JointWeights
@@ -208,7 +208,6 @@ def trained(
     advance: Callable[[float], None],
     folder: Path | None,
     name: str,
-    begin: Beginning | None = None,
 ) -> tuple[RuleWeights, LossCurve, dict[str, NDArray[Any]] | None]:
     """The weights of rules that make the answers of some training queries likely.
 
@@ -222,18 +221,16 @@ def trained(
         advance: called with the share that is done.
         folder: where the state is kept; where it is there, training goes on.
         name: of the state.
-        begin: what to go on from.
     """
     rules, prior = prepared.rules, CandidatePrior.of(prepared.walker.graph)
     found = train(
-        AttentionNet(prepared.walker.encoding, settings.dimension, settings.cell),
+        AttentionNet(prepared.walker.encoding, settings.dimension),
         prepared.rows,
         smoothed_confidence(rules),
         Objective(training, prior, len(rules), settings.walks_power),
         Objective(prepared.held_out, prior, len(rules), settings.walks_power),
         settings,
         workers,
-        begin=begin,
         checkpoint=None if folder is None else folder / f"{name}-state.npz",
         progress=advance,
     )

@@ -69,7 +69,6 @@ def fit_joint(
     folder: Path,
     progress: Callable[[float], None],
     gathered: dict[int, Gathered] | None = None,
-    begin: JointWeights | None = None,
 ) -> JointWeights:
     """Learn the joint weights of every head.
 
@@ -83,11 +82,10 @@ def fit_joint(
         progress: called with the share that is done.
         gathered: what is known of the candidates of each head's queries, where it was gathered
             before with other parts left out; what is missing is gathered and put there.
-        begin: weights to begin with, whose words and scale stay; heads without queries keep theirs.
     """
     graph = scorer.walker.graph
     n_heads = 2 * len(graph.relations)
-    learner = Learner.of(scorer, out_of_fold, settings, begin)
+    learner = Learner.of(scorer, out_of_fold, settings)
     bounds, scale = learner.facts.bounds, learner.walks.scale
     asked = [_some(queries[queries.head == head], settings) for head in range(n_heads)]
     # The largest first: workers then end at about the same time.
@@ -95,9 +93,8 @@ def fit_joint(
     files = [folder / f"head-{head}.npz" for head in range(n_heads)]
     new = [head for head in order if not files[head].exists()]
     known = gathered or {}
-    before = {} if begin is None else dict(enumerate(_heads_of(begin, scorer)))
     one = partial(_learned, learner, gathered is not None)
-    learned = workers.map(one, ((asked[head], known.get(head), before.get(head)) for head in new))
+    learned = workers.map(one, ((asked[head], known.get(head)) for head in new))
     of_head: dict[int, HeadWeights] = {}
 
     def of_next(head: int) -> HeadWeights:
@@ -158,17 +155,14 @@ class Learner:
         scorer: RuleScorer,
         out_of_fold: tuple[RuleWeights, ...],
         settings: JointSettings,
-        begin: JointWeights | None = None,
     ) -> Learner:
-        """On the graph that the rules walk on; with the words and scale of weights there are."""
+        """On the graph that the rules walk on."""
         graph = scorer.walker.graph
         edges = fact_edges(graph)
-        bounds = distance_bounds(graph) if begin is None else begin.bounds
-        scale = time_scale(graph) if begin is None else begin.scale
         return cls(
             tuple(scorer.reweighted(weights) for weights in out_of_fold),
-            OwnFacts(edges, 2 * len(graph.relations), bounds),
-            SoftWalks.of(scorer.walker, edges, scale, settings.soft_length),
+            OwnFacts(edges, 2 * len(graph.relations), distance_bounds(graph)),
+            SoftWalks.of(scorer.walker, edges, time_scale(graph), settings.soft_length),
             settings,
         )
 
@@ -187,13 +181,13 @@ class Learner:
             return Gathered(None, np.empty(0, np.int64))
         return Gathered(_one_table(tables), np.concatenate(folds))
 
-    def learn(self, found: Gathered, begin: HeadWeights | None = None) -> HeadWeights:
+    def learn(self, found: Gathered) -> HeadWeights:
         """The weights of a head, from what is known without the parts that are left out."""
         if found.table is None:
             return nothing_learned()
         mix = Part.MIXING not in self.settings.without
         table = _left_out(found.table, self.settings.without)
-        return fit_head(table, found.fold, mix=mix, begin=begin)
+        return fit_head(table, found.fold, mix=mix)
 
     def _table(self, scorer: RuleScorer, queries: QueryTable) -> JointTable:
         """What is known of the candidates of some queries."""
@@ -221,14 +215,12 @@ class Learner:
 def _learned(
     learner: Learner,
     give_back: bool,
-    asked: tuple[QueryTable, Gathered | None, HeadWeights | None],
+    asked: tuple[QueryTable, Gathered | None],
 ) -> tuple[Gathered | None, HeadWeights]:
     """The weights of a head; and what was gathered for them, where that is asked for."""
-    queries, known, before = asked
-    if before is not None and not len(queries):
-        return None, before
+    queries, known = asked
     found = known or learner.gather(queries)
-    return found if give_back and known is None else None, learner.learn(found, before)
+    return found if give_back and known is None else None, learner.learn(found)
 
 
 def _left_out(table: JointTable, without: tuple[Part, ...]) -> JointTable:
@@ -301,29 +293,6 @@ def _joined(
         scale=scale,
         pull=np.array([found.pull for found in of_head]),
     )
-
-
-def _heads_of(weights: JointWeights, scorer: RuleScorer) -> list[HeadWeights]:
-    """The weights of each head; what `_joined` makes one of."""
-    head_of_rule = scorer.walker.encoding.encode(scorer.rules)[:, 2]
-    width = weights.words.shape[1]
-    found = []
-    for head in range(len(weights.columns)):
-        rule = np.flatnonzero((head_of_rule == head) & (weights.rule != 0)).astype(np.int32)
-        groups = np.flatnonzero(weights.row_of[head] >= 0)
-        word = groups[:, None] * width + np.arange(width)
-        found.append(
-            HeadWeights(
-                columns=weights.columns[head],
-                rule=rule,
-                of_rule=weights.rule[rule],
-                word=word.reshape(-1).astype(np.int32),
-                of_word=weights.words[weights.row_of[head, groups]].reshape(-1),
-                mixing=float(weights.mixing[head]),
-                pull=float(weights.pull[head]),
-            )
-        )
-    return found
 
 
 def _head_arrays(found: HeadWeights) -> dict[str, Any]:

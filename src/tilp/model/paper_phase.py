@@ -97,10 +97,6 @@ def fit_paper(
     settings: ModelSettings,
     workers: Workers,
     progress: Callable[[float], None],
-    *,
-    begin: FittedPaper | None = None,
-    training: FeatureTraining | None = None,
-    asked: tuple[QueryTable, QueryTable] | None = None,
 ) -> FittedPaper:
     """Fit the distributions, and learn the weights of features.
 
@@ -110,26 +106,17 @@ def fit_paper(
         settings: what decides.
         workers: do not change the result.
         progress: called with the share that is done.
-        begin: distributions that are fitted already, and weights to begin with.
-        training: how weights are learned, but for what is left out.
-        asked: queries to learn from, and those that decide; by default the ones that rules were
-            applied to.
     """
-    if asked is None:
-        asked = (prepared.training.queries, prepared.held_out.queries)
-    features = (
-        begin.features
-        if begin is not None
-        else _distributions(
-            prepared.walker.graph,
-            prepared.rules,
-            settings,
-            workers,
-            lambda share: progress(_FITTED * share),
-        )
+    features = _distributions(
+        prepared.walker.graph,
+        prepared.rules,
+        settings,
+        workers,
+        lambda share: progress(_FITTED * share),
     )
     learned_from, held_out = (
-        examples(features, scorer, queries, settings.seed, workers) for queries in asked
+        examples(features, scorer, part.queries, settings.seed, workers)
+        for part in (prepared.training, prepared.held_out)
     )
     progress(_GATHERED)
     without = tuple(name for name in FEATURES if Part(name) in settings.without)
@@ -137,9 +124,8 @@ def fit_paper(
         features,
         learned_from,
         held_out,
-        replace(training or FeatureTraining(), without=without),
+        FeatureTraining(without=without),
         workers,
-        begin=None if begin is None else begin.weights,
         progress=lambda share: progress(_GATHERED + (_TRAINED - _GATHERED) * share),
     )
     chosen = _as_far_as_they_help(

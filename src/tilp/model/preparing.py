@@ -103,8 +103,7 @@ def apply_rules(
     stages: Stages,
     workers: Workers,
     *,
-    folder: Path | None = None,
-    relations: NDArray[np.int64] | None = None,
+    folder: Path,
 ) -> Prepared:
     """Apply rules to the queries that are learned from, and to those that decide.
 
@@ -117,7 +116,6 @@ def apply_rules(
         stages: told how far it is.
         workers: do not change the result.
         folder: where what was found is kept; where it is there, it is not done again.
-        relations: those whose facts are asked; all by default.
     """
     rows = walker.encoding.encode([one.rule for one in rules])
     compiled = walker.encoding.compiled(rows)
@@ -129,16 +127,11 @@ def apply_rules(
     with stages("apply") as advance:
 
         def entries(name: str, asked: QueryTable) -> Entries:
-            if relations is not None:
-                asked = asked[np.isin(asked.head % len(graph.relations), relations)]
-
             def make() -> Entries:
                 return make_entries(
                     walker, asked, compiled, workers, seed=settings.seed, progress=advance
                 )
 
-            if folder is None:
-                return make()
             return kept(folder / f"entries-{name}.npz", make, _entries_arrays, _entries_of)
 
         held_out = entries("held-out", settling.queries(ranker.queries))

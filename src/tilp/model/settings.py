@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from tilp.attention.training import TrainingSettings
-from tilp.choices import Cell, Features, Grain, Missing, Part, Weights
+from tilp.choices import Features, Grain, Missing, Part, Weights
 from tilp.errors import TilpError
 from tilp.model.presets import DEFAULT_GRAINS
 from tilp.walks import MiningSettings
@@ -30,9 +30,7 @@ class ModelSettings:
         seed: for everything that is drawn.
     """
 
-    mining: MiningSettings = field(
-        default_factory=lambda: MiningSettings(grains=DEFAULT_GRAINS, top=3_000)
-    )
+    mining: MiningSettings = field(default_factory=lambda: MiningSettings(grains=DEFAULT_GRAINS))
     training: TrainingSettings = field(default_factory=TrainingSettings)
     features: Features = Features.FULL
     without: tuple[Part, ...] = ()
@@ -59,8 +57,8 @@ class ModelSettings:
         try:
             mining, training = dict(values["mining"]), dict(values["training"])
             mining["grains"] = tuple(Grain(grain) for grain in mining["grains"])
+            _refuse_removed(training)
             training["weights"] = Weights(training["weights"])
-            training["cell"] = Cell(training["cell"])
             rest = {name: values[name] for name in ("soft_length", "held_out", "seed")}
             known = {one.name for one in fields(cls)}
             if set(values) != known:
@@ -75,3 +73,12 @@ class ModelSettings:
             )
         except (KeyError, TypeError, ValueError) as failure:
             raise TilpError(f"settings of another tilp, or damaged ones ({failure})") from failure
+
+
+def _refuse_removed(training: dict[str, Any]) -> None:
+    """Refuse what 0.1 had and 0.2 has not; the cell that is left is no setting any more."""
+    if training["weights"] == "hybrid":
+        raise TilpError("hybrid weights were removed in 0.2: fit the model again with others")
+    cell = training.pop("cell", "lstm")
+    if cell != "lstm":
+        raise TilpError(f"the cell {cell!r} was removed in 0.2: fit the model again without it")

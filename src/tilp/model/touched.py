@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection
 
-from tilp.rules import Rule, RuleSet
+from tilp.rules import RuleSet
 
-__all__ = ["speaks_of", "touched"]
-
-
-def speaks_of(rule: Rule, relations: Collection[str]) -> bool:
-    """Whether one of the relations is in the head or the body of a rule."""
-    return any(atom.relation in relations for atom in (rule.head, *rule.body))
+__all__ = ["touched"]
 
 
 def touched(rules: RuleSet, relations: Collection[str], least: float = 0.0) -> set[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tilp.chances import sampled
-from tilp.choices import Grain
+from tilp.choices import DEFAULT_TOP, Grain
 from tilp.errors import TilpError
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.parallel import Workers, opened
@@ -23,7 +23,6 @@ from tilp.walks.walker import DEFAULT_LIMIT, Walker
 
 __all__ = [
     "MiningSettings",
-    "count_again",
     "mine",
     "mine_relations",
     "mined_queries",
@@ -58,7 +57,7 @@ class MiningSettings:
     grains: tuple[Grain, ...] = (Grain.PAIRS, Grain.GAP)
     max_length: int = 3
     min_support: int = 2
-    top: int = 2_000
+    top: int = DEFAULT_TOP
     share: float = 1.0
     sample: int | None = None
     limit: int = DEFAULT_LIMIT
@@ -156,45 +155,6 @@ def _mine_relation(
         walker, queries, candidates, workers, lambda s: advance(begin + (1 - begin) * s)
     )
     return _best(walker, candidates, counts, settings)
-
-
-def count_again(
-    walker: Walker,
-    rules: Sequence[MinedRule],
-    settings: MiningSettings,
-    workers: Workers,
-    *,
-    progress: Callable[[float], None] | None = None,
-) -> list[MinedRule]:
-    """Rules with what is counted of them on another graph than that they were found in.
-
-    Args:
-        walker: over that graph.
-        rules: in any order, which they keep; their weights stay.
-        settings: what they were found with.
-        workers: do not change the result.
-        progress: called with the share that is done.
-    """
-    places: dict[str, list[int]] = {}
-    for place, one in enumerate(rules):
-        places.setdefault(one.rule.head.relation, []).append(place)
-    costs = {name: _cost(walker, name, settings) for name in places}
-    total, done = max(sum(costs.values()), 1.0), 0.0
-    again = list(rules)
-    for name, mine_too in places.items():
-
-        def advance(share: float, before: float = done, cost: float = costs[name]) -> None:
-            if progress is not None:
-                progress((before + share * cost) / total)
-
-        rows = walker.encoding.encode([rules[place].rule for place in mine_too])
-        queries = mined_queries(walker, name, settings)
-        counts = _count(walker, queries, rows, workers, advance)
-        for number, place in enumerate(mine_too):
-            old = rules[place]
-            again[place] = replace(counts.of(number, old.rule), weight=old.weight)
-        done += costs[name]
-    return again
 
 
 @dataclass(frozen=True)
