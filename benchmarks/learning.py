@@ -2,7 +2,7 @@
 
 TILP_DATA names the folder of published data sets. Parts:
   fit      default settings, seconds of each part, the training in gradients, figures on test;
-  weights  attention, free and hybrid, with all and with a tenth of the training facts as targets,
+  weights  attention and free, with all and with a tenth of the training facts as targets,
            several seeds: mean and spread on test;
   missing  what unknown ends are taken for: figures of each choice on valid, compared with those
            of the first;

@@ -19,7 +19,7 @@ from tilp.attention.entries import Entries, make_entries, training_queries
 from tilp.attention.net import AttentionNet
 from tilp.attention.objective import LogWeights, Objective
 from tilp.attention.training import TrainingSettings, train
-from tilp.choices import Cell, Grain, Weights
+from tilp.choices import Grain, Weights
 from tilp.errors import TilpError
 from tilp.graph import QueryTable
 from tilp.intervals import Interval, known_ends
@@ -58,9 +58,9 @@ def shuffled(queries, seed):
 # --- the attention net -----------------------------------------------------------------------
 
 
-def net_of(facts, cell, grains, max_length):
+def net_of(facts, grains, max_length):
     walker = Walker(tilp.read(facts), grains=grains, max_length=max_length)
-    return AttentionNet(walker.encoding, 3, cell)
+    return AttentionNet(walker.encoding, 3)
 
 
 def random_parameters(net, seed):
@@ -116,20 +116,15 @@ def sigmoid(number):
     return 1 / (1 + np.exp(-number))
 
 
-def updated(weights, cell, given_, state, memory):
-    """One step of a recurrent cell, gate by gate."""
+def updated(weights, given_, state, memory):
+    """One step of the LSTM, gate by gate."""
     size = len(state)
 
-    def gate(number, times=1.0):
+    def gate(number):
         rows = slice(number * size, (number + 1) * size)
         of_input = weights["input"][rows] @ given_ + weights["bias"][rows]
-        return of_input + times * (weights["state"][rows] @ state)
+        return of_input + weights["state"][rows] @ state
 
-    if cell is Cell.PLAIN:
-        return np.tanh(gate(0)), memory
-    if cell is Cell.GRU:
-        reset, keep = sigmoid(gate(0)), sigmoid(gate(1))
-        return keep * state + (1 - keep) * np.tanh(gate(2, times=reset)), memory
     enter, forget, leave = sigmoid(gate(0)), sigmoid(gate(1)), sigmoid(gate(3))
     memory = forget * memory + enter * np.tanh(gate(2))
     return leave * np.tanh(memory), memory
@@ -148,9 +143,7 @@ def score_by_the_paper(net, parameters, rule, number):
     states = [np.zeros(net.dimension)]  # h_0
     memory = np.zeros(net.dimension)
     for _ in range(length):  # eq. 8
-        state, memory = updated(
-            parameters["update"], net.cell, embedding[length, head], states[-1], memory
-        )
+        state, memory = updated(parameters["update"], embedding[length, head], states[-1], memory)
         states.append(state)
     score = softmax(parameters["length"], embedding[0, head])[length - 1]  # eq. 12
     if len(forms) > 1:
@@ -172,18 +165,16 @@ def score_by_the_paper(net, parameters, rule, number):
 
 
 @pytest.mark.parametrize(
-    ("cell", "grains"),
+    "grains",
     [
-        (Cell.PLAIN, (Grain.PAIRS,)),
-        (Cell.GRU, (Grain.PAIRS,)),
-        (Cell.LSTM, (Grain.PAIRS,)),
-        (Cell.LSTM, (Grain.PAIRS, Grain.GAP)),
-        (Cell.PLAIN, (Grain.GAP, Grain.STATIC, Grain.ALLEN, Grain.ADJACENT, Grain.QUERY)),
+        (Grain.PAIRS,),
+        (Grain.PAIRS, Grain.GAP),
+        (Grain.GAP, Grain.STATIC, Grain.ALLEN, Grain.ADJACENT, Grain.QUERY),
     ],
-    ids=lambda one: one if isinstance(one, str) else "+".join(one),
+    ids="+".join,
 )
-def test_scores_of_rules_are_those_of_the_paper(facts, cell, grains):
-    net = net_of(facts, cell, grains, max_length=3)
+def test_scores_of_rules_are_those_of_the_paper(facts, grains):
+    net = net_of(facts, grains, max_length=3)
     rows = some_rows(net, seed=1)
     with jax.enable_x64(True):
         parameters = random_parameters(net, seed=2)
@@ -194,13 +185,13 @@ def test_scores_of_rules_are_those_of_the_paper(facts, cell, grains):
         np.log(score_by_the_paper(net, plain, net.encoding.lift(row), row[0])) for row in rows
     ]
     np.testing.assert_allclose(found, expected, rtol=1e-10)
-    if (cell, grains) == (Cell.LSTM, (Grain.PAIRS, Grain.GAP)):  # what is fitted by default
+    if grains == (Grain.PAIRS, Grain.GAP):
         in_single = net.log_scores(jax.tree.map(np.float32, plain), net.places(rows))
         np.testing.assert_allclose(in_single, expected, rtol=1e-4)
 
 
 def test_with_all_pairs_alone_a_rule_has_exactly_the_parts_of_equation_13(facts):
-    net = net_of(facts, Cell.LSTM, [Grain.PAIRS], max_length=3)
+    net = net_of(facts, [Grain.PAIRS], max_length=3)
     rows = some_rows(net, seed=3)
     no_part = len(net.log_attention(net.parameters(0))) - 1
     for row, places in zip(rows, net.places(rows), strict=True):
@@ -219,7 +210,7 @@ def test_with_all_pairs_alone_a_rule_has_exactly_the_parts_of_equation_13(facts)
 
 @pytest.mark.parametrize("grains", [(Grain.PAIRS,), tuple(Grain)], ids="+".join)
 def test_the_scores_of_all_rules_of_a_head_sum_to_one(facts, grains):
-    net = net_of(facts, Cell.PLAIN, grains, max_length=2)
+    net = net_of(facts, grains, max_length=2)
     rows = all_rows(net)
     with jax.enable_x64(True):
         scores = np.exp(net.log_scores(random_parameters(net, seed=4), net.places(rows)))
@@ -227,7 +218,7 @@ def test_the_scores_of_all_rules_of_a_head_sum_to_one(facts, grains):
 
 
 def test_every_attention_vector_sums_to_one(facts):
-    net = net_of(facts, Cell.GRU, [Grain.PAIRS], max_length=3)
+    net = net_of(facts, [Grain.PAIRS], max_length=3)
     with jax.enable_x64(True):
         logs = np.asarray(net.log_attention(random_parameters(net, seed=5)))
     assert logs[-1] == 0.0
@@ -238,11 +229,9 @@ def test_every_attention_vector_sums_to_one(facts):
     assert len(logs) == 4 * widths + 1
 
 
-@pytest.mark.parametrize(
-    ("cell", "grains"), [(Cell.LSTM, [Grain.PAIRS]), (Cell.GRU, [Grain.PAIRS, Grain.GAP])]
-)
-def test_the_gradient_of_scores_is_that_of_finite_differences(facts, cell, grains):
-    net = net_of(facts, cell, grains, max_length=2)
+@pytest.mark.parametrize("grains", [(Grain.PAIRS,), (Grain.PAIRS, Grain.GAP)], ids="+".join)
+def test_the_gradient_of_scores_is_that_of_finite_differences(facts, grains):
+    net = net_of(facts, grains, max_length=2)
     places = net.places(some_rows(net, seed=6))
     chance = np.random.default_rng(7)
     with jax.enable_x64(True):
@@ -270,7 +259,7 @@ def test_the_gradient_of_scores_is_that_of_finite_differences(facts, cell, grain
 
 
 def test_first_parameters_follow_the_seed(facts):
-    net = net_of(facts, Cell.LSTM, [Grain.PAIRS, Grain.GAP], max_length=2)
+    net = net_of(facts, [Grain.PAIRS, Grain.GAP], max_length=2)
     first, again, other = net.parameters(1), net.parameters(1), net.parameters(2)
     assert jax.tree.all(jax.tree.map(np.array_equal, first, again))
     assert not np.array_equal(first["embedding"], other["embedding"])
@@ -845,10 +834,10 @@ class Task:
         return Objective(entries, self.prior, len(self.rules), 0.3)
 
     def train(self, threads=1, training=None, held_out=None, checkpoint=None, progress=None, **how):
-        chosen = TrainingSettings(**{"steps": 12, "dimension": 6, "cell": Cell.PLAIN, **how})
+        chosen = TrainingSettings(**{"steps": 12, "dimension": 6, **how})
         with Workers(threads) as workers:
             return train(
-                AttentionNet(self.walker.encoding, chosen.dimension, chosen.cell),
+                AttentionNet(self.walker.encoding, chosen.dimension),
                 self.rows,
                 smoothed(self.rules),
                 training or self.training,
@@ -914,14 +903,10 @@ def test_the_loss_of_training_queries_falls(trained, kind):
 @pytest.mark.parametrize("kind", list(Weights))
 def test_training_starts_from_what_the_kind_of_weights_says(task, kind):
     held = task.train(weights=kind, steps=1, learning_rate=1e-9, net_learning_rate=1e-9).logs
-    net = AttentionNet(task.walker.encoding, 6, Cell.PLAIN)
+    net = AttentionNet(task.walker.encoding, 6)
     scores = np.asarray(net.log_scores(net.parameters(0), net.places(task.rows)), np.float64)
     confidence = np.log(smoothed(task.rules))
-    expected = {
-        Weights.ATTENTION: scores,
-        Weights.FREE: confidence,
-        Weights.HYBRID: scores + confidence,
-    }[kind]
+    expected = {Weights.ATTENTION: scores, Weights.FREE: confidence}[kind]
     np.testing.assert_allclose(held.rule, expected, atol=1e-5)
     assert held.factor == pytest.approx(0.0, abs=1e-6)
     assert len(set(held.prior.tolist())) == 1

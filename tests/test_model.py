@@ -144,7 +144,7 @@ def test_rules_are_of_the_relation_asked_for_and_the_heaviest_come_first(model):
         model.rules("liveIn")
 
 
-@pytest.mark.parametrize("weights", ["attention", "free", "hybrid"])
+@pytest.mark.parametrize("weights", ["attention", "free"])
 def test_every_kind_of_weights_is_finite_and_is_learned(tmp_path, weights):
     graph, model = small_world(), fitted(weights)
     learned = model.weights
@@ -171,8 +171,8 @@ def test_threads_change_no_byte_and_seeds_change_the_model(tmp_path):
         assert files(f"{threads}", seed=3, threads=threads) == one
     other = files("other", seed=4)
     assert other["rules.jsonl"] != one["rules.jsonl"]
-    hybrid = TILP(weights="hybrid", **{**FAST, "threads": 3}).fit(small_world())
-    assert contents(hybrid.save(tmp_path / "a")) == contents(fitted("hybrid").save(tmp_path / "b"))
+    net = TILP(weights="attention", **{**FAST, "threads": 3}).fit(small_world())
+    assert contents(net.save(tmp_path / "a")) == contents(fitted("attention").save(tmp_path / "b"))
 
 
 def test_without_valid_a_seeded_tenth_of_train_decides(tmp_path):
@@ -635,9 +635,24 @@ def test_all_settings_are_saved(tmp_path):
     assert same(again, model)
     assert {name: getattr(again.settings.mining, name) for name in options} == options
     assert again.settings.mining.grains == ("static", "query") and again.settings.seed == 5
-    rare = TrainingSettings(steps=7, patience=3, dimension=9, cell="gru", learning_rate=0.1)
+    rare = TrainingSettings(steps=7, patience=3, dimension=9, learning_rate=0.1)
     for one in (model.settings, TILP(4, weights="attention", training=rare).settings):
         assert ModelSettings.from_json(json.loads(json.dumps(one.to_json()))) == one
+
+
+def test_settings_of_0_1_are_read_or_refused_in_words():
+    values = TILP(1, weights="attention").settings.to_json()
+    old = {**values, "training": {**values["training"], "cell": "lstm"}}
+    assert ModelSettings.from_json(old) == TILP(1, weights="attention").settings
+    for changed, told in (
+        ({"weights": "hybrid"}, "hybrid weights were removed in 0.2: fit the model again"),
+        ({"cell": "gru"}, "the cell 'gru' was removed in 0.2: fit the model again"),
+        ({"cell": "plain"}, "the cell 'plain' was removed"),
+    ):
+        with pytest.raises(TilpError, match=told):
+            ModelSettings.from_json({**old, "training": {**old["training"], **changed}})
+    with pytest.raises(TilpError, match="weights is 'hybrid'; it can be attention, free"):
+        TILP(weights="hybrid")
 
 
 def test_graphs_with_names_numbers_and_defects_are_saved_with_models(tmp_path):
@@ -903,7 +918,7 @@ def kill_at(monkeypatch, name, count, moment):
         ("entries-held-out.npz", 1, "after", "free"),
         ("entries-training.npz", 1, "after", "free"),
         ("training-state.npz", 1, "after", "free"),
-        ("training-state.npz", 3, "before", "hybrid"),
+        ("training-state.npz", 3, "before", "attention"),
     ],
 )
 def test_a_fit_goes_on_from_any_moment(tmp_path, monkeypatch, name, count, moment, weights):

@@ -16,18 +16,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilp
-from test_joint import lesson
-from test_model import both_ways, contents
+from test_model import contents
 from tilp import TILP, TilpError
 from tilp.attention.training import TrainingSettings
 from tilp.choices import ByLabel, MoreDates
 from tilp.features.joint import USUAL_PULL, JointWeights
-from tilp.features.joint_training import fit_head
 from tilp.features.paper import PaperFeatures
+from tilp.features.settling import Settling
 from tilp.graph import SPLITS, TemporalGraph, join_facts
 from tilp.io.folders import before, new_folder
 from tilp.model.paper_phase import walked_relations
-from tilp.model.touched import speaks_of, touched
+from tilp.model.touched import touched
 from tilp.splits.rearranging import LEFT_OUT, TRAIN, rearranged
 from tilp.walks.mining import mine
 
@@ -336,16 +335,14 @@ def test_other_units_are_refused():
 def test_nothing_new_leaves_the_model_as_it_is(tmp_path):
     old, _ = parts()
     whole = contents(fitted("full").save(tmp_path / "old"))
-    for number, weights in enumerate(("keep", "warm")):
-        again = fitted("full").update(old, weights=weights)
-        assert contents(again.save(tmp_path / str(number))) == whole
-        assert not again.last_update.anything and "as they were" in str(again.last_update)
+    again = fitted("full").update(old)
+    assert contents(again.save(tmp_path / "again")) == whole
+    assert not again.last_update.anything and "as they were" in str(again.last_update)
 
 
-@pytest.mark.parametrize("rules", ["keep", "mine"])
-def test_touched_rules_are_counted_as_in_all_facts_and_others_stay(rules):
+def test_touched_rules_are_counted_as_in_all_facts_and_others_stay():
     model, (_, new) = fitted(), parts()
-    updated = model.update(new, rules=rules)
+    updated = model.update(new)
     union = updated.graph
     of_heads = touched(model.rules(), {"livesIn"})
     assert {"livesIn"} < of_heads < set(union.relations)
@@ -360,15 +357,12 @@ def test_touched_rules_are_counted_as_in_all_facts_and_others_stay(rules):
         if one.rule in old:
             assert one.weight == old[one.rule].weight
             changed += replace(one, weight=None) != replace(old[one.rule], weight=None)
-            if not speaks_of(one.rule, {"livesIn"}):
+            atoms = (one.rule.head, *one.rule.body)
+            if all(atom.relation != "livesIn" for atom in atoms):
                 assert one == old[one.rule]
     assert changed
     report = updated.last_update
     assert report.touched == tuple(one for one in union.relations if one in of_heads)
-    if rules == "keep":
-        assert {one.rule for one in now} == {one.rule for one in old}
-        assert report.counted == sum(speaks_of(one.rule, {"livesIn"}) for one in old)
-        return
     mined = mine(union, sorted(of_heads), model.settings.mining)
     here = {one.rule for one in now if one.rule.head.relation in of_heads}
     assert here == {one.rule for one in mined}
@@ -389,20 +383,10 @@ def test_touched_rules_are_counted_as_in_all_facts_and_others_stay(rules):
         assert against_confidence(one) == pytest.approx(np.median(others))
 
 
-@pytest.mark.parametrize("features", ["none", "full"])
-def test_with_rules_and_weights_kept_it_is_the_old_model_applied_to_all_facts(features):
-    model, (_, new) = fitted(features), parts()
-    updated = model.update(new, rules="keep")
-    queries = both_ways(updated.graph, every=3)
-    expected = model.predict(queries, graph=updated.graph)
-    assert updated.predict(queries).equals(expected)
-    assert not updated.predict(queries).equals(model.predict(queries))
-
-
 def test_facts_of_valid_alone_change_no_rule_and_no_weight(tmp_path):
     model = fitted("full")
     fact = table(("Nobody", "livesIn", "Nowhere", "1990", "1991")).cast(pl.String)
-    updated = model.update(tilp.read({"valid": fact}, unit="year"), weights="warm")
+    updated = model.update(tilp.read({"valid": fact}, unit="year"))
     assert updated.last_update.added == {"train": 0, "valid": 1, "test": 0}
     assert updated.rules() == model.rules() and not updated.last_update.touched
     assert list(updated.graph.entities)[-2:] == ["Nobody", "Nowhere"]
@@ -410,18 +394,18 @@ def test_facts_of_valid_alone_change_no_rule_and_no_weight(tmp_path):
     assert again._fitted.updates == (updated.last_update.to_json(),)
 
 
-def test_a_new_relation_has_rules_when_it_is_mined_and_else_is_told():
+def test_a_new_relation_is_mined_and_one_without_rules_is_told():
     model = fitted()
     graph = model.graph
     lives = graph.frame("train").filter(pl.col("relation") == "livesIn")[:60]
     new = tilp.read(lives.with_columns(relation=pl.lit("residesIn")), unit="year")
-    kept = model.update(new, rules="keep")
-    assert list(kept.graph.relations) == [*graph.relations, "residesIn"]
-    assert kept.last_update.without_rules == ("residesIn",)
-    assert "no rule speaks for 1 relations (residesIn): mining" in str(kept.last_update)
-    query = tilp.Query("residesIn", subject=lives["subject"][0], start=1990)
-    assert len(kept.predict(query)) == 10  # by how often each is an answer
-    mined = model.update(new, rules="mine")
+    alone = model.update(read(*NEW_RELATION))
+    assert alone.last_update.without_rules == ("isFondOf",)
+    assert "no rule speaks for 1 relations (isFondOf): too few" in str(alone.last_update)
+    query = tilp.Query("isFondOf", subject="Ada", start=1990)
+    assert len(alone.predict(query)) == 10  # by how often each is an answer
+    mined = model.update(new)
+    assert list(mined.graph.relations) == [*graph.relations, "residesIn"]
     heavy = mined.rules("residesIn")[0]
     assert heavy.rule.body[0].relation == "livesIn" and heavy.weight == 1.0
     assert not mined.last_update.without_rules
@@ -439,58 +423,6 @@ def test_a_name_near_to_a_known_relation_is_asked_about():
     new = read(("Ada", "playsfor", "Rovers", "1990", ""))
     report = fitted().update(new).last_update
     assert "'playsfor' is new: was 'playsFor'" in str(report)
-
-
-@pytest.mark.parametrize("features", ["none", "full", "paper"])
-def test_learning_on_changes_what_is_touched_alone(features):
-    model, (_, new) = fitted(features), parts()
-    updated = model.update(new, weights="warm")
-    of_heads = set(updated.last_update.touched)
-    old, now = model.rules(), updated.rules()
-    for one in now:
-        if one.rule.head.relation not in of_heads:
-            assert one == old[one.rule]
-    moved = [one for one in now if one.rule in old and one.weight != old[one.rule].weight]
-    assert moved and {one.rule.head.relation for one in moved} <= of_heads
-    assert min(updated.curve.held_out) <= updated.curve.held_out[0]
-    assert updated.curve.held_out_step[0] == 0
-    assert updated.weights.walks_power == model.weights.walks_power
-    size = len(updated.graph.relations)
-    heads = np.array([name in of_heads for name in updated.graph.relations] * 2)
-    assert len(heads) == 2 * size
-    for name in ("prior", "factor"):
-        first, second = (getattr(one.weights, name) for one in (model, updated))
-        assert np.array_equal(first[~heads], second[~heads])
-        assert not np.array_equal(first[heads], second[heads])
-    if features == "full":
-        first, second = model._fitted.features, updated._fitted.features
-        assert np.array_equal(first.columns[~heads], second.columns[~heads])
-        assert not np.array_equal(first.columns[heads], second.columns[heads])
-        assert np.array_equal(first.mixing[first.mixing > 0], second.mixing[first.mixing > 0])
-        assert np.array_equal(first.bounds, second.bounds) and first.scale == second.scale
-        for head in np.flatnonzero(~heads):
-            for before_row, row in zip(first.row_of[head], second.row_of[head], strict=True):
-                assert (before_row < 0) == (row < 0)
-                if row >= 0:
-                    assert np.array_equal(first.words[before_row], second.words[row])
-
-
-def test_weights_that_were_learned_are_where_learning_them_on_ends():
-    """From where it ended, learning the same again goes nowhere."""
-    table, fold = lesson(mark="word")
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("tilp.features.joint_training._STEPS", 200)
-        patched.setattr("tilp.features.joint_training._ENOUGH", 1e-12)
-        learned = fit_head(table, fold)
-        assert learned.mixing > 0
-        again = fit_head(table, fold, begin=learned)
-        other = fit_head(table, 1 - fold, begin=replace(learned, pull=1_000.0))
-    assert (again.mixing, again.pull) == (learned.mixing, learned.pull)
-    assert np.allclose(again.of_word, learned.of_word, atol=1e-3)
-    assert np.abs(other.of_word).max() < np.abs(again.of_word).max()
-    # What was not there before begins with nothing.
-    moved = replace(learned, word=learned.word + 1_000, rule=learned.rule + 1_000)
-    assert np.isfinite(fit_head(table, fold, begin=moved).of_word).all()
 
 
 def test_a_model_of_before_that_does_not_tell_the_pull_is_read():
@@ -517,22 +449,20 @@ def test_distributions_are_those_of_all_facts_and_their_weights_stay():
     assert np.array_equal(found.weights.order_weight[mine_too], first.weights.order_weight[theirs])
 
 
-@pytest.mark.parametrize("weights", ["keep", "warm"])
-def test_threads_do_not_change_an_update(tmp_path, weights):
+def test_threads_do_not_change_an_update(tmp_path):
     model, (_, new) = fitted("full"), parts()
     made = []
     for threads in (1, 2):
         other = TILP.of(model.settings, model.graph, model._fitted)
         other.threads = threads
-        made.append(contents(other.update(new, weights=weights).save(tmp_path / str(threads))))
+        made.append(contents(other.update(new).save(tmp_path / str(threads))))
     assert made[0] == made[1]
 
 
-@pytest.mark.parametrize("weights", ["attention", "hybrid"])
-def test_a_net_that_weights_come_from_is_kept_and_learned_on(tmp_path, weights):
+def test_a_net_that_weights_come_from_is_kept(tmp_path):
     training = TrainingSettings(steps=10, dimension=4)
     chosen = {**QUICK, "training": training, "grains": ["pairs"]}
-    model = TILP(weights=weights, features="none", **chosen)
+    model = TILP(weights="attention", features="none", **chosen)
     model = tilp.load(model.fit(parts()[0]).save(tmp_path / "model"))
     assert set(model._fitted.net) >= {"embedding", "predicate.weight", "with_query.0.bias"}
     more = tilp.read(
@@ -543,20 +473,9 @@ def test_a_net_that_weights_come_from_is_kept_and_learned_on(tmp_path, weights):
     old, now = model.rules(), kept.rules()
     assert all(one.weight == old[one.rule].weight for one in now if one.rule in old)
     assert all(0 < one.weight < np.inf for one in now)
-    warm = model.update(parts()[1], weights="warm", rules="keep")
-    assert warm.curve.held_out_step[0] == 0
-    # Where it begins is where the model was: the loss there is that of its weights as they are.
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("tilp.model.warming._SLOWER", 0.0)
-        still = model.update(parts()[1], weights="warm", rules="keep")
-    for one in still.rules():
-        assert one.weight == pytest.approx(old[one.rule].weight, rel=1e-3)
-    assert np.allclose(still.weights.prior, model.weights.prior, rtol=1e-3)
     lost = replace(model._fitted, net=None)
     model = TILP.of(model.settings, model.graph, lost)
     assert len(model.update(parts()[1]).rules())
-    with pytest.raises(TilpError, match=r"does not hold the net.*--weights keep"):
-        model.update(parts()[1], weights="warm")
 
 
 def test_an_end_that_became_known_touches_its_relation():
@@ -568,7 +487,7 @@ def test_an_end_that_became_known_touches_its_relation():
         .otherwise("end")
     )
     model = TILP(features="none", **QUICK).fit(tilp.read(opened, unit="year"))
-    updated = model.update(tilp.read(changed, unit="year"), rules="keep")
+    updated = model.update(tilp.read(changed, unit="year"))
     report = updated.last_update
     assert report.superseded == 1 and not any(report.added.values())
     assert "playsFor" in report.touched and sorted(rows_of(updated.graph)) == sorted(
@@ -585,12 +504,12 @@ def test_durations_that_change_touch_what_they_are_drawn_for():
     )
     model = TILP(features="none", missing="duration", **QUICK).fit(graph)
     new = read(("Ada", "playsFor", "Rovers", "1900", "1999"))
-    updated = model.update(new, rules="keep")
-    counted = model.update(new, rules="mine")
-    for one in updated.rules():
-        if one.rule in counted.rules():
-            found = counted.rules()[one.rule]
-            assert replace(one, weight=None) == replace(found, weight=None)
+    updated = model.update(new)
+    assert "playsFor" in updated.last_update.touched
+    settled = Settling.fit(updated.graph, model.settings.missing, 0).graph(updated.graph)
+    counted = mine(settled, updated.last_update.touched, model.settings.mining)
+    for one in counted:
+        assert replace(updated.rules()[one.rule], weight=None) == one
 
 
 # On the command line, and when it is killed
@@ -631,12 +550,28 @@ def test_update_in_place_and_not_at_all(run, tmp_path, saved, new_file):
     for options in ((), ("--in-place", "--dry-run"), ("--in-place", "--out", tmp_path / "o")):
         code, _, err = run("update", place, new_file, *options)
         assert code == 2 and "give one of" in err
-    code, _, _ = run("update", place, new_file, "--in-place", "--rules", "keep")
+    code, _, _ = run("update", place, new_file, "--in-place")
     assert code == 0 and sorted(one.name for one in tmp_path.iterdir()) == ["model", "new.tsv"]
     assert len(tilp.load(place).graph) == len(world())
     now = contents(place)
     code, printed, _ = run("update", place, new_file, "--in-place")
     assert code == 0 and "added: nothing" in printed and contents(place) == now
+
+
+@pytest.mark.parametrize(
+    ("option", "usual", "gone"), [("--weights", "keep", "warm"), ("--rules", "mine", "keep")]
+)
+def test_options_of_0_1_are_ignored_with_a_warning_or_refused(
+    run, tmp_path, saved, new_file, option, usual, gone
+):
+    code, printed, err = run("update", saved, new_file, "--dry-run", "--json", option, usual)
+    assert code == 0 and err.splitlines()[0].startswith(f"warning: {option} is deprecated")
+    found = json.loads(printed)
+    assert (found["weights"], found["rules"]) == ("keep", "mine")
+    out = tmp_path / "updated"
+    code, _, err = run("update", saved, new_file, "--out", out, option, gone)
+    assert code == 2 and f"error: {option} {gone} was removed" in err and not out.exists()
+    assert option not in run("update", "--help")[1]
 
 
 def test_update_refuses_other_units_and_labels_in_words(run, tmp_path, saved):
@@ -658,7 +593,7 @@ def killed(*arguments, **options):
     whole(*arguments, **options)
     os.kill(os.getpid(), signal.SIGKILL)
 saving.write = killed
-tilp.load(sys.argv[1]).update(tilp.read(sys.argv[2], unit="year"), rules="keep").save(
+tilp.load(sys.argv[1]).update(tilp.read(sys.argv[2], unit="year")).save(
     sys.argv[1], replace=True
 )
 """
