@@ -23,8 +23,8 @@ import numpy as np
 import polars as pl
 
 import tilp
-from tilp.ranking.batches import Batch
-from tilp.ranking.query_columns import QueryColumns
+from tilp.scoring.queries import QueryColumns
+from tilp.scoring.topk import Batch
 
 FEW = 200  # that are explained
 

@@ -23,19 +23,19 @@ from learning import THREADS, figures
 from published import load
 
 import tilp
-from tilp.choices import Features, Part
+from tilp._utils.progress import Stages
 from tilp.evaluation import evaluate
-from tilp.features.paper import PaperFeatures
+from tilp.features.log_linear_training import Gathered, JointSettings, fit_joint
+from tilp.features.paper.features import PaperFeatures
+from tilp.features.paper.fit import walked_relations
 from tilp.graph import QueryTable
-from tilp.model.fitting import Fitted, out_of_fold, weigh, with_features
-from tilp.model.joint_phase import Gathered, JointSettings, fit_joint
-from tilp.model.paper_phase import walked_relations
-from tilp.model.preparing import prepare
+from tilp.model import ModelSettings
+from tilp.model.fit import Fitted, out_of_fold, weigh, with_features
 from tilp.model.scorers import scorer_on
-from tilp.model.settings import ModelSettings
-from tilp.model.stages import Stages
+from tilp.model.training_data import prepare
 from tilp.parallel import Workers
-from tilp.ranking import RuleScorer
+from tilp.scoring import RuleScorer
+from tilp.types import Features, Part
 
 OF_PAPER = (Part.RECURRENCE, Part.ORDER, Part.PAIR)
 OF_FULL = (Part.RULE_EVIDENCE, Part.OWN_FACTS, Part.SOFT_WALKS)
@@ -142,7 +142,7 @@ def part_cost(name: str) -> None:
     for features in (Features.PAPER, Features.FULL):
         model = tilp.TILP(features=features, threads=THREADS).fit(graph)
         scorer = model.scorer()
-        scorer(parts[0]), scorer.rules.apply(parts[0])  # compiled before the clock runs
+        scorer(parts[0]), scorer.rule_scorer.apply(parts[0])  # compiled before the clock runs
         fitting = 0.0
         if features is Features.PAPER:
             began = time.process_time()
@@ -150,7 +150,7 @@ def part_cost(name: str) -> None:
             fitting = time.process_time() - began
         began = time.process_time()
         for part in parts:
-            scorer.rules(part)
+            scorer.rule_scorer(part)
         applying = time.process_time() - began
         scorer = scorer.without(())  # nothing kept from before
         began = time.process_time()

@@ -22,17 +22,16 @@ import numpy as np
 from published import load
 
 import tilp
-from tilp.attention import CandidatePrior
-from tilp.attention.objective import LogWeights, Objective
-from tilp.attention.training import TrainingSettings
-from tilp.choices import Missing, Weights
+from tilp._utils.progress import Stages
 from tilp.evaluation import compare, evaluate
-from tilp.model.fitting import Fitted, weigh
-from tilp.model.preparing import Prepared, prepare
-from tilp.model.settings import ModelSettings
-from tilp.model.stages import Stages
+from tilp.learning import CandidatePrior
+from tilp.learning.rule_weights import LogWeights, Objective, TrainingSettings
+from tilp.model import ModelSettings
+from tilp.model.fit import Fitted, weigh
+from tilp.model.training_data import Prepared, prepare
 from tilp.parallel import Workers
-from tilp.ranking import RuleScorer
+from tilp.scoring import RuleScorer
+from tilp.types import Missing, Weights
 
 THREADS = os.cpu_count() or 1
 

@@ -19,8 +19,8 @@ from published import load
 
 import tilp
 from tilp.evaluation import evaluate
-from tilp.intervals import OPEN_START, UNKNOWN
-from tilp.splits.rearranging import LEFT_OUT, TRAIN, rearranged
+from tilp.splits.reassign import LEFT_OUT, TRAIN, rearranged
+from tilp.time import OPEN_START, UNKNOWN
 
 
 def new_rows(graph: tilp.TemporalGraph, kind: str, share: float, seed: int) -> np.ndarray:

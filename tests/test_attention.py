@@ -14,16 +14,15 @@ from hypothesis import strategies as st
 import tilp
 from oracles import counts, edges_of, kinds_of_known, known_plainly, query_parts
 from test_walks import all_queries, graphs, shared_queries
-from tilp.attention import KINDS, CandidatePrior, Mark, known_answers
-from tilp.attention.entries import Entries, make_entries, training_queries
-from tilp.attention.net import AttentionNet
-from tilp.attention.objective import LogWeights, Objective
-from tilp.attention.training import TrainingSettings, train
-from tilp.choices import Grain, Weights
 from tilp.errors import TilpError
 from tilp.graph import QueryTable
-from tilp.intervals import Interval, known_ends
+from tilp.learning import KNOWN_KINDS, CandidatePrior, Mark, known_answers
+from tilp.learning.attention_net import AttentionNet
+from tilp.learning.examples import Entries, make_entries, training_queries
+from tilp.learning.rule_weights import LogWeights, Objective, TrainingSettings, train
 from tilp.parallel import Workers
+from tilp.time import Interval, known_ends
+from tilp.types import Grain, Weights
 from tilp.walks import MiningSettings, Walker, mine
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -319,13 +318,15 @@ def test_how_intervals_lie_to_the_query():
     graph = tilp.read(frame, unit="year")
     known = known_answers(graph, one_of(all_queries(graph), 0))
     marks = {graph.entities.label(entity): mark for entity, mark in marks_of(known, 0).items()}
-    expected = {name: Mark.KNOWN + KINDS.index(name.rstrip("0123456789")) for name, *_ in rows}
+    expected = {
+        name: Mark.KNOWN + KNOWN_KINDS.index(name.rstrip("0123456789")) for name, *_ in rows
+    }
     assert marks == {
         **expected,
-        "several": Mark.KNOWN + KINDS.index("meeting"),
+        "several": Mark.KNOWN + KNOWN_KINDS.index("meeting"),
         "answer": Mark.ANSWER,
     }
-    assert known.answer_kind.tolist() == [KINDS.index("after")]
+    assert known.answer_kind.tolist() == [KNOWN_KINDS.index("after")]
 
 
 @NO_WARNING
@@ -523,7 +524,7 @@ def test_entries_of_no_queries(facts):
     none = all_queries(walker.graph)[np.zeros(0, np.int64)]
     entries = make_entries(walker, none, rules, Workers())
     assert len(entries) == len(entries.queries) == 0
-    assert entries.begin.tolist() == [0] and entries.at_known.shape == (0, len(KINDS))
+    assert entries.begin.tolist() == [0] and entries.at_known.shape == (0, len(KNOWN_KINDS))
 
 
 @st.composite
@@ -598,12 +599,14 @@ def random_entries(graph, n_rules, n_queries, seed):
     ]
     size = sum(map(len, rules))
     at_answer = chance.integers(0, 4, size) * chance.integers(0, 2, size)
-    at_known = chance.integers(0, 5, (size, len(KINDS))) * chance.integers(0, 2, (size, len(KINDS)))
+    at_known = chance.integers(0, 5, (size, len(KNOWN_KINDS))) * chance.integers(
+        0, 2, (size, len(KNOWN_KINDS))
+    )
     others = chance.integers(0, 50, size)
     others[(others + at_answer + at_known.sum(axis=1)) == 0] = 1
     return Entries(
         queries=queries,
-        answer_kind=chance.integers(-1, len(KINDS), n_queries).astype(np.int8),
+        answer_kind=chance.integers(-1, len(KNOWN_KINDS), n_queries).astype(np.int8),
         begin=np.cumsum([0, *map(len, rules)]).astype(np.int64),
         rule=np.concatenate([*rules, []]).astype(np.int32),
         at_answer=at_answer.astype(np.float32),
@@ -636,7 +639,7 @@ def random_logs(graph, n_rules, seed):
     return LogWeights(
         chance.normal(-1.0, 1.0, n_rules),
         chance.normal(-1.0, 1.0, n_heads),
-        chance.normal(0.0, 1.0, (n_heads, len(KINDS))),
+        chance.normal(0.0, 1.0, (n_heads, len(KNOWN_KINDS))),
     )
 
 
@@ -725,7 +728,7 @@ def test_the_prior_is_a_distribution_over_all_entities(graph):
     for head in range(prior.n_heads):
         part = slice(prior.begin[head], prior.begin[head + 1])
         asked_for = all_queries(graph)
-        answers = Counter(asked_for.answer[asked_for.head == head].tolist())
+        answers = Counter(asked_for.answer[asked_for.directed_relation == head].tolist())
         assert dict(zip(prior.entity[part].tolist(), prior.count[part].tolist(), strict=True)) == (
             dict(sorted(answers.items()))
         )
@@ -763,10 +766,10 @@ def test_the_prior_of_an_answer_leaves_out_the_own_fact(graph, walked):
     found = CandidatePrior.of(graph).of_answers(queries)
     size = len(graph.entities)
     for number in range(len(queries)):
-        head, answer = queries.head[number], queries.answer[number]
+        head, answer = queries.directed_relation[number], queries.answer[number]
         others = [
             int(queries.answer[one])
-            for one in np.flatnonzero(queries.head == head)
+            for one in np.flatnonzero(queries.directed_relation == head)
             if not (walked and one == number)
         ]
         share = others.count(answer) / max(len(others), 1)
@@ -878,7 +881,7 @@ def test_entries_of_a_world_are_the_same_for_any_number_of_workers(task, monkeyp
     )
     assert done[-1] == 1.0
     assert len(whole) > 10_000 and whole.left_out.any() and whole.at_known.any(axis=0).all()
-    monkeypatch.setattr("tilp.walks.chunks._CHUNK_STEPS", 3e3)
+    monkeypatch.setattr("tilp.walks.walker._CHUNK_STEPS", 3e3)
     for threads in (1, 2, 3):
         done.clear()
         with Workers(threads) as workers:
@@ -930,7 +933,7 @@ def test_steps_are_those_of_adam_with_a_rate_that_falls_to_nothing(task, trained
     first = LogWeights(
         np.log(smoothed(task.rules)),
         np.full(task.prior.n_heads, -1.5),
-        np.zeros((task.prior.n_heads, len(KINDS))),
+        np.zeros((task.prior.n_heads, len(KNOWN_KINDS))),
     )
     pulls = {"rule": 1.0, "prior": 1.0, "factor": 0.1}
     logs = first

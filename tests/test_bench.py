@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 
 import tilp
 from tilp import TILP
+from tilp._utils.files import held
 from tilp.bench import (
+    Job,
     Source,
     WorldSize,
     find_source,
@@ -25,7 +27,7 @@ from tilp.bench import (
     shipped_plans,
     world_source,
 )
-from tilp.bench.jobs import Job, Place, Store, merged
+from tilp.bench.jobs import Place, Store, merged
 from tilp.bench.kinds.base import share_text
 from tilp.bench.measuring import STAGES
 from tilp.bench.methods import Method
@@ -36,14 +38,13 @@ from tilp.bench.report.html import html as as_html
 from tilp.bench.report.markdown import markdown
 from tilp.bench.settings import Balanced, Biased, Rare, Release
 from tilp.bench.side_by_side import Runner
-from tilp.choices import BaseMethod
 from tilp.errors import TilpError
+from tilp.forecasting import ForecastRules, TimestampRules
 from tilp.graph import QueryTable
-from tilp.io.folders import held
-from tilp.model.touched import touched
+from tilp.model.update import touched
 from tilp.pictures.chart import Bars, Line, Point, draw_bars, draw_lines
 from tilp.pictures.scales import Scale
-from tilp.timestamps import ForecastRules, TimestampRules
+from tilp.types import BaseMethod
 
 SMALL = """
 title = "Small"
@@ -336,7 +337,7 @@ def test_only_what_a_rare_relation_touches_is_learned_anew(tmp_path):
     graph = case.known
     queries = QueryTable.of_facts(graph, np.asarray(graph.rows("test")), walked=False)
     relations = np.array([graph.relations.label(one) for one in range(len(graph.relations))])
-    mine = np.isin(relations[queries.head % len(relations)], list(wanted))
+    mine = np.isin(relations[queries.directed_relation % len(relations)], list(wanted))
     assert mine.any() and not mine.all()
     found = part.scorer(queries)
     ways = ((mine, part.model), (~mine, whole.model))

@@ -20,17 +20,16 @@ from events import (
     graph_of,
     plain_edges,
 )
-from tilp._kernels.forecasts import bodies_of_heads
-from tilp.chances import chances
-from tilp.choices import Unit
+from tilp._kernels.recency import bodies_of_heads
+from tilp._utils.random import chances
 from tilp.errors import TilpError
+from tilp.forecasting import Curve, ForecastRules
+from tilp.forecasting.events import TimedEdges, event_times
+from tilp.forecasting.recency import COUNTS, evidence_of, learn, make_table, rates, recency_classes
 from tilp.graph import SPLITS
-from tilp.intervals import UNKNOWN
 from tilp.rules import parse_rule
-from tilp.timestamps import Curve, ForecastRules
-from tilp.timestamps.clue_table import COUNTS, evidence_of, make_table, rates
-from tilp.timestamps.edges import TimedEdges, event_times
-from tilp.timestamps.forecasting import learn, recency_classes
+from tilp.time import UNKNOWN
+from tilp.types import Unit
 
 
 def class_of(highest, value):

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tilp
-from tilp.inspection import inspect
-from tilp.intervals import UNKNOWN
+from tilp.data_quality import inspect
 from tilp.plots import plot_facts_over_time
+from tilp.time import UNKNOWN
 
 ROWS = st.lists(
     st.tuples(

@@ -10,20 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilp
-from tilp._kernels.joint_likelihood import (
-    JointTable,
-    add_joint_likelihood,
-    inverse_ranks,
-    joint_scores,
-)
-from tilp._kernels.rule_evidence import add_rule_evidence, list_rule_evidence
-from tilp.attention.training import TrainingSettings
+from tilp._kernels.likelihood import JointTable, add_joint_likelihood, inverse_ranks, joint_scores
+from tilp._kernels.score import add_rule_evidence, list_rule_evidence
 from tilp.errors import TilpError
-from tilp.features.joint import COLUMNS, JointWeights
-from tilp.features.joint_training import fit_head, nothing_learned
-from tilp.features.own_facts import KINDS, OwnFacts, asked_at
+from tilp.features.candidate_history import HISTORY_KINDS, OwnFacts, asked_at
+from tilp.features.log_linear import COLUMNS, JointWeights, fit_head, nothing_learned
+from tilp.features.log_linear_scorer import JointScorer
+from tilp.features.paper.scorer import PaperScorer
 from tilp.graph import QueryTable
-from tilp.ranking import JointScorer, PaperScorer
+from tilp.learning.rule_weights import TrainingSettings
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -415,7 +410,7 @@ def test_joint_scores_are_the_sum_of_their_terms(world, joint, split):
     queries = some_queries(world, split, 60)
     begin, candidate = some_candidates(world, queries, 40)
     terms = joint.terms(queries, begin, candidate)
-    assert set(terms) == {"rules", "prior", "rule evidence", *KINDS, *COLUMNS[1:]}
+    assert set(terms) == {"rules", "prior", "rule evidence", *HISTORY_KINDS, *COLUMNS[1:]}
     scores = joint(queries)
     assert scores.temperature == 1.0 and len(scores.candidate) == len(queries) * len(world.entities)
     assert_terms_add_up(terms, of_pairs(scores, begin, candidate))
@@ -454,7 +449,7 @@ def test_facts_of_all_entities_are_those_of_each(world, joint, split):
     for _ in range(2):  # the second time from what was kept
         together[:] = 0.0
         joint.facts.add_of_all(asked, joint._weights.row_of, joint._weights.words, together)
-    joint._add_facts(asked, np.ones(len(KINDS), np.bool_), each)
+    joint._add_facts(asked, np.ones(len(HISTORY_KINDS), np.bool_), each)
     np.testing.assert_allclose(together.reshape(-1), each, rtol=1e-12, atol=1e-12)
     assert each.any()
 
@@ -462,7 +457,7 @@ def test_facts_of_all_entities_are_those_of_each(world, joint, split):
 def test_many_entities_are_scored_alike_where_they_are_listed(world, joint, monkeypatch):
     queries = some_queries(world, "valid", 40)
     everything = joint(queries)
-    monkeypatch.setattr("tilp.ranking.joint._MOST_ENTITIES", 0)
+    monkeypatch.setattr("tilp.features.log_linear_scorer._MOST_ENTITIES", 0)
     listed = joint(queries)
     by_rules = joint.rules(queries)
     np.testing.assert_array_equal(listed.offsets, by_rules.offsets)
@@ -476,7 +471,7 @@ def test_many_entities_are_scored_alike_where_they_are_listed(world, joint, monk
 def test_facts_that_are_kept_do_not_grow_without_end(world, joint, monkeypatch):
     queries = some_queries(world, "valid", 20)
     expected = joint(queries)
-    monkeypatch.setattr("tilp.features.own_facts._MOST_KEPT", 0)
+    monkeypatch.setattr("tilp.features.candidate_history._MOST_KEPT", 0)
     facts = OwnFacts(joint._edges, 2 * len(world.relations), joint._weights.bounds)
     monkeypatch.setattr(joint, "facts", facts)
     again = joint(queries)
@@ -504,7 +499,7 @@ def test_paper_scores_are_the_sum_of_their_terms(world, paper, split):
 def test_paper_scores_past_those_looked_at_count_as_without_evidence(world, paper, monkeypatch):
     queries = some_queries(world, "valid", 30)
     whole, by_rules = paper(queries), paper.rules(queries)
-    monkeypatch.setattr("tilp.ranking.paper._LOOKED_AT", 5)
+    monkeypatch.setattr("tilp.features.paper.scorer._LOOKED_AT", 5)
     few = paper(queries)
     np.testing.assert_array_equal(few.offsets, whole.offsets)
     np.testing.assert_array_equal(few.defaults, whole.defaults)
@@ -556,7 +551,7 @@ def test_joint_weights_follow_the_numbers_of_relations_and_rules(joint):
         expected = weights.columns[old].tolist() if old >= 0 else [1.0, 0.0]
         assert moved.columns[new].tolist() == expected
         assert moved.mixing[new] == (weights.mixing[old] if old >= 0 else 0.0)
-        for kind in range(len(KINDS)):
+        for kind in range(len(HISTORY_KINDS)):
             for group, of in enumerate(heads):
                 row = weights.row_of[old, kind * n + of] if old >= 0 and of >= 0 else -1
                 assert moved.row_of[new, kind * len(heads) + group] == row

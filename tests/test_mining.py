@@ -7,12 +7,12 @@ import polars as pl
 import pytest
 
 import tilp
-from tilp.choices import Grain
 from tilp.errors import TilpError
 from tilp.graph import QueryTable
 from tilp.rules import RuleSet
+from tilp.types import Grain
 from tilp.walks import MiningSettings, Walker, mine
-from tilp.walks.resume import MiningRun
+from tilp.walks.checkpoint import MiningRun
 
 PAIRS = MiningSettings(grains=(Grain.PAIRS,))
 

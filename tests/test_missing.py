@@ -15,15 +15,13 @@ import tilp
 from oracles import lift, query_parts, walks_from
 from test_walks import all_queries, graphs
 from tilp import TILP, Query
-from tilp.chances import chances
-from tilp.choices import Estimate, Grain, Missing
+from tilp._utils.random import chances
 from tilp.errors import DataError, TilpError
 from tilp.evaluation import popularity, read_scores, write_scores
-from tilp.features.durations import Durations
-from tilp.features.imputing import impute, imputed_by_relation
-from tilp.features.settling import Settling
 from tilp.graph import ESTIMATED, QueryTable
-from tilp.intervals import (
+from tilp.model import ModelSettings
+from tilp.rules import Atom, Constraint, Rule
+from tilp.time import (
     OPEN_END,
     OPEN_START,
     UNKNOWN,
@@ -33,8 +31,9 @@ from tilp.intervals import (
     readings,
     temporal_relation,
 )
-from tilp.model import ModelSettings
-from tilp.rules import Atom, Constraint, Rule
+from tilp.time.durations import Durations
+from tilp.time.imputation import Settling, impute, imputed_by_relation
+from tilp.types import Estimate, Grain, Missing
 from tilp.walks import Walker
 
 COLUMNS = ["subject", "relation", "object", "start", "end"]

@@ -17,14 +17,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilp
-from tilp import TILP, Query, TilpError
-from tilp.attention import KINDS
-from tilp.attention.training import TrainingSettings
+from tilp import TILP, Query
+from tilp.errors import TilpError
 from tilp.evaluation import evaluate
 from tilp.graph import QueryTable
-from tilp.intervals import known_ends
+from tilp.learning import KNOWN_KINDS
+from tilp.learning.rule_weights import TrainingSettings
 from tilp.model import ModelSettings
 from tilp.rules import RuleSet
+from tilp.time import known_ends
 from tilp.walks import Walker
 
 SCHEMA = {
@@ -152,7 +153,7 @@ def test_every_kind_of_weights_is_finite_and_is_learned(tmp_path, weights):
         assert np.isfinite(array).all() and (array >= 0).all()
     assert learned.rule.shape == (len(model.rules()),)
     assert learned.prior.shape == (2 * len(graph.relations),)
-    assert learned.factor.shape == (2 * len(graph.relations), len(KINDS))
+    assert learned.factor.shape == (2 * len(graph.relations), len(KNOWN_KINDS))
     assert len(set(np.round(learned.rule, 9))) > len(learned.rule) // 10
     assert min(model.curve.held_out) < model.curve.held_out[0]
     assert len(model.curve.held_out) == len(model.curve.held_out_step)
@@ -304,10 +305,10 @@ def known_by_hand(graph, relation, given, asks_object, start, end):
             kind = "meeting"
         else:
             kind = "touching"
-        place = KINDS.index(kind)
+        place = KNOWN_KINDS.index(kind)
         name = graph.entities.label(there)
         found[name] = max(found.get(name, place), place)
-    return {name: KINDS[place] for name, place in found.items()}
+    return {name: KNOWN_KINDS[place] for name, place in found.items()}
 
 
 def interval_by_hand(graph, query):
@@ -464,13 +465,13 @@ def scores_by_hand(model, graph, query):
             )
         )
     )
-    learned, prior, factor = model.weights, 1.0, np.ones(len(KINDS))
+    learned, prior, factor = model.weights, 1.0, np.ones(len(KNOWN_KINDS))
     if query.relation in list(model.graph.relations):
         head = list(model.graph.relations).index(query.relation)
         head += 0 if asks_object else len(model.graph.relations)
         prior, factor = learned.prior[head], learned.factor[head]
     kinds = known_by_hand(graph, query.relation, given, asks_object, start, end)
-    factors = {name: factor[KINDS.index(kind)] for name, kind in kinds.items()}
+    factors = {name: factor[KNOWN_KINDS.index(kind)] for name, kind in kinds.items()}
 
     facts = graph.frame("train").filter(relation=query.relation)
     answers = facts["object" if asks_object else "subject"].to_list()
@@ -939,8 +940,8 @@ def test_a_finished_fit_is_not_done_twice(tmp_path, monkeypatch):
     def again(*_, **__):
         raise AssertionError("done again")
 
-    monkeypatch.setattr("tilp.walks.resume.mine_relations", again)
-    monkeypatch.setattr("tilp.model.preparing.make_entries", again)
+    monkeypatch.setattr("tilp.walks.checkpoint.mine_relations", again)
+    monkeypatch.setattr("tilp.model.training_data.make_entries", again)
     model = TILP(**FAST).fit(graph, folder=tmp_path)
     assert same(model, whole)
 

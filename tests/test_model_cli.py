@@ -12,9 +12,8 @@ import pytest
 
 import tilp
 from tilp import TILP, Query
-from tilp.explanation.falling import top_grounding
-from tilp.explanation.html import explanation_page
-from tilp.explanation.pictures import draw_grounding
+from tilp.explanation.ablation import top_grounding
+from tilp.explanation.render import draw_grounding, explanation_page
 from tilp.pictures import standalone
 from tilp.rules.picture import draw_rule
 
@@ -97,7 +96,7 @@ def test_options_of_fit_reach_the_model(run, tmp_path, data, monkeypatch):
         models.append(model)
         raise tilp.TilpError("enough")
 
-    monkeypatch.setattr("tilp.cli.model.fit_with_progress", stop)
+    monkeypatch.setattr("tilp.cli.fit.fit_with_progress", stop)
     code, _, err = run(
         "fit", data, "--out", tmp_path / "m", "--max-length", 1, "--weights", "attention",
         "--grain", "static", "--grain", "gap", "--min-support", 3, "--top", 5, "--sample", 30,
@@ -175,7 +174,7 @@ def test_a_fit_stopped_by_hand_says_how_to_go_on(run, tmp_path, data, folder, mo
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("tilp.model.preparing.make_entries", stop)
+        patched.setattr("tilp.model.training_data.make_entries", stop)
         code, _, err = run("fit", data, "--out", out, *OPTIONS)
     assert code == 2 and f"goes on from what is in {out}.unfinished" in err and not out.exists()
     code, _, err = run("fit", data, "--out", out, *OPTIONS, "--seed", 5)

@@ -12,11 +12,17 @@ import tilp
 from oracles import edges_of
 from test_features_paper import everyone
 from test_walks import all_queries, shared_queries
-from tilp._kernels.own_facts import FAR, N_ALLEN
-from tilp.choices import Unit
-from tilp.features.own_facts import KINDS, OwnFacts, asked_at, distance_bounds, fact_edges
+from tilp._kernels.candidate_history import FAR, N_ALLEN
+from tilp.features.candidate_history import (
+    HISTORY_KINDS,
+    OwnFacts,
+    asked_at,
+    distance_bounds,
+    fact_edges,
+)
 from tilp.graph import QueryTable
-from tilp.intervals import OPEN_END, OPEN_START, Allen, Interval, allen, known_ends
+from tilp.time import OPEN_END, OPEN_START, Allen, Interval, allen, known_ends
+from tilp.types import Unit
 
 NO_WARNING = pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
 SEEDS = st.integers(0, 2**32 - 1)
@@ -152,7 +158,7 @@ def test_the_weights_of_words_are_added_kind_by_kind(shared, of_facts, seed):
         score = before.copy()
         facts.add(asked, row_of, weight, np.array(kinds), score)
         for place, words in enumerate(plain):
-            rows = row_of[queries.head[place // len(graph.entities)]]
+            rows = row_of[queries.directed_relation[place // len(graph.entities)]]
             expected = before[place] + sum(
                 weight[rows[group], word]
                 for group in words
@@ -182,7 +188,7 @@ def described(graph, query, candidate, bounds=BOUNDS):
     for one in words.tolist():
         group, word = divmod(one, facts.width)
         kind, relation = divmod(group, 2 * len(graph.relations))
-        key = (KINDS[kind], graph.relations.label(relation))
+        key = (HISTORY_KINDS[kind], graph.relations.label(relation))
         said.setdefault(key, []).append(facts.describe(word, graph.unit.value))
     return said
 

@@ -19,7 +19,7 @@ from selenium.webdriver.support.ui import Select
 import tilp
 from browser import Page, start_browser
 from serving import running
-from tilp.model.fitting import Fitted
+from tilp.model.fit import Fitted
 from tilp.rules import RuleSet
 from tilp.web.app import create_app
 

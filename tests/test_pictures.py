@@ -10,12 +10,17 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tilp.choices import Grain, Unit
 from tilp.explanation import Explanation, Fall, Grounding, Lack, Reason, WalkedFact
-from tilp.explanation.html import explanation_page
-from tilp.explanation.pictures import draw_grounding
+from tilp.explanation.render import draw_grounding, explanation_page
 from tilp.graph import Fact
-from tilp.intervals import (
+from tilp.pictures import Chain, Link, draw_chain, standalone
+from tilp.pictures.axis import Axis, known_times
+from tilp.pictures.labels import clean, shorten, text_width, wrap
+from tilp.rules import FORMS, Atom, Constraint, MinedRule, Rule, RuleSet, parse_rule
+from tilp.rules.consistency import arrange, possible_classes
+from tilp.rules.picture import draw_rule
+from tilp.scoring import Answer, Answers, Query
+from tilp.time import (
     GAP_WORDS,
     OPEN_END,
     OPEN_START,
@@ -29,13 +34,7 @@ from tilp.intervals import (
     possible_relations,
     temporal_relation_code,
 )
-from tilp.pictures import Chain, Link, draw_chain, standalone
-from tilp.pictures.axis import Axis, known_times
-from tilp.pictures.labels import clean, shorten, text_width, wrap
-from tilp.ranking import Answer, Answers, Query
-from tilp.rules import FORMS, Atom, Constraint, MinedRule, Rule, RuleSet, parse_rule
-from tilp.rules.arrangement import arrange, possible_classes
-from tilp.rules.picture import draw_rule
+from tilp.types import Grain, Unit
 
 SVG = "{http://www.w3.org/2000/svg}"
 SCRIPT = "<script>alert(1)</script>"

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from test_walks import all_queries, shared_queries
-from tilp._kernels.pooling import best_of, draw_pools
-from tilp.attention.known import Mark, known_answers
-from tilp.evaluation import Scores
-from tilp.features.pooling import Pool
+from tilp._kernels.negative_sampling import best_of, draw_pools
+from tilp.features.negative_sampling import Pool
+from tilp.learning import Mark, known_answers
+from tilp.scoring import Scores
 
 NO_WARNING = pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
 SEEDS = st.integers(0, 2**32 - 1)

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilp.choices import Grain
 from tilp.errors import DataError, TilpError
 from tilp.rules import (
     FORMS,
@@ -20,6 +19,7 @@ from tilp.rules import (
     format_rule,
     parse_rule,
 )
+from tilp.types import Grain
 
 TEXT = (
     "receivedAward(E1,E4,I4) ← nominatedFor(E1,E2,I1) ∧ nominatedFor⁻¹(E2,E3,I2) "

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 import tilp
 from test_features_paper import everyone
 from test_walks import DATES, all_queries, shared_queries
-from tilp._kernels.own_facts import FAR
-from tilp._kernels.soft_walks import _DENSE
-from tilp.features.own_facts import asked_at, fact_edges
-from tilp.features.soft_walks import _LEAST_CHANCE, SoftWalks, time_scale
+from tilp._kernels.candidate_history import FAR
+from tilp._kernels.random_walks import _DENSE
+from tilp.features.candidate_history import asked_at, fact_edges
+from tilp.features.random_walks import _LEAST_CHANCE, SoftWalks, time_scale
 from tilp.graph import QueryTable
-from tilp.intervals import UNKNOWN
+from tilp.time import UNKNOWN
 
 NO_WARNING = pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
 SEEDS = st.integers(0, 2**32 - 1)

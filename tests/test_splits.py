@@ -14,15 +14,15 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import tilp
-from tilp.chances import sampled
-from tilp.choices import LateEnds, Walked
+from tilp._utils.random import sampled
 from tilp.errors import TilpError
-from tilp.evaluation.saving import load_evaluation
+from tilp.evaluation import load_evaluation
 from tilp.graph import Vocabulary
-from tilp.intervals import OPEN_START, UNKNOWN
 from tilp.splits import SHARES, balanced, biased, few, released, time_shift
 from tilp.splits.biased import _FOR_REMOVAL, _FOR_TEST, _FOR_VALID, _lots
-from tilp.splits.parts import biased_parts
+from tilp.splits.folders import biased_parts
+from tilp.time import OPEN_START, UNKNOWN
+from tilp.types import LateEnds, Walked
 
 pytestmark = pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
 

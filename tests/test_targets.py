@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tilp
-from tilp.chances import sampled
+from tilp._utils.random import sampled
 from tilp.errors import DataError, TilpError
-from tilp.walks.mining import MiningSettings, mine, target_facts
+from tilp.walks import MiningSettings, mine
+from tilp.walks.mining import target_facts
 
 COLUMNS = ["subject", "relation", "object", "start", "end"]
 
@@ -100,8 +101,8 @@ def test_marks_say_the_same_as_a_share(world):
 
 
 def test_without_valid_facts_targets_alone_decide(world):
-    from tilp.model.preparing import held_out_facts
-    from tilp.model.settings import ModelSettings
+    from tilp.model import ModelSettings
+    from tilp.model.training_data import held_out_facts
 
     few = marked(world.without(world.rows("valid")), np.arange(0, 90, 3))
     asked, walked = held_out_facts(few, ModelSettings())

@@ -17,18 +17,19 @@ from hypothesis import strategies as st
 
 import tilp
 from test_model import contents
-from tilp import TILP, TilpError
-from tilp.attention.training import TrainingSettings
-from tilp.choices import ByLabel, MoreDates
-from tilp.features.joint import USUAL_PULL, JointWeights
-from tilp.features.paper import PaperFeatures
-from tilp.features.settling import Settling
+from tilp import TILP
+from tilp._utils.files import before, new_folder
+from tilp.errors import TilpError
+from tilp.features.log_linear import USUAL_PULL, JointWeights
+from tilp.features.paper.features import PaperFeatures
+from tilp.features.paper.fit import walked_relations
 from tilp.graph import SPLITS, TemporalGraph, join_facts
-from tilp.io.folders import before, new_folder
-from tilp.model.paper_phase import walked_relations
-from tilp.model.touched import touched
-from tilp.splits.rearranging import LEFT_OUT, TRAIN, rearranged
-from tilp.walks.mining import mine
+from tilp.learning.rule_weights import TrainingSettings
+from tilp.model.update import touched
+from tilp.splits.reassign import LEFT_OUT, TRAIN, rearranged
+from tilp.time.imputation import Settling
+from tilp.types import ByLabel, MoreDates
+from tilp.walks import mine
 
 QUICK = {"max_length": 1, "threads": 1, "training": TrainingSettings(steps=25)}
 
@@ -587,7 +588,7 @@ def test_update_refuses_other_units_and_labels_in_words(run, tmp_path, saved):
 
 _KILLED = """
 import os, signal, sys
-import tilp, tilp.model.saving as saving
+import tilp, tilp.model.persistence as saving
 whole = saving.write
 def killed(*arguments, **options):
     whole(*arguments, **options)

@@ -9,19 +9,19 @@ from tilp._version import __version__
 from tilp.errors import DataError, TilpError, TilpWarning
 
 if TYPE_CHECKING:
-    from tilp import datasets as datasets
-    from tilp import evaluation as evaluation
-    from tilp import intervals as intervals
-    from tilp import rules as rules
-    from tilp import splits as splits
+    from tilp import datasets, evaluation, rules, splits
+    from tilp import time as intervals
+    from tilp.data_quality import inspect
     from tilp.evaluation import compare, evaluate
-    from tilp.features.imputing import impute
     from tilp.graph import SPLITS, Fact, TemporalGraph
-    from tilp.inspection import inspect
-    from tilp.intervals import Interval, Unit
-    from tilp.io import pack, read, write
-    from tilp.model import TILP, Query, load
+    from tilp.io import read, write
+    from tilp.io.packed.pack import pack
+    from tilp.model import TILP, load
     from tilp.rules import Rule, RuleSet
+    from tilp.scoring import Query
+    from tilp.time import Interval
+    from tilp.time.imputation import impute
+    from tilp.types import Unit
     from tilp.walks import mine
 
 __all__ = [
@@ -59,12 +59,12 @@ _HOMES = {
     "SPLITS": "tilp.graph",
     "Fact": "tilp.graph",
     "TemporalGraph": "tilp.graph",
-    "Interval": "tilp.intervals",
-    "Unit": "tilp.intervals",
+    "Interval": "tilp.time",
+    "Unit": "tilp.time",
     "compare": "tilp.evaluation",
     "evaluate": "tilp.evaluation",
-    "impute": "tilp.features.imputing",
-    "inspect": "tilp.inspection",
+    "impute": "tilp.time.imputation",
+    "inspect": "tilp.data_quality",
     "Query": "tilp.model",
     "Rule": "tilp.rules",
     "RuleSet": "tilp.rules",

@@ -10,14 +10,13 @@ import numpy as np
 import polars as pl
 
 from tilp.evaluation import Evaluation
-from tilp.evaluation.evaluating import shown_names
+from tilp.evaluation.evaluate import shown_names
 from tilp.explanation import Grounding, WalkedFact
-from tilp.explanation.pictures import draw_grounding
-from tilp.explanation.text import grounding_text
+from tilp.explanation.render import draw_grounding, grounding_text
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.model import TILP
-from tilp.ranking import Query, RuleScorer, rules_of
 from tilp.rules import MinedRule, Notation, format_rule
+from tilp.scoring import Query, RuleScorer
 from tilp.walks import Grounder, Step
 
 __all__ = ["Examples", "rule_examples"]
@@ -60,7 +59,7 @@ def rule_examples(
         wanted: which rules.
     """
     scorer = model.scorer(graph)
-    rules = rules_of(scorer)
+    rules = scorer.rule_scorer
     shower = _Shower(graph, found.split, rules)
     told = []
     for number in _wanted(graph, found, wanted):

@@ -13,10 +13,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
+from tilp._utils.files import new_file
+from tilp._utils.versions import made_with
 from tilp._version import __version__
 from tilp.errors import TilpError
-from tilp.io.folders import new_file
-from tilp.versions import made_with
 
 __all__ = ["Advance", "Failed", "Job", "Place", "Results", "Store", "digest_of", "merged"]
 

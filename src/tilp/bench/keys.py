@@ -9,7 +9,8 @@ from enum import StrEnum
 from typing import Any, Generic, NoReturn, TypeVar
 
 from tilp.errors import TilpError
-from tilp.intervals.dates import DateKind, parse_date
+from tilp.time import parse_date
+from tilp.time.dates import DateKind
 
 __all__ = ["DATE", "NUMBER", "SHARE", "TEXT", "WHOLE", "Keys", "Reader", "list_of", "word_of"]
 

@@ -8,16 +8,16 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from tilp._utils.files import file_words
 from tilp.bench.keys import NUMBER, TEXT, WHOLE, Keys, Reader, list_of, word_of
 from tilp.bench.kinds import KINDS
 from tilp.bench.methods import METHODS, Method, read_method
 from tilp.bench.plans import Asked, Experiment, Figure, Plan, Published
 from tilp.bench.sources import WorldSize
-from tilp.choices import ExperimentKind, Protocol, Ties
 from tilp.errors import TilpError
 from tilp.evaluation import ties_of
 from tilp.graph import SPLITS
-from tilp.io.folders import file_words
+from tilp.types import ExperimentKind, Protocol, Ties
 
 __all__ = ["load_plan", "shipped_plans"]
 

@@ -20,22 +20,21 @@ from typing import Any
 
 import numpy as np
 
+from tilp._utils.files import one_of_a_kind
 from tilp.bench.jobs import Job, Place
 from tilp.bench.memory import forget_peak, peak_megabytes
 from tilp.bench.methods import Method
 from tilp.bench.sources import Source
-from tilp.choices import BaseMethod, Walked
 from tilp.datasets import world
 from tilp.errors import TilpError
-from tilp.features.paper import PaperFeatures
-from tilp.features.settling import Settling
+from tilp.features.paper.features import PaperFeatures
+from tilp.features.paper.fit import walked_relations
 from tilp.graph import QueryTable, TemporalGraph
-from tilp.io.folders import one_of_a_kind
 from tilp.model import TILP
-from tilp.model.paper_phase import walked_relations
 from tilp.parallel import Workers
-from tilp.ranking import rules_of
 from tilp.splits import few
+from tilp.time.imputation import Settling
+from tilp.types import BaseMethod, Walked
 from tilp.walks.mining import target_facts
 
 __all__ = ["STAGES", "Measurement"]
@@ -222,7 +221,7 @@ def _ask(model: TILP, graph: TemporalGraph, threads: int, watch: _Watch) -> None
     order = np.argsort(queries.subject, kind="stable")
     parts = [queries[order[begin : begin + _BATCH]] for begin in range(0, len(order), _BATCH)]
     scorer = model.scorer()
-    rules = rules_of(scorer)
+    rules = scorer.rule_scorer
     with Workers(threads) as workers:
         with watch("application"):
             for _ in workers.map(rules.apply, parts):

@@ -16,11 +16,12 @@ from tilp.bench.keys import TEXT, Keys, word_of
 from tilp.bench.reached import ReachedOnly
 from tilp.bench.refitting import kept_model, refit
 from tilp.bench.settings import Case
-from tilp.choices import BaseMethod
 from tilp.errors import TilpError
-from tilp.evaluation import Scorer, popularity, recurrence
+from tilp.evaluation import popularity, recurrence
+from tilp.forecasting import ForecastRules, TimestampRules
 from tilp.model import TILP
-from tilp.timestamps import ForecastRules, TimestampRules
+from tilp.scoring.scores import ScoreFunction
+from tilp.types import BaseMethod
 
 __all__ = ["METHODS", "Learned", "Method", "read_method"]
 
@@ -36,7 +37,7 @@ class Learned:
         model: where it is TILP.
     """
 
-    scorer: Scorer
+    scorer: ScoreFunction
     seconds: dict[str, float] = field(default_factory=dict)
     rules: int | None = None
     model: TILP | None = None
@@ -119,7 +120,7 @@ class Method:
         def make() -> TILP:
             return self.tilp(seed, place.threads)
 
-        def scored(model: TILP) -> Scorer:
+        def scored(model: TILP) -> ScoreFunction:
             scorer = model.scorer(case.applied)
             return ReachedOnly(scorer) if self._asks(_REACHED) else scorer
 
@@ -142,7 +143,7 @@ class Method:
         def advance(share: float) -> None:
             place.advance("fit", share)
 
-        scorer: Scorer
+        scorer: ScoreFunction
         if isinstance(rules, ForecastRules):
             forecasts = rules.fit(learned, progress=advance)
             count = len(forecasts.rules)

@@ -7,9 +7,9 @@ from typing import Any
 
 from tilp.bench.methods import Method
 from tilp.bench.sources import WorldSize
-from tilp.choices import ExperimentKind, Protocol, Ties
 from tilp.errors import TilpError
 from tilp.evaluation import ties_of
+from tilp.types import ExperimentKind, Protocol, Ties
 
 __all__ = ["Asked", "Experiment", "Figure", "Plan", "Published"]
 

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilp.evaluation import Scores
 from tilp.graph import QueryTable
-from tilp.ranking import ModelScorer, rules_of
+from tilp.scoring import Scorer, Scores
 
 __all__ = ["ReachedOnly"]
 
@@ -24,11 +23,11 @@ class ReachedOnly:
         scorer: of a fitted model.
     """
 
-    scorer: ModelScorer
+    scorer: Scorer
 
     def __call__(self, queries: QueryTable) -> Scores:
         """The scores of candidates that rules reach; all others have one that is lower."""
-        rules = rules_of(self.scorer)
+        rules = self.scorer.rule_scorer
         applied = rules.apply(queries)
         scores = self.scorer.score(queries, applied)
         entities = len(rules.walker.graph.entities)

@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 
 from tilp.bench.jobs import Place, digest_of
 from tilp.bench.settings import Case, Rare
-from tilp.choices import Walked
 from tilp.errors import NoRulesError
-from tilp.evaluation import Scorer, Scores
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.model import TILP, load
-from tilp.model.touched import touched
-from tilp.splits.rearranging import set_aside
+from tilp.model.update import touched
+from tilp.scoring import Scores
+from tilp.scoring.scores import ScoreFunction
+from tilp.splits.reassign import set_aside
+from tilp.types import Walked
 
 __all__ = ["Routed", "kept_model", "refit"]
 
@@ -45,8 +46,8 @@ def kept_model(make: Make, graph: TemporalGraph, place: Place) -> tuple[TILP, Ma
 
 
 def refit(
-    make: Make, case: Case, rare: Rare, place: Place, scorer: Callable[[TILP], Scorer]
-) -> tuple[TILP, Scorer]:
+    make: Make, case: Case, rare: Rare, place: Place, scorer: Callable[[TILP], ScoreFunction]
+) -> tuple[TILP, ScoreFunction]:
     """A model of what is touched, and a scorer that has the whole's for all else.
 
     Args:
@@ -83,12 +84,12 @@ class Routed:
     """
 
     heads: NDArray[np.int64]
-    theirs: Scorer
-    others: Scorer
+    theirs: ScoreFunction
+    others: ScoreFunction
 
     def __call__(self, queries: QueryTable) -> Scores:
         """The scores, in the order of the queries; shares of different queries do not compare."""
-        mine = np.isin(queries.head, self.heads)
+        mine = np.isin(queries.directed_relation, self.heads)
         parts = [(self.theirs, np.flatnonzero(mine)), (self.others, np.flatnonzero(~mine))]
         asked = [(scorer, part) for scorer, part in parts if len(part)]
         found = _joined([scorer(queries[part]) for scorer, part in asked])

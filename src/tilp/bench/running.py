@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tilp._utils.files import held
 from tilp.bench.jobs import Job, Results, Store, merged
 from tilp.bench.kinds import KINDS
 from tilp.bench.plans import Experiment, Plan
@@ -15,7 +16,6 @@ from tilp.bench.report.writing import write_report
 from tilp.bench.side_by_side import Runner, Watcher
 from tilp.bench.sources import Source
 from tilp.errors import TilpError
-from tilp.io.folders import held
 from tilp.parallel import thread_count
 
 __all__ = ["Outcome", "plan_jobs", "run_plan"]

@@ -7,12 +7,12 @@ from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
+from tilp._utils.files import one_of_a_kind
 from tilp.bench.keys import DATE, NUMBER, SHARE, TEXT, Keys, word_of
 from tilp.bench.sources import Source
-from tilp.choices import LateEnds, SettingKind, Walked
 from tilp.graph import SPLITS, TemporalGraph
-from tilp.io.folders import one_of_a_kind
 from tilp.splits import balanced, biased, few, released, time_shift
+from tilp.types import LateEnds, SettingKind, Walked
 
 __all__ = [
     "Balanced",

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilp.choices import DEFAULT_TOP, Backend, Grain, OnError
 from tilp.cli.console import output, print_warning, progress_bar
 from tilp.cli.options import (
     AddressOption,
@@ -26,6 +25,7 @@ from tilp.cli.options import (
     read_data,
 )
 from tilp.errors import TilpError
+from tilp.types import DEFAULT_TOP, Backend, Grain, OnError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -82,7 +82,7 @@ def mine_command(
     """
     from tilp.parallel import Workers, thread_count
     from tilp.walks import MiningSettings
-    from tilp.walks.resume import MiningRun
+    from tilp.walks.checkpoint import MiningRun
 
     graph = read_data(data, unit, on_error, columns, header)
     settings = MiningSettings(

@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from tilp.chances import drawn
+from tilp._utils.random import drawn
 from tilp.costs.calibration import Walks, calibrate, cpu_seconds
 from tilp.costs.situation import Situation, some
 from tilp.costs.stage import StageCost
 from tilp.costs.walking import batch_bytes, kept_bytes
+from tilp.features.log_linear_training import FOLDS, Gathered, JointSettings, Learner, fold_of
 from tilp.graph import QueryTable
-from tilp.model.joint_phase import FOLDS, Gathered, JointSettings, Learner, fold_of
-from tilp.ranking import RuleScorer, RuleWeights
+from tilp.scoring import RuleScorer, RuleWeights
 
 __all__ = ["joint_stage"]
 
@@ -36,14 +36,14 @@ def joint_stage(
     work = Walks.of_queries(
         now.steps_from,
         asked,
-        apart=asked.head.astype(np.int64) * FOLDS + fold_of(asked.fact, settings.seed),
+        apart=asked.directed_relation.astype(np.int64) * FOLDS + fold_of(asked.fact, settings.seed),
     )
     rates = calibrate(
         work, lambda part: learner.gather(part.queries), 0.5 * budget, now.settings.seed
     )
     gathering = rates.seconds(work.amounts())
-    heads = np.sort(np.bincount(asked.head))[::-1]
-    largest = asked[asked.head == np.argmax(np.bincount(asked.head))]
+    heads = np.sort(np.bincount(asked.directed_relation))[::-1]
+    largest = asked[asked.directed_relation == np.argmax(np.bincount(asked.directed_relation))]
     # As many as take no longer than what was tried before, where each of them takes long.
     most = int(np.clip(0.25 * budget * len(asked) / max(gathering, 1e-3), _FEWEST, _MOST))
     sample = learner.gather(now.some_training())
@@ -126,7 +126,7 @@ def _asked(queries: QueryTable, settings: JointSettings, heads: int) -> QueryTab
     """The queries that are learned from, head by head."""
     rows: list[NDArray[np.int64]] = [np.empty(0, np.int64)]
     for head in range(heads):
-        mine = np.flatnonzero(queries.head == head)
-        columns = (queries.fact[mine], queries.head[mine])
+        mine = np.flatnonzero(queries.directed_relation == head)
+        columns = (queries.fact[mine], queries.directed_relation[mine])
         rows.append(mine[drawn(settings.queries, settings.seed, *columns)])
     return queries[np.concatenate(rows)]

@@ -7,18 +7,17 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp.attention import CandidatePrior
-from tilp.attention.entries import Entries
-from tilp.attention.net import AttentionNet
-from tilp.attention.objective import LogWeights, Objective
-from tilp.attention.training import train
-from tilp.choices import Weights
 from tilp.costs.calibration import cpu_seconds
 from tilp.costs.situation import Situation
 from tilp.costs.stage import StageCost
 from tilp.costs.walking import kept_bytes
-from tilp.model.joint_phase import FOLDS
+from tilp.features.log_linear_training import FOLDS
+from tilp.learning import CandidatePrior
+from tilp.learning.attention_net import AttentionNet
+from tilp.learning.examples import Entries
+from tilp.learning.rule_weights import LogWeights, Objective, train
 from tilp.parallel import Workers
+from tilp.types import Weights
 
 __all__ = ["learning_stages"]
 

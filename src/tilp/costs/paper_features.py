@@ -6,23 +6,22 @@ from dataclasses import replace
 
 import numpy as np
 
-from tilp.choices import Protocol
 from tilp.costs.calibration import Walks, calibrate, cpu_seconds
 from tilp.costs.situation import Situation
 from tilp.costs.stage import StageCost
 from tilp.costs.walking import batch_bytes, kept_bytes
 from tilp.evaluation import Ranker
-from tilp.features.evidence import Gatherer
-from tilp.features.fitted import FittedFeatures
-from tilp.features.objective import Examples
-from tilp.features.paper import PaperFeatures
-from tilp.features.training import FeatureTraining, train_features
-from tilp.features.weights import FeatureWeights
+from tilp.features.paper.distributions import FittedFeatures
+from tilp.features.paper.evidence import Gatherer
+from tilp.features.paper.features import FeatureWeights, PaperFeatures
+from tilp.features.paper.fit import MOST_QUERIES, examples, walked_relations
+from tilp.features.paper.scorer import PaperScorer
+from tilp.features.paper.training import Examples, FeatureTraining, train_features
 from tilp.graph import QueryTable
-from tilp.model.paper_phase import MOST_QUERIES, examples, walked_relations
 from tilp.parallel import Workers
-from tilp.ranking import PaperScorer, RuleScorer
 from tilp.rules import RuleSet
+from tilp.scoring import RuleScorer
+from tilp.types import Protocol
 
 __all__ = ["paper_stage"]
 
@@ -130,7 +129,7 @@ def _choosing(now: Situation, scorer: PaperScorer, weights: FeatureWeights, most
 
     def rank() -> None:
         queries = ranker.queries[part]
-        applied = scorer.rules.apply(queries)
+        applied = scorer.rule_scorer.apply(queries)
         for scores in scorer.scores_by([weights] * _WAYS, queries, applied):
             ranker.rank(part, scores, [Protocol.ENUMERATE])
 

@@ -9,17 +9,18 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp.attention.entries import Entries, make_entries, training_queries
 from tilp.costs.amounts import steps_by_length
 from tilp.costs.calibration import cpu_seconds
 from tilp.costs.growth import by_power, ever_slower
-from tilp.datasets.bundled import MIN_SIZE, world
-from tilp.features.settling import Settling
+from tilp.datasets import world
+from tilp.datasets.synthetic import MIN_SIZE
 from tilp.graph import QueryTable, TemporalGraph
-from tilp.model.preparing import held_out_facts
-from tilp.model.settings import ModelSettings
+from tilp.learning.examples import Entries, make_entries, training_queries
+from tilp.model import ModelSettings
+from tilp.model.training_data import held_out_facts
 from tilp.parallel import Workers
 from tilp.rules import MinedRule
+from tilp.time.imputation import Settling
 from tilp.walks import CompiledRules, Walker
 from tilp.walks.mining import mine_relations, mined_queries, mining_walker, target_facts
 

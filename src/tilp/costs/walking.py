@@ -6,17 +6,17 @@ import tracemalloc
 
 import numpy as np
 
-from tilp.attention.entries import Entries, make_entries
-from tilp.choices import Protocol
 from tilp.costs.amounts import steps_by_length
 from tilp.costs.calibration import Walks, calibrate, cpu_seconds
 from tilp.costs.situation import Situation
 from tilp.costs.stage import StageCost
 from tilp.evaluation import Ranker
 from tilp.graph import QueryTable
+from tilp.learning.examples import Entries, make_entries
 from tilp.parallel import Workers
-from tilp.ranking import RuleScorer
 from tilp.rules import RuleSet
+from tilp.scoring import RuleScorer
+from tilp.types import Protocol
 from tilp.walks import chunks_by
 from tilp.walks.mining import one_end
 

@@ -8,12 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilp.errors import TilpError
-from tilp.features.joint import JointWeights
-from tilp.features.settling import Settling
+from tilp.features.log_linear import JointWeights
+from tilp.features.log_linear_scorer import JointScorer
+from tilp.features.paper.scorer import PaperScorer
 from tilp.graph import TemporalGraph
-from tilp.model.fitting import Fitted
-from tilp.model.settings import ModelSettings
-from tilp.ranking import JointScorer, ModelScorer, PaperScorer, RuleScorer
+from tilp.model.config import ModelSettings
+from tilp.model.fit import Fitted
+from tilp.scoring import RuleScorer, Scorer
+from tilp.time.imputation import Settling
 from tilp.walks.mining import mining_walker
 
 __all__ = ["old_heads", "scorer_on"]
@@ -21,7 +23,7 @@ __all__ = ["old_heads", "scorer_on"]
 
 def scorer_on(
     graph: TemporalGraph, learned_from: TemporalGraph, settings: ModelSettings, fitted: Fitted
-) -> ModelScorer:
+) -> Scorer:
     """A model's scorer, with the train split of a graph as evidence.
 
     Args:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tilp._version import __version__
 from tilp.graph import SPLITS, Joined, TemporalGraph
-from tilp.graph.near import NearNames
+from tilp.graph.vocabulary import NearNames
 
 __all__ = ["KEYS_OF_0_1", "UpdateReport"]
 

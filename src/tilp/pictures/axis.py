@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import log2
 
-from tilp.choices import Unit
-from tilp.intervals import OPEN_END, OPEN_START, UNKNOWN, Interval, format_time, parse_date
 from tilp.pictures.labels import text_width
+from tilp.time import OPEN_END, OPEN_START, UNKNOWN, Interval, format_time, parse_date
+from tilp.types import Unit
 
 __all__ = ["TICK_SIZE", "Axis", "known_times"]
 

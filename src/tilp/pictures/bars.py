@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tilp.intervals import OPEN_END, OPEN_START, UNKNOWN, Interval, TemporalRelation
 from tilp.pictures.axis import Axis, known_times
 from tilp.pictures.colours import colour
 from tilp.pictures.svg import Drawing
+from tilp.time import OPEN_END, OPEN_START, UNKNOWN, Interval, TemporalRelation
 
 __all__ = ["FADE", "Bars"]
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilp.choices import Unit
-from tilp.intervals import OPEN_END, OPEN_START, UNKNOWN, Interval, TemporalRelation
 from tilp.pictures.axis import TICK_SIZE, Axis
 from tilp.pictures.bars import FADE, Bars
 from tilp.pictures.colours import colour
 from tilp.pictures.labels import clean, wrap
 from tilp.pictures.parts import Link
 from tilp.pictures.svg import Drawing
+from tilp.time import OPEN_END, OPEN_START, UNKNOWN, Interval, TemporalRelation
+from tilp.types import Unit
 
 __all__ = ["draw_badge", "draw_lanes"]
 

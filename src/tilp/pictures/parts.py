@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tilp.choices import Unit
-from tilp.intervals import (
+from tilp.time import (
     OPEN_END,
     OPEN_START,
     Interval,
@@ -15,6 +14,7 @@ from tilp.intervals import (
     possible_relations,
     temporal_relation,
 )
+from tilp.types import Unit
 
 __all__ = ["Chain", "Link"]
 

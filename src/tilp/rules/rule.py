@@ -93,7 +93,7 @@ class Rule:
         return format_rule(self)
 
     def _repr_html_(self) -> str:
-        from tilp.rules.display import rule_html
+        from tilp.rules.picture import rule_html
 
         return rule_html(self)
 

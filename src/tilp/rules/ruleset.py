@@ -48,7 +48,7 @@ class MinedRule:
         return self.confidence * self.confidence * self.fired / max(self.facts, 1)
 
     def _repr_html_(self) -> str:
-        from tilp.rules.display import mined_rule_html
+        from tilp.rules.picture import mined_rule_html
 
         return mined_rule_html(self)
 
@@ -97,7 +97,7 @@ class RuleSet:
         return f"RuleSet({len(self):,} rules for {len(heads):,} relations)"
 
     def _repr_html_(self) -> str:
-        from tilp.rules.display import rule_set_html
+        from tilp.rules.picture import rule_set_html
 
         return rule_set_html(self)
 

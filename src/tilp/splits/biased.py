@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp.chances import chances
-from tilp.choices import Walked
-from tilp.choosing import choose
+from tilp._utils.random import chances
 from tilp.errors import TilpError
 from tilp.graph import TemporalGraph
-from tilp.splits.rearranging import TEST, TRAIN, VALID, rearranged, set_aside
+from tilp.splits.reassign import TEST, TRAIN, VALID, rearranged, set_aside
+from tilp.types import Walked, choose
 
 __all__ = ["balanced", "biased", "reducible"]
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilp.chances import sampled
-from tilp.choices import Walked
-from tilp.choosing import choose
+from tilp._utils.random import sampled
 from tilp.errors import TilpError
 from tilp.graph import TemporalGraph
-from tilp.splits.rearranging import set_aside
+from tilp.splits.reassign import set_aside
+from tilp.types import Walked, choose
 
 __all__ = ["SHARES", "few"]
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp.choices import Grain
+from tilp._utils.arrays import places_in
 from tilp.graph import QueryTable
-from tilp.intervals import allen_codes, gap_codes, gap_lengths, readings, temporal_relation_codes
 from tilp.rules import Rule
-from tilp.spans import places_in
+from tilp.time import allen_codes, gap_codes, gap_lengths, readings, temporal_relation_codes
+from tilp.types import Grain
 from tilp.walks.walker import Step, Walker
 
 __all__ = ["Grounded", "Grounder"]

@@ -10,16 +10,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tilp.chances import sampled
-from tilp.choices import DEFAULT_TOP, Grain
+from tilp._utils.random import sampled
 from tilp.errors import TilpError
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.parallel import Workers, opened
 from tilp.rules import MinedRule, Rule, RuleSet
-from tilp.walks.chunks import chunks_by
+from tilp.types import DEFAULT_TOP, Grain
 from tilp.walks.constraints import PairConstraint, StepConstraint
 from tilp.walks.encoding import CompiledRules
-from tilp.walks.walker import DEFAULT_LIMIT, Walker
+from tilp.walks.walker import DEFAULT_LIMIT, Walker, chunks_by
 
 __all__ = [
     "MiningSettings",
@@ -199,7 +198,7 @@ def _count(
     tallies = workers.map(partial(_tally, walker, compiled), chunks)
     for number, (chunk, (tally, weights)) in enumerate(zip(chunks, tallies, strict=True)):
         statistics += tally
-        inverse = chunk.head >= len(walker.graph.relations)
+        inverse = chunk.directed_relation >= len(walker.graph.relations)
         for direction in (False, True):
             sampled[int(direction)] |= (weights[inverse == direction] > 1).any(axis=0)
         advance((number + 1) / len(chunks))

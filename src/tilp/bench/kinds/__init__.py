@@ -8,7 +8,7 @@ from tilp.bench.kinds.compare import Compare
 from tilp.bench.kinds.curve import Curve
 from tilp.bench.kinds.efficiency import Efficiency
 from tilp.bench.kinds.rules import Rules
-from tilp.choices import ExperimentKind
+from tilp.types import ExperimentKind
 
 __all__ = ["KINDS", "Kind"]
 

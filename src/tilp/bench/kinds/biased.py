@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tilp._utils.files import file_words
 from tilp.bench.cells import Cell
 from tilp.bench.jobs import Job, Results
 from tilp.bench.keys import NUMBER, TEXT, Keys, list_of, word_of
@@ -14,11 +15,10 @@ from tilp.bench.report.blocks import Block, Heading, Table, Text
 from tilp.bench.report.blocks import Figure as Picture
 from tilp.bench.settings import Balanced, Biased
 from tilp.bench.sources import Source
-from tilp.choices import Walked
-from tilp.evaluation.evaluating import shown_names
-from tilp.io.folders import file_words
+from tilp.evaluation.evaluate import shown_names
 from tilp.pictures.chart import Bars, Point, draw_bars
 from tilp.splits import balanced, reducible
+from tilp.types import Walked
 
 __all__ = ["BiasedData"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from tilp._utils.files import file_words
 from tilp.bench.cells import Cell
 from tilp.bench.jobs import Job, Results
 from tilp.bench.keys import SHARE, Keys, list_of, word_of
@@ -14,9 +15,8 @@ from tilp.bench.report.blocks import Block, Entry, Heading, Table, Text
 from tilp.bench.report.blocks import Figure as Picture
 from tilp.bench.settings import Few, Setting, Whole
 from tilp.bench.sources import Source
-from tilp.choices import Walked
-from tilp.io.folders import file_words
 from tilp.pictures.chart import Line, Point, draw_lines
+from tilp.types import Walked
 
 __all__ = ["Curve"]
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tilp._utils.files import file_words
 from tilp.bench.jobs import Job, Results
 from tilp.bench.keys import NUMBER, SHARE, TEXT, WHOLE, Keys, Reader, list_of
 from tilp.bench.kinds.base import Kind, not_done
@@ -14,7 +15,6 @@ from tilp.bench.methods import Method
 from tilp.bench.plans import Experiment
 from tilp.bench.report.blocks import Block, Entry, Figure, Heading, Items, Table, Text
 from tilp.bench.sources import Source, WorldSize, world_source
-from tilp.io.folders import file_words
 from tilp.pictures.chart import Line, Point, draw_lines
 
 __all__ = ["Efficiency"]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tilp._utils.files import file_words
 from tilp.bench.cells import Cell
 from tilp.bench.examples import Examples
 from tilp.bench.jobs import Job, Results
@@ -15,7 +16,6 @@ from tilp.bench.plans import Experiment
 from tilp.bench.report.blocks import Block, Figure, Heading, Text
 from tilp.bench.settings import Setting, read_setting
 from tilp.bench.sources import Source
-from tilp.io.folders import file_words
 
 __all__ = ["Rules"]
 

@@ -4,17 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from tilp.bench.report.blocks import (
-    Block,
-    Code,
-    Entry,
-    Figure,
-    Folded,
-    Heading,
-    Items,
-    Table,
-    Text,
-)
+from tilp.bench.report.blocks import Block, Code, Entry, Figure, Folded, Heading, Items, Table, Text
 from tilp.pictures.markup import Markup, element, page, table
 
 __all__ = ["html"]

@@ -5,17 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from tilp.bench.report.blocks import (
-    Block,
-    Code,
-    Entry,
-    Figure,
-    Folded,
-    Heading,
-    Items,
-    Table,
-    Text,
-)
+from tilp.bench.report.blocks import Block, Code, Entry, Figure, Folded, Heading, Items, Table, Text
 from tilp.pictures.labels import clean, legal
 
 __all__ = ["markdown"]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tilp._utils.versions import version_report
 from tilp.bench.jobs import Results
 from tilp.bench.plans import Plan
 from tilp.bench.report.blocks import Block, Code, Folded, Heading, Items, Table, Text
 from tilp.bench.sources import Source
-from tilp.choices import ExperimentKind, Protocol
 from tilp.graph import SPLITS
-from tilp.versions import version_report
+from tilp.types import ExperimentKind, Protocol
 
 __all__ = ["opening"]
 

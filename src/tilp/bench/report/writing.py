@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from tilp._utils.files import new_file
 from tilp.bench.report.blocks import Block, Figure, Folded
 from tilp.bench.report.html import html
 from tilp.bench.report.markdown import markdown
-from tilp.io.folders import new_file
 from tilp.pictures import standalone
 
 __all__ = ["write_report"]
