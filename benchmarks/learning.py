@@ -27,8 +27,8 @@ from tilp.evaluation import compare, evaluate
 from tilp.learning import CandidatePrior
 from tilp.learning.rule_weights import LogWeights, Objective, TrainingSettings
 from tilp.model import ModelSettings
-from tilp.model.fit import Fitted, weigh
-from tilp.model.training_data import Prepared, prepare
+from tilp.model.fit import FittedModel, learn_rule_weights
+from tilp.model.training_data import TrainingData, prepare_training_data
 from tilp.parallel import Workers
 from tilp.scoring import RuleScorer
 from tilp.types import Missing, Weights
@@ -36,23 +36,23 @@ from tilp.types import Missing, Weights
 THREADS = os.cpu_count() or 1
 
 
-def prepared(graph: tilp.TemporalGraph, settings: ModelSettings, stages: Stages) -> Prepared:
+def prepared(graph: tilp.TemporalGraph, settings: ModelSettings, stages: Stages) -> TrainingData:
     with tempfile.TemporaryDirectory() as folder, Workers(THREADS) as workers:
-        return prepare(graph, settings, Path(folder) / "fit", stages, workers)
+        return prepare_training_data(graph, settings, Path(folder) / "fit", stages, workers)
 
 
-def weighed(part: Prepared, training: TrainingSettings, stages: Stages) -> Fitted:
+def weighed(part: TrainingData, training: TrainingSettings, stages: Stages) -> FittedModel:
     with Workers(THREADS) as workers:
-        return weigh(part, training, stages, workers)
+        return learn_rule_weights(part, training, stages, workers)
 
 
-def measured(part: Prepared, fitted: Fitted, split: str, protocols: list[str]):
+def measured(part: TrainingData, fitted: FittedModel, split: str, protocols: list[str]):
     rules = [one.rule for one in fitted.rules]
-    scorer = RuleScorer(part.walker, rules, fitted.weights, part.settling)
+    scorer = RuleScorer(part.walker, rules, fitted.weights, part.missing_dates)
     return evaluate(scorer, part.graph, split, protocols=protocols, threads=THREADS)
 
 
-def gradient_seconds(part: Prepared, fitted: Fitted, settings: ModelSettings) -> float:
+def gradient_seconds(part: TrainingData, fitted: FittedModel, settings: ModelSettings) -> float:
     """The median time of a full gradient for rule weights, prior and factors."""
     prior = CandidatePrior.of(part.walker.graph)
     power = settings.training.walks_power

@@ -18,7 +18,7 @@ from tilp.errors import TilpError
 from tilp.graph import QueryTable
 from tilp.learning import KNOWN_KINDS, CandidatePrior, Mark, known_answers
 from tilp.learning.attention_net import AttentionNet
-from tilp.learning.examples import Entries, make_entries, training_queries
+from tilp.learning.examples import TrainingExamples, make_training_examples, training_queries
 from tilp.learning.rule_weights import LogWeights, Objective, TrainingSettings, train
 from tilp.parallel import Workers
 from tilp.time import Interval, known_ends
@@ -466,7 +466,7 @@ def test_entries_equal_brute_force(given_, max_length, seed, own_only):
     rules = sorted(reached, key=str)[::2]
     if not rules:
         return
-    entries = make_entries(walker, queries, walker.compile(rules), Workers(), seed=seed)
+    entries = make_training_examples(walker, queries, walker.compile(rules), Workers(), seed=seed)
     assert sorted(rows_of(entries.queries)) == sorted(rows_of(queries))
     known = known_answers(graph, entries.queries, leave_out=seed)
     np.testing.assert_array_equal(entries.answer_kind, known.answer_kind)
@@ -512,7 +512,7 @@ def test_rules_whose_walks_all_end_in_what_is_left_out_did_not_fire():
     walker = Walker(graph, grains=["static"], max_length=1)
     texts = ["r(E1,E2,I2) ← q(E1,E2,I1)", "r(E1,E2,I2) ← p(E1,E2,I1)"]
     rules = walker.compile([tilp.rules.parse_rule(text) for text in texts])
-    entries = make_entries(walker, one_of(all_queries(graph), 0), rules, Workers())
+    entries = make_training_examples(walker, one_of(all_queries(graph), 0), rules, Workers())
     assert entries.rule.tolist() == [1]
     assert (entries.left_out.tolist(), entries.others.tolist()) == ([1.0], [1.0])
     assert entries.at_answer.tolist() == [0.0] and not entries.at_known.any()
@@ -522,7 +522,7 @@ def test_entries_of_no_queries(facts):
     walker = Walker(tilp.read(facts), grains=["static"])
     rules = walker.compile([tilp.rules.parse_rule("playsFor(E1,E2,I2) ← coachOf(E1,E2,I1)")])
     none = all_queries(walker.graph)[np.zeros(0, np.int64)]
-    entries = make_entries(walker, none, rules, Workers())
+    entries = make_training_examples(walker, none, rules, Workers())
     assert len(entries) == len(entries.queries) == 0
     assert entries.begin.tolist() == [0] and entries.at_known.shape == (0, len(KNOWN_KINDS))
 
@@ -604,7 +604,7 @@ def random_entries(graph, n_rules, n_queries, seed):
     )
     others = chance.integers(0, 50, size)
     others[(others + at_answer + at_known.sum(axis=1)) == 0] = 1
-    return Entries(
+    return TrainingExamples(
         queries=queries,
         answer_kind=chance.integers(-1, len(KNOWN_KINDS), n_queries).astype(np.int8),
         begin=np.cumsum([0, *map(len, rules)]).astype(np.int64),
@@ -733,8 +733,8 @@ def test_the_prior_is_a_distribution_over_all_entities(graph):
             dict(sorted(answers.items()))
         )
         listed = prior.probability[part]
-        assert listed.sum() + prior.floor * (size - len(listed)) == pytest.approx(1.0)
-        assert (listed > prior.floor).all()
+        assert listed.sum() + prior.lowest * (size - len(listed)) == pytest.approx(1.0)
+        assert (listed > prior.lowest).all()
         assert listed == pytest.approx(
             [0.95 * answers[one] / answers.total() + 0.05 / size for one in sorted(answers)]
         )
@@ -753,7 +753,7 @@ def test_the_prior_of_entities_is_that_of_the_distribution(graph):
     assert found.sum(axis=1) == pytest.approx(np.ones(prior.n_heads))
     for number in range(prior.n_heads):
         part = slice(prior.begin[number], prior.begin[number + 1])
-        expected = np.full(size, prior.floor)
+        expected = np.full(size, prior.lowest)
         expected[prior.entity[part]] = prior.probability[part]
         assert found[number] == pytest.approx(expected)
 
@@ -782,7 +782,7 @@ def test_the_prior_of_answers_that_train_never_has(facts):
     query = one_of(all_queries(graph, walked=False), 0)
     coach = np.full(1, graph.relations.find("coachOf"), np.int32)
     ada = np.full(1, graph.entities.find("Ada"), np.int32)
-    assert prior.of_answers(replace(query, head=coach, answer=ada)) == pytest.approx(prior.floor)
+    assert prior.of_answers(replace(query, head=coach, answer=ada)) == pytest.approx(prior.lowest)
 
 
 @pytest.fixture
@@ -796,7 +796,7 @@ def untrained():
 def test_without_training_facts_the_prior_is_the_same_for_all(untrained):
     queries = QueryTable.of_facts(untrained, np.arange(2), walked=False)
     prior = CandidatePrior.of(untrained)
-    assert prior.of_answers(queries).tolist() == [prior.floor] * 4
+    assert prior.of_answers(queries).tolist() == [prior.lowest] * 4
 
 
 def test_without_training_facts_nothing_is_known(untrained):
@@ -833,7 +833,7 @@ class Task:
         self.held_out = self.objective(QueryTable.of_facts(graph, valid, walked=False))
 
     def objective(self, queries):
-        entries = make_entries(self.walker, queries, self.compiled, Workers())
+        entries = make_training_examples(self.walker, queries, self.compiled, Workers())
         return Objective(entries, self.prior, len(self.rules), 0.3)
 
     def train(self, threads=1, training=None, held_out=None, checkpoint=None, progress=None, **how):
@@ -876,7 +876,7 @@ def assert_same(first, second):
 def test_entries_of_a_world_are_the_same_for_any_number_of_workers(task, monkeypatch):
     queries = asked_in_training(task.walker.graph)
     done = []
-    whole = make_entries(
+    whole = make_training_examples(
         task.walker, queries, task.compiled, Workers(), seed=3, progress=done.append
     )
     assert done[-1] == 1.0
@@ -885,12 +885,12 @@ def test_entries_of_a_world_are_the_same_for_any_number_of_workers(task, monkeyp
     for threads in (1, 2, 3):
         done.clear()
         with Workers(threads) as workers:
-            parts = make_entries(
+            parts = make_training_examples(
                 task.walker, queries, task.compiled, workers, seed=3, progress=done.append
             )
         assert len(done) > 10 and done == sorted(done) and done[-1] == 1.0
         assert same(whole, parts)
-    other = make_entries(task.walker, queries, task.compiled, Workers(), seed=4)
+    other = make_training_examples(task.walker, queries, task.compiled, Workers(), seed=4)
     assert not np.array_equal(whole.left_out, other.left_out)
 
 

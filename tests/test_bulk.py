@@ -25,7 +25,7 @@ from tilp.model.batch_predict import queries_of
 from tilp.model.query_sources import QueryFile, QueryFrame
 from tilp.scoring import Scores
 from tilp.scoring.queries import QueryColumns, query_table
-from tilp.scoring.topk import Batch
+from tilp.scoring.topk import QueryBatches
 
 FIELDS = ("relation", "subject", "object", "start", "end")
 
@@ -192,15 +192,15 @@ def test_threads_and_part_sizes_change_nothing(tmp_path, rules_model):
 def test_chunks_are_small_and_ask_each_query_once(monkeypatch, model):
     scorer, n = model.scorer(), len(model.graph.entities)
     table = QueryColumns.of(some_queries(model.graph, 200)).table(model.graph)
-    batch = Batch(table, scorer)
+    batch = QueryBatches(table, scorer)
     asked = {
         tuple(row)
         for row in zip(table.subject, table.directed_relation, *table.given(), strict=True)
     }
     assert sum(map(len, batch.rows)) == len(asked) < 200
-    assert sum(map(len, Batch(table, scorer, apart=True).rows)) == 200
+    assert sum(map(len, QueryBatches(table, scorer, apart=True).rows)) == 200
     monkeypatch.setattr("tilp.scoring.topk._ROOM", 5 * n)
-    many = Batch(table, scorer)
+    many = QueryBatches(table, scorer)
     assert len(many.rows) > len(batch.rows)
     assert np.array_equal(np.concatenate(many.rows), np.concatenate(batch.rows))
     for chunk in many.chunks:

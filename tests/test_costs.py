@@ -31,7 +31,7 @@ from tilp.errors import TilpError
 from tilp.features.paper.features import PaperFeatures
 from tilp.features.paper.training import Examples, FeatureTraining, train_features
 from tilp.graph import QueryTable
-from tilp.learning.examples import make_entries
+from tilp.learning.examples import make_training_examples
 from tilp.parallel import Workers
 from tilp.walks import MiningSettings, Walker
 from tilp.walks.mining import mining_walker
@@ -252,7 +252,7 @@ def test_what_a_situation_counts_is_what_a_fit_asks(world):
 def test_entries_so_many_times_are_so_many_times_the_entries(world):
     now = Situation.of(world, tilp.TILP(1).settings).sampled(0.5)
     queries = now.training[np.arange(20)]
-    made = make_entries(now.walker, queries, now.compiled, Workers())
+    made = make_training_examples(now.walker, queries, now.compiled, Workers())
     twice = repeated(made, 2)
     assert len(twice) == 2 * len(made) and len(twice.queries) == 40
     back = twice.of_queries(np.arange(40) >= 20)

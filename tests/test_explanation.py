@@ -17,8 +17,8 @@ from tilp.errors import TilpError
 from tilp.explanation import Explanation, Reason
 from tilp.explanation.render import fall_text, grounding_text, lack_lines, reason_lines
 from tilp.features.candidate_history import HISTORY_KINDS
-from tilp.features.log_linear_scorer import JointScorer
-from tilp.features.paper.scorer import PaperScorer
+from tilp.features.log_linear_scorer import LogLinearScorer
+from tilp.features.paper.scorer import PaperFeatureScorer
 from tilp.learning.rule_weights import TrainingSettings
 from tilp.rules import Atom, Notation, format_rule
 from tilp.scoring import RuleScorer
@@ -33,7 +33,7 @@ QUICK = {
     "training": TrainingSettings(steps=20),
 }
 FEATURES = ["none", "paper", "full"]
-SCORERS = {"none": RuleScorer, "paper": PaperScorer, "full": JointScorer}
+SCORERS = {"none": RuleScorer, "paper": PaperFeatureScorer, "full": LogLinearScorer}
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,12 @@ import pytest
 import tilp
 from tilp import TILP
 from tilp.errors import TilpError
-from tilp.features.candidate_history import HISTORY_KINDS, OwnFacts, asked_at, fact_edges
+from tilp.features.candidate_history import (
+    HISTORY_KINDS,
+    CandidateHistory,
+    fact_edges,
+    listed_candidates,
+)
 from tilp.features.describe import duration_sentence, pair_sentence, seen_words
 from tilp.graph import QueryTable
 from tilp.plots import plot_features
@@ -201,8 +206,8 @@ def test_learned_words_add_up_to_the_terms_of_scores(model):
     begin = np.arange(len(queries) + 1) * len(candidates)
     listed = np.tile(candidates, len(queries)).astype(np.int32)
     terms = model.scorer().terms(queries, begin, listed)
-    facts = OwnFacts(fact_edges(graph), size, model._fitted.features.bounds)
-    of, words = facts.listed(asked_at(queries, begin, listed))
+    facts = CandidateHistory(fact_edges(graph), size, model._fitted.features.bounds)
+    of, words = facts.listed(listed_candidates(queries, begin, listed))
     columns = ("query", "part", "of", "words")
     weights = dict(
         zip(learned.select(columns).iter_rows(), learned["weight"].to_list(), strict=True)

@@ -21,7 +21,7 @@ from events import (
     plain_edges,
 )
 from tilp._kernels.recency import bodies_of_heads
-from tilp._utils.random import chances
+from tilp._utils.random import keyed_uniform
 from tilp.errors import TilpError
 from tilp.forecasting import Curve, ForecastRules
 from tilp.forecasting.events import TimedEdges, event_times
@@ -102,7 +102,7 @@ def plain_fit(graph, chosen, table):
 
     def turn(query):
         columns = (np.array([one]) for one in (*query[:2], moments.index(query[2])))
-        return query[2], chances(chosen.seed, *columns)[0], query
+        return query[2], keyed_uniform(chosen.seed, *columns)[0], query
 
     for query in sorted(answers, key=turn):
         clues = plain_clues(edges, table, *query)

@@ -87,7 +87,7 @@ def test_features_of_the_paper_count_as_far_as_they_rank_held_out_answers_better
     queries = QueryTable.of_facts(
         small_world(), np.asarray(small_world().rows("valid")), walked=False
     )
-    applied = scorer.rule_scorer.apply(queries)
+    applied = scorer.rule_scorer.apply_rules(queries)
     ways = [replace(scorer._weights, features=gamma) for gamma in (0.0, scorer._weights.features)]
     alone, together = scorer.scores_by(ways, queries, applied)
     assert figures[Features.PAPER] >= figures[Features.NONE]
@@ -405,7 +405,7 @@ def test_a_fit_that_was_stopped_in_phase_two_goes_on(tmp_path, monkeypatch, name
         raise AssertionError("done again")
 
     with monkeypatch.context() as patched:
-        patched.setattr("tilp.model.training_data.make_entries", again)
+        patched.setattr("tilp.model.training_data.make_training_examples", again)
         model = TILP(features="full", **{**QUICK, "threads": 2}).fit(graph, folder=work)
     whole = fitted("full")
     assert contents(model.save(tmp_path / "m")) == contents(whole.save(tmp_path / "whole"))

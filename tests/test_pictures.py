@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tilp.explanation import Explanation, Fall, Grounding, Lack, Reason, WalkedFact
+from tilp.explanation import AblationEffect, Contrast, Explanation, Grounding, Reason, WalkedFact
 from tilp.explanation.render import draw_grounding, explanation_page
 from tilp.graph import Fact
 from tilp.pictures import Chain, Link, draw_chain, standalone
@@ -500,9 +500,13 @@ def explained(name):
         share=0.1,
         known=True,
         reasons=(by_rule, own, prior),
-        fall=Fall(walk, 0.4, 0.5, 0.375),
+        fall=AblationEffect(walk, 0.4, 0.5, 0.375),
         winner=f"{name}!",
-        lacks=(Lack(by_rule, 1.75, 1.25), Lack(own, 0.0, -0.5), Lack(prior, 0.0, 0.125)),
+        lacks=(
+            Contrast(by_rule, 1.75, 1.25),
+            Contrast(own, 0.0, -0.5),
+            Contrast(prior, 0.0, 0.125),
+        ),
         top=2,
     )
 

@@ -14,7 +14,7 @@ from oracles import counts, edges_of, kinds_of_known, query_parts
 from test_walks import all_queries, graphs, shared_queries
 from tilp.graph import QueryTable
 from tilp.learning import KNOWN_KINDS, CandidatePrior
-from tilp.learning.examples import make_entries
+from tilp.learning.examples import make_training_examples
 from tilp.learning.rule_weights import LogWeights, Objective
 from tilp.parallel import Workers
 from tilp.scoring import RuleScorer, RuleWeights
@@ -205,7 +205,7 @@ def test_what_is_applied_once_can_be_scored_with_any_power(world, walks_power):
     queries = QueryTable.of_facts(world, rows, walked=False)
     scores = RuleScorer(walker, rules, weights)(queries)
     scorer = RuleScorer(walker, rules, replace(weights, walks_power=0.9))
-    again = scorer.score(queries, scorer.apply(queries), walks_power)
+    again = scorer.score(queries, scorer.apply_rules(queries), walks_power)
     np.testing.assert_array_equal(again.score, scores.score)
     assert not np.array_equal(scorer(queries).score, scores.score)
 
@@ -246,7 +246,7 @@ def shares_and_likelihoods(walks_power, factors):
         every = [listed.get(one, default) for one in range(len(graph.entities))]
         shares.append(every[queries.answer[number]] / sum(every))
         one = queries[np.array([number])]
-        entries = make_entries(walker, one, walker.compile(rules), Workers())
+        entries = make_training_examples(walker, one, walker.compile(rules), Workers())
         assert len(entries) == 3 and not entries.left_out.any()
         loss, _ = Objective(entries, prior, len(rules), walks_power)(logs, Workers())
         likelihoods.append(np.exp(-loss))

@@ -14,7 +14,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import tilp
-from tilp._utils.random import sampled
+from tilp._utils.random import sample_share
 from tilp.errors import TilpError
 from tilp.evaluation import load_evaluation
 from tilp.graph import Vocabulary
@@ -81,7 +81,7 @@ def test_few_keeps_all_facts_and_marks_those_outside_nested_samples(rows, shares
         kept = few(graph, share, seed=seed)
         chosen = set(kept.targets.tolist())
         assert len(chosen) == round(share * size) and before <= chosen
-        assert chosen == set(sampled(size, share, seed).tolist())
+        assert chosen == set(sample_share(size, share, seed).tolist())
         assert written(kept) == written(graph) and kept.bounds == graph.bounds
         reduced = few(graph, share, seed=seed, walked="reduced")
         assert [reduced.fact(row) for row in reduced.rows("train")] == [

@@ -20,14 +20,14 @@ from test_model import contents
 from tilp import TILP
 from tilp._utils.files import before, new_folder
 from tilp.errors import TilpError
-from tilp.features.log_linear import USUAL_PULL, JointWeights
+from tilp.features.log_linear import USUAL_PULL, LogLinearWeights
 from tilp.features.paper.features import PaperFeatures
 from tilp.features.paper.fit import walked_relations
-from tilp.graph import SPLITS, TemporalGraph, join_facts
+from tilp.graph import SPLITS, TemporalGraph, merge_facts
 from tilp.learning.rule_weights import TrainingSettings
 from tilp.model.update import touched
 from tilp.splits.reassign import LEFT_OUT, TRAIN, rearranged
-from tilp.time.imputation import Settling
+from tilp.time.imputation import MissingDates
 from tilp.types import ByLabel, MoreDates
 from tilp.walks import mine
 
@@ -144,7 +144,7 @@ def plain_facts(graph):
 
 
 def plainly_joined(known, new, supersede):
-    """What `join_facts` is to do, fact by fact."""
+    """What `merge_facts` is to do, fact by fact."""
 
     def more(one, other):
         ends = zip(one[2], other[2], strict=True)
@@ -180,35 +180,35 @@ def by_time(fact):
 def test_facts_join_as_they_do_one_by_one(known, rows, supersede, chance):
     known, new = as_graph(known), as_graph(rows)
     dates = MoreDates.SUPERSEDE if supersede else MoreDates.BOTH
-    joined = join_facts(known, new, dates=dates)
+    joined = merge_facts(known, new, dates=dates)
     expected, added = plainly_joined(plain_facts(known), plain_facts(new), supersede)
     found = plain_facts(joined.graph)
     assert found == expected and len(joined.added) == added
     # Each new fact is added, takes a place, or is there; and once more all are there.
     assert len(joined.added) + sum(joined.known.values()) + len(joined.superseded) == len(new)
-    again = join_facts(joined.graph, new, dates=dates)
+    again = merge_facts(joined.graph, new, dates=dates)
     assert again.graph == joined.graph and sum(again.known.values()) == len(new)
     assert not len(again.added) and not len(again.superseded)
     chance.shuffle(rows)
-    other = join_facts(known, as_graph(rows), dates=dates)
+    other = merge_facts(known, as_graph(rows), dates=dates)
     assert sorted(plain_facts(other.graph)) == sorted(found)
 
 
 def test_a_fact_whose_end_became_known_takes_the_place_of_the_old_one():
     known = read(("Ada", "playsFor", "Rovers", "1990", ""), ("Ben", "playsFor", "Rovers", "1", "2"))
     new = read(("Ada", "playsFor", "Rovers", "1990", "1993"))
-    joined = join_facts(known, new)
+    joined = merge_facts(known, new)
     assert rows_of(joined.graph)[0] == ("Ada", "playsFor", "Rovers", 1990, 1993)
     assert joined.superseded.tolist() == [0] and len(joined.graph) == 2
-    back = join_facts(joined.graph, known)  # a table from before
+    back = merge_facts(joined.graph, known)  # a table from before
     assert back.graph == joined.graph and back.less == 1 and back.known["train"] == 2
-    both = join_facts(known, new, dates=MoreDates.BOTH)
+    both = merge_facts(known, new, dates=MoreDates.BOTH)
     assert len(both.graph) == 3 and both.added.tolist() == [2]
 
 
 def test_old_numbers_stay_and_what_is_new_stands_after_them():
     known = read(("b", "r", "d", "1990", "1991"), ("z", "s", "b", "1992", ""))
-    joined = join_facts(known, read(("a", "q", "d", "1990", ""), ("b", "r", "a", "1", "")))
+    joined = merge_facts(known, read(("a", "q", "d", "1990", ""), ("b", "r", "a", "1", "")))
     assert list(joined.graph.entities) == ["b", "d", "z", "a"]
     assert list(joined.graph.relations) == ["r", "s", "q"]
     assert rows_of(joined.graph)[:2] == rows_of(known) and joined.added.tolist() == [2, 3]
@@ -217,7 +217,7 @@ def test_old_numbers_stay_and_what_is_new_stands_after_them():
 def test_splits_join_those_of_their_name_and_a_fact_of_two_splits_is_told():
     known = tilp.read({"train": table(("a", "r", "b")), "test": table(("c", "r", "d"))})
     new = tilp.read({"train": table(("c", "r", "d")), "valid": table(("a", "r", "d"))})
-    joined = join_facts(known, new)
+    joined = merge_facts(known, new)
     assert [len(joined.graph.rows(split)) for split in SPLITS] == [2, 1, 1]
     assert joined.added.tolist() == [1, 2] and joined.elsewhere == 1
 
@@ -227,7 +227,7 @@ def test_attributes_of_entities_join():
     numbers = {"size": np.array([1.0, np.nan])}
     known = replace(known, attributes=numbers)
     new = replace(read(("a", "r", "c", "2", "")), attributes={"size": np.array([5.0, 7.0])})
-    joined = join_facts(known, new)
+    joined = merge_facts(known, new)
     assert joined.renumbered == 1
     assert joined.graph.attributes["size"][[0, 2]].tolist() == [5.0, 7.0]
     assert np.isnan(joined.graph.attributes["size"][1])
@@ -241,7 +241,7 @@ def test_names_are_found_by_id_and_then_by_key(tmp_path):
         [("0", "P54", "playsFor")],
     )
     for row in (("0", "0", "1"), ("Q5", "P54", "Q7"), ("0", "P54", "Q7")):
-        joined = join_facts(known, read((*row, "1995", "1996")))
+        joined = merge_facts(known, read((*row, "1995", "1996")))
         assert len(joined.graph.entities) == 2 and len(joined.graph.relations) == 1
         assert joined.graph.subject.tolist() == [0, 0]
     # The ids of another folder are found by the keys beside them.
@@ -251,7 +251,7 @@ def test_names_are_found_by_id_and_then_by_key(tmp_path):
         [("x", "Q5", "Ada"), ("w", "Q9", "Ada")],
         [("y", "P54", "plays for")],
     )
-    joined = join_facts(known, other)
+    joined = merge_facts(known, other)
     assert joined.graph.entities.ids.to_list() == ["0", "1", "w"]
     assert list(joined.graph.relations) == ["playsFor"]  # names that are known stay
     assert joined.graph.object.tolist() == [1, 2]  # two that are called the same
@@ -295,7 +295,7 @@ def test_a_name_that_could_stand_for_two_things_is_refused(
     )
     new = folder_of(tmp_path / "new", rows, entities, relations)
     with pytest.raises(TilpError, match=told):
-        join_facts(known, new)
+        merge_facts(known, new)
 
 
 def test_labels_match_or_are_new_where_that_is_said(tmp_path):
@@ -306,26 +306,26 @@ def test_labels_match_or_are_new_where_that_is_said(tmp_path):
         [("0", "P54", "playsFor")],
     )
     new = read(("Ada", "playsFor", "Rovers", "1995", ""))
-    joined = join_facts(known, new, labels=ByLabel.MATCH)
+    joined = merge_facts(known, new, labels=ByLabel.MATCH)
     assert joined.graph.entities == known.entities and joined.graph.subject.tolist() == [0, 0]
     new = read(("Ada", "0", "Rovers", "1995", ""))
-    joined = join_facts(known, new, labels=ByLabel.NEW)
+    joined = merge_facts(known, new, labels=ByLabel.NEW)
     assert joined.graph.entities.ids.to_list() == ["0", "1", "2", "3", "Ada", "Rovers"]
     with pytest.raises(TilpError, match=r"label of '2' and '3'; give ids for these"):
-        join_facts(known, read(("Dan", "0", "1", "1995", "")), labels=ByLabel.MATCH)
+        merge_facts(known, read(("Dan", "0", "1", "1995", "")), labels=ByLabel.MATCH)
     with pytest.raises(TilpError, match="would both be called 'playsFor'"):
-        join_facts(known, read(("0", "playsFor", "1", "1995", "")), labels=ByLabel.NEW)
+        merge_facts(known, read(("0", "playsFor", "1", "1995", "")), labels=ByLabel.NEW)
     # The other way round: what is known has plain names, and the new ones ids besides.
     plain = read(("Ada", "playsFor", "Rovers", "1990", "1991"))
     with pytest.raises(TilpError, match="'Ada' reads as the label of 'Ada'"):
-        join_facts(plain, known)
+        merge_facts(plain, known)
 
 
 def test_other_units_are_refused():
     known = read(("a", "r", "b", "1990", ""))
     new = tilp.read(table(("a", "r", "b", "1990-01-02", "")).cast(pl.String), unit="day")
     with pytest.raises(TilpError, match=r"count days, of the known ones years.*unit='year'"):
-        join_facts(known, new)
+        merge_facts(known, new)
     with pytest.raises(TilpError, match="count days"):
         fitted().update(new)
 
@@ -429,7 +429,7 @@ def test_a_name_near_to_a_known_relation_is_asked_about():
 def test_a_model_of_before_that_does_not_tell_the_pull_is_read():
     weights = fitted("full")._fitted.features
     arrays = {name: one for name, one in weights.to_arrays().items() if name != "pull"}
-    assert JointWeights.from_arrays(arrays).pull.tolist() == [USUAL_PULL] * len(weights.columns)
+    assert LogLinearWeights.from_arrays(arrays).pull.tolist() == [USUAL_PULL] * len(weights.columns)
 
 
 def test_distributions_are_those_of_all_facts_and_their_weights_stay():
@@ -507,7 +507,7 @@ def test_durations_that_change_touch_what_they_are_drawn_for():
     new = read(("Ada", "playsFor", "Rovers", "1900", "1999"))
     updated = model.update(new)
     assert "playsFor" in updated.last_update.touched
-    settled = Settling.fit(updated.graph, model.settings.missing, 0).graph(updated.graph)
+    settled = MissingDates.fit(updated.graph, model.settings.missing, 0).fill_graph(updated.graph)
     counted = mine(settled, updated.last_update.touched, model.settings.mining)
     for one in counted:
         assert replace(updated.rules()[one.rule], weight=None) == one
@@ -659,6 +659,6 @@ def test_a_model_that_was_about_to_be_replaced_is_told_of(tmp_path):
 
 
 def test_a_graph_joins_itself_without_a_change():
-    joined = join_facts(world(), world())
+    joined = merge_facts(world(), world())
     assert joined.graph.fingerprint() == world().fingerprint()
     assert isinstance(joined.graph, TemporalGraph)

@@ -42,7 +42,7 @@ class Bins(NamedTuple):
     of_small: Array
 
 
-class AskedAt(NamedTuple):
+class ListedCandidates(NamedTuple):
     """Queries, and the candidates listed for each, which begin at `begin`."""
 
     subject: Array
@@ -76,7 +76,7 @@ def _no_words(edges: FactEdges) -> Words:
 
 
 @kernel
-def same_interval(asked: AskedAt, query: int, before: int) -> int:
+def same_interval(asked: ListedCandidates, query: int, before: int) -> int:
     """The number of a query's interval: `before`, where that query has the same, or its own."""
     same = asked.start[query] == asked.start[before] and asked.end[query] == asked.end[before]
     return before if same else query
@@ -84,7 +84,7 @@ def same_interval(asked: AskedAt, query: int, before: int) -> int:
 
 @kernel
 def list_own_facts(
-    edges: FactEdges, asked: AskedAt, bins: Bins, n_directed: int
+    edges: FactEdges, asked: ListedCandidates, bins: Bins, n_directed: int
 ) -> tuple[Array, Array]:
     """The words for the facts of each listed candidate.
 
@@ -129,7 +129,7 @@ def list_own_facts(
 @kernel
 def add_own_facts(
     edges: FactEdges,
-    asked: AskedAt,
+    asked: ListedCandidates,
     bins: Bins,
     n_directed: int,
     row_of: Array,
@@ -162,7 +162,7 @@ def add_own_facts(
 @kernel
 def worth_of_facts(
     edges: FactEdges,
-    asked: AskedAt,
+    asked: ListedCandidates,
     query: int,
     candidate: int,
     bins: Bins,
@@ -350,7 +350,7 @@ def add_facts_of_all(
     edges: FactEdges,
     groups: FactGroups,
     facts: NearestFacts,
-    asked: AskedAt,
+    asked: ListedCandidates,
     queries: Array,
     bins: Bins,
     n_directed: int,

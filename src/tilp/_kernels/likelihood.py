@@ -249,7 +249,7 @@ def _add_slopes(
             of.pairs[pair, 3] += share
 
 
-class JointTable(NamedTuple):
+class LogLinearTable(NamedTuple):
     """What is known of the listed candidates of queries.
 
     Candidates of each query begin at `begin`, its answer stands at `answer`. `stands_for` is the
@@ -271,7 +271,7 @@ class JointTable(NamedTuple):
 
 @kernel
 def joint_scores(
-    table: JointTable, first: int, last: int, of_column: Array, of_rule: Array, of_word: Array
+    table: LogLinearTable, first: int, last: int, of_column: Array, of_rule: Array, of_word: Array
 ) -> Array:
     """The scores of the candidates from `first` to `last`."""
     scores = np.empty(last - first)
@@ -289,7 +289,7 @@ def joint_scores(
 
 @kernel
 def add_joint_likelihood(
-    table: JointTable,
+    table: LogLinearTable,
     queries: Array,
     of_column: Array,
     of_rule: Array,
@@ -335,7 +335,7 @@ def add_joint_likelihood(
 
 @kernel
 def inverse_ranks(
-    table: JointTable, queries: Array, before: Array, after: Array, mixings: Array
+    table: LogLinearTable, queries: Array, before: Array, after: Array, mixings: Array
 ) -> Array:
     """The sums of the inverse ranks of some queries' answers, by each mixing of two scores.
 

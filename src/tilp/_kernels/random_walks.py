@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilp._kernels.candidate_history import AskedAt, FactEdges, same_interval
+from tilp._kernels.candidate_history import FactEdges, ListedCandidates, same_interval
 from tilp._kernels.jit import kernel
 from tilp._kernels.types import Array
 
@@ -75,7 +75,9 @@ def _space(edges: FactEdges) -> _Space:
 
 
 @kernel
-def list_soft_walks(edges: FactEdges, asked: AskedAt, order: Array, manner: Manner) -> Array:
+def list_soft_walks(
+    edges: FactEdges, asked: ListedCandidates, order: Array, manner: Manner
+) -> Array:
     """How likely each listed candidate is reached.
 
     Args:
@@ -100,7 +102,12 @@ def list_soft_walks(edges: FactEdges, asked: AskedAt, order: Array, manner: Mann
 
 @kernel
 def add_soft_walks(
-    edges: FactEdges, asked: AskedAt, order: Array, manner: Manner, weight: Array, score: Array
+    edges: FactEdges,
+    asked: ListedCandidates,
+    order: Array,
+    manner: Manner,
+    weight: Array,
+    score: Array,
 ) -> None:
     """Add to the scores of listed candidates what `list_soft_walks` finds, weighted.
 
@@ -127,7 +134,12 @@ def add_soft_walks(
 
 @kernel
 def _walk(
-    edges: FactEdges, asked: AskedAt, query: int, interval: int, manner: Manner, space: _Space
+    edges: FactEdges,
+    asked: ListedCandidates,
+    query: int,
+    interval: int,
+    manner: Manner,
+    space: _Space,
 ) -> None:
     """Walk from a query's subject; `space.reached` gets the chances of where."""
     subject, own = asked.subject[query], asked.fact[query]

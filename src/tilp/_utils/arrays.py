@@ -30,12 +30,12 @@ def frozen(columns: Columns) -> Columns:
     return type(columns)(*arrays)
 
 
-def places_in(
+def ranges_to_indices(
     begin: NDArray[np.int64], end: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Where each span's places begin, and where the last end; and the places.
 
-    >>> offsets, places = places_in(np.array([7, 2]), np.array([9, 5]))
+    >>> offsets, places = ranges_to_indices(np.array([7, 2]), np.array([9, 5]))
     >>> offsets.tolist(), places.tolist()
     ([0, 2, 5], [7, 8, 2, 3, 4])
     """

@@ -163,7 +163,7 @@ def _umask() -> int:
 Value = TypeVar("Value")
 
 
-def kept(
+def load_or_make(
     path: Path,
     make: Callable[[], Value],
     to_arrays: Callable[[Value], dict[str, Any]],

@@ -4,7 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def chances(seed: int, *columns: NDArray[np.int32] | NDArray[np.int64]) -> NDArray[np.float64]:
+def keyed_uniform(
+    seed: int, *columns: NDArray[np.int32] | NDArray[np.int64]
+) -> NDArray[np.float64]:
     """A number from 0 to below 1 for each row, by a multiplicative hash of its columns.
 
     >>> both = chances(0, np.array([3, 8]))
@@ -18,7 +20,7 @@ def chances(seed: int, *columns: NDArray[np.int32] | NDArray[np.int64]) -> NDArr
     return (mixed >> np.uint64(11)).astype(np.float64) / 2.0**53
 
 
-def drawn(
+def keyed_sample(
     most: int, seed: int, *columns: NDArray[np.int32] | NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """The places of at most so many rows, in order, drawn by their columns.
@@ -26,10 +28,10 @@ def drawn(
     >>> drawn(5, 0, np.array([3, 8])).tolist()
     [0, 1]
     """
-    return np.sort(np.argsort(chances(seed, *columns), kind="stable")[:most])
+    return np.sort(np.argsort(keyed_uniform(seed, *columns), kind="stable")[:most])
 
 
-def sampled(size: int, share: float, seed: int) -> NDArray[np.int64]:
+def sample_share(size: int, share: float, seed: int) -> NDArray[np.int64]:
     """The places of a share of so many rows, in order; a smaller share is part of a greater one.
 
     >>> len(sampled(40, 0.3, 0)), set(sampled(40, 0.1, 0)) < set(sampled(40, 0.3, 0))

@@ -107,7 +107,7 @@ class _Shower:
         """A rule with its counts, in words, and a grounding; None where it reached no answer."""
         graph = self._graph
         rows = self._rows[graph.relation[self._rows] == relation][:_ASKED]
-        queries = self._scorer.settled(QueryTable.of_facts(graph, rows, walked=False))
+        queries = self._scorer.fill_dates(QueryTable.of_facts(graph, rows, walked=False))
         for place, row in enumerate(rows.tolist()):
             query = queries[np.array([place])]
             walks = self._grounder(mined.rule, query, int(graph.object[row]), 1).walks

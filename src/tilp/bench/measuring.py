@@ -33,7 +33,7 @@ from tilp.graph import QueryTable, TemporalGraph
 from tilp.model import TILP
 from tilp.parallel import Workers
 from tilp.splits import few
-from tilp.time.imputation import Settling
+from tilp.time.imputation import MissingDates
 from tilp.types import BaseMethod, Walked
 from tilp.walks.mining import target_facts
 
@@ -206,7 +206,7 @@ def _stages(method: Method, graph: TemporalGraph, threads: int, seed: int) -> tu
     for stage, seconds in model.seconds.items():
         watch.seconds[_OF_FIT[stage]] += seconds
     settings = model.settings
-    settled = Settling.fit(graph, settings.missing, settings.seed).graph(graph)
+    settled = MissingDates.fit(graph, settings.missing, settings.seed).fill_graph(graph)
     with watch("distributions"), Workers(threads) as workers:
         relations = walked_relations(settled, model.rules())
         PaperFeatures.fit(settled, relations, settings.mining.max_length, workers=workers)
@@ -224,7 +224,7 @@ def _ask(model: TILP, graph: TemporalGraph, threads: int, watch: _Watch) -> None
     rules = scorer.rule_scorer
     with Workers(threads) as workers:
         with watch("application"):
-            for _ in workers.map(rules.apply, parts):
+            for _ in workers.map(rules.apply_rules, parts):
                 pass
         with watch("scoring"):
             for _ in workers.map(scorer, parts):

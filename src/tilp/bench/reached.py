@@ -28,7 +28,7 @@ class ReachedOnly:
     def __call__(self, queries: QueryTable) -> Scores:
         """The scores of candidates that rules reach; all others have one that is lower."""
         rules = self.scorer.rule_scorer
-        applied = rules.apply(queries)
+        applied = rules.apply_rules(queries)
         scores = self.scorer.score(queries, applied)
         entities = len(rules.walker.graph.entities)
         reached = applied.rows[:, 0] * entities + applied.rows[:, 2]

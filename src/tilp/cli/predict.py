@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import polars as pl
     from rich.progress import TaskID
 
-    from tilp.model.batch_predict import Predicted
+    from tilp.model.batch_predict import BatchResult
 
 _MANY = 10_000
 
@@ -228,7 +228,7 @@ def _progress(out: Path) -> Iterator[Callable[[str, float, int], None]]:
             yield advance
 
 
-def _report(done: Predicted, *, json: bool) -> None:
+def _report(done: BatchResult, *, json: bool) -> None:
     if json:
         print_json(asdict(done))
         return

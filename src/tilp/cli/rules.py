@@ -82,7 +82,7 @@ def mine_command(
     """
     from tilp.parallel import Workers, thread_count
     from tilp.walks import MiningSettings
-    from tilp.walks.checkpoint import MiningRun
+    from tilp.walks.checkpoint import MiningCheckpoint
 
     graph = read_data(data, unit, on_error, columns, header)
     settings = MiningSettings(
@@ -94,7 +94,7 @@ def mine_command(
         limit=limit,
         seed=seed,
     )
-    run = MiningRun(graph, relation or list(graph.relations), settings, out)
+    run = MiningCheckpoint(graph, relation or list(graph.relations), settings, out)
     if run.done:
         print_warning(f"going on where {run.notes} stopped: {len(run.done)} relations are done")
     with progress_bar() as bar, Workers(thread_count(threads), backend, address) as workers:

@@ -101,7 +101,7 @@ def update_command(
     MODEL stays as it is until the updated one is written whole, whatever happens. An example:
     tilp update model new.csv --out model-2, or first with --dry-run
     """
-    from tilp.graph import join_facts
+    from tilp.graph import merge_facts
     from tilp.model.update_report import UpdateReport
 
     _removed("--weights", weights, "keep")
@@ -115,7 +115,7 @@ def update_command(
         new_facts, _unit(new_facts, unit, fitted.graph.unit), on_error, columns, header
     )
     if dry_run:
-        joined = join_facts(fitted.graph, facts, dates=dates, labels=labels)
+        joined = merge_facts(fitted.graph, facts, dates=dates, labels=labels)
         _tell(UpdateReport.of(fitted.graph, joined), None, json=json)
         return
     place = (out or model).resolve()

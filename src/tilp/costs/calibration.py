@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
-from tilp._utils.arrays import places_in
+from tilp._utils.arrays import ranges_to_indices
 from tilp.costs.amounts import WalkAmounts, walk_amounts
 from tilp.graph import QueryTable
 from tilp.parallel import cut_by_cost
@@ -143,7 +143,7 @@ class Walks:
                 # Neighbours in this order, which share as much as all do.
                 skipped = chance.integers(np.maximum(count[some] - most, 0) + 1)
                 first = begin[some] + skipped
-                _, places = places_in(first, first + np.minimum(count[some], most))
+                _, places = ranges_to_indices(first, first + np.minimum(count[some], most))
                 yield self.of(order[places])
 
 

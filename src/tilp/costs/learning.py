@@ -14,7 +14,7 @@ from tilp.costs.walking import kept_bytes
 from tilp.features.log_linear_training import FOLDS
 from tilp.learning import CandidatePrior
 from tilp.learning.attention_net import AttentionNet
-from tilp.learning.examples import Entries
+from tilp.learning.examples import TrainingExamples
 from tilp.learning.rule_weights import LogWeights, Objective, train
 from tilp.parallel import Workers
 from tilp.types import Weights
@@ -84,7 +84,7 @@ def learning_stages(now: Situation, *, folds: bool) -> list[StageCost]:
     return found
 
 
-def repeated(made: Entries, times: int) -> Entries:
+def repeated(made: TrainingExamples, times: int) -> TrainingExamples:
     """The same entries so many times."""
     queries = np.tile(np.arange(len(made.queries)), times)
 
@@ -93,7 +93,7 @@ def repeated(made: Entries, times: int) -> Entries:
         return np.tile(values, (times,) + (1,) * (values.ndim - 1))
 
     sizes = np.tile(np.diff(made.begin), times)
-    return Entries(
+    return TrainingExamples(
         queries=made.queries[queries],
         answer_kind=made.answer_kind[queries],
         begin=np.append(0, np.cumsum(sizes)),

@@ -15,7 +15,7 @@ from tilp.features.paper.distributions import FittedFeatures
 from tilp.features.paper.evidence import Gatherer
 from tilp.features.paper.features import FeatureWeights, PaperFeatures
 from tilp.features.paper.fit import MOST_QUERIES, examples, walked_relations
-from tilp.features.paper.scorer import PaperScorer
+from tilp.features.paper.scorer import PaperFeatureScorer
 from tilp.features.paper.training import Examples, FeatureTraining, train_features
 from tilp.graph import QueryTable
 from tilp.parallel import Workers
@@ -60,7 +60,7 @@ def paper_stage(now: Situation, scorer: RuleScorer, budget: float) -> StageCost:
     cpu = (
         rates.seconds(work.amounts())
         + gathered * (learned + judged) / max(len(asked), 1)
-        + _choosing(now, PaperScorer(scorer, features, weights), weights, len(asked))
+        + _choosing(now, PaperFeatureScorer(scorer, features, weights), weights, len(asked))
         + learning
         + alone
     )
@@ -120,7 +120,9 @@ def repeated(found: Examples, times: int) -> Examples:
     )
 
 
-def _choosing(now: Situation, scorer: PaperScorer, weights: FeatureWeights, most: int) -> float:
+def _choosing(
+    now: Situation, scorer: PaperFeatureScorer, weights: FeatureWeights, most: int
+) -> float:
     """Seconds to rank all held-out queries in each of the ways, by some of them."""
     ranker = Ranker(now.graph, now.held_out, walked=now.walked)
     chance = np.random.default_rng(now.settings.seed)
@@ -129,7 +131,7 @@ def _choosing(now: Situation, scorer: PaperScorer, weights: FeatureWeights, most
 
     def rank() -> None:
         queries = ranker.queries[part]
-        applied = scorer.rule_scorer.apply(queries)
+        applied = scorer.rule_scorer.apply_rules(queries)
         for scores in scorer.scores_by([weights] * _WAYS, queries, applied):
             ranker.rank(part, scores, [Protocol.ENUMERATE])
 

@@ -212,7 +212,7 @@ _BATCH = 512
 _CHOSEN_BY = rank_column(Protocol.ENUMERATE, Ties.AVERAGE)
 
 
-def best_by_rank(
+def best_variant(
     ranker: Ranker,
     score: Callable[[QueryTable], Sequence[Scores]],
     workers: Workers,

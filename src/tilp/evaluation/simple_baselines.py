@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._utils.arrays import places_in
+from tilp._utils.arrays import ranges_to_indices
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.scoring import Scores
 from tilp.scoring.scores import ScoreFunction
@@ -77,7 +77,7 @@ def _changes(first: NDArray[np.int64], second: NDArray[np.int32]) -> NDArray[np.
 def _spans(
     keys: NDArray[np.int64], wanted: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The places of each wanted key among ascending ones, as `places_in` gives them."""
-    return places_in(
+    """The places of each wanted key among ascending ones, as `ranges_to_indices` gives them."""
+    return ranges_to_indices(
         np.searchsorted(keys, wanted, side="left"), np.searchsorted(keys, wanted, side="right")
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tilp.explanation.types import Case, Fall, Grounding, Reason
+from tilp.explanation.types import AblationEffect, ExplainedQuery, Grounding, Reason
 from tilp.scoring import Scorer
 
 
@@ -33,12 +33,12 @@ def top_grounding(reasons: Iterable[Reason]) -> tuple[Grounding, float] | None:
     return (first[facts], hangs[facts]) if hangs[facts] > 0 else None
 
 
-def fall_without(
+def ablation_effect(
     scorer: Scorer,
-    case: Case,
+    case: ExplainedQuery,
     score: float,
     reasons: Iterable[Reason],
-) -> Fall | None:
+) -> AblationEffect | None:
     """How far a candidate's score falls without the facts of its top grounding.
 
     The score is computed anew on the evidence that is left: other walks, their numbers, the prior
@@ -56,4 +56,4 @@ def fall_without(
     grounding, hangs = top
     terms = scorer.without(grounding.facts).contributions(case.queries, *case.listed)
     left = sum(float(term[0]) for term in terms.values())
-    return Fall(grounding, hangs / score if score > 0 else 0.0, left, score - left)
+    return AblationEffect(grounding, hangs / score if score > 0 else 0.0, left, score - left)

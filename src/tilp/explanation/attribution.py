@@ -8,42 +8,47 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp.explanation.ablation import fall_without
+from tilp.explanation.ablation import ablation_effect
 from tilp.explanation.types import (
     NOT_LOOKED_AT,
-    Case,
+    Contrast,
+    Contribution,
+    ExplainedQuery,
     Explanation,
     Ground,
     Grounding,
-    Lack,
     Reason,
-    Term,
 )
-from tilp.features.candidate_history import HISTORY_KINDS, OwnFacts, SpokenOf, asked_at
+from tilp.features.candidate_history import (
+    HISTORY_KINDS,
+    CandidateHistory,
+    HistoryFact,
+    listed_candidates,
+)
 from tilp.features.describe import in_units, percent
 from tilp.features.log_linear import SOFT_WALKS
-from tilp.features.log_linear_scorer import JointScorer
+from tilp.features.log_linear_scorer import LogLinearScorer
 from tilp.features.paper.distributions import FittedFeatures, recurs
 from tilp.features.paper.evidence import EVIDENCE_KINDS, UNDATED, Evidence
-from tilp.features.paper.scorer import PaperScorer, Tracer
+from tilp.features.paper.scorer import PaperFeatureScorer, Tracer
 from tilp.graph import TemporalGraph
 from tilp.rules import Notation, Rule, RuleSet, format_rule
 from tilp.scoring import Query, RuleScorer, Scorer
 from tilp.scoring.queries import query_table, read_queries
-from tilp.scoring.rule_scorer import Fired
-from tilp.scoring.topk import Standing
+from tilp.scoring.rule_scorer import RuleContributions
+from tilp.scoring.topk import CandidateRanks
 from tilp.types import EvidenceKind
 from tilp.walks import Grounder
 
 
 def rule_terms(
-    case: Case,
+    case: ExplainedQuery,
     scorer: RuleScorer,
     mined: RuleSet,
     grounder: Grounder,
-    fired: Fired,
+    fired: RuleContributions,
     added: NDArray[np.float64],
-) -> list[Term]:
+) -> list[Contribution]:
     """A term for each rule that leads to the candidate.
 
     Args:
@@ -54,7 +59,7 @@ def rule_terms(
         fired: the rules.
         added: what each of them adds to the score.
     """
-    settled = scorer.settled(case.queries)
+    settled = scorer.fill_dates(case.queries)
 
     def ground(rule: Rule) -> Ground:
         def found(n: int) -> tuple[Grounding, ...]:
@@ -75,11 +80,11 @@ def rule_terms(
             walks=int(fired.arriving[place]),
             rule=mined[rule],
         )
-        terms.append(Term(("rule", number), reason, ground(rule)))
+        terms.append(Contribution(("rule", number), reason, ground(rule)))
     return terms
 
 
-def prior_term(case: Case, scorer: RuleScorer, score: float) -> Term:
+def prior_term(case: ExplainedQuery, scorer: RuleScorer, score: float) -> Contribution:
     """The term of the prior: how often the candidate is an answer at all."""
     _, candidate = case.listed
     count, total = (
@@ -90,13 +95,13 @@ def prior_term(case: Case, scorer: RuleScorer, score: float) -> Term:
         f"asked for without any evidence: {count:,} of {total:,} {case.relation(case.head)} facts "
         f"have it as their {end}"
     )
-    return Term(("prior",), Reason("prior", score, words))
+    return Contribution(("prior",), Reason("prior", score, words))
 
 
 _MANNER = "walks of any facts, longer than rules and likelier the nearer in time, lead to it"
 
 
-def fact_terms(case: Case, scorer: JointScorer) -> list[Term]:
+def fact_terms(case: ExplainedQuery, scorer: LogLinearScorer) -> list[Contribution]:
     """A term for each fact of the candidate that weighs anything, by kind and relation."""
     edges = scorer.walks.edges
     n_relations = len(case.graph.relations)
@@ -113,19 +118,19 @@ def fact_terms(case: Case, scorer: JointScorer) -> list[Term]:
             walks=1,
         )
         fact = case.walked([(int(edges.fact[spoken.edge]), spoken.relation >= n_relations)])
-        terms.append(Term((reason.kind, spoken.relation), reason, _only(fact)))
+        terms.append(Contribution((reason.kind, spoken.relation), reason, _only(fact)))
     return terms
 
 
-def walk_term(case: Case, scorer: JointScorer, added: float) -> Term:
+def walk_term(case: ExplainedQuery, scorer: LogLinearScorer, added: float) -> Contribution:
     """The term of soft walks, with the likeliest walk of each length."""
     walks = scorer.walks
-    settled = scorer.rule_scorer.settled(case.queries)
+    settled = scorer.rule_scorer.fill_dates(case.queries)
     size = len(case.graph.relations)
 
     def ground(n: int) -> tuple[Grounding, ...]:
         likeliest = walks.strongest(settled, 0, case.candidate)
-        reached = float(walks.chances(asked_at(settled, *case.listed))[0])
+        reached = float(walks.chances(listed_candidates(settled, *case.listed))[0])
         return tuple(
             case.walked(
                 (
@@ -137,14 +142,16 @@ def walk_term(case: Case, scorer: JointScorer, added: float) -> Term:
             for walk, chance in likeliest[:n]
         )
 
-    return Term((SOFT_WALKS,), Reason(SOFT_WALKS, added, _MANNER), ground)
+    return Contribution((SOFT_WALKS,), Reason(SOFT_WALKS, added, _MANNER), ground)
 
 
 def _only(fact: Grounding) -> Ground:
     return lambda _: (fact,)
 
 
-def _said_of(case: Case, spoken: SpokenOf, facts: OwnFacts, words: list[int]) -> str:
+def _said_of(
+    case: ExplainedQuery, spoken: HistoryFact, facts: CandidateHistory, words: list[int]
+) -> str:
     """A fact of the candidate and what is said of it: `another playsFor of the candidate ends …`.
 
     The candidate is the subject of a fact `of` it, and the object of one `to` it.
@@ -171,7 +178,9 @@ _WHERE = {
 _WHOM = {EvidenceKind.BETWEEN: "with the subject", EvidenceKind.OTHERS: "with another entity"}
 
 
-def paper_terms(case: Case, scorer: PaperScorer, added: dict[str, float]) -> list[Term]:
+def paper_terms(
+    case: ExplainedQuery, scorer: PaperFeatureScorer, added: dict[str, float]
+) -> list[Contribution]:
     """A term for each feature and piece of evidence.
 
     Args:
@@ -182,8 +191,8 @@ def paper_terms(case: Case, scorer: PaperScorer, added: dict[str, float]) -> lis
     if not scorer.looks_at(case.queries, case.applied, case.candidate):
         words = "rules rank it too low for features to be looked at; it counts as without evidence"
         score = scorer.without_evidence(case.queries)
-        return [Term((NOT_LOOKED_AT,), Reason(NOT_LOOKED_AT, score, words))]
-    settled = scorer.rule_scorer.settled(case.queries)
+        return [Contribution((NOT_LOOKED_AT,), Reason(NOT_LOOKED_AT, score, words))]
+    settled = scorer.rule_scorer.fill_dates(case.queries)
     tracer = Tracer(scorer.features, settled, case.candidate)
 
     def ground(kind: int, relation: int, difference: int | None) -> Ground:
@@ -202,7 +211,7 @@ def paper_terms(case: Case, scorer: PaperScorer, added: dict[str, float]) -> lis
             "recurrence", added[f"recurrence_{EVIDENCE_KINDS[kind]}"], words, walks=recurring
         )
         grounded = ground(kind, asked, _closest(evidence, kind, asked)) if recurring else None
-        terms.append(Term(("recurrence", kind), reason, grounded))
+        terms.append(Contribution(("recurrence", kind), reason, grounded))
     places = fitted.places(dated.kind, dated.head, dated.relation)
     for number, place in enumerate(places.tolist()):
         kind, relation = int(dated.kind[number]), int(dated.relation[number])
@@ -213,7 +222,7 @@ def paper_terms(case: Case, scorer: PaperScorer, added: dict[str, float]) -> lis
         ):
             reason = Reason(feature, float(of_pieces[feature][number]), words, walks=1)
             grounded = ground(kind, relation, apart)
-            terms.append(Term((feature, kind, relation), reason, grounded))
+            terms.append(Contribution((feature, kind, relation), reason, grounded))
     return terms
 
 
@@ -224,14 +233,14 @@ def _closest(evidence: Evidence, kind: int, relation: int) -> int | None:
     return None if difference == UNDATED else difference
 
 
-def _recurs(case: Case, kind: int, recurring: bool, probability: float) -> str:
+def _recurs(case: ExplainedQuery, kind: int, recurring: bool, probability: float) -> str:
     relation, whom = case.relation(case.head), _WHOM[EvidenceKind(EVIDENCE_KINDS[kind])]
     has = f"the candidate has {'another' if recurring else 'no other'} {relation} {whom}"
     return f"{has}; {percent(probability)} of answers have one"
 
 
 def _order(
-    case: Case, fitted: FittedFeatures, kind: int, relation: int, place: int, apart: int
+    case: ExplainedQuery, fitted: FittedFeatures, kind: int, relation: int, place: int, apart: int
 ) -> str:
     later = float(fitted.order.probability[place])
     side, share = ("after", later) if apart > 0 else ("no later than", 1 - later)
@@ -239,7 +248,7 @@ def _order(
 
 
 def _pair(
-    case: Case, fitted: FittedFeatures, kind: int, relation: int, place: int, apart: int
+    case: ExplainedQuery, fitted: FittedFeatures, kind: int, relation: int, place: int, apart: int
 ) -> str:
     usual = fitted.interval[place]
     length = (
@@ -250,7 +259,7 @@ def _pair(
     return f"{_named(case, kind, relation)} starts {_away(case, apart)} the query; usual {length}"
 
 
-def _away(case: Case, apart: int) -> str:
+def _away(case: ExplainedQuery, apart: int) -> str:
     if not apart:
         return "with"
     size = in_units(f"{abs(apart):,}", case.graph.unit)
@@ -259,7 +268,7 @@ def _away(case: Case, apart: int) -> str:
     return f"{size} {'after' if apart > 0 else 'before'}"
 
 
-def _named(case: Case, kind: int, relation: int) -> str:
+def _named(case: ExplainedQuery, kind: int, relation: int) -> str:
     name = case.relation(relation)
     if relation % len(case.graph.relations) == case.head % len(case.graph.relations):
         name = f"another {name}"
@@ -328,19 +337,21 @@ class Explainer:
         (asked,) = read_queries([query])
         table = query_table(self._graph, [asked])
         entities = self._graph.entities
-        applied = self._by_rules.apply(table)
+        applied = self._by_rules.apply_rules(table)
         scores = self.scorer.score(table, applied)
-        standing = Standing.of(self._graph, table, scores)
+        standing = CandidateRanks.of(self._graph, table, scores)
         winner = standing.winner
-        best: list[Term] | None = None
+        best: list[Contribution] | None = None
         found = []
         for candidate in candidates:
             number = winner if candidate is None else entities.find(candidate)
-            case = Case(self._graph, table, applied, scores, number)
+            case = ExplainedQuery(self._graph, table, applied, scores, number)
             terms = self._terms(case)
-            lacks: list[tuple[Term, float, float]] = []
+            lacks: list[tuple[Contribution, float, float]] = []
             if number != winner:
-                best = best or self._terms(Case(self._graph, table, applied, scores, winner))
+                best = best or self._terms(
+                    ExplainedQuery(self._graph, table, applied, scores, winner)
+                )
                 lacks = _lacks(best, terms)
             shown = len(terms) + len(lacks) if top is None else top
             score = float(standing.score[number])
@@ -357,10 +368,10 @@ class Explainer:
                     share=float(standing.share[number]),
                     known=number in standing.known,
                     reasons=reasons,
-                    fall=fall_without(self.scorer, case, score, reasons) if fall else None,
+                    fall=ablation_effect(self.scorer, case, score, reasons) if fall else None,
                     winner=entities.label(winner),
                     lacks=tuple(
-                        Lack(one.grounded(groundings if place < shown else 0), *both)
+                        Contrast(one.grounded(groundings if place < shown else 0), *both)
                         for place, (one, *both) in enumerate(lacks)
                     ),
                     top=top,
@@ -368,29 +379,31 @@ class Explainer:
             )
         return found
 
-    def _terms(self, case: Case) -> list[Term]:
+    def _terms(self, case: ExplainedQuery) -> list[Contribution]:
         """All that a candidate's score is the sum of."""
         scorer = self.scorer
-        if isinstance(scorer, JointScorer) and case.candidate not in case.scores.candidate:
+        if isinstance(scorer, LogLinearScorer) and case.candidate not in case.scores.candidate:
             words = "neither rules nor the prior lead to it, and nothing else was looked at"
-            return [Term((NOT_LOOKED_AT,), Reason(NOT_LOOKED_AT, 0.0, words))]
+            return [Contribution((NOT_LOOKED_AT,), Reason(NOT_LOOKED_AT, 0.0, words))]
         found = scorer.contributions(case.queries, *case.listed, case.applied)
         added = {name: float(term[0]) for name, term in found.items()}
-        fired = self._by_rules.fired(case.queries, case.applied, case.candidate)
+        fired = self._by_rules.rule_contributions(case.queries, case.applied, case.candidate)
         of_rules = added["rules"] * fired.score / max(fired.score.sum(), _LEAST)
-        if isinstance(scorer, JointScorer):
+        if isinstance(scorer, LogLinearScorer):
             of_rules += scorer.evidence_of(fired)
         terms = rule_terms(case, self._by_rules, self._rules, self._grounder, fired, of_rules)
         terms.append(prior_term(case, self._by_rules, added["prior"]))
-        if isinstance(scorer, JointScorer):
+        if isinstance(scorer, LogLinearScorer):
             terms += fact_terms(case, scorer)
             terms.append(walk_term(case, scorer, added[SOFT_WALKS]))
-        elif isinstance(scorer, PaperScorer):
+        elif isinstance(scorer, PaperFeatureScorer):
             terms += paper_terms(case, scorer, added)
         return [one for one in terms if one.score]
 
 
-def _lacks(winner: list[Term], candidate: list[Term]) -> list[tuple[Term, float, float]]:
+def _lacks(
+    winner: list[Contribution], candidate: list[Contribution]
+) -> list[tuple[Contribution, float, float]]:
     """The terms of either, with what each adds to both, where the winner gains most first."""
     best = {one.key: one for one in winner}
     own = {one.key: one for one in candidate}

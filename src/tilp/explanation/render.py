@@ -8,7 +8,14 @@ from dataclasses import asdict, dataclass, replace
 from itertools import count
 from typing import Any
 
-from tilp.explanation.types import Explanation, Fall, Grounding, Lack, Reason, WalkedFact
+from tilp.explanation.types import (
+    AblationEffect,
+    Contrast,
+    Explanation,
+    Grounding,
+    Reason,
+    WalkedFact,
+)
 from tilp.pictures import Chain, Link, draw_chain
 from tilp.pictures.markup import Markup, bar, element, fragment, page
 from tilp.rules import MinedRule, Notation, format_rule
@@ -82,7 +89,7 @@ def _grounding(one: Grounding) -> Json:
     }
 
 
-def _fall(one: Fall) -> Json:
+def _fall(one: AblationEffect) -> Json:
     return {
         "grounding": _grounding(one.grounding),
         "share": one.share,
@@ -91,7 +98,7 @@ def _fall(one: Fall) -> Json:
     }
 
 
-def _lack(one: Lack) -> Json:
+def _lack(one: Contrast) -> Json:
     return {"reason": _reason(one.reason), "winner": one.winner, "candidate": one.candidate}
 
 
@@ -229,7 +236,7 @@ def grounding_text(one: Grounding) -> str:
     return found
 
 
-def fall_text(one: Fall) -> str:
+def fall_text(one: AblationEffect) -> str:
     """What happens to the score without the facts of the top grounding."""
     change = "falls" if one.fall >= 0 else "rises"
     return (
@@ -239,7 +246,7 @@ def fall_text(one: Fall) -> str:
     )
 
 
-def _why_apart(one: Fall) -> str:
+def _why_apart(one: AblationEffect) -> str:
     """Why what is lost is not what plain shares say, where the two are far apart."""
     before = one.score + one.fall
     apart = one.fall - one.share * before
@@ -266,9 +273,9 @@ def _many(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
-def _kinds(some: Sequence[Reason] | Sequence[Lack]) -> str:
+def _kinds(some: Sequence[Reason] | Sequence[Contrast]) -> str:
     """How many of which kinds are not shown one by one."""
-    reasons = [one.reason if isinstance(one, Lack) else one for one in some]
+    reasons = [one.reason if isinstance(one, Contrast) else one for one in some]
     kinds = Counter(reason.kind for reason in reasons)
     return ", ".join(f"{count:,} × {kind}" for kind, count in kinds.most_common())
 

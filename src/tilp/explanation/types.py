@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tilp.graph import Fact, QueryTable, TemporalGraph
 from tilp.rules import MinedRule
 from tilp.scoring import Query, Scores
-from tilp.scoring.rule_scorer import Applied
+from tilp.scoring.rule_scorer import AppliedRules
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Reason:
 
 
 @dataclass(frozen=True, slots=True)
-class Fall:
+class AblationEffect:
     """How far a score falls when the facts of one grounding are taken out of the evidence.
 
     Attributes:
@@ -103,7 +103,7 @@ class Fall:
 
 
 @dataclass(frozen=True, slots=True)
-class Lack:
+class Contrast:
     """What speaks more for the winner than for a candidate.
 
     Attributes:
@@ -143,9 +143,9 @@ class Explanation:
     share: float
     known: bool
     reasons: tuple[Reason, ...]
-    fall: Fall | None = None
+    fall: AblationEffect | None = None
     winner: str = ""
-    lacks: tuple[Lack, ...] = ()
+    lacks: tuple[Contrast, ...] = ()
     top: int | None = None
 
     @property
@@ -154,7 +154,7 @@ class Explanation:
         return self.reasons[: self.top]
 
     @property
-    def shown_lacks(self) -> tuple[Lack, ...]:
+    def shown_lacks(self) -> tuple[Contrast, ...]:
         """The lacks that are shown."""
         return self.lacks[: self.top]
 
@@ -191,7 +191,7 @@ Ground = Callable[[int], tuple[Grounding, ...]]
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
+class ExplainedQuery:
     """A single query and one of its candidates.
 
     Attributes:
@@ -204,7 +204,7 @@ class Case:
 
     graph: TemporalGraph
     queries: QueryTable
-    applied: Applied
+    applied: AppliedRules
     scores: Scores
     candidate: int
 
@@ -231,7 +231,7 @@ class Case:
 
 
 @dataclass(frozen=True, eq=False)
-class Term:
+class Contribution:
     """A part of a score, and the reason that it is, whose groundings are found when wanted.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""`OwnFacts`: what a candidate's other facts say of a query's dates, in words with weights."""
+"""`CandidateHistory`: what a candidate's other facts say of a query's dates, in words with weights."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from tilp._kernels.candidate_history import (
     FAR,
     N_ALLEN,
-    AskedAt,
     Bins,
     FactEdges,
     FactGroups,
+    ListedCandidates,
     NearestFacts,
     add_facts_of_all,
     add_own_facts,
@@ -126,18 +126,18 @@ def fact_edges_without(
     )
 
 
-def asked_at(
+def listed_candidates(
     queries: QueryTable, begin: NDArray[np.int64], candidate: NDArray[np.int32]
-) -> AskedAt:
+) -> ListedCandidates:
     """Queries and their listed candidates, as kernels read them."""
     start, end = (np.clip(one, -FAR, FAR) for one in (queries.start, queries.end))
-    return AskedAt(
+    return ListedCandidates(
         queries.subject, queries.directed_relation, start, end, queries.fact, begin, candidate
     )
 
 
 @dataclass(frozen=True, slots=True)
-class SpokenOf:
+class HistoryFact:
     """A fact of a candidate that words are said of.
 
     Attributes:
@@ -158,7 +158,7 @@ def unit_word(unit: Unit) -> str:
     return "unit" if unit is Unit.INTEGER else unit.value
 
 
-class OwnFacts:
+class CandidateHistory:
     """Describes the facts of candidates by their times against the query's.
 
     Of each relation that a candidate has facts of, the one nearest to the query's interval is
@@ -188,11 +188,11 @@ class OwnFacts:
         """How many words a group has."""
         return N_ALLEN + 1 + len(_DISTANCES) * (2 * len(self.bounds) + 1)
 
-    def listed(self, asked: AskedAt) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    def listed(self, asked: ListedCandidates) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Where the words of each candidate begin; and these, as group · width + word."""
         return list_own_facts(self._edges, asked, self._bins, self._n_directed)
 
-    def spoken_of(self, asked: AskedAt) -> list[SpokenOf]:
+    def facts_of_candidate(self, asked: ListedCandidates) -> list[HistoryFact]:
         """The facts that the words for a single candidate of a single query are said of."""
         _, listed = self.listed(asked)
         words: dict[int, list[int]] = {}
@@ -208,13 +208,13 @@ class OwnFacts:
         order = np.lexsort((edge, np.abs(start - asked.start[0]), gap, group))
         groups, first = np.unique(group[order], return_index=True)
         return [
-            SpokenOf(one // self._n_directed, one % self._n_directed, nearest, tuple(words[one]))
+            HistoryFact(one // self._n_directed, one % self._n_directed, nearest, tuple(words[one]))
             for one, nearest in zip(groups.tolist(), edge[order[first]].tolist(), strict=True)
         ]
 
     def add(
         self,
-        asked: AskedAt,
+        asked: ListedCandidates,
         row_of: NDArray[np.int32],
         weight: NDArray[np.float64],
         kinds: NDArray[np.bool_],
@@ -235,7 +235,7 @@ class OwnFacts:
 
     def add_of_all(
         self,
-        asked: AskedAt,
+        asked: ListedCandidates,
         row_of: NDArray[np.int32],
         weight: NDArray[np.float64],
         score: NDArray[np.float64],

@@ -1,4 +1,4 @@
-"""`JointWeights`: what rules, facts and soft walks add to a candidate's score in phase two."""
+"""`LogLinearWeights`: what rules, facts and soft walks add to a candidate's score in phase two."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from tilp._kernels.likelihood import JointTable, add_joint_likelihood, inverse_ranks, joint_scores
+from tilp._kernels.likelihood import (
+    LogLinearTable,
+    add_joint_likelihood,
+    inverse_ranks,
+    joint_scores,
+)
 from tilp.errors import TilpError
 
 SOFT_WALKS = "soft walks"
@@ -22,7 +27,7 @@ USUAL_PULL = 10.0
 
 
 @dataclass(frozen=True)
-class JointWeights:
+class LogLinearWeights:
     """Weights of a log-linear score; a mixing weight of each head is in all of them.
 
     Attributes:
@@ -51,7 +56,7 @@ class JointWeights:
         return {one.name: np.asarray(getattr(self, one.name)) for one in fields(self)}
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> JointWeights:
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> LogLinearWeights:
         """What `to_arrays` gave.
 
         Raises:
@@ -65,7 +70,7 @@ class JointWeights:
         held: dict[str, Any] = {one.name: arrays[one.name] for one in fields(cls)}
         return cls(**{**held, "scale": float(held["scale"])})
 
-    def of(self, heads: NDArray[np.int64], rules: NDArray[np.int64]) -> JointWeights:
+    def of(self, heads: NDArray[np.int64], rules: NDArray[np.int64]) -> LogLinearWeights:
         """The weights for other numbers of relations and rules.
 
         Args:
@@ -79,7 +84,7 @@ class JointWeights:
         row_of = np.where(
             known[:, None] & (groups >= 0), self.row_of[np.ix_(heads, groups)], np.int32(-1)
         )
-        return JointWeights(
+        return LogLinearWeights(
             columns,
             np.where(rules >= 0, np.append(self.rule, 0.0)[rules], 0.0),
             row_of,
@@ -100,7 +105,7 @@ _ENOUGH = 1e-6  # a step that makes the loss smaller by less, relatively, is the
 
 
 @dataclass(frozen=True)
-class HeadWeights:
+class RelationWeights:
     """What was learned for one head.
 
     Attributes:
@@ -120,13 +125,15 @@ class HeadWeights:
     pull: float = USUAL_PULL
 
 
-def nothing_learned() -> HeadWeights:
+def nothing_learned() -> RelationWeights:
     """The rules as phase one left them."""
     none = np.empty(0, np.int32)
     return _head_weights(_first(len(COLUMNS), 0), none, none, 0.0)
 
 
-def fit_head(table: JointTable, fold: NDArray[np.int64], *, mix: bool = True) -> HeadWeights:
+def fit_relation(
+    table: LogLinearTable, fold: NDArray[np.int64], *, mix: bool = True
+) -> RelationWeights:
     """Learn the weights of one head by softmax cross-entropy over the listed candidates.
 
     How strongly weights are drawn to nothing, and how much of them is mixed with the rules as they
@@ -179,7 +186,7 @@ def _first(n_columns: int, n_others: int) -> NDArray[np.float64]:
 class _Head:
     """The queries of one head, with rules and words numbered from 0."""
 
-    def __init__(self, table: JointTable, n_rules: int, n_words: int) -> None:
+    def __init__(self, table: LogLinearTable, n_rules: int, n_words: int) -> None:
         n_columns = table.columns.shape[1]
         self._table = table
         self._cut = [n_columns, n_columns + n_rules]
@@ -227,6 +234,6 @@ def _head_weights(
     word: NDArray[np.int32],
     mixing: float,
     pull: float = USUAL_PULL,
-) -> HeadWeights:
+) -> RelationWeights:
     columns, of_rule, of_word = np.split(values, [len(COLUMNS), len(COLUMNS) + len(rule)])
-    return HeadWeights(columns, rule, of_rule, word, of_word, mixing, pull)
+    return RelationWeights(columns, rule, of_rule, word, of_word, mixing, pull)

@@ -1,4 +1,4 @@
-"""`JointScorer`: rules, the candidate's facts and soft walks, in one log-linear score."""
+"""`LogLinearScorer`: rules, the candidate's facts and soft walks, in one log-linear score."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._kernels.candidate_history import AskedAt, FactEdges
+from tilp._kernels.candidate_history import FactEdges, ListedCandidates
 from tilp._kernels.score import LEAST_RATE, add_rule_evidence
 from tilp.features.candidate_history import (
     HISTORY_KINDS,
-    OwnFacts,
-    SpokenOf,
-    asked_at,
+    CandidateHistory,
+    HistoryFact,
     fact_edges,
     fact_edges_without,
+    listed_candidates,
 )
-from tilp.features.log_linear import SOFT_WALKS, JointWeights
-from tilp.features.random_walks import SoftWalks
+from tilp.features.log_linear import SOFT_WALKS, LogLinearWeights
+from tilp.features.random_walks import RandomWalks
 from tilp.graph import QueryTable
 from tilp.scoring import RuleScorer, Scores
-from tilp.scoring.rule_scorer import Applied, Fired
+from tilp.scoring.rule_scorer import AppliedRules, RuleContributions
 
 _MOST_ENTITIES = 2**16
 """Up to so many entities all are scored; past it those that rules or the prior list."""
@@ -31,7 +31,7 @@ _MOST_ENTITIES = 2**16
 Terms = dict[str, NDArray[np.float64]]
 
 
-class JointScorer:
+class LogLinearScorer:
     """Scores candidates of queries by a sum of terms, all of them 0 for one without evidence.
 
     - rules and prior: w log(φ_TLR / its least value), split by their shares of φ_TLR;
@@ -45,7 +45,7 @@ class JointScorer:
         soft_length: steps of soft walks at the most.
     """
 
-    def __init__(self, rules: RuleScorer, weights: JointWeights, soft_length: int) -> None:
+    def __init__(self, rules: RuleScorer, weights: LogLinearWeights, soft_length: int) -> None:
         self.rule_scorer = rules
         self._weights = weights
         self._soft_length = soft_length
@@ -55,15 +55,15 @@ class JointScorer:
     def _stand_on(self, edges: FactEdges) -> None:
         walker, weights = self.rule_scorer.walker, self._weights
         self._edges = edges
-        self.facts = OwnFacts(edges, 2 * len(walker.graph.relations), weights.bounds)
-        self.walks = SoftWalks.of(walker, edges, weights.scale, self._soft_length)
+        self.facts = CandidateHistory(edges, 2 * len(walker.graph.relations), weights.bounds)
+        self.walks = RandomWalks.of(walker, edges, weights.scale, self._soft_length)
 
     def __getstate__(self) -> dict[str, Any]:
         if self._n_entities <= _MOST_ENTITIES:
             self.facts.prepare_for_all()  # once, here, for all that it travels to
         return vars(self)
 
-    def without(self, facts: Iterable[int]) -> JointScorer:
+    def without(self, facts: Iterable[int]) -> LogLinearScorer:
         """The same on the evidence without some facts, as `RuleScorer.without` has it."""
         gone = np.fromiter(facts, np.int64)
         other = copy(self)
@@ -79,19 +79,19 @@ class JointScorer:
 
     def __call__(self, queries: QueryTable) -> Scores:
         """Score the candidates of queries."""
-        return self.score(queries, self.rule_scorer.apply(queries))
+        return self.score(queries, self.rule_scorer.apply_rules(queries))
 
-    def score(self, queries: QueryTable, applied: Applied) -> Scores:
+    def score(self, queries: QueryTable, applied: AppliedRules) -> Scores:
         """Scores from what the rules' `apply` found."""
         by_rules = self.rule_scorer.score(queries, applied)
-        settled = self.rule_scorer.settled(queries)
+        settled = self.rule_scorer.fill_dates(queries)
         n, everything = self._n_entities, self.lists_all
         if everything:
             begin = np.arange(len(queries) + 1) * n
             candidate = np.tile(np.arange(n, dtype=np.int32), len(queries))
         else:
             begin, candidate = by_rules.offsets, by_rules.candidate
-        asked = asked_at(settled, begin, candidate)
+        asked = listed_candidates(settled, begin, candidate)
         score = np.zeros(len(candidate))
         query = by_rules.query
         place = query * n + by_rules.candidate if everything else np.arange(len(candidate))
@@ -112,7 +112,7 @@ class JointScorer:
         queries: QueryTable,
         begin: NDArray[np.int64],
         candidate: NDArray[np.int32],
-        applied: Applied | None = None,
+        applied: AppliedRules | None = None,
     ) -> Terms:
         """What each part adds to the scores of listed candidates, by name; the sum is the score.
 
@@ -122,9 +122,9 @@ class JointScorer:
             candidate: these.
             applied: what the rules' `apply` found, if it was asked already.
         """
-        applied = applied or self.rule_scorer.apply(queries)
+        applied = applied or self.rule_scorer.apply_rules(queries)
         by_rules = self.rule_scorer.score(queries, applied)
-        asked = asked_at(self.rule_scorer.settled(queries), begin, candidate)
+        asked = listed_candidates(self.rule_scorer.fill_dates(queries), begin, candidate)
         listed = by_rules.places_of(begin, candidate) >= 0
         scored = listed | self.lists_all
         query = np.repeat(np.arange(len(queries)), np.diff(begin))
@@ -141,7 +141,7 @@ class JointScorer:
         self._add_walks(asked, found[SOFT_WALKS])
         return {name: np.where(scored, term, 0.0) for name, term in found.items()}
 
-    def evidence_of(self, fired: Fired) -> NDArray[np.float64]:
+    def evidence_of(self, fired: RuleContributions) -> NDArray[np.float64]:
         """What each rule that leads to a candidate adds as evidence, w_Rule √α_c."""
         rate = fired.arriving / fired.walks
         of_rule = self._weights.rule[fired.rule] * np.sqrt(rate)
@@ -149,14 +149,14 @@ class JointScorer:
 
     def facts_of(
         self, queries: QueryTable, candidate: int
-    ) -> list[tuple[SpokenOf, NDArray[np.float64]]]:
+    ) -> list[tuple[HistoryFact, NDArray[np.float64]]]:
         """The facts of a candidate of a single query, and the weights of the words for each."""
         only = np.array([candidate], np.int32)
-        asked = asked_at(self.rule_scorer.settled(queries), np.array([0, 1]), only)
+        asked = listed_candidates(self.rule_scorer.fill_dates(queries), np.array([0, 1]), only)
         rows = self._weights.row_of[queries.directed_relation[0]].reshape(len(HISTORY_KINDS), -1)
         return [
             (one, self._weights.words[rows[one.kind, one.relation], list(one.words)])
-            for one in self.facts.spoken_of(asked)
+            for one in self.facts.facts_of_candidate(asked)
             if rows[one.kind, one.relation] >= 0
         ]
 
@@ -173,7 +173,9 @@ class JointScorer:
         )
         return added
 
-    def _add_evidence(self, applied: Applied, asked: AskedAt, score: NDArray[np.float64]) -> None:
+    def _add_evidence(
+        self, applied: AppliedRules, asked: ListedCandidates, score: NDArray[np.float64]
+    ) -> None:
         add_rule_evidence(
             *applied.by_query(len(asked.subject)),
             asked.begin,
@@ -184,9 +186,9 @@ class JointScorer:
         )
 
     def _add_facts(
-        self, asked: AskedAt, kinds: NDArray[np.bool_], score: NDArray[np.float64]
+        self, asked: ListedCandidates, kinds: NDArray[np.bool_], score: NDArray[np.float64]
     ) -> None:
         self.facts.add(asked, self._weights.row_of, self._weights.words, kinds, score)
 
-    def _add_walks(self, asked: AskedAt, score: NDArray[np.float64]) -> None:
+    def _add_walks(self, asked: ListedCandidates, score: NDArray[np.float64]) -> None:
         self.walks.add(asked, self._weights.columns[asked.head, 1], score)

@@ -12,14 +12,25 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from tilp._kernels.likelihood import JointTable
+from tilp._kernels.likelihood import LogLinearTable
 from tilp._kernels.score import list_rule_evidence
-from tilp._utils.files import kept
-from tilp._utils.random import chances, drawn
-from tilp.features.candidate_history import OwnFacts, asked_at, distance_bounds, fact_edges
-from tilp.features.log_linear import COLUMNS, HeadWeights, JointWeights, fit_head, nothing_learned
-from tilp.features.negative_sampling import Pool
-from tilp.features.random_walks import SoftWalks, time_scale
+from tilp._utils.files import load_or_make
+from tilp._utils.random import keyed_sample, keyed_uniform
+from tilp.features.candidate_history import (
+    CandidateHistory,
+    distance_bounds,
+    fact_edges,
+    listed_candidates,
+)
+from tilp.features.log_linear import (
+    COLUMNS,
+    LogLinearWeights,
+    RelationWeights,
+    fit_relation,
+    nothing_learned,
+)
+from tilp.features.negative_sampling import SampledCandidates
+from tilp.features.random_walks import RandomWalks, time_scale
 from tilp.graph import QueryTable
 from tilp.parallel import Workers
 from tilp.scoring import RuleScorer, RuleWeights
@@ -30,7 +41,7 @@ _BATCH = 512
 
 
 @dataclass(frozen=True)
-class JointSettings:
+class LogLinearSettings:
     """What decides the joint weights.
 
     Attributes:
@@ -42,7 +53,7 @@ class JointSettings:
         seed: for everything that is drawn.
     """
 
-    soft_length: int = 5
+    walk_length: int = 5
     without: tuple[Part, ...] = ()
     queries: int = 12_000
     best: int = 60
@@ -52,21 +63,21 @@ class JointSettings:
 
 def fold_of(fact: NDArray[np.int32], seed: int) -> NDArray[np.int64]:
     """The fold that each fact belongs to; both its directions belong to the same."""
-    chance = chances(seed, fact)
+    chance = keyed_uniform(seed, fact)
     return (chance * FOLDS).astype(np.int64)
 
 
-def fit_joint(
+def fit_log_linear(
     scorer: RuleScorer,
     out_of_fold: tuple[RuleWeights, ...],
     queries: QueryTable,
-    settings: JointSettings,
+    settings: LogLinearSettings,
     workers: Workers,
     *,
     folder: Path,
     progress: Callable[[float], None],
-    gathered: dict[int, Gathered] | None = None,
-) -> JointWeights:
+    gathered: dict[int, CandidateTable] | None = None,
+) -> LogLinearWeights:
     """Learn the joint weights of every head.
 
     Args:
@@ -82,7 +93,7 @@ def fit_joint(
     """
     graph = scorer.walker.graph
     n_heads = 2 * len(graph.relations)
-    learner = Learner.of(scorer, out_of_fold, settings)
+    learner = RelationLearner.of(scorer, out_of_fold, settings)
     bounds, scale = learner.facts.bounds, learner.walks.scale
     asked = [_some(queries[queries.directed_relation == head], settings) for head in range(n_heads)]
     # The largest first: workers then end at about the same time.
@@ -92,9 +103,9 @@ def fit_joint(
     known = gathered or {}
     one = partial(_learned, learner, gathered is not None)
     learned = workers.map(one, ((asked[head], known.get(head)) for head in new))
-    of_head: dict[int, HeadWeights] = {}
+    of_head: dict[int, RelationWeights] = {}
 
-    def of_next(head: int) -> HeadWeights:
+    def of_next(head: int) -> RelationWeights:
         found, weights = next(learned)
         if gathered is not None and found is not None:
             gathered[head] = found
@@ -105,22 +116,24 @@ def fit_joint(
     # Sums of linear algebra depend on its threads, and these would wait for each other.
     with threadpool_limits(limits=1, user_api="blas"):
         for number, head in enumerate(order):
-            of_head[head] = kept(files[head], partial(of_next, head), _head_arrays, _head_of)
+            of_head[head] = load_or_make(
+                files[head], partial(of_next, head), _head_arrays, _head_of
+            )
             progress(float(done[number]))
     return _joined([of_head[head] for head in range(n_heads)], learner.facts, bounds, scale,
                    n_rules=len(out_of_fold[0].rule))  # fmt: skip
 
 
-def _some(queries: QueryTable, settings: JointSettings) -> QueryTable:
+def _some(queries: QueryTable, settings: LogLinearSettings) -> QueryTable:
     """At most so many queries, drawn; those of one subject together, as walks like it."""
     queries = queries[
-        drawn(settings.queries, settings.seed, queries.fact, queries.directed_relation)
+        keyed_sample(settings.queries, settings.seed, queries.fact, queries.directed_relation)
     ]
     return queries[np.argsort(queries.subject, kind="stable")]
 
 
 @dataclass(frozen=True)
-class Gathered:
+class CandidateTable:
     """What is known of the candidates of one head's queries; None where it has none.
 
     Attributes:
@@ -128,12 +141,12 @@ class Gathered:
         fold: of each query.
     """
 
-    table: JointTable | None
+    table: LogLinearTable | None
     fold: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Learner:
+class RelationLearner:
     """Learns the weights of one head.
 
     Attributes:
@@ -144,28 +157,28 @@ class Learner:
     """
 
     scorers: tuple[RuleScorer, ...]
-    facts: OwnFacts
-    walks: SoftWalks
-    settings: JointSettings
+    facts: CandidateHistory
+    walks: RandomWalks
+    settings: LogLinearSettings
 
     @classmethod
     def of(
         cls,
         scorer: RuleScorer,
         out_of_fold: tuple[RuleWeights, ...],
-        settings: JointSettings,
-    ) -> Learner:
+        settings: LogLinearSettings,
+    ) -> RelationLearner:
         """On the graph that the rules walk on."""
         graph = scorer.walker.graph
         edges = fact_edges(graph)
         return cls(
             tuple(scorer.reweighted(weights) for weights in out_of_fold),
-            OwnFacts(edges, 2 * len(graph.relations), distance_bounds(graph)),
-            SoftWalks.of(scorer.walker, edges, time_scale(graph), settings.soft_length),
+            CandidateHistory(edges, 2 * len(graph.relations), distance_bounds(graph)),
+            RandomWalks.of(scorer.walker, edges, time_scale(graph), settings.walk_length),
             settings,
         )
 
-    def gather(self, queries: QueryTable) -> Gathered:
+    def gather(self, queries: QueryTable) -> CandidateTable:
         """All that is known of the candidates of a head's queries, nothing left out."""
         fold = fold_of(queries.fact, self.settings.seed)
         tables, folds = [], []
@@ -177,27 +190,27 @@ class Learner:
                 tables.append(self._table(scorer, part))
                 folds.append(np.full(len(part), number))
         if not tables:
-            return Gathered(None, np.empty(0, np.int64))
-        return Gathered(_one_table(tables), np.concatenate(folds))
+            return CandidateTable(None, np.empty(0, np.int64))
+        return CandidateTable(_one_table(tables), np.concatenate(folds))
 
-    def learn(self, found: Gathered) -> HeadWeights:
+    def learn(self, found: CandidateTable) -> RelationWeights:
         """The weights of a head, from what is known without the parts that are left out."""
         if found.table is None:
             return nothing_learned()
         mix = Part.MIXING not in self.settings.without
         table = _left_out(found.table, self.settings.without)
-        return fit_head(table, found.fold, mix=mix)
+        return fit_relation(table, found.fold, mix=mix)
 
-    def _table(self, scorer: RuleScorer, queries: QueryTable) -> JointTable:
+    def _table(self, scorer: RuleScorer, queries: QueryTable) -> LogLinearTable:
         """What is known of the candidates of some queries."""
         settings, graph = self.settings, scorer.walker.graph
-        queries = scorer.settled(queries)
-        applied = scorer.apply(queries)
+        queries = scorer.fill_dates(queries)
+        applied = scorer.apply_rules(queries)
         scores = scorer.score(queries, applied)
-        pool = Pool.draw(
+        pool = SampledCandidates.draw(
             graph, queries, scores, best=settings.best, drawn=settings.drawn, seed=settings.seed
         )
-        asked = asked_at(queries, pool.begin, pool.candidate)
+        asked = listed_candidates(queries, pool.begin, pool.candidate)
         columns = np.zeros((len(pool.candidate), len(COLUMNS)))
         columns[:, 0] = np.log(pool.score / pool.default[pool.query])
         columns[:, 1] = self.walks.listed(asked)
@@ -205,24 +218,24 @@ class Learner:
             *applied.by_query(len(queries)), pool.begin, pool.candidate, len(graph.entities)
         )
         word_begin, word = self.facts.listed(asked)
-        return JointTable(
+        return LogLinearTable(
             pool.begin, pool.answer, pool.stands_for, columns, rule_begin, rule, root, word_begin,
             word,
         )  # fmt: skip
 
 
 def _learned(
-    learner: Learner,
+    learner: RelationLearner,
     give_back: bool,
-    asked: tuple[QueryTable, Gathered | None],
-) -> tuple[Gathered | None, HeadWeights]:
+    asked: tuple[QueryTable, CandidateTable | None],
+) -> tuple[CandidateTable | None, RelationWeights]:
     """The weights of a head; and what was gathered for them, where that is asked for."""
     queries, known = asked
     found = known or learner.gather(queries)
     return found if give_back and known is None else None, learner.learn(found)
 
 
-def _left_out(table: JointTable, without: tuple[Part, ...]) -> JointTable:
+def _left_out(table: LogLinearTable, without: tuple[Part, ...]) -> LogLinearTable:
     """A table without some parts."""
     if Part.SOFT_WALKS in without:
         columns = table.columns.copy()
@@ -236,7 +249,7 @@ def _left_out(table: JointTable, without: tuple[Part, ...]) -> JointTable:
     return table
 
 
-def _one_table(tables: list[JointTable]) -> JointTable:
+def _one_table(tables: list[LogLinearTable]) -> LogLinearTable:
     """Tables one after the other."""
 
     def joined(name: str) -> NDArray[Any]:
@@ -250,7 +263,7 @@ def _one_table(tables: list[JointTable]) -> JointTable:
             return np.concatenate(moved)
         return np.concatenate([*(one[:-1] for one in moved), moved[-1][-1:]])
 
-    return JointTable(
+    return LogLinearTable(
         begin=shifted("begin", "stands_for"),
         answer=shifted("answer", "stands_for"),
         stands_for=joined("stands_for"),
@@ -264,12 +277,12 @@ def _one_table(tables: list[JointTable]) -> JointTable:
 
 
 def _joined(
-    of_head: list[HeadWeights],
-    facts: OwnFacts,
+    of_head: list[RelationWeights],
+    facts: CandidateHistory,
     bounds: NDArray[np.int64],
     scale: float,
     n_rules: int,
-) -> JointWeights:
+) -> LogLinearWeights:
     """The weights of all heads in one."""
     rule = np.zeros(n_rules)
     row_of = np.full((len(of_head), facts.groups), -1, np.int32)
@@ -282,7 +295,7 @@ def _joined(
             row[word[group == one]] = found.of_word[group == one]
             row_of[head, one] = len(rows)
             rows.append(row)
-    return JointWeights(
+    return LogLinearWeights(
         columns=np.array([found.columns for found in of_head]),
         rule=rule,
         row_of=row_of,
@@ -294,10 +307,10 @@ def _joined(
     )
 
 
-def _head_arrays(found: HeadWeights) -> dict[str, Any]:
-    return {one.name: getattr(found, one.name) for one in fields(HeadWeights)}
+def _head_arrays(found: RelationWeights) -> dict[str, Any]:
+    return {one.name: getattr(found, one.name) for one in fields(RelationWeights)}
 
 
-def _head_of(arrays: dict[str, Any]) -> HeadWeights:
+def _head_of(arrays: dict[str, Any]) -> RelationWeights:
     numbers = {name: float(arrays[name]) for name in ("mixing", "pull")}
-    return HeadWeights(**{**arrays, **numbers})
+    return RelationWeights(**{**arrays, **numbers})

@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilp._kernels.negative_sampling import draw_pools
-from tilp._utils.random import chances
+from tilp._utils.random import keyed_uniform
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.learning import Mark, known_answers
 from tilp.scoring import Scores
 
 
 @dataclass(frozen=True)
-class Pool:
+class SampledCandidates:
     """Listed candidates of queries: the best by the rules, some of the rest, and the answer.
 
     Attributes:
@@ -46,7 +46,7 @@ class Pool:
         best: int,
         drawn: int,
         seed: int,
-    ) -> Pool:
+    ) -> SampledCandidates:
         """Choose the candidates of queries; what is drawn depends on the query alone.
 
         Other answers that hold at an instant drawn from the query's interval are left out.
@@ -61,7 +61,7 @@ class Pool:
         """
         known = known_answers(graph, queries, leave_out=seed)
         out = known.mark == Mark.LEFT_OUT
-        chance = chances(seed, queries.fact, queries.directed_relation, queries.subject)
+        chance = keyed_uniform(seed, queries.fact, queries.directed_relation, queries.subject)
         begin, candidate, score, stands_for, answer = draw_pools(
             scores.offsets,
             scores.candidate,

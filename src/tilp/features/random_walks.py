@@ -1,4 +1,4 @@
-"""`SoftWalks`: how likely a walker that prefers facts near the query's time ends at a candidate."""
+"""`RandomWalks`: how likely a walker that prefers facts near the query's time ends at a candidate."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._kernels.candidate_history import FAR, AskedAt, FactEdges
+from tilp._kernels.candidate_history import FAR, FactEdges, ListedCandidates
 from tilp._kernels.random_walks import Manner, add_soft_walks, list_soft_walks, strongest_walk
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.time import known_ends
@@ -36,7 +36,7 @@ def time_scale(graph: TemporalGraph) -> float:
 
 
 @dataclass(frozen=True)
-class SoftWalks:
+class RandomWalks:
     """Walks any facts, the nearer in time the likelier, for answers that rules do not reach.
 
     Attributes:
@@ -54,7 +54,7 @@ class SoftWalks:
     limit: int
 
     @classmethod
-    def of(cls, walker: Walker, edges: FactEdges, scale: float, soft_length: int) -> SoftWalks:
+    def of(cls, walker: Walker, edges: FactEdges, scale: float, soft_length: int) -> RandomWalks:
         """Soft walks beside a walker's: longer than its own."""
         near = walker.max_length
         return cls(edges, scale, near, max(soft_length, near), walker.limit)
@@ -63,16 +63,18 @@ class SoftWalks:
     def _manner(self) -> Manner:
         return Manner(self.scale, self.near, self.far, self.limit, _LEAST_CHANCE)
 
-    def listed(self, asked: AskedAt) -> NDArray[np.float64]:
+    def listed(self, asked: ListedCandidates) -> NDArray[np.float64]:
         """How likely each candidate is reached, on a logarithmic scale from 0, not at all."""
         return list_soft_walks(self.edges, asked, _by_interval(asked), self._manner)
 
-    def chances(self, asked: AskedAt) -> NDArray[np.float64]:
+    def chances(self, asked: ListedCandidates) -> NDArray[np.float64]:
         """The same as chances: sums over all walks of each number of steps."""
         found: NDArray[np.float64] = _LEAST_CHANCE * np.expm1(self.listed(asked))
         return found
 
-    def add(self, asked: AskedAt, weight: NDArray[np.float64], score: NDArray[np.float64]) -> None:
+    def add(
+        self, asked: ListedCandidates, weight: NDArray[np.float64], score: NDArray[np.float64]
+    ) -> None:
         """Add what is listed to the scores of candidates, by the weight of each query."""
         add_soft_walks(self.edges, asked, _by_interval(asked), self._manner, weight, score)
 
@@ -101,6 +103,6 @@ class SoftWalks:
         return sorted((one for one in found if one[1] > 0.0), key=lambda one: -one[1])
 
 
-def _by_interval(asked: AskedAt) -> NDArray[np.int64]:
+def _by_interval(asked: ListedCandidates) -> NDArray[np.int64]:
     """The queries in an order in which those of one interval stand together."""
     return np.lexsort((asked.end, asked.start))

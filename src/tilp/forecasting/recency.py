@@ -17,7 +17,7 @@ from tilp._kernels.recency import (
     forecast_queries,
     learn_clues,
 )
-from tilp._utils.random import chances
+from tilp._utils.random import keyed_uniform
 from tilp.errors import TilpError
 from tilp.forecasting.events import TimedEdges, event_times
 from tilp.forecasting.tlogic import RuleTable, check_relations
@@ -340,7 +340,7 @@ def learn(
     late = np.stack([column[edges.time >= since] for column in columns])
     subject, head, answer, time = np.unique(late, axis=1)
     moment = np.unique(time, return_inverse=True)[1]  # the same in any unit
-    lots = chances(chosen.seed, subject, head, moment)
+    lots = keyed_uniform(chosen.seed, subject, head, moment)
     order = np.lexsort((answer, head, subject, lots, time))
     subject, head, answer, time = (one[order] for one in (subject, head, answer, time))
     new = np.any(np.diff(np.stack([subject, head, time]), axis=1) != 0, axis=0)

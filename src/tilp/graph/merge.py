@@ -160,7 +160,7 @@ _TRIPLE = ["subject", "relation", "object"]
 
 
 @dataclass(frozen=True)
-class Joined:
+class MergedGraph:
     """A graph with new facts.
 
     Attributes:
@@ -183,13 +183,13 @@ class Joined:
     renumbered: int
 
 
-def join_facts(
+def merge_facts(
     graph: TemporalGraph,
     new: TemporalGraph,
     *,
     dates: MoreDates = MoreDates.SUPERSEDE,
     labels: ByLabel = ByLabel.REFUSE,
-) -> Joined:
+) -> MergedGraph:
     """Put new facts into a graph, each into its split, unless they are there already.
 
     A fact is there already if one of the same split has the same subject, relation, object, start
@@ -258,7 +258,7 @@ def join_facts(
         unit=graph.unit,
     )
     moved = np.concatenate([np.arange(len(graph.rows(s))) + whole.rows(s).start for s in SPLITS])
-    return Joined(
+    return MergedGraph(
         whole,
         np.concatenate(numbers),
         moved[rows],

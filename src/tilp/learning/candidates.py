@@ -9,8 +9,8 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._utils.arrays import places_in, read_only
-from tilp._utils.random import chances
+from tilp._utils.arrays import ranges_to_indices, read_only
+from tilp._utils.random import keyed_uniform
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.time import known_ends
 
@@ -64,7 +64,7 @@ def known_answers(
             are known to hold at it are left out of the count.
     """
     index = graph.index(("train",))
-    begin, edge = places_in(*index.spans(queries.subject, queries.directed_relation))
+    begin, edge = ranges_to_indices(*index.spans(queries.subject, queries.directed_relation))
     query = np.repeat(np.arange(len(queries)), np.diff(begin))
     other = index.fact[edge] != queries.fact[query]
     query, edge = query[other], edge[other]
@@ -116,7 +116,7 @@ def _instants(graph: TemporalGraph, queries: QueryTable, seed: int) -> NDArray[n
     known = graph.train_times
     if not len(known):
         return queries.start
-    chance = chances(
+    chance = keyed_uniform(
         seed, queries.subject, queries.directed_relation, queries.answer, queries.start, queries.end
     )
     low = np.searchsorted(known, queries.start)
@@ -181,7 +181,7 @@ class CandidatePrior:
         return len(self.begin) - 1
 
     @property
-    def floor(self) -> float:
+    def lowest(self) -> float:
         """What every entity has."""
         return _UNIFORM / max(self.n_entities, 1)
 
@@ -189,7 +189,7 @@ class CandidatePrior:
     def probability(self) -> NDArray[np.float64]:
         """Of each candidate that train has."""
         return (1 - _UNIFORM) * self.count / np.repeat(self._totals, np.diff(self.begin)) + (
-            self.floor
+            self.lowest
         )
 
     def of_entities(
@@ -197,7 +197,7 @@ class CandidatePrior:
     ) -> NDArray[np.float64]:
         """The probability of entities, each as an answer of a head."""
         count = self._counts(head, entity)
-        return (1 - _UNIFORM) * count / self._totals[head] + self.floor
+        return (1 - _UNIFORM) * count / self._totals[head] + self.lowest
 
     def counts(
         self, head: NDArray[np.int32], entity: NDArray[np.int32]
@@ -210,7 +210,7 @@ class CandidatePrior:
         count = self._counts(queries.directed_relation, queries.answer)
         own = queries.fact >= 0
         totals = np.maximum(self._totals[queries.directed_relation] - own, 1)
-        return (1 - _UNIFORM) * np.maximum(count - own, 0) / totals + self.floor
+        return (1 - _UNIFORM) * np.maximum(count - own, 0) / totals + self.lowest
 
     def _counts(self, head: NDArray[np.int32], entity: NDArray[np.int32]) -> NDArray[np.int64]:
         """How often train has entities as answers of heads."""

@@ -16,7 +16,7 @@ from tilp.walks import CompiledRules, Walker, chunks_by
 
 
 @dataclass(frozen=True)
-class Entries:
+class TrainingExamples:
     """Walks of queries by rule, as columns; entries of one query stand together.
 
     Of a rule's N walks, N_o end in the answer, N_K in other known answers that hold at the same
@@ -46,11 +46,11 @@ class Entries:
     def __len__(self) -> int:
         return len(self.rule)
 
-    def of_queries(self, wanted: NDArray[np.bool_]) -> Entries:
+    def of_queries(self, wanted: NDArray[np.bool_]) -> TrainingExamples:
         """The entries of some of the queries."""
         sizes = np.diff(self.begin)
         kept = np.repeat(wanted, sizes)
-        return Entries(
+        return TrainingExamples(
             queries=self.queries[wanted],
             answer_kind=self.answer_kind[wanted],
             begin=np.append(0, np.cumsum(sizes[wanted])),
@@ -78,7 +78,7 @@ def training_queries(graph: TemporalGraph, facts: NDArray[np.int64]) -> QueryTab
 _LEAST_EDGES = 2
 
 
-def make_entries(
+def make_training_examples(
     walker: Walker,
     queries: QueryTable,
     rules: CompiledRules,
@@ -86,7 +86,7 @@ def make_entries(
     *,
     seed: int = 0,
     progress: Callable[[float], None] | None = None,
-) -> Entries:
+) -> TrainingExamples:
     """Apply rules to queries, and keep what training needs to know.
 
     Args:
@@ -112,7 +112,7 @@ def make_entries(
             progress((number + 1) / len(chunks))
     rows = np.concatenate(parts) if parts else np.empty((0, 3 + Mark.LEFT_OUT + 1), np.int32)
     query, rule, walks, counts = rows[:, 0], rows[:, 1], rows[:, 2], rows[:, 3:]
-    return Entries(
+    return TrainingExamples(
         queries=QueryTable.join(chunks or [queries]),
         answer_kind=np.concatenate(kinds) if kinds else np.empty(0, np.int8),
         begin=np.searchsorted(query, np.arange(len(queries) + 1)).astype(np.int64),

@@ -17,7 +17,7 @@ from tilp._kernels.likelihood import add_likelihood
 from tilp.learning.attention_net import AttentionNet, Parameters
 from tilp.learning.candidates import KNOWN_KINDS, CandidatePrior
 from tilp.learning.checkpoint import LossCurve, TrainingState
-from tilp.learning.examples import Entries
+from tilp.learning.examples import TrainingExamples
 from tilp.parallel import Workers, cut_by_cost
 from tilp.types import Weights
 
@@ -50,7 +50,11 @@ class Objective:
     """
 
     def __init__(
-        self, entries: Entries, prior: CandidatePrior, n_rules: int, walks_power: float = 0.0
+        self,
+        entries: TrainingExamples,
+        prior: CandidatePrior,
+        n_rules: int,
+        walks_power: float = 0.0,
     ) -> None:
         self._entries = entries
         self._n_rules = n_rules

@@ -23,7 +23,7 @@ from tilp.model.query_sources import QuerySlice, QuerySource
 from tilp.parallel import Workers
 from tilp.scoring import Query
 from tilp.scoring.predictions import answers_frame
-from tilp.scoring.topk import Batch, Best, BestOf
+from tilp.scoring.topk import QueryBatches, TopCandidates, TopKPredictor
 
 
 def queries_of(
@@ -99,7 +99,7 @@ class Found:
         explanations: of each query, those of its first candidates, as JSON.
     """
 
-    best: Best
+    best: TopCandidates
     explanations: tuple[tuple[str, ...], ...] = ()
 
 
@@ -113,7 +113,7 @@ class Predictor:
         explained: how many of each query's candidates are explained.
     """
 
-    ask: BestOf
+    ask: TopKPredictor
     explainer: Explainer
     explained: int = 0
 
@@ -153,7 +153,7 @@ class PartWork:
         self._graph = predictor.ask.graph
         self._explained = predictor.explained > 0
         table, self._rows = queries.columns.encode(self._graph)
-        self._batch = Batch(table, predictor.ask.scorer, apart=self._explained)
+        self._batch = QueryBatches(table, predictor.ask.scorer, apart=self._explained)
         self._found: list[Found] = []
 
     def __len__(self) -> int:
@@ -228,7 +228,7 @@ Progress = Callable[[str, float, int], None]
 
 
 @dataclass(frozen=True)
-class BulkSettings:
+class BatchSettings:
     """What decides the parts, beside the model and the queries.
 
     Attributes:
@@ -264,7 +264,7 @@ class BulkSettings:
 
 
 @dataclass(frozen=True)
-class Predicted:
+class BatchResult:
     """What a folder of predictions holds.
 
     Attributes:
@@ -286,11 +286,11 @@ def predict_to(
     folder: Path,
     source: QuerySource,
     predictor: Predictor,
-    settings: BulkSettings,
+    settings: BatchSettings,
     decided_by: Mapping[str, str],
     workers: Workers,
     progress: Progress | None = None,
-) -> Predicted:
+) -> BatchResult:
     """Ask all queries, and write the answers to a folder as Parquet parts.
 
     Where the folder holds some parts already, of the same queries, model and settings, the others
@@ -351,7 +351,7 @@ class _Run:
         folder: Path,
         source: QuerySource,
         predictor: Predictor,
-        settings: BulkSettings,
+        settings: BatchSettings,
         note: dict[str, Any],
     ) -> None:
         self._folder = folder
@@ -366,7 +366,7 @@ class _Run:
         self._begun: deque[PartWork] = deque()
         self._done = 0.0
 
-    def finish(self, workers: Workers, progress: Progress | None) -> Predicted:
+    def finish(self, workers: Workers, progress: Progress | None) -> BatchResult:
         """Add the parts that are not there."""
         note = self._note
         if len(self._there) < note["parts"] or not note["finished"]:
@@ -386,7 +386,7 @@ class _Run:
                     f"parts may be of others; remove {self._folder}, and ask again"
                 )
             _write_note(self._folder, {**note, "finished": True})
-        return Predicted(
+        return BatchResult(
             self._folder, note["queries"], note["skipped"], note["parts"], len(self._there)
         )
 
@@ -414,7 +414,7 @@ class _Run:
 def _check(
     source: QuerySource,
     predictor: Predictor,
-    settings: BulkSettings,
+    settings: BatchSettings,
     progress: Progress | None,
 ) -> dict[str, int]:
     """How many queries there are, and how many of them cannot be asked.

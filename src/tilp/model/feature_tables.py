@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tilp.errors import TilpError
-from tilp.features.candidate_history import HISTORY_KINDS, OwnFacts, fact_edges, unit_word
+from tilp.features.candidate_history import HISTORY_KINDS, CandidateHistory, fact_edges, unit_word
 from tilp.features.describe import (
     duration_sentence,
     order_sentence,
@@ -18,18 +18,18 @@ from tilp.features.describe import (
     recurrence_sentence,
     seen_words,
 )
-from tilp.features.log_linear import COLUMNS, JointWeights
+from tilp.features.log_linear import COLUMNS, LogLinearWeights
 from tilp.features.paper.evidence import EVIDENCE_KINDS
 from tilp.features.paper.evidence import EVIDENCE_KINDS as EVIDENCE
 from tilp.features.paper.features import FEATURES, TERMS, FeatureWeights, PaperFeatures
 from tilp.features.paper.fit import FittedPaper, walked_relations
 from tilp.graph import TemporalGraph
 from tilp.model.config import ModelSettings
-from tilp.model.fit import Fitted
+from tilp.model.fit import FittedModel
 from tilp.parallel import Workers
 from tilp.rules import RuleSet
 from tilp.time.durations import Durations, observed_lengths
-from tilp.time.imputation import Settling
+from tilp.time.imputation import MissingDates
 from tilp.types import EvidenceKind, choose
 
 _PAIR = ("evidence", "query", "other")
@@ -71,7 +71,7 @@ class Distributions:
         cls,
         graph: TemporalGraph,
         settings: ModelSettings,
-        fitted: Fitted,
+        fitted: FittedModel,
         workers: Workers,
         progress: Callable[[float], None] | None = None,
     ) -> Distributions:
@@ -84,7 +84,7 @@ class Distributions:
             workers: do not change the result.
             progress: called with the share that is done.
         """
-        settled = Settling.fit(graph, settings.missing, settings.seed).graph(graph)
+        settled = MissingDates.fit(graph, settings.missing, settings.seed).fill_graph(graph)
         if isinstance(fitted.features, FittedPaper):
             features = fitted.features.features.on(settled)
         else:
@@ -257,7 +257,7 @@ _MEANING = {
 }
 
 
-def learned_weights(graph: TemporalGraph, fitted: Fitted) -> pl.DataFrame:
+def learned_weights(graph: TemporalGraph, fitted: FittedModel) -> pl.DataFrame:
     """The weights of phase two that are not 0, relation by relation, the strongest first.
 
     Columns:
@@ -280,7 +280,7 @@ def learned_weights(graph: TemporalGraph, fitted: Fitted) -> pl.DataFrame:
             "the model has rules alone, and learned nothing of features; fit one with "
             "--features full (features='full')"
         )
-    if isinstance(fitted.features, JointWeights):
+    if isinstance(fitted.features, LogLinearWeights):
         labels = [graph.relations.label(head) for head in range(2 * len(graph.relations))]
         return pl.concat(
             [
@@ -297,7 +297,7 @@ def learned_weights(graph: TemporalGraph, fitted: Fitted) -> pl.DataFrame:
     return _of_paper(fitted.features.weights)
 
 
-def _of_columns(labels: list[str], weights: JointWeights) -> pl.DataFrame:
+def _of_columns(labels: list[str], weights: LogLinearWeights) -> pl.DataFrame:
     rows = []
     for head, label in enumerate(labels):
         mixing = float(weights.mixing[head])
@@ -312,7 +312,7 @@ def _of_columns(labels: list[str], weights: JointWeights) -> pl.DataFrame:
     return pl.DataFrame(rows, _LEARNED_COLUMNS, orient="row")
 
 
-def _of_rules(rules: RuleSet, weights: JointWeights) -> pl.DataFrame:
+def _of_rules(rules: RuleSet, weights: LogLinearWeights) -> pl.DataFrame:
     strongest = np.argsort(-np.abs(weights.rule), kind="stable")
     rows = []
     for number in strongest[weights.rule[strongest] != 0].tolist():
@@ -324,8 +324,8 @@ def _of_rules(rules: RuleSet, weights: JointWeights) -> pl.DataFrame:
     return pl.DataFrame(rows, _LEARNED_COLUMNS, orient="row")
 
 
-def _of_facts(graph: TemporalGraph, labels: list[str], weights: JointWeights) -> pl.DataFrame:
-    facts = OwnFacts(fact_edges(graph), len(labels), weights.bounds)
+def _of_facts(graph: TemporalGraph, labels: list[str], weights: LogLinearWeights) -> pl.DataFrame:
+    facts = CandidateHistory(fact_edges(graph), len(labels), weights.bounds)
     said = [facts.describe(word, unit_word(graph.unit)) for word in range(facts.width)]
     head, group = np.nonzero(weights.row_of >= 0)
     of_row = weights.words[weights.row_of[head, group]]

@@ -12,18 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilp._utils.progress import Progress, Stages
-from tilp.evaluation.filtered_ranks import best_by_rank
-from tilp.features.log_linear import JointWeights
-from tilp.features.log_linear_training import FOLDS, JointSettings, fit_joint, fold_of
+from tilp.evaluation.filtered_ranks import best_variant
+from tilp.features.log_linear import LogLinearWeights
+from tilp.features.log_linear_training import FOLDS, LogLinearSettings, fit_log_linear, fold_of
 from tilp.features.paper.fit import FittedPaper, fit_paper
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.learning import CandidatePrior
 from tilp.learning.attention_net import AttentionNet, flat
 from tilp.learning.checkpoint import LossCurve
-from tilp.learning.examples import Entries
+from tilp.learning.examples import TrainingExamples
 from tilp.learning.rule_weights import LogWeights, Objective, TrainingSettings, train
 from tilp.model.config import ModelSettings
-from tilp.model.training_data import Prepared, prepare
+from tilp.model.training_data import TrainingData, prepare_training_data
 from tilp.parallel import Workers
 from tilp.rules import RuleSet
 from tilp.scoring import RuleScorer, RuleWeights, Scores
@@ -35,7 +35,7 @@ _WALKS_POWERS = (0.0, 0.15, 0.3, 0.45, 0.6)
 
 
 @dataclass(frozen=True)
-class Fitted:
+class FittedModel:
     """What fitting found.
 
     Attributes:
@@ -51,7 +51,7 @@ class Fitted:
     rules: RuleSet
     weights: RuleWeights
     curve: LossCurve
-    features: FittedPaper | JointWeights | None = None
+    features: FittedPaper | LogLinearWeights | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     net: dict[str, NDArray[Any]] | None = None
     updates: tuple[dict[str, Any], ...] = ()
@@ -64,7 +64,7 @@ def fit_model(
     folder: Path,
     workers: Workers,
     progress: Progress | None = None,
-) -> Fitted:
+) -> FittedModel:
     """Find rules and learn their weights (phase one), then what features add (phase two).
 
     Args:
@@ -75,19 +75,19 @@ def fit_model(
         progress: told how far each stage is.
     """
     stages = Stages(progress)
-    prepared = prepare(graph, settings, folder, stages, workers)
-    fitted = weigh(prepared, settings.training, stages, workers, folder=folder)
-    return with_features(prepared, fitted, settings, stages, workers, folder=folder)
+    prepared = prepare_training_data(graph, settings, folder, stages, workers)
+    fitted = learn_rule_weights(prepared, settings.training, stages, workers, folder=folder)
+    return learn_features(prepared, fitted, settings, stages, workers, folder=folder)
 
 
-def weigh(
-    prepared: Prepared,
+def learn_rule_weights(
+    prepared: TrainingData,
     settings: TrainingSettings,
     stages: Stages,
     workers: Workers,
     *,
     folder: Path | None = None,
-) -> Fitted:
+) -> FittedModel:
     """Learn the weights of rules that were found and applied.
 
     Args:
@@ -99,7 +99,7 @@ def weigh(
     """
     rules = prepared.rules
     with stages("train") as advance:
-        weights, curve, net = trained(
+        weights, curve, net = train_weights(
             prepared, prepared.training, settings, workers, advance, folder, "training"
         )
     if settings.choose_power:
@@ -110,18 +110,18 @@ def weigh(
     weighted = (
         replace(one, weight=float(weight)) for one, weight in zip(rules, weights.rule, strict=True)
     )
-    return Fitted(RuleSet(weighted), weights, curve, seconds=stages.seconds, net=net)
+    return FittedModel(RuleSet(weighted), weights, curve, seconds=stages.seconds, net=net)
 
 
-def with_features(
-    prepared: Prepared,
-    fitted: Fitted,
+def learn_features(
+    prepared: TrainingData,
+    fitted: FittedModel,
     settings: ModelSettings,
     stages: Stages,
     workers: Workers,
     *,
     folder: Path,
-) -> Fitted:
+) -> FittedModel:
     """Learn what temporal features add to weighted rules.
 
     Args:
@@ -135,9 +135,9 @@ def with_features(
     if settings.features is Features.NONE:
         return fitted
     scorer = RuleScorer(
-        prepared.walker, [one.rule for one in fitted.rules], fitted.weights, prepared.settling
+        prepared.walker, [one.rule for one in fitted.rules], fitted.weights, prepared.missing_dates
     )
-    found: FittedPaper | JointWeights
+    found: FittedPaper | LogLinearWeights
     if settings.features is Features.PAPER:
         with stages("features") as advance:
             found = fit_paper(prepared, scorer, settings, workers, advance)
@@ -145,13 +145,13 @@ def with_features(
         folds: tuple[RuleWeights, ...] = (fitted.weights,)
         if Part.OUT_OF_FOLD not in settings.without:
             with stages("fold") as advance:
-                folds = out_of_fold(prepared, fitted, settings, workers, advance, folder)
+                folds = cross_fit_weights(prepared, fitted, settings, workers, advance, folder)
         with stages("features") as advance:
-            found = fit_joint(
+            found = fit_log_linear(
                 scorer,
                 folds,
                 prepared.training.queries,
-                JointSettings(settings.soft_length, settings.without, seed=settings.seed),
+                LogLinearSettings(settings.soft_length, settings.without, seed=settings.seed),
                 workers,
                 folder=folder,
                 progress=advance,
@@ -159,9 +159,9 @@ def with_features(
     return replace(fitted, features=found, seconds=stages.seconds)
 
 
-def out_of_fold(
-    prepared: Prepared,
-    fitted: Fitted,
+def cross_fit_weights(
+    prepared: TrainingData,
+    fitted: FittedModel,
     settings: ModelSettings,
     workers: Workers,
     advance: Callable[[float], None],
@@ -175,7 +175,7 @@ def out_of_fold(
     fold = fold_of(prepared.training.queries.fact, settings.seed)
     found = []
     for number in range(FOLDS):
-        weights, _, _ = trained(
+        weights, _, _ = train_weights(
             prepared,
             prepared.training.of_queries(fold != number),
             settings.training,
@@ -188,9 +188,9 @@ def out_of_fold(
     return tuple(found)
 
 
-def trained(
-    prepared: Prepared,
-    training: Entries,
+def train_weights(
+    prepared: TrainingData,
+    training: TrainingExamples,
     settings: TrainingSettings,
     workers: Workers,
     advance: Callable[[float], None],
@@ -247,19 +247,19 @@ def smoothed_confidence(rules: RuleSet) -> NDArray[np.float64]:
 
 
 def _with_walks_power(
-    prepared: Prepared,
+    prepared: TrainingData,
     weights: RuleWeights,
     workers: Workers,
     advance: Callable[[float], None],
 ) -> RuleWeights:
     """The weights with the power of the number of walks that ranks held-out answers best."""
     rules = [one.rule for one in prepared.rules]
-    scorer = RuleScorer(prepared.walker, rules, weights, prepared.settling)
-    best = best_by_rank(prepared.ranker, partial(_by_power, scorer), workers, advance)
+    scorer = RuleScorer(prepared.walker, rules, weights, prepared.missing_dates)
+    best = best_variant(prepared.ranker, partial(_by_power, scorer), workers, advance)
     return replace(weights, walks_power=_WALKS_POWERS[best])
 
 
 def _by_power(scorer: RuleScorer, queries: QueryTable) -> list[Scores]:
     """The scores of queries by each power of the number of walks."""
-    applied = scorer.apply(queries)
+    applied = scorer.apply_rules(queries)
     return [scorer.score(queries, applied, power) for power in _WALKS_POWERS]

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from tilp._utils.files import before, new_folder, read_arrays, write_arrays
 from tilp._version import __version__
 from tilp.errors import DataError, TilpError, TilpWarning
-from tilp.features.log_linear import JointWeights
+from tilp.features.log_linear import LogLinearWeights
 from tilp.features.paper.fit import FittedPaper
 from tilp.graph import TemporalGraph
 from tilp.io import read, write
@@ -29,7 +29,7 @@ from tilp.io.packed.pack import copy_pack
 from tilp.learning import KNOWN_KINDS
 from tilp.learning.checkpoint import LossCurve
 from tilp.model.config import ModelSettings
-from tilp.model.fit import Fitted
+from tilp.model.fit import FittedModel
 from tilp.rules import RuleSet
 from tilp.scoring import RuleWeights
 from tilp.types import Features, TableFormat
@@ -43,7 +43,7 @@ _VERSION = 2
 def save_model(
     settings: ModelSettings,
     graph: TemporalGraph,
-    fitted: Fitted,
+    fitted: FittedModel,
     folder: Path | str,
     *,
     replace: bool = False,
@@ -106,7 +106,7 @@ def save_model(
     return Path(folder)
 
 
-def model_digest(settings: ModelSettings, graph: TemporalGraph, fitted: Fitted) -> str:
+def model_digest(settings: ModelSettings, graph: TemporalGraph, fitted: FittedModel) -> str:
     """A digest of all that a model's answers are made from."""
     features = {} if fitted.features is None else fitted.features.to_arrays()
     weights = fitted.weights
@@ -121,7 +121,7 @@ def model_digest(settings: ModelSettings, graph: TemporalGraph, fitted: Fitted) 
     return found.hexdigest()
 
 
-def load_model(folder: Path | str) -> tuple[ModelSettings, TemporalGraph, Fitted]:
+def load_model(folder: Path | str) -> tuple[ModelSettings, TemporalGraph, FittedModel]:
     """Read what `save_model` wrote.
 
     Raises:
@@ -156,18 +156,18 @@ def load_model(folder: Path | str) -> tuple[ModelSettings, TemporalGraph, Fitted
         net = _read_arrays(folder / _NET, note.get("attention_sha256"))
     except (KeyError, TypeError, ValueError, OSError, DataError) as failure:
         raise TilpError(f"{folder}: a damaged model ({failure}); fit it again") from failure
-    return settings, graph, Fitted(rules, weights, curve, features, net=net, updates=updates)
+    return settings, graph, FittedModel(rules, weights, curve, features, net=net, updates=updates)
 
 
 def _read_features(
     path: Path, note: dict[str, Any], settings: ModelSettings, graph: TemporalGraph
-) -> FittedPaper | JointWeights | None:
+) -> FittedPaper | LogLinearWeights | None:
     arrays = _read_arrays(path, note["features_sha256"])
     if arrays is None:
         return None
     if settings.features is Features.PAPER:
         return FittedPaper.from_arrays(graph, arrays)
-    return JointWeights.from_arrays(arrays)
+    return LogLinearWeights.from_arrays(arrays)
 
 
 def _read_arrays(path: Path, digest: str | None) -> dict[str, NDArray[Any]] | None:

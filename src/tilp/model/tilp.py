@@ -15,13 +15,13 @@ from tilp._utils.progress import Progress
 from tilp.errors import TilpError
 from tilp.evaluation import Evaluation, evaluate
 from tilp.explanation import Explainer, Explanation
-from tilp.graph import TemporalGraph, join_facts
+from tilp.graph import TemporalGraph, merge_facts
 from tilp.learning.checkpoint import LossCurve
 from tilp.learning.rule_weights import TrainingSettings
-from tilp.model.batch_predict import BulkSettings, Predicted, Predictor, predict_to, queries_of
+from tilp.model.batch_predict import BatchResult, BatchSettings, Predictor, predict_to, queries_of
 from tilp.model.config import PRESETS, ModelSettings
 from tilp.model.feature_tables import Distributions, learned_weights, select_features
-from tilp.model.fit import Fitted, fit_model
+from tilp.model.fit import FittedModel, fit_model
 from tilp.model.query_sources import QueryFile, QueryFrame
 from tilp.model.scorers import scorer_on
 from tilp.model.update import update_model
@@ -31,7 +31,7 @@ from tilp.rules import RuleSet
 from tilp.scoring import Answers, Query, RuleWeights, Scorer
 from tilp.scoring.predictions import answers, answers_frame
 from tilp.scoring.queries import QueryColumns, query_table, read_queries
-from tilp.scoring.topk import BestOf, ask_all
+from tilp.scoring.topk import TopKPredictor, predict_all
 from tilp.types import (
     DEFAULT_TOP,
     Backend,
@@ -143,12 +143,12 @@ class TILP:
         self.backend = choose(Backend, backend, "backend")
         self.address = address
         self._graph: TemporalGraph | None = None
-        self._fitted: Fitted | None = None
+        self._fitted: FittedModel | None = None
         self._explainer: Explainer | None = None
         self.last_update: UpdateReport | None = None
 
     @classmethod
-    def of(cls, settings: ModelSettings, graph: TemporalGraph, fitted: Fitted) -> TILP:
+    def of(cls, settings: ModelSettings, graph: TemporalGraph, fitted: FittedModel) -> TILP:
         """A model from its parts."""
         model = cls()
         model.settings, model._graph, model._fitted = settings, graph, fitted
@@ -217,7 +217,7 @@ class TILP:
         Raises:
             TilpError: another unit of time, or names that could stand for two things.
         """
-        joined = join_facts(
+        joined = merge_facts(
             self.graph,
             new_facts,
             dates=choose(MoreDates, dates, "dates"),
@@ -347,7 +347,7 @@ class TILP:
             columns = QueryColumns.of_queries(read_queries(queries))
         ask = self._asks(k, graph, new_only=new_only)
         with self._workers() as workers:
-            best = ask_all(ask, columns.table(ask.graph), workers)
+            best = predict_all(ask, columns.table(ask.graph), workers)
         return answers_frame(ask.graph, np.arange(len(columns)), columns.text, best)
 
     def predict_to(
@@ -362,7 +362,7 @@ class TILP:
         part_size: int | None = None,
         graph: TemporalGraph | None = None,
         progress: Callable[[str, float, int], None] | None = None,
-    ) -> Predicted:
+    ) -> BatchResult:
         """The k best candidates of any number of queries, as Parquet files in a folder.
 
         Memory does not grow with the number of queries. Stopped or killed, the same call goes on
@@ -390,7 +390,7 @@ class TILP:
         from tilp.model.persistence import model_digest
 
         skip = choose(OnUnaskable, on_error, "on_error") is OnUnaskable.SKIP
-        settings = BulkSettings(k, new_only, explain, skip, part_size)
+        settings = BatchSettings(k, new_only, explain, skip, part_size)
         source = QueryFrame(queries) if isinstance(queries, pl.DataFrame) else QueryFile(queries)
         ask = self._asks(k, graph, new_only=new_only)
         predictor = Predictor(ask, self._explainer_on(graph), explain)
@@ -439,11 +439,13 @@ class TILP:
         (found,) = answers(ask.graph, [asked], ask(query_table(ask.graph, [asked])))
         return found
 
-    def _asks(self, k: int, graph: TemporalGraph | None, *, new_only: bool = False) -> BestOf:
+    def _asks(
+        self, k: int, graph: TemporalGraph | None, *, new_only: bool = False
+    ) -> TopKPredictor:
         if k < 1:
             raise TilpError(f"k is {k}; at least one candidate is asked for")
         evidence = graph if graph is not None else self.graph
-        return BestOf(evidence, self.scorer(graph), k, new_only)
+        return TopKPredictor(evidence, self.scorer(graph), k, new_only)
 
     def explain(
         self,
@@ -521,7 +523,7 @@ class TILP:
     def _workers(self) -> Workers:
         return Workers(self.threads, self.backend, self.address)
 
-    def _need_fit(self) -> Fitted:
+    def _need_fit(self) -> FittedModel:
         if self._fitted is None:
             raise TilpError("the model is not fitted yet: call fit(graph) first")
         return self._fitted

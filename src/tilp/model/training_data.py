@@ -14,26 +14,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._utils.files import kept, new_file
+from tilp._utils.files import load_or_make, new_file
 from tilp._utils.progress import Stages
 from tilp.errors import NoRulesError, TilpError
 from tilp.evaluation import Ranker
 from tilp.graph import QueryTable, TemporalGraph
-from tilp.learning.examples import Entries, make_entries, training_queries
+from tilp.learning.examples import TrainingExamples, make_training_examples, training_queries
 from tilp.model.config import ModelSettings
 from tilp.parallel import Workers
 from tilp.rules import RuleSet
-from tilp.time.imputation import Settling
+from tilp.time.imputation import MissingDates
 from tilp.walks import Walker
-from tilp.walks.checkpoint import MiningRun
+from tilp.walks.checkpoint import MiningCheckpoint
 from tilp.walks.mining import mining_walker, target_facts
 
 _QUERY_COLUMNS = [one.name for one in fields(QueryTable)]
-_COLUMNS = [one.name for one in fields(Entries) if one.name != "queries"]
+_COLUMNS = [one.name for one in fields(TrainingExamples) if one.name != "queries"]
 
 
 @dataclass(frozen=True)
-class Prepared:
+class TrainingData:
     """All that does not depend on the kind of weights.
 
     Attributes:
@@ -48,22 +48,22 @@ class Prepared:
     """
 
     graph: TemporalGraph
-    settling: Settling
+    missing_dates: MissingDates
     walker: Walker
     rules: RuleSet
     rows: NDArray[np.int64]
-    training: Entries
-    held_out: Entries
+    training: TrainingExamples
+    held_out: TrainingExamples
     ranker: Ranker
 
 
-def prepare(
+def prepare_training_data(
     graph: TemporalGraph,
     settings: ModelSettings,
     folder: Path,
     stages: Stages,
     workers: Workers,
-) -> Prepared:
+) -> TrainingData:
     """Find rules in the train split, and apply them.
 
     Args:
@@ -78,8 +78,8 @@ def prepare(
         TilpError: the folder is of something else.
     """
     _claim(folder, graph, settings)
-    settling = Settling.fit(graph, settings.missing, settings.seed)
-    settled = settling.graph(graph)
+    settling = MissingDates.fit(graph, settings.missing, settings.seed)
+    settled = settling.fill_graph(graph)
     walker = mining_walker(settled, settings.mining)
     with stages("mine") as advance:
         rules = _mined(settled, settings, folder, workers, advance)
@@ -93,7 +93,7 @@ def prepare(
 
 def apply_rules(
     graph: TemporalGraph,
-    settling: Settling,
+    settling: MissingDates,
     walker: Walker,
     rules: RuleSet,
     settings: ModelSettings,
@@ -101,7 +101,7 @@ def apply_rules(
     workers: Workers,
     *,
     folder: Path,
-) -> Prepared:
+) -> TrainingData:
     """Apply rules to the queries that are learned from, and to those that decide.
 
     Args:
@@ -123,17 +123,17 @@ def apply_rules(
         queries = queries[~np.isin(queries.fact, ranker.queries.fact)]
     with stages("apply") as advance:
 
-        def entries(name: str, asked: QueryTable) -> Entries:
-            def make() -> Entries:
-                return make_entries(
+        def entries(name: str, asked: QueryTable) -> TrainingExamples:
+            def make() -> TrainingExamples:
+                return make_training_examples(
                     walker, asked, compiled, workers, seed=settings.seed, progress=advance
                 )
 
-            return kept(folder / f"entries-{name}.npz", make, _entries_arrays, _entries_of)
+            return load_or_make(folder / f"entries-{name}.npz", make, _entries_arrays, _entries_of)
 
-        held_out = entries("held-out", settling.queries(ranker.queries))
-        training = entries("training", settling.queries(queries))
-    return Prepared(graph, settling, walker, rules, rows, training, held_out, ranker)
+        held_out = entries("held-out", settling.fill_queries(ranker.queries))
+        training = entries("training", settling.fill_queries(queries))
+    return TrainingData(graph, settling, walker, rules, rows, training, held_out, ranker)
 
 
 def _claim(folder: Path, graph: TemporalGraph, settings: ModelSettings) -> None:
@@ -167,7 +167,7 @@ def _mined(
     out = folder / "rules.jsonl"
     if out.exists() and not out.with_name(f"{out.name}.unfinished").exists():
         return RuleSet.read_jsonl(out)
-    run = MiningRun(graph, list(graph.relations), settings.mining, out)
+    run = MiningCheckpoint(graph, list(graph.relations), settings.mining, out)
     return run.finish(workers=workers, progress=advance)
 
 
@@ -188,11 +188,11 @@ def held_out_facts(graph: TemporalGraph, settings: ModelSettings) -> tuple[NDArr
     return rows, walked
 
 
-def _entries_arrays(made: Entries) -> dict[str, Any]:
+def _entries_arrays(made: TrainingExamples) -> dict[str, Any]:
     queries = {f"query_{name}": getattr(made.queries, name) for name in _QUERY_COLUMNS}
     return {**queries, **{name: getattr(made, name) for name in _COLUMNS}}
 
 
-def _entries_of(arrays: dict[str, Any]) -> Entries:
+def _entries_of(arrays: dict[str, Any]) -> TrainingExamples:
     queries = QueryTable(*(arrays[f"query_{name}"] for name in _QUERY_COLUMNS))
-    return Entries(queries=queries, **{name: arrays[name] for name in _COLUMNS})
+    return TrainingExamples(queries=queries, **{name: arrays[name] for name in _COLUMNS})

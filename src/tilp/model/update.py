@@ -11,19 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilp._utils.progress import Progress, Stages
-from tilp.features.log_linear import JointWeights
+from tilp.features.log_linear import LogLinearWeights
 from tilp.features.paper.fit import FittedPaper, refresh_paper
-from tilp.graph import Joined, TemporalGraph
+from tilp.graph import MergedGraph, TemporalGraph
 from tilp.learning.attention_net import AttentionNet, Parameters, flat
 from tilp.learning.rule_weights import PRIOR_AT_FIRST
 from tilp.model.config import ModelSettings
-from tilp.model.fit import Fitted, smoothed_confidence
+from tilp.model.fit import FittedModel, smoothed_confidence
 from tilp.model.scorers import old_heads
 from tilp.model.update_report import UpdateReport
 from tilp.parallel import Workers
 from tilp.rules import MinedRule, RuleSet
 from tilp.scoring import RuleWeights
-from tilp.time.imputation import Settling
+from tilp.time.imputation import MissingDates
 from tilp.types import Weights
 from tilp.walks import Walker
 from tilp.walks.mining import mine_relations, mining_walker
@@ -54,12 +54,12 @@ _LEAST_WEIGHT = 1e-300
 def update_model(
     graph: TemporalGraph,
     settings: ModelSettings,
-    fitted: Fitted,
-    joined: Joined,
+    fitted: FittedModel,
+    joined: MergedGraph,
     workers: Workers,
     *,
     progress: Progress | None = None,
-) -> tuple[Fitted, UpdateReport]:
+) -> tuple[FittedModel, UpdateReport]:
     """Refresh what new facts touch in a model; its weights are kept.
 
     Args:
@@ -84,20 +84,20 @@ class _Update:
         self,
         graph: TemporalGraph,
         settings: ModelSettings,
-        fitted: Fitted,
-        joined: Joined,
+        fitted: FittedModel,
+        joined: MergedGraph,
         stages: Stages,
         workers: Workers,
     ) -> None:
         self._before, self._after = graph, joined.graph
         self._settings, self._fitted = settings, fitted
         self._joined, self._stages, self._workers = joined, stages, workers
-        settling = Settling.fit(joined.graph, settings.missing, settings.seed)
-        self._settled = settling.graph(joined.graph)
+        settling = MissingDates.fit(joined.graph, settings.missing, settings.seed)
+        self._settled = settling.fill_graph(joined.graph)
         self._changed = self._changed_relations()
         self._touched = touched(fitted.rules, self._changed)
 
-    def run(self) -> Fitted:
+    def run(self) -> FittedModel:
         """What the model learned, refreshed."""
         heads = old_heads(self._after, self._before)
         if not self._changed:
@@ -112,7 +112,7 @@ class _Update:
         features = self._fitted.features
         if features is not None:
             features = features.of(heads, came_from)
-        found = Fitted(_weighted(rules, weights), weights, self._fitted.curve, net=net.flat)
+        found = FittedModel(_weighted(rules, weights), weights, self._fitted.curve, net=net.flat)
         if features is not None:
             found = replace(found, features=self._features(found, features))
         return replace(found, seconds=self._stages.seconds)
@@ -143,8 +143,8 @@ class _Update:
 
         Also where an unknown end is now taken for something else, as durations have changed.
         """
-        was = Settling.fit(self._before, self._settings.missing, self._settings.seed)
-        before, after, size = was.graph(self._before), self._settled, self._before.bounds[1]
+        was = MissingDates.fit(self._before, self._settings.missing, self._settings.seed)
+        before, after, size = was.fill_graph(self._before), self._settled, self._before.bounds[1]
         differs = (before.start[:size] != after.start[:size]) | (
             before.end[:size] != after.end[:size]
         )
@@ -152,7 +152,7 @@ class _Update:
         relations = np.unique(after.relation[np.concatenate([np.flatnonzero(differs), added])])
         return {after.relations.label(int(one)) for one in relations}
 
-    def _renumbered(self, heads: NDArray[np.int64]) -> Fitted:
+    def _renumbered(self, heads: NDArray[np.int64]) -> FittedModel:
         """All as it was, for relations that may be more."""
         fitted = self._fitted
         if len(heads) == len(fitted.weights.prior):
@@ -229,15 +229,15 @@ class _Update:
         return _Net(net, net.carried_over(self._fitted.net, heads, training.seed))
 
     def _features(
-        self, fitted: Fitted, before: FittedPaper | JointWeights
-    ) -> FittedPaper | JointWeights:
+        self, fitted: FittedModel, before: FittedPaper | LogLinearWeights
+    ) -> FittedPaper | LogLinearWeights:
         """What temporal features add: statistics fitted anew, weights as they were.
 
         Args:
             fitted: the rules, with their weights.
             before: what there was, for the numbers of this graph.
         """
-        if isinstance(before, JointWeights):
+        if isinstance(before, LogLinearWeights):
             return before
         with self._stages("features") as advance:
             return refresh_paper(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilp._version import __version__
-from tilp.graph import SPLITS, Joined, TemporalGraph
+from tilp.graph import SPLITS, MergedGraph, TemporalGraph
 from tilp.graph.vocabulary import NearNames
 
 __all__ = ["KEYS_OF_0_1", "UpdateReport"]
@@ -58,7 +58,7 @@ class UpdateReport:
     without_rules: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, before: TemporalGraph, joined: Joined, **done: Any) -> UpdateReport:
+    def of(cls, before: TemporalGraph, joined: MergedGraph, **done: Any) -> UpdateReport:
         """What joining facts did, and what was done besides, by name."""
         after = joined.graph
         relations = tuple(after.relations.labels[len(before.relations) :])

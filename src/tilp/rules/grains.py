@@ -25,7 +25,7 @@ Pairs = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
-class Form:
+class TemporalForm:
     """One temporal form.
 
     Attributes:
@@ -38,9 +38,9 @@ class Form:
     words: tuple[str, ...]
     classes: tuple[str, ...] = _CLASSES
 
-    def with_classes(self, classes: tuple[str, ...]) -> Form:
+    def with_classes(self, classes: tuple[str, ...]) -> TemporalForm:
         """The same form with other words in place of before, touching and after."""
-        return Form(self.grain, classes if self.words == _CLASSES else self.words, classes)
+        return TemporalForm(self.grain, classes if self.words == _CLASSES else self.words, classes)
 
     def body_pairs(self, length: int) -> Pairs:
         """The pairs of body intervals, in the order in which a walk meets them."""
@@ -129,11 +129,11 @@ def _unpack(pairs: Pairs, words: tuple[str, ...], number: int) -> tuple[Constrai
 
 
 FORMS = {
-    Grain.STATIC: Form(Grain.STATIC, ()),
-    Grain.QUERY: Form(Grain.QUERY, _CLASSES),
-    Grain.ADJACENT: Form(Grain.ADJACENT, _CLASSES),
-    Grain.PAIRS: Form(Grain.PAIRS, _CLASSES),
-    Grain.ALLEN: Form(Grain.ALLEN, _ALLEN),
-    Grain.GAP: Form(Grain.GAP, GAP_WORDS),
+    Grain.STATIC: TemporalForm(Grain.STATIC, ()),
+    Grain.QUERY: TemporalForm(Grain.QUERY, _CLASSES),
+    Grain.ADJACENT: TemporalForm(Grain.ADJACENT, _CLASSES),
+    Grain.PAIRS: TemporalForm(Grain.PAIRS, _CLASSES),
+    Grain.ALLEN: TemporalForm(Grain.ALLEN, _ALLEN),
+    Grain.GAP: TemporalForm(Grain.GAP, GAP_WORDS),
 }
 """The form of each grain."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tilp.graph import TemporalGraph
 from tilp.pictures.markup import bar, element, fragment, table
 from tilp.scoring.queries import Query
-from tilp.scoring.topk import Best
+from tilp.scoring.topk import TopCandidates
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class Answers(Sequence[Answer]):
         return fragment(element("h3", str(self.query)), table(header, rows, numbers=3))
 
 
-def answers(graph: TemporalGraph, queries: Sequence[Query], best: Best) -> list[Answers]:
+def answers(graph: TemporalGraph, queries: Sequence[Query], best: TopCandidates) -> list[Answers]:
     """The best candidates of each query, with names.
 
     Args:
@@ -125,7 +125,7 @@ def answers(graph: TemporalGraph, queries: Sequence[Query], best: Best) -> list[
 
 
 def answers_frame(
-    graph: TemporalGraph, numbers: NDArray[np.int64], asked: pl.DataFrame, best: Best
+    graph: TemporalGraph, numbers: NDArray[np.int64], asked: pl.DataFrame, best: TopCandidates
 ) -> pl.DataFrame:
     """The best candidates of many queries as a table.
 

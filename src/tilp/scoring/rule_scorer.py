@@ -17,7 +17,7 @@ from tilp.graph import QueryTable
 from tilp.learning import CandidatePrior, KnownAnswers, Mark, known_answers
 from tilp.rules import Rule
 from tilp.scoring.scores import Scores
-from tilp.time.imputation import Settling
+from tilp.time.imputation import MissingDates
 from tilp.types import Missing
 from tilp.walks import Walker
 
@@ -44,7 +44,7 @@ class RuleWeights:
 
 
 @dataclass(frozen=True)
-class Applied:
+class AppliedRules:
     """Rules applied to queries.
 
     Attributes:
@@ -62,7 +62,7 @@ class Applied:
 
 
 @dataclass(frozen=True)
-class Fired:
+class RuleContributions:
     """The rules that lead to one candidate of a query.
 
     Attributes:
@@ -96,13 +96,13 @@ class RuleScorer:
         walker: Walker,
         rules: Sequence[Rule],
         weights: RuleWeights,
-        settling: Settling | None = None,
+        settling: MissingDates | None = None,
     ) -> None:
         self.walker = walker
         self.rules = tuple(rules)
         self._rows = read_only(walker.encoding.encode(rules))
         self.prior = CandidatePrior.of(walker.graph)
-        self._settling = settling or Settling(Missing.POINT)
+        self._settling = settling or MissingDates(Missing.POINT)
         self._compiled = walker.encoding.compiled(self._rows)
         self._weigh(weights)
 
@@ -129,7 +129,7 @@ class RuleScorer:
         heads = np.repeat(np.arange(self.prior.n_heads), np.diff(self.prior.begin))
         self._weights = weights
         self._prior_score = read_only(weights.prior[heads] * self.prior.probability)
-        self._floor = weights.prior * self.prior.floor
+        self._floor = weights.prior * self.prior.lowest
 
     def reweighted(self, weights: RuleWeights) -> RuleScorer:
         """The same rules with other weights."""
@@ -152,14 +152,14 @@ class RuleScorer:
 
     def __call__(self, queries: QueryTable) -> Scores:
         """Score the candidates of queries; those that are not listed have the prior's floor."""
-        return self.score(queries, self.apply(queries))
+        return self.score(queries, self.apply_rules(queries))
 
     def contributions(
         self,
         queries: QueryTable,
         begin: NDArray[np.int64],
         candidate: NDArray[np.int32],
-        applied: Applied | None = None,
+        applied: AppliedRules | None = None,
     ) -> dict[str, NDArray[np.float64]]:
         """What rules and prior add to the scores of listed candidates; the sum is the score.
 
@@ -169,7 +169,7 @@ class RuleScorer:
             candidate: these.
             applied: what `apply` found, if it was asked already.
         """
-        scores = self.score(queries, applied or self.apply(queries)).of(begin, candidate)
+        scores = self.score(queries, applied or self.apply_rules(queries)).of(begin, candidate)
         return self.split(
             np.repeat(queries.directed_relation, np.diff(begin)), candidate, scores, scores
         )
@@ -192,7 +192,9 @@ class RuleScorer:
         share = self._weights.prior[head] * self.prior.of_entities(head, entity) / score
         return {"rules": (1 - share) * term, "prior": share * term}
 
-    def fired(self, queries: QueryTable, applied: Applied, candidate: int) -> Fired:
+    def rule_contributions(
+        self, queries: QueryTable, applied: AppliedRules, candidate: int
+    ) -> RuleContributions:
         """What each rule gives a candidate of a single query, the terms of eq. 15."""
         _, rule, end, count = applied.by_query(1)
         head, known = int(queries.directed_relation[0]), applied.known
@@ -206,22 +208,22 @@ class RuleScorer:
         of_rule = of_rule[here]
         mass = self._weights.rule[rule[here]] * walks[of_rule] ** self._weights.walks_power
         score = mass * count[here] * counts_as[candidate] / total[of_rule]
-        return Fired(rule[here], walks[of_rule].astype(np.int64), count[here], score)
+        return RuleContributions(rule[here], walks[of_rule].astype(np.int64), count[here], score)
 
-    def settled(self, queries: QueryTable) -> QueryTable:
+    def fill_dates(self, queries: QueryTable) -> QueryTable:
         """The queries with their unknown ends as they are taken."""
-        return self._settling.queries(queries)
+        return self._settling.fill_queries(queries)
 
-    def apply(self, queries: QueryTable) -> Applied:
+    def apply_rules(self, queries: QueryTable) -> AppliedRules:
         """All that scores of queries are made from but the weights."""
-        queries = self.settled(queries)
+        queries = self.fill_dates(queries)
         rows, _ = self.walker.apply(queries, self._compiled)
         key = rows[:, 0] * len(self._weights.rule) + rows[:, 1]
         known = known_answers(self.walker.graph, queries.unanswered())
-        return Applied(rows[np.argsort(key, kind="stable")], known)
+        return AppliedRules(rows[np.argsort(key, kind="stable")], known)
 
     def score(
-        self, queries: QueryTable, applied: Applied, walks_power: float | None = None
+        self, queries: QueryTable, applied: AppliedRules, walks_power: float | None = None
     ) -> Scores:
         """Scores from what `apply` found; with another power of the number of walks, if given."""
         known = applied.known

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilp.graph import QueryTable
-from tilp.scoring.rule_scorer import Applied, RuleScorer
+from tilp.scoring.rule_scorer import AppliedRules, RuleScorer
 from tilp.scoring.scores import Scores
 
 
@@ -27,7 +27,7 @@ class Scorer(Protocol):
     def __call__(self, queries: QueryTable) -> Scores:
         """Score the candidates of queries."""
 
-    def score(self, queries: QueryTable, applied: Applied) -> Scores:
+    def score(self, queries: QueryTable, applied: AppliedRules) -> Scores:
         """Score the candidates of queries, given what `RuleScorer.apply` returned for them."""
 
     def contributions(
@@ -35,7 +35,7 @@ class Scorer(Protocol):
         queries: QueryTable,
         begin: NDArray[np.int64],
         candidate: NDArray[np.int32],
-        applied: Applied | None = None,
+        applied: AppliedRules | None = None,
     ) -> dict[str, NDArray[np.float64]]:
         """Split the scores of listed candidates into named contributions that add up to them."""
 

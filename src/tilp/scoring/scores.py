@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._utils.arrays import places_in
+from tilp._utils.arrays import ranges_to_indices
 from tilp.errors import TilpError
 from tilp.graph import QueryTable
 
@@ -102,7 +102,7 @@ class Scores:
 
     def take(self, queries: NDArray[np.int64]) -> Scores:
         """The scores of some of the queries, in the given order."""
-        offsets, place = places_in(self.offsets[queries], self.offsets[1:][queries])
+        offsets, place = ranges_to_indices(self.offsets[queries], self.offsets[1:][queries])
         return Scores(
             offsets,
             self.candidate[place],

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilp._kernels.topk import best_candidates
-from tilp._utils.arrays import places_in
+from tilp._utils.arrays import ranges_to_indices
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.learning import known_answers
 from tilp.parallel import Workers
@@ -18,7 +18,7 @@ from tilp.scoring.scores import Scores
 
 
 @dataclass(frozen=True, eq=False)
-class Best:
+class TopCandidates:
     """The best candidates of queries, one query after the other, the best first.
 
     Attributes:
@@ -46,7 +46,7 @@ class Best:
         k: int,
         *,
         new_only: bool = False,
-    ) -> Best:
+    ) -> TopCandidates:
         """The k best candidates of each query.
 
         Args:
@@ -78,7 +78,7 @@ class Best:
         return found._only(~known, k) if new_only else found
 
     @classmethod
-    def join(cls, parts: Sequence[Best]) -> Best:
+    def join(cls, parts: Sequence[TopCandidates]) -> TopCandidates:
         """Those of the queries of several parts, one part after the other."""
         sizes = [np.diff(one.begin) for one in parts]
         rest = (
@@ -90,22 +90,26 @@ class Best:
     def __len__(self) -> int:
         return len(self.begin) - 1
 
-    def take(self, queries: NDArray[np.int64]) -> Best:
+    def take(self, queries: NDArray[np.int64]) -> TopCandidates:
         """Those of some queries, in the given order; a query may come more than once."""
-        begin, place = places_in(self.begin[queries], self.begin[1:][queries])
-        return Best(begin, *(getattr(self, column.name)[place] for column in fields(self)[1:]))
+        begin, place = ranges_to_indices(self.begin[queries], self.begin[1:][queries])
+        return TopCandidates(
+            begin, *(getattr(self, column.name)[place] for column in fields(self)[1:])
+        )
 
-    def _only(self, kept: NDArray[np.bool_], k: int) -> Best:
+    def _only(self, kept: NDArray[np.bool_], k: int) -> TopCandidates:
         """The first k of each query that are kept."""
         before = np.append(0, np.cumsum(kept))
         number = before[1:] - np.repeat(before[self.begin[:-1]], np.diff(self.begin))
         kept = kept & (number <= k)
         begin = np.append(0, np.cumsum(kept))[self.begin]
-        return Best(begin, *(getattr(self, column.name)[kept] for column in fields(self)[1:]))
+        return TopCandidates(
+            begin, *(getattr(self, column.name)[kept] for column in fields(self)[1:])
+        )
 
 
 @dataclass(frozen=True)
-class BestOf:
+class TopKPredictor:
     """Asks a scorer for the k best candidates of queries.
 
     Attributes:
@@ -120,9 +124,11 @@ class BestOf:
     k: int
     new_only: bool = False
 
-    def __call__(self, table: QueryTable) -> Best:
+    def __call__(self, table: QueryTable) -> TopCandidates:
         """Ask queries; the best not too many at once."""
-        return Best.of(self.graph, table, self.scorer(table), self.k, new_only=self.new_only)
+        return TopCandidates.of(
+            self.graph, table, self.scorer(table), self.k, new_only=self.new_only
+        )
 
 
 _ROOM = 2**22
@@ -133,7 +139,7 @@ _MOST = 2**11
 """Queries of a chunk: beyond it there is nothing more to share."""
 
 
-class Batch:
+class QueryBatches:
     """Some queries in chunks, those of one subject together, and each that is asked twice once.
 
     Chunks depend on the queries and the evidence alone.
@@ -166,14 +172,14 @@ class Batch:
         """The queries that are scored, at least one chunk of them."""
         return [self._table[rows] for rows in self.rows]
 
-    def together(self, found: Sequence[Best]) -> Best:
+    def together(self, found: Sequence[TopCandidates]) -> TopCandidates:
         """What was found for each chunk, as one, in the order of the queries."""
-        return Best.join(found).take(self._number)
+        return TopCandidates.join(found).take(self._number)
 
 
-def ask_all(ask: BestOf, table: QueryTable, workers: Workers) -> Best:
+def predict_all(ask: TopKPredictor, table: QueryTable, workers: Workers) -> TopCandidates:
     """The best candidates of any number of queries; workers do not change them."""
-    batch = Batch(table, ask.scorer)
+    batch = QueryBatches(table, ask.scorer)
     return batch.together(list(workers.map(ask, batch.chunks)))
 
 
@@ -188,7 +194,7 @@ def _cuts(table: QueryTable, scorer: Scorer) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True, eq=False)
-class Standing:
+class CandidateRanks:
     """The score, share and rank of every entity.
 
     Attributes:
@@ -202,7 +208,7 @@ class Standing:
     known: frozenset[int]
 
     @classmethod
-    def of(cls, graph: TemporalGraph, table: QueryTable, scores: Scores) -> Standing:
+    def of(cls, graph: TemporalGraph, table: QueryTable, scores: Scores) -> CandidateRanks:
         """Of a single query.
 
         Args:

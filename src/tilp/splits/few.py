@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilp._utils.random import sampled
+from tilp._utils.random import sample_share
 from tilp.errors import TilpError
 from tilp.graph import TemporalGraph
 from tilp.splits.reassign import set_aside
@@ -49,7 +49,7 @@ def few(
     if not 0.0 < share <= 1.0:
         raise TilpError(f"the share is {share:g}; it is above 0 and at most 1, such as 0.05")
     targets = graph.targets
-    rows = targets[sampled(len(targets), share, seed)]
+    rows = targets[sample_share(len(targets), share, seed)]
     if not len(rows):
         raise TilpError(
             f"a share of {share:g} of {len(targets):,} training facts is none of them; choose a "

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tilp._utils.random import chances
+from tilp._utils.random import keyed_uniform
 from tilp.time.dates import OPEN_END, OPEN_START, UNKNOWN, format_time
 from tilp.time.durations import Durations
 from tilp.time.missing import known_ends
@@ -22,7 +22,7 @@ _LEFT_TO_WALKS = (Missing.POINT, Missing.UNKNOWN)
 
 
 @dataclass(frozen=True)
-class Settling:
+class MissingDates:
     """Fills in unknown ends, each by its own fact or query alone, whatever stands beside it.
 
     Attributes:
@@ -36,17 +36,17 @@ class Settling:
     seed: int = 0
 
     @classmethod
-    def fit(cls, graph: TemporalGraph, missing: Missing, seed: int) -> Settling:
+    def fit(cls, graph: TemporalGraph, missing: Missing, seed: int) -> MissingDates:
         """With the durations of a graph's training facts, where they are needed."""
         needed = missing is Missing.DURATION
         return cls(missing, Durations.fit(graph) if needed else None, seed)
 
-    def on(self, relations: Vocabulary) -> Settling:
+    def for_relations(self, relations: Vocabulary) -> MissingDates:
         """The same for a graph with other relations, whose durations are known by their names."""
         durations = None if self.durations is None else self.durations.of(relations)
         return replace(self, durations=durations)
 
-    def graph(self, graph: TemporalGraph) -> TemporalGraph:
+    def fill_graph(self, graph: TemporalGraph) -> TemporalGraph:
         """The facts with their unknown ends filled in; the texts of their dates stay.
 
         What walks are to read as a point, or in every reading, is left unknown.
@@ -57,7 +57,7 @@ class Settling:
         start, end = self._settled(graph.relation, graph.start, graph.end, columns)
         return replace(graph, start=start, end=end)
 
-    def queries(self, queries: QueryTable) -> QueryTable:
+    def fill_queries(self, queries: QueryTable) -> QueryTable:
         """Queries with their unknown ends filled in likewise.
 
         A draw depends on what is asked, never on the answer.
@@ -78,7 +78,7 @@ class Settling:
             start = np.where(start == UNKNOWN, OPEN_START, start)
             end = np.where(end == UNKNOWN, OPEN_END, end)
         elif self.durations is not None:
-            chance = chances(self.seed, *drawn_by, start, end)
+            chance = keyed_uniform(self.seed, *drawn_by, start, end)
             relation = head % np.int32(len(self.durations.relations))
             start, end = self.durations.estimate(relation, start, end, chance)
         return known_ends(start, end)
@@ -111,7 +111,7 @@ def impute(
     fact = (graph.subject, graph.relation, graph.object, graph.start, graph.end)
     durations = durations or Durations.fit(graph)
     start, end = durations.estimate(
-        graph.relation, graph.start, graph.end, chances(seed, *fact) if drawn else None
+        graph.relation, graph.start, graph.end, keyed_uniform(seed, *fact) if drawn else None
     )
     new_start, new_end = start != graph.start, end != graph.end
     texts, start_text, end_text = (

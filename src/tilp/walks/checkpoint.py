@@ -1,4 +1,4 @@
-"""`MiningRun`: mining into a file, relation by relation, that can be stopped and goes on."""
+"""`MiningCheckpoint`: mining into a file, relation by relation, that can be stopped and goes on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tilp.rules import MinedRule, RuleSet
 from tilp.walks.mining import MiningSettings, mine_relations, mining_walker
 
 
-class MiningRun:
+class MiningCheckpoint:
     """Rules for relations, written to a file whenever a relation is finished.
 
     Beside an unfinished file lies a note of what it was mined from and which relations are done;

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._utils.arrays import places_in
+from tilp._utils.arrays import ranges_to_indices
 from tilp.graph import QueryTable
 from tilp.rules import Rule
 from tilp.time import allen_codes, gap_codes, gap_lengths, readings, temporal_relation_codes
@@ -136,7 +136,7 @@ class Grounder:
             begin, stop = np.searchsorted(source, here), np.searchsorted(source, here, side="right")
             room = np.maximum(self._most - np.cumsum(stop - begin) + (stop - begin), 0)
             complete &= bool((stop - begin <= room).all())
-            offsets, onward = places_in(begin, np.minimum(stop, begin + room))
+            offsets, onward = ranges_to_indices(begin, np.minimum(stop, begin + room))
             prefix = np.repeat(np.arange(len(chain)), np.diff(offsets))
             chain = np.column_stack([chain[prefix], possible[onward]])
             fits = self._fits(body, chain, place)
@@ -170,7 +170,7 @@ class Grounder:
         low, high = np.searchsorted(self._symbols, [symbol, symbol + 1])
         targets = self._targets[low:high]
         begin, end = (np.searchsorted(targets, reached, side) for side in ("left", "right"))
-        _, place = places_in(begin, end)
+        _, place = ranges_to_indices(begin, end)
         found: NDArray[np.int64] = self._walker.edges.by_rank[low + place].astype(np.int64)
         return found
 

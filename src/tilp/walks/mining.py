@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tilp._utils.random import sampled
+from tilp._utils.random import sample_share
 from tilp.errors import TilpError
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.parallel import Workers, opened
@@ -241,7 +241,7 @@ def target_facts(graph: TemporalGraph, settings: MiningSettings) -> NDArray[np.i
     targets = graph.targets
     if settings.share >= 1.0:
         return targets
-    return targets[sampled(len(targets), settings.share, settings.seed)]
+    return targets[sample_share(len(targets), settings.share, settings.seed)]
 
 
 def _cost(walker: Walker, relation: str, settings: MiningSettings) -> float:

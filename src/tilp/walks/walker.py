@@ -28,11 +28,11 @@ from tilp._kernels.types import (
     Trie,
     Wanted,
 )
-from tilp._utils.arrays import places_in
+from tilp._utils.arrays import ranges_to_indices
 from tilp.errors import TilpError
 from tilp.graph import PreparedEdges, QueryTable, TemporalGraph
 from tilp.parallel import cut_by_cost
-from tilp.rules import FORMS, Form, Rule
+from tilp.rules import FORMS, Rule, TemporalForm
 from tilp.time import TemporalRelation, readings
 from tilp.types import Grain
 from tilp.walks.constraints import PairConstraint, StepConstraint, Symbols
@@ -292,7 +292,7 @@ class Walker:
         return self.classes is None and not self.encoding.symbols.constraints
 
     def _find(
-        self, queries: QueryTable, forms: Sequence[Form]
+        self, queries: QueryTable, forms: Sequence[TemporalForm]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         queries = queries[np.argsort(queries.answer, kind="stable")]
         answers, begin = np.unique(queries.answer, return_index=True)
@@ -453,7 +453,7 @@ class Walker:
         return records, back
 
 
-def _kinds_and_words(forms: Sequence[Form]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def _kinds_and_words(forms: Sequence[TemporalForm]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """What bodies of each form look at, and what its codes are made of."""
     kinds = [_KINDS.get(form.grain, NONE) for form in forms]
     words = [_WORDS.get(form.grain, counting.CLASSES) for form in forms]
@@ -464,7 +464,7 @@ def _in_order(marks: Marks, order: NDArray[np.int64]) -> Marks:
     """The marks of queries that are put into another order."""
     if not len(marks.begin):
         return marks
-    begin, place = places_in(marks.begin[:-1][order], marks.begin[1:][order])
+    begin, place = ranges_to_indices(marks.begin[:-1][order], marks.begin[1:][order])
     return Marks(begin, marks.entity[place], marks.mark[place])
 
 

@@ -22,7 +22,7 @@ from tilp.rules import MinedRule, Notation, RuleSet, format_rule
 from tilp.scoring import Answers, Query
 from tilp.scoring.predictions import answers
 from tilp.scoring.queries import query_table, read_queries
-from tilp.scoring.topk import Best
+from tilp.scoring.topk import TopCandidates
 from tilp.time import OPEN_END, OPEN_START, UNKNOWN, format_time
 from tilp.types import RuleOrder
 
@@ -170,7 +170,7 @@ class Asker:
         return self._graph.entities.label(entity)
 
     def _answer(self, queries: list[Query], table: QueryTable, k: int) -> list[Answers]:
-        best = Best.of(self._graph, table, self._scorer(table), k)
+        best = TopCandidates.of(self._graph, table, self._scorer(table), k)
         return answers(self._graph, queries, best)
 
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._utils.random import drawn
+from tilp._utils.random import keyed_sample
 from tilp.evaluation import Ranker
-from tilp.evaluation.filtered_ranks import best_by_rank
-from tilp.features.negative_sampling import Pool
+from tilp.evaluation.filtered_ranks import best_variant
+from tilp.features.negative_sampling import SampledCandidates
 from tilp.features.paper.features import FEATURES, FeatureWeights, PaperFeatures
-from tilp.features.paper.scorer import PaperScorer
+from tilp.features.paper.scorer import PaperFeatureScorer
 from tilp.features.paper.training import Examples, FeatureTraining, tempered, train_features
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.parallel import Workers
@@ -25,7 +25,7 @@ from tilp.types import Part
 
 if TYPE_CHECKING:
     from tilp.model import ModelSettings
-    from tilp.model.training_data import Prepared
+    from tilp.model.training_data import TrainingData
 
 MOST_QUERIES = 4_000
 """That are learned from at the most."""
@@ -84,7 +84,7 @@ def walked_relations(graph: TemporalGraph, rules: RuleSet) -> NDArray[np.bool_]:
 
 
 def fit_paper(
-    prepared: Prepared,
+    prepared: TrainingData,
     scorer: RuleScorer,
     settings: ModelSettings,
     workers: Workers,
@@ -191,12 +191,14 @@ def _as_far_as_they_help(
     that, and learns features so strong that they undo it.
     """
     ways = [replace(weights, features=weights.features * part) for part in _PARTS_OF_FEATURES]
-    with_features = PaperScorer(scorer, features, weights)
-    return ways[best_by_rank(ranker, partial(_scored, with_features, ways), workers, progress)]
+    with_features = PaperFeatureScorer(scorer, features, weights)
+    return ways[best_variant(ranker, partial(_scored, with_features, ways), workers, progress)]
 
 
-def _scored(scorer: PaperScorer, ways: list[FeatureWeights], queries: QueryTable) -> list[Scores]:
-    return scorer.scores_by(ways, queries, scorer.rule_scorer.apply(queries))
+def _scored(
+    scorer: PaperFeatureScorer, ways: list[FeatureWeights], queries: QueryTable
+) -> list[Scores]:
+    return scorer.scores_by(ways, queries, scorer.rule_scorer.apply_rules(queries))
 
 
 def examples(
@@ -208,7 +210,7 @@ def examples(
 ) -> Examples:
     """Queries with the candidates that are learned from, and the evidence for these."""
     columns = (queries.fact, queries.directed_relation, queries.subject, queries.start)
-    queries = queries[drawn(MOST_QUERIES, seed, *columns)]
+    queries = queries[keyed_sample(MOST_QUERIES, seed, *columns)]
     parts = [queries[np.arange(len(queries))[begin : begin + _BATCH]]
              for begin in range(0, len(queries), _BATCH)]  # fmt: skip
     pools = list(workers.map(partial(_pooled, scorer, _BEST, _DRAWN, seed), parts))
@@ -227,8 +229,8 @@ def examples(
 
 def _pooled(
     scorer: RuleScorer, best: int, drawn: int, seed: int, queries: QueryTable
-) -> tuple[Pool, NDArray[np.float64]]:
+) -> tuple[SampledCandidates, NDArray[np.float64]]:
     """The candidates of some queries that are learned from, and φ_TLR of each as a share."""
     graph, scores = scorer.walker.graph, scorer(queries)
-    pool = Pool.draw(graph, queries, scores, best=best, drawn=drawn, seed=seed)
+    pool = SampledCandidates.draw(graph, queries, scores, best=best, drawn=drawn, seed=seed)
     return pool, pool.score / scores.totals(len(graph.entities))[pool.query]

@@ -15,7 +15,7 @@ from tilp.features.paper.evidence import EVIDENCE_KINDS, Dated, Evidence
 from tilp.features.paper.features import FeatureWeights, PaperFeatures
 from tilp.graph import QueryTable
 from tilp.scoring import RuleScorer, Scores
-from tilp.scoring.rule_scorer import Applied
+from tilp.scoring.rule_scorer import AppliedRules
 from tilp.time import known_ends
 from tilp.types import EvidenceKind
 
@@ -121,7 +121,7 @@ _LOOKED_AT = 200
 """Candidates of a query whose features are looked at, the best by the rules."""
 
 
-class PaperScorer:
+class PaperFeatureScorer:
     """Scores candidates by φ_TILP = γ_TLR φ_TLR + γ_tfm φ_tfm.
 
     φ_TLR is taken as its share of the sum over all entities. Features are looked at for the best
@@ -139,7 +139,7 @@ class PaperScorer:
         self._weights = weights
         self._n_entities = len(rules.walker.graph.entities)
 
-    def without(self, facts: Iterable[int]) -> PaperScorer:
+    def without(self, facts: Iterable[int]) -> PaperFeatureScorer:
         """The same on the evidence without some facts, as `RuleScorer.without` has it."""
         other = copy(self)
         other.rule_scorer = self.rule_scorer.without(facts)
@@ -153,18 +153,18 @@ class PaperScorer:
 
     def __call__(self, queries: QueryTable) -> Scores:
         """Score the candidates of queries."""
-        return self.score(queries, self.rule_scorer.apply(queries))
+        return self.score(queries, self.rule_scorer.apply_rules(queries))
 
-    def score(self, queries: QueryTable, applied: Applied) -> Scores:
+    def score(self, queries: QueryTable, applied: AppliedRules) -> Scores:
         """Scores from what the rules' `apply` found."""
         return self.scores_by([self._weights], queries, applied)[0]
 
     def scores_by(
-        self, weights: Sequence[FeatureWeights], queries: QueryTable, applied: Applied
+        self, weights: Sequence[FeatureWeights], queries: QueryTable, applied: AppliedRules
     ) -> list[Scores]:
         """The scores under other weights of features; evidence is gathered once."""
         by_rules = self.rule_scorer.score(queries, applied)
-        settled = self.rule_scorer.settled(queries)
+        settled = self.rule_scorer.fill_dates(queries)
         total = by_rules.totals(self._n_entities)
         place = best_of(by_rules.offsets, by_rules.score, _LOOKED_AT)
         query = by_rules.query
@@ -187,7 +187,7 @@ class PaperScorer:
         queries: QueryTable,
         begin: NDArray[np.int64],
         candidate: NDArray[np.int32],
-        applied: Applied | None = None,
+        applied: AppliedRules | None = None,
     ) -> dict[str, NDArray[np.float64]]:
         """What each part adds to the scores of listed candidates, by name; the sum is the score.
 
@@ -199,8 +199,8 @@ class PaperScorer:
             candidate: these.
             applied: what the rules' `apply` found, if it was asked already.
         """
-        by_rules = self.rule_scorer.score(queries, applied or self.rule_scorer.apply(queries))
-        settled = self.rule_scorer.settled(queries)
+        by_rules = self.rule_scorer.score(queries, applied or self.rule_scorer.apply_rules(queries))
+        settled = self.rule_scorer.fill_dates(queries)
         query = np.repeat(np.arange(len(queries)), np.diff(begin))
         scores = by_rules.of(begin, candidate)
         phi = scores / by_rules.totals(self._n_entities)[query]
@@ -215,7 +215,7 @@ class PaperScorer:
             **terms,
         }
 
-    def looks_at(self, queries: QueryTable, applied: Applied, candidate: int) -> bool:
+    def looks_at(self, queries: QueryTable, applied: AppliedRules, candidate: int) -> bool:
         """Whether the features of a candidate of a single query are looked at."""
         by_rules = self.rule_scorer.score(queries, applied)
         place = best_of(by_rules.offsets, by_rules.score, _LOOKED_AT)
@@ -225,7 +225,7 @@ class PaperScorer:
         self, queries: QueryTable, candidate: int
     ) -> tuple[Evidence, Dated, dict[str, NDArray[np.float64]]]:
         """The evidence for a candidate of a single query, and what each dated piece adds."""
-        settled = self.rule_scorer.settled(queries)
+        settled = self.rule_scorer.fill_dates(queries)
         only = np.array([candidate], np.int32)
         evidence = self.features.gather(settled, np.array([0, 1]), only)
         return evidence, *self.features.pieces(self._weights, settled, evidence)
