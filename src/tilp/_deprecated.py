@@ -46,7 +46,10 @@ class RenamedModules(MetaPathFinder, Loader):
     """Import hook that finds modules by their old names."""
 
     def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+        self,
+        fullname: str,
+        path: Sequence[str] | None,  # noqa: ARG002
+        target: ModuleType | None = None,  # noqa: ARG002
     ) -> ModuleSpec | None:
         """Return a spec for an old name, None for any other."""
         return ModuleSpec(fullname, self) if fullname in MODULES else None
