@@ -138,8 +138,8 @@ def test_codes_are_read_place_by_place():
     assert FORMS[Grain.QUERY].codes(2, constraints) is None
 
 
-def mined(text, support=3, fired=4, confidence=0.5, sampled=False):
-    return MinedRule(parse_rule(text), support, fired, confidence, 10, sampled)
+def mined(text, support=3, body_support=4, confidence=0.5, sampled=False):
+    return MinedRule(parse_rule(text), support, body_support, confidence, 10, sampled)
 
 
 @pytest.fixture
@@ -148,7 +148,7 @@ def some():
         [
             mined("p(E1,E2,I2) ← q(E1,E2,I1) ∧ before(I1,I2)", confidence=0.1),
             mined("p(E1,E2,I2) ← q(E1,E2,I1) ∧ after(I1,I2)", confidence=1 / 3, sampled=True),
-            mined("a(E1,E3,I3) ← q(E1,E2,I1) ∧ q(E2,E3,I2)", support=9, fired=9),
+            mined("a(E1,E3,I3) ← q(E1,E2,I1) ∧ q(E2,E3,I2)", support=9, body_support=9),
         ]
     )
 
