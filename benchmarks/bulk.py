@@ -23,8 +23,8 @@ import numpy as np
 import polars as pl
 
 import tilp
-from tilp.ranking.batches import Batch
-from tilp.ranking.query_columns import QueryColumns
+from tilp.scoring.queries import QueryColumns
+from tilp.scoring.topk import QueryBatches
 
 FEW = 200  # that are explained
 
@@ -139,7 +139,7 @@ def measure(arguments: argparse.Namespace, place: Path) -> bool:
     table = QueryColumns.of(queries).table(graph)
     scorer = model.scorer()
     began = time.process_time()
-    for chunk in Batch(table, scorer).chunks:
+    for chunk in QueryBatches(table, scorer).chunks:
         scorer(chunk)
     alone = time.process_time() - began
     for name, some, options in (

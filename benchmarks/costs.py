@@ -30,6 +30,7 @@ from pathlib import Path
 import numpy as np
 
 import tilp
+from tilp._utils import progress as model_stages
 from tilp.bench.memory import forget_peak, peak_megabytes
 from tilp.costs import (
     GraphSize,
@@ -46,7 +47,6 @@ from tilp.costs import (
 )
 from tilp.costs.calibration import cpu_seconds
 from tilp.graph import QueryTable
-from tilp.model import stages as model_stages
 from tilp.parallel import Workers
 from tilp.walks import MiningSettings, Walker, chunks_by
 from tilp.walks.mining import mine_relations, mined_queries, mining_walker, one_end
@@ -152,7 +152,7 @@ def step_measure(path: str) -> dict:
     note("apply", apply)
     work = works(graph, walker)
     every = QueryTable.of_facts(graph, np.arange(len(graph.rows("train"))), walked=True)
-    relation = (every.head % len(graph.relations)).astype(np.int64)
+    relation = (every.directed_relation % len(graph.relations)).astype(np.int64)
     steps = walker.steps_from
     degree = np.diff(walker.edges.offsets)
     labels = sum(len(name.encode()) for name in graph.entities)

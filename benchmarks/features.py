@@ -23,19 +23,19 @@ from learning import THREADS, figures
 from published import load
 
 import tilp
-from tilp.choices import Features, Part
+from tilp._utils.progress import Stages
 from tilp.evaluation import evaluate
-from tilp.features.paper import PaperFeatures
+from tilp.features.log_linear_training import CandidateTable, LogLinearSettings, fit_log_linear
+from tilp.features.paper.features import PaperFeatures
+from tilp.features.paper.fit import walked_relations
 from tilp.graph import QueryTable
-from tilp.model.fitting import Fitted, out_of_fold, weigh, with_features
-from tilp.model.joint_phase import Gathered, JointSettings, fit_joint
-from tilp.model.paper_phase import walked_relations
-from tilp.model.preparing import prepare
+from tilp.model import ModelSettings
+from tilp.model.fit import FittedModel, cross_fit_weights, learn_features, learn_rule_weights
 from tilp.model.scorers import scorer_on
-from tilp.model.settings import ModelSettings
-from tilp.model.stages import Stages
+from tilp.model.training_data import prepare_training_data
 from tilp.parallel import Workers
-from tilp.ranking import RuleScorer
+from tilp.scoring import RuleScorer
+from tilp.types import Features, Part
 
 OF_PAPER = (Part.RECURRENCE, Part.ORDER, Part.PAIR)
 OF_FULL = (Part.RULE_EVIDENCE, Part.OWN_FACTS, Part.SOFT_WALKS)
@@ -60,7 +60,7 @@ def part_model(name: str, preset: str) -> None:
                   f"{taken}", flush=True)  # fmt: skip
 
 
-def on_valid(graph: tilp.TemporalGraph, settings: ModelSettings, fitted: Fitted) -> np.ndarray:
+def on_valid(graph: tilp.TemporalGraph, settings: ModelSettings, fitted: FittedModel) -> np.ndarray:
     scorer = scorer_on(graph, graph, settings, fitted)
     metrics = evaluate(scorer, graph, "valid", protocols=["enumerate"], threads=THREADS).metrics()
     return np.array([metrics.mrr, metrics.hits_at_1, metrics.hits_at_10])
@@ -82,26 +82,26 @@ def variants() -> dict[str, tuple[Features, tuple[Part, ...]]]:
 
 def fits(
     graph: tilp.TemporalGraph, seed: int, folder: Path
-) -> Iterator[tuple[str, ModelSettings, Fitted]]:
+) -> Iterator[tuple[str, ModelSettings, FittedModel]]:
     """Models of all variants; rules, and what features are learned from, are found once."""
     first = tilp.TILP(seed=seed).settings
     with Workers(THREADS) as workers:
-        prepared = prepare(graph, first, folder / "fit", Stages(), workers)
-        weighed = weigh(prepared, first.training, Stages(), workers)
+        prepared = prepare_training_data(graph, first, folder / "fit", Stages(), workers)
+        weighed = learn_rule_weights(prepared, first.training, Stages(), workers)
         rules = [one.rule for one in weighed.rules]
-        scorer = RuleScorer(prepared.walker, rules, weighed.weights, prepared.settling)
-        folds = out_of_fold(prepared, weighed, first, workers, lambda _: None, folder)
-        gathered: dict[int, Gathered] = {}
+        scorer = RuleScorer(prepared.walker, rules, weighed.weights, prepared.missing_dates)
+        folds = cross_fit_weights(prepared, weighed, first, workers, lambda _: None, folder)
+        gathered: dict[int, CandidateTable] = {}
         for number, (variant, (features, without)) in enumerate(variants().items()):
             settings = replace(first, features=features, without=without)
             place = folder / str(number)
             place.mkdir()
             if features is Features.FULL and Part.OUT_OF_FOLD not in without:
-                weights = fit_joint(
+                weights = fit_log_linear(
                     scorer,
                     folds,
                     prepared.training.queries,
-                    JointSettings(without=without, seed=seed),
+                    LogLinearSettings(without=without, seed=seed),
                     workers,
                     folder=place,
                     progress=lambda _: None,
@@ -109,7 +109,9 @@ def fits(
                 )
                 fitted = replace(weighed, features=weights)
             else:
-                fitted = with_features(prepared, weighed, settings, Stages(), workers, folder=place)
+                fitted = learn_features(
+                    prepared, weighed, settings, Stages(), workers, folder=place
+                )
             yield variant, settings, fitted
 
 
@@ -142,7 +144,7 @@ def part_cost(name: str) -> None:
     for features in (Features.PAPER, Features.FULL):
         model = tilp.TILP(features=features, threads=THREADS).fit(graph)
         scorer = model.scorer()
-        scorer(parts[0]), scorer.rules.apply(parts[0])  # compiled before the clock runs
+        scorer(parts[0]), scorer.rule_scorer.apply_rules(parts[0])  # compiled before the clock runs
         fitting = 0.0
         if features is Features.PAPER:
             began = time.process_time()
@@ -150,7 +152,7 @@ def part_cost(name: str) -> None:
             fitting = time.process_time() - began
         began = time.process_time()
         for part in parts:
-            scorer.rules(part)
+            scorer.rule_scorer(part)
         applying = time.process_time() - began
         scorer = scorer.without(())  # nothing kept from before
         began = time.process_time()

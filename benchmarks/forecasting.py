@@ -27,10 +27,10 @@ import numpy as np
 from published import load
 
 import tilp
-from tilp.evaluation import Evaluation, Scores, evaluate
+from tilp.evaluation import Evaluation, evaluate
+from tilp.forecasting import ForecastRules, TimestampRules, TimestampScorer
 from tilp.graph import SPLITS, QueryTable
-from tilp.timestamps import ForecastRules, TimestampRules
-from tilp.timestamps.scoring import TimestampScorer
+from tilp.scoring import Scores
 
 PUBLISHED = "MRR 0.4304, hits@1 0.3356, hits@10 0.6123"
 

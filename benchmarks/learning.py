@@ -2,7 +2,7 @@
 
 TILP_DATA names the folder of published data sets. Parts:
   fit      default settings, seconds of each part, the training in gradients, figures on test;
-  weights  attention, free and hybrid, with all and with a tenth of the training facts as targets,
+  weights  attention and free, with all and with a tenth of the training facts as targets,
            several seeds: mean and spread on test;
   missing  what unknown ends are taken for: figures of each choice on valid, compared with those
            of the first;
@@ -22,38 +22,37 @@ import numpy as np
 from published import load
 
 import tilp
-from tilp.attention import CandidatePrior
-from tilp.attention.objective import LogWeights, Objective
-from tilp.attention.training import TrainingSettings
-from tilp.choices import Missing, Weights
+from tilp._utils.progress import Stages
 from tilp.evaluation import compare, evaluate
-from tilp.model.fitting import Fitted, weigh
-from tilp.model.preparing import Prepared, prepare
-from tilp.model.settings import ModelSettings
-from tilp.model.stages import Stages
+from tilp.learning import CandidatePrior
+from tilp.learning.rule_weights import LogWeights, Objective, TrainingSettings
+from tilp.model import ModelSettings
+from tilp.model.fit import FittedModel, learn_rule_weights
+from tilp.model.training_data import TrainingData, prepare_training_data
 from tilp.parallel import Workers
-from tilp.ranking import RuleScorer
+from tilp.scoring import RuleScorer
+from tilp.types import Missing, Weights
 
 THREADS = os.cpu_count() or 1
 
 
-def prepared(graph: tilp.TemporalGraph, settings: ModelSettings, stages: Stages) -> Prepared:
+def prepared(graph: tilp.TemporalGraph, settings: ModelSettings, stages: Stages) -> TrainingData:
     with tempfile.TemporaryDirectory() as folder, Workers(THREADS) as workers:
-        return prepare(graph, settings, Path(folder) / "fit", stages, workers)
+        return prepare_training_data(graph, settings, Path(folder) / "fit", stages, workers)
 
 
-def weighed(part: Prepared, training: TrainingSettings, stages: Stages) -> Fitted:
+def weighed(part: TrainingData, training: TrainingSettings, stages: Stages) -> FittedModel:
     with Workers(THREADS) as workers:
-        return weigh(part, training, stages, workers)
+        return learn_rule_weights(part, training, stages, workers)
 
 
-def measured(part: Prepared, fitted: Fitted, split: str, protocols: list[str]):
+def measured(part: TrainingData, fitted: FittedModel, split: str, protocols: list[str]):
     rules = [one.rule for one in fitted.rules]
-    scorer = RuleScorer(part.walker, rules, fitted.weights, part.settling)
+    scorer = RuleScorer(part.walker, rules, fitted.weights, part.missing_dates)
     return evaluate(scorer, part.graph, split, protocols=protocols, threads=THREADS)
 
 
-def gradient_seconds(part: Prepared, fitted: Fitted, settings: ModelSettings) -> float:
+def gradient_seconds(part: TrainingData, fitted: FittedModel, settings: ModelSettings) -> float:
     """The median time of a full gradient for rule weights, prior and factors."""
     prior = CandidatePrior.of(part.walker.graph)
     power = settings.training.walks_power

@@ -60,8 +60,8 @@ def timed(words: str) -> Iterator[None]:
 
 
 def make(arguments: argparse.Namespace) -> None:
-    from tilp.datasets.bundled import tables
-    from tilp.intervals import UNKNOWN
+    from tilp.datasets.synthetic import tables
+    from tilp.time import UNKNOWN
 
     folder = arguments.folder / "data"
     folder.mkdir()
@@ -146,9 +146,9 @@ def mine(arguments: argparse.Namespace) -> None:
 
 
 def ask(arguments: argparse.Namespace) -> None:
-    from tilp.ranking import RuleScorer, RuleWeights
-    from tilp.ranking.queries import Query, query_table
     from tilp.rules import RuleSet
+    from tilp.scoring import Query, RuleScorer, RuleWeights
+    from tilp.scoring.queries import query_table
     from tilp.walks import MiningSettings, chunks_by
     from tilp.walks.mining import mining_walker
 

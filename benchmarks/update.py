@@ -5,7 +5,7 @@ and then given the others: a tenth of them drawn (--new drawn), or the tenth tha
 (--new latest). Rows:
   without          the model as it was: the new facts are not even evidence;
   applied          the model as it was, applied to all facts;
-  keep, warm       updated, rules mined anew; 'rules kept' where they are only counted again;
+  updated          what they touch mined and counted anew, weights kept;
   from scratch     a model fitted to all facts.
 MRR of valid and test, protocol enumerate with average ties; other answers are removed by all facts
 in every row; everything is chosen on valid. CPU seconds of one thread, loops compiled before.
@@ -19,15 +19,8 @@ from published import load
 
 import tilp
 from tilp.evaluation import evaluate
-from tilp.intervals import OPEN_START, UNKNOWN
-from tilp.splits.rearranging import LEFT_OUT, TRAIN, rearranged
-
-UPDATES = {
-    "keep, rules kept": ("keep", "keep"),
-    "keep": ("keep", "mine"),
-    "warm, rules kept": ("warm", "keep"),
-    "warm": ("warm", "mine"),
-}
+from tilp.splits.reassign import LEFT_OUT, TRAIN, rearranged
+from tilp.time import OPEN_START, UNKNOWN
 
 
 def new_rows(graph: tilp.TemporalGraph, kind: str, share: float, seed: int) -> np.ndarray:
@@ -74,10 +67,9 @@ def measure(name: str, kind: str, features: str, share: float, seed: int) -> Non
           f"{len(new):,} more", flush=True)  # fmt: skip
     told("without", seconds, model.scorer(), graph, " to fit")
     told("applied", 0.0, model.scorer(graph), graph)
-    for title, (weights, rules) in UPDATES.items():
-        # Numbers of facts differ from those of the data, so that what is asked is asked of it.
-        made, taken = timed(lambda: model.update(new, weights=weights, rules=rules))  # noqa: B023
-        told(title, taken, made.scorer(), made.graph, f"; {len(made.rules()):,} rules")
+    # Numbers of facts differ from those of the data, so that what is asked is asked of it.
+    made, taken = timed(lambda: model.update(new))
+    told("updated", taken, made.scorer(), made.graph, f"; {len(made.rules()):,} rules")
     made, taken = timed(lambda: estimator().fit(graph))
     told("from scratch", taken, made.scorer(), graph, f"; {len(made.rules()):,} rules")
 
@@ -95,7 +87,7 @@ def main() -> None:
     # Compiles what is used below.
     world = tilp.datasets.world(0, 1_000).graph
     first, new = parts(world, new_rows(world, "drawn", 0.1, 0))
-    tilp.TILP(threads=1).fit(first).update(new, weights="warm").evaluate("test")
+    tilp.TILP(threads=1).fit(first).update(new).evaluate("test")
     for name in arguments.sets.split(","):
         for kind in arguments.new.split(","):
             for features in arguments.features.split(","):

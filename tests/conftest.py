@@ -31,16 +31,18 @@ def published():
 @pytest.fixture(scope="module")
 def quick_features():
     """Weights of features that need not be the best: few steps, few candidates."""
-    from tilp.features.training import FeatureTraining
-    from tilp.model.joint_phase import JointSettings
+    from tilp.features.log_linear_training import LogLinearSettings
+    from tilp.features.paper.training import FeatureTraining
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("tilp.features.joint_training._STEPS", 4)
-        few = partial(JointSettings, best=12, drawn=12)
-        patched.setattr("tilp.model.fitting.JointSettings", few)
-        patched.setattr("tilp.model.paper_phase.FeatureTraining", partial(FeatureTraining, steps=5))
-        patched.setattr("tilp.model.paper_phase._BEST", 12)
-        patched.setattr("tilp.model.paper_phase._DRAWN", 12)
+        patched.setattr("tilp.features.log_linear._STEPS", 4)
+        few = partial(LogLinearSettings, best=12, drawn=12)
+        patched.setattr("tilp.model.fit.LogLinearSettings", few)
+        patched.setattr(
+            "tilp.features.paper.fit.FeatureTraining", partial(FeatureTraining, steps=5)
+        )
+        patched.setattr("tilp.features.paper.fit._BEST", 12)
+        patched.setattr("tilp.features.paper.fit._DRAWN", 12)
         yield
 
 

@@ -9,9 +9,9 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 import tilp
+from tilp.forecasting.events import TimedEdges
 from tilp.graph import QueryTable
-from tilp.intervals import OPEN_END, OPEN_START, UNKNOWN
-from tilp.timestamps.edges import TimedEdges
+from tilp.time import OPEN_END, OPEN_START, UNKNOWN
 
 NO_WARNING = pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
 COLUMNS = ["subject", "relation", "object", "start", "end"]

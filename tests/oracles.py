@@ -5,10 +5,10 @@ from itertools import product
 
 import numpy as np
 
-from tilp.attention import KINDS
-from tilp.choices import Grain
-from tilp.intervals import GAP_WORDS, Interval, allen, gap_code, known_ends, temporal_relation
+from tilp.learning import KNOWN_KINDS
 from tilp.rules import Atom, Constraint, Rule
+from tilp.time import GAP_WORDS, Interval, allen, gap_code, known_ends, temporal_relation
+from tilp.types import Grain
 
 
 def edges_of(graph, split="train"):
@@ -154,6 +154,6 @@ def kinds_of_known(graph, subject, head, query, own_fact):
     """The place in `KINDS` of each candidate that is known; of several places the last."""
     kinds = {}
     for candidate, interval in known_plainly(graph, subject, head, own_fact):
-        kind = KINDS.index(kind_of(interval, query))
+        kind = KNOWN_KINDS.index(kind_of(interval, query))
         kinds[candidate] = max(kind, kinds.get(candidate, kind))
     return kinds

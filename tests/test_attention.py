@@ -14,16 +14,15 @@ from hypothesis import strategies as st
 import tilp
 from oracles import counts, edges_of, kinds_of_known, known_plainly, query_parts
 from test_walks import all_queries, graphs, shared_queries
-from tilp.attention import KINDS, CandidatePrior, Mark, known_answers
-from tilp.attention.entries import Entries, make_entries, training_queries
-from tilp.attention.net import AttentionNet
-from tilp.attention.objective import LogWeights, Objective
-from tilp.attention.training import TrainingSettings, train
-from tilp.choices import Cell, Grain, Weights
 from tilp.errors import TilpError
 from tilp.graph import QueryTable
-from tilp.intervals import Interval, known_ends
+from tilp.learning import KNOWN_KINDS, CandidatePrior, Mark, known_answers
+from tilp.learning.attention_net import AttentionNet
+from tilp.learning.examples import TrainingExamples, make_training_examples, training_queries
+from tilp.learning.rule_weights import LogWeights, Objective, TrainingSettings, train
 from tilp.parallel import Workers
+from tilp.time import Interval, known_ends
+from tilp.types import Grain, Weights
 from tilp.walks import MiningSettings, Walker, mine
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -58,9 +57,9 @@ def shuffled(queries, seed):
 # --- the attention net -----------------------------------------------------------------------
 
 
-def net_of(facts, cell, grains, max_length):
+def net_of(facts, grains, max_length):
     walker = Walker(tilp.read(facts), grains=grains, max_length=max_length)
-    return AttentionNet(walker.encoding, 3, cell)
+    return AttentionNet(walker.encoding, 3)
 
 
 def random_parameters(net, seed):
@@ -116,20 +115,15 @@ def sigmoid(number):
     return 1 / (1 + np.exp(-number))
 
 
-def updated(weights, cell, given_, state, memory):
-    """One step of a recurrent cell, gate by gate."""
+def updated(weights, given_, state, memory):
+    """One step of the LSTM, gate by gate."""
     size = len(state)
 
-    def gate(number, times=1.0):
+    def gate(number):
         rows = slice(number * size, (number + 1) * size)
         of_input = weights["input"][rows] @ given_ + weights["bias"][rows]
-        return of_input + times * (weights["state"][rows] @ state)
+        return of_input + weights["state"][rows] @ state
 
-    if cell is Cell.PLAIN:
-        return np.tanh(gate(0)), memory
-    if cell is Cell.GRU:
-        reset, keep = sigmoid(gate(0)), sigmoid(gate(1))
-        return keep * state + (1 - keep) * np.tanh(gate(2, times=reset)), memory
     enter, forget, leave = sigmoid(gate(0)), sigmoid(gate(1)), sigmoid(gate(3))
     memory = forget * memory + enter * np.tanh(gate(2))
     return leave * np.tanh(memory), memory
@@ -148,9 +142,7 @@ def score_by_the_paper(net, parameters, rule, number):
     states = [np.zeros(net.dimension)]  # h_0
     memory = np.zeros(net.dimension)
     for _ in range(length):  # eq. 8
-        state, memory = updated(
-            parameters["update"], net.cell, embedding[length, head], states[-1], memory
-        )
+        state, memory = updated(parameters["update"], embedding[length, head], states[-1], memory)
         states.append(state)
     score = softmax(parameters["length"], embedding[0, head])[length - 1]  # eq. 12
     if len(forms) > 1:
@@ -172,18 +164,16 @@ def score_by_the_paper(net, parameters, rule, number):
 
 
 @pytest.mark.parametrize(
-    ("cell", "grains"),
+    "grains",
     [
-        (Cell.PLAIN, (Grain.PAIRS,)),
-        (Cell.GRU, (Grain.PAIRS,)),
-        (Cell.LSTM, (Grain.PAIRS,)),
-        (Cell.LSTM, (Grain.PAIRS, Grain.GAP)),
-        (Cell.PLAIN, (Grain.GAP, Grain.STATIC, Grain.ALLEN, Grain.ADJACENT, Grain.QUERY)),
+        (Grain.PAIRS,),
+        (Grain.PAIRS, Grain.GAP),
+        (Grain.GAP, Grain.STATIC, Grain.ALLEN, Grain.ADJACENT, Grain.QUERY),
     ],
-    ids=lambda one: one if isinstance(one, str) else "+".join(one),
+    ids="+".join,
 )
-def test_scores_of_rules_are_those_of_the_paper(facts, cell, grains):
-    net = net_of(facts, cell, grains, max_length=3)
+def test_scores_of_rules_are_those_of_the_paper(facts, grains):
+    net = net_of(facts, grains, max_length=3)
     rows = some_rows(net, seed=1)
     with jax.enable_x64(True):
         parameters = random_parameters(net, seed=2)
@@ -194,19 +184,19 @@ def test_scores_of_rules_are_those_of_the_paper(facts, cell, grains):
         np.log(score_by_the_paper(net, plain, net.encoding.lift(row), row[0])) for row in rows
     ]
     np.testing.assert_allclose(found, expected, rtol=1e-10)
-    if (cell, grains) == (Cell.LSTM, (Grain.PAIRS, Grain.GAP)):  # what is fitted by default
+    if grains == (Grain.PAIRS, Grain.GAP):
         in_single = net.log_scores(jax.tree.map(np.float32, plain), net.places(rows))
         np.testing.assert_allclose(in_single, expected, rtol=1e-4)
 
 
 def test_with_all_pairs_alone_a_rule_has_exactly_the_parts_of_equation_13(facts):
-    net = net_of(facts, Cell.LSTM, [Grain.PAIRS], max_length=3)
+    net = net_of(facts, [Grain.PAIRS], max_length=3)
     rows = some_rows(net, seed=3)
     no_part = len(net.log_attention(net.parameters(0))) - 1
     for row, places in zip(rows, net.places(rows), strict=True):
         rule, length = net.encoding.lift(row), int(row[1])
         pairs = {(j, k) for j, k in product(range(1, length + 2), repeat=2) if j < k}
-        assert {one.places for one in rule.constraints} == pairs
+        assert {one.indices for one in rule.constraints} == pairs
         parts = set(places.tolist()) - {no_part}
         assert len(parts) == 2 + length + len(pairs)  # length and form, predicates, words
     with jax.enable_x64(True):
@@ -219,7 +209,7 @@ def test_with_all_pairs_alone_a_rule_has_exactly_the_parts_of_equation_13(facts)
 
 @pytest.mark.parametrize("grains", [(Grain.PAIRS,), tuple(Grain)], ids="+".join)
 def test_the_scores_of_all_rules_of_a_head_sum_to_one(facts, grains):
-    net = net_of(facts, Cell.PLAIN, grains, max_length=2)
+    net = net_of(facts, grains, max_length=2)
     rows = all_rows(net)
     with jax.enable_x64(True):
         scores = np.exp(net.log_scores(random_parameters(net, seed=4), net.places(rows)))
@@ -227,7 +217,7 @@ def test_the_scores_of_all_rules_of_a_head_sum_to_one(facts, grains):
 
 
 def test_every_attention_vector_sums_to_one(facts):
-    net = net_of(facts, Cell.GRU, [Grain.PAIRS], max_length=3)
+    net = net_of(facts, [Grain.PAIRS], max_length=3)
     with jax.enable_x64(True):
         logs = np.asarray(net.log_attention(random_parameters(net, seed=5)))
     assert logs[-1] == 0.0
@@ -238,11 +228,9 @@ def test_every_attention_vector_sums_to_one(facts):
     assert len(logs) == 4 * widths + 1
 
 
-@pytest.mark.parametrize(
-    ("cell", "grains"), [(Cell.LSTM, [Grain.PAIRS]), (Cell.GRU, [Grain.PAIRS, Grain.GAP])]
-)
-def test_the_gradient_of_scores_is_that_of_finite_differences(facts, cell, grains):
-    net = net_of(facts, cell, grains, max_length=2)
+@pytest.mark.parametrize("grains", [(Grain.PAIRS,), (Grain.PAIRS, Grain.GAP)], ids="+".join)
+def test_the_gradient_of_scores_is_that_of_finite_differences(facts, grains):
+    net = net_of(facts, grains, max_length=2)
     places = net.places(some_rows(net, seed=6))
     chance = np.random.default_rng(7)
     with jax.enable_x64(True):
@@ -270,7 +258,7 @@ def test_the_gradient_of_scores_is_that_of_finite_differences(facts, cell, grain
 
 
 def test_first_parameters_follow_the_seed(facts):
-    net = net_of(facts, Cell.LSTM, [Grain.PAIRS, Grain.GAP], max_length=2)
+    net = net_of(facts, [Grain.PAIRS, Grain.GAP], max_length=2)
     first, again, other = net.parameters(1), net.parameters(1), net.parameters(2)
     assert jax.tree.all(jax.tree.map(np.array_equal, first, again))
     assert not np.array_equal(first["embedding"], other["embedding"])
@@ -330,13 +318,15 @@ def test_how_intervals_lie_to_the_query():
     graph = tilp.read(frame, unit="year")
     known = known_answers(graph, one_of(all_queries(graph), 0))
     marks = {graph.entities.label(entity): mark for entity, mark in marks_of(known, 0).items()}
-    expected = {name: Mark.KNOWN + KINDS.index(name.rstrip("0123456789")) for name, *_ in rows}
+    expected = {
+        name: Mark.KNOWN + KNOWN_KINDS.index(name.rstrip("0123456789")) for name, *_ in rows
+    }
     assert marks == {
         **expected,
-        "several": Mark.KNOWN + KINDS.index("meeting"),
+        "several": Mark.KNOWN + KNOWN_KINDS.index("meeting"),
         "answer": Mark.ANSWER,
     }
-    assert known.answer_kind.tolist() == [KINDS.index("after")]
+    assert known.answer_kind.tolist() == [KNOWN_KINDS.index("after")]
 
 
 @NO_WARNING
@@ -476,7 +466,7 @@ def test_entries_equal_brute_force(given_, max_length, seed, own_only):
     rules = sorted(reached, key=str)[::2]
     if not rules:
         return
-    entries = make_entries(walker, queries, walker.compile(rules), Workers(), seed=seed)
+    entries = make_training_examples(walker, queries, walker.compile(rules), Workers(), seed=seed)
     assert sorted(rows_of(entries.queries)) == sorted(rows_of(queries))
     known = known_answers(graph, entries.queries, leave_out=seed)
     np.testing.assert_array_equal(entries.answer_kind, known.answer_kind)
@@ -522,7 +512,7 @@ def test_rules_whose_walks_all_end_in_what_is_left_out_did_not_fire():
     walker = Walker(graph, grains=["static"], max_length=1)
     texts = ["r(E1,E2,I2) ← q(E1,E2,I1)", "r(E1,E2,I2) ← p(E1,E2,I1)"]
     rules = walker.compile([tilp.rules.parse_rule(text) for text in texts])
-    entries = make_entries(walker, one_of(all_queries(graph), 0), rules, Workers())
+    entries = make_training_examples(walker, one_of(all_queries(graph), 0), rules, Workers())
     assert entries.rule.tolist() == [1]
     assert (entries.left_out.tolist(), entries.others.tolist()) == ([1.0], [1.0])
     assert entries.at_answer.tolist() == [0.0] and not entries.at_known.any()
@@ -532,9 +522,9 @@ def test_entries_of_no_queries(facts):
     walker = Walker(tilp.read(facts), grains=["static"])
     rules = walker.compile([tilp.rules.parse_rule("playsFor(E1,E2,I2) ← coachOf(E1,E2,I1)")])
     none = all_queries(walker.graph)[np.zeros(0, np.int64)]
-    entries = make_entries(walker, none, rules, Workers())
+    entries = make_training_examples(walker, none, rules, Workers())
     assert len(entries) == len(entries.queries) == 0
-    assert entries.begin.tolist() == [0] and entries.at_known.shape == (0, len(KINDS))
+    assert entries.begin.tolist() == [0] and entries.at_known.shape == (0, len(KNOWN_KINDS))
 
 
 @st.composite
@@ -609,12 +599,14 @@ def random_entries(graph, n_rules, n_queries, seed):
     ]
     size = sum(map(len, rules))
     at_answer = chance.integers(0, 4, size) * chance.integers(0, 2, size)
-    at_known = chance.integers(0, 5, (size, len(KINDS))) * chance.integers(0, 2, (size, len(KINDS)))
+    at_known = chance.integers(0, 5, (size, len(KNOWN_KINDS))) * chance.integers(
+        0, 2, (size, len(KNOWN_KINDS))
+    )
     others = chance.integers(0, 50, size)
     others[(others + at_answer + at_known.sum(axis=1)) == 0] = 1
-    return Entries(
+    return TrainingExamples(
         queries=queries,
-        answer_kind=chance.integers(-1, len(KINDS), n_queries).astype(np.int8),
+        answer_kind=chance.integers(-1, len(KNOWN_KINDS), n_queries).astype(np.int8),
         begin=np.cumsum([0, *map(len, rules)]).astype(np.int64),
         rule=np.concatenate([*rules, []]).astype(np.int32),
         at_answer=at_answer.astype(np.float32),
@@ -647,7 +639,7 @@ def random_logs(graph, n_rules, seed):
     return LogWeights(
         chance.normal(-1.0, 1.0, n_rules),
         chance.normal(-1.0, 1.0, n_heads),
-        chance.normal(0.0, 1.0, (n_heads, len(KINDS))),
+        chance.normal(0.0, 1.0, (n_heads, len(KNOWN_KINDS))),
     )
 
 
@@ -736,13 +728,13 @@ def test_the_prior_is_a_distribution_over_all_entities(graph):
     for head in range(prior.n_heads):
         part = slice(prior.begin[head], prior.begin[head + 1])
         asked_for = all_queries(graph)
-        answers = Counter(asked_for.answer[asked_for.head == head].tolist())
+        answers = Counter(asked_for.answer[asked_for.directed_relation == head].tolist())
         assert dict(zip(prior.entity[part].tolist(), prior.count[part].tolist(), strict=True)) == (
             dict(sorted(answers.items()))
         )
         listed = prior.probability[part]
-        assert listed.sum() + prior.floor * (size - len(listed)) == pytest.approx(1.0)
-        assert (listed > prior.floor).all()
+        assert listed.sum() + prior.lowest * (size - len(listed)) == pytest.approx(1.0)
+        assert (listed > prior.lowest).all()
         assert listed == pytest.approx(
             [0.95 * answers[one] / answers.total() + 0.05 / size for one in sorted(answers)]
         )
@@ -761,7 +753,7 @@ def test_the_prior_of_entities_is_that_of_the_distribution(graph):
     assert found.sum(axis=1) == pytest.approx(np.ones(prior.n_heads))
     for number in range(prior.n_heads):
         part = slice(prior.begin[number], prior.begin[number + 1])
-        expected = np.full(size, prior.floor)
+        expected = np.full(size, prior.lowest)
         expected[prior.entity[part]] = prior.probability[part]
         assert found[number] == pytest.approx(expected)
 
@@ -774,10 +766,10 @@ def test_the_prior_of_an_answer_leaves_out_the_own_fact(graph, walked):
     found = CandidatePrior.of(graph).of_answers(queries)
     size = len(graph.entities)
     for number in range(len(queries)):
-        head, answer = queries.head[number], queries.answer[number]
+        head, answer = queries.directed_relation[number], queries.answer[number]
         others = [
             int(queries.answer[one])
-            for one in np.flatnonzero(queries.head == head)
+            for one in np.flatnonzero(queries.directed_relation == head)
             if not (walked and one == number)
         ]
         share = others.count(answer) / max(len(others), 1)
@@ -790,7 +782,7 @@ def test_the_prior_of_answers_that_train_never_has(facts):
     query = one_of(all_queries(graph, walked=False), 0)
     coach = np.full(1, graph.relations.find("coachOf"), np.int32)
     ada = np.full(1, graph.entities.find("Ada"), np.int32)
-    assert prior.of_answers(replace(query, head=coach, answer=ada)) == pytest.approx(prior.floor)
+    assert prior.of_answers(replace(query, head=coach, answer=ada)) == pytest.approx(prior.lowest)
 
 
 @pytest.fixture
@@ -804,7 +796,7 @@ def untrained():
 def test_without_training_facts_the_prior_is_the_same_for_all(untrained):
     queries = QueryTable.of_facts(untrained, np.arange(2), walked=False)
     prior = CandidatePrior.of(untrained)
-    assert prior.of_answers(queries).tolist() == [prior.floor] * 4
+    assert prior.of_answers(queries).tolist() == [prior.lowest] * 4
 
 
 def test_without_training_facts_nothing_is_known(untrained):
@@ -817,7 +809,7 @@ def test_without_training_facts_nothing_is_known(untrained):
 
 
 def smoothed(rules):
-    fired = np.array([one.fired for one in rules], np.float64)
+    fired = np.array([one.body_support for one in rules], np.float64)
     return np.array([one.confidence for one in rules]) * fired / (fired + 5.0) + 1e-6
 
 
@@ -841,14 +833,14 @@ class Task:
         self.held_out = self.objective(QueryTable.of_facts(graph, valid, walked=False))
 
     def objective(self, queries):
-        entries = make_entries(self.walker, queries, self.compiled, Workers())
+        entries = make_training_examples(self.walker, queries, self.compiled, Workers())
         return Objective(entries, self.prior, len(self.rules), 0.3)
 
     def train(self, threads=1, training=None, held_out=None, checkpoint=None, progress=None, **how):
-        chosen = TrainingSettings(**{"steps": 12, "dimension": 6, "cell": Cell.PLAIN, **how})
+        chosen = TrainingSettings(**{"steps": 12, "dimension": 6, **how})
         with Workers(threads) as workers:
             return train(
-                AttentionNet(self.walker.encoding, chosen.dimension, chosen.cell),
+                AttentionNet(self.walker.encoding, chosen.dimension),
                 self.rows,
                 smoothed(self.rules),
                 training or self.training,
@@ -884,21 +876,21 @@ def assert_same(first, second):
 def test_entries_of_a_world_are_the_same_for_any_number_of_workers(task, monkeypatch):
     queries = asked_in_training(task.walker.graph)
     done = []
-    whole = make_entries(
+    whole = make_training_examples(
         task.walker, queries, task.compiled, Workers(), seed=3, progress=done.append
     )
     assert done[-1] == 1.0
     assert len(whole) > 10_000 and whole.left_out.any() and whole.at_known.any(axis=0).all()
-    monkeypatch.setattr("tilp.walks.chunks._CHUNK_STEPS", 3e3)
+    monkeypatch.setattr("tilp.walks.walker._CHUNK_STEPS", 3e3)
     for threads in (1, 2, 3):
         done.clear()
         with Workers(threads) as workers:
-            parts = make_entries(
+            parts = make_training_examples(
                 task.walker, queries, task.compiled, workers, seed=3, progress=done.append
             )
         assert len(done) > 10 and done == sorted(done) and done[-1] == 1.0
         assert same(whole, parts)
-    other = make_entries(task.walker, queries, task.compiled, Workers(), seed=4)
+    other = make_training_examples(task.walker, queries, task.compiled, Workers(), seed=4)
     assert not np.array_equal(whole.left_out, other.left_out)
 
 
@@ -914,14 +906,10 @@ def test_the_loss_of_training_queries_falls(trained, kind):
 @pytest.mark.parametrize("kind", list(Weights))
 def test_training_starts_from_what_the_kind_of_weights_says(task, kind):
     held = task.train(weights=kind, steps=1, learning_rate=1e-9, net_learning_rate=1e-9).logs
-    net = AttentionNet(task.walker.encoding, 6, Cell.PLAIN)
+    net = AttentionNet(task.walker.encoding, 6)
     scores = np.asarray(net.log_scores(net.parameters(0), net.places(task.rows)), np.float64)
     confidence = np.log(smoothed(task.rules))
-    expected = {
-        Weights.ATTENTION: scores,
-        Weights.FREE: confidence,
-        Weights.HYBRID: scores + confidence,
-    }[kind]
+    expected = {Weights.ATTENTION: scores, Weights.FREE: confidence}[kind]
     np.testing.assert_allclose(held.rule, expected, atol=1e-5)
     assert held.factor == pytest.approx(0.0, abs=1e-6)
     assert len(set(held.prior.tolist())) == 1
@@ -945,7 +933,7 @@ def test_steps_are_those_of_adam_with_a_rate_that_falls_to_nothing(task, trained
     first = LogWeights(
         np.log(smoothed(task.rules)),
         np.full(task.prior.n_heads, -1.5),
-        np.zeros((task.prior.n_heads, len(KINDS))),
+        np.zeros((task.prior.n_heads, len(KNOWN_KINDS))),
     )
     pulls = {"rule": 1.0, "prior": 1.0, "factor": 0.1}
     logs = first

@@ -14,6 +14,7 @@ import tilp
 from bench_plans import SMALL, WORLD, written
 from report_tables import Tables, markdown_tables
 from tilp import TILP
+from tilp._utils.files import held
 from tilp.bench import (
     Source,
     WorldSize,
@@ -28,12 +29,11 @@ from tilp.bench.measure import STAGES
 from tilp.bench.methods import Method, ReachedOnly
 from tilp.bench.refit import shared_model
 from tilp.bench.settings import Balanced, Biased, Rare, Release
-from tilp.choices import BaseMethod
 from tilp.errors import TilpError
+from tilp.forecasting import ForecastRules, TimestampRules
 from tilp.graph import QueryTable
-from tilp.io.folders import held
-from tilp.model.touched import touched
-from tilp.timestamps import ForecastRules, TimestampRules
+from tilp.model.update import touched
+from tilp.types import BaseMethod
 
 
 class Told:
@@ -167,7 +167,7 @@ def test_only_what_a_rare_relation_touches_is_learned_anew(tmp_path):
     graph = case.known
     queries = QueryTable.of_facts(graph, np.asarray(graph.rows("test")), walked=False)
     relations = np.array([graph.relations.label(one) for one in range(len(graph.relations))])
-    mine = np.isin(relations[queries.head % len(relations)], list(wanted))
+    mine = np.isin(relations[queries.directed_relation % len(relations)], list(wanted))
     assert mine.any() and not mine.all()
     found = part.scorer(queries)
     ways = ((mine, part.model), (~mine, whole.model))

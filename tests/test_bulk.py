@@ -15,17 +15,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilp
-from tilp import TILP, Query, TilpError
-from tilp._kernels.best import best_candidates, softmax_totals
-from tilp.bulk import QueryFile, QueryFrame, queries_of
-from tilp.errors import DataError, UnknownNameError
-from tilp.evaluation import Scores
+from tilp import TILP, Query
+from tilp._kernels.topk import best_candidates, softmax_totals
+from tilp._utils.files import held
+from tilp.errors import DataError, TilpError, UnknownNameError
 from tilp.graph import Vocabulary
-from tilp.io.folders import held
-from tilp.io.text_tables import read_text_table, text_slices
-from tilp.ranking.batches import Batch
-from tilp.ranking.queries import query_table
-from tilp.ranking.query_columns import QueryColumns
+from tilp.io.text import read_text_table, text_slices
+from tilp.model.batch_predict import queries_of
+from tilp.model.query_sources import QueryFile, QueryFrame
+from tilp.scoring import Scores
+from tilp.scoring.queries import QueryColumns, query_table
+from tilp.scoring.topk import QueryBatches
 
 FIELDS = ("relation", "subject", "object", "start", "end")
 
@@ -192,12 +192,15 @@ def test_threads_and_part_sizes_change_nothing(tmp_path, rules_model):
 def test_chunks_are_small_and_ask_each_query_once(monkeypatch, model):
     scorer, n = model.scorer(), len(model.graph.entities)
     table = QueryColumns.of(some_queries(model.graph, 200)).table(model.graph)
-    batch = Batch(table, scorer)
-    asked = {tuple(row) for row in zip(table.subject, table.head, *table.given(), strict=True)}
+    batch = QueryBatches(table, scorer)
+    asked = {
+        tuple(row)
+        for row in zip(table.subject, table.directed_relation, *table.given(), strict=True)
+    }
     assert sum(map(len, batch.rows)) == len(asked) < 200
-    assert sum(map(len, Batch(table, scorer, apart=True).rows)) == 200
-    monkeypatch.setattr("tilp.ranking.batches._ROOM", 5 * n)
-    many = Batch(table, scorer)
+    assert sum(map(len, QueryBatches(table, scorer, apart=True).rows)) == 200
+    monkeypatch.setattr("tilp.scoring.topk._ROOM", 5 * n)
+    many = QueryBatches(table, scorer)
     assert len(many.rows) > len(batch.rows)
     assert np.array_equal(np.concatenate(many.rows), np.concatenate(batch.rows))
     for chunk in many.chunks:
@@ -349,7 +352,7 @@ def test_slices_of_a_text_are_the_whole_text(tmp_path, monkeypatch, name, zipped
     path.write_bytes(gzip.compress(raw) if zipped else raw)
     whole = read_text_table(path, True, lambda _: True, least=2)
     for block in (8, 64, 1 << 20):
-        monkeypatch.setattr("tilp.io.text_tables._BLOCK", block)
+        monkeypatch.setattr("tilp.io.text._BLOCK", block)
         for rows in (1, 2, 7, 100):
             slices = list(text_slices(path, rows))
             assert all(len(one.frame) == rows for one in slices[:-1])
@@ -447,7 +450,7 @@ def test_what_cannot_be_asked_is_skipped_and_told(tmp_path, rules_model, wrong):
 
 
 def test_near_names_are_looked_for_a_few_times_only(tmp_path, rules_model, monkeypatch):
-    monkeypatch.setattr("tilp.bulk.predicting._WITH_NEAR_NAMES", 2)
+    monkeypatch.setattr("tilp.model.batch_predict._WITH_NEAR_NAMES", 2)
     name = rules_model.graph.entities.label(0)
     rows = [{"relation": "livesIn", "subject": f"{name}{letter}"} for letter in "!?."]
     rows.append({"relation": "livesIn", "subject": name})
@@ -687,14 +690,14 @@ def test_a_run_stopped_by_hand_says_how_to_go_on(run, tmp_path, folder, monkeypa
 
     options = ("predict", folder, "--complete", "livesIn", "--out", tmp_path / "out")
     with monkeypatch.context() as patched:
-        patched.setattr("tilp.bulk.predicting.PartWork.answers", stop)
+        patched.setattr("tilp.model.batch_predict.PartWork.answers", stop)
         code, _, err = run(*options)
     assert code == 2 and f"the same command goes on from what is in {tmp_path / 'out'}" in err
     assert run(*options)[0] == 0
 
 
 def test_many_printed_queries_are_warned_of(run, tmp_path, folder, monkeypatch):
-    monkeypatch.setattr("tilp.cli.prediction._MANY", 2)
+    monkeypatch.setattr("tilp.cli.predict._MANY", 2)
     code, _, err = run("predict", folder, "--complete", "livesIn", "-k", 1, "--json")
     assert code == 0 and "with --out FOLDER they are written" in err
 

@@ -122,7 +122,7 @@ def test_a_defect_of_the_program_is_called_one(run, data, monkeypatch):
     def fail(graph):
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr("tilp.inspection.inspect", fail)
+    monkeypatch.setattr("tilp.data_quality.inspect", fail)
     code, _, err = run("inspect", data)
     assert code == 2 and "ZeroDivisionError: oops. This is a defect of tilp" in err
 
@@ -209,7 +209,7 @@ def test_mine_stopped_by_hand(run, tmp_path, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tilp.walks.resume.mine_relations", stop)
+    monkeypatch.setattr("tilp.walks.checkpoint.mine_relations", stop)
     out = tmp_path / "rules.jsonl"
     code, _, err = run("mine", tmp_path / "world", "--out", out, "--max-length", 1)
     assert code == 2 and "0 of 20 relations" in err and "goes on from there" in err

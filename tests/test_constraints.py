@@ -5,18 +5,11 @@ import polars as pl
 import pytest
 
 import tilp
-from tilp.choices import Grain
 from tilp.errors import TilpError
 from tilp.graph import QueryTable
-from tilp.intervals import temporal_relation_codes
-from tilp.walks import (
-    MiningSettings,
-    PairConstraint,
-    StepConstraint,
-    Walker,
-    compare,
-    mine,
-)
+from tilp.time import temporal_relation_codes
+from tilp.types import Grain
+from tilp.walks import MiningSettings, PairConstraint, StepConstraint, Walker, compare, mine
 
 HEIGHT = compare("height", ("shorter", "as tall as", "taller"))
 STATIC = MiningSettings(grains=(Grain.STATIC,), max_length=2, min_support=2)

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilp
-from tilp.attention.entries import make_entries
 from tilp.costs import (
     GraphSize,
     Nodes,
@@ -29,10 +28,10 @@ from tilp.costs.learning import repeated
 from tilp.costs.paper_features import repeated as repeated_examples
 from tilp.costs.situation import Situation
 from tilp.errors import TilpError
-from tilp.features.objective import Examples
-from tilp.features.paper import PaperFeatures
-from tilp.features.training import FeatureTraining, train_features
+from tilp.features.paper.features import PaperFeatures
+from tilp.features.paper.training import Examples, FeatureTraining, train_features
 from tilp.graph import QueryTable
+from tilp.learning.examples import make_training_examples
 from tilp.parallel import Workers
 from tilp.walks import MiningSettings, Walker
 from tilp.walks.mining import mining_walker
@@ -102,7 +101,7 @@ def test_amounts_are_those_that_sets_count(seed):
     for number in range(len(queries)):
         entity = (int(apart[number]), int(queries.subject[number]))
         entities.add(entity)
-        columns = (queries.head, queries.start, queries.end)
+        columns = (queries.directed_relation, queries.start, queries.end)
         asked.add((*entity, *(int(column[number]) for column in columns)))
     assert amounts == WalkAmounts(
         calls=3,
@@ -159,7 +158,7 @@ def test_rates_are_found_again_from_what_they_make():
 def test_batches_are_parts_of_the_work_and_of_one_number_each():
     graph = tilp.datasets.world(0, 2_000).graph
     queries = QueryTable.of_facts(graph, graph.targets, walked=True)
-    relation = (queries.head % len(graph.relations)).astype(np.int64)
+    relation = (queries.directed_relation % len(graph.relations)).astype(np.int64)
     work = Walks.of_queries(Walker(graph).steps_from, queries, apart=relation, calls=5)
     seen = []
     rates = calibrate(work, seen.append, budget=0.001)
@@ -253,7 +252,7 @@ def test_what_a_situation_counts_is_what_a_fit_asks(world):
 def test_entries_so_many_times_are_so_many_times_the_entries(world):
     now = Situation.of(world, tilp.TILP(1).settings).sampled(0.5)
     queries = now.training[np.arange(20)]
-    made = make_entries(now.walker, queries, now.compiled, Workers())
+    made = make_training_examples(now.walker, queries, now.compiled, Workers())
     twice = repeated(made, 2)
     assert len(twice) == 2 * len(made) and len(twice.queries) == 40
     back = twice.of_queries(np.arange(40) >= 20)

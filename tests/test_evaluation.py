@@ -13,9 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tilp
-from tilp.choices import Protocol, Ties
 from tilp.evaluation import (
-    Scores,
     compare,
     evaluate,
     load_evaluation,
@@ -26,7 +24,9 @@ from tilp.evaluation import (
     write_scores,
 )
 from tilp.graph import QueryTable
-from tilp.intervals import OPEN_END, OPEN_START, UNKNOWN, parse_date
+from tilp.scoring import Scores
+from tilp.time import OPEN_END, OPEN_START, UNKNOWN, parse_date
+from tilp.types import Protocol, Ties
 
 COLUMNS = ["subject", "relation", "object", "start", "end", "split"]
 YEARS = ["1988", "1990", "1995", "1991-05-##", "1993", "19##", "360-##-##", "-431", "present", ""]
@@ -713,7 +713,7 @@ def test_recurrence_counts_what_train_says_by_its_gap_to_the_query(graph):
     queries = QueryTable.of_facts(graph, np.asarray(graph.rows("test")), walked=False)
     found = recurrence(graph)(queries)
     for number in range(len(queries)):
-        head, relations = int(queries.head[number]), len(graph.relations)
+        head, relations = int(queries.directed_relation[number]), len(graph.relations)
         wanted = {}
         for row in graph.rows("train"):
             ends = int(graph.subject[row]), int(graph.object[row])
@@ -753,6 +753,6 @@ def test_fewer_queries_are_asked_at_once_where_there_are_very_many_entities(monk
         return Scores(offsets, queries.subject, np.ones(len(queries)), np.zeros(len(queries)))
 
     whole = evaluate(scorer, graph)
-    monkeypatch.setattr("tilp.evaluation.evaluating._MOST_LISTED", 10 * len(graph.entities))
+    monkeypatch.setattr("tilp.evaluation.evaluate._MOST_LISTED", 10 * len(graph.entities))
     assert evaluate(scorer, graph).ranks.equals(whole.ranks)
     assert max(asked[1:]) == 10

@@ -13,15 +13,17 @@ from oracles import edges_of, lift, walks_from
 from test_groundings import plain_gap
 from test_own_facts import plain_nearest
 from tilp import TILP, Query
-from tilp.attention.training import TrainingSettings
 from tilp.errors import TilpError
 from tilp.explanation import Explanation, Reason
-from tilp.explanation.text import fall_text, grounding_text, lack_lines, reason_lines
-from tilp.features.own_facts import KINDS
-from tilp.intervals import UNKNOWN, Interval, known_ends
-from tilp.ranking import JointScorer, PaperScorer, RuleScorer
-from tilp.ranking.queries import query_table
+from tilp.explanation.render import fall_text, grounding_text, lack_lines, reason_lines
+from tilp.features.candidate_history import HISTORY_KINDS
+from tilp.features.log_linear_scorer import LogLinearScorer
+from tilp.features.paper.scorer import PaperFeatureScorer
+from tilp.learning.rule_weights import TrainingSettings
 from tilp.rules import Atom, Notation, format_rule
+from tilp.scoring import RuleScorer
+from tilp.scoring.queries import query_table
+from tilp.time import UNKNOWN, Interval, known_ends
 
 QUICK = {
     "max_length": 2,
@@ -31,7 +33,7 @@ QUICK = {
     "training": TrainingSettings(steps=20),
 }
 FEATURES = ["none", "paper", "full"]
-SCORERS = {"none": RuleScorer, "paper": PaperScorer, "full": JointScorer}
+SCORERS = {"none": RuleScorer, "paper": PaperFeatureScorer, "full": LogLinearScorer}
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +105,7 @@ def test_reasons_add_up_to_the_score_that_is_predicted(world, model):
     expected = {
         "none": {"rule", "prior"},
         "paper": {"rule", "prior", "recurrence", "order", "pair", "not looked at"},
-        "full": {"rule", "prior", *KINDS, "soft walks"},
+        "full": {"rule", "prior", *HISTORY_KINDS, "soft walks"},
     }
     assert seen == expected[model.settings.features]
 
@@ -129,13 +131,13 @@ def test_each_part_has_its_reasons(world, model):
 
 def test_what_was_not_looked_at_is_named(world, models, monkeypatch):
     query, _ = asked(world)[1]
-    monkeypatch.setattr("tilp.ranking.paper._LOOKED_AT", 1)
+    monkeypatch.setattr("tilp.features.paper.scorer._LOOKED_AT", 1)
     far = models("paper").predict(query, len(world.entities))["candidate"][-1]
     found = models("paper").explain(query, far)
     (only,) = [one for one in found.reasons if one.kind == "not looked at"]
     assert "too low for features to be looked at" in only.words
     assert adds_up((one.score for one in found.reasons), found.score)
-    monkeypatch.setattr("tilp.ranking.joint._MOST_ENTITIES", 0)
+    monkeypatch.setattr("tilp.features.log_linear_scorer._MOST_ENTITIES", 0)
     listed = set(models("full").scorer()(query_table(world, [query])).candidate.tolist())
     outside = next(one for one in range(len(world.entities)) if one not in listed)
     found = models("full").explain(query, world.entities.label(outside))
@@ -163,7 +165,7 @@ def settled_interval(query, world):
     table = query_table(world, [query])
     return (
         int(table.subject[0]),
-        int(table.head[0]),
+        int(table.directed_relation[0]),
         Interval(int(table.start[0]), int(table.end[0])),
     )
 
@@ -240,7 +242,7 @@ def test_shares_of_rules_are_those_of_equation_15(world, model):
         factor = dict(
             zip(
                 applied.known.entity.tolist(),
-                weights.factor[table.head[0], applied.known.mark - 1].tolist(),
+                weights.factor[table.directed_relation[0], applied.known.mark - 1].tolist(),
                 strict=True,
             )
         )
@@ -284,23 +286,23 @@ def test_facts_of_the_candidate_are_the_nearest_of_their_relation(world, model):
         nearest = plain_nearest(world, edges, entity, subject, -1, time)
         start, end = known_ends(world.start, world.end)
         for one in model.explain(query, answer, top=None).reasons:
-            if one.kind not in KINDS:
+            if one.kind not in HISTORY_KINDS:
                 continue
             (grounding,) = one.groundings
             (step,) = grounding.steps
             assert one.walks == 1 and step.source == answer
             relation = world.relations.find(step.fact.relation) + size * step.inverse
-            group = KINDS.index(one.kind) * 2 * size + relation
+            group = HISTORY_KINDS.index(one.kind) * 2 * size + relation
             plain = nearest[group]
             assert (int(start[step.number]), int(end[step.number])) == (plain.start, plain.end)
-            assert (step.target == world.entities.label(subject)) == (one.kind == KINDS[1])
+            assert (step.target == world.entities.label(subject)) == (one.kind == HISTORY_KINDS[1])
             assert step.fact.relation in one.words
             asks_it = relation == (query.subject is not None) * size + world.relations.find(
                 query.relation
             )
             assert one.words.startswith("another ") == asks_it
             kinds.add(one.kind)
-    assert kinds == set(KINDS)
+    assert kinds == set(HISTORY_KINDS)
 
 
 @pytest.mark.parametrize("model", ["full"], indirect=True)

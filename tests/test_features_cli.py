@@ -9,11 +9,17 @@ import polars as pl
 import pytest
 
 import tilp
-from tilp import TILP, TilpError
-from tilp.choices import Features, Unit
-from tilp.features.own_facts import KINDS, OwnFacts, asked_at, fact_edges
-from tilp.features.wording import duration_sentence, pair_sentence, seen_words
+from tilp import TILP
+from tilp.errors import TilpError
+from tilp.features.candidate_history import (
+    HISTORY_KINDS,
+    CandidateHistory,
+    fact_edges,
+    listed_candidates,
+)
+from tilp.features.describe import duration_sentence, pair_sentence, seen_words
 from tilp.graph import QueryTable
+from tilp.types import Features, Unit
 from tilp.viz.figures import plot_features
 
 PAIR = ["evidence", "query", "other"]
@@ -190,27 +196,33 @@ def test_learned_words_add_up_to_the_terms_of_scores(model):
     queries = QueryTable.of_facts(graph, np.asarray(graph.rows("test")), walked=False)
     size = 2 * len(graph.relations)
     mixing = {row["query"]: row["weight"] for row in learned.filter(part="mixing").to_dicts()}
-    asked = [q for q in range(len(queries)) if mixing[graph.relations.label(queries.head[q])] > 0]
+    asked = [
+        q
+        for q in range(len(queries))
+        if mixing[graph.relations.label(queries.directed_relation[q])] > 0
+    ]
     queries = queries[np.array(asked[::40])]
     candidates = np.unique(np.append(queries.answer, queries.subject))[:60]
     begin = np.arange(len(queries) + 1) * len(candidates)
     listed = np.tile(candidates, len(queries)).astype(np.int32)
     terms = model.scorer().terms(queries, begin, listed)
-    facts = OwnFacts(fact_edges(graph), size, model._fitted.features.bounds)
-    of, words = facts.listed(asked_at(queries, begin, listed))
+    facts = CandidateHistory(fact_edges(graph), size, model._fitted.features.bounds)
+    of, words = facts.listed(listed_candidates(queries, begin, listed))
     columns = ("query", "part", "of", "words")
     weights = dict(
         zip(learned.select(columns).iter_rows(), learned["weight"].to_list(), strict=True)
     )
-    found = {kind: np.zeros(len(listed)) for kind in KINDS}
+    found = {kind: np.zeros(len(listed)) for kind in HISTORY_KINDS}
     for place in range(len(listed)):
-        head = graph.relations.label(queries.head[place // len(candidates)])
+        head = graph.relations.label(queries.directed_relation[place // len(candidates)])
         for number in words[of[place] : of[place + 1]].tolist():
             group, word = divmod(number, facts.width)
             kind, relation = divmod(group, size)
             said = (graph.relations.label(relation), facts.describe(word, "year"))
-            found[KINDS[kind]][place] += weights.get((head, KINDS[kind], *said), 0.0)
-    for kind in KINDS:
+            found[HISTORY_KINDS[kind]][place] += weights.get(
+                (head, HISTORY_KINDS[kind], *said), 0.0
+            )
+    for kind in HISTORY_KINDS:
         assert np.abs(terms[kind]).max() > 0.1
         assert np.allclose(found[kind], terms[kind])
 

@@ -14,30 +14,34 @@ from hypothesis import strategies as st
 
 import tilp
 from test_walks import all_queries, graphs, shared_queries
+from tilp._utils.files import read_arrays, write_arrays
 from tilp.datasets import world
-from tilp.datasets.bundled.life import GRADUATION_AGE
+from tilp.datasets.synthetic.people import GRADUATION_AGE
 from tilp.errors import TilpError
-from tilp.features.distributions import Bernoulli, Exponential, Gaussian, PairInterval
-from tilp.features.evidence import KINDS, UNDATED, Gatherer
-from tilp.features.fitted import FittedFeatures
-from tilp.features.objective import FeatureObjective, feature_values
-from tilp.features.paper import PaperFeatures
-from tilp.features.scoring import TERMS
-from tilp.features.training import (
+from tilp.features.paper.distributions import (
+    Bernoulli,
+    Exponential,
+    FittedFeatures,
+    Gaussian,
+    PairInterval,
+)
+from tilp.features.paper.evidence import EVIDENCE_KINDS, UNDATED, Gatherer
+from tilp.features.paper.features import FEATURES, TERMS, FeatureWeights, PaperFeatures
+from tilp.features.paper.training import (
     Examples,
+    FeatureObjective,
     FeatureTraining,
     _factors,
     _first,
     _weights,
+    feature_values,
     tempered,
     train_features,
 )
-from tilp.features.weights import FEATURES, FeatureWeights
 from tilp.graph import QueryTable
-from tilp.intervals import OPEN_END, OPEN_START, UNKNOWN, known_ends
-from tilp.intervals.closeness import NO_TIME, closeness, differences
-from tilp.io.arrays import read_arrays, write_arrays
 from tilp.parallel import Workers
+from tilp.time import OPEN_END, OPEN_START, UNKNOWN, known_ends
+from tilp.time.relations import NO_TIME, closeness, differences
 
 NO_WARNING = pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
 SEEDS = st.integers(0, 2**32 - 1)
@@ -105,7 +109,7 @@ def found_for(evidence, row):
     """The evidence for one candidate, as the oracle says it."""
     rows = np.flatnonzero(evidence.row == row)
     found = {
-        (KINDS[evidence.kind[one]], int(evidence.relation[one])): (
+        (EVIDENCE_KINDS[evidence.kind[one]], int(evidence.relation[one])): (
             None if evidence.difference[one] == UNDATED else int(evidence.difference[one])
         )
         for one in rows
@@ -201,7 +205,7 @@ def test_walks_of_several_lengths_to_an_entity_all_go_on():
         evidence = Gatherer(graph, walked, max_length)(
             query, np.array([0, 1]), query.answer, Workers()
         )
-        walks = evidence.relation[evidence.kind == KINDS.index("walks")]
+        walks = evidence.relation[evidence.kind == EVIDENCE_KINDS.index("walks")]
         return {graph.relations.label(int(one)) for one in walks}
 
     assert relations(2) == set()
@@ -219,7 +223,7 @@ def test_threads_and_the_cut_into_chunks_do_not_change_evidence(monkeypatch):
     with Workers(3) as workers:
         first = gather(queries, offsets, candidate, workers, progress=told.append)
     assert len(told) > 4 and told[-1] == 1.0 and told == sorted(told)
-    monkeypatch.setattr("tilp.features.evidence._MOST_CHUNKS", 1)
+    monkeypatch.setattr("tilp.features.paper.evidence._MOST_CHUNKS", 1)
     second = gather(queries, offsets, candidate, Workers())
     for one in fields(first):
         assert np.array_equal(getattr(first, one.name), getattr(second, one.name))
@@ -309,7 +313,7 @@ class PlainFeatures:
         self.again, self.apart = defaultdict(list), defaultdict(list)
         queries = all_queries(graph)
         for number in range(len(queries)):
-            head = int(queries.head[number])
+            head = int(queries.directed_relation[number])
             found = self.evidence(query_of(queries, number), int(queries.answer[number]))
             for kind in ("between", "others"):
                 self.again[kind, head].append((kind, self.inverse(head)) in found)
@@ -346,7 +350,7 @@ class PlainFeatures:
         """φ_TILP and its parts."""
         head, found = query[1], self.evidence(query, candidate)
         parts = {"rules": weights.rules * phi}
-        for number, kind in enumerate(KINDS):
+        for number, kind in enumerate(EVIDENCE_KINDS):
             dated = {
                 relation: difference
                 for (of, relation), difference in found.items()
@@ -378,7 +382,7 @@ class PlainFeatures:
         def phi(kind, head, dated):
             above = below = 0.0
             for relation, difference in dated.items():
-                numbers = (np.array([n]) for n in (KINDS.index(kind), head, relation))
+                numbers = (np.array([n]) for n in (EVIDENCE_KINDS.index(kind), head, relation))
                 (place,) = fitted.places(*numbers)
                 above += exp(weight[place]) * (h(kind, head, relation, difference) + bias[place])
                 below += exp(weight[place])
@@ -628,7 +632,7 @@ def test_features_and_weights_can_be_kept_in_a_file(lesson, tmp_path):
 
 
 def test_applying_features_needs_no_jax():
-    code = "import tilp.features.paper, sys; print('jax' in sys.modules)"
+    code = "import tilp.features.paper.features, sys; print('jax' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
 

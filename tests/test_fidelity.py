@@ -8,10 +8,10 @@ import pytest
 
 from test_model import both_ways, small_world
 from tilp import TILP
-from tilp.attention.training import TrainingSettings
-from tilp.choices import Features, Missing
 from tilp.explanation import Grounding, Reason, WalkedFact
-from tilp.explanation.falling import top_grounding
+from tilp.explanation.ablation import top_grounding
+from tilp.learning.rule_weights import TrainingSettings
+from tilp.types import Features, Missing
 
 QUICK = {
     "max_length": 2,

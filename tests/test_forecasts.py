@@ -20,17 +20,16 @@ from events import (
     graph_of,
     plain_edges,
 )
-from tilp._kernels.forecasts import bodies_of_heads
-from tilp.chances import chances
-from tilp.choices import Unit
+from tilp._kernels.recency import bodies_of_heads
+from tilp._utils.random import keyed_uniform
 from tilp.errors import TilpError
+from tilp.forecasting import Curve, ForecastRules
+from tilp.forecasting.events import TimedEdges, event_times
+from tilp.forecasting.recency import COUNTS, evidence_of, learn, make_table, rates, recency_classes
 from tilp.graph import SPLITS
-from tilp.intervals import UNKNOWN
 from tilp.rules import parse_rule
-from tilp.timestamps import Curve, ForecastRules
-from tilp.timestamps.clue_table import COUNTS, evidence_of, make_table, rates
-from tilp.timestamps.edges import TimedEdges, event_times
-from tilp.timestamps.forecasting import learn, recency_classes
+from tilp.time import UNKNOWN
+from tilp.types import Unit
 
 
 def class_of(highest, value):
@@ -103,7 +102,7 @@ def plain_fit(graph, chosen, table):
 
     def turn(query):
         columns = (np.array([one]) for one in (*query[:2], moments.index(query[2])))
-        return query[2], chances(chosen.seed, *columns)[0], query
+        return query[2], keyed_uniform(chosen.seed, *columns)[0], query
 
     for query in sorted(answers, key=turn):
         clues = plain_clues(edges, table, *query)
@@ -254,8 +253,8 @@ def test_rules_tell_how_their_confidence_follows_recency():
     assert curve.weight[0] > max(curve.weight[1:])
     assert str(curve).startswith("within 1 100 % (+")
     mined = model.rules[rule]
-    assert (mined.support, mined.fired) == (sum(curve.held), sum(curve.asked))
-    assert mined.confidence == pytest.approx(mined.support / mined.fired)
+    assert (mined.support, mined.body_support) == (sum(curve.held), sum(curve.asked))
+    assert mined.confidence == pytest.approx(mined.support / mined.body_support)
     mean = np.average(curve.weight, weights=curve.asked)
     assert mined.weight == pytest.approx(mean)
     assert not mined.sampled

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 import tilp
 from tilp.errors import DataError, TilpError, UnknownNameError
 from tilp.graph import SPLITS, EdgeIndex, TemporalGraph, Vocabulary
-from tilp.graph.near import NearNames
-from tilp.intervals import OPEN_END, UNKNOWN, Interval, Unit, known_ends
+from tilp.graph.vocabulary import NearNames
+from tilp.time import OPEN_END, UNKNOWN, Interval, known_ends
+from tilp.types import Unit
 
 
 @pytest.fixture
@@ -257,8 +258,8 @@ def test_near_names_and_fingerprints_do_not_depend_on_what_is_looked_at_at_once(
     names = ["Ada", "Adele", "Ben", "ada", "Aden", "Bea"]
     near, fingerprint = NearNames(names).find("adel"), graph.fingerprint()
     for size in (1, 2, 5):
-        monkeypatch.setattr("tilp.graph.near._BATCH", size)
-        monkeypatch.setattr("tilp.graph.fingerprints._BLOCK", size)
+        monkeypatch.setattr("tilp.graph.vocabulary._BATCH", size)
+        monkeypatch.setattr("tilp.graph.fingerprint._BLOCK", size)
         assert NearNames(names).find("adel") == near
         assert graph.fingerprint() == fingerprint
 
@@ -267,6 +268,6 @@ def test_the_times_of_training_facts(graph, monkeypatch):
     train = graph.span("train")
     expected = np.unique(np.concatenate(known_ends(graph.start[train], graph.end[train])))
     for size in (1, 2, 1000):
-        monkeypatch.setattr("tilp.graph.temporal_graph._BLOCK", size)
+        monkeypatch.setattr("tilp.graph.graph._BLOCK", size)
         assert graph.without([]).train_times.tolist() == expected.tolist()
     assert not len(graph.without(range(3)).train_times)

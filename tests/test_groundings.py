@@ -13,11 +13,12 @@ import tilp
 from oracles import edges_of, lift, query_parts, walks_from
 from test_missing import given_edges, given_interval, plain_readings
 from test_walks import all_queries, graphs
-from tilp.choices import Grain
 from tilp.errors import TilpError
 from tilp.graph import QueryTable
-from tilp.ranking.queries import Query, query_table
 from tilp.rules import parse_rule
+from tilp.scoring import Query
+from tilp.scoring.queries import query_table
+from tilp.types import Grain
 from tilp.walks import Grounder, PairConstraint, Walker
 
 NO_WARNING = pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
@@ -89,7 +90,7 @@ def test_groundings_are_as_many_as_are_counted(graph, number):
     walker = Walker(graph, grains=list(Grain), max_length=3)
     grounder, queries = Grounder(walker), all_queries(graph, walked=False)
     asked = queries[np.array([number % len(queries)])]
-    head = int(asked.head[0])
+    head = int(asked.directed_relation[0])
     rows = walker.count(asked)[0].tolist()
     lifted = [walker.encoding.lift((row[1], row[2], head, *row[3:6])) for row in rows]
     rules = list(dict.fromkeys(lifted))

@@ -17,12 +17,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tilp.io
-import tilp.io._importing.intake
-import tilp.io._importing.source
+import tilp.io.dumps
 from tilp.errors import DataError, TilpError
-from tilp.intervals import parse_date
 from tilp.io.rdf import import_rdf
 from tilp.io.wikidata import import_wikidata
+from tilp.time import parse_date
 
 UNKNOWN = "####-##-##"
 
@@ -584,14 +583,14 @@ def test_a_bad_statement_or_label_does_not_take_the_entity_with_it(run, out):
 
 
 def test_only_the_first_problems_are_kept_in_detail(run, monkeypatch):
-    monkeypatch.setattr(tilp.io._importing.intake, "MAX_PROBLEMS", 3)
+    monkeypatch.setattr(tilp.io.dumps, "MAX_PROBLEMS", 3)
     report = run(b"oops\n" * 10)
     assert report.malformed == 10
     assert [problem.line for problem in report.problems] == [1, 2, 3]
 
 
 def test_a_line_without_end_is_not_taken_into_memory(run, out, monkeypatch):
-    monkeypatch.setattr(tilp.io._importing.source, "MAX_LINE", 2000)
+    monkeypatch.setattr(tilp.io.dumps, "MAX_LINE", 2000)
     report = run(b"x" * 10_000 + b"\n" + lines(GOOD) + b"y" * 6000)
     assert facts(out) == [GOOD_ROW]
     assert [problem.line for problem in report.problems] == [1, 3]
@@ -1144,7 +1143,7 @@ def test_without_pyoxigraph_the_extra_is_named(monkeypatch, tmp_path, out):
 
 
 def test_optional_and_heavy_packages_are_not_imported_with_the_modules():
-    package = Path(tilp.io._importing.source.__file__).parent
+    package = Path(tilp.io.dumps.__file__).parent
     for path in (*package.glob("*.py"), package.parent / "wikidata.py", package.parent / "rdf.py"):
         for node in ast.parse(path.read_text("utf-8")).body:
             if isinstance(node, ast.Import | ast.ImportFrom):

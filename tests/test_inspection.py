@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tilp
-from tilp.inspection import inspect
-from tilp.intervals import UNKNOWN
+from tilp.data_quality import inspect
+from tilp.time import UNKNOWN
 from tilp.viz.figures import plot_facts_over_time
 
 ROWS = st.lists(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tilp.errors import TilpError
-from tilp.intervals import (
+from tilp.time import (
     OPEN_END,
     OPEN_START,
     UNDECIDED,
@@ -17,7 +17,6 @@ from tilp.intervals import (
     Allen,
     Interval,
     TemporalRelation,
-    Unit,
     allen,
     allen_code,
     allen_codes,
@@ -29,7 +28,8 @@ from tilp.intervals import (
     temporal_relation_code,
     temporal_relation_codes,
 )
-from tilp.intervals.dates import DateKind
+from tilp.time.dates import DateKind
+from tilp.types import Unit
 
 SMALL = range(6)
 TIMES = st.one_of(st.integers(0, 8), st.integers(-(10**6), 10**6), st.just(OPEN_END))

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 import tilp
 from tilp.errors import DataError, TilpError, TilpWarning
-from tilp.intervals import UNKNOWN, Unit
+from tilp.time import UNKNOWN
+from tilp.types import Unit
 
 
 def write_text(path, text, encoding="utf-8"):

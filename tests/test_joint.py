@@ -10,20 +10,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilp
-from tilp._kernels.joint_likelihood import (
-    JointTable,
+from tilp._kernels.likelihood import (
+    LogLinearTable,
     add_joint_likelihood,
     inverse_ranks,
     joint_scores,
 )
-from tilp._kernels.rule_evidence import add_rule_evidence, list_rule_evidence
-from tilp.attention.training import TrainingSettings
+from tilp._kernels.score import add_rule_evidence, list_rule_evidence
 from tilp.errors import TilpError
-from tilp.features.joint import COLUMNS, JointWeights
-from tilp.features.joint_training import fit_head, nothing_learned
-from tilp.features.own_facts import KINDS, OwnFacts, asked_at
+from tilp.features.candidate_history import HISTORY_KINDS, CandidateHistory, listed_candidates
+from tilp.features.log_linear import COLUMNS, LogLinearWeights, fit_relation, nothing_learned
+from tilp.features.log_linear_scorer import LogLinearScorer
+from tilp.features.paper.scorer import PaperFeatureScorer
 from tilp.graph import QueryTable
-from tilp.ranking import JointScorer, PaperScorer
+from tilp.learning.rule_weights import TrainingSettings
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -110,7 +110,7 @@ def random_table(chance, n_queries, most_candidates=5):
     begin = np.cumsum([0, *sizes])
     total = int(begin[-1])
     n_rules, n_words = chance.integers(0, 4, (2, total))
-    return JointTable(
+    return LogLinearTable(
         begin=begin,
         answer=begin[:-1] + chance.integers(0, sizes),
         stands_for=np.where(chance.random(total) < 0.5, 0.0, 3.0 * chance.random(total)),
@@ -245,7 +245,7 @@ def lesson(n_queries=80, size=8, *, mark=None, noise=True, seed=0):
     columns = np.zeros((total, len(COLUMNS)))
     columns[:, 0] = chance.normal(size=total)
     columns[answer, 0] += 1.0
-    table = JointTable(
+    table = LogLinearTable(
         begin=begin,
         answer=answer,
         stands_for=np.zeros(total),
@@ -268,28 +268,28 @@ def same_weights(first, second):
 @pytest.mark.parametrize("kind", ["rule", "word"])
 def test_what_marks_every_answer_is_learned(kind):
     table, fold = lesson(mark=kind)
-    learned = fit_head(table, fold)
+    learned = fit_relation(table, fold)
     of = dict(zip(getattr(learned, kind), getattr(learned, f"of_{kind}"), strict=True))
     assert learned.mixing > 0 and set(of) == set(range(MARK + 1))
     assert of[MARK] > 0.3 and of[MARK] > 3 * max(abs(of[one]) for one in range(MARK))
     assert learned.columns[0] > 0
     other = "word" if kind == "rule" else "rule"
     assert np.abs(getattr(learned, f"of_{other}")).max() < of[MARK] / 3
-    assert same_weights(fit_head(table, fold), learned)
+    assert same_weights(fit_relation(table, fold), learned)
 
 
 def test_a_walk_that_ends_at_every_answer_is_learned():
     table, fold = lesson()
     columns = table.columns.copy()
     columns[table.answer, 1] = 1.0
-    learned = fit_head(table._replace(columns=columns), fold)
+    learned = fit_relation(table._replace(columns=columns), fold)
     assert learned.mixing > 0 and learned.columns[1] > 1.0
 
 
 def test_the_numbers_of_rules_and_words_do_not_matter():
     table, fold = lesson(mark="word")
-    learned = fit_head(table, fold)
-    far = fit_head(table._replace(rule=table.rule + 1_000, word=table.word * 70), fold)
+    learned = fit_relation(table, fold)
+    far = fit_relation(table._replace(rule=table.rule + 1_000, word=table.word * 70), fold)
     assert far.rule.tolist() == (learned.rule + 1_000).tolist()
     assert far.word.tolist() == (learned.word * 70).tolist()
     assert np.array_equal(far.of_word, learned.of_word)
@@ -297,25 +297,25 @@ def test_the_numbers_of_rules_and_words_do_not_matter():
 
 def test_without_a_choice_all_that_was_learned_is_taken():
     table, fold = lesson(mark="word")
-    learned = fit_head(table, fold, mix=False)
+    learned = fit_relation(table, fold, mix=False)
     assert learned.mixing == 1.0 and learned.of_word[-1] > 0.3
-    assert same_weights(fit_head(table, 1 - fold, mix=False), learned)
+    assert same_weights(fit_relation(table, 1 - fold, mix=False), learned)
 
 
 @pytest.mark.parametrize("mix", [True, False])
 def test_too_few_queries_leave_the_rules_as_they_are(mix):
     table, fold = lesson(19, mark="word")
-    learned = fit_head(table, fold, mix=mix)
+    learned = fit_relation(table, fold, mix=mix)
     assert same_weights(learned, nothing_learned())
     assert learned.columns.tolist() == [1.0, 0.0] and learned.mixing == 0.0
     assert not len(learned.rule) and not len(learned.word)
     more, fold = lesson(20, mark="word")
-    assert len(fit_head(more, fold, mix=mix).word)
+    assert len(fit_relation(more, fold, mix=mix).word)
 
 
 def test_where_there_is_nothing_else_the_rules_stay_as_they_are():
     table, fold = lesson(noise=False)
-    learned = fit_head(table, fold)
+    learned = fit_relation(table, fold)
     assert learned.mixing == 0.0 and learned.columns.tolist() == [1.0, 0.0]
 
 
@@ -323,7 +323,7 @@ def test_noise_beside_rules_that_are_right_is_not_taken():
     table, fold = lesson()
     columns = table.columns.copy()
     columns[table.answer, 0] += 10.0
-    learned = fit_head(table._replace(columns=columns), fold)
+    learned = fit_relation(table._replace(columns=columns), fold)
     assert learned.mixing == 0.0 and learned.columns.tolist() == [1.0, 0.0]
     assert not learned.of_rule.any() and not learned.of_word.any()
 
@@ -342,7 +342,7 @@ def test_candidates_count_for_all_that_they_stand_for():
     many = np.zeros(len(table.stands_for))
     many[chosen] = log(50.0)
     few, often = (
-        fit_head(shared._replace(stands_for=one), fold, mix=False)
+        fit_relation(shared._replace(stands_for=one), fold, mix=False)
         for one in (np.zeros_like(many), many)
     )
     assert often.of_word[-1] < few.of_word[-1]
@@ -367,14 +367,14 @@ def world():
 @pytest.fixture(scope="module")
 def joint(world, quick_features):
     scorer = tilp.TILP(**QUICK).fit(world).scorer()
-    assert isinstance(scorer, JointScorer)
+    assert isinstance(scorer, LogLinearScorer)
     return scorer
 
 
 @pytest.fixture(scope="module")
 def paper(world, quick_features):
     scorer = tilp.TILP(features="paper", **QUICK).fit(world).scorer()
-    assert isinstance(scorer, PaperScorer)
+    assert isinstance(scorer, PaperFeatureScorer)
     return scorer
 
 
@@ -415,7 +415,7 @@ def test_joint_scores_are_the_sum_of_their_terms(world, joint, split):
     queries = some_queries(world, split, 60)
     begin, candidate = some_candidates(world, queries, 40)
     terms = joint.terms(queries, begin, candidate)
-    assert set(terms) == {"rules", "prior", "rule evidence", *KINDS, *COLUMNS[1:]}
+    assert set(terms) == {"rules", "prior", "rule evidence", *HISTORY_KINDS, *COLUMNS[1:]}
     scores = joint(queries)
     assert scores.temperature == 1.0 and len(scores.candidate) == len(queries) * len(world.entities)
     assert_terms_add_up(terms, of_pairs(scores, begin, candidate))
@@ -447,14 +447,14 @@ def test_facts_of_all_entities_are_those_of_each(world, joint, split):
     queries = some_queries(world, split, 50, seed=3)
     n = len(world.entities)
     begin = np.arange(len(queries) + 1) * n
-    asked = asked_at(
+    asked = listed_candidates(
         joint.rules.settled(queries), begin, np.tile(np.arange(n, dtype=np.int32), len(queries))
     )
     together, each = np.zeros((len(queries), n)), np.zeros(len(queries) * n)
     for _ in range(2):  # the second time from what was kept
         together[:] = 0.0
         joint.facts.add_of_all(asked, joint._weights.row_of, joint._weights.words, together)
-    joint._add_facts(asked, np.ones(len(KINDS), np.bool_), each)
+    joint._add_facts(asked, np.ones(len(HISTORY_KINDS), np.bool_), each)
     np.testing.assert_allclose(together.reshape(-1), each, rtol=1e-12, atol=1e-12)
     assert each.any()
 
@@ -462,7 +462,7 @@ def test_facts_of_all_entities_are_those_of_each(world, joint, split):
 def test_many_entities_are_scored_alike_where_they_are_listed(world, joint, monkeypatch):
     queries = some_queries(world, "valid", 40)
     everything = joint(queries)
-    monkeypatch.setattr("tilp.ranking.joint._MOST_ENTITIES", 0)
+    monkeypatch.setattr("tilp.features.log_linear_scorer._MOST_ENTITIES", 0)
     listed = joint(queries)
     by_rules = joint.rules(queries)
     np.testing.assert_array_equal(listed.offsets, by_rules.offsets)
@@ -476,8 +476,8 @@ def test_many_entities_are_scored_alike_where_they_are_listed(world, joint, monk
 def test_facts_that_are_kept_do_not_grow_without_end(world, joint, monkeypatch):
     queries = some_queries(world, "valid", 20)
     expected = joint(queries)
-    monkeypatch.setattr("tilp.features.own_facts._MOST_KEPT", 0)
-    facts = OwnFacts(joint._edges, 2 * len(world.relations), joint._weights.bounds)
+    monkeypatch.setattr("tilp.features.candidate_history._MOST_KEPT", 0)
+    facts = CandidateHistory(joint._edges, 2 * len(world.relations), joint._weights.bounds)
     monkeypatch.setattr(joint, "facts", facts)
     again = joint(queries)
     np.testing.assert_array_equal(again.score, expected.score)
@@ -504,7 +504,7 @@ def test_paper_scores_are_the_sum_of_their_terms(world, paper, split):
 def test_paper_scores_past_those_looked_at_count_as_without_evidence(world, paper, monkeypatch):
     queries = some_queries(world, "valid", 30)
     whole, by_rules = paper(queries), paper.rules(queries)
-    monkeypatch.setattr("tilp.ranking.paper._LOOKED_AT", 5)
+    monkeypatch.setattr("tilp.features.paper.scorer._LOOKED_AT", 5)
     few = paper(queries)
     np.testing.assert_array_equal(few.offsets, whole.offsets)
     np.testing.assert_array_equal(few.defaults, whole.defaults)
@@ -535,14 +535,14 @@ def test_paper_scores_do_not_depend_on_the_batch(world, paper):
 
 def test_joint_weights_are_arrays_and_back(joint):
     weights = joint._weights
-    again = JointWeights.from_arrays(weights.to_arrays())
+    again = LogLinearWeights.from_arrays(weights.to_arrays())
     assert again.scale == weights.scale
     assert all(
         np.array_equal(array, again.to_arrays()[name])
         for name, array in weights.to_arrays().items()
     )
     with pytest.raises(TilpError, match="lack columns, rule, row_of"):
-        JointWeights.from_arrays({})
+        LogLinearWeights.from_arrays({})
 
 
 def test_joint_weights_follow_the_numbers_of_relations_and_rules(joint):
@@ -556,7 +556,7 @@ def test_joint_weights_follow_the_numbers_of_relations_and_rules(joint):
         expected = weights.columns[old].tolist() if old >= 0 else [1.0, 0.0]
         assert moved.columns[new].tolist() == expected
         assert moved.mixing[new] == (weights.mixing[old] if old >= 0 else 0.0)
-        for kind in range(len(KINDS)):
+        for kind in range(len(HISTORY_KINDS)):
             for group, of in enumerate(heads):
                 row = weights.row_of[old, kind * n + of] if old >= 0 and of >= 0 else -1
                 assert moved.row_of[new, kind * len(heads) + group] == row

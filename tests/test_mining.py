@@ -7,12 +7,12 @@ import polars as pl
 import pytest
 
 import tilp
-from tilp.choices import Grain
 from tilp.errors import TilpError
 from tilp.graph import QueryTable
 from tilp.rules import RuleSet
+from tilp.types import Grain
 from tilp.walks import MiningSettings, Walker, mine
-from tilp.walks.resume import MiningRun
+from tilp.walks.checkpoint import MiningCheckpoint
 
 PAIRS = MiningSettings(grains=(Grain.PAIRS,))
 
@@ -76,7 +76,7 @@ def test_statistics_are_those_of_the_walker(world):
     queries = QueryTable.of_facts(world.graph, rows, walked=True)
     statistics, _ = walker.tally(queries, walker.compile([one.rule for one in rules]))
     for one, (support, fired, rate) in zip(rules, statistics, strict=True):
-        assert (one.support, one.fired, one.facts) == (support, fired, len(rows))
+        assert (one.support, one.body_support, one.facts) == (support, fired, len(rows))
         assert one.confidence == pytest.approx(rate / fired)
 
 
@@ -112,13 +112,13 @@ def test_a_stopped_run_goes_on_to_the_same_file(world, tmp_path):
     relations = ["diedIn", "marriedTo", "wonTitle"]
     settings = MiningSettings(max_length=2)
     whole, stopped = tmp_path / "whole.jsonl", tmp_path / "stopped.jsonl"
-    MiningRun(world.graph, relations, settings, whole).finish()
+    MiningCheckpoint(world.graph, relations, settings, whole).finish()
     assert not whole.with_name("whole.jsonl.unfinished").exists()
-    run = MiningRun(world.graph, relations, settings, stopped)
+    run = MiningCheckpoint(world.graph, relations, settings, stopped)
     stop_after_first(run)
     finished = RuleSet.read_jsonl(stopped)
     assert {one.rule.head.relation for one in finished} == set(run.done) < set(relations)
-    again = MiningRun(world.graph, relations, settings, stopped)
+    again = MiningCheckpoint(world.graph, relations, settings, stopped)
     assert again.done == run.done
     assert again.finish(threads=2) == RuleSet.read_jsonl(whole)
     assert stopped.read_bytes() == whole.read_bytes()
@@ -126,24 +126,24 @@ def test_a_stopped_run_goes_on_to_the_same_file(world, tmp_path):
 
 def test_a_file_begun_with_other_settings_is_not_touched(world, tmp_path):
     out = tmp_path / "rules.jsonl"
-    run = MiningRun(world.graph, ["diedIn", "marriedTo"], MiningSettings(max_length=1), out)
+    run = MiningCheckpoint(world.graph, ["diedIn", "marriedTo"], MiningSettings(max_length=1), out)
     stop_after_first(run)
     before = out.read_bytes()
     with pytest.raises(TilpError, match="begun with other data or settings"):
-        MiningRun(world.graph, ["diedIn", "marriedTo"], MiningSettings(max_length=2), out)
+        MiningCheckpoint(world.graph, ["diedIn", "marriedTo"], MiningSettings(max_length=2), out)
     assert out.read_bytes() == before
     run.notes.write_text("{")
     with pytest.raises(TilpError, match="cannot be read; remove it"):
-        MiningRun(world.graph, ["diedIn", "marriedTo"], MiningSettings(max_length=1), out)
+        MiningCheckpoint(world.graph, ["diedIn", "marriedTo"], MiningSettings(max_length=1), out)
     run.notes.unlink()
     with pytest.raises(TilpError, match="exists: choose another"):
-        MiningRun(world.graph, ["diedIn"], MiningSettings(max_length=1), out)
+        MiningCheckpoint(world.graph, ["diedIn"], MiningSettings(max_length=1), out)
     with pytest.raises(TilpError, match="did you mean 'diedIn'"):
-        MiningRun(world.graph, ["dieIn"], MiningSettings(), tmp_path / "other.jsonl")
+        MiningCheckpoint(world.graph, ["dieIn"], MiningSettings(), tmp_path / "other.jsonl")
 
 
 def test_rules_in_a_file_say_nothing_of_how_they_were_found(world, tmp_path):
     out = tmp_path / "rules.jsonl"
-    MiningRun(world.graph, ["diedIn"], MiningSettings(max_length=1), out).finish()
+    MiningCheckpoint(world.graph, ["diedIn"], MiningSettings(max_length=1), out).finish()
     keys = {key for line in out.read_text().splitlines() for key in json.loads(line)}
     assert keys == {"rule", "support", "fired", "confidence", "facts", "sampled"}

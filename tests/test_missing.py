@@ -15,15 +15,13 @@ import tilp
 from oracles import lift, query_parts, walks_from
 from test_walks import all_queries, graphs
 from tilp import TILP, Query
-from tilp.chances import chances
-from tilp.choices import Estimate, Grain, Missing
+from tilp._utils.random import keyed_uniform
 from tilp.errors import DataError, TilpError
 from tilp.evaluation import popularity, read_scores, write_scores
-from tilp.features.durations import Durations
-from tilp.features.imputing import impute, imputed_by_relation
-from tilp.features.settling import Settling
 from tilp.graph import ESTIMATED, QueryTable
-from tilp.intervals import (
+from tilp.model import ModelSettings
+from tilp.rules import Atom, Constraint, Rule
+from tilp.time import (
     OPEN_END,
     OPEN_START,
     UNKNOWN,
@@ -33,8 +31,9 @@ from tilp.intervals import (
     readings,
     temporal_relation,
 )
-from tilp.model import ModelSettings
-from tilp.rules import Atom, Constraint, Rule
+from tilp.time.durations import Durations
+from tilp.time.imputation import MissingDates, impute, imputed_by_relation
+from tilp.types import Estimate, Grain, Missing
 from tilp.walks import Walker
 
 COLUMNS = ["subject", "relation", "object", "start", "end"]
@@ -375,24 +374,24 @@ def test_what_is_drawn_depends_on_the_fact_alone(world):
     drawn = impute(world, estimate="drawn", seed=1)
     assert drawn == impute(world, estimate="drawn", seed=1)
     assert drawn != impute(world, estimate="drawn", seed=2)
-    settling = Settling.fit(world, Missing.DURATION, 1)
+    settling = MissingDates.fit(world, Missing.DURATION, 1)
     one = (world.start == UNKNOWN) ^ (world.end == UNKNOWN)
-    settled = settling.graph(world)
+    settled = settling.fill_graph(world)
     assert (settled.start == drawn.start)[one].all() and (settled.end == drawn.end)[one].all()
     order = np.random.default_rng(0).permutation(len(world.rows("train")))[:300]
     queries = QueryTable.of_facts(world, order, walked=True)
-    whole = settling.queries(queries)
-    parts = [settling.queries(queries[np.array([n])]) for n in range(len(queries))]
+    whole = settling.fill_queries(queries)
+    parts = [settling.fill_queries(queries[np.array([n])]) for n in range(len(queries))]
     assert whole.start.tolist() == [int(part.start[0]) for part in parts]
     assert whole.end.tolist() == [int(part.end[0]) for part in parts]
-    elsewhere = settling.queries(queries.unanswered())  # the answer has no part in it
+    elsewhere = settling.fill_queries(queries.unanswered())  # the answer has no part in it
     assert whole.end.tolist() == elsewhere.end.tolist()
 
 
 def test_chances_are_spread_evenly_over_facts():
     subject, object_ = (one.ravel() for one in np.meshgrid(np.arange(60), np.arange(60)))
     for seed in (0, 1):
-        drawn = chances(seed, subject, np.zeros_like(subject), object_, subject % 7 + 1_990)
+        drawn = keyed_uniform(seed, subject, np.zeros_like(subject), object_, subject % 7 + 1_990)
         assert stats.kstest(drawn, "uniform").pvalue > 0.001
         assert len(np.unique(drawn)) == len(drawn)
 
@@ -410,9 +409,9 @@ def test_settled_ends(missing):
         Missing.OPEN: [(100, OPEN_END), (OPEN_START, 100), (OPEN_START, OPEN_END)],
         Missing.UNKNOWN: [(100, UNKNOWN), (UNKNOWN, 100), (UNKNOWN, UNKNOWN)],
     }[missing]
-    settling = Settling.fit(graph, missing, 0)
-    settled = settling.graph(graph)
-    queries = settling.queries(QueryTable.of_facts(graph, np.arange(10, 14), walked=False))
+    settling = MissingDates.fit(graph, missing, 0)
+    settled = settling.fill_graph(graph)
+    queries = settling.fill_queries(QueryTable.of_facts(graph, np.arange(10, 14), walked=False))
     filled = missing in (Missing.DURATION, Missing.OPEN)
     if missing is Missing.POINT:  # left to walks, which take it so
         start, end = known_ends(settled.start, settled.end)

@@ -17,14 +17,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilp
-from tilp import TILP, Query, TilpError
-from tilp.attention import KINDS
-from tilp.attention.training import TrainingSettings
+from tilp import TILP, Query
+from tilp.errors import TilpError
 from tilp.evaluation import evaluate
 from tilp.graph import QueryTable
-from tilp.intervals import known_ends
+from tilp.learning import KNOWN_KINDS
+from tilp.learning.rule_weights import TrainingSettings
 from tilp.model import ModelSettings
 from tilp.rules import RuleSet
+from tilp.time import known_ends
 from tilp.walks import Walker
 
 SCHEMA = {
@@ -144,7 +145,7 @@ def test_rules_are_of_the_relation_asked_for_and_the_heaviest_come_first(model):
         model.rules("liveIn")
 
 
-@pytest.mark.parametrize("weights", ["attention", "free", "hybrid"])
+@pytest.mark.parametrize("weights", ["attention", "free"])
 def test_every_kind_of_weights_is_finite_and_is_learned(tmp_path, weights):
     graph, model = small_world(), fitted(weights)
     learned = model.weights
@@ -152,7 +153,7 @@ def test_every_kind_of_weights_is_finite_and_is_learned(tmp_path, weights):
         assert np.isfinite(array).all() and (array >= 0).all()
     assert learned.rule.shape == (len(model.rules()),)
     assert learned.prior.shape == (2 * len(graph.relations),)
-    assert learned.factor.shape == (2 * len(graph.relations), len(KINDS))
+    assert learned.factor.shape == (2 * len(graph.relations), len(KNOWN_KINDS))
     assert len(set(np.round(learned.rule, 9))) > len(learned.rule) // 10
     assert min(model.curve.held_out) < model.curve.held_out[0]
     assert len(model.curve.held_out) == len(model.curve.held_out_step)
@@ -171,8 +172,8 @@ def test_threads_change_no_byte_and_seeds_change_the_model(tmp_path):
         assert files(f"{threads}", seed=3, threads=threads) == one
     other = files("other", seed=4)
     assert other["rules.jsonl"] != one["rules.jsonl"]
-    hybrid = TILP(weights="hybrid", **{**FAST, "threads": 3}).fit(small_world())
-    assert contents(hybrid.save(tmp_path / "a")) == contents(fitted("hybrid").save(tmp_path / "b"))
+    net = TILP(weights="attention", **{**FAST, "threads": 3}).fit(small_world())
+    assert contents(net.save(tmp_path / "a")) == contents(fitted("attention").save(tmp_path / "b"))
 
 
 def test_without_valid_a_seeded_tenth_of_train_decides(tmp_path):
@@ -304,10 +305,10 @@ def known_by_hand(graph, relation, given, asks_object, start, end):
             kind = "meeting"
         else:
             kind = "touching"
-        place = KINDS.index(kind)
+        place = KNOWN_KINDS.index(kind)
         name = graph.entities.label(there)
         found[name] = max(found.get(name, place), place)
-    return {name: KINDS[place] for name, place in found.items()}
+    return {name: KNOWN_KINDS[place] for name, place in found.items()}
 
 
 def interval_by_hand(graph, query):
@@ -464,13 +465,13 @@ def scores_by_hand(model, graph, query):
             )
         )
     )
-    learned, prior, factor = model.weights, 1.0, np.ones(len(KINDS))
+    learned, prior, factor = model.weights, 1.0, np.ones(len(KNOWN_KINDS))
     if query.relation in list(model.graph.relations):
         head = list(model.graph.relations).index(query.relation)
         head += 0 if asks_object else len(model.graph.relations)
         prior, factor = learned.prior[head], learned.factor[head]
     kinds = known_by_hand(graph, query.relation, given, asks_object, start, end)
-    factors = {name: factor[KINDS.index(kind)] for name, kind in kinds.items()}
+    factors = {name: factor[KNOWN_KINDS.index(kind)] for name, kind in kinds.items()}
 
     facts = graph.frame("train").filter(relation=query.relation)
     answers = facts["object" if asks_object else "subject"].to_list()
@@ -635,9 +636,24 @@ def test_all_settings_are_saved(tmp_path):
     assert same(again, model)
     assert {name: getattr(again.settings.mining, name) for name in options} == options
     assert again.settings.mining.grains == ("static", "query") and again.settings.seed == 5
-    rare = TrainingSettings(steps=7, patience=3, dimension=9, cell="gru", learning_rate=0.1)
+    rare = TrainingSettings(steps=7, patience=3, dimension=9, learning_rate=0.1)
     for one in (model.settings, TILP(4, weights="attention", training=rare).settings):
         assert ModelSettings.from_json(json.loads(json.dumps(one.to_json()))) == one
+
+
+def test_settings_of_0_1_are_read_or_refused_in_words():
+    values = TILP(1, weights="attention").settings.to_json()
+    old = {**values, "training": {**values["training"], "cell": "lstm"}}
+    assert ModelSettings.from_json(old) == TILP(1, weights="attention").settings
+    for changed, told in (
+        ({"weights": "hybrid"}, "hybrid weights were removed in 0.2: fit the model again"),
+        ({"cell": "gru"}, "the cell 'gru' was removed in 0.2: fit the model again"),
+        ({"cell": "plain"}, "the cell 'plain' was removed"),
+    ):
+        with pytest.raises(TilpError, match=told):
+            ModelSettings.from_json({**old, "training": {**old["training"], **changed}})
+    with pytest.raises(TilpError, match="weights is 'hybrid'; it can be attention, free"):
+        TILP(weights="hybrid")
 
 
 def test_graphs_with_names_numbers_and_defects_are_saved_with_models(tmp_path):
@@ -903,7 +919,7 @@ def kill_at(monkeypatch, name, count, moment):
         ("entries-held-out.npz", 1, "after", "free"),
         ("entries-training.npz", 1, "after", "free"),
         ("training-state.npz", 1, "after", "free"),
-        ("training-state.npz", 3, "before", "hybrid"),
+        ("training-state.npz", 3, "before", "attention"),
     ],
 )
 def test_a_fit_goes_on_from_any_moment(tmp_path, monkeypatch, name, count, moment, weights):
@@ -924,8 +940,8 @@ def test_a_finished_fit_is_not_done_twice(tmp_path, monkeypatch):
     def again(*_, **__):
         raise AssertionError("done again")
 
-    monkeypatch.setattr("tilp.walks.resume.mine_relations", again)
-    monkeypatch.setattr("tilp.model.preparing.make_entries", again)
+    monkeypatch.setattr("tilp.walks.checkpoint.mine_relations", again)
+    monkeypatch.setattr("tilp.model.training_data.make_training_examples", again)
     model = TILP(**FAST).fit(graph, folder=tmp_path)
     assert same(model, whole)
 

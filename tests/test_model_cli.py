@@ -12,9 +12,8 @@ import pytest
 
 import tilp
 from tilp import TILP, Query
-from tilp.explanation.falling import top_grounding
-from tilp.explanation.html import explanation_page
-from tilp.explanation.pictures import draw_grounding
+from tilp.explanation.ablation import top_grounding
+from tilp.explanation.render import draw_grounding, explanation_page
 from tilp.rules.picture import draw_rule
 from tilp.viz import standalone
 
@@ -56,9 +55,9 @@ def contents(folder):
     [
         (
             "fit",
-            "DATA --out --preset --max-length --features --without --soft-length --weights "
+            "DATA --out --preset --max-length --features --weights "
             "--grain --min-support --top --sample "
-            "--limit --threads --seed --unit --on-error --columns --header attention hybrid",
+            "--limit --threads --seed --unit --on-error --columns --header attention free",
         ),
         ("evaluate", "MODEL --split --protocol --out --json --threads --seed enumerate"),
         (
@@ -97,16 +96,19 @@ def test_options_of_fit_reach_the_model(run, tmp_path, data, monkeypatch):
         models.append(model)
         raise tilp.TilpError("enough")
 
-    monkeypatch.setattr("tilp.cli.model.fit_with_progress", stop)
+    monkeypatch.setattr("tilp.cli.fit.fit_with_progress", stop)
     code, _, err = run(
-        "fit", data, "--out", tmp_path / "m", "--max-length", 1, "--weights", "hybrid",
+        "fit", data, "--out", tmp_path / "m", "--max-length", 1, "--weights", "attention",
         "--grain", "static", "--grain", "gap", "--min-support", 3, "--top", 5, "--sample", 30,
         "--limit", 500, "--seed", 7, "--threads", 1, "--features", "full",
         "--without", "mixing", "--without", "own-facts", "--soft-length", 4,
     )  # fmt: skip
-    assert code == 2 and err == "error: enough\n"
+    lines = err.splitlines()
+    assert code == 2 and len(lines) == 3 and lines[2] == "error: enough"
+    assert lines[0].startswith("warning: --without is deprecated")
+    assert lines[1].startswith("warning: --soft-length is deprecated")
     settings, mining = models[0].settings, models[0].settings.mining
-    assert mining.grains == ("static", "gap") and settings.training.weights == "hybrid"
+    assert mining.grains == ("static", "gap") and settings.training.weights == "attention"
     assert (mining.max_length, mining.min_support, mining.top) == (1, 3, 5)
     assert (mining.sample, mining.limit) == (30, 500)
     assert settings.seed == mining.seed == settings.training.seed == 7
@@ -115,8 +117,10 @@ def test_options_of_fit_reach_the_model(run, tmp_path, data, monkeypatch):
     assert settings.without == ("mixing", "own-facts")
     run("fit", data, "--out", tmp_path / "m", "--preset", "paper", "--max-length", 2)
     assert models[1].settings == TILP(2, preset="paper").settings
-    run("fit", data, "--out", tmp_path / "m")
-    assert models[2].settings == TILP().settings
+    _, _, err = run("fit", data, "--out", tmp_path / "m")
+    assert models[2].settings == TILP().settings and err == "error: enough\n"
+    _, out, _ = run("fit", "--help")
+    assert "--without" not in out and "--soft-length" not in out
 
 
 def test_fit_writes_over_nothing(run, tmp_path, data):
@@ -148,6 +152,7 @@ def test_fit_into_the_empty_folder_one_is_in(run, tmp_path, data, monkeypatch):
         (("nowhere", "--out", "m"), "nowhere: no such file or folder"),
         (("DATA",), "--out"),
         (("DATA", "--out", "m", "--weights", "heavy"), "heavy"),
+        (("DATA", "--out", "m", "--weights", "hybrid"), "hybrid"),
         (("DATA", "--out", "m", "--max-length", "9"), "max-length"),
         (("DATA", "--out", "m", "--grain", "fine"), "fine"),
         (("DATA", "--out", "m", "--preset", "best"), "best"),
@@ -169,7 +174,7 @@ def test_a_fit_stopped_by_hand_says_how_to_go_on(run, tmp_path, data, folder, mo
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("tilp.model.preparing.make_entries", stop)
+        patched.setattr("tilp.model.training_data.make_training_examples", stop)
         code, _, err = run("fit", data, "--out", out, *OPTIONS)
     assert code == 2 and f"goes on from what is in {out}.unfinished" in err and not out.exists()
     code, _, err = run("fit", data, "--out", out, *OPTIONS, "--seed", 5)

@@ -12,16 +12,17 @@ import pytest
 
 import tilp
 from test_model import KilledError, both_ways, contents, edit, kill_at, small_world
-from tilp import TILP, Query, TilpError
-from tilp.attention.training import TrainingSettings
-from tilp.choices import Features, Grain, Missing, Part, Preset, Weights
+from tilp import TILP, Query
+from tilp._utils.files import read_arrays, write_arrays
+from tilp.errors import TilpError
 from tilp.evaluation import evaluate
-from tilp.features.weights import FEATURES
+from tilp.features.paper.features import FEATURES
 from tilp.graph import QueryTable, Vocabulary
-from tilp.io.arrays import read_arrays, write_arrays
+from tilp.learning.rule_weights import TrainingSettings
 from tilp.model import ModelSettings
-from tilp.model.presets import PRESETS
-from tilp.model.saving import _note_digest
+from tilp.model.config import PRESETS
+from tilp.model.persistence import _note_digest
+from tilp.types import Features, Grain, Missing, Part, Preset, Weights
 
 QUICK = {
     "max_length": 1,
@@ -86,7 +87,7 @@ def test_features_of_the_paper_count_as_far_as_they_rank_held_out_answers_better
     queries = QueryTable.of_facts(
         small_world(), np.asarray(small_world().rows("valid")), walked=False
     )
-    applied = scorer.rules.apply(queries)
+    applied = scorer.rule_scorer.apply_rules(queries)
     ways = [replace(scorer._weights, features=gamma) for gamma in (0.0, scorer._weights.features)]
     alone, together = scorer.scores_by(ways, queries, applied)
     assert figures[Features.PAPER] >= figures[Features.NONE]
@@ -404,7 +405,7 @@ def test_a_fit_that_was_stopped_in_phase_two_goes_on(tmp_path, monkeypatch, name
         raise AssertionError("done again")
 
     with monkeypatch.context() as patched:
-        patched.setattr("tilp.model.preparing.make_entries", again)
+        patched.setattr("tilp.model.training_data.make_training_examples", again)
         model = TILP(features="full", **{**QUICK, "threads": 2}).fit(graph, folder=work)
     whole = fitted("full")
     assert contents(model.save(tmp_path / "m")) == contents(whole.save(tmp_path / "whole"))
@@ -425,7 +426,7 @@ def test_heads_that_were_learned_are_not_learned_again(tmp_path, monkeypatch, wo
     def again(*_, **__):
         raise AssertionError("done again")
 
-    monkeypatch.setattr("tilp.model.joint_phase.fit_head", again)
+    monkeypatch.setattr("tilp.features.log_linear_training.fit_head", again)
     model = TILP(features="full", **QUICK).fit(graph, folder=work)
     assert contents(model.save(tmp_path / "m")) == contents(fitted("full").save(tmp_path / "whole"))
     with pytest.raises(TilpError, match="begun with other data or settings"):

@@ -12,11 +12,17 @@ import tilp
 from oracles import edges_of
 from test_features_paper import everyone
 from test_walks import all_queries, shared_queries
-from tilp._kernels.own_facts import FAR, N_ALLEN
-from tilp.choices import Unit
-from tilp.features.own_facts import KINDS, OwnFacts, asked_at, distance_bounds, fact_edges
+from tilp._kernels.candidate_history import FAR, N_ALLEN
+from tilp.features.candidate_history import (
+    HISTORY_KINDS,
+    CandidateHistory,
+    distance_bounds,
+    fact_edges,
+    listed_candidates,
+)
 from tilp.graph import QueryTable
-from tilp.intervals import OPEN_END, OPEN_START, Allen, Interval, allen, known_ends
+from tilp.time import OPEN_END, OPEN_START, Allen, Interval, allen, known_ends
+from tilp.types import Unit
 
 NO_WARNING = pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
 SEEDS = st.integers(0, 2**32 - 1)
@@ -76,7 +82,7 @@ def plain_facts(graph, queries, bounds):
 
 
 def listed(facts, graph, queries):
-    begin, word = facts.listed(asked_at(queries, *everyone(graph, queries)))
+    begin, word = facts.listed(listed_candidates(queries, *everyone(graph, queries)))
     assert begin[0] == 0 and begin[-1] == len(word)
     return [word[slice(*both)].tolist() for both in pairwise(begin)]
 
@@ -88,7 +94,7 @@ def test_the_nearest_fact_of_each_relation_is_described(shared, of_facts):
     graph, queries = shared
     if of_facts:
         queries = all_queries(graph)
-    facts = OwnFacts(fact_edges(graph), 2 * len(graph.relations), BOUNDS)
+    facts = CandidateHistory(fact_edges(graph), 2 * len(graph.relations), BOUNDS)
     assert facts.groups == 4 * len(graph.relations)
     assert facts.width == N_ALLEN + 1 + 3 * 13
     for found, plain in zip(
@@ -125,7 +131,7 @@ def far_apart(draw):
 def test_distances_are_told_apart_however_long_they_are(shared, own_bounds):
     graph, queries = shared
     bounds = distance_bounds(graph) if own_bounds else np.array([1, 2, 10, 4_000, 9_000, 10**6])
-    facts = OwnFacts(fact_edges(graph), 2 * len(graph.relations), bounds)
+    facts = CandidateHistory(fact_edges(graph), 2 * len(graph.relations), bounds)
     for found, plain in zip(
         listed(facts, graph, queries), plain_facts(graph, queries, bounds), strict=True
     ):
@@ -140,19 +146,19 @@ def test_the_weights_of_words_are_added_kind_by_kind(shared, of_facts, seed):
     graph, queries = shared
     if of_facts:
         queries = all_queries(graph)
-    facts = OwnFacts(fact_edges(graph), 2 * len(graph.relations), BOUNDS)
+    facts = CandidateHistory(fact_edges(graph), 2 * len(graph.relations), BOUNDS)
     chance = np.random.default_rng(seed)
     n_heads, n_rows = 2 * len(graph.relations), 5
     row_of = chance.integers(-1, n_rows, (n_heads, facts.groups)).astype(np.int32)
     weight = chance.normal(size=(n_rows, facts.width))
     before = chance.normal(size=len(queries) * len(graph.entities))
-    asked = asked_at(queries, *everyone(graph, queries))
+    asked = listed_candidates(queries, *everyone(graph, queries))
     plain = list(plain_facts(graph, queries, BOUNDS))
     for kinds in ([True, True], [True, False], [False, True], [False, False]):
         score = before.copy()
         facts.add(asked, row_of, weight, np.array(kinds), score)
         for place, words in enumerate(plain):
-            rows = row_of[queries.head[place // len(graph.entities)]]
+            rows = row_of[queries.directed_relation[place // len(graph.entities)]]
             expected = before[place] + sum(
                 weight[rows[group], word]
                 for group in words
@@ -169,7 +175,7 @@ def graph_of(*rows, unit="year"):
 
 def described(graph, query, candidate, bounds=BOUNDS):
     """What is said of a candidate: kind, relation and words."""
-    facts = OwnFacts(fact_edges(graph), 2 * len(graph.relations), bounds)
+    facts = CandidateHistory(fact_edges(graph), 2 * len(graph.relations), bounds)
     subject, relation, start, end, own = query
     table = QueryTable(
         *(np.array([one], np.int32) for one in (graph.entities.find(subject), relation)),
@@ -177,12 +183,12 @@ def described(graph, query, candidate, bounds=BOUNDS):
         *(np.array([one], np.int32) for one in (own, -1)),
     )
     entity = np.array([graph.entities.find(candidate)], np.int32)
-    _, words = facts.listed(asked_at(table, np.array([0, 1]), entity))
+    _, words = facts.listed(listed_candidates(table, np.array([0, 1]), entity))
     said = {}
     for one in words.tolist():
         group, word = divmod(one, facts.width)
         kind, relation = divmod(group, 2 * len(graph.relations))
-        key = (KINDS[kind], graph.relations.label(relation))
+        key = (HISTORY_KINDS[kind], graph.relations.label(relation))
         said.setdefault(key, []).append(facts.describe(word, graph.unit.value))
     return said
 
@@ -256,7 +262,7 @@ def test_nothing_is_known_against_a_query_without_ends(start, end):
 
 def test_every_word_is_described_in_its_own_way():
     graph = graph_of(("a", "p", "b", "1980", "2000"))
-    facts = OwnFacts(fact_edges(graph), 2, BOUNDS)
+    facts = CandidateHistory(fact_edges(graph), 2, BOUNDS)
     said = [facts.describe(word, "day") for word in range(facts.width)]
     assert len(set(said)) == facts.width
     assert said[0] == "before the query's time" and said[6] == "equals the query's time"
@@ -292,7 +298,7 @@ def test_bounds_where_there_is_no_time_at_all():
 )
 def test_every_word_is_a_clause_of_its_own(unit, at_once, away):
     graph = graph_of(("a", "r", "b", "1990", "1990"))
-    facts = OwnFacts(fact_edges(graph), 2, BOUNDS)
+    facts = CandidateHistory(fact_edges(graph), 2, BOUNDS)
     clauses = [facts.clause(word, Unit(unit)) for word in range(facts.width)]
     assert len(set(clauses)) == len(clauses)
     for one in (

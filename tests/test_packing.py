@@ -23,17 +23,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilp
-from tilp.choices import OnError, Unit
 from tilp.errors import DataError, TilpError, UnknownNameError
 from tilp.graph import EdgeIndex, PreparedEdges
-from tilp.io.packing.external import Buckets, Scatter, stable_order
-from tilp.io.packing.format import ColumnWriter, NamesWriter, mapped
-from tilp.io.packing.opening import open_pack
-from tilp.io.packing.runs import merged, write_run
-from tilp.io.packing.vocabulary import PackedNames
-from tilp.walks import Walker
+from tilp.io.packed.external_sort import Buckets, Scatter, merged, stable_order, write_run
+from tilp.io.packed.format import ColumnWriter, NamesWriter, mapped
+from tilp.io.packed.open import PackedNames, open_pack
+from tilp.types import OnError, Unit
+from tilp.walks import MiningSettings, Walker, mine
 from tilp.walks.edges import inverse_edges, made_edges, steps_to
-from tilp.walks.mining import MiningSettings, mine
 
 SPARSE = 60  # bytes: a line or two at a time, a name or two of each run, a few edges
 

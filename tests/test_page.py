@@ -19,7 +19,7 @@ from selenium.webdriver.support.ui import Select
 import tilp
 from browser import Page, start_browser
 from serving import running
-from tilp.model.fitting import Fitted
+from tilp.model.fit import FittedModel
 from tilp.rules import RuleSet
 from tilp.web.app import create_app
 
@@ -82,7 +82,7 @@ def one_rule(browser, shots):
     rules = model.rules(HOSTILE_RELATION)
     chosen = next(one for one in rules if one.rule.body[0].relation == "nominatedFor")
     weights = replace(model.weights, rule=model.weights.rule[:1])
-    fitted = Fitted(RuleSet([chosen]), weights, model.curve)
+    fitted = FittedModel(RuleSet([chosen]), weights, model.curve)
     only = tilp.TILP.of(model.settings, model.graph, fitted)
     with running(create_app(only, name=HOSTILE)) as base:
         yield Page(browser, base, shots)

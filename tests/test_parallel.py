@@ -14,8 +14,8 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 import tilp
 from tilp._kernels.edges import sort_edges
+from tilp._utils.arrays import frozen, read_only
 from tilp.errors import TilpError
-from tilp.freezing import frozen, read_only
 from tilp.parallel import Workers, cut_by_cost, opened
 from tilp.walks import Walker, mine
 
@@ -136,7 +136,7 @@ def test_without_ray_it_is_said_what_to_install(monkeypatch):
 
 def test_ray_is_left_when_the_last_workers_are_closed(monkeypatch):
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'tilp[ray]'")
-    from tilp.parallel import on_ray
+    from tilp.parallel import ray_workers as on_ray
 
     up = []
     monkeypatch.setattr(on_ray.ray, "is_initialized", lambda: bool(up))
@@ -203,7 +203,7 @@ class Store:
 @pytest.fixture(scope="module")
 def parcels():
     pytest.importorskip("ray", reason="Ray is not installed: pip install 'tilp[ray]'")
-    from tilp.parallel import parcels
+    from tilp.parallel import transfer as parcels
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(parcels, "_LEAST_SHARED", 100)
@@ -336,14 +336,13 @@ def test_a_walker_travels_with_its_edges_and_its_graph_is_the_same(parcels, grap
 
 
 def test_a_scorer_travels_without_its_rules_and_lifts_them_when_asked(parcels, world_model):
-    from tilp.ranking.model_scorer import rules_of
 
     store = Store()
     scorer = world_model.scorer()
     packed = parcels.Shelf(store.put).pack(scorer)
     found = parcels.Opener(store.get).unpack(packed)
-    assert "rules" not in vars(rules_of(found))
-    assert rules_of(found).rules == rules_of(scorer).rules
+    assert "rules" not in vars(found.rule_scorer)
+    assert found.rule_scorer.rules == scorer.rule_scorer.rules
     evaluated = [
         tilp.evaluate(one, world_model.graph, "valid", protocols=["exact"])
         for one in (scorer, found)

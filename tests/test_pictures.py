@@ -10,12 +10,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tilp.choices import Grain, Unit
-from tilp.explanation import Explanation, Fall, Grounding, Lack, Reason, WalkedFact
-from tilp.explanation.html import explanation_page
-from tilp.explanation.pictures import draw_grounding
+from tilp.explanation import AblationEffect, Contrast, Explanation, Grounding, Reason, WalkedFact
+from tilp.explanation.render import draw_grounding, explanation_page
 from tilp.graph import Fact
-from tilp.intervals import (
+from tilp.rules import FORMS, Atom, Constraint, MinedRule, Rule, RuleSet, parse_rule
+from tilp.rules.consistency import possible_classes, satisfying_intervals
+from tilp.rules.picture import draw_rule
+from tilp.scoring import Answer, Answers, Query
+from tilp.time import (
     GAP_WORDS,
     OPEN_END,
     OPEN_START,
@@ -29,10 +31,7 @@ from tilp.intervals import (
     possible_relations,
     temporal_relation_code,
 )
-from tilp.ranking import Answer, Answers, Query
-from tilp.rules import FORMS, Atom, Constraint, MinedRule, Rule, RuleSet, parse_rule
-from tilp.rules.arrangement import arrange, possible_classes
-from tilp.rules.picture import draw_rule
+from tilp.types import Grain, Unit
 from tilp.viz import Chain, Link, draw_chain, standalone
 from tilp.viz.axis import Axis, known_times
 from tilp.viz.labels import clean, shorten, text_width, wrap
@@ -268,7 +267,7 @@ WORDS = [*TemporalRelation, *Allen, *GAP_WORDS]
 
 def holds(constraint, by_number):
     """Whether intervals satisfy a constraint, by the functions that rules are applied with."""
-    first, second = (by_number[place] for place in constraint.places)
+    first, second = (by_number[place] for place in constraint.indices)
     return constraint.word in words_between(first, second)
 
 
@@ -297,10 +296,10 @@ def test_what_some_intervals_satisfy_is_arranged_so(data):
         for one, two in product(range(n), repeat=2)
         if data.draw(st.booleans())
     ]
-    found = arrange(said)
+    found = satisfying_intervals(said)
     assert found is not None
     assert all(holds(one, found) for one in said)
-    assert set(found) == {place for one in said for place in one.places}
+    assert set(found) == {place for one in said for place in one.indices}
 
 
 ORDERS = [*TemporalRelation, *Allen]  # words for which six times are enough for three intervals
@@ -316,12 +315,12 @@ SMALL = [Interval(start, end) for start in range(6) for end in range(start, 6)]
     )
 )
 def test_what_is_not_arranged_cannot_be(said):
-    numbers = sorted({place for one in said for place in one.places})
+    numbers = sorted({place for one in said for place in one.indices})
     choices = (
         dict(zip(numbers, some, strict=True)) for some in product(SMALL, repeat=len(numbers))
     )
     possible = any(all(holds(one, choice) for one in said) for choice in choices)
-    assert (arrange(said) is not None) == possible
+    assert (satisfying_intervals(said) is not None) == possible
 
 
 @pytest.mark.parametrize("word", ["before", "touching", "meets", "contains", "met-by"])
@@ -337,7 +336,7 @@ def test_possible_classes_are_those_of_some_arrangement(word):
 
 @given(st.sampled_from(WORDS))
 def test_every_word_means_what_it_says(word):
-    found = arrange([constraint(word, 1, 2)])
+    found = satisfying_intervals([constraint(word, 1, 2)])
     assert found is not None and holds(constraint(word, 1, 2), found)
     if word not in ("equals", "starts", "started-by", "finishes", "finished-by", "meets", "met-by"):
         ends = [time for one in found.values() for time in (one.start, one.end)]
@@ -352,8 +351,8 @@ def test_any_rule_has_a_picture(data):
     said = [
         constraint(data.draw(st.sampled_from(words)), *pair)
         for pairs, words in (
-            (form.body_pairs(length), form.classes),
-            (form.query_pairs(length), form.words),
+            (form.body_pairs(length), form.body_relations),
+            (form.query_pairs(length), form.query_relations),
         )
         for pair in pairs
     ]
@@ -362,7 +361,7 @@ def test_any_rule_has_a_picture(data):
     texts = shown(parsed(draw_rule(rule)))
     assert draw_rule(rule) == draw_rule(rule)
     assert {f"E{place}" for place in range(1, length + 2)} <= texts
-    contradicts = arrange(said) is None
+    contradicts = satisfying_intervals(said) is None
     assert ("No intervals can be all that the rule asks of them." in texts) == contradicts
     if said and not contradicts:
         assert "time: one arrangement that fits" in texts
@@ -518,9 +517,13 @@ def explained(name):
         share=0.1,
         known=True,
         reasons=(by_rule, own, prior),
-        fall=Fall(walk, 0.4, 0.5, 0.375),
+        fall=AblationEffect(walk, 0.4, 0.5, 0.375),
         winner=f"{name}!",
-        lacks=(Lack(by_rule, 1.75, 1.25), Lack(own, 0.0, -0.5), Lack(prior, 0.0, 0.125)),
+        lacks=(
+            Contrast(by_rule, 1.75, 1.25),
+            Contrast(own, 0.0, -0.5),
+            Contrast(prior, 0.0, 0.125),
+        ),
         top=2,
     )
 

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from test_walks import all_queries, shared_queries
-from tilp._kernels.pooling import best_of, draw_pools
-from tilp.attention.known import Mark, known_answers
-from tilp.evaluation import Scores
-from tilp.features.pooling import Pool
+from tilp._kernels.negative_sampling import best_of, draw_pools
+from tilp.features.negative_sampling import SampledCandidates
+from tilp.learning import Mark, known_answers
+from tilp.scoring import Scores
 
 NO_WARNING = pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
 SEEDS = st.integers(0, 2**32 - 1)
@@ -186,7 +186,7 @@ def test_pools_of_queries_leave_out_what_else_is_known_to_hold(shared, seed, of_
     chance = np.random.default_rng(seed)
     scores = random_scores(chance, len(queries), len(graph.entities))
     options = {"best": 2, "drawn": 2, "seed": seed % 1000}
-    pool = Pool.draw(graph, queries, scores, **options)
+    pool = SampledCandidates.draw(graph, queries, scores, **options)
     known = known_answers(graph, queries, leave_out=options["seed"])
     assert (pool.candidate[pool.answer] == queries.answer).all()
     assert pool.score.tolist() == scores.of(pool.begin, pool.candidate).tolist()
@@ -212,7 +212,7 @@ def test_pools_of_queries_leave_out_what_else_is_known_to_hold(shared, seed, of_
         if drawn.any():
             total = np.exp(pool.stands_for[part]).sum()
             assert total == pytest.approx(len(graph.entities) - len(out))
-        alone = Pool.draw(
+        alone = SampledCandidates.draw(
             graph, queries[np.array([number])], scores.take(np.array([number])), **options
         )
         assert alone.candidate.tolist() == entities

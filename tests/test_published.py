@@ -16,9 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from tilp.caching import cache_folder
-from tilp.datasets import label_files, published
-from tilp.datasets.published import PUBLISHED, PublishedSet, RemoteFile, get
+from tilp._utils.files import cache_folder
+from tilp.datasets import PUBLISHED, PublishedSet, get, published
+from tilp.datasets import published as label_files
+from tilp.datasets.published import RemoteFile
 from tilp.errors import DataError, TilpError
 
 TRAIN = b"".join(b"%d\t%d\t%d\t19%02d-##-##\n" % (i, i % 7, i + 1, i % 100) for i in range(20_000))

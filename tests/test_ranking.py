@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 import tilp
 from oracles import counts, edges_of, kinds_of_known, query_parts
 from test_walks import all_queries, graphs, shared_queries
-from tilp.attention import KINDS, CandidatePrior
-from tilp.attention.entries import make_entries
-from tilp.attention.objective import LogWeights, Objective
 from tilp.graph import QueryTable
+from tilp.learning import KNOWN_KINDS, CandidatePrior
+from tilp.learning.examples import make_training_examples
+from tilp.learning.rule_weights import LogWeights, Objective
 from tilp.parallel import Workers
-from tilp.ranking import RuleScorer, RuleWeights
+from tilp.scoring import RuleScorer, RuleWeights
 from tilp.walks import MiningSettings, Walker, mine
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -30,7 +30,7 @@ def random_weights(graph, n_rules, seed, walks_power):
     return RuleWeights(
         np.exp(chance.normal(-1.0, 1.0, n_rules)),
         np.exp(chance.normal(-1.0, 1.0, n_heads)),
-        np.exp(chance.normal(0.0, 1.0, (n_heads, len(KINDS)))),
+        np.exp(chance.normal(0.0, 1.0, (n_heads, len(KNOWN_KINDS)))),
         walks_power,
     )
 
@@ -53,7 +53,7 @@ def plain_scores(graph, queries, number, truth, rules, weights):
     head = int(queries.head[number])
     size = len(graph.entities)
     facts = all_queries(graph)
-    answers = Counter(facts.answer[facts.head == head].tolist())
+    answers = Counter(facts.answer[facts.directed_relation == head].tolist())
     scores = {
         entity: weights.prior[head]
         * (0.95 * answers[entity] / max(answers.total(), 1) + 0.05 / size)
@@ -205,7 +205,7 @@ def test_what_is_applied_once_can_be_scored_with_any_power(world, walks_power):
     queries = QueryTable.of_facts(world, rows, walked=False)
     scores = RuleScorer(walker, rules, weights)(queries)
     scorer = RuleScorer(walker, rules, replace(weights, walks_power=0.9))
-    again = scorer.score(queries, scorer.apply(queries), walks_power)
+    again = scorer.score(queries, scorer.apply_rules(queries), walks_power)
     np.testing.assert_array_equal(again.score, scores.score)
     assert not np.array_equal(scorer(queries).score, scores.score)
 
@@ -231,7 +231,7 @@ def shares_and_likelihoods(walks_power, factors):
     entity = graph.entities.find
     queries = QueryTable(
         subject=np.full(3, entity("s"), np.int32),
-        head=np.full(3, graph.relations.find("r"), np.int32),
+        directed_relation=np.full(3, graph.relations.find("r"), np.int32),
         start=np.full(3, 2000),
         end=np.full(3, 2000),
         fact=np.full(3, -1, np.int32),
@@ -246,7 +246,7 @@ def shares_and_likelihoods(walks_power, factors):
         every = [listed.get(one, default) for one in range(len(graph.entities))]
         shares.append(every[queries.answer[number]] / sum(every))
         one = queries[np.array([number])]
-        entries = make_entries(walker, one, walker.compile(rules), Workers())
+        entries = make_training_examples(walker, one, walker.compile(rules), Workers())
         assert len(entries) == 3 and not entries.left_out.any()
         loss, _ = Objective(entries, prior, len(rules), walks_power)(logs, Workers())
         likelihoods.append(np.exp(-loss))

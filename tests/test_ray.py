@@ -15,12 +15,12 @@ import polars as pl
 import pytest
 
 import tilp
-from tilp.attention.training import TrainingSettings
 from tilp.errors import TilpError
-from tilp.features.training import FeatureTraining
+from tilp.features.paper.training import FeatureTraining
 from tilp.graph import QueryTable
+from tilp.learning.rule_weights import TrainingSettings
 from tilp.parallel import Workers
-from tilp.splits.rearranging import LEFT_OUT, TRAIN, rearranged
+from tilp.splits.reassign import LEFT_OUT, TRAIN, rearranged
 from tilp.walks import Walker, mine
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'tilp[ray]'")
@@ -91,7 +91,7 @@ def test_a_model_and_its_answers_are_those_of_one_thread(
 ):
     # Gradients are taken here, not by workers.
     quick = partial(FeatureTraining, steps=10)
-    monkeypatch.setattr("tilp.model.paper_phase.FeatureTraining", quick)
+    monkeypatch.setattr("tilp.features.paper.fit.FeatureTraining", quick)
     asked = graph.frame("valid").select("relation", "subject", "start").to_dicts() * 6
     found = {}
     for backend in ("serial", "ray"):
@@ -229,7 +229,7 @@ def where_it_lies(walker, _):
 
 def test_the_graph_is_in_the_store_once_and_read_there(workers, graph, monkeypatch):
     put = []
-    monkeypatch.setattr("tilp.parallel.parcels._LEAST_SHARED", 1)
+    monkeypatch.setattr("tilp.parallel.transfer._LEAST_SHARED", 1)
     monkeypatch.setattr(
         workers._ray._shelf, "_put", lambda value: put.append(value) or ray.put(value)
     )
@@ -275,7 +275,7 @@ def noted(folder, number):
 
 
 def test_what_is_no_longer_wanted_is_not_begun(workers, tmp_path):
-    from tilp.parallel import on_ray
+    from tilp.parallel import ray_workers as on_ray
 
     drawn = []
 
@@ -350,7 +350,7 @@ def test_another_cluster_is_refused(workers):
 
 
 def held_here(_):
-    from tilp.parallel import at_worker
+    from tilp.parallel import ray_tasks as at_worker
 
     return sorted(number for _, number in at_worker._functions)
 

@@ -13,13 +13,13 @@ from test_joint import assert_terms_add_up, of_pairs, some_candidates
 from test_model import both_ways, small_world
 from test_walks import all_queries, graphs
 from tilp import TILP
-from tilp.attention import CandidatePrior
-from tilp.attention.training import TrainingSettings
-from tilp.choices import Features, Grain, Missing
-from tilp.features.own_facts import fact_edges, fact_edges_without
+from tilp.features.candidate_history import fact_edges, fact_edges_without
 from tilp.graph import QueryTable
-from tilp.intervals import temporal_relation_codes
-from tilp.ranking.queries import query_table
+from tilp.learning import CandidatePrior
+from tilp.learning.rule_weights import TrainingSettings
+from tilp.scoring.queries import query_table
+from tilp.time import temporal_relation_codes
+from tilp.types import Features, Grain, Missing
 from tilp.walks import PairConstraint, StepConstraint, Walker
 
 NO_WARNING = pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
@@ -196,7 +196,7 @@ def test_scores_without_facts_are_those_of_a_graph_that_never_had_them(tmp_path,
             found, dense(model.scorer(graph.without(facts)), table, n), rtol=1e-9, atol=1e-12
         )
         some = np.append(found[0].argsort()[-10:], np.arange(number, n, n // 20)).astype(np.int32)
-        terms = left.terms(table, np.array([0, len(some)]), some)
+        terms = left.contributions(table, np.array([0, len(some)]), some)
         assert_terms_add_up(terms, found[0, some])
         if number % 5 == 0:
             other = read_back(graph, facts, tmp_path / str(number))
@@ -232,9 +232,9 @@ def test_facts_are_taken_out_one_after_the_other_or_together(features):
 @pytest.mark.parametrize(
     ("features", "limit", "number"),
     [
-        (Features.PAPER, "tilp.ranking.paper._LOOKED_AT", 5),
-        (Features.FULL, "tilp.ranking.joint._MOST_ENTITIES", 0),
-        (Features.NONE, "tilp.ranking.paper._LOOKED_AT", 200),
+        (Features.PAPER, "tilp.features.paper.scorer._LOOKED_AT", 5),
+        (Features.FULL, "tilp.features.log_linear_scorer._MOST_ENTITIES", 0),
+        (Features.NONE, "tilp.features.paper.scorer._LOOKED_AT", 200),
     ],
 )
 def test_terms_add_up_for_candidates_that_are_not_looked_at(monkeypatch, features, limit, number):
@@ -243,7 +243,7 @@ def test_terms_add_up_for_candidates_that_are_not_looked_at(monkeypatch, feature
     graph, scorer = model.graph, model.scorer()
     table = QueryTable.of_facts(graph, np.asarray(graph.rows("valid"))[::10], walked=False)
     begin, candidate = some_candidates(graph, table, 60)
-    terms = scorer.terms(table, begin, candidate)
+    terms = scorer.contributions(table, begin, candidate)
     scores = of_pairs(scorer(table), begin, candidate)
     assert_terms_add_up(terms, scores)
     assert set(terms) >= {"rules", "prior"} and len(np.unique(scores)) > 20

@@ -21,18 +21,18 @@ import tilp
 from malformed import Malformed, send
 from serving import keeps_schema, running, wait_for
 from tilp import TILP, Query
-from tilp.attention.training import TrainingSettings
-from tilp.choices import RuleOrder
+from tilp.data_quality import facts_over_time, inspect
 from tilp.graph import SPLITS
-from tilp.inspection import facts_over_time, inspect
-from tilp.intervals import UNKNOWN
-from tilp.ranking import Answer, Answers
+from tilp.learning.rule_weights import TrainingSettings
 from tilp.rules import Notation, format_rule
 from tilp.rules.picture import draw_rule
+from tilp.scoring import Answer, Answers
+from tilp.time import UNKNOWN
+from tilp.types import RuleOrder
 from tilp.web.app import create_app
-from tilp.web.asking import Asker
 from tilp.web.limits import Limits
 from tilp.web.served import Served
+from tilp.web.views import Asker
 
 SCRIPT = "<script>alert(1)</script>"
 EASY = Limits(computations=2, chunk=4)
@@ -354,7 +354,7 @@ def test_the_facts_of_an_entity_by_their_start(client, graph):
 
 def test_facts_without_any_date_are_counted():
     facts = pl.DataFrame({"subject": ["a", "b"], "relation": ["r", "r"], "object": ["b", "b"]})
-    from tilp.web.data import DataView
+    from tilp.web.views import DataView
 
     graph = tilp.read(facts)
     assert (graph.start == UNKNOWN).all()

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 import tilp
 from test_features_paper import everyone
 from test_walks import DATES, all_queries, shared_queries
-from tilp._kernels.own_facts import FAR
-from tilp._kernels.soft_walks import _DENSE
-from tilp.features.own_facts import asked_at, fact_edges
-from tilp.features.soft_walks import _LEAST_CHANCE, SoftWalks, time_scale
+from tilp._kernels.candidate_history import FAR
+from tilp._kernels.random_walks import _DENSE
+from tilp.features.candidate_history import fact_edges, listed_candidates
+from tilp.features.random_walks import _LEAST_CHANCE, RandomWalks, time_scale
 from tilp.graph import QueryTable
-from tilp.intervals import UNKNOWN
+from tilp.time import UNKNOWN
 
 NO_WARNING = pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
 SEEDS = st.integers(0, 2**32 - 1)
@@ -95,7 +95,7 @@ def walked_graphs(draw):
 
 
 def soft_walks(graph, scale, near=1, far=3, limit=10**6):
-    return SoftWalks(fact_edges(graph), scale, near, far, limit)
+    return RandomWalks(fact_edges(graph), scale, near, far, limit)
 
 
 @NO_WARNING
@@ -104,7 +104,7 @@ def soft_walks(graph, scale, near=1, far=3, limit=10**6):
 def test_chances_are_those_of_powers_of_a_matrix(shared, scale, near, more):
     graph, queries, padded = shared
     walks = soft_walks(graph, scale, near, near + more)
-    found = walks.listed(asked_at(queries, *everyone(graph, queries)))
+    found = walks.listed(listed_candidates(queries, *everyone(graph, queries)))
     plain = plain_columns(walks.edges, queries, walks)
     np.testing.assert_allclose(found, plain, rtol=1e-9, atol=1e-9)
     # Padded graphs are walked from entity to entity, others soon by all edges at once.
@@ -124,15 +124,18 @@ def test_both_ways_to_make_a_step_are_taken_and_agree():
     assert (degrees[entity] + 3) * _DENSE <= len(edges.target) < hub * _DENSE
     queries = query(graph, "c0", 1993, 1996)
     for far in range(1, 8):
-        walks = SoftWalks(edges, 5.0, 0, far, 10**6)
-        found = walks.listed(asked_at(queries, *everyone(graph, queries)))
+        walks = RandomWalks(edges, 5.0, 0, far, 10**6)
+        found = walks.listed(listed_candidates(queries, *everyone(graph, queries)))
         plain = plain_columns(edges, queries, walks)
         np.testing.assert_allclose(found, plain, rtol=1e-9, atol=1e-12)
         # A small limit forbids the step to all; from the chain nothing is cut off by it.
-        few = SoftWalks(edges, 5.0, 0, far, int(hub) + 3 - far % 2)
+        few = RandomWalks(edges, 5.0, 0, far, int(hub) + 3 - far % 2)
         assert few.limit * _DENSE > len(edges.target)
         np.testing.assert_allclose(
-            few.listed(asked_at(queries, *everyone(graph, queries))), plain, rtol=1e-9, atol=1e-12
+            few.listed(listed_candidates(queries, *everyone(graph, queries))),
+            plain,
+            rtol=1e-9,
+            atol=1e-12,
         )
 
 
@@ -159,7 +162,7 @@ def test_past_the_limit_the_walker_is_where_it_is_likeliest():
     def reached(limit):
         walks = soft_walks(graph, 2.0, 1, 2, limit)
         assert len(walks.edges.target) > limit * _DENSE
-        found = walks.listed(asked_at(queries, *everyone(graph, queries)))
+        found = walks.listed(listed_candidates(queries, *everyone(graph, queries)))
         return {graph.entities.label(int(one)): found[one] for one in np.flatnonzero(found)}
 
     # s has four edges, m0 to m3 one to s and three more; back to s is as far in time as there.
@@ -180,7 +183,7 @@ def test_past_the_limit_the_walker_is_where_it_is_likeliest():
 @given(walked_graphs(), SCALES, st.integers(1, 12))
 def test_a_limit_never_makes_an_end_likelier(shared, scale, limit):
     graph, queries, _ = shared
-    asked = asked_at(queries, *everyone(graph, queries))
+    asked = listed_candidates(queries, *everyone(graph, queries))
     every = soft_walks(graph, scale).listed(asked)
     some = soft_walks(graph, scale, limit=limit).listed(asked)
     assert (some <= every * (1 + 1e-9) + 1e-9).all()
@@ -194,7 +197,7 @@ def test_what_is_listed_is_added_by_its_weights(shared, scale, seed):
     chance = np.random.default_rng(seed)
     walks = soft_walks(graph, scale)
     begin, candidate = everyone(graph, queries)
-    asked = asked_at(queries, begin, candidate)
+    asked = listed_candidates(queries, begin, candidate)
     listed = walks.listed(asked)
     weight = chance.normal(size=len(queries)) * chance.integers(0, 2, len(queries))
     before = chance.normal(size=len(candidate))
@@ -214,13 +217,13 @@ def test_what_is_listed_is_added_by_its_weights(shared, scale, seed):
 def test_chances_of_a_query_do_not_depend_on_those_beside_it(shared, seed):
     graph, queries, _ = shared
     walks = soft_walks(graph, 2.0)
-    together = walks.listed(asked_at(queries, *everyone(graph, queries)))
+    together = walks.listed(listed_candidates(queries, *everyone(graph, queries)))
     size = len(graph.entities)
     order = np.random.default_rng(seed).permutation(len(queries))
-    mixed = walks.listed(asked_at(queries[order], *everyone(graph, queries)))
+    mixed = walks.listed(listed_candidates(queries[order], *everyone(graph, queries)))
     for place, number in enumerate(order):
         one = queries[np.array([number])]
-        alone = walks.listed(asked_at(one, *everyone(graph, one)))
+        alone = walks.listed(listed_candidates(one, *everyone(graph, one)))
         expected = together[number * size : (number + 1) * size]
         np.testing.assert_array_equal(mixed[place * size : (place + 1) * size], expected)
         np.testing.assert_array_equal(alone, expected)
@@ -236,10 +239,12 @@ def test_the_own_fact_leaves_its_ends_with_what_else_they_have():
     )
     queries = query(graph, "a", 2000, 2000, own=0)
     walks = soft_walks(graph, 2.0, 0, 3)
-    found = walks.listed(asked_at(queries, *everyone(graph, queries)))
+    found = walks.listed(listed_candidates(queries, *everyone(graph, queries)))
     plain = plain_columns(walks.edges, queries, walks)
     np.testing.assert_allclose(found, plain, rtol=1e-9, atol=1e-12)
-    once = soft_walks(graph, 2.0, 0, 1).listed(asked_at(queries, *everyone(graph, queries)))
+    once = soft_walks(graph, 2.0, 0, 1).listed(
+        listed_candidates(queries, *everyone(graph, queries))
+    )
     assert once[graph.entities.find("c")] == pytest.approx(log1p(1 / _LEAST_CHANCE))
     (best, *_) = walks.strongest(queries, 0, graph.entities.find("c"))
     assert best[1] == pytest.approx(1.0) and len(best[0]) == 1

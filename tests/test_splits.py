@@ -14,15 +14,15 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import tilp
-from tilp.chances import sampled
-from tilp.choices import LateEnds, Walked
+from tilp._utils.random import sample_share
 from tilp.errors import TilpError
-from tilp.evaluation.saving import load_evaluation
+from tilp.evaluation import load_evaluation
 from tilp.graph import Vocabulary
-from tilp.intervals import OPEN_START, UNKNOWN
 from tilp.splits import SHARES, balanced, biased, few, released, time_shift
 from tilp.splits.biased import _FOR_REMOVAL, _FOR_TEST, _FOR_VALID, _lots
-from tilp.splits.parts import biased_parts
+from tilp.splits.folders import biased_parts
+from tilp.time import OPEN_START, UNKNOWN
+from tilp.types import LateEnds, Walked
 
 pytestmark = pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
 
@@ -81,7 +81,7 @@ def test_few_keeps_all_facts_and_marks_those_outside_nested_samples(rows, shares
         kept = few(graph, share, seed=seed)
         chosen = set(kept.targets.tolist())
         assert len(chosen) == round(share * size) and before <= chosen
-        assert chosen == set(sampled(size, share, seed).tolist())
+        assert chosen == set(sample_share(size, share, seed).tolist())
         assert written(kept) == written(graph) and kept.bounds == graph.bounds
         reduced = few(graph, share, seed=seed, walked="reduced")
         assert [reduced.fact(row) for row in reduced.rows("train")] == [

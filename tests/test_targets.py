@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tilp
-from tilp.chances import sampled
+from tilp._utils.random import sample_share
 from tilp.errors import DataError, TilpError
-from tilp.walks.mining import MiningSettings, mine, target_facts
+from tilp.walks import MiningSettings, mine
+from tilp.walks.mining import target_facts
 
 COLUMNS = ["subject", "relation", "object", "start", "end"]
 
@@ -34,17 +35,17 @@ def marked(graph, targets):
     st.integers(0, 5),
 )
 def test_samples_are_as_large_as_asked_nested_and_the_same_for_a_seed(size, shares, seed):
-    found = [sampled(size, share, seed) for share in sorted(shares)]
+    found = [sample_share(size, share, seed) for share in sorted(shares)]
     for share, rows in zip(sorted(shares), found, strict=True):
         assert len(rows) == round(min(share, 1.0) * size)
         assert (np.diff(rows) > 0).all() and set(rows) <= set(range(size))
-        assert np.array_equal(rows, sampled(size, share, seed))
+        assert np.array_equal(rows, sample_share(size, share, seed))
     for smaller, greater in pairwise(found):
         assert set(smaller) <= set(greater)
 
 
 def test_other_seeds_draw_other_samples():
-    assert set(sampled(1_000, 0.5, 0)) != set(sampled(1_000, 0.5, 1))
+    assert set(sample_share(1_000, 0.5, 0)) != set(sample_share(1_000, 0.5, 1))
 
 
 @pytest.mark.parametrize("format", ["tsv", "csv", "parquet"])
@@ -83,7 +84,7 @@ def test_a_share_is_one_of_the_targets(world):
     few = marked(world, targets)
     assert target_facts(few, MiningSettings()).tolist() == targets.tolist()
     part = target_facts(few, MiningSettings(share=0.1, seed=4))
-    assert part.tolist() == targets[sampled(200, 0.1, 4)].tolist() and len(part) == 20
+    assert part.tolist() == targets[sample_share(200, 0.1, 4)].tolist() and len(part) == 20
 
 
 def test_marks_say_the_same_as_a_share(world):
@@ -100,8 +101,8 @@ def test_marks_say_the_same_as_a_share(world):
 
 
 def test_without_valid_facts_targets_alone_decide(world):
-    from tilp.model.preparing import held_out_facts
-    from tilp.model.settings import ModelSettings
+    from tilp.model import ModelSettings
+    from tilp.model.training_data import held_out_facts
 
     few = marked(world.without(world.rows("valid")), np.arange(0, 90, 3))
     asked, walked = held_out_facts(few, ModelSettings())

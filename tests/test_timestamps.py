@@ -20,18 +20,16 @@ from events import (
     graph_of,
     plain_edges,
 )
-from tilp._kernels.timestamp_bodies import count_bodies
-from tilp._kernels.timestamp_scores import Manner
-from tilp._kernels.timestamp_walks import walk_back
-from tilp.choices import Transition
+from tilp._kernels.tlogic_scores import Manner
+from tilp._kernels.tlogic_walks import count_bodies, walk_back
 from tilp.errors import TilpError
+from tilp.forecasting import TimestampModel, TimestampRules
+from tilp.forecasting.events import TimedEdges, event_times
+from tilp.forecasting.tlogic import RuleTable, lift
 from tilp.graph import SPLITS, QueryTable
-from tilp.intervals import OPEN_END, OPEN_START, UNKNOWN
 from tilp.rules import RuleSet, parse_rule
-from tilp.timestamps import TimestampModel, TimestampRules
-from tilp.timestamps.edges import TimedEdges, event_times
-from tilp.timestamps.learning import lift
-from tilp.timestamps.rule_table import RuleTable
+from tilp.time import OPEN_END, OPEN_START, UNKNOWN
+from tilp.types import Transition
 
 
 def inverse(relation, graph):
@@ -322,7 +320,7 @@ def test_rules_read_as_people_write_them_and_have_their_counts():
         "won⁻¹(E1,E2,I2) ← nominated⁻¹(E1,E2,I1) ∧ earlier_than(I1,I2)",
     ]
     first = model.rules[0]
-    assert (first.support, first.fired, first.facts) == (4, 6, 4)
+    assert (first.support, first.body_support, first.facts) == (4, 6, 4)
     assert first.confidence == pytest.approx(4 / 6)
     smoothed = TimestampRules(lengths=(1,), smoothing=2.0, seed=1).fit(graph_of(train=rows))
     assert smoothed.rules[0].confidence == pytest.approx(4 / 8)

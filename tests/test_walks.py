@@ -18,9 +18,9 @@ from oracles import (
     walks_from,
     walks_with_repeats,
 )
-from tilp.choices import Grain
 from tilp.errors import TilpError
 from tilp.graph import QueryTable
+from tilp.types import Grain
 from tilp.walks import Walker
 
 DATES = st.sampled_from(["", "1990", "1991", "1995", "2010", "present"])

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tilp.datasets.bundled import WorldTables, tables, world
-from tilp.datasets.bundled.facts import NOW, POINTS, RELATIONS, STRUCTURAL
-from tilp.datasets.bundled.names import surnames
+from tilp.datasets import world
+from tilp.datasets.synthetic import RELATIONS, WorldTables, tables
+from tilp.datasets.synthetic.facts import NOW, POINTS, STRUCTURAL
+from tilp.datasets.synthetic.names import surnames
 from tilp.errors import TilpError
-from tilp.intervals import UNKNOWN
+from tilp.time import UNKNOWN
 
 COLUMNS = ("subject", "relation", "object", "start", "end")
 ATOM = re.compile(r"([\w⁻¹]+)\(E(\d+),E(\d+),I(\d+)\)")
@@ -182,7 +183,7 @@ def test_confidences_do_not_depend_on_noise(truth):
 
 
 def test_confidences_of_several_blocks_are_exact(monkeypatch):
-    monkeypatch.setattr("tilp.datasets.bundled._BLOCK", 40)
+    monkeypatch.setattr("tilp.datasets.synthetic._BLOCK", 40)
     made = tables(8, 2_000, spoiled=False)
     facts = rows_of(made)
     edges = edges_of(facts)

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING
 
+from tilp._deprecated import MODULES, RenamedModules
 from tilp._version import __version__
 from tilp.errors import DataError, TilpError, TilpWarning
 
 if TYPE_CHECKING:
-    from tilp import datasets as datasets
-    from tilp import evaluation as evaluation
-    from tilp import intervals as intervals
-    from tilp import rules as rules
-    from tilp import splits as splits
+    from tilp import datasets, evaluation, rules, splits
+    from tilp.data_quality import inspect
     from tilp.evaluation import compare, evaluate
-    from tilp.features.imputing import impute
     from tilp.graph import SPLITS, Fact, TemporalGraph
-    from tilp.inspection import inspect
-    from tilp.intervals import Interval, Unit
-    from tilp.io import pack, read, write
-    from tilp.model import TILP, Query, load
+    from tilp.io import read, write
+    from tilp.io.packed.pack import pack
+    from tilp.model import TILP, load
     from tilp.rules import Rule, RuleSet
+    from tilp.scoring import Query
+    from tilp.time import Interval
+    from tilp.time.imputation import impute
+    from tilp.types import Unit
     from tilp.walks import mine
 
 __all__ = [
@@ -44,13 +45,13 @@ __all__ = [
     "evaluation",
     "impute",
     "inspect",
-    "intervals",
     "load",
     "mine",
     "pack",
     "read",
     "rules",
     "splits",
+    "time",
     "write",
 ]
 
@@ -59,12 +60,12 @@ _HOMES = {
     "SPLITS": "tilp.graph",
     "Fact": "tilp.graph",
     "TemporalGraph": "tilp.graph",
-    "Interval": "tilp.intervals",
-    "Unit": "tilp.intervals",
+    "Interval": "tilp.time",
+    "Unit": "tilp.time",
     "compare": "tilp.evaluation",
     "evaluate": "tilp.evaluation",
-    "impute": "tilp.features.imputing",
-    "inspect": "tilp.inspection",
+    "impute": "tilp.time.imputation",
+    "inspect": "tilp.data_quality",
     "Query": "tilp.model",
     "Rule": "tilp.rules",
     "RuleSet": "tilp.rules",
@@ -75,11 +76,14 @@ _HOMES = {
     "read": "tilp.io",
     "write": "tilp.io",
 }
-_MODULES = ("datasets", "evaluation", "intervals", "rules", "splits")
+_MODULES = ("datasets", "evaluation", "rules", "splits", "time")
+
+
+sys.meta_path.append(RenamedModules())
 
 
 def __getattr__(name: str) -> object:
-    if name in _MODULES:
+    if name in _MODULES or f"tilp.{name}" in MODULES:
         return importlib.import_module(f"tilp.{name}")
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 
-from tilp.caching import cache_folder
+from tilp._utils.files import cache_folder
 
 __all__ = ["kernel"]
 
@@ -19,7 +19,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def _digest_of_sources() -> str:
     """What is written in the modules that loops are made of."""
     package = Path(__file__).parents[1]
-    sources = sorted([*package.glob("_kernels/*.py"), *package.glob("intervals/*.py")])
+    sources = sorted([*package.glob("_kernels/*.py"), *package.glob("time/*.py")])
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in sources)).hexdigest()
 
 

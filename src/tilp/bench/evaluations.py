@@ -8,15 +8,15 @@ from typing import Any
 
 import polars as pl
 
+from tilp._utils.files import one_of_a_kind
 from tilp.bench.jobs import Job, Workspace
 from tilp.bench.methods import Method
 from tilp.bench.rule_examples import Examples, rule_examples
 from tilp.bench.settings import Setting
 from tilp.bench.sources import Source
 from tilp.evaluation import Evaluation, evaluate
-from tilp.evaluation.evaluating import facts_to_ask
+from tilp.evaluation.evaluate import facts_to_ask
 from tilp.graph import SPLITS, TemporalGraph
-from tilp.io.folders import one_of_a_kind
 
 
 @dataclass(frozen=True)

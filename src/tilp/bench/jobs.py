@@ -18,10 +18,10 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+from tilp._utils.files import new_file
+from tilp._utils.versions import made_with
 from tilp._version import __version__
 from tilp.errors import TilpError, TilpWarning
-from tilp.io.folders import new_file
-from tilp.versions import made_with
 
 Advance = Callable[[str, float], None]  # called with a stage and the share of it that is done
 Result = dict[str, Any]

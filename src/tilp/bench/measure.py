@@ -17,22 +17,21 @@ from typing import Any
 
 import numpy as np
 
+from tilp._utils.files import one_of_a_kind
 from tilp.bench.jobs import Job, Workspace
 from tilp.bench.memory import forget_peak, peak_megabytes
 from tilp.bench.methods import Method
 from tilp.bench.sources import Source
-from tilp.choices import Walked
 from tilp.datasets import world
 from tilp.errors import TilpError, TilpWarning
-from tilp.features.paper import PaperFeatures
-from tilp.features.settling import Settling
+from tilp.features.paper.features import PaperFeatures
+from tilp.features.paper.fit import walked_relations
 from tilp.graph import QueryTable, TemporalGraph
-from tilp.io.folders import one_of_a_kind
 from tilp.model import TILP
-from tilp.model.paper_phase import walked_relations
 from tilp.parallel import Workers
-from tilp.ranking import rules_of
 from tilp.splits import few
+from tilp.time.imputation import MissingDates
+from tilp.types import Walked
 from tilp.walks.mining import target_facts
 
 STAGES = {
@@ -179,10 +178,10 @@ def _stages(method: Method, graph: TemporalGraph, threads: int, seed: int) -> tu
     for stage, seconds in model.seconds.items():
         watch.seconds[_OF_FIT[stage]] += seconds
     settings = model.settings
-    settled = Settling.fit(graph, settings.missing, settings.seed).graph(graph)
+    filled = MissingDates.fit(graph, settings.missing, settings.seed).fill_graph(graph)
     with watch("distributions"), Workers(threads) as workers:
-        relations = walked_relations(settled, model.rules())
-        PaperFeatures.fit(settled, relations, settings.mining.max_length, workers=workers)
+        relations = walked_relations(filled, model.rules())
+        PaperFeatures.fit(filled, relations, settings.mining.max_length, workers=workers)
     _score(model, graph, threads, watch)
     return watch, model
 
@@ -194,10 +193,10 @@ def _score(model: TILP, graph: TemporalGraph, threads: int, watch: _Watch) -> No
     order = np.argsort(queries.subject, kind="stable")
     parts = [queries[order[begin : begin + _BATCH]] for begin in range(0, len(order), _BATCH)]
     scorer = model.scorer()
-    rules = rules_of(scorer)
+    rules = scorer.rule_scorer
     with Workers(threads) as workers:
         with watch("application"):
-            for _ in workers.map(rules.apply, parts):
+            for _ in workers.map(rules.apply_rules, parts):
                 pass
         with watch("scoring"):
             for _ in workers.map(scorer, parts):

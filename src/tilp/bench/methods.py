@@ -14,13 +14,14 @@ from tilp.bench.jobs import Workspace
 from tilp.bench.refit import refit, shared_model
 from tilp.bench.schema import check_keys, read_value
 from tilp.bench.settings import Case
-from tilp.choices import BaseMethod
 from tilp.errors import TilpError
-from tilp.evaluation import Scorer, Scores, popularity, recurrence
+from tilp.evaluation import popularity, recurrence
+from tilp.forecasting import ForecastRules, TimestampRules
 from tilp.graph import QueryTable
 from tilp.model import TILP
-from tilp.ranking import ModelScorer, rules_of
-from tilp.timestamps import ForecastRules, TimestampRules
+from tilp.scoring import Scorer, Scores
+from tilp.scoring.scores import ScoreFunction
+from tilp.types import BaseMethod
 
 _PLAIN, _REACHED = "plain", "reached_only"  # choices that are ours, not the estimators'
 _OF_THE_RUN = {"self", "seed", "threads", "backend", "address", "training"}
@@ -48,7 +49,7 @@ _ABOUT = {
 class Learned:
     """What a method learned: a scorer, and the count of rules and the model if it has them."""
 
-    scorer: Scorer
+    scorer: ScoreFunction
     seconds: dict[str, float] = field(default_factory=dict)
     rules: int | None = None
     model: TILP | None = None
@@ -122,7 +123,7 @@ class Method:
         def make() -> TILP:
             return self.tilp(seed, workspace.threads)
 
-        def scorer_of(model: TILP) -> Scorer:
+        def scorer_of(model: TILP) -> ScoreFunction:
             scorer = model.scorer(case.applied)
             return ReachedOnly(scorer) if self.choices.get(_REACHED) else scorer
 
@@ -145,7 +146,7 @@ class Method:
         def advance(share: float) -> None:
             workspace.advance("fit", share)
 
-        scorer: Scorer
+        scorer: ScoreFunction
         if isinstance(rules, ForecastRules):
             forecasts = rules.fit(learned, progress=advance)
             count = len(forecasts.rules)
@@ -176,12 +177,12 @@ class ReachedOnly:
     that are reached, however many others there are.
     """
 
-    scorer: ModelScorer
+    scorer: Scorer
 
     def __call__(self, queries: QueryTable) -> Scores:
         """Return the scores."""
-        rules = rules_of(self.scorer)
-        applied = rules.apply(queries)
+        rules = self.scorer.rule_scorer
+        applied = rules.apply_rules(queries)
         scores = self.scorer.score(queries, applied)
         entities = len(rules.walker.graph.entities)
         reached = applied.rows[:, 0] * entities + applied.rows[:, 2]

@@ -9,15 +9,15 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any
 
+from tilp._utils.files import file_words
 from tilp.bench.experiments import EXPERIMENTS, Experiment
 from tilp.bench.experiments.base import FileName, MethodRuns
 from tilp.bench.methods import METHODS, Method, read_method
 from tilp.bench.schema import Count, Reader, keys_of, read_table, read_value
 from tilp.bench.settings import SETTINGS
 from tilp.bench.sources import WorldSize
-from tilp.choices import ExperimentKind, SettingKind
 from tilp.errors import TilpError
-from tilp.io.folders import file_words
+from tilp.types import ExperimentKind, SettingKind
 
 _FOLDER = "plans"
 

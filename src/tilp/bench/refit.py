@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 
 from tilp.bench.jobs import Workspace, digest_of
 from tilp.bench.settings import Case, Rare
-from tilp.choices import Walked
 from tilp.errors import NoRulesError
-from tilp.evaluation import Scorer, Scores
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.model import TILP, load
-from tilp.model.touched import touched
-from tilp.splits.rearranging import set_aside
+from tilp.model.update import touched
+from tilp.scoring import Scores
+from tilp.scoring.scores import ScoreFunction
+from tilp.splits.reassign import set_aside
+from tilp.types import Walked
 
 MakeModel = Callable[[], TILP]  # returns the estimator, not fitted yet
 
@@ -48,8 +49,8 @@ def refit(
     case: Case,
     rare: Rare,
     workspace: Workspace,
-    scorer_of: Callable[[TILP], Scorer],
-) -> tuple[TILP, Scorer]:
+    scorer_of: Callable[[TILP], ScoreFunction],
+) -> tuple[TILP, ScoreFunction]:
     """Refit the relations that a rare one affects; score all others with the whole model."""
     whole, _ = shared_model(make, case.known, workspace)
     vocabulary = whole.graph.relations
@@ -74,12 +75,12 @@ class RoutedScorer:
     """Scores queries for some directed relations by one scorer, and all others by another."""
 
     relations: NDArray[np.int64]
-    theirs: Scorer
-    others: Scorer
+    theirs: ScoreFunction
+    others: ScoreFunction
 
     def __call__(self, queries: QueryTable) -> Scores:
         """Return the scores in the order of the queries."""
-        mask = np.isin(queries.head, self.relations)
+        mask = np.isin(queries.directed_relation, self.relations)
         parts = [(self.theirs, np.flatnonzero(mask)), (self.others, np.flatnonzero(~mask))]
         used = [(scorer, rows) for scorer, rows in parts if len(rows)]
         scores = _join([scorer(queries[rows]) for scorer, rows in used])

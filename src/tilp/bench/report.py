@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import unquote
 
-from tilp.io.folders import new_file
+from tilp._utils.files import new_file
 from tilp.viz import standalone
 from tilp.viz.charts import MissingMatplotlibError
 from tilp.viz.html import Markup, page

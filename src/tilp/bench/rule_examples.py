@@ -11,14 +11,13 @@ import polars as pl
 
 from tilp.bench.schema import Count
 from tilp.evaluation import Evaluation
-from tilp.evaluation.evaluating import shown_names
+from tilp.evaluation.evaluate import shown_names
 from tilp.explanation import Grounding, WalkedFact
-from tilp.explanation.pictures import draw_grounding
-from tilp.explanation.text import grounding_text
+from tilp.explanation.render import draw_grounding, grounding_text
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.model import TILP
-from tilp.ranking import Query, RuleScorer, rules_of
 from tilp.rules import MinedRule, Notation, format_rule
+from tilp.scoring import Query, RuleScorer
 from tilp.walks import Grounder, Step
 
 _MOST_RULES = 200  # of a relation, that groundings are looked for
@@ -52,7 +51,7 @@ def rule_examples(
 
     No two rules of a relation have the same body. Groundings are of facts of the evaluated split.
     """
-    finder = _GroundingFinder(graph, evaluation.split, rules_of(model.scorer(graph)))
+    finder = _GroundingFinder(graph, evaluation.split, model.scorer(graph).rule_scorer)
     examples = []
     for relation in _wanted_relations(graph, evaluation, wanted):
         shown: list[tuple[str, ...]] = []
@@ -93,7 +92,7 @@ class _GroundingFinder:
         """Return a rule with a grounding, or None if it reached no answer."""
         graph = self._graph
         rows = self._rows[graph.relation[self._rows] == relation][:_MOST_FACTS]
-        queries = self._scorer.settled(QueryTable.of_facts(graph, rows, walked=False))
+        queries = self._scorer.fill_dates(QueryTable.of_facts(graph, rows, walked=False))
         for index, row in enumerate(rows.tolist()):
             query = queries[np.array([index])]
             walks = self._grounder(mined.rule, query, int(graph.object[row]), 1).walks

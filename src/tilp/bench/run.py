@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tilp._utils.files import held
+from tilp._utils.versions import version_report
 from tilp.bench.experiments import Experiment
 from tilp.bench.experiments.base import RankedExperiment
 from tilp.bench.jobs import Failed, Job, Results, Store, Watcher, merge_jobs, run_jobs
 from tilp.bench.plan import Plan
 from tilp.bench.report import Report
 from tilp.bench.sources import Source
-from tilp.choices import Protocol
 from tilp.errors import TilpError
 from tilp.graph import SPLITS
-from tilp.io.folders import held
 from tilp.parallel import thread_count
-from tilp.versions import version_report
+from tilp.types import Protocol
 
 _PROTOCOLS = {
     Protocol.ENUMERATE: "for each instant of the query's interval, the other answers of facts of "

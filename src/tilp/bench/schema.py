@@ -16,7 +16,8 @@ from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from tilp.errors import TilpError
-from tilp.intervals.dates import DateKind, parse_date
+from tilp.time import parse_date
+from tilp.time.dates import DateKind
 
 T = TypeVar("T")
 

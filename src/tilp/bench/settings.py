@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar
 
+from tilp._utils.files import one_of_a_kind
 from tilp.bench.schema import Date, Share
 from tilp.bench.sources import Source
-from tilp.choices import LateEnds, SettingKind, Walked
 from tilp.graph import SPLITS, TemporalGraph
-from tilp.io.folders import one_of_a_kind
 from tilp.splits import balanced, biased, few, released, time_shift
+from tilp.types import LateEnds, SettingKind, Walked
 
 
 @dataclass(frozen=True)

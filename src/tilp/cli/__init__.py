@@ -18,22 +18,12 @@ from typing import Annotated
 
 import typer
 
-from tilp.cli import (
-    bench,
-    data,
-    datasets,
-    demo,
-    evaluation,
-    explanation,
-    features,
-    model,
-    pack,
-    prediction,
-    rules,
-    serve,
-    split,
-    updating,
-)
+from tilp.cli import bench, data, datasets, demo, features, pack, rules, serve, split
+from tilp.cli import evaluate as evaluation
+from tilp.cli import explain as explanation
+from tilp.cli import fit as model
+from tilp.cli import predict as prediction
+from tilp.cli import update as updating
 from tilp.cli.console import print_error, print_warning, set_quiet
 from tilp.errors import TilpError
 
@@ -75,7 +65,7 @@ app.add_typer(datasets.app, name="datasets")
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from tilp.versions import version_report
+        from tilp._utils.versions import version_report
 
         typer.echo(version_report())
         raise typer.Exit

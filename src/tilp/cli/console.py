@@ -5,28 +5,26 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
 from tilp.errors import TilpError
 
 if TYPE_CHECKING:
+    import polars as pl
     from rich.console import Console
     from rich.progress import Progress
 
-__all__ = [
-    "goes_on_from",
-    "output",
-    "print_error",
-    "print_json",
-    "print_warning",
-    "progress_bar",
-    "say",
-    "set_quiet",
-    "stage_bars",
-]
+    from tilp.data_quality import Dates, Defects, Inspection
+    from tilp.graph import TemporalGraph
+    from tilp.time.durations import Durations
 
 _quiet = False
 
@@ -130,3 +128,157 @@ def goes_on_from(place: Path) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         raise TilpError(f"stopped; the same command goes on from what is in {place}") from None
+
+
+_SHOWN_YEARS = 8
+
+
+def print_inspection(inspection: Inspection, name: str) -> None:
+    """An inspection as three tables."""
+    console = output()
+    _print_fitting(console, _split_table(inspection, name))
+    _print_fitting(console, _relation_table(inspection))
+    console.print(_problem_table(inspection.defects))
+
+
+def imputation_table(graph: TemporalGraph, durations: Durations) -> Table:
+    """What was estimated of each relation, and from what."""
+    from tilp.time.imputation import imputed_by_relation
+
+    counts, fitted = imputed_by_relation(graph), durations.frame()
+    total = int(counts["starts"].sum()) + int(counts["ends"].sum())
+    table = Table(title=f"{total:,} dates estimated", title_justify="left")
+    table.add_column("relation", overflow="fold")
+    for name in ("facts", "starts", "ends", "still missing", "complete in train", "mean length"):
+        table.add_column(name, justify="right")
+    table.add_column("")
+    for (name, *numbers), row in zip(counts.rows(), fitted.iter_rows(named=True), strict=True):
+        table.add_row(
+            name,
+            *(f"{number:,}" for number in (*numbers, row["intervals"])),
+            f"{row['mean']:,.1f}",
+            "of all relations" if row["pooled"] else "",
+        )
+    return table
+
+
+def defect_table(defects: pl.DataFrame) -> Table:
+    """Every row with a date defect."""
+    table = Table(title=f"{len(defects):,} date defects", title_justify="left")
+    for column in defects.columns:
+        table.add_column(column, justify="right" if column == "line" else "left")
+    for row in defects.iter_rows():
+        table.add_row(*(str(cell) for cell in row))
+    return table
+
+
+def _split_table(inspection: Inspection, name: str) -> Callable[[int], Table]:
+    def make(dropped: int) -> Table:
+        table = _counted_table(
+            f"{name} · times in {inspection.unit}s",
+            "split",
+            ("facts", "entities", "relations", *_kept(_DATE_COLUMNS, dropped)),
+        )
+        for split, summary in inspection.splits.items():
+            counts = (summary.facts, summary.entities, summary.relations)
+            cells = _kept(_date_cells(summary.dates), dropped)
+            table.add_row(split, *(f"{count:,}" for count in counts), *cells)
+        return table
+
+    return make
+
+
+def _relation_table(inspection: Inspection) -> Callable[[int], Table]:
+    splits = tuple(split for split in inspection.splits if split != "all")
+
+    def make(dropped: int) -> Table:
+        table = _counted_table(
+            "relations",
+            "relation",
+            (*splits, "subjects", "objects", *_kept(_DATE_COLUMNS, dropped)),
+        )
+        for relation in inspection.relations:
+            facts = [relation.facts[split] for split in splits]
+            counts = (*facts, relation.subjects, relation.objects)
+            cells = _kept(_date_cells(relation.dates), dropped)
+            table.add_row(relation.name, *(f"{count:,}" for count in counts), *cells)
+        return table
+
+    return make
+
+
+def _print_fitting(console: Console, make: Callable[[int], Table]) -> None:
+    """Leave out the last columns that a narrow terminal has no room for; never cut a figure."""
+    unbounded = console.options.update(width=10_000)
+    for dropped in range(len(_DATE_COLUMNS) + 1):
+        table = make(dropped)
+        if Measurement.get(console, unbounded, table).maximum <= console.width:
+            break
+    console.print(table)
+    if dropped:
+        left_out = ", ".join(_DATE_COLUMNS[-dropped:])
+        console.print(f"(for {left_out}: a wider terminal, or --json)", style="dim")
+
+
+_DATE_COLUMNS = (
+    "both dates",
+    "start only",
+    "end only",
+    "undated",
+    "first",
+    "last",
+    "timestamps",
+    "intervals",
+)
+
+
+def _kept(columns: Sequence[str], dropped: int) -> Sequence[str]:
+    return columns[: len(columns) - dropped]
+
+
+def _counted_table(title: str, first: str, rest: Sequence[str]) -> Table:
+    table = Table(title=title, title_justify="left")
+    table.add_column(first, overflow="fold")
+    for column in rest:
+        table.add_column(column, justify="right", no_wrap=True)
+    return table
+
+
+def _date_cells(dates: Dates) -> list[str]:
+    known = (dates.both, dates.start_only, dates.end_only, dates.none)
+    return [
+        *(f"{count:,}" for count in known),
+        dates.first,
+        dates.last,
+        f"{dates.timestamps:,}",
+        f"{dates.intervals:,}",
+    ]
+
+
+def _problem_table(defects: Defects) -> Table:
+    table = Table(title="what to look at before learning", title_justify="left")
+    table.add_column("defect")
+    table.add_column("rows")
+    years = ", ".join(
+        f"{one.year} ({one.dates:,} ×)" for one in defects.absurd_years[:_SHOWN_YEARS]
+    )
+    more = len(defects.absurd_years) - _SHOWN_YEARS
+    for words, found in (
+        ("start after end", _listed(defects.start_after_end)),
+        ("malformed dates", _listed(defects.malformed_dates)),
+        ("dates that are estimates", _listed(defects.estimated)),
+        ("walked on, but not learned from", _listed(defects.walked_only)),
+        ("exact duplicates", _listed(defects.duplicates)),
+        ("same fact in several splits", _listed(defects.same_fact)),
+        ("same triple, other dates or not", _listed(defects.same_triple)),
+        ("reversed rows", _listed(defects.reversed)),
+        ("entities that train never saw", _listed(defects.unseen_entities)),
+        ("entities or relations that train never saw", _listed(defects.unseen)),
+        ("absurd years", years + (f", {more:,} more" if more > 0 else "")),
+    ):
+        table.add_row(words, found or Text("none", style="green"))
+    return table
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name}: {count:,}" for name, count in counts.items() if count)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilp.choices import DumpFormat, Estimate, OnError, TableFormat
 from tilp.cli.console import output, print_json, print_warning, progress_bar
 from tilp.cli.options import (
     Columns,
@@ -21,10 +20,11 @@ from tilp.cli.options import (
     read_data,
 )
 from tilp.errors import TilpError
+from tilp.types import DumpFormat, Estimate, OnError, TableFormat
 
 if TYPE_CHECKING:
+    from tilp.io.dumps import ImportReport
     from tilp.io.rdf import RdfFormat
-    from tilp.io.wikidata import ImportReport
 
 _SHOWN_PROBLEMS = 20
 
@@ -53,7 +53,7 @@ def inspect_command(
     defects that spoil results: starts after ends, duplicates, the same triple in several splits,
     reversed rows, entities that train never saw, absurd years.
     """
-    from tilp.inspection import inspect
+    from tilp.data_quality import inspect
 
     graph = read_data(data, unit, on_error, columns, header)
     if plot is not None:
@@ -61,7 +61,7 @@ def inspect_command(
 
         plot_facts_over_time(graph, plot)
     if defects:
-        from tilp.cli.tables import defect_table
+        from tilp.cli.console import defect_table
 
         if json:
             print_json(graph.defects.to_dicts())
@@ -72,7 +72,7 @@ def inspect_command(
     if json:
         print_json(inspection.to_json())
     else:
-        from tilp.cli.tables import print_inspection
+        from tilp.cli.console import print_inspection
 
         print_inspection(inspection, str(data))
 
@@ -123,10 +123,10 @@ def impute_command(
     the files written says which dates are estimates: start, end or both. tilp fit --missing
     duration does the same with draws, and leaves DATA alone.
     """
-    from tilp.cli.tables import imputation_table
-    from tilp.features.durations import Durations
-    from tilp.features.imputing import impute
+    from tilp.cli.console import imputation_table
     from tilp.io import write
+    from tilp.time.durations import Durations
+    from tilp.time.imputation import impute
 
     graph = read_data(data, unit, on_error, columns, header)
     durations = Durations.fit(graph)

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from tilp.choices import TableFormat
 from tilp.cli.console import output, progress_bar
 from tilp.cli.options import FormatOption
+from tilp.types import TableFormat
 
 __all__ = ["app"]
 
@@ -23,8 +23,8 @@ def list_command() -> None:
     """List the published data sets and where they are kept."""
     from rich.table import Table
 
-    from tilp.caching import cache_folder
-    from tilp.datasets.published import PUBLISHED
+    from tilp._utils.files import cache_folder
+    from tilp.datasets import PUBLISHED
 
     table = Table(title=f"kept in {cache_folder()}", title_justify="left")
     for column in ("name", "what it is", "licence", "here"):
@@ -51,7 +51,7 @@ def get_command(
     """
     from rich.progress import TaskID
 
-    from tilp.datasets.published import get
+    from tilp.datasets import get
 
     tasks: dict[str, TaskID] = {}
     with progress_bar(transfer=True) as bar:

@@ -32,10 +32,10 @@ def demo(
     People are born, study, play for teams, win prizes, marry, move and die in it, by rules that
     are known, so that what is learned can be checked against the truth.
     """
-    from tilp.cli.model import fit_with_progress
-    from tilp.cli.tables import print_inspection
+    from tilp.cli.console import print_inspection
+    from tilp.cli.fit import fit_with_progress
+    from tilp.data_quality import inspect
     from tilp.datasets import world
-    from tilp.inspection import inspect
     from tilp.model import TILP
 
     console = output()
@@ -59,9 +59,9 @@ def demo(
 
 def _show_rules(made: World, model: TILP) -> None:
     """The best rule for each relation that rules were planted for."""
-    from tilp.choices import Grain
     from tilp.cli.rules import rule_table
     from tilp.rules import FORMS
+    from tilp.types import Grain
 
     form = FORMS[Grain.PAIRS]  # what the planted ones are written in
     heads = list(dict.fromkeys(rule.relation for rule in made.rules))
@@ -82,12 +82,13 @@ def _show_evaluation(model: TILP) -> None:
     """The headline figures, beside those of a floor."""
     from rich.table import Table
 
-    from tilp.evaluation import Scorer, evaluate, popularity
+    from tilp.evaluation import evaluate, popularity
+    from tilp.scoring.scores import ScoreFunction
 
     table = Table(title="test split, protocol enumerate, average ties", title_justify="left")
     for column in ("", "MRR", "hits@1", "hits@10"):
         table.add_column(column, justify="left" if not column else "right")
-    scorers: dict[str, Scorer] = {
+    scorers: dict[str, ScoreFunction] = {
         "these rules": model.scorer(),
         "how often it is an answer": popularity(model.graph),
     }
@@ -100,9 +101,9 @@ def _show_evaluation(model: TILP) -> None:
 
 def _show_prediction(model: TILP) -> None:
     """Ask for the object of a test fact, and for the reasons of the best answer."""
-    from tilp.cli.explanation import print_explanation
-    from tilp.cli.prediction import print_predictions
-    from tilp.model import Query
+    from tilp.cli.explain import print_explanation
+    from tilp.cli.predict import print_predictions
+    from tilp.scoring import Query
 
     graph = model.graph
     asked = next(

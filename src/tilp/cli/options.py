@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilp.choices import Backend, OnError, Protocol, TableFormat, Unit
 from tilp.errors import TilpError
+from tilp.types import Backend, OnError, Protocol, TableFormat, Unit
 
 if TYPE_CHECKING:
     from tilp.graph import TemporalGraph

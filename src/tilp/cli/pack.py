@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from tilp.choices import OnError
 from tilp.cli.console import output, progress_bar, stage_bars
 from tilp.cli.options import (
     Columns,
@@ -21,6 +20,7 @@ from tilp.cli.options import (
     standard_input,
 )
 from tilp.errors import TilpError
+from tilp.types import OnError
 
 __all__ = ["pack_command"]
 
@@ -60,9 +60,9 @@ def pack_command(
     and says the same; processes that use it at once share what is in memory of it. A model that is
     fitted to it keeps its graph in this form.
     """
-    from tilp.io.packing.format import check_files, read_note
-    from tilp.io.packing.packing import STAGES, pack
-    from tilp.io.reading import warn_of_defects
+    from tilp.io.packed.format import check_files, read_note
+    from tilp.io.packed.pack import STAGES, pack
+    from tilp.io.read import warn_of_defects
 
     if check and out is not None:
         raise TilpError("--check packs nothing: give --out or --check, not both")

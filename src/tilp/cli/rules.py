@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilp.choices import Backend, Grain, OnError
 from tilp.cli.console import output, print_warning, progress_bar
 from tilp.cli.options import (
     AddressOption,
@@ -26,6 +25,7 @@ from tilp.cli.options import (
     read_data,
 )
 from tilp.errors import TilpError
+from tilp.types import DEFAULT_TOP, Backend, Grain, OnError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -62,7 +62,7 @@ def mine_command(
         ),
     ] = None,
     min_support: MinSupport = 2,
-    top: Top = 2_000,
+    top: Top = DEFAULT_TOP,
     sample: Sample = None,
     limit: Limit = 1_000_000,
     threads: ThreadsOption = None,
@@ -82,7 +82,7 @@ def mine_command(
     """
     from tilp.parallel import Workers, thread_count
     from tilp.walks import MiningSettings
-    from tilp.walks.resume import MiningRun
+    from tilp.walks.checkpoint import MiningCheckpoint
 
     graph = read_data(data, unit, on_error, columns, header)
     settings = MiningSettings(
@@ -94,7 +94,7 @@ def mine_command(
         limit=limit,
         seed=seed,
     )
-    run = MiningRun(graph, relation or list(graph.relations), settings, out)
+    run = MiningCheckpoint(graph, relation or list(graph.relations), settings, out)
     if run.done:
         print_warning(f"going on where {run.notes} stopped: {len(run.done)} relations are done")
     with progress_bar() as bar, Workers(thread_count(threads), backend, address) as workers:
@@ -133,7 +133,7 @@ def rule_table(rules: list[MinedRule], title: str, *, sentences: bool = False) -
             *([f"{mined.weight or 0.0:.3g}"] if weighted else []),
             f"{mined.confidence:.2f}{'~' if mined.sampled else ''}",
             f"{mined.support:,}",
-            f"{mined.fired:,}",
+            f"{mined.body_support:,}",
             format_rule(mined.rule, Notation.SENTENCE if sentences else Notation.SIGNS),
         )
     return table

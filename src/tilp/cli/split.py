@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tilp.choices import LateEnds, OnError, SplitKind, TableFormat, Walked
 from tilp.cli.console import output
 from tilp.cli.options import (
     Columns,
@@ -19,6 +18,7 @@ from tilp.cli.options import (
     read_data,
 )
 from tilp.errors import TilpError
+from tilp.types import LateEnds, OnError, SplitKind, TableFormat, Walked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from tilp.graph import TemporalGraph
-    from tilp.splits.parts import Part
+    from tilp.splits.folders import Part
 
 __all__ = ["split_command"]
 
@@ -192,7 +192,7 @@ def split_command(
     if queries is not None and balance is False:
         raise TilpError("--queries says how test is balanced; leave it out, or --no-balance")
     from tilp.splits import SHARES, time_shift
-    from tilp.splits.parts import biased_parts, few_parts, time_shift_part, write_parts
+    from tilp.splits.folders import biased_parts, few_parts, time_shift_part, write_parts
 
     source: TemporalGraph = read_data(data, unit, on_error, columns, header)
     parts: Iterable[Part]

@@ -107,10 +107,10 @@ def walk_amounts(
     if not len(queries):
         return WalkAmounts()
     apart = np.zeros(len(queries), np.int64) if apart is None else apart
-    order = np.lexsort((queries.end, queries.start, queries.head, entity, apart))
+    order = np.lexsort((queries.end, queries.start, queries.directed_relation, entity, apart))
     queries = queries[order]
     new_entity = _changes(entity[order], apart[order])
-    new_question = new_entity | _changes(queries.end, queries.start, queries.head)
+    new_question = new_entity | _changes(queries.end, queries.start, queries.directed_relation)
     each = steps[entity[order]]
     return WalkAmounts(
         calls=calls,

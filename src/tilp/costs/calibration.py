@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
+from tilp._utils.arrays import ranges_to_indices
 from tilp.costs.amounts import WalkAmounts, walk_amounts
 from tilp.graph import QueryTable
 from tilp.parallel import cut_by_cost
-from tilp.spans import places_in
 
 __all__ = ["Rates", "Walks", "calibrate", "cpu_seconds"]
 
@@ -121,7 +121,9 @@ class Walks:
         """
         chance = np.random.default_rng([seed, len(self.queries)])
         queries = self.queries
-        order = np.lexsort((queries.end, queries.start, queries.head, self.entity, self.apart))
+        order = np.lexsort(
+            (queries.end, queries.start, queries.directed_relation, self.entity, self.apart)
+        )
         entity, apart = self.entity[order], self.apart[order]
         new = np.append(True, (np.diff(entity) != 0) | (np.diff(apart) != 0))
         begin = np.flatnonzero(new)
@@ -141,7 +143,7 @@ class Walks:
                 # Neighbours in this order, which share as much as all do.
                 skipped = chance.integers(np.maximum(count[some] - most, 0) + 1)
                 first = begin[some] + skipped
-                _, places = places_in(first, first + np.minimum(count[some], most))
+                _, places = ranges_to_indices(first, first + np.minimum(count[some], most))
                 yield self.of(order[places])
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from tilp.bench.memory import forget_peak, peak_megabytes
-from tilp.choices import Features, Part
 from tilp.costs.joint_features import joint_stage
 from tilp.costs.learning import learning_stages
 from tilp.costs.paper_features import paper_stage
@@ -19,8 +18,9 @@ from tilp.costs.stage import StageCost
 from tilp.costs.walking import apply_stage, choose_stage, mine_stage
 from tilp.errors import NoRulesError, TilpError
 from tilp.graph import TemporalGraph
-from tilp.model.settings import ModelSettings
-from tilp.ranking import RuleScorer, RuleWeights
+from tilp.model import ModelSettings
+from tilp.scoring import RuleScorer, RuleWeights
+from tilp.types import Features, Part
 
 __all__ = ["FitCost", "dry_run"]
 

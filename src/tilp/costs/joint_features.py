@@ -8,14 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from tilp.chances import drawn
+from tilp._utils.random import keyed_sample
 from tilp.costs.calibration import Walks, calibrate, cpu_seconds
 from tilp.costs.situation import Situation, some
 from tilp.costs.stage import StageCost
 from tilp.costs.walking import batch_bytes, kept_bytes
+from tilp.features.log_linear_training import (
+    FOLDS,
+    CandidateTable,
+    LogLinearSettings,
+    RelationLearner,
+    fold_of,
+)
 from tilp.graph import QueryTable
-from tilp.model.joint_phase import FOLDS, Gathered, JointSettings, Learner, fold_of
-from tilp.ranking import RuleScorer, RuleWeights
+from tilp.scoring import RuleScorer, RuleWeights
 
 __all__ = ["joint_stage"]
 
@@ -28,22 +34,24 @@ def joint_stage(
     now: Situation, scorer: RuleScorer, weights: RuleWeights, budget: float, threads: int
 ) -> StageCost:
     """Candidates of each head's queries gathered, and their weights learned."""
-    settings = JointSettings(now.settings.soft_length, now.settings.without, seed=now.settings.seed)
-    learner, alone = cpu_seconds(lambda: Learner.of(scorer, (weights,), settings))
+    settings = LogLinearSettings(
+        now.settings.soft_length, now.settings.without, seed=now.settings.seed
+    )
+    learner, alone = cpu_seconds(lambda: RelationLearner.of(scorer, (weights,), settings))
     asked = _asked(now.training, settings, 2 * len(now.graph.relations))
     if not len(asked):
         return StageCost("features", 0.0, "candidates", cpu=alone, serial=alone)
     work = Walks.of_queries(
         now.steps_from,
         asked,
-        apart=asked.head.astype(np.int64) * FOLDS + fold_of(asked.fact, settings.seed),
+        apart=asked.directed_relation.astype(np.int64) * FOLDS + fold_of(asked.fact, settings.seed),
     )
     rates = calibrate(
         work, lambda part: learner.gather(part.queries), 0.5 * budget, now.settings.seed
     )
     gathering = rates.seconds(work.amounts())
-    heads = np.sort(np.bincount(asked.head))[::-1]
-    largest = asked[asked.head == np.argmax(np.bincount(asked.head))]
+    heads = np.sort(np.bincount(asked.directed_relation))[::-1]
+    largest = asked[asked.directed_relation == np.argmax(np.bincount(asked.directed_relation))]
     # As many as take no longer than what was tried before, where each of them takes long.
     most = int(np.clip(0.25 * budget * len(asked) / max(gathering, 1e-3), _FEWEST, _MOST))
     sample = learner.gather(now.some_training())
@@ -64,7 +72,7 @@ def joint_stage(
 
 
 def _learning(
-    learner: Learner, queries: QueryTable, heads: NDArray[np.int64], visits: float
+    learner: RelationLearner, queries: QueryTable, heads: NDArray[np.int64], visits: float
 ) -> NDArray[np.float64]:
     """Seconds to learn the weights of each head.
 
@@ -111,7 +119,7 @@ class _Table:
     size: float
 
     @classmethod
-    def of(cls, found: Gathered, more_rules: float) -> _Table:
+    def of(cls, found: CandidateTable, more_rules: float) -> _Table:
         """Of some queries, with so many times as many rules that lead to candidates."""
         table, queries = found.table, max(len(found.fold), 1)
         if table is None:
@@ -122,11 +130,11 @@ class _Table:
         return cls(len(table.stands_for) / queries, visits / queries, size / queries)
 
 
-def _asked(queries: QueryTable, settings: JointSettings, heads: int) -> QueryTable:
+def _asked(queries: QueryTable, settings: LogLinearSettings, heads: int) -> QueryTable:
     """The queries that are learned from, head by head."""
     rows: list[NDArray[np.int64]] = [np.empty(0, np.int64)]
     for head in range(heads):
-        mine = np.flatnonzero(queries.head == head)
-        columns = (queries.fact[mine], queries.head[mine])
-        rows.append(mine[drawn(settings.queries, settings.seed, *columns)])
+        mine = np.flatnonzero(queries.directed_relation == head)
+        columns = (queries.fact[mine], queries.directed_relation[mine])
+        rows.append(mine[keyed_sample(settings.queries, settings.seed, *columns)])
     return queries[np.concatenate(rows)]

@@ -7,18 +7,17 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp.attention import CandidatePrior
-from tilp.attention.entries import Entries
-from tilp.attention.net import AttentionNet
-from tilp.attention.objective import LogWeights, Objective
-from tilp.attention.training import train
-from tilp.choices import Weights
 from tilp.costs.calibration import cpu_seconds
 from tilp.costs.situation import Situation
 from tilp.costs.stage import StageCost
 from tilp.costs.walking import kept_bytes
-from tilp.model.joint_phase import FOLDS
+from tilp.features.log_linear_training import FOLDS
+from tilp.learning import CandidatePrior
+from tilp.learning.attention_net import AttentionNet
+from tilp.learning.examples import TrainingExamples
+from tilp.learning.rule_weights import LogWeights, Objective, train
 from tilp.parallel import Workers
+from tilp.types import Weights
 
 __all__ = ["learning_stages"]
 
@@ -50,7 +49,7 @@ def learning_stages(now: Situation, *, folds: bool) -> list[StageCost]:
 
     def learn(steps: int) -> float:
         few = Objective(made, prior, len(rules), settings.walks_power)
-        net = AttentionNet(now.walker.encoding, settings.dimension, settings.cell)
+        net = AttentionNet(now.walker.encoding, settings.dimension)
         chosen = replace(settings, steps=steps, patience=steps)
         return cpu_seconds(lambda: train(net, rows, confidence, few, few, chosen, workers))[1]
 
@@ -85,7 +84,7 @@ def learning_stages(now: Situation, *, folds: bool) -> list[StageCost]:
     return found
 
 
-def repeated(made: Entries, times: int) -> Entries:
+def repeated(made: TrainingExamples, times: int) -> TrainingExamples:
     """The same entries so many times."""
     queries = np.tile(np.arange(len(made.queries)), times)
 
@@ -94,7 +93,7 @@ def repeated(made: Entries, times: int) -> Entries:
         return np.tile(values, (times,) + (1,) * (values.ndim - 1))
 
     sizes = np.tile(np.diff(made.begin), times)
-    return Entries(
+    return TrainingExamples(
         queries=made.queries[queries],
         answer_kind=made.answer_kind[queries],
         begin=np.append(0, np.cumsum(sizes)),

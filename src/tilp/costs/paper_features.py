@@ -6,23 +6,22 @@ from dataclasses import replace
 
 import numpy as np
 
-from tilp.choices import Protocol
 from tilp.costs.calibration import Walks, calibrate, cpu_seconds
 from tilp.costs.situation import Situation
 from tilp.costs.stage import StageCost
 from tilp.costs.walking import batch_bytes, kept_bytes
 from tilp.evaluation import Ranker
-from tilp.features.evidence import Gatherer
-from tilp.features.fitted import FittedFeatures
-from tilp.features.objective import Examples
-from tilp.features.paper import PaperFeatures
-from tilp.features.training import FeatureTraining, train_features
-from tilp.features.weights import FeatureWeights
+from tilp.features.paper.distributions import FittedFeatures
+from tilp.features.paper.evidence import Gatherer
+from tilp.features.paper.features import FeatureWeights, PaperFeatures
+from tilp.features.paper.fit import MOST_QUERIES, examples, walked_relations
+from tilp.features.paper.scorer import PaperFeatureScorer
+from tilp.features.paper.training import Examples, FeatureTraining, train_features
 from tilp.graph import QueryTable
-from tilp.model.paper_phase import MOST_QUERIES, examples, walked_relations
 from tilp.parallel import Workers
-from tilp.ranking import PaperScorer, RuleScorer
 from tilp.rules import RuleSet
+from tilp.scoring import RuleScorer
+from tilp.types import Protocol
 
 __all__ = ["paper_stage"]
 
@@ -61,7 +60,7 @@ def paper_stage(now: Situation, scorer: RuleScorer, budget: float) -> StageCost:
     cpu = (
         rates.seconds(work.amounts())
         + gathered * (learned + judged) / max(len(asked), 1)
-        + _choosing(now, PaperScorer(scorer, features, weights), weights, len(asked))
+        + _choosing(now, PaperFeatureScorer(scorer, features, weights), weights, len(asked))
         + learning
         + alone
     )
@@ -121,7 +120,9 @@ def repeated(found: Examples, times: int) -> Examples:
     )
 
 
-def _choosing(now: Situation, scorer: PaperScorer, weights: FeatureWeights, most: int) -> float:
+def _choosing(
+    now: Situation, scorer: PaperFeatureScorer, weights: FeatureWeights, most: int
+) -> float:
     """Seconds to rank all held-out queries in each of the ways, by some of them."""
     ranker = Ranker(now.graph, now.held_out, walked=now.walked)
     chance = np.random.default_rng(now.settings.seed)
@@ -130,7 +131,7 @@ def _choosing(now: Situation, scorer: PaperScorer, weights: FeatureWeights, most
 
     def rank() -> None:
         queries = ranker.queries[part]
-        applied = scorer.rules.apply(queries)
+        applied = scorer.rule_scorer.apply_rules(queries)
         for scores in scorer.scores_by([weights] * _WAYS, queries, applied):
             ranker.rank(part, scores, [Protocol.ENUMERATE])
 

@@ -9,17 +9,18 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp.attention.entries import Entries, make_entries, training_queries
 from tilp.costs.amounts import steps_by_length
 from tilp.costs.calibration import cpu_seconds
 from tilp.costs.growth import by_power, ever_slower
-from tilp.datasets.bundled import MIN_SIZE, world
-from tilp.features.settling import Settling
+from tilp.datasets import world
+from tilp.datasets.synthetic import MIN_SIZE
 from tilp.graph import QueryTable, TemporalGraph
-from tilp.model.preparing import held_out_facts
-from tilp.model.settings import ModelSettings
+from tilp.learning.examples import TrainingExamples, make_training_examples, training_queries
+from tilp.model import ModelSettings
+from tilp.model.training_data import held_out_facts
 from tilp.parallel import Workers
 from tilp.rules import MinedRule
+from tilp.time.imputation import MissingDates
 from tilp.walks import CompiledRules, Walker
 from tilp.walks.mining import mine_relations, mined_queries, mining_walker, target_facts
 
@@ -72,7 +73,7 @@ class Situation:
 
     graph: TemporalGraph
     settings: ModelSettings
-    settling: Settling
+    settling: MissingDates
     walker: Walker
     steps: NDArray[np.float64]
     mined: dict[str, QueryTable]
@@ -92,8 +93,8 @@ class Situation:
     @classmethod
     def _counted(cls, graph: TemporalGraph, settings: ModelSettings) -> Situation:
         mining = settings.mining
-        settling = Settling.fit(graph, settings.missing, settings.seed)
-        walker = mining_walker(settling.graph(graph), mining)
+        settling = MissingDates.fit(graph, settings.missing, settings.seed)
+        walker = mining_walker(settling.fill_graph(graph), mining)
         rows, walked = held_out_facts(graph, settings)
         training = training_queries(graph, target_facts(graph, mining))
         if walked:
@@ -187,13 +188,15 @@ class Situation:
         return some(self.training, size, self.settings.seed)
 
     @cached_property
-    def entries(self) -> tuple[Entries, float]:
+    def entries(self) -> tuple[TrainingExamples, float]:
         """Entries of some training queries, and how many a query will have."""
-        queries = self.settling.queries(self.some_training())
+        queries = self.settling.fill_queries(self.some_training())
         points = []
         for sample in [one for one in self.samples if one.rules][-3:]:
             rules = self.walker.compile([one.rule for one in sample.rules])
-            made = make_entries(self.walker, queries, rules, Workers(), seed=self.settings.seed)
+            made = make_training_examples(
+                self.walker, queries, rules, Workers(), seed=self.settings.seed
+            )
             points.append((float(sample.facts), len(made) / max(len(queries), 1)))
         return made, ever_slower(points, self.facts)
 

@@ -6,17 +6,17 @@ import tracemalloc
 
 import numpy as np
 
-from tilp.attention.entries import Entries, make_entries
-from tilp.choices import Protocol
 from tilp.costs.amounts import steps_by_length
 from tilp.costs.calibration import Walks, calibrate, cpu_seconds
 from tilp.costs.situation import Situation
 from tilp.costs.stage import StageCost
 from tilp.evaluation import Ranker
 from tilp.graph import QueryTable
+from tilp.learning.examples import TrainingExamples, make_training_examples
 from tilp.parallel import Workers
-from tilp.ranking import RuleScorer
 from tilp.rules import RuleSet
+from tilp.scoring import RuleScorer
+from tilp.types import Protocol
 from tilp.walks import chunks_by
 from tilp.walks.mining import one_end
 
@@ -73,11 +73,11 @@ def apply_stage(now: Situation, budget: float) -> StageCost:
     held_out = QueryTable.of_facts(now.graph, now.held_out, walked=now.walked)
     parts = [
         Walks.of_queries(now.steps_from, one, calls=len(chunks_by(now.walker, one, one.subject)))
-        for one in (now.settling.queries(now.training), now.settling.queries(held_out))
+        for one in (now.settling.fill_queries(now.training), now.settling.fill_queries(held_out))
     ]
     rates = calibrate(
         parts[0],
-        lambda part: make_entries(now.walker, part.queries, now.compiled, Workers()),
+        lambda part: make_training_examples(now.walker, part.queries, now.compiled, Workers()),
         budget,
         now.settings.seed,
     )
@@ -105,7 +105,7 @@ def choose_stage(now: Situation, scorer: RuleScorer, budget: float, threads: int
     )
 
     def probe(part: Walks) -> None:
-        applied = scorer.apply(part.queries)
+        applied = scorer.apply_rules(part.queries)
         for power in np.linspace(0.0, 0.6, _POWERS):
             scores = scorer.score(part.queries, applied, float(power))
             ranker.rank(part.place, scores, [Protocol.ENUMERATE])
@@ -121,7 +121,7 @@ def choose_stage(now: Situation, scorer: RuleScorer, budget: float, threads: int
     )
 
 
-def _entry_bytes(made: Entries) -> float:
+def _entry_bytes(made: TrainingExamples) -> float:
     """What an entry takes."""
     columns = (made.rule, made.at_answer, made.left_out, made.at_known, made.others)
     return sum(one.dtype.itemsize * int(np.prod(one.shape[1:])) for one in columns)
@@ -142,7 +142,7 @@ def kept_bytes(now: Situation) -> float:
 def batch_bytes(now: Situation, scorer: RuleScorer, threads: int) -> float:
     """What rules applied to a batch of queries take, in each thread."""
     queries = now.some_training()
-    rows = len(scorer.apply(queries).rows) / max(len(queries), 1) * now.more_entries
+    rows = len(scorer.apply_rules(queries).rows) / max(len(queries), 1) * now.more_entries
     return threads * min(_BATCH, len(now.training)) * rows * _ROW_BYTES
 
 

@@ -5,15 +5,23 @@ other answers are removed, a tie rule which of several ranks an answer has among
 the same score.
 """
 
-from tilp.choices import Protocol, Ties
-from tilp.evaluation.comparing import Comparison, Difference, compare
-from tilp.evaluation.evaluating import DIRECTIONS, evaluate
-from tilp.evaluation.evaluation import APART, HITS, Bounds, Evaluation, Metrics
-from tilp.evaluation.floors import popularity, recurrence
-from tilp.evaluation.ranking import Ranker, rank_column, ties_of
-from tilp.evaluation.saving import load_evaluation, save_evaluation
+from tilp.evaluation.compare import Comparison, Difference, compare
+from tilp.evaluation.evaluate import DIRECTIONS, evaluate
+from tilp.evaluation.filtered_ranks import Ranker, rank_column, ties_of
+from tilp.evaluation.result import (
+    APART,
+    HITS,
+    Bounds,
+    Evaluation,
+    Metrics,
+    load_evaluation,
+    save_evaluation,
+)
 from tilp.evaluation.score_files import SCORE_COLUMNS, read_scores, write_scores
-from tilp.evaluation.scores import Scorer, Scores
+from tilp.evaluation.simple_baselines import popularity, recurrence
+from tilp.scoring import Scores
+from tilp.scoring.scores import ScoreFunction
+from tilp.types import Protocol, Ties
 
 __all__ = [
     "APART",
@@ -27,7 +35,7 @@ __all__ = [
     "Metrics",
     "Protocol",
     "Ranker",
-    "Scorer",
+    "ScoreFunction",
     "Scores",
     "Ties",
     "compare",

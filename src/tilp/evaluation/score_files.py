@@ -14,15 +14,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tilp.choices import TableFormat
 from tilp.errors import DataError, TilpError, TilpWarning
-from tilp.evaluation.evaluating import DIRECTIONS
-from tilp.evaluation.scores import Scorer, Scores
+from tilp.evaluation.evaluate import DIRECTIONS
 from tilp.graph import QueryTable, TemporalGraph, Vocabulary
-from tilp.intervals import UNKNOWN, parse_date
 from tilp.io.side_files import PARQUET, as_table, read_parquet
-from tilp.io.text_tables import TextTable, read_text_table
-from tilp.io.writing import write_table
+from tilp.io.text import TextTable, read_text_table
+from tilp.io.write import write_table
+from tilp.scoring import Scores
+from tilp.scoring.scores import ScoreFunction
+from tilp.time import UNKNOWN, parse_date
+from tilp.types import TableFormat
 
 __all__ = ["SCORE_COLUMNS", "read_scores", "write_scores"]
 
@@ -99,7 +100,7 @@ def read_scores(
 
 
 def write_scores(
-    scorer: Scorer | Scores, graph: TemporalGraph, path: Path | str, split: str = "test"
+    scorer: ScoreFunction | Scores, graph: TemporalGraph, path: Path | str, split: str = "test"
 ) -> Path:
     """Write the scored candidates of a split's queries, as `read_scores` reads them.
 

@@ -1,6 +1,21 @@
 """Rules, groundings and feature terms behind one candidate, adding up to its score."""
 
-from tilp.explanation.explaining import Explainer
-from tilp.explanation.parts import Explanation, Fall, Grounding, Lack, Reason, WalkedFact
+from tilp.explanation.attribution import Explainer
+from tilp.explanation.types import (
+    AblationEffect,
+    Contrast,
+    Explanation,
+    Grounding,
+    Reason,
+    WalkedFact,
+)
 
-__all__ = ["Explainer", "Explanation", "Fall", "Grounding", "Lack", "Reason", "WalkedFact"]
+__all__ = [
+    "AblationEffect",
+    "Contrast",
+    "Explainer",
+    "Explanation",
+    "Grounding",
+    "Reason",
+    "WalkedFact",
+]

@@ -3,11 +3,11 @@
 Labels become ids here and nowhere else.
 """
 
-from tilp.graph.building import Defect, FactTable, LabelTable, build_graph
+from tilp.graph.build import Defect, FactTable, LabelTable, build_graph
+from tilp.graph.graph import ESTIMATED, SPLITS, WALKED_ONLY, Fact, Origin, TemporalGraph
 from tilp.graph.index import EdgeIndex, PreparedEdges
-from tilp.graph.joining import Joined, join_facts
+from tilp.graph.merge import MergedGraph, merge_facts
 from tilp.graph.queries import QueryTable
-from tilp.graph.temporal_graph import ESTIMATED, SPLITS, WALKED_ONLY, Fact, Origin, TemporalGraph
 from tilp.graph.vocabulary import INVERSE_MARK, Vocabulary
 
 __all__ = [
@@ -19,13 +19,13 @@ __all__ = [
     "EdgeIndex",
     "Fact",
     "FactTable",
-    "Joined",
     "LabelTable",
+    "MergedGraph",
     "Origin",
     "PreparedEdges",
     "QueryTable",
     "TemporalGraph",
     "Vocabulary",
     "build_graph",
-    "join_facts",
+    "merge_facts",
 ]

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp.freezing import read_only
-from tilp.graph.temporal_graph import TemporalGraph
-from tilp.intervals import UNKNOWN, known_ends
+from tilp._utils.arrays import read_only
+from tilp.graph.graph import TemporalGraph
+from tilp.time import UNKNOWN, known_ends
 
 __all__ = ["QueryTable"]
 
@@ -31,7 +31,7 @@ class QueryTable:
     """
 
     subject: NDArray[np.int32]
-    head: NDArray[np.int32]
+    directed_relation: NDArray[np.int32]
     start: NDArray[np.int64]
     end: NDArray[np.int64]
     fact: NDArray[np.int32]

@@ -15,22 +15,18 @@ from pathlib import PurePath
 from typing import IO, TYPE_CHECKING, Literal, NamedTuple
 
 from tilp.errors import DataError, TilpError
-from tilp.io._importing import (
+from tilp.io.dump_dates import (
     DATE_PROPERTIES,
     END,
     PRESENT,
     UNKNOWN,
-    FactWriter,
-    ImportReport,
-    Intake,
     MalformedError,
-    OnError,
-    Source,
     astronomical,
     clip,
     date_text,
     parse_time,
 )
+from tilp.io.dumps import FactWriter, ImportReport, Intake, OnError, Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator

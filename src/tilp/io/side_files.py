@@ -11,10 +11,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tilp.choices import Unit
 from tilp.errors import DataError
 from tilp.graph import LabelTable
-from tilp.io.text_tables import TextTable, read_text_table, text_batches
+from tilp.io.text import TextTable, read_text_table, text_batches
+from tilp.types import Unit
 
 __all__ = [
     "PARQUET",

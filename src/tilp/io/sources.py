@@ -13,10 +13,10 @@ from typing import Any
 
 import polars as pl
 
-from tilp.choices import Unit
 from tilp.errors import DataError, TilpError, TilpWarning
 from tilp.graph import SPLITS
 from tilp.io.side_files import PARQUET, noted_unit
+from tilp.types import Unit
 
 __all__ = ["SPLIT_NAMES", "Sources", "as_polars", "find_sources", "regular_file", "warn"]
 

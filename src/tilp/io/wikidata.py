@@ -10,23 +10,18 @@ import json
 import re
 from typing import IO, TYPE_CHECKING, Any
 
-from tilp.io._importing import (
+from tilp.io.dump_dates import (
     DATE_PROPERTIES,
     END,
     PRESENT,
     UNKNOWN,
-    FactWriter,
-    ImportReport,
-    Intake,
     MalformedError,
-    OnError,
-    Problem,
-    Source,
     astronomical,
     clip,
     date_text,
     parse_time,
 )
+from tilp.io.dumps import FactWriter, ImportReport, Intake, OnError, Problem, Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

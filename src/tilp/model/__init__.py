@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tilp.model.estimator import TILP
-from tilp.model.saving import load_model
-from tilp.model.settings import ModelSettings
-from tilp.ranking import Query
+from tilp.model.config import ModelSettings
+from tilp.model.persistence import load_model
+from tilp.model.tilp import TILP
+from tilp.scoring import Query
 
 __all__ = ["TILP", "ModelSettings", "Query", "load"]
 

@@ -8,20 +8,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilp.errors import TilpError
-from tilp.features.joint import JointWeights
-from tilp.features.settling import Settling
+from tilp.features.log_linear import LogLinearWeights
+from tilp.features.log_linear_scorer import LogLinearScorer
+from tilp.features.paper.scorer import PaperFeatureScorer
 from tilp.graph import TemporalGraph
-from tilp.model.fitting import Fitted
-from tilp.model.settings import ModelSettings
-from tilp.ranking import JointScorer, ModelScorer, PaperScorer, RuleScorer
+from tilp.model.config import ModelSettings
+from tilp.model.fit import FittedModel
+from tilp.scoring import RuleScorer, Scorer
+from tilp.time.imputation import MissingDates
 from tilp.walks.mining import mining_walker
 
 __all__ = ["old_heads", "scorer_on"]
 
 
 def scorer_on(
-    graph: TemporalGraph, learned_from: TemporalGraph, settings: ModelSettings, fitted: Fitted
-) -> ModelScorer:
+    graph: TemporalGraph, learned_from: TemporalGraph, settings: ModelSettings, fitted: FittedModel
+) -> Scorer:
     """A model's scorer, with the train split of a graph as evidence.
 
     Args:
@@ -36,18 +38,22 @@ def scorer_on(
     """
     if graph is not learned_from:
         fitted = _elsewhere(graph, learned_from, fitted)
-    settling = Settling.fit(learned_from, settings.missing, settings.seed).on(graph.relations)
-    settled = settling.graph(graph)
+    settling = MissingDates.fit(learned_from, settings.missing, settings.seed).for_relations(
+        graph.relations
+    )
+    settled = settling.fill_graph(graph)
     walker = mining_walker(settled, settings.mining)
     rules = RuleScorer(walker, [one.rule for one in fitted.rules], fitted.weights, settling)
     if fitted.features is None:
         return rules
-    if isinstance(fitted.features, JointWeights):
-        return JointScorer(rules, fitted.features, settings.soft_length)
-    return PaperScorer(rules, fitted.features.features.on(settled), fitted.features.weights)
+    if isinstance(fitted.features, LogLinearWeights):
+        return LogLinearScorer(rules, fitted.features, settings.soft_length)
+    return PaperFeatureScorer(rules, fitted.features.features.on(settled), fitted.features.weights)
 
 
-def _elsewhere(graph: TemporalGraph, learned_from: TemporalGraph, fitted: Fitted) -> Fitted:
+def _elsewhere(
+    graph: TemporalGraph, learned_from: TemporalGraph, fitted: FittedModel
+) -> FittedModel:
     """What was learned, for the relations of another graph."""
     if graph.unit is not learned_from.unit:
         raise TilpError(

@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilp._version import __version__
-from tilp.choices import UpdateRules, UpdateWeights
-from tilp.graph import SPLITS, Joined, TemporalGraph
-from tilp.graph.near import NearNames
+from tilp.graph import SPLITS, MergedGraph, TemporalGraph
+from tilp.graph.vocabulary import NearNames
 
-__all__ = ["UpdateReport"]
+__all__ = ["KEYS_OF_0_1", "UpdateReport"]
+
+KEYS_OF_0_1 = {"weights": "keep", "rules": "mine"}
+"""What 0.1 let choose, which is in the JSON of a report for one more version."""
 
 _SHOWN = 5
 
@@ -33,12 +35,11 @@ class UpdateReport:
         entities: the labels of new entities.
         relations: the labels of new relations.
         near: for some of these, known ones that are named like it.
-        touched: relations whose rules were counted or mined again.
+        touched: relations whose rules were mined again.
         counted: rules that were there and were counted again.
         new_rules: rules that were not there.
         dropped_rules: rules that are no longer among the best.
         without_rules: of the touched relations, those that no rule speaks for.
-        weights: what became of weights; likewise `rules`.
     """
 
     added: dict[str, int]
@@ -55,11 +56,9 @@ class UpdateReport:
     new_rules: int = 0
     dropped_rules: int = 0
     without_rules: tuple[str, ...] = ()
-    weights: UpdateWeights = UpdateWeights.KEEP
-    rules: UpdateRules = UpdateRules.MINE
 
     @classmethod
-    def of(cls, before: TemporalGraph, joined: Joined, **done: Any) -> UpdateReport:
+    def of(cls, before: TemporalGraph, joined: MergedGraph, **done: Any) -> UpdateReport:
         """What joining facts did, and what was done besides, by name."""
         after = joined.graph
         relations = tuple(after.relations.labels[len(before.relations) :])
@@ -86,7 +85,12 @@ class UpdateReport:
 
     def to_json(self) -> dict[str, Any]:
         """As plain values; new entities as their number, of which there can be very many."""
-        values = {**asdict(self), "entities": len(self.entities), "tilp": __version__}
+        values = {
+            **asdict(self),
+            **KEYS_OF_0_1,
+            "entities": len(self.entities),
+            "tilp": __version__,
+        }
         del values["near"]
         return {
             name: list(value) if isinstance(value, tuple) else value
@@ -124,18 +128,14 @@ class UpdateReport:
         """What became of rules, in lines to read."""
         if not self.touched:
             return ["no training fact is new: rules and weights are as they were"]
-        again = f"{self.counted:,} rules counted again"
-        if self.rules is UpdateRules.MINE:
-            again += f", {self.new_rules:,} new, {self.dropped_rules:,} no longer among the best"
-        lines = [f"touched: {_listed(self.touched, 'relations')}; {again}"]
+        lines = [
+            f"touched: {_listed(self.touched, 'relations')}; {self.counted:,} rules counted again, "
+            f"{self.new_rules:,} new, {self.dropped_rules:,} no longer among the best"
+        ]
         if self.without_rules:
             lines.append(
                 f"no rule speaks for {_listed(self.without_rules, 'relations')}: "
-                + (
-                    "mining them finds rules (rules='mine', --rules mine)"
-                    if self.rules is UpdateRules.KEEP
-                    else "too few facts that others lead to"
-                )
+                "too few facts that others lead to"
             )
         return lines
 

@@ -1,4 +1,4 @@
-"""`Workers`: one `map` over chunks of work, with results in the order of the chunks."""
+"""Work cut into chunks by its cost."""
 
 from __future__ import annotations
 
@@ -9,14 +9,29 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from tilp.choices import Backend
-from tilp.choosing import choose
+import numpy as np
+from numpy.typing import NDArray
+
 from tilp.errors import TilpError
+from tilp.types import Backend, choose
 
 if TYPE_CHECKING:
-    from tilp.parallel.on_ray import RayWorkers
+    from tilp.parallel.ray_workers import RayWorkers
 
-__all__ = ["Workers", "opened", "thread_count"]
+
+def cut_by_cost(cost: NDArray[np.float64], most: int = 64) -> list[slice]:
+    """Cut a sequence into at most so many slices of about the same cost.
+
+    >>> cut_by_cost(np.array([1.0, 1.0, 2.0, 4.0]), most=2)
+    [slice(0, 3, None), slice(3, 4, None)]
+    """
+    if not len(cost):
+        return []
+    ends = np.cumsum(cost)
+    numbers = np.minimum((ends - cost / 2) / ends[-1] * most, most - 1).astype(np.int64)
+    begins = np.flatnonzero(np.diff(numbers, prepend=-1))
+    return [slice(int(a), int(b)) for a, b in zip(begins, [*begins[1:], len(cost)], strict=True)]
+
 
 Chunk = TypeVar("Chunk")
 Result = TypeVar("Result")
@@ -134,7 +149,7 @@ def opened(workers: Workers | None, threads: int = 1) -> Iterator[Workers]:
 
 def _on_ray(threads: int, address: str | None) -> RayWorkers:
     try:
-        from tilp.parallel.on_ray import RayWorkers
+        from tilp.parallel.ray_workers import RayWorkers
     except ModuleNotFoundError as failure:
         if failure.name != "ray":
             raise

@@ -1,6 +1,6 @@
-"""Temporal logical rules: lifted from walks, printed as people write them, read back (eq. 1)."""
+"""Temporal logical rules (eq. 1): as values, as text, as sets with statistics, as pictures."""
 
-from tilp.rules.forms import FORMS, Form
+from tilp.rules.grains import FORMS, TemporalForm
 from tilp.rules.rule import Atom, Constraint, Rule
 from tilp.rules.ruleset import MinedRule, RuleSet, RuleSetDiff
 from tilp.rules.text import Notation, format_rule, parse_rule
@@ -9,12 +9,12 @@ __all__ = [
     "FORMS",
     "Atom",
     "Constraint",
-    "Form",
     "MinedRule",
     "Notation",
     "Rule",
     "RuleSet",
     "RuleSetDiff",
+    "TemporalForm",
     "format_rule",
     "parse_rule",
 ]

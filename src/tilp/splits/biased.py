@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp.chances import chances
-from tilp.choices import Walked
-from tilp.choosing import choose
+from tilp._utils.random import keyed_uniform
 from tilp.errors import TilpError
 from tilp.graph import TemporalGraph
-from tilp.splits.rearranging import TEST, TRAIN, VALID, rearranged, set_aside
+from tilp.splits.reassign import TEST, TRAIN, VALID, rearranged, set_aside
+from tilp.types import Walked, choose
 
 __all__ = ["balanced", "biased", "reducible"]
 
@@ -117,7 +116,7 @@ def reducible(graph: TemporalGraph, removed: float = 0.5) -> list[int]:
 def _lots(graph: TemporalGraph, seed: int, purpose: int) -> NDArray[np.float64]:
     """A number for each fact, that does not depend on the other facts."""
     fact = (graph.subject, graph.relation, graph.object, graph.start, graph.end)
-    return chances(seed, np.full(len(graph), purpose), *fact)
+    return keyed_uniform(seed, np.full(len(graph), purpose), *fact)
 
 
 def _first(

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tilp.chances import sampled
-from tilp.choices import Walked
-from tilp.choosing import choose
+from tilp._utils.random import sample_share
 from tilp.errors import TilpError
 from tilp.graph import TemporalGraph
-from tilp.splits.rearranging import set_aside
+from tilp.splits.reassign import set_aside
+from tilp.types import Walked, choose
 
 __all__ = ["SHARES", "few"]
 
@@ -50,7 +49,7 @@ def few(
     if not 0.0 < share <= 1.0:
         raise TilpError(f"the share is {share:g}; it is above 0 and at most 1, such as 0.05")
     targets = graph.targets
-    rows = targets[sampled(len(targets), share, seed)]
+    rows = targets[sample_share(len(targets), share, seed)]
     if not len(rows):
         raise TilpError(
             f"a share of {share:g} of {len(targets):,} training facts is none of them; choose a "

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp.choices import LateEnds, Unit
-from tilp.choosing import choose
 from tilp.errors import TilpError
 from tilp.graph import TemporalGraph
-from tilp.intervals import OPEN_START, UNKNOWN, format_time, parse_date
-from tilp.splits.rearranging import LEFT_OUT, TEST, TRAIN, VALID, rearranged
+from tilp.splits.reassign import LEFT_OUT, TEST, TRAIN, VALID, rearranged
+from tilp.time import OPEN_START, UNKNOWN, format_time, parse_date
+from tilp.types import LateEnds, Unit, choose
 
 __all__ = ["TimeShift", "time_shift"]
 

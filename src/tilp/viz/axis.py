@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import log2
 
-from tilp.choices import Unit
-from tilp.intervals import OPEN_END, OPEN_START, UNKNOWN, Interval, format_time, parse_date
+from tilp.time import OPEN_END, OPEN_START, UNKNOWN, Interval, format_time, parse_date
+from tilp.types import Unit
 from tilp.viz.labels import text_width
 
 TICK_SIZE = 10.5

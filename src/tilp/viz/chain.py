@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tilp.choices import Unit
+from tilp.types import Unit
 from tilp.viz.labels import clean, shorten, wrap
 from tilp.viz.svg import Drawing, colour, series
 from tilp.viz.timeline import Link, draw_badge, draw_timeline

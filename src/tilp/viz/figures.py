@@ -12,13 +12,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tilp.choices import Unit
+from tilp.data_quality import facts_over_time
 from tilp.errors import TilpError
-from tilp.features.distributions import Exponential, Gaussian
+from tilp.features.paper.distributions import Exponential, Gaussian
 from tilp.graph import TemporalGraph
-from tilp.inspection import facts_over_time
-from tilp.intervals import format_time
-from tilp.model.reading import Distributions
+from tilp.model.feature_tables import Distributions
+from tilp.time import format_time
+from tilp.types import Unit
 from tilp.viz.charts import new_figure
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tilp.choices import Unit
-from tilp.intervals import (
+from tilp.time import (
     OPEN_END,
     OPEN_START,
     UNKNOWN,
@@ -17,6 +16,7 @@ from tilp.intervals import (
     possible_relations,
     temporal_relation,
 )
+from tilp.types import Unit
 from tilp.viz.axis import TICK_SIZE, Axis, known_times
 from tilp.viz.labels import clean, wrap
 from tilp.viz.svg import Drawing, colour

@@ -1,11 +1,10 @@
 """Constrained random walks: from a query's subject to its answer, and under rules (eq. 2, 5-7)."""
 
-from tilp.walks.chunks import chunks_by
 from tilp.walks.constraints import PairConstraint, StepConstraint, Steps, compare
 from tilp.walks.encoding import MAX_LENGTH, CompiledRules, RuleEncoding
 from tilp.walks.grounding import Grounded, Grounder
 from tilp.walks.mining import MiningSettings, mine
-from tilp.walks.walker import Step, Walker
+from tilp.walks.walker import Step, Walker, chunks_by
 
 __all__ = [
     "MAX_LENGTH",

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tilp._kernels.types import Kept, Trie
 from tilp.errors import TilpError
 from tilp.graph import Vocabulary
-from tilp.rules import Atom, Form, Rule
+from tilp.rules import Atom, Rule, TemporalForm
 from tilp.walks.constraints import Symbols
 
 __all__ = ["MAX_LENGTH", "NO_RULES", "NO_TRIE", "CompiledRules", "RuleEncoding"]
@@ -52,7 +52,7 @@ class RuleEncoding:
 
     relations: Vocabulary
     symbols: Symbols
-    forms: tuple[Form, ...]
+    forms: tuple[TemporalForm, ...]
     max_length: int
 
     def encode(self, rules: Sequence[Rule]) -> NDArray[np.int64]:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp.choices import Grain
+from tilp._utils.arrays import ranges_to_indices
 from tilp.graph import QueryTable
-from tilp.intervals import allen_codes, gap_codes, gap_lengths, readings, temporal_relation_codes
 from tilp.rules import Rule
-from tilp.spans import places_in
+from tilp.time import allen_codes, gap_codes, gap_lengths, readings, temporal_relation_codes
+from tilp.types import Grain
 from tilp.walks.walker import Step, Walker
 
 __all__ = ["Grounded", "Grounder"]
@@ -112,7 +112,7 @@ class Grounder:
         row = encoding.encode([rule])
         number, length = int(row[0, 0]), int(row[0, 1])
         form = encoding.forms[number]
-        words = form.words_of(length, row[:, 4], row[:, 5])
+        words = form.relation_codes(length, row[:, 4], row[:, 5])
         return _Body(
             [int(one[0]) for one in encoding.symbols_of(row, length)],
             {pair: int(word[0]) for pair, word in words.items()},
@@ -136,7 +136,7 @@ class Grounder:
             begin, stop = np.searchsorted(source, here), np.searchsorted(source, here, side="right")
             room = np.maximum(self._most - np.cumsum(stop - begin) + (stop - begin), 0)
             complete &= bool((stop - begin <= room).all())
-            offsets, onward = places_in(begin, np.minimum(stop, begin + room))
+            offsets, onward = ranges_to_indices(begin, np.minimum(stop, begin + room))
             prefix = np.repeat(np.arange(len(chain)), np.diff(offsets))
             chain = np.column_stack([chain[prefix], possible[onward]])
             fits = self._fits(body, chain, place)
@@ -170,7 +170,7 @@ class Grounder:
         low, high = np.searchsorted(self._symbols, [symbol, symbol + 1])
         targets = self._targets[low:high]
         begin, end = (np.searchsorted(targets, reached, side) for side in ("left", "right"))
-        _, place = places_in(begin, end)
+        _, place = ranges_to_indices(begin, end)
         found: NDArray[np.int64] = self._walker.edges.by_rank[low + place].astype(np.int64)
         return found
 

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tilp.chances import sampled
-from tilp.choices import Grain
+from tilp._utils.random import sample_share
 from tilp.errors import TilpError
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.parallel import Workers, opened
 from tilp.rules import MinedRule, Rule, RuleSet
-from tilp.walks.chunks import chunks_by
+from tilp.types import DEFAULT_TOP, Grain
 from tilp.walks.constraints import PairConstraint, StepConstraint
 from tilp.walks.encoding import CompiledRules
-from tilp.walks.walker import DEFAULT_LIMIT, Walker
+from tilp.walks.walker import DEFAULT_LIMIT, Walker, chunks_by
 
 __all__ = [
     "MiningSettings",
-    "count_again",
     "mine",
     "mine_relations",
     "mined_queries",
@@ -58,7 +56,7 @@ class MiningSettings:
     grains: tuple[Grain, ...] = (Grain.PAIRS, Grain.GAP)
     max_length: int = 3
     min_support: int = 2
-    top: int = 2_000
+    top: int = DEFAULT_TOP
     share: float = 1.0
     sample: int | None = None
     limit: int = DEFAULT_LIMIT
@@ -158,45 +156,6 @@ def _mine_relation(
     return _best(walker, candidates, counts, settings)
 
 
-def count_again(
-    walker: Walker,
-    rules: Sequence[MinedRule],
-    settings: MiningSettings,
-    workers: Workers,
-    *,
-    progress: Callable[[float], None] | None = None,
-) -> list[MinedRule]:
-    """Rules with what is counted of them on another graph than that they were found in.
-
-    Args:
-        walker: over that graph.
-        rules: in any order, which they keep; their weights stay.
-        settings: what they were found with.
-        workers: do not change the result.
-        progress: called with the share that is done.
-    """
-    places: dict[str, list[int]] = {}
-    for place, one in enumerate(rules):
-        places.setdefault(one.rule.head.relation, []).append(place)
-    costs = {name: _cost(walker, name, settings) for name in places}
-    total, done = max(sum(costs.values()), 1.0), 0.0
-    again = list(rules)
-    for name, mine_too in places.items():
-
-        def advance(share: float, before: float = done, cost: float = costs[name]) -> None:
-            if progress is not None:
-                progress((before + share * cost) / total)
-
-        rows = walker.encoding.encode([rules[place].rule for place in mine_too])
-        queries = mined_queries(walker, name, settings)
-        counts = _count(walker, queries, rows, workers, advance)
-        for number, place in enumerate(mine_too):
-            old = rules[place]
-            again[place] = replace(counts.of(number, old.rule), weight=old.weight)
-        done += costs[name]
-    return again
-
-
 @dataclass(frozen=True)
 class _Counts:
     """What was counted of rules.
@@ -217,7 +176,7 @@ class _Counts:
         return MinedRule(
             rule,
             support=int(support),
-            fired=int(fired),
+            body_support=int(fired),
             confidence=float(rate / fired) if fired else 0.0,
             facts=self.facts,
             sampled=bool(self.sampled[int(rule.head.inverse), rule.length]),
@@ -239,7 +198,7 @@ def _count(
     tallies = workers.map(partial(_tally, walker, compiled), chunks)
     for number, (chunk, (tally, weights)) in enumerate(zip(chunks, tallies, strict=True)):
         statistics += tally
-        inverse = chunk.head >= len(walker.graph.relations)
+        inverse = chunk.directed_relation >= len(walker.graph.relations)
         for direction in (False, True):
             sampled[int(direction)] |= (weights[inverse == direction] > 1).any(axis=0)
         advance((number + 1) / len(chunks))
@@ -282,7 +241,7 @@ def target_facts(graph: TemporalGraph, settings: MiningSettings) -> NDArray[np.i
     targets = graph.targets
     if settings.share >= 1.0:
         return targets
-    return targets[sampled(len(targets), settings.share, settings.seed)]
+    return targets[sample_share(len(targets), settings.share, settings.seed)]
 
 
 def _cost(walker: Walker, relation: str, settings: MiningSettings) -> float:

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._kernels import counting, walking
-from tilp._kernels.between import walks_between
-from tilp._kernels.finding import find_rules
+from tilp._kernels import count as counting
+from tilp._kernels import walk as walking
+from tilp._kernels.search import find_rules, walks_between
 from tilp._kernels.types import (
     ADJACENT,
     ALL,
@@ -28,19 +28,24 @@ from tilp._kernels.types import (
     Trie,
     Wanted,
 )
-from tilp.choices import Grain
+from tilp._utils.arrays import ranges_to_indices
 from tilp.errors import TilpError
 from tilp.graph import PreparedEdges, QueryTable, TemporalGraph
-from tilp.intervals import TemporalRelation, readings
-from tilp.rules import FORMS, Form, Rule
-from tilp.spans import places_in
+from tilp.parallel import cut_by_cost
+from tilp.rules import FORMS, Rule, TemporalForm
+from tilp.time import TemporalRelation, readings
+from tilp.types import Grain
 from tilp.walks.constraints import PairConstraint, StepConstraint, Symbols
-from tilp.walks.edges import inverse_edges, made_edges, prepared_edges, steps_to
+from tilp.walks.edges import (
+    ReadEdges,
+    added_up,
+    edges_without,
+    inverse_edges,
+    made_edges,
+    prepared_edges,
+    steps_to,
+)
 from tilp.walks.encoding import MAX_LENGTH, NO_RULES, NO_TRIE, CompiledRules, RuleEncoding
-from tilp.walks.reading import ReadEdges, added_up
-from tilp.walks.removing import edges_without
-
-__all__ = ["DEFAULT_LIMIT", "Step", "Walker"]
 
 DEFAULT_LIMIT = 1_000_000
 """Steps that one level of walks may take from one entity before it is thinned out."""
@@ -123,7 +128,8 @@ class Walker:
             max_length,
         )
         self._n_codes = max(
-            len(form.words) ** len(form.query_pairs(max_length)) for form in self.encoding.forms
+            len(form.query_relations) ** len(form.query_pairs(max_length))
+            for form in self.encoding.forms
         )
 
     @cached_property
@@ -287,7 +293,7 @@ class Walker:
         return self.classes is None and not self.encoding.symbols.constraints
 
     def _find(
-        self, queries: QueryTable, forms: Sequence[Form]
+        self, queries: QueryTable, forms: Sequence[TemporalForm]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         queries = queries[np.argsort(queries.answer, kind="stable")]
         answers, begin = np.unique(queries.answer, return_index=True)
@@ -295,7 +301,7 @@ class Walker:
             answer=answers,
             begin=np.append(begin, len(queries)).astype(np.int64),
             subject=queries.subject,
-            head=queries.head,
+            head=queries.directed_relation,
             fact=queries.fact,
             start=queries.start,
             end=queries.end,
@@ -406,13 +412,17 @@ class Walker:
             number, start, end = readings(*queries.given())
             queries, marks = queries[number].at(start, end), _in_order(marks, number)
         # Queries that share counts stand together.
-        heads = queries.head if len(kept.relations) else np.zeros_like(queries.head)
+        heads = (
+            queries.directed_relation
+            if len(kept.relations)
+            else np.zeros_like(queries.directed_relation)
+        )
         order = np.lexsort((queries.end, queries.start, heads, queries.subject))
         subjects, begin = np.unique(queries.subject[order], return_index=True)
         table = Queries(
             subject=subjects.astype(np.int32),
             begin=np.append(begin, len(order)).astype(np.int64),
-            head=queries.head[order],
+            head=queries.directed_relation[order],
             fact=queries.fact[order],
             start=queries.start[order],
             end=queries.end[order],
@@ -444,7 +454,7 @@ class Walker:
         return records, back
 
 
-def _kinds_and_words(forms: Sequence[Form]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def _kinds_and_words(forms: Sequence[TemporalForm]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """What bodies of each form look at, and what its codes are made of."""
     kinds = [_KINDS.get(form.grain, NONE) for form in forms]
     words = [_WORDS.get(form.grain, counting.CLASSES) for form in forms]
@@ -455,5 +465,24 @@ def _in_order(marks: Marks, order: NDArray[np.int64]) -> Marks:
     """The marks of queries that are put into another order."""
     if not len(marks.begin):
         return marks
-    begin, place = places_in(marks.begin[:-1][order], marks.begin[1:][order])
+    begin, place = ranges_to_indices(marks.begin[:-1][order], marks.begin[1:][order])
     return Marks(begin, marks.entity[place], marks.mark[place])
+
+
+_CHUNK_STEPS = 1e6  # enough for the overhead of a chunk not to matter
+_MOST_CHUNKS = 1024
+
+
+def chunks_by(walker: Walker, queries: QueryTable, entity: NDArray[np.int32]) -> list[QueryTable]:
+    """Queries with the same entity together, in chunks of about the same cost.
+
+    Args:
+        walker: knows what it costs to walk from an entity.
+        queries: the queries.
+        entity: of each query, where its walks begin: the subject, or the answer.
+    """
+    order = np.argsort(entity, kind="stable")
+    distinct, cost = walker.cost(entity)
+    begin = np.append(np.searchsorted(entity[order], distinct), len(order))
+    parts = cut_by_cost(cost, min(_MOST_CHUNKS, 1 + int(cost.sum() / _CHUNK_STEPS)))
+    return [queries[order[begin[part.start] : begin[part.stop]]] for part in parts]

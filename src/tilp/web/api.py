@@ -10,16 +10,15 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Path, Query, Response
 from starlette.responses import StreamingResponse
 
-from tilp.choices import RuleOrder
 from tilp.errors import TilpError
-from tilp.ranking import Answers
-from tilp.ranking import Query as Question
 from tilp.rules.picture import draw_rule
+from tilp.scoring import Answers
+from tilp.scoring import Query as Question
+from tilp.types import RuleOrder
 from tilp.web import schemas
-from tilp.web.drawing import draw_facts
 from tilp.web.errors import Code, ServiceError, error_of
-from tilp.web.rules import RuleChoice, rule_json
 from tilp.web.served import Served
+from tilp.web.views import RuleChoice, draw_facts, rule_json
 
 __all__ = ["BATCH", "PREFIX", "api_router"]
 

@@ -11,12 +11,10 @@ from tilp._version import __version__
 from tilp.model import TILP
 from tilp.web import schemas
 from tilp.web.api import BATCH, PREFIX, api_router
-from tilp.web.documentation import documented
 from tilp.web.errors import add_handlers
-from tilp.web.guard import Guard
-from tilp.web.limits import Limits
+from tilp.web.limits import Guard, Limits
 from tilp.web.served import Served
-from tilp.web.static import page_router
+from tilp.web.static import documented, page_router
 
 __all__ = ["create_app"]
 

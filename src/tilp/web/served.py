@@ -11,12 +11,9 @@ from typing import Any
 from tilp._version import __version__
 from tilp.graph import SPLITS
 from tilp.model import TILP
-from tilp.web.asking import Asker
-from tilp.web.data import DataView
-from tilp.web.desk import Desk
 from tilp.web.errors import Code, ServiceError
-from tilp.web.limits import Limits
-from tilp.web.rules import RuleView
+from tilp.web.limits import Desk, Limits
+from tilp.web.views import Asker, DataView, RuleView
 
 __all__ = ["Served", "Views"]
 

@@ -8,7 +8,7 @@ from tilp.bench.experiments.compare import Compare
 from tilp.bench.experiments.curve import Curve
 from tilp.bench.experiments.efficiency import Efficiency
 from tilp.bench.experiments.rules import Rules
-from tilp.choices import ExperimentKind
+from tilp.types import ExperimentKind
 
 __all__ = ["EXPERIMENTS", "Experiment"]
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Self
 
+from tilp._utils.files import file_words
 from tilp.bench.evaluations import EvaluationJob
 from tilp.bench.jobs import Job, Result, Results
 from tilp.bench.methods import Method
@@ -15,10 +16,9 @@ from tilp.bench.report import Report, bold
 from tilp.bench.schema import Count, Reader
 from tilp.bench.settings import Setting
 from tilp.bench.sources import Source
-from tilp.choices import ExperimentKind, Protocol, Ties
 from tilp.evaluation import ties_of
 from tilp.graph import SPLITS
-from tilp.io.folders import file_words
+from tilp.types import ExperimentKind, Protocol, Ties
 from tilp.viz.charts import Bars
 
 _HELD_OUT = SPLITS[1:]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tilp._utils.files import file_words
 from tilp.bench.experiments.base import (
     Mean,
     RankedExperiment,
@@ -19,10 +20,9 @@ from tilp.bench.report import Report
 from tilp.bench.schema import Share
 from tilp.bench.settings import Balanced, Biased
 from tilp.bench.sources import Source
-from tilp.choices import ExperimentKind, Walked
-from tilp.evaluation.evaluating import shown_names
-from tilp.io.folders import file_words
+from tilp.evaluation.evaluate import shown_names
 from tilp.splits import balanced, reducible
+from tilp.types import ExperimentKind, Walked
 from tilp.viz.charts import draw_bars
 
 

@@ -22,7 +22,7 @@ from tilp.bench.jobs import Job, Result, Results
 from tilp.bench.report import Report, italic
 from tilp.bench.settings import Setting, Whole
 from tilp.bench.sources import Source
-from tilp.choices import ExperimentKind
+from tilp.types import ExperimentKind
 from tilp.viz.charts import draw_bars
 
 _METRICS = {"mrr": "MRR", "hits@1": "hits@1", "hits@10": "hits@10"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from tilp._utils.files import file_words
 from tilp.bench.evaluations import EvaluationJob
 from tilp.bench.experiments.base import (
     Mean,
@@ -21,8 +22,7 @@ from tilp.bench.report import Report
 from tilp.bench.schema import Share
 from tilp.bench.settings import Few, Whole
 from tilp.bench.sources import Source
-from tilp.choices import ExperimentKind, Walked
-from tilp.io.folders import file_words
+from tilp.types import ExperimentKind, Walked
 from tilp.viz.charts import Line, Point, draw_lines
 
 

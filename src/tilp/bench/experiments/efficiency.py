@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
+from tilp._utils.files import file_words
 from tilp.bench.experiments.base import Experiment, results_of, write_failures
 from tilp.bench.jobs import Job, Results
 from tilp.bench.measure import STAGES, MeasurementJob
@@ -13,8 +14,7 @@ from tilp.bench.methods import Method
 from tilp.bench.report import Report, italic
 from tilp.bench.schema import Count, Share, integer, one_of
 from tilp.bench.sources import Source, WorldSize, world_source
-from tilp.choices import ExperimentKind
-from tilp.io.folders import file_words
+from tilp.types import ExperimentKind
 from tilp.viz.charts import Line, Point, draw_lines
 
 Length = Annotated[int, integer(1, 5)]

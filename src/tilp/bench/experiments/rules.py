@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tilp._utils.files import file_words
 from tilp.bench.evaluations import EvaluationJob
 from tilp.bench.experiments.base import Experiment, SplitName, write_failures
 from tilp.bench.jobs import Job, Results
@@ -13,8 +14,7 @@ from tilp.bench.rule_examples import Examples
 from tilp.bench.schema import Count
 from tilp.bench.settings import Setting, Whole
 from tilp.bench.sources import Source
-from tilp.choices import ExperimentKind
-from tilp.io.folders import file_words
+from tilp.types import ExperimentKind
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,1 @@
+"""Helpers that every package shares: arrays, random numbers, files, progress, versions."""

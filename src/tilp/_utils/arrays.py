@@ -1,0 +1,44 @@
+"""Read-only arrays, and indices of several ranges at once."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = TypeVar("Array", bound=NDArray[Any])
+Columns = TypeVar("Columns", bound=tuple[Any, ...])
+
+
+def read_only(array: Array) -> Array:
+    """The same numbers, not to be written to; the array itself where it is so already.
+
+    >>> read_only(np.zeros(2)).flags.writeable
+    False
+    """
+    if not array.flags.writeable:
+        return array
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def frozen(columns: Columns) -> Columns:
+    """A named tuple with its arrays read-only."""
+    arrays = (read_only(one) if isinstance(one, np.ndarray) else one for one in columns)
+    return type(columns)(*arrays)
+
+
+def ranges_to_indices(
+    begin: NDArray[np.int64], end: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where each span's places begin, and where the last end; and the places.
+
+    >>> offsets, places = ranges_to_indices(np.array([7, 2]), np.array([9, 5]))
+    >>> offsets.tolist(), places.tolist()
+    ([0, 2, 5], [7, 8, 2, 3, 4])
+    """
+    sizes = end - begin
+    offsets = np.append(0, np.cumsum(sizes)).astype(np.int64)
+    return offsets, np.repeat(begin - offsets[:-1], sizes) + np.arange(offsets[-1])

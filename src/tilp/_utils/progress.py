@@ -1,0 +1,34 @@
+"""Time the stages of a long job and report their progress."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+_log = logging.getLogger(__name__)
+
+Progress = Callable[[str, float], None]
+"""Called with the name of a stage and the share of it that is done."""
+
+
+class Stages:
+    """Times stages, and tells of them.
+
+    Attributes:
+        seconds: that each stage took.
+    """
+
+    def __init__(self, progress: Progress | None = None) -> None:
+        self.seconds: dict[str, float] = {}
+        self._progress = progress or (lambda _name, _share: None)
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[Callable[[float], None]]:
+        """A stage; gives what is to be called with the share that is done."""
+        began = time.perf_counter()
+        _log.info("%s …", name)
+        yield lambda share: self._progress(name, share)
+        self.seconds[name] = time.perf_counter() - began
+        self._progress(name, 1.0)

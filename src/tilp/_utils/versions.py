@@ -1,0 +1,43 @@
+"""Versions of tilp, Python and the libraries, for bug reports and reports of figures."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+from collections.abc import Mapping
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+
+from tilp._version import __version__
+
+_LIBRARIES = ("numpy", "scipy", "numba", "polars", "jax", "optax", "typer")
+_EXTRAS = ("matplotlib", "fastapi", "pyoxigraph", "ray")
+_COMPUTED_WITH = ("jax", "numba", "numpy", "polars", "scipy")
+
+
+def version_report() -> str:
+    """Versions of the package, Python and libraries, and the platform, a line each."""
+    lines = [
+        f"tilp {__version__}",
+        f"python {platform.python_version()} ({platform.python_implementation()})",
+        f"platform {platform.platform()}, {os.cpu_count()} processors",
+    ]
+    for name in (*_LIBRARIES, *_EXTRAS):
+        try:
+            lines.append(f"{name} {metadata.version(name)}")
+        except metadata.PackageNotFoundError:
+            lines.append(f"{name} not installed")
+    return "\n".join(lines)
+
+
+@cache
+def made_with() -> Mapping[str, str]:
+    """The code that results come from: its digest, and the versions of what it computes with."""
+    digest = hashlib.sha256()
+    package = Path(__file__).parent
+    for path in sorted(package.rglob("*.py")):
+        digest.update(path.relative_to(package).as_posix().encode() + path.read_bytes())
+    needed = {name: metadata.version(name) for name in _COMPUTED_WITH}
+    return {"tilp": __version__, "code": digest.hexdigest(), **needed}

@@ -1,0 +1,336 @@
+"""Summarise a graph and find its defects: `inspect`, and facts over time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from tilp.errors import TilpError
+from tilp.graph import SPLITS, Defect, TemporalGraph
+from tilp.time import OPEN_END, OPEN_START, UNKNOWN, format_time, parse_date
+from tilp.types import Unit
+
+PLAUSIBLE_YEARS = (1000, 2100)
+"""Years outside are reported: fewer digits or a far future are mostly what parsing went wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dates:
+    """How the dates of some facts are known; an open end is known to be open."""
+
+    both: int
+    start_only: int
+    end_only: int
+    none: int
+    first: str
+    last: str
+    timestamps: int
+    intervals: int
+
+
+@dataclass(frozen=True, slots=True)
+class SplitSummary:
+    """Counts of one split, or of all facts."""
+
+    facts: int
+    entities: int
+    relations: int
+    dates: Dates
+
+
+@dataclass(frozen=True, slots=True)
+class RelationSummary:
+    """One relation: its facts by split, its ends, its dates."""
+
+    name: str
+    facts: Mapping[str, int]
+    subjects: int
+    objects: int
+    dates: Dates
+
+
+@dataclass(frozen=True, slots=True)
+class YearCount:
+    """A year outside `PLAUSIBLE_YEARS` and how many starts and ends lie in it."""
+
+    year: int
+    dates: int
+
+
+@dataclass(frozen=True, slots=True)
+class Defects:
+    """What spoils results. Counts of rows by split, or by 'later split in earlier split'.
+
+    Attributes:
+        start_after_end: rows whose start lies after their end.
+        malformed_dates: dates that could not be read.
+        estimated: rows with a date that is an estimate.
+        walked_only: rows that are walked on, but not learned from.
+        duplicates: rows that repeat an earlier row of their split, dates and all.
+        same_fact: rows that stand, dates and all, in another split.
+        same_triple: rows whose subject, relation and object stand in another split.
+        reversed: rows whose subject and object, swapped, stand in another split.
+        reversed_by_relation: the same for each relation that has any.
+        unseen_entities: rows with an entity that train never saw.
+        unseen: rows with an entity or a relation that train never saw.
+        absurd_years: most frequent first.
+    """
+
+    start_after_end: Mapping[str, int]
+    malformed_dates: Mapping[str, int]
+    estimated: Mapping[str, int]
+    walked_only: Mapping[str, int]
+    duplicates: Mapping[str, int]
+    same_fact: Mapping[str, int]
+    same_triple: Mapping[str, int]
+    reversed: Mapping[str, int]
+    reversed_by_relation: Mapping[str, Mapping[str, int]]
+    unseen_entities: Mapping[str, int]
+    unseen: Mapping[str, int]
+    absurd_years: tuple[YearCount, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """All that `inspect` found."""
+
+    unit: str
+    splits: Mapping[str, SplitSummary]
+    relations: tuple[RelationSummary, ...]
+    defects: Defects
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as plain mappings, lists and numbers."""
+        return asdict(self)
+
+
+def inspect(graph: TemporalGraph) -> Inspection:
+    """Summarise a graph and count its defects."""
+    spans = {split: graph.span(split) for split in SPLITS if len(graph.rows(split))}
+    everything = slice(0, len(graph))
+    return Inspection(
+        unit=graph.unit.value,
+        splits={
+            name: _summarise_split(graph, rows)
+            for name, rows in {**spans, "all": everything}.items()
+        },
+        relations=_summarise_relations(graph),
+        defects=_find_defects(graph, spans),
+    )
+
+
+def _summarise_split(graph: TemporalGraph, rows: slice) -> SplitSummary:
+    entities = np.union1d(np.unique(graph.subject[rows]), np.unique(graph.object[rows]))
+    return SplitSummary(
+        facts=rows.stop - rows.start,
+        entities=len(entities),
+        relations=len(np.unique(graph.relation[rows])),
+        dates=_summarise_dates(graph.start[rows], graph.end[rows], graph.unit),
+    )
+
+
+def _summarise_dates(start: NDArray[np.int64], end: NDArray[np.int64], unit: Unit) -> Dates:
+    has_start, has_end = start != UNKNOWN, end != UNKNOWN
+    times = np.union1d(np.unique(start), np.unique(end))
+    times = times[~np.isin(times, (UNKNOWN, OPEN_START, OPEN_END))]
+    return Dates(
+        both=int((has_start & has_end).sum()),
+        start_only=int((has_start & ~has_end).sum()),
+        end_only=int((~has_start & has_end).sum()),
+        none=int((~has_start & ~has_end).sum()),
+        first=format_time(int(times[0]), unit) if len(times) else "",
+        last=format_time(int(times[-1]), unit) if len(times) else "",
+        timestamps=len(times),
+        intervals=pl.DataFrame({"start": start, "end": end}).n_unique() if len(start) else 0,
+    )
+
+
+def _summarise_relations(graph: TemporalGraph) -> tuple[RelationSummary, ...]:
+    """One row a relation, the most frequent first."""
+    order = np.argsort(graph.relation, kind="stable")
+    ends = np.cumsum(np.bincount(graph.relation, minlength=len(graph.relations)))
+    summaries = []
+    parts = np.split(order, ends[:-1]) if len(ends) else []
+    for relation, rows in enumerate(parts):
+        in_split = np.diff(np.searchsorted(rows, graph.bounds))
+        summaries.append(
+            RelationSummary(
+                name=graph.relations.label(relation),
+                facts=dict(zip(SPLITS, in_split.tolist(), strict=True)),
+                subjects=len(np.unique(graph.subject[rows])),
+                objects=len(np.unique(graph.object[rows])),
+                dates=_summarise_dates(graph.start[rows], graph.end[rows], graph.unit),
+            )
+        )
+    return tuple(sorted(summaries, key=lambda one: -sum(one.facts.values())))
+
+
+def _find_defects(graph: TemporalGraph, spans: Mapping[str, slice]) -> Defects:
+    found = graph.defects
+    backwards = (Defect.START_AFTER_END.value,)
+    malformed = (Defect.MALFORMED_START.value, Defect.MALFORMED_END.value)
+    pairs = [(late, early) for early, late in combinations(spans, 2)]
+    forward = _triple_keys(graph, graph.subject, graph.object)
+    swapped = _triple_keys(graph, graph.object, graph.subject)
+    # A fact from an entity to itself is its own reverse, which is no defect.
+    swapped = np.where(graph.subject == graph.object, -1, swapped)
+    facts = pl.DataFrame(
+        {
+            "triple": forward,
+            "start": graph.start,
+            "end": graph.end,
+            # Two dates that could not be read are not the same date.
+            "start_text": _unreadable(graph, graph.start_text),
+            "end_text": _unreadable(graph, graph.end_text),
+        }
+    )
+    reversed_rows = {
+        _pair_name(pair): np.isin(swapped[spans[pair[0]]], forward[spans[pair[1]]])
+        for pair in pairs
+    }
+    return Defects(
+        start_after_end={split: _count(found, split, backwards) for split in spans},
+        malformed_dates={split: _count(found, split, malformed) for split in spans},
+        estimated={
+            split: int(np.count_nonzero(graph.estimated[rows])) for split, rows in spans.items()
+        },
+        walked_only={
+            split: int(np.count_nonzero(graph.walked_only[rows])) for split, rows in spans.items()
+        },
+        duplicates={
+            split: rows.stop - rows.start - facts[rows].n_unique() for split, rows in spans.items()
+        },
+        same_fact={
+            _pair_name((late, early)): len(
+                facts[spans[late]].join(facts[spans[early]], on=facts.columns, how="semi")
+            )
+            for late, early in pairs
+        },
+        same_triple={
+            _pair_name((late, early)): int(
+                np.isin(forward[spans[late]], forward[spans[early]]).sum()
+            )
+            for late, early in pairs
+        },
+        reversed={name: int(rows.sum()) for name, rows in reversed_rows.items()},
+        reversed_by_relation={
+            _pair_name(pair): _by_relation(graph, spans[pair[0]], reversed_rows[_pair_name(pair)])
+            for pair in pairs
+        },
+        **_find_unseen(graph, spans),
+        absurd_years=_find_absurd_years(graph),
+    )
+
+
+def _unreadable(graph: TemporalGraph, codes: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The code of each date that is malformed in the graph's unit, and -1 for all others."""
+    malformed = [parse_date(text).span(graph.unit) is None for text in graph.texts]
+    return np.where(np.array(malformed, dtype=np.bool_)[codes], codes, -1)
+
+
+def _pair_name(pair: tuple[str, str]) -> str:
+    return f"{pair[0]} in {pair[1]}"
+
+
+def _count(defects: pl.DataFrame, split: str, kinds: tuple[str, ...]) -> int:
+    if not len(defects):
+        return 0
+    return len(defects.filter(pl.col("split") == split, pl.col("defect").is_in(kinds)))
+
+
+def _triple_keys(
+    graph: TemporalGraph, subject: NDArray[np.int32], object: NDArray[np.int32]
+) -> NDArray[np.int64]:
+    key = subject.astype(np.int64) * len(graph.relations) + graph.relation
+    return key * len(graph.entities) + object
+
+
+def _by_relation(graph: TemporalGraph, rows: slice, chosen: NDArray[np.bool_]) -> dict[str, int]:
+    counts = np.bincount(graph.relation[rows][chosen], minlength=len(graph.relations))
+    return {graph.relations.label(int(r)): int(counts[r]) for r in np.flatnonzero(counts)}
+
+
+def _find_unseen(graph: TemporalGraph, spans: Mapping[str, slice]) -> dict[str, dict[str, int]]:
+    train = graph.span("train")
+    entity_seen = np.zeros(len(graph.entities), dtype=np.bool_)
+    entity_seen[graph.subject[train]] = True
+    entity_seen[graph.object[train]] = True
+    relation_seen = np.zeros(len(graph.relations), dtype=np.bool_)
+    relation_seen[graph.relation[train]] = True
+    unseen_entities, unseen = {}, {}
+    for split, rows in spans.items():
+        if split != "train":
+            strange = ~(entity_seen[graph.subject[rows]] & entity_seen[graph.object[rows]])
+            unseen_entities[split] = int(strange.sum())
+            unseen[split] = int((strange | ~relation_seen[graph.relation[rows]]).sum())
+    return {"unseen_entities": unseen_entities, "unseen": unseen}
+
+
+def _find_absurd_years(graph: TemporalGraph) -> tuple[YearCount, ...]:
+    if graph.unit is Unit.INTEGER:
+        return ()
+    counts = np.bincount(graph.start_text, minlength=len(graph.texts))
+    counts += np.bincount(graph.end_text, minlength=len(graph.texts))
+    years: dict[int, int] = {}
+    for text, count in zip(graph.texts, counts.tolist(), strict=True):
+        date = parse_date(text)
+        if date.is_complete(Unit.YEAR) and count:
+            year = date.first_year
+            if not PLAUSIBLE_YEARS[0] <= year <= PLAUSIBLE_YEARS[1]:
+                years[year] = years.get(year, 0) + count
+    listed = sorted(years.items(), key=lambda item: (-item[1], item[0]))
+    return tuple(YearCount(year, count) for year, count in listed)
+
+
+_OUTLIERS = 0.005
+_BARS = 80
+
+
+@dataclass(frozen=True, slots=True)
+class FactsOverTime:
+    """Facts counted by their start; the rare far outliers only in one number.
+
+    Attributes:
+        bins: where the bars begin, and where the last ends.
+        splits: the facts of each bar, for each split that has dated facts.
+        unknown: facts whose start is not known.
+        outside: facts whose start lies before the first bar or after the last.
+    """
+
+    bins: tuple[int, ...]
+    splits: dict[str, tuple[int, ...]]
+    unknown: int
+    outside: int
+
+
+def facts_over_time(graph: TemporalGraph) -> FactsOverTime:
+    """Count how many facts start when, by split.
+
+    Raises:
+        TilpError: no start is known.
+    """
+    known = {
+        split: graph.start[graph.span(split)][graph.start[graph.span(split)] > OPEN_START]
+        for split in SPLITS
+    }
+    times = np.concatenate(list(known.values()))
+    if not len(times):
+        raise TilpError("no fact has a known start, so there is nothing to draw over time")
+    low, high = (int(t) for t in np.quantile(times, [_OUTLIERS, 1 - _OUTLIERS]))
+    width = -(-(high - low + 1) // _BARS)  # whole times in each bar, or it would look ragged
+    bins = np.arange(low, high + width + 1, width)
+    counts = {
+        split: np.histogram(starts, bins)[0] for split, starts in known.items() if len(starts)
+    }
+    return FactsOverTime(
+        bins=tuple(bins.tolist()),
+        splits={split: tuple(bars.tolist()) for split, bars in counts.items()},
+        unknown=int((graph.start == UNKNOWN).sum()),
+        outside=len(times) - sum(int(bars.sum()) for bars in counts.values()),
+    )

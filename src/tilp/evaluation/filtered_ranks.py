@@ -1,0 +1,246 @@
+"""The instants of `enumerate`: read from the date texts, as TimePlex reads them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilp._kernels.rank import ENUMERATE, EXACT, OVERLAP, RELEASE, STATIC, Asked, Known, count_ranks
+from tilp._utils.arrays import frozen
+from tilp.errors import TilpError
+from tilp.graph import QueryTable, TemporalGraph
+from tilp.parallel import Workers
+from tilp.scoring import Scores
+from tilp.time import UNKNOWN, known_ends, parse_date
+from tilp.types import Protocol, Ties, Unit
+
+_YEAR = re.compile(r"\+?(?:\d{1,2}\.\d{1,2}\.)?(?P<year>\d{4})(?:[^\d#].*)?", re.ASCII)
+_FIRST_YEAR, _LAST_YEAR = 0, 3000
+
+
+def instants(graph: TemporalGraph) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The first and the last instant of every fact, as places among all instants.
+
+    A start that is not known is before all known ones, such an end after all; without both the
+    fact lies before all. In years, 'before all' is 0, 'after all' is 3000, and a year is known
+    only if it has four digits, whatever follows; in other units a date is known if it is one
+    instant of the unit.
+    """
+    times = np.array([_known_time(text, graph.unit) for text in graph.texts], dtype=np.int64)
+    start, end = times[graph.start_text], times[graph.end_text]
+    known = np.unique(np.concatenate([start, end]))
+    known = known[known != UNKNOWN]
+    if graph.unit is Unit.YEAR:
+        before, after = _FIRST_YEAR, _LAST_YEAR
+    else:
+        before, after = (int(known[0]) - 1, int(known[-1]) + 1) if len(known) else (0, 1)
+    no_start, no_end = start == UNKNOWN, end == UNKNOWN
+    first = np.where(no_start, before, start)
+    last = np.where(no_end, np.where(no_start, before, after), end)
+    last = np.maximum(first, last)  # an end before its start is the start
+    points = np.union1d(known, [before, after])
+    return np.searchsorted(points, first), np.searchsorted(points, last)
+
+
+def _known_time(text: str, unit: Unit) -> int:
+    """The time that a date says for sure; UNKNOWN where it does not.
+
+    >>> _known_time("1952-##-##", Unit.YEAR)
+    1952
+    >>> {_known_time(text, Unit.YEAR) == UNKNOWN for text in ("19##", "360-##-##", "-431", "")}
+    {True}
+    """
+    if unit is Unit.YEAR:
+        year = _YEAR.fullmatch(text.strip())
+        return int(year["year"]) if year else UNKNOWN
+    date = parse_date(text)
+    span = date.span(unit) if date.is_complete(unit) else None
+    return UNKNOWN if span is None else span[0]
+
+
+_COLUMN = {
+    Protocol.STATIC: STATIC,
+    Protocol.OVERLAP: OVERLAP,
+    Protocol.EXACT: EXACT,
+    Protocol.ENUMERATE: ENUMERATE,
+    Protocol.TILP_RELEASE: RELEASE,
+}
+
+
+def ties_of(protocol: Protocol) -> tuple[Ties, ...]:
+    """The tie rules that a protocol has."""
+    return (Ties.BEST,) if protocol is Protocol.TILP_RELEASE else tuple(Ties)
+
+
+def rank_column(protocol: Protocol, ties: Ties) -> str:
+    """The name of a column of ranks.
+
+    >>> rank_column(Protocol.ENUMERATE, Ties.AVERAGE)
+    'rank_enumerate_average'
+    """
+    return f"rank_{protocol.value}_{ties.value}"
+
+
+class Ranker:
+    """Ranks the answers of facts, asked in both directions."""
+
+    def __init__(self, graph: TemporalGraph, rows: NDArray[np.int64], *, walked: bool) -> None:
+        self.queries = QueryTable.of_facts(graph, rows, walked=walked).frozen()
+        self._entities = len(graph.entities)
+        relations = len(graph.relations)
+        start, end = known_ends(graph.start, graph.end)
+        times = np.unique(np.concatenate([graph.start, graph.end]))
+        codes = np.searchsorted(times, graph.start) * len(times) + np.searchsorted(times, graph.end)
+        first, last = instants(graph)
+        train = np.zeros(len(graph), dtype=np.bool_)
+        train[graph.span("train")] = True
+
+        entity = np.concatenate([graph.subject, graph.object]).astype(np.int64)
+        head = np.concatenate([graph.relation, graph.relation + relations])
+        target = np.concatenate([graph.object, graph.subject])
+        key = entity * 2 * relations + head
+        order = np.lexsort((np.tile(first, 2), target, key))
+        fact = np.tile(np.arange(len(graph)), 2)[order]
+        self._known = frozen(
+            Known(
+                target[order],
+                start[fact],
+                end[fact],
+                codes[fact],
+                first[fact],
+                last[fact],
+                train[fact],
+            )
+        )
+        asked_key = (
+            self.queries.subject.astype(np.int64) * 2 * relations + self.queries.directed_relation
+        )
+        both = np.tile(rows, 2)
+        self._asked = frozen(
+            Asked(
+                self.queries.answer,
+                np.searchsorted(key[order], asked_key, side="left"),
+                np.searchsorted(key[order], asked_key, side="right"),
+                start[both],
+                end[both],
+                codes[both],
+                first[both],
+                last[both],
+            )
+        )
+
+    def rank(
+        self, part: NDArray[np.int64], scores: Scores, protocols: Sequence[Protocol]
+    ) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.bool_]]:
+        """Rank the answers of some of the queries.
+
+        Returns:
+            The ranks by column name, and whether each answer is listed.
+
+        Raises:
+            TilpError: scores that are not of these queries and entities.
+        """
+        asked = Asked(*(column[part] for column in self._asked))
+        queries = len(asked.answer)
+        scores.check(queries, self._entities)
+        counts = np.empty((queries, 2), dtype=np.int64)
+        listed = np.empty(queries, dtype=np.bool_)
+        removed = np.empty((queries, 2, len(_COLUMN)))
+        twice = count_ranks(
+            scores.offsets,
+            scores.candidate,
+            scores.score,
+            scores.defaults,
+            asked,
+            self._known,
+            np.full(self._entities, np.nan),
+            counts,
+            listed,
+            removed,
+        )
+        if twice >= 0:
+            raise TilpError(
+                f"query {twice} of its batch lists a candidate more than once; each has one score"
+            )
+        ranks = {}
+        for protocol in protocols:
+            removed_now, whole = self._removed(protocol, removed, asked)
+            for ties in ties_of(protocol):
+                ranks[rank_column(protocol, ties)] = _rank(ties, counts, removed_now, whole)
+        return ranks, listed
+
+    @staticmethod
+    def _removed(
+        protocol: Protocol, removed: NDArray[np.float64], asked: Asked
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """How much is removed of the higher and of the equal candidates, and what counts as one."""
+        one = np.ones(len(removed))
+        match protocol:
+            case Protocol.RAW:
+                return np.zeros((len(removed), 2)), one
+            case Protocol.ENUMERATE:
+                one = asked.last - asked.first + one
+            case Protocol.TILP_RELEASE:
+                one = asked.end.astype(np.float64) - asked.start
+                one[one == 0] = 1.0
+        return removed[:, :, _COLUMN[protocol]], one
+
+
+def _rank(
+    ties: Ties,
+    counts: NDArray[np.int64],
+    removed: NDArray[np.float64],
+    whole: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Ranks; one division at the end keeps a whole rank whole, as hits need it."""
+    higher = np.maximum(whole * counts[:, 0] - removed[:, 0], 0.0)
+    equal = whole * counts[:, 1] - removed[:, 1]
+    match ties:
+        case Ties.BEST:
+            return (whole + higher) / whole
+        case Ties.WORST:
+            return (whole + higher + equal) / whole
+        case Ties.AVERAGE:
+            return (2.0 * (whole + higher) + equal) / (2.0 * whole)
+
+
+_BATCH = 512
+_CHOSEN_BY = rank_column(Protocol.ENUMERATE, Ties.AVERAGE)
+
+
+def best_variant(
+    ranker: Ranker,
+    score: Callable[[QueryTable], Sequence[Scores]],
+    workers: Workers,
+    progress: Callable[[float], None],
+) -> int:
+    """The way with the highest mean of inverse ranks, of several equal ones the first.
+
+    Args:
+        ranker: of the held-out queries.
+        score: the scores of queries in each way.
+        workers: do not change the result.
+        progress: called with the share that is done.
+    """
+    order = np.argsort(ranker.queries.subject, kind="stable")
+    parts = [order[begin : begin + _BATCH] for begin in range(0, len(order), _BATCH)]
+    found = []
+    for number, sums in enumerate(workers.map(partial(_inverse_ranks, ranker, score), parts)):
+        found.append(sums)
+        progress((number + 1) / len(parts))
+    return int(np.argmax(np.sum(found, axis=0)))
+
+
+def _inverse_ranks(
+    ranker: Ranker,
+    score: Callable[[QueryTable], Sequence[Scores]],
+    part: NDArray[np.int64],
+) -> list[float]:
+    """The sum of the inverse ranks of some queries' answers, in each way."""
+    ways = score(ranker.queries[part])
+    ranks = (ranker.rank(part, scores, [Protocol.ENUMERATE])[0] for scores in ways)
+    return [float((1.0 / one[_CHOSEN_BY]).sum()) for one in ranks]

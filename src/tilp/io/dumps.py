@@ -1,0 +1,329 @@
+"""Read a Wikidata dump and write a graph folder: source, selection, report and output."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import os
+import re
+import zlib
+from collections import Counter
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Any, Literal, Self, cast
+
+from tilp._utils.files import new_folder
+from tilp.errors import DataError, TilpError
+from tilp.io.dump_dates import UNKNOWN, spans
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+
+_BREAKS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
+
+
+class FactWriter:
+    """Writes facts as they come, then the labels of what they name, as a folder of tables.
+
+    The folder appears under its name only when complete. Labels may come before or after the
+    facts that need them, so all wait in a temporary file; in memory are only the distinct
+    entities and relations of the facts.
+    """
+
+    def __init__(self, out: Path) -> None:
+        self.out = Path(out).resolve()
+        self.facts = 0
+        self._entities: dict[str, None] = {}
+        self._relations: dict[str, None] = {}
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            self._partial = stack.enter_context(new_folder(self.out))
+            self._table = stack.enter_context(
+                self._create("facts.tsv", "subject\trelation\tobject\tstart\tend\n")
+            )
+            self._labels = stack.enter_context(self._create("labels", ""))
+            self._open = stack.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        with self._open as stack:
+            if error is None:
+                self._write_names()
+            else:
+                # The folder is given up only if it sees what went wrong.
+                stack.pop_all().__exit__(kind, error, trace)
+
+    def _create(self, name: str, header: str) -> IO[str]:
+        file = (self._partial / name).open("w", encoding="utf-8", newline="\n")
+        file.write(header)
+        return file
+
+    def fact(self, subject: str, relation: str, object_: str, start: str, end: str) -> None:
+        """Write one fact."""
+        self._table.write(f"{subject}\t{relation}\t{object_}\t{start}\t{end}\n")
+        self._entities[subject] = self._entities[object_] = self._relations[relation] = None
+        self.facts += 1
+
+    def label(self, key: str, text: str, *, fallback: bool = False) -> None:
+        """Keep a label in case a fact names its entity or relation; a fallback yields to others."""
+        text = _BREAKS.sub(" ", text.encode("utf-8", "replace").decode("utf-8")).strip()
+        if text:
+            self._labels.write(f"{key}\t{'' if fallback else '!'}\t{text}\n")
+
+    def _write_names(self) -> None:
+        labels: dict[str, tuple[str, str]] = {}
+        self._labels.close()
+        with (self._partial / "labels").open(encoding="utf-8", newline="\n") as spilled:
+            for line in spilled:
+                key, rank, text = line.rstrip("\n").split("\t")
+                named = key in self._entities or key in self._relations
+                if named and (key not in labels or rank > labels[key][0]):
+                    labels[key] = rank, text
+        (self._partial / "labels").unlink()
+        for name, keys in (("entities", self._entities), ("relations", self._relations)):
+            with self._create(f"{name}.tsv", "id\tkey\tlabel\n") as table:
+                for key in keys:
+                    table.write(f"{key}\t{key}\t{labels.get(key, ('', key))[1]}\n")
+
+
+OnError = Literal["skip", "raise"]
+MAX_PROBLEMS = 1000
+
+_ALL_LANGUAGES = "mul"  # Wikidata's label for every language without one of its own
+_PROPERTY = re.compile(r"P[1-9][0-9]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One malformed place: where it is (line None: not known), what it holds, what was done."""
+
+    file: str
+    line: int | None
+    found: str
+    done: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """What an import read and wrote.
+
+    Attributes:
+        read: Entities (JSON) or triples (RDF) understood.
+        statements: Statements of the chosen properties.
+        facts: Rows written; a statement with several points in time gives one for each.
+        undated: Statements without any date, written only if asked for.
+        skipped: How many lines and statements were left out, by reason.
+        problems: The first malformed places in detail; `malformed` counts all of them.
+    """
+
+    read: int
+    statements: int
+    facts: int
+    undated: int
+    skipped: Mapping[str, int]
+    problems: tuple[Problem, ...]
+
+    @property
+    def malformed(self) -> int:
+        """The number of malformed places."""
+        return self.skipped.get("malformed", 0)
+
+
+class Intake:
+    """Decides what of a dump is kept, writes it, and counts the rest."""
+
+    def __init__(
+        self,
+        file: str,
+        writer: FactWriter,
+        *,
+        language: str,
+        properties: Collection[str] | None,
+        undated: bool,
+        on_error: OnError,
+    ) -> None:
+        if on_error not in ("skip", "raise"):
+            raise TilpError(f"on_error is {on_error!r}: choose 'skip' or 'raise'")
+        if properties is not None:
+            if not properties:
+                raise TilpError("properties is empty: leave it out to keep every property")
+            for name in properties:
+                if not _PROPERTY.fullmatch(name):
+                    raise TilpError(f"properties holds {name!r}: give ids such as P39")
+        self._file = file
+        self._writer = writer
+        self.languages = (language.lower(), _ALL_LANGUAGES)
+        self.properties = None if properties is None else frozenset(properties)
+        self._keep_undated = undated
+        self._on_error = on_error
+        self.read = self.statements = self.undated = 0
+        self._skipped: Counter[str] = Counter()
+        self._problems: list[Problem] = []
+
+    def keeps(self, name: str) -> bool:
+        """Whether the property is among the chosen ones."""
+        return self.properties is None or name in self.properties
+
+    def skip(self, reason: str) -> None:
+        """Count something that is left out."""
+        self._skipped[reason] += 1
+
+    def malformed(self, line: int | None, found: str, done: str = "line left out") -> None:
+        """Count a malformed place, or end the import there if asked to."""
+        found = found[:300]
+        if self._on_error == "raise":
+            place = self._file if line is None else f"{self._file}, line {line}"
+            raise DataError(
+                f"{place}: {found}. Mend it, or import with on_error='skip' to leave it out."
+            )
+        self.skip("malformed")
+        if len(self._problems) < MAX_PROBLEMS:
+            self._problems.append(Problem(self._file, line, found, done))
+
+    def statement(
+        self, subject: str, relation: str, object_: str, dates: Mapping[str, Iterable[str]]
+    ) -> None:
+        """Write the facts of a statement, given its dates by qualifier."""
+        found = spans(dates)
+        if not found:
+            self.undated += 1
+            found = [(UNKNOWN, UNKNOWN)] if self._keep_undated else []
+        for start, end in found:
+            self._writer.fact(subject, relation, object_, start, end)
+
+    def label(self, key: str, language: str, text: str) -> None:
+        """Keep a label if it is in the chosen language, or in all."""
+        if language.lower() in self.languages:
+            self._writer.label(key, text, fallback=language.lower() != self.languages[0])
+
+    def report(self) -> ImportReport:
+        """Sum up."""
+        return ImportReport(
+            read=self.read,
+            statements=self.statements,
+            facts=self._writer.facts,
+            undated=self.undated,
+            skipped=dict(self._skipped),
+            problems=tuple(self._problems),
+        )
+
+
+MAX_LINE = 1 << 26  # bytes: several times the largest entity, and memory stays bounded
+
+
+class _Packed(io.RawIOBase):
+    """The bytes of a source as they come, counted."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self._head = b""
+        self.count = 0
+
+    def magic(self) -> bytes:
+        # A pipe may give fewer bytes than asked for, so it is asked again.
+        while len(self._head) < 3 and (data := self._stream.read(3 - len(self._head))):
+            self._head += data
+        return self._head
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._head or self._stream.read(len(buffer)) or b""
+        self._head = b""
+        buffer[: len(data)] = data
+        self.count += len(data)
+        return len(data)
+
+
+class Source:
+    """A file or stream, unpacked according to its first bytes (gzip, bzip2), read once."""
+
+    UNPACKING_ERRORS = (EOFError, OSError, zlib.error)
+
+    def __init__(
+        self, source: Path | IO[bytes], progress: Callable[[int], None] | None = None
+    ) -> None:
+        self._source = source
+        self._progress = progress
+        self._told = -1
+        named = source if isinstance(source, str | os.PathLike) else getattr(source, "name", None)
+        self.name = "<stream>" if named is None else str(named)
+        self.stream: IO[bytes]
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            if isinstance(self._source, str | os.PathLike):
+                try:
+                    stream: IO[bytes] = stack.enter_context(Path(self._source).open("rb"))
+                except OSError as error:
+                    raise self.unreadable(error) from error
+            else:
+                stream = self._source
+            self._packed = _Packed(stream)
+            self.stream = stack.enter_context(self._unpacked())
+            self._open = stack.pop_all()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._open.close()
+
+    def _unpacked(self) -> IO[bytes]:
+        try:
+            magic = self._packed.magic()
+        except OSError as error:
+            raise self.unreadable(error) from error
+        except TypeError:
+            raise TilpError(f"{self.name} is open as text: open it in binary mode") from None
+        buffered = io.BufferedReader(self._packed, 1 << 20)
+        if magic.startswith(b"\x1f\x8b"):
+            return cast("IO[bytes]", gzip.GzipFile(fileobj=buffered))
+        if magic.startswith(b"BZh"):
+            return bz2.BZ2File(buffered)
+        return buffered
+
+    def unreadable(self, error: BaseException) -> TilpError:
+        """Say that the source cannot be read (further)."""
+        if isinstance(error, OSError) and error.errno is not None:
+            return TilpError(f"{self.name} cannot be read: {error.strerror}. Check the path.")
+        return DataError(
+            f"{self.name}: the packed data is damaged or breaks off ({error}). Get the file again."
+        )
+
+    def tick(self) -> None:
+        """Tell how many packed bytes have been read, where that has changed."""
+        if self._progress is not None and self._packed.count != self._told:
+            self._told = self._packed.count
+            self._progress(self._told)
+
+    def lines(self, intake: Intake) -> Iterator[tuple[int, bytes]]:
+        """Yield lines with their numbers; what cannot be unpacked ends them and is counted."""
+        number = 0
+        while True:
+            number += 1
+            try:
+                line = self.stream.readline(MAX_LINE)
+                if len(line) == MAX_LINE and not line.endswith(b"\n"):
+                    while (rest := self.stream.readline(MAX_LINE)) and not rest.endswith(b"\n"):
+                        pass
+                    intake.malformed(number, f"a line longer than {MAX_LINE} bytes")
+                    continue
+            except self.UNPACKING_ERRORS as error:
+                if isinstance(error, OSError) and error.errno is not None:
+                    raise self.unreadable(error) from error
+                found = f"packed data that is damaged or breaks off ({error})"
+                intake.malformed(number, found, "rest of the file left out")
+                return
+            self.tick()
+            if not line:
+                return
+            yield number, line

@@ -1,0 +1,147 @@
+"""Temporal forms: the pairs of intervals that a rule constrains, by which relations, as integers.
+
+A form implements a `Grain`. It encodes the relations between body intervals of a walk of length l
+as one integer, the walk's *digits*, and those of body intervals with the query interval I(l+1) as
+another, its *code*. Each has one digit a pair, in the order of the pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilp.rules.rule import Constraint
+from tilp.time import GAP_WORDS, Allen, TemporalRelation
+from tilp.types import Grain
+
+_CLASSES = tuple(relation.value for relation in TemporalRelation)
+_ALLEN = tuple(relation.value for relation in Allen)
+
+Pairs = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class TemporalForm:
+    """Temporal detail of rules.
+
+    Attributes:
+        grain: its name.
+        query_relations: names of the relations of a body interval to the query interval.
+        body_relations: names of the relations of two body intervals.
+    """
+
+    grain: Grain
+    query_relations: tuple[str, ...]
+    body_relations: tuple[str, ...] = _CLASSES
+
+    def with_classes(self, classes: tuple[str, ...]) -> TemporalForm:
+        """Return this form with other names in place of before, touching and after."""
+        return TemporalForm(
+            self.grain,
+            classes if self.query_relations == _CLASSES else self.query_relations,
+            classes,
+        )
+
+    def body_pairs(self, length: int) -> Pairs:
+        """Return the pairs of body intervals, in the order in which a walk meets them."""
+        match self.grain:
+            case Grain.ADJACENT:
+                return tuple((index - 1, index) for index in range(2, length + 1))
+            case Grain.PAIRS:
+                return tuple(
+                    (earlier, index)
+                    for index in range(2, length + 1)
+                    for earlier in range(1, index)
+                )
+            case _:
+                return ()
+
+    def query_pairs(self, length: int) -> Pairs:
+        """Return the pairs of a body interval and the query interval."""
+        match self.grain:
+            case Grain.STATIC:
+                return ()
+            case Grain.GAP:
+                return ((length, length + 1),)
+            case _:
+                return tuple((index, length + 1) for index in range(1, length + 1))
+
+    def constraints(self, length: int, digits: int, code: int) -> tuple[Constraint, ...]:
+        """Decode digits and code to constraints."""
+        return (
+            *_unpack(self.body_pairs(length), self.body_relations, digits),
+            *_unpack(self.query_pairs(length), self.query_relations, code),
+        )
+
+    def relation_codes(
+        self, length: int, digits: NDArray[np.int64], code: NDArray[np.int64]
+    ) -> dict[tuple[int, int], NDArray[np.int64]]:
+        """Return the relation codes of each pair, decoded from digits and codes."""
+        body, query = self.body_pairs(length), self.query_pairs(length)
+        return {
+            **dict(zip(body, _digits(digits, len(self.body_relations), len(body)), strict=True)),
+            **dict(zip(query, _digits(code, len(self.query_relations), len(query)), strict=True)),
+        }
+
+    def mirrored(
+        self, length: int, digits: NDArray[np.int64], code: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the digits and codes of the same walks read backwards."""
+        by_pair = self.relation_codes(length, digits, code)
+        turned, turned_code = np.zeros_like(digits), np.zeros_like(code)
+        for first, second in self.body_pairs(length):
+            # Relations are ordered so that the converse has the mirrored index.
+            code_of_pair = (
+                len(self.body_relations) - 1 - by_pair[length + 1 - second, length + 1 - first]
+            )
+            turned = turned * len(self.body_relations) + code_of_pair
+        for first, second in self.query_pairs(length):
+            turned_code = (
+                turned_code * len(self.query_relations) + by_pair[length + 1 - first, second]
+            )
+        return turned, turned_code
+
+    def codes(self, length: int, constraints: Sequence[Constraint]) -> tuple[int, int] | None:
+        """Encode constraints as digits and code; None if they are not of this form."""
+        pairs = self.body_pairs(length), self.query_pairs(length)
+        by_pair = {c.indices: c.word for c in constraints if c.variables[0][0] == "I"}
+        if len(by_pair) != len(constraints) or set(by_pair) != {*pairs[0], *pairs[1]}:
+            return None
+        packed = []
+        for some, names in zip(pairs, (self.body_relations, self.query_relations), strict=True):
+            value = 0
+            for pair in some:
+                if by_pair[pair] not in names:
+                    return None
+                value = value * len(names) + names.index(by_pair[pair])
+            packed.append(value)
+        return packed[0], packed[1]
+
+
+def _digits(values: NDArray[np.int64], base: int, count: int) -> list[NDArray[np.int64]]:
+    """Return the digits of numbers, first to last."""
+    return [values // base**power % base for power in reversed(range(count))]
+
+
+@lru_cache(maxsize=65_536)  # tens of thousands of rules share few of these
+def _unpack(pairs: Pairs, relations: tuple[str, ...], value: int) -> tuple[Constraint, ...]:
+    constraints = []
+    for first, second in reversed(pairs):
+        value, digit = divmod(value, len(relations))
+        constraints.append(Constraint(relations[digit], (f"I{first}", f"I{second}")))
+    return tuple(constraints)
+
+
+FORMS = {
+    Grain.STATIC: TemporalForm(Grain.STATIC, ()),
+    Grain.QUERY: TemporalForm(Grain.QUERY, _CLASSES),
+    Grain.ADJACENT: TemporalForm(Grain.ADJACENT, _CLASSES),
+    Grain.PAIRS: TemporalForm(Grain.PAIRS, _CLASSES),
+    Grain.ALLEN: TemporalForm(Grain.ALLEN, _ALLEN),
+    Grain.GAP: TemporalForm(Grain.GAP, GAP_WORDS),
+}
+"""The form of each grain."""

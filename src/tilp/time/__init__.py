@@ -1,0 +1,63 @@
+"""Time: dates as text, units, intervals and how two intervals lie to each other (eq. 3-4).
+
+This is the only place where time is compared. A time is an integer in the graph's unit; an
+unknown time is `UNKNOWN`, an end that is still to come `OPEN_END`, a start before all known
+time `OPEN_START`. The open ones compare as minus and plus infinity, unknown never compares.
+"""
+
+from tilp.time.dates import (
+    OPEN_END,
+    OPEN_START,
+    UNKNOWN,
+    ParsedDate,
+    choose_unit,
+    format_time,
+    parse_date,
+)
+from tilp.time.interval import Interval
+from tilp.time.missing import known_ends, readings
+from tilp.time.relations import (
+    GAP_WORDS,
+    UNDECIDED,
+    Allen,
+    TemporalRelation,
+    allen,
+    allen_code,
+    allen_codes,
+    gap_code,
+    gap_codes,
+    gap_lengths,
+    possible_relations,
+    temporal_relation,
+    temporal_relation_code,
+    temporal_relation_codes,
+)
+from tilp.types import Unit
+
+__all__ = [
+    "GAP_WORDS",
+    "OPEN_END",
+    "OPEN_START",
+    "UNDECIDED",
+    "UNKNOWN",
+    "Allen",
+    "Interval",
+    "ParsedDate",
+    "TemporalRelation",
+    "Unit",
+    "allen",
+    "allen_code",
+    "allen_codes",
+    "choose_unit",
+    "format_time",
+    "gap_code",
+    "gap_codes",
+    "gap_lengths",
+    "known_ends",
+    "parse_date",
+    "possible_relations",
+    "readings",
+    "temporal_relation",
+    "temporal_relation_code",
+    "temporal_relation_codes",
+]

@@ -1,0 +1,229 @@
+"""Dates as people write them, and the integer times they stand for in a unit.
+
+A date may be known in part: `1952-##-##` is a year, `19##` a century. It then stands for a
+span of instants; as a start the first of them counts, as an end the last.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tilp.types import Unit
+
+UNKNOWN = -(2**63)
+"""A time that is not known. It is not the same as open."""
+OPEN_START = -(2**63) + 1
+"""A start before all known time; compares as minus infinity."""
+OPEN_END = 2**63 - 1
+"""An end still to come ('present'); compares as plus infinity."""
+
+_MISSING = frozenset({"", "none", "nan", "nat", "null", "na", "n/a", "<na>", "\\n", "?", "unknown"})
+_OPEN = frozenset({"present", "now", "ongoing", "open", ".."})
+
+# A year, then perhaps month and day; hashes stand for unknown digits; a time of day is cut off.
+# A month in figures needs a year of three digits, or 3/4/21 would be the year 3.
+_DATE = re.compile(
+    r"(?P<sign>[+-]?)(?:"
+    r"(?P<year>\d+#*|#+)(?:\.0+)?"
+    r"|(?P<calendar_year>\d{3,}#*|\d+#+|#+|\d+(?=[-/]#)|(?<=[+-])\d+)"
+    r"[-/](?P<month>\d{1,2}|#{1,2})(?:[-/](?P<day>\d{1,2}|#{1,2})(?:[TZ ].*|[+-]\d\d:\d\d)?)?"
+    r")"
+)
+_DAY_FIRST = re.compile(r"(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})")
+_MAX_YEAR_DIGITS = 12  # so that the days of any year fit into 64 bits
+_MAX_INTEGER_DIGITS = 18
+_MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+_CALENDAR_YEAR = 9999  # plain integers beyond are counters or seconds, not years
+_COMPLETE_SHARE = 0.9
+
+
+class DateKind(StrEnum):
+    """What a date's text turned out to be."""
+
+    KNOWN = "known"
+    UNKNOWN = "unknown"
+    OPEN = "open"
+    MALFORMED = "malformed"
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedDate:
+    """A date read from text: the years it may lie in, and month and day (0 where unknown)."""
+
+    kind: DateKind
+    first_year: int = 0
+    last_year: int = 0
+    month: int = 0
+    day: int = 0
+
+    def is_complete(self, unit: Unit) -> bool:
+        """Whether the date is one single instant of the unit."""
+        if self.kind is not DateKind.KNOWN or self.first_year != self.last_year:
+            return False
+        match unit:
+            case Unit.YEAR:
+                return True
+            case Unit.MONTH:
+                return self.month > 0
+            case Unit.DAY:
+                return self.day > 0
+            case Unit.INTEGER:
+                return self.month == 0
+
+    def span(self, unit: Unit) -> tuple[int, int] | None:
+        """First and last instant that the date may mean; None where it is malformed in this unit.
+
+        >>> parse_date("1952-##-##").span(Unit.MONTH) == (1952 * 12, 1952 * 12 + 11)
+        True
+        """
+        unit = Unit(unit)
+        match self.kind:
+            case DateKind.UNKNOWN:
+                return UNKNOWN, UNKNOWN
+            case DateKind.OPEN:
+                return OPEN_START, OPEN_END
+            case DateKind.MALFORMED:
+                return None
+        if unit is Unit.INTEGER:
+            return (self.first_year, self.last_year) if self.is_complete(unit) else None
+        if max(abs(self.first_year), abs(self.last_year)) >= 10**_MAX_YEAR_DIGITS:
+            return None
+        if unit is Unit.YEAR:
+            return self.first_year, self.last_year
+        first_month, last_month = (self.month, self.month) if self.month else (1, 12)
+        if unit is Unit.MONTH:
+            return self.first_year * 12 + first_month - 1, self.last_year * 12 + last_month - 1
+        first_day = self.day or 1
+        last_day = self.day or _days_in_month(self.last_year, last_month)
+        return (
+            _days_from_civil(self.first_year, first_month, first_day),
+            _days_from_civil(self.last_year, last_month, last_day),
+        )
+
+
+def parse_date(text: str) -> ParsedDate:
+    """Read one date: ISO, with negative years and hashes for unknown digits.
+
+    >>> parse_date("1952-##-##").first_year, parse_date("19##").last_year
+    (1952, 1999)
+    >>> parse_date("####-##-##").kind.value, parse_date("present").kind.value
+    ('unknown', 'open')
+    >>> parse_date("1963-64-65").kind.value
+    'malformed'
+    """
+    text = text.strip()
+    if text.lower() in _MISSING:
+        return ParsedDate(DateKind.UNKNOWN)
+    if text.lower() in _OPEN:
+        return ParsedDate(DateKind.OPEN)
+    text = _DAY_FIRST.sub(r"\g<year>-\g<month>-\g<day>", text)
+    match = _DATE.fullmatch(text)
+    if match is None or not text.isascii():
+        return ParsedDate(DateKind.MALFORMED)
+    sign, month, day = match["sign"], match["month"], match["day"]
+    year = match["year"] or match["calendar_year"]
+    if year.startswith("#"):
+        # A month of an unknown year says nothing about when.
+        return ParsedDate(DateKind.UNKNOWN)
+    if len(year) > (_MAX_INTEGER_DIGITS if month is None else _MAX_YEAR_DIGITS):
+        return ParsedDate(DateKind.MALFORMED)
+    years = int(year.replace("#", "0")), int(year.replace("#", "9"))
+    first, last = (-years[1], -years[0]) if sign == "-" else years
+    month_number, day_number = _digits(month), _digits(day)  # 0, written or not, is unknown
+    if month_number > 12 or day_number > (
+        _days_in_month(last, month_number) if month_number else 31
+    ):
+        return ParsedDate(DateKind.MALFORMED)
+    # A month of a century, or a day of an unknown month, narrows nothing down.
+    if "#" in year:
+        month_number = 0
+    return ParsedDate(DateKind.KNOWN, first, last, month_number, day_number if month_number else 0)
+
+
+def choose_unit(dates: Iterable[tuple[ParsedDate, int]]) -> Unit:
+    """The finest unit in which at least 90 % of the known dates are complete.
+
+    Args:
+        dates: each distinct date with the number of times it occurs.
+    """
+    complete = dict.fromkeys((Unit.DAY, Unit.MONTH, Unit.YEAR, Unit.INTEGER), 0)
+    known = counters = 0
+    for date, count in dates:
+        if date.kind is DateKind.KNOWN:
+            known += count
+            counters += count * (abs(date.first_year) > _CALENDAR_YEAR)
+            for unit in complete:
+                complete[unit] += count * date.is_complete(unit)
+    if known and complete[Unit.INTEGER] == known and counters >= _COMPLETE_SHARE * known:
+        return Unit.INTEGER
+    for unit in (Unit.DAY, Unit.MONTH):
+        if known and complete[unit] >= _COMPLETE_SHARE * known:
+            return unit
+    return Unit.YEAR
+
+
+def format_time(time: int, unit: Unit) -> str:
+    """A time as text that `parse_date` reads back; the empty text for an unknown one.
+
+    >>> format_time(1952 * 12 + 4, Unit.MONTH), format_time(0, Unit.DAY)
+    ('1952-05', '1970-01-01')
+    """
+    unit = Unit(unit)
+    if time == UNKNOWN:
+        return ""
+    if time == OPEN_END:
+        return "present"
+    if time == OPEN_START:
+        return "open"
+    match unit:
+        case Unit.YEAR | Unit.INTEGER:
+            return str(time)
+        case Unit.MONTH:
+            year, month = divmod(time, 12)
+            return f"{_format_year(year)}-{month + 1:02d}"
+        case Unit.DAY:
+            year, month, day = _civil_from_days(time)
+            return f"{_format_year(year)}-{month:02d}-{day:02d}"
+
+
+def _digits(part: str | None) -> int:
+    return int(part) if part and part.isdigit() else 0
+
+
+def _format_year(year: int) -> str:
+    return f"-{-year:04d}" if year < 0 else f"{year:04d}"
+
+
+def _days_in_month(year: int, month: int) -> int:
+    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    return 29 if month == 2 and leap else _MONTH_DAYS[month - 1]
+
+
+# The standard library's dates begin with year 1; facts do not. These two count the days since
+# 1970-01-01 in the proleptic Gregorian calendar for any year, a year being taken to begin in
+# March so that the leap day comes last.
+_ERA_DAYS = 146_097
+_EPOCH_SHIFT = 719_468
+
+
+def _days_from_civil(year: int, month: int, day: int) -> int:
+    year -= month <= 2
+    era, year_of_era = divmod(year, 400)
+    day_of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
+    day_of_era = year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year
+    return era * _ERA_DAYS + day_of_era - _EPOCH_SHIFT
+
+
+def _civil_from_days(days: int) -> tuple[int, int, int]:
+    era, day_of_era = divmod(days + _EPOCH_SHIFT, _ERA_DAYS)
+    year_of_era = (
+        day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096
+    ) // 365
+    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    shifted_month = (5 * day_of_year + 2) // 153
+    day = day_of_year - (153 * shifted_month + 2) // 5 + 1
+    month = (shifted_month + 2) % 12 + 1
+    return year_of_era + era * 400 + (month <= 2), month, day
