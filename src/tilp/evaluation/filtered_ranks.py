@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilp._kernels.rank import ENUMERATE, EXACT, OVERLAP, RELEASE, STATIC, Asked, Known, count_ranks
-from tilp._utils.arrays import frozen
+from tilp._utils.arrays import read_only_tuple
 from tilp.errors import TilpError
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.parallel import Workers
@@ -89,7 +89,7 @@ class Ranker:
     """Ranks the answers of facts, asked in both directions."""
 
     def __init__(self, graph: TemporalGraph, rows: NDArray[np.int64], *, walked: bool) -> None:
-        self.queries = QueryTable.of_facts(graph, rows, walked=walked).frozen()
+        self.queries = QueryTable.of_facts(graph, rows, walked=walked).read_only()
         self._entities = len(graph.entities)
         relations = len(graph.relations)
         start, end = known_ends(graph.start, graph.end)
@@ -105,7 +105,7 @@ class Ranker:
         key = entity * 2 * relations + head
         order = np.lexsort((np.tile(first, 2), target, key))
         fact = np.tile(np.arange(len(graph)), 2)[order]
-        self._known = frozen(
+        self._known = read_only_tuple(
             Known(
                 target[order],
                 start[fact],
@@ -120,7 +120,7 @@ class Ranker:
             self.queries.subject.astype(np.int64) * 2 * relations + self.queries.directed_relation
         )
         both = np.tile(rows, 2)
-        self._asked = frozen(
+        self._asked = read_only_tuple(
             Asked(
                 self.queries.answer,
                 np.searchsorted(key[order], asked_key, side="left"),

@@ -12,7 +12,7 @@ from tilp.pictures.markup import Markup, element, fragment, table
 from tilp.rules.consistency import arrange, possible_classes, speaks_of_time
 from tilp.rules.rule import Atom, Constraint, Rule
 from tilp.rules.text import Notation, format_rule
-from tilp.time import GAP_WORDS, Allen, Interval, TemporalRelation, temporal_relation
+from tilp.time import GAP_CLASSES, Allen, Interval, TemporalRelation, temporal_relation
 
 if TYPE_CHECKING:
     from tilp.rules.ruleset import MinedRule, RuleSet
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _CONTRADICTION = "No intervals can be all that the rule asks of them."
 _STATIC = "The rule says nothing of time."
 _UNSAID = "not said"
-_WORDS = (tuple(TemporalRelation), tuple(Allen), GAP_WORDS)  # converse at the mirrored place
+_WORDS = (tuple(TemporalRelation), tuple(Allen), GAP_CLASSES)  # converse at the mirrored place
 
 
 def draw_rule(rule: Rule) -> str:
