@@ -194,34 +194,9 @@ def estimate_cost(
     walks = count_walks(graph, mining.max_length, mining.limit)
     walks_from = walks.sum(axis=0)
     ends = np.concatenate([graph.subject[rows], graph.object[rows]])
-    per_fact = 2 * float(walks_from[ends].mean())
-    largest = int(budget / (_FACT_SECONDS + _WALK_SECONDS * per_fact))
-    largest = min(max(largest, _FEWEST_FACTS), len(rows))
-
-    def fit(size: int, *, mine_only: bool = False) -> _Sample:
-        return _fit_sample(graph, rows, size, settings, threads, mine_only=mine_only)
-
-    _warm_up(settings, threads)
-    report(0.1)
-    prepare = fit(1, mine_only=True).cpu["mine"]
-    fewest = min(largest, _FEWEST_FACTS)
-    sizes = {max(largest // _RATIO**number, fewest) for number in range(_SAMPLES)}
-    samples: list[_Sample] = []
-    for size in sorted(sizes):
-        samples.append(fit(size))
-        report(0.1 + 0.9 * size / sum(sizes))
-    while not samples[-1].rules and samples[-1].facts < len(rows):
-        samples.append(fit(min(_RATIO * samples[-1].facts, len(rows))))
-    samples = [sample for sample in samples if sample.rules]
-    if not samples:
-        raise NoRulesError(
-            f"no rule was found in {len(rows):,} facts: no fact's ends are joined by other facts "
-            "often enough; a smaller min_support or a greater max_length may find some"
-        )
-    for sample in samples:
-        sample.cpu["mine"] = max(sample.cpu["mine"] - prepare, 1e-3)
-    report(1.0)
-
+    seconds_per_fact = _FACT_SECONDS + _WALK_SECONDS * 2 * float(walks_from[ends].mean())
+    largest = min(max(int(budget / seconds_per_fact), _FEWEST_FACTS), len(rows))
+    samples, prepare = _fit_samples(graph, rows, largest, settings, threads, report)
     walked = float(walks_from[ends].sum())
     rules_found = [(float(sample.facts), float(sample.rules)) for sample in samples]
     rules = min(
@@ -312,6 +287,42 @@ class _Sample:
 
 class _MinedError(Exception):
     """Ends a fit after its first stage."""
+
+
+def _fit_samples(
+    graph: TemporalGraph,
+    rows: NDArray[np.int64],
+    largest: int,
+    settings: ModelSettings,
+    threads: int,
+    report: Callable[[float], None],
+) -> tuple[list[_Sample], float]:
+    """Fit nested samples; return those with rules, and the seconds before the first stage."""
+
+    def fit(size: int, *, mine_only: bool = False) -> _Sample:
+        return _fit_sample(graph, rows, size, settings, threads, mine_only=mine_only)
+
+    _warm_up(settings, threads)
+    report(0.1)
+    prepare = fit(1, mine_only=True).cpu["mine"]
+    fewest = min(largest, _FEWEST_FACTS)
+    sizes = {max(largest // _RATIO**number, fewest) for number in range(_SAMPLES)}
+    samples: list[_Sample] = []
+    for size in sorted(sizes):
+        samples.append(fit(size))
+        report(0.1 + 0.9 * size / sum(sizes))
+    while not samples[-1].rules and samples[-1].facts < len(rows):
+        samples.append(fit(min(_RATIO * samples[-1].facts, len(rows))))
+    samples = [sample for sample in samples if sample.rules]
+    if not samples:
+        raise NoRulesError(
+            f"no rule was found in {len(rows):,} facts: no fact's ends are joined by other facts "
+            "often enough; a smaller min_support or a greater max_length may find some"
+        )
+    for sample in samples:
+        sample.cpu["mine"] = max(sample.cpu["mine"] - prepare, 1e-3)
+    report(1.0)
+    return samples, prepare
 
 
 def _fit_sample(
