@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from tilp._utils.files import one_of_a_kind
+from tilp._utils.files import unique_file_name
 from tilp.bench.jobs import Job, Workspace
 from tilp.bench.methods import Method
 from tilp.bench.rule_examples import Examples, rule_examples
@@ -33,8 +33,8 @@ class EvaluationJob(Job):
     @property
     def name(self) -> str:
         """Data set, setting, method, seed, and the split if it is not test."""
-        parts = [one_of_a_kind(self.source.name), self.setting.name]
-        parts += [one_of_a_kind(self.method.name), str(self.seed)]
+        parts = [unique_file_name(self.source.name), self.setting.name]
+        parts += [unique_file_name(self.method.name), str(self.seed)]
         return ".".join(parts if self.split == "test" else [*parts, self.split])
 
     @property

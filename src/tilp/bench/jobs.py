@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from tilp._utils.files import new_file
-from tilp._utils.versions import made_with
+from tilp._utils.versions import code_versions
 from tilp._version import __version__
 from tilp.errors import TilpError, TilpWarning
 
@@ -94,7 +94,7 @@ class Job(ABC):
 
 def digest_of(decisive: Mapping[str, Any]) -> str:
     """Return the digest of what decides a result, and of the code that computes it."""
-    text = json.dumps({**made_with(), **decisive}, sort_keys=True, default=str)
+    text = json.dumps({**code_versions(), **decisive}, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any
 
-from tilp._utils.files import file_words
+from tilp._utils.files import file_name_part
 from tilp.bench.experiments import EXPERIMENTS, Experiment
 from tilp.bench.experiments.base import FileName, MethodRuns
 from tilp.bench.methods import METHODS, Method, read_method
@@ -135,7 +135,7 @@ def _parse(text: str, file: str) -> Plan:
             raise TilpError(f"{file}: two experiments are named {name!r}; give each its own name")
     if not experiments:
         raise TilpError(f"{file}: there is no experiment; write one under [[experiment]]")
-    name = file_words(Path(file).stem) or "plan"
+    name = file_name_part(Path(file).stem) or "plan"
     return Plan(name, table.title, table.about, table.world, tuple(experiments))
 
 

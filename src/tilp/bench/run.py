@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilp._utils.files import held
+from tilp._utils.files import locked
 from tilp._utils.versions import version_report
 from tilp.bench.experiments import Experiment
 from tilp.bench.experiments.base import RankedExperiment
@@ -125,7 +125,7 @@ def run_plan(
     store, results, ran = Store(out), Results(), 0
     jobs, refused = plan_jobs(plan, sources)
     _claim(out)
-    with held(out):
+    with locked(out):
         ended = run_jobs(jobs, store, thread_count(threads), side_by_side, watcher)
         for number, (job, result, is_new) in enumerate(ended, start=1):
             ran += is_new

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar
 
-from tilp._utils.files import one_of_a_kind
+from tilp._utils.files import unique_file_name
 from tilp.bench.schema import Date, Share
 from tilp.bench.sources import Source
 from tilp.graph import SPLITS, TemporalGraph
@@ -171,7 +171,7 @@ class Biased(Setting):
     def name(self) -> str:
         """The name in the files of runs."""
         names = dict.fromkeys(filter(None, (self.relation, self.label)))
-        relation = "-".join(one_of_a_kind(name) for name in names)
+        relation = "-".join(unique_file_name(name) for name in names)
         refit = "" if self.refit is None else f"-refit-{self.refit}"
         return f"biased-{self.removed}-{self.walked.value}{refit}-{relation}"
 
@@ -220,8 +220,8 @@ class Release(Setting):
     @property
     def name(self) -> str:
         """The name in the files of runs."""
-        walked = "" if self.background is None else f"-on-{one_of_a_kind(self.background)}"
-        return f"release-{one_of_a_kind(self.folder)}{walked}"
+        walked = "" if self.background is None else f"-on-{unique_file_name(self.background)}"
+        return f"release-{unique_file_name(self.folder)}{walked}"
 
     def case(self, source: Source, seed: int) -> Case:
         """Return the released splits."""

@@ -19,7 +19,7 @@ from tilp._kernels.rank import (
     RankedQueries,
     count_ranks,
 )
-from tilp._utils.arrays import frozen
+from tilp._utils.arrays import read_only_tuple
 from tilp.errors import TilpError
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.parallel import Workers
@@ -98,7 +98,7 @@ class Ranker:
     """Ranks the answers of facts, asked in both directions."""
 
     def __init__(self, graph: TemporalGraph, rows: NDArray[np.int64], *, walked: bool) -> None:
-        self.queries = QueryTable.of_facts(graph, rows, walked=walked).frozen()
+        self.queries = QueryTable.of_facts(graph, rows, walked=walked).read_only()
         self._entities = len(graph.entities)
         relations = len(graph.relations)
         start, end = known_ends(graph.start, graph.end)
@@ -114,7 +114,7 @@ class Ranker:
         key = entity * 2 * relations + head
         order = np.lexsort((np.tile(first, 2), target, key))
         fact = np.tile(np.arange(len(graph)), 2)[order]
-        self._known = frozen(
+        self._known = read_only_tuple(
             KnownFacts(
                 target[order],
                 start[fact],
@@ -129,7 +129,7 @@ class Ranker:
             self.queries.subject.astype(np.int64) * 2 * relations + self.queries.directed_relation
         )
         both = np.tile(rows, 2)
-        self._asked = frozen(
+        self._asked = read_only_tuple(
             RankedQueries(
                 self.queries.answer,
                 np.searchsorted(key[order], asked_key, side="left"),

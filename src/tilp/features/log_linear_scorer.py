@@ -69,7 +69,7 @@ class LogLinearScorer:
         gone = np.fromiter(facts, np.int64)
         other = copy(self)
         other.rule_scorer = self.rule_scorer.without(gone)
-        numbers = self.rule_scorer.walker.graph.numbers_without(gone)
+        numbers = self.rule_scorer.walker.graph.rows_after_removal(gone)
         other._stand_on(fact_edges_without(self._edges, numbers, other.rule_scorer.walker.graph))
         return other
 

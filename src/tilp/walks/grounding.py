@@ -10,7 +10,13 @@ from numpy.typing import NDArray
 from tilp._utils.arrays import ranges_to_indices
 from tilp.graph import QueryTable
 from tilp.rules import Rule
-from tilp.time import allen_codes, gap_codes, gap_lengths, readings, temporal_relation_codes
+from tilp.time import (
+    allen_codes,
+    gap_codes,
+    gap_lengths,
+    possible_intervals,
+    temporal_relation_codes,
+)
 from tilp.types import Grain
 from tilp.walks.walker import Step, Walker
 
@@ -88,7 +94,7 @@ class Grounder:
             body = self._bodies[rule] = self._body(rule)
         starts, ends = queries.start, queries.end
         if self._walker.every_reading:
-            _, starts, ends = readings(*queries.given())
+            _, starts, ends = possible_intervals(*queries.given_dates())
         subject, own = int(queries.subject[0]), int(queries.fact[0])
         found = [
             self._walks(body, subject, candidate, own, start, end)

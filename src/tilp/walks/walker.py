@@ -33,7 +33,7 @@ from tilp.errors import TilpError
 from tilp.graph import PreparedEdges, QueryTable, TemporalGraph
 from tilp.parallel import cut_by_cost
 from tilp.rules import FORMS, Rule, TemporalForm
-from tilp.time import TemporalRelation, readings
+from tilp.time import TemporalRelation, possible_intervals
 from tilp.types import Grain
 from tilp.walks.constraints import PairConstraint, StepConstraint, Symbols
 from tilp.walks.edges import (
@@ -160,7 +160,7 @@ class Walker:
         for name in ("_read", "_prepared", "_inverse", "steps_from"):
             vars(other).pop(name, None)
         other.graph = self.graph.without(gone)
-        other.edges = edges_without(edges, self.graph.numbers_without(gone))
+        other.edges = edges_without(edges, self.graph.rows_after_removal(gone))
         return other
 
     @cached_property
@@ -415,8 +415,8 @@ class Walker:
         asked = len(queries)
         number = np.arange(asked)
         if self.every_reading and purpose != walking.TALLY:
-            number, start, end = readings(*queries.given())
-            queries, marks = queries[number].at(start, end), _in_order(marks, number)
+            number, start, end = possible_intervals(*queries.given_dates())
+            queries, marks = queries[number].with_dates(start, end), _in_order(marks, number)
         # Queries that share counts stand together.
         heads = (
             queries.directed_relation

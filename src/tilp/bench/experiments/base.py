@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Self
 
-from tilp._utils.files import file_words
+from tilp._utils.files import file_name_part
 from tilp.bench.evaluations import EvaluationJob
 from tilp.bench.jobs import Job, Result, Results
 from tilp.bench.methods import Method
@@ -68,7 +68,7 @@ FileName = Annotated[
     str,
     Reader(
         "a name of letters, digits, '-' and '_'",
-        lambda value: value if value and file_words(str(value)) == value else None,
+        lambda value: value if value and file_name_part(str(value)) == value else None,
     ),
 ]
 

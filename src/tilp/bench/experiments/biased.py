@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tilp._utils.files import file_words
+from tilp._utils.files import file_name_part
 from tilp.bench.experiments.base import (
     Mean,
     RankedExperiment,
@@ -112,7 +112,7 @@ class BiasedData(RankedExperiment):
             header += [f"{name}: its MRR", f"{name}: MRR of all"]
         bars = [bars_of(name, means) for name, means in changes.items()]
         report.chart(
-            f"{self.name}-{file_words(source.name)}",
+            f"{self.name}-{file_name_part(source.name)}",
             lambda: draw_bars(list(settings), bars, "change of MRR"),
             f"{source.name}: change of a relation's MRR ({ranking}) when it becomes rare",
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tilp._utils.files import file_words
+from tilp._utils.files import file_name_part
 from tilp.bench.evaluations import EvaluationJob
 from tilp.bench.experiments.base import (
     Mean,
@@ -97,7 +97,7 @@ class Curve(PublishedExperiment):
             lines.append(Line(f"{method} (published)", in_order))
         x_name = "share of the training facts to learn from"
         report.chart(
-            f"{self.name}-{file_words(source.name)}",
+            f"{self.name}-{file_name_part(source.name)}",
             lambda: draw_lines(lines, x_name, "MRR", x_log=len(self._shares) > 2),
             f"{source.name}: MRR ({ranking}) over the share of training facts; bars: the standard "
             "deviation over rounds",

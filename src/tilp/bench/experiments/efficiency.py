@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
-from tilp._utils.files import file_words
+from tilp._utils.files import file_name_part
 from tilp.bench.experiments.base import Experiment, results_of, write_failures
 from tilp.bench.jobs import Job, Results
 from tilp.bench.measure import STAGES, MeasurementJob
@@ -95,7 +95,7 @@ class Efficiency(Experiment):
     def _sweeps_of(self, source: Source, method: Method) -> list[_Sweep]:
         first = MeasurementJob(source, method, self.length, max(self.threads, default=1))
         words = f"{source.name}, {method.name}"
-        name = f"{file_words(source.name)}-{file_words(method.name)}"
+        name = f"{file_name_part(source.name)}-{file_name_part(method.name)}"
         fixed = f"rules of length ≤ {self.length}"
         lengths = tuple(replace(first, length=length) for length in sorted(self.lengths))
         threads = tuple(replace(first, threads=count) for count in sorted(self.threads))
@@ -105,7 +105,7 @@ class Efficiency(Experiment):
         )
         if len(threads) == 1:  # the other sweeps use that count
             threads = ()
-        world = f"world-{file_words(method.name)}"
+        world = f"world-{file_name_part(method.name)}"
         sweeps = (
             (f"{name}-lengths", f"{words}: by length of rules", _LENGTH, "length", lengths),
             (f"{name}-threads", f"{words}: by threads, {fixed}", "threads", "threads", threads),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tilp._utils.files import file_words
+from tilp._utils.files import file_name_part
 from tilp.bench.evaluations import EvaluationJob
 from tilp.bench.experiments.base import Experiment, SplitName, write_failures
 from tilp.bench.jobs import Job, Results
@@ -59,7 +59,7 @@ class Rules(Experiment):
                         f"{example['confidence']:.2f}, support {example['support']:,} of "
                         f"{example['facts']:,} facts)"
                     )
-                    name = file_words(f"{self.name}-{method}-{index}")
+                    name = file_name_part(f"{self.name}-{method}-{index}")
                     caption = f"{example['asked']}: {example['answer']}, by {example['grounding']}"
-                    picture = f"{file_words(source.name)}-{name}"
+                    picture = f"{file_name_part(source.name)}-{name}"
                     report.picture(picture, example["picture"], caption)
