@@ -11,9 +11,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tilp.graph import TemporalGraph
-from tilp.pictures.markup import bar, element, fragment, table
 from tilp.scoring.queries import Query
 from tilp.scoring.topk import TopCandidates
+from tilp.viz.html import bar, element, fragment, table
 
 
 @dataclass(frozen=True, slots=True)
