@@ -15,7 +15,7 @@ from tilp.bench.methods import Method
 from tilp.bench.settings import Case, Setting
 from tilp.bench.sources import Source
 from tilp.evaluation import Evaluation, evaluate
-from tilp.evaluation.evaluate import facts_to_ask
+from tilp.evaluation.evaluate import split_facts
 from tilp.graph import SPLITS, TemporalGraph
 
 __all__ = ["Cell"]
@@ -79,7 +79,7 @@ class Cell(Job):
     def run(self, place: Place) -> dict[str, Any]:
         """Learn, ask, and tell of it."""
         case = self.setting.case(self.source, self.seed)
-        facts_to_ask(case.known, self.split)  # before anything is learned
+        split_facts(case.known, self.split)  # before anything is learned
         resumed = place.folder.exists()
         learned = self.method.learn(case, self.seed, place)
         began = time.perf_counter()
@@ -135,14 +135,14 @@ def _figures(found: Evaluation) -> dict[str, dict[str, float | None]]:
     """MRR, hits and mean rank by protocol and ties."""
     return {
         f"{protocol.value} {ties.value}": found.metrics(protocol, ties).to_json()
-        for protocol, ties in found.figures()
+        for protocol, ties in found.protocols_and_ties()
     }
 
 
 def _by_relation(found: Evaluation) -> dict[str, dict[str, dict[str, float]]]:
     """MRR of each relation, its two directions together."""
     told = {}
-    for protocol, ties in found.figures():
+    for protocol, ties in found.protocols_and_ties():
         table = (
             found.by_relation(protocol, ties)
             .group_by("relation", maintain_order=True)

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from tilp.evaluation import Evaluation
-from tilp.evaluation.evaluate import shown_names
+from tilp.evaluation.evaluate import unique_labels
 from tilp.explanation import Grounding, WalkedFact
 from tilp.explanation.render import draw_grounding, grounding_text
 from tilp.graph import QueryTable, TemporalGraph
@@ -85,7 +85,7 @@ def _wanted(graph: TemporalGraph, found: Evaluation, wanted: Examples) -> list[i
         return [names.find(name) for name in wanted.relations if name in known]
     table = found.by_relation().filter(pl.col("direction") == "object")
     best = table.sort("mrr", "relation", descending=[True, False])["relation"][: wanted.best]
-    shown = shown_names(names).to_list()
+    shown = unique_labels(names).to_list()
     return [shown.index(name) for name in best]
 
 

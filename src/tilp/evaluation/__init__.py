@@ -9,8 +9,8 @@ from tilp.evaluation.compare import Comparison, Difference, compare
 from tilp.evaluation.evaluate import DIRECTIONS, evaluate
 from tilp.evaluation.filtered_ranks import Ranker, rank_column, ties_of
 from tilp.evaluation.result import (
-    APART,
     HITS,
+    SUBSETS,
     Bounds,
     Evaluation,
     Metrics,
@@ -24,10 +24,10 @@ from tilp.scoring.scores import ScoreFunction
 from tilp.types import Protocol, Ties
 
 __all__ = [
-    "APART",
     "DIRECTIONS",
     "HITS",
     "SCORE_COLUMNS",
+    "SUBSETS",
     "Bounds",
     "Comparison",
     "Difference",

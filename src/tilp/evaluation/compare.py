@@ -48,7 +48,7 @@ class Comparison:
     protocol: Protocol
     ties: Ties
     facts: int
-    figures: dict[str, Difference]
+    metrics: dict[str, Difference]
     wins: int
     losses: int
     draws: int
@@ -60,7 +60,7 @@ class Comparison:
             "protocol": self.protocol.value,
             "ties": self.ties.value,
             "facts": self.facts,
-            "figures": {name: asdict(one) for name, one in self.figures.items()},
+            "figures": {name: asdict(one) for name, one in self.metrics.items()},
             "wins": self.wins,
             "losses": self.losses,
             "draws": self.draws,
@@ -110,7 +110,7 @@ def compare(
         protocol = next((one for one in first.protocols if one in second.protocols), None)
     column = first.column(protocol, ties)
     second.column(protocol, ties)
-    chosen = next(one for one in first.figures() if first.column(*one) == column)
+    chosen = next(one for one in first.protocols_and_ties() if first.column(*one) == column)
     ranks = [one.ranks[column] for one in (first, second)]
     both = [gains(rank) for rank in ranks]
     means = [fact_means(first.ranks["fact"], np.stack(list(g.values()), axis=1)) for g in both]
@@ -133,7 +133,7 @@ def compare(
         protocol=chosen[0],
         ties=chosen[1],
         facts=len(differences),
-        figures=figures,
+        metrics=figures,
         wins=wins,
         losses=losses,
         draws=len(first) - wins - losses,

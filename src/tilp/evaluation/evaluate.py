@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tilp._utils.arrays import read_only
 from tilp.errors import TilpError
 from tilp.evaluation.filtered_ranks import Ranker, rank_column, ties_of
-from tilp.evaluation.result import APART, QUERY_SCHEMA, Evaluation
+from tilp.evaluation.result import QUERY_SCHEMA, SUBSETS, Evaluation
 from tilp.graph import TemporalGraph, Vocabulary
 from tilp.parallel import Workers, opened
 from tilp.scoring import Scores
@@ -58,7 +58,7 @@ def evaluate(
         TilpError: the split is empty, or scores are not of these queries and entities.
     """
     chosen = _chosen(protocols)
-    rows = facts_to_ask(graph, split)
+    rows = split_facts(graph, split)
     if batch < 1:
         raise TilpError("a batch has at least one query")
     batch = min(batch, max(1, _MOST_LISTED // max(len(graph.entities), 1)))
@@ -95,7 +95,7 @@ def evaluate(
     return Evaluation(table, split, graph.fingerprint(), chosen, note)
 
 
-def facts_to_ask(graph: TemporalGraph, split: str) -> NDArray[np.int64]:
+def split_facts(graph: TemporalGraph, split: str) -> NDArray[np.int64]:
     """The numbers of a split's facts.
 
     Raises:
@@ -137,17 +137,17 @@ def _query_table(
 ) -> pl.DataFrame:
     """The queries with their facts as written, and the rows to be looked at apart."""
     facts = graph.frame(split).with_columns(
-        shown_names(graph.relations).gather(graph.relation[rows]).alias("relation"),
+        unique_labels(graph.relations).gather(graph.relation[rows]).alias("relation"),
         pl.Series("fact", rows),
         pl.Series("repeated", _repeated(graph, rows)),
         pl.Series("dated", (graph.start[rows] != UNKNOWN) & (graph.end[rows] != UNKNOWN)),
         pl.Series("unseen", _unseen(graph, rows)),
     )
     asked = pl.concat(facts.with_columns(direction=pl.lit(one)) for one in DIRECTIONS)
-    return asked.with_columns(pl.Series("unreached", ~reached)).select(*QUERY_SCHEMA, *APART)
+    return asked.with_columns(pl.Series("unreached", ~reached)).select(*QUERY_SCHEMA, *SUBSETS)
 
 
-def shown_names(names: Vocabulary) -> pl.Series:
+def unique_labels(names: Vocabulary) -> pl.Series:
     """Labels, with the id where several are the same: figures of two relations never mix."""
     table = names.frame()
     both = pl.format("{} ({})", "label", "id")

@@ -22,7 +22,7 @@ from tilp.types import Protocol, Ties
 HITS = (1, 3, 10)
 """The ranks up to which an answer is a hit."""
 
-APART: Mapping[str, str] = {
+SUBSETS: Mapping[str, str] = {
     "repeated": "the triple stands in train with another interval",
     "dated": "both dates are known",
     "unreached": "no rule reaches the answer (or it is not listed)",
@@ -121,7 +121,7 @@ class Evaluation:
             protocol = Protocol.ENUMERATE
         return protocol, Ties.AVERAGE if Ties.AVERAGE in ties_of(protocol) else Ties.BEST
 
-    def figures(self) -> list[tuple[Protocol, Ties]]:
+    def protocols_and_ties(self) -> list[tuple[Protocol, Ties]]:
         """Every protocol and tie rule that there are ranks for."""
         return [(protocol, ties) for protocol in self.protocols for ties in ties_of(protocol)]
 
@@ -137,7 +137,7 @@ class Evaluation:
 
     def column(self, protocol: Protocol | str | None = None, ties: Ties | str | None = None) -> str:
         """The column of ranks that is meant; the headline's protocol or ties where None."""
-        known = sorted({str(one) for one, _ in self.figures()})
+        known = sorted({str(one) for one, _ in self.protocols_and_ties()})
         protocol = self.headline[0] if protocol is None else protocol
         if protocol not in known:
             raise TilpError(
@@ -167,7 +167,7 @@ class Evaluation:
             .sort("queries", "relation", "direction", descending=[True, False, False])
         )
 
-    def apart(
+    def by_subset(
         self, protocol: Protocol | str | None = None, ties: Ties | str | None = None
     ) -> pl.DataFrame:
         """The same for the rows that are looked at `APART`, and for the rest of each."""
@@ -176,7 +176,7 @@ class Evaluation:
             self.ranks.filter(pl.col(name) == holds)
             .select(_figures(column))
             .select(rows=pl.lit(name), holds=pl.lit(holds), **{c: c for c in _FIGURES})
-            for name in APART
+            for name in SUBSETS
             for holds in (True, False)
         )
 
@@ -205,12 +205,12 @@ class Evaluation:
     def to_json(self, *, resamples: int = 1_000, seed: int = 0) -> dict[str, Any]:
         """All of it as plain values: figures by protocol and ties, MRR's intervals, the parts."""
         protocols: dict[str, dict[str, dict[str, float | None]]] = {}
-        for protocol, ties in self.figures():
+        for protocol, ties in self.protocols_and_ties():
             metrics = self.metrics(protocol, ties).to_json()
             protocols.setdefault(protocol.value, {})[ties.value] = metrics
         bounds = self.bootstrap(resamples=resamples, seed=seed)
         apart: dict[str, dict[str, Any]] = {}
-        for row in self.apart().iter_rows(named=True):
+        for row in self.by_subset().iter_rows(named=True):
             name = row.pop("rows") if row.pop("holds") else f"not {row.pop('rows')}"
             apart[name] = row
         return {
@@ -323,7 +323,7 @@ def load_evaluation(folder: Path | str) -> Evaluation:
         split, graph, words = (str(note[name]) for name in ("split", "graph", "note"))
         columns = {
             **QUERY_SCHEMA,
-            **dict.fromkeys(APART, pl.Boolean),
+            **dict.fromkeys(SUBSETS, pl.Boolean),
             **{
                 rank_column(protocol, ties): pl.Float64
                 for protocol in protocols

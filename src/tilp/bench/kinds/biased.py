@@ -15,7 +15,7 @@ from tilp.bench.report.blocks import Block, Heading, Table, Text
 from tilp.bench.report.blocks import Figure as Picture
 from tilp.bench.settings import Balanced, Biased
 from tilp.bench.sources import Source
-from tilp.evaluation.evaluate import shown_names
+from tilp.evaluation.evaluate import unique_labels
 from tilp.pictures.chart import Bars, Point, draw_bars
 from tilp.splits import balanced, reducible
 from tilp.types import Walked
@@ -105,7 +105,7 @@ def _settings(options: BiasedOptions, source: Source) -> dict[str, Biased]:
         numbers = [graph.relations.find(relation) for relation in options.relations]
     else:
         numbers = reducible(balanced(graph), options.removed)
-    names = shown_names(graph.relations)
+    names = unique_labels(graph.relations)
     ids, removed, walked = graph.relations.ids, options.removed, options.walked
     return {
         str(names[number]): Biased(
