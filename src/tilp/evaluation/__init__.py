@@ -1,8 +1,8 @@
-"""Filters and ties, ranks, metrics and comparisons, for any scorer.
+"""Filtered ranks, metrics and comparisons, for any scorer.
 
-Every query is asked in both directions, and every entity is a candidate. A protocol says which
-other answers are removed, a tie rule which of several ranks an answer has among candidates of
-the same score.
+Every fact is queried in both directions, and every entity is a candidate. A protocol says which
+other answers are removed, and a tie rule which rank an answer has among candidates with the same
+score.
 """
 
 from tilp.evaluation.compare import Comparison, Difference, compare
