@@ -49,7 +49,7 @@ from tilp.costs.calibration import cpu_seconds
 from tilp.graph import QueryTable
 from tilp.parallel import Workers
 from tilp.walks import MiningSettings, Walker, chunks_by
-from tilp.walks.mining import mine_relations, mined_queries, mining_walker, one_end
+from tilp.walks.mining import cheaper_queries, mine_relations, mining_queries, mining_walker
 
 RELATION = "livesIn"
 MOST = 10_000
@@ -76,8 +76,8 @@ def queries_of(graph: tilp.TemporalGraph) -> QueryTable:
 def works(graph: tilp.TemporalGraph, walker: Walker) -> dict[str, Walks]:
     """What is to be walked: to find rules, to count them, to apply them."""
     found = steps_by_length(walker, walker.limit // 10).sum(axis=0)
-    asked, applied = mined_queries(walker, RELATION, SETTINGS), queries_of(graph)
-    ends = one_end(walker, asked)
+    asked, applied = mining_queries(walker, RELATION, SETTINGS), queries_of(graph)
+    ends = cheaper_queries(walker, asked)
 
     def of(steps, queries, entity):
         calls = len(chunks_by(walker, queries, entity))
@@ -96,7 +96,7 @@ def sampled(work: dict[str, Walks], walker: Walker, rules: list) -> dict:
     rows = {"find": [0, 0.0], "apply": [0, 0.0]}
 
     def find(part: Walks) -> None:
-        rows["find"][0] += len(walker.find_both(part.queries)[0])
+        rows["find"][0] += len(walker.find_both_directions(part.queries)[0])
         rows["find"][1] += len(part.queries)
 
     def apply(part: Walks) -> None:
@@ -167,7 +167,7 @@ def step_measure(path: str) -> dict:
             "tally": Walks.of_queries(steps, every, apart=relation).amounts().row().tolist(),
             "apply": Walks.of_queries(steps, every).amounts().row().tolist(),
         },
-        "facts": len(mined_queries(walker, RELATION, SETTINGS)) // 2,
+        "facts": len(mining_queries(walker, RELATION, SETTINGS)) // 2,
         "rules": len(rules),
         "most": float(steps_by_length(walker).max()),
         "degree": [float(degree.mean()), float(np.median(degree)), int(degree.max())],

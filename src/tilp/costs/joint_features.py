@@ -124,10 +124,12 @@ class _Table:
         table, queries = found.table, max(len(found.fold), 1)
         if table is None:
             return cls(0.0, 0.0, 0.0)
-        rules = (table.rule, table.root)
+        rules = (table.rule, table.root_rate)
         size = sum(one.nbytes for one in table) + (more_rules - 1) * sum(r.nbytes for r in rules)
-        visits = 4 * len(table.stands_for) + more_rules * len(table.rule) + len(table.word)
-        return cls(len(table.stands_for) / queries, visits / queries, size / queries)
+        visits = (
+            4 * len(table.log_count) + more_rules * len(table.rule) + len(table.history_feature)
+        )
+        return cls(len(table.log_count) / queries, visits / queries, size / queries)
 
 
 def _asked(queries: QueryTable, settings: LogLinearSettings, heads: int) -> QueryTable:

@@ -22,7 +22,7 @@ from tilp.parallel import Workers
 from tilp.rules import MinedRule
 from tilp.time.imputation import MissingDates
 from tilp.walks import CompiledRules, Walker
-from tilp.walks.mining import mine_relations, mined_queries, mining_walker, target_facts
+from tilp.walks.mining import mine_relations, mining_queries, mining_walker, target_facts
 
 __all__ = ["SampledRules", "Situation", "some"]
 
@@ -105,7 +105,7 @@ class Situation:
             settling,
             walker,
             steps_by_length(walker),
-            {one: mined_queries(walker, one, mining) for one in graph.relations},
+            {one: mining_queries(walker, one, mining) for one in graph.relations},
             training,
             rows,
             walked,

@@ -18,7 +18,7 @@ from tilp.rules import RuleSet
 from tilp.scoring import RuleScorer
 from tilp.types import Protocol
 from tilp.walks import chunks_by
-from tilp.walks.mining import one_end
+from tilp.walks.mining import cheaper_queries
 
 __all__ = ["apply_stage", "batch_bytes", "choose_stage", "kept_bytes", "mine_stage"]
 
@@ -48,11 +48,11 @@ def mine_stage(now: Situation, budget: float) -> StageCost:
         0.6 * budget,
         now.settings.seed,
     )
-    ends = [one_end(walker, one) for one in queries] if walker.mirrors else queries
+    ends = [cheaper_queries(walker, one) for one in queries] if walker.can_mirror else queries
     found_steps = steps_by_length(walker, max(1, walker.limit // _FOUND_SHARE)).sum(axis=0)
     chunks = sum(len(chunks_by(walker, one, one.answer)) for one in ends)
     searched = _of_relations(found_steps, ends, chunks, answers=True)
-    look = walker.find_both if walker.mirrors else walker.find
+    look = walker.find_both_directions if walker.can_mirror else walker.find
     find = calibrate(searched, lambda part: look(part.queries), 0.2 * budget, now.settings.seed)
     amounts = tallied.amounts()
     walked = find.seconds(searched.amounts()) + tally.seconds(amounts)

@@ -224,7 +224,7 @@ class Evaluation:
         return save_evaluation(self, folder)
 
     def to_json(self, *, resamples: int = 1_000, seed: int = 0) -> dict[str, Any]:
-        """Return all metrics with intervals, and those of subsets and relations, as plain values."""
+        """Return all metrics, with intervals and by subset and relation, as plain values."""
         protocols: dict[str, dict[str, dict[str, float | None]]] = {}
         for protocol, ties in self.protocols_and_ties():
             metrics = self.metrics(protocol, ties).to_json()

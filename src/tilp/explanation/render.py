@@ -67,7 +67,7 @@ def _rule_json(mined: MinedRule) -> Json:
         "sentence": format_rule(mined.rule, Notation.SENTENCE),
         "confidence": mined.confidence,
         "support": mined.support,
-        "fired": mined.fired,
+        "fired": mined.body_support,
         "facts": mined.facts,
         "weight": mined.weight,
     }

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._kernels.candidate_history import FactEdges, ListedCandidates
-from tilp._kernels.score import LEAST_RATE, add_rule_evidence
+from tilp._kernels.candidate_history import FactEdges
+from tilp._kernels.score import MIN_RATE, add_rule_evidence
+from tilp._kernels.types import ListedCandidates
 from tilp.features.candidate_history import (
     HISTORY_KINDS,
     CandidateHistory,
@@ -70,7 +71,7 @@ class LogLinearScorer:
         gone = np.fromiter(facts, np.int64)
         other = copy(self)
         other.rule_scorer = self.rule_scorer.without(gone)
-        numbers = self.rule_scorer.walker.graph.numbers_without(gone)
+        numbers = self.rule_scorer.walker.graph.rows_after_removal(gone)
         other._stand_on(fact_edges_without(self._edges, numbers, other.rule_scorer.walker.graph))
         return other
 
@@ -230,7 +231,7 @@ class LogLinearScorer:
         """Return w_Rule √α_c of each rule that reaches a candidate."""
         rate = reaching.arriving / reaching.walks
         of_rule = self._weights.rule[reaching.rule] * np.sqrt(rate)
-        return np.where(reaching.arriving >= LEAST_RATE * reaching.walks, of_rule, 0.0)
+        return np.where(reaching.arriving >= MIN_RATE * reaching.walks, of_rule, 0.0)
 
     def _history_of(
         self, queries: QueryTable, candidate: int
@@ -263,7 +264,7 @@ class LogLinearScorer:
     ) -> None:
         add_rule_evidence(
             *applied.by_query(len(asked.subject)),
-            asked.begin,
+            asked.offsets,
             asked.candidate,
             self._weights.rule,
             self._n_entities,
@@ -276,7 +277,7 @@ class LogLinearScorer:
         self.facts.add(asked, self._weights.row_of, self._weights.words, kinds, score)
 
     def _add_walks(self, asked: ListedCandidates, score: NDArray[np.float64]) -> None:
-        self.walks.add(asked, self._weights.columns[asked.head, 1], score)
+        self.walks.add(asked, self._weights.columns[asked.directed_relation, 1], score)
 
 
 def _only(path: FactPath, _: int) -> list[FactPath]:

@@ -123,7 +123,7 @@ def _unanswered(
     end: NDArray[np.int64],
 ) -> QueryTable:
     none = np.full(len(subject), -1, np.int32)
-    return QueryTable.asked(subject, relation, start, end, none, none)
+    return QueryTable.from_columns(subject, relation, start, end, none, none)
 
 
 def encode_query(

@@ -164,7 +164,7 @@ class QueryBatches:
         keep_duplicates: bool = False,
         max_memory: int = MAX_BATCH_MEMORY,
     ) -> None:
-        columns = (queries.subject, queries.directed_relation, *queries.given())
+        columns = (queries.subject, queries.directed_relation, *queries.given_dates())
         order = np.lexsort(columns[::-1])
         is_new = np.full(len(order), keep_duplicates)
         is_new[:1] = True

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._kernels.negative_sampling import best_of
+from tilp._kernels.negative_sampling import top_indices
 from tilp.features.paper.attribution import feature_contributions
 from tilp.features.paper.evidence import EVIDENCE_KINDS
 from tilp.features.paper.features import FeatureWeights, PaperFeatures
@@ -168,7 +168,7 @@ class PaperFeatureScorer:
         by_rules = self.rule_scorer.score(queries, applied)
         settled = self.rule_scorer.fill_dates(queries)
         total = by_rules.totals(self._n_entities)
-        place = best_of(by_rules.offsets, by_rules.score, _LOOKED_AT)
+        place = top_indices(by_rules.offsets, by_rules.score, _LOOKED_AT)
         query = by_rules.query
         begin = np.searchsorted(place, by_rules.offsets)
         evidence = self.features.gather(settled, begin, by_rules.candidate[place])
@@ -200,7 +200,7 @@ class PaperFeatureScorer:
         query = np.repeat(np.arange(len(queries)), np.diff(offsets))
         scores = by_rules.of_candidates(offsets, candidate)
         phi = scores / by_rules.totals(self._n_entities)[query]
-        looked_at = best_of(by_rules.offsets, by_rules.score, _LOOKED_AT)
+        looked_at = top_indices(by_rules.offsets, by_rules.score, _LOOKED_AT)
         evidence = self.features.gather(settled, offsets, candidate).only(
             np.isin(by_rules.indices_of(offsets, candidate), looked_at)
         )
@@ -218,7 +218,7 @@ class PaperFeatureScorer:
         parts = self.contributions(query, offsets, only, applied)
         by_rules = self.rule_scorer.score(query, applied)
         of_rules = self.rule_scorer.attribute_score(query, candidate, applied, parts)
-        looked_at = best_of(by_rules.offsets, by_rules.score, _LOOKED_AT)
+        looked_at = top_indices(by_rules.offsets, by_rules.score, _LOOKED_AT)
         if candidate not in by_rules.candidate[looked_at]:
             text = (
                 "rules rank it too low for features to be looked at; it counts as without evidence"
