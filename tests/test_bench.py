@@ -105,7 +105,7 @@ def test_figures_are_those_of_an_evaluation(small):
     graph = WORLD.graph
     kept = measured(out)["world.whole.recurrence.0.json"]
     found = tilp.evaluate(tilp.evaluation.recurrence(graph), graph)
-    for protocol, ties in found.figures():
+    for protocol, ties in found.protocols_and_ties():
         metrics = found.metrics(protocol, ties).to_json()
         assert kept["figures"][f"{protocol.value} {ties.value}"] == metrics
     ranks = found.ranks.with_columns(gain=1.0 / pl.col(found.column()))

@@ -16,7 +16,7 @@ from tilp.graph import Fact
 from tilp.rules import FORMS, Atom, Constraint, MinedRule, Rule, RuleSet, parse_rule
 from tilp.rules.consistency import possible_classes, satisfying_intervals
 from tilp.rules.picture import draw_rule
-from tilp.scoring import Answer, Answers, Query
+from tilp.scoring import Prediction, Predictions, Query
 from tilp.time import (
     GAP_CLASSES,
     OPEN_END,
@@ -519,9 +519,9 @@ def explained(name):
         share=0.1,
         known=True,
         reasons=(by_rule, own, prior),
-        fall=AblationEffect(walk, 0.4, 0.5, 0.375),
+        ablation=AblationEffect(walk, 0.4, 0.5, 0.375),
         winner=f"{name}!",
-        lacks=(
+        contrasts=(
             Contrast(by_rule, 1.75, 1.25),
             Contrast(own, 0.0, -0.5),
             Contrast(prior, 0.0, 0.125),
@@ -534,7 +534,7 @@ def explained(name):
 def test_names_in_html_are_never_html(name):
     one = explained(name)
     rules = RuleSet([one.reasons[0].rule])
-    answers = Answers(one.query, (Answer(1, name, name, 2.0, 0.75, True),))
+    answers = Predictions(one.query, (Prediction(1, name, name, 2.0, 0.75, True),))
     displays = [one.html(), explanation_page(one), answers._repr_html_()]
     displays += [rules._repr_html_(), rules[0]._repr_html_(), rules[0].rule._repr_html_()]
     for html in displays:
@@ -560,14 +560,14 @@ def test_an_explanation_in_html_says_what_there_is_to_say():
         "What Ada! has more than Ada",
     ):
         assert words in reader.text, words
-    # Two reasons, the fall, and two lacks have a picture each.
+    # Two reasons, the ablation, and two contrasts have a picture each.
     assert reader.tags.count("svg") == 5 and reader.tags.count("details") == 4
     minus = [value for name, value in reader.attributes if name == "class" and "minus" in value]
     assert len(minus) == 2  # the other facts, and the prior among the further differences
 
 
 def test_a_candidate_without_reasons_has_html():
-    bare = replace(explained("Ada"), reasons=(), lacks=(), fall=None)
+    bare = replace(explained("Ada"), reasons=(), contrasts=(), ablation=None)
     assert "Why Ada?" in read(bare.html()).text
 
 
@@ -586,12 +586,12 @@ def test_rule_sets_show_their_first_rules():
 
 
 def test_answers_in_html_have_bars():
-    answers = Answers(
+    answers = Predictions(
         QUERY,
-        (Answer(1, "Leeds", "7", 2.5, 0.5, True), Answer(2, "York", "8", 1.5, 0.25, False)),
+        (Prediction(1, "Leeds", "7", 2.5, 0.5, True), Prediction(2, "York", "8", 1.5, 0.25, False)),
     )
     reader = read(answers._repr_html_())
     assert "1Leeds50.0 %2.5000known2York25.0 %1.5000" in reader.text
     widths = [value for name, value in reader.attributes if name == "style" and "width" in value]
     assert [value.rpartition("width:")[2] for value in widths] == ["100.00%", "50.00%"]
-    assert "tr" in read(Answers(QUERY, ())._repr_html_()).tags
+    assert "tr" in read(Predictions(QUERY, ())._repr_html_()).tags

@@ -15,7 +15,7 @@ from tilp.bench.rule_examples import Examples, rule_examples
 from tilp.bench.settings import Setting
 from tilp.bench.sources import Source
 from tilp.evaluation import Evaluation, evaluate
-from tilp.evaluation.evaluate import facts_to_ask
+from tilp.evaluation.evaluate import split_facts
 from tilp.graph import SPLITS, TemporalGraph
 
 
@@ -68,7 +68,7 @@ class EvaluationJob(Job):
     def run(self, workspace: Workspace) -> dict[str, Any]:
         """Learn and evaluate."""
         case = self.setting.case(self.source, self.seed)
-        facts_to_ask(case.known, self.split)  # an error comes before anything is learned
+        split_facts(case.known, self.split)  # an error comes before anything is learned
         resumed = workspace.folder.exists()
         learned = self.method.learn(case, self.seed, workspace)
         began = time.perf_counter()
@@ -94,7 +94,7 @@ class EvaluationJob(Job):
             "queries": len(evaluation),
             "figures": {
                 f"{protocol.value} {ties.value}": evaluation.metrics(protocol, ties).to_json()
-                for protocol, ties in evaluation.figures()
+                for protocol, ties in evaluation.protocols_and_ties()
             },
             "relations": _by_relation(evaluation),
             "rules": learned.rules,
@@ -123,7 +123,7 @@ def _graph_summary(graph: TemporalGraph) -> dict[str, Any]:
 def _by_relation(evaluation: Evaluation) -> dict[str, dict[str, dict[str, float]]]:
     """Return the MRR of each relation, its two directions together."""
     result = {}
-    for protocol, ties in evaluation.figures():
+    for protocol, ties in evaluation.protocols_and_ties():
         table = (
             evaluation.by_relation(protocol, ties)
             .group_by("relation", maintain_order=True)

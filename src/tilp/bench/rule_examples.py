@@ -11,7 +11,7 @@ import polars as pl
 
 from tilp.bench.schema import Count
 from tilp.evaluation import Evaluation
-from tilp.evaluation.evaluate import shown_names
+from tilp.evaluation.evaluate import unique_labels
 from tilp.explanation import Grounding, WalkedFact
 from tilp.explanation.render import draw_grounding, grounding_text
 from tilp.graph import QueryTable, TemporalGraph
@@ -76,7 +76,7 @@ def _wanted_relations(graph: TemporalGraph, evaluation: Evaluation, wanted: Exam
         return [names.find(name) for name in wanted.relations if name in known]
     table = evaluation.by_relation().filter(pl.col("direction") == "object")
     best = table.sort("mrr", "relation", descending=[True, False])["relation"][: wanted.best]
-    shown = shown_names(names).to_list()
+    shown = unique_labels(names).to_list()
     return [shown.index(name) for name in best]
 
 

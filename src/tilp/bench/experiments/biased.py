@@ -20,7 +20,7 @@ from tilp.bench.report import Report
 from tilp.bench.schema import Share
 from tilp.bench.settings import Balanced, Biased
 from tilp.bench.sources import Source
-from tilp.evaluation.evaluate import shown_names
+from tilp.evaluation.evaluate import unique_labels
 from tilp.splits import balanced, reducible
 from tilp.types import ExperimentKind, Walked
 from tilp.viz.charts import draw_bars
@@ -61,7 +61,7 @@ class BiasedData(RankedExperiment):
             ids = [relations.find(relation) for relation in self.relations]
         else:
             ids = reducible(balanced(source.graph), self.removed)
-        names = shown_names(relations)
+        names = unique_labels(relations)
         return {
             str(names[relation]): Biased(
                 str(relations.ids[relation]),
