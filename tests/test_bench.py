@@ -23,12 +23,11 @@ from tilp.bench import (
     run_plan,
     world_source,
 )
-from tilp.bench.experiments.base import share_text
+from tilp.bench.data import Balanced, Biased, Rare, Release
+from tilp.bench.efficiency import STAGES
+from tilp.bench.experiment import share_text
 from tilp.bench.jobs import Job, Store, Workspace, merge_jobs, run_jobs
-from tilp.bench.measure import STAGES
-from tilp.bench.methods import Method, ReachedOnly
-from tilp.bench.refit import shared_model
-from tilp.bench.settings import Balanced, Biased, Rare, Release
+from tilp.bench.methods import Method, ReachedOnly, shared_model
 from tilp.errors import TilpError
 from tilp.forecasting import ForecastRules, TimestampRules
 from tilp.graph import QueryTable
@@ -376,7 +375,7 @@ def test_a_second_run_runs_nothing_and_changes_no_file(small, tmp_path):
     again = run_plan(plan, [WORLD], out, threads=1, command="tilp <x>", watcher=told)
     assert again.ran == 0 and files(out) == before
     reasons = {one.reason for one in again.results.failed.values()}
-    assert set(told.ended.values()) - {"kept"} == reasons and len(reasons) == 1
+    assert set(told.ended.values()) - {"reused"} == reasons and len(reasons) == 1
 
 
 def test_runs_side_by_side_give_the_same(small, tmp_path):
@@ -577,7 +576,7 @@ def test_bench_runs_a_plan_on_data_and_says_what_it_did(run, tmp_path):
         code, said, err = run("bench", plan, data, "--out", out)
         assert code == 0, err
         assert f"2 runs, {ran} of them now" in said and "baselines.html" in said
-        told = f"1/2 my-data-[0-9a-f]+.whole.popularity.0: {'run' if ran else 'kept'}"
+        told = f"1/2 my-data-[0-9a-f]+.whole.popularity.0: {'run' if ran else 'reused'}"
         assert re.match(told, err)
     page = (out / "baselines.html").read_text()
     assert "my &lt;data&gt; MRR" in page and "tilp bench" in page

@@ -137,6 +137,10 @@ class Results:
         reasons = (self.failed[job.name].reason for job in jobs if job.name in self.failed)
         return list(dict.fromkeys(reasons))
 
+    def of_all(self, jobs: Iterable[Job]) -> list[Result]:
+        """Return the results of the jobs that did not fail."""
+        return [self._results[job.name] for job in jobs if job.name in self._results]
+
     def __iter__(self) -> Iterator[Result]:
         return iter(self._results.values())
 
