@@ -34,7 +34,7 @@ from tilp.time import (
 from tilp.types import Grain, Unit
 from tilp.viz import Chain, Link, draw_chain, standalone
 from tilp.viz.axis import Axis, known_times
-from tilp.viz.labels import clean, shorten, text_width, wrap
+from tilp.viz.svg import clean, shorten, text_width, wrap
 
 SVG = "{http://www.w3.org/2000/svg}"
 SCRIPT = "<script>alert(1)</script>"

@@ -14,7 +14,7 @@ from tilp._utils.files import new_file
 from tilp.viz import standalone
 from tilp.viz.charts import MissingMatplotlibError
 from tilp.viz.html import Markup, page
-from tilp.viz.labels import clean, legal
+from tilp.viz.svg import clean, legal
 
 _SIGNS = re.compile(r"([\\`*_{}\[\]<>|#~$])")
 # The sign that begins a list or a rule, where it comes first.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from tilp.types import Unit
-from tilp.viz.labels import clean, shorten, wrap
-from tilp.viz.svg import Drawing, colour, series
+from tilp.viz.svg import Drawing, clean, colour, series, shorten, wrap
 from tilp.viz.timeline import Link, draw_badge, draw_timeline
 
 _WIDTH = 600.0
@@ -126,15 +126,7 @@ def _draw_asked(drawing: Drawing, link: Link, here: float, there: float) -> None
     drawing.path(path, ink, 1.5, stroke_dasharray="5 4")
     drawing.arrowhead(here if link.inverse else there, foot + 3, (0, 1), ink)
     middle = (here + there) / 2
-    room = abs(there - here) - 60
-    label = shorten(clean(link.label), room, _BOLD)
-    drawing.text(
-        middle,
-        _ROOF - 13,
-        [label],
-        _SIZE,
-        full=link.label,
-        text_anchor="middle",
-        font_weight=600,
-    )
+    label = shorten(clean(link.label), abs(there - here) - 60, _BOLD)
+    style: dict[str, Any] = {"full": link.label, "text_anchor": "middle", "font_weight": 600}
+    drawing.text(middle, _ROOF - 13, [label], _SIZE, **style)
     draw_badge(drawing, middle, _ROOF, link.mark, ink, hollow=True)
