@@ -9,9 +9,7 @@ import polars as pl
 import pytest
 
 import tilp
-from oracles import edges_of, lift, walks_from
-from test_candidate_history import plain_nearest
-from test_groundings import plain_gap
+from oracles import edges_of, lift, nearest_intervals, walk_gap, walks_from
 from tilp import TILP, Query
 from tilp.errors import TilpError
 from tilp.explanation import Explanation, Reason
@@ -196,7 +194,7 @@ def test_groundings_of_rules_are_walks_that_satisfy_them(world, model):
                 for grounding in one.groundings
             }
             gaps = {
-                tuple((edge[3], edge[0].inverse) for edge in walk): plain_gap(walk, time)
+                tuple((edge[3], edge[0].inverse) for edge in walk): walk_gap(walk, time)
                 for walk in plain
             }
             assert facts == set(gaps)
@@ -283,7 +281,7 @@ def test_facts_of_the_candidate_are_the_nearest_of_their_relation(world, model):
     for query, answer in asked(world, "train", 40, seed=4):
         subject, _, time = settled_interval(query, world)
         entity = world.entities.find(answer)
-        nearest = plain_nearest(world, edges, entity, subject, -1, time)
+        nearest = nearest_intervals(world, edges, entity, subject, -1, time)
         start, end = known_ends(world.start, world.end)
         for one in model.explain(query, answer, top=None).reasons:
             if one.kind not in HISTORY_KINDS:
@@ -492,9 +490,31 @@ def test_an_explanation_without_reasons_can_be_shown():
     assert "already known as an answer at that time" in str(empty)
     assert empty.to_json()["reasons"] == [] and empty.to_json()["rest"]["count"] == 0
     one = Explanation(
-        Query("r", "a"), "b", 1, 0.5, 0.5, False, (Reason("prior", 0.5, "often"),), top=0
+        Query("r", "a"), "b", 1, 0.5, 0.5, False, (Reason("prior", 0.5, "often"),), max_reasons=0
     )
     assert "+0.5000  1 further reason: 1 × prior" in str(one)
+
+
+@pytest.mark.parametrize("model", ["none"], indirect=True)
+def test_old_names_of_explanations_work_and_warn(world, model):
+    query, answer = asked(world)[0]
+    found = model.explain(query, answer)
+    reason, step = found.reasons[0], found.ablation.grounding.steps[0]
+    for owner, old, new in (
+        (found, "fall", "ablation"),
+        (found, "lacks", "contrasts"),
+        (found, "shown_lacks", "shown_contrasts"),
+        (found, "top", "max_reasons"),
+        (found.ablation, "fall", "drop"),
+        (found.ablation, "score", "score_without"),
+        (reason, "words", "text"),
+        (step, "number", "fact_id"),
+    ):
+        name = type(owner).__name__
+        with pytest.warns(DeprecationWarning, match=rf"{name}\.{old} is now {name}\.{new}"):
+            assert getattr(owner, old) == getattr(owner, new)
+    with pytest.warns(DeprecationWarning, match=r"tilp\.scoring\.Predictions"):
+        assert tilp.scoring.Answers is type(model.ask(query))
 
 
 # the estimator

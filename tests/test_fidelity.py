@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from test_model import both_ways, small_world
+from strategies import both_ways, small_world
 from tilp import TILP
 from tilp.explanation import Grounding, Reason, WalkedFact
 from tilp.explanation.ablation import top_grounding

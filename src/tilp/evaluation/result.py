@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tilp._deprecated import RenamedAttribute
 from tilp._utils.files import new_folder
 from tilp._version import __version__
 from tilp.errors import TilpError
@@ -97,6 +98,9 @@ class Evaluation:
     graph: str
     protocols: tuple[Protocol, ...]
     note: str = ""
+
+    apart = RenamedAttribute("by_subset")
+    figures = RenamedAttribute("protocols_and_ties")
 
     def __len__(self) -> int:
         return len(self.ranks)

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tilp._deprecated import RenamedAttribute
 from tilp.graph import TemporalGraph
 from tilp.pictures.markup import bar, element, fragment, table
 from tilp.scoring.queries import Query
@@ -59,6 +60,8 @@ class Predictions(Sequence[Prediction]):
 
     query: Query
     candidates: tuple[Prediction, ...]
+
+    answers = RenamedAttribute("candidates")
 
     def __len__(self) -> int:
         return len(self.candidates)
