@@ -316,7 +316,7 @@ def test_scores_that_cannot_be_are_refused(scores, message):
 
 def test_scores_that_do_not_fit_the_queries_are_refused(football):
     entities = len(football.entities)
-    with pytest.raises(tilp.TilpError, match="4 queries were asked, but scores of 3 came"):
+    with pytest.raises(tilp.TilpError, match="4 queries have scores of 3"):
         evaluate(lambda _: Scores.dense(np.zeros((3, entities))), football)
     with pytest.raises(tilp.TilpError, match=rf"entities are 0 to {entities - 1}"):
         evaluate(lambda _: Scores.dense(np.zeros((4, entities + 1))), football)

@@ -110,18 +110,18 @@ def test_reasons_add_up_to_the_score_that_is_predicted(world, model):
 
 @pytest.mark.parametrize("model", FEATURES, indirect=True)
 def test_each_part_has_its_reasons(world, model):
-    """What the terms of the scorer say together, reasons say one by one."""
-    parts = {"rules": "rule", "rule evidence": "rule"}
+    """Reasons of a kind add up to the contribution of the scorer."""
+    kinds = {"rules": "rule", "rule evidence": "rule"}
     for query, answer in asked(world, seed=1):
         found = model.explain(query, answer, groundings=0)
         entity = np.array([world.entities.find(answer)], np.int32)
-        terms = model.scorer().contributions(query_table(world, [query]), np.array([0, 1]), entity)
+        parts = model.scorer().contributions(query_table(world, [query]), np.array([0, 1]), entity)
         if any(one.kind == "not looked at" for one in found.reasons):
             continue
         together = {}
-        for name, term in terms.items():
-            kind = parts.get(name, name.partition("_")[0])
-            together[kind] = together.get(kind, 0.0) + float(term[0])
+        for name, part in parts.items():
+            kind = kinds.get(name, name.partition("_")[0])
+            together[kind] = together.get(kind, 0.0) + float(part[0])
         for kind, expected in together.items():
             of_kind = [one.score for one in found.reasons if one.kind == kind]
             assert sum(of_kind) == pytest.approx(expected, rel=1e-9, abs=1e-9)
@@ -362,7 +362,7 @@ def in_words(apart):
 
 
 @pytest.mark.parametrize("model", FEATURES, indirect=True)
-def test_what_the_winner_has_more_adds_up(world, model):
+def test_contrasts_add_up(world, model):
     for query, answer in asked(world, seed=5):
         best = model.explain(query)
         assert best.rank == 1 and best.winner == best.candidate and best.contrasts == ()
@@ -394,12 +394,12 @@ def test_what_the_winner_has_more_adds_up(world, model):
     ],
 )
 @pytest.mark.parametrize("model", ["none"], indirect=True)
-def test_a_fall_far_from_plain_shares_is_said_to_be(world, model, share, told):
+def test_an_effect_far_from_the_attribution_is_said_to_be(world, model, share, told):
     query, _ = asked(world)[0]
-    fall = model.explain(query).ablation
-    assert ablation_text(replace(fall, share=share, score_without=2.0, drop=2.0)).endswith(told)
-    # Of a score that is not above 0 no share hangs on anything.
-    assert ablation_text(replace(fall, share=0.0, score_without=-2.0, drop=1.0)).endswith(
+    effect = model.explain(query).ablation
+    assert ablation_text(replace(effect, share=share, score_without=2.0, drop=2.0)).endswith(told)
+    # Nothing is attributed of a score that is not positive.
+    assert ablation_text(replace(effect, share=0.0, score_without=-2.0, drop=1.0)).endswith(
         "to these facts"
     )
 
@@ -450,7 +450,7 @@ def test_json_holds_all_that_is_shown(world, model):
 
 
 @pytest.mark.parametrize("model", FEATURES, indirect=True)
-def test_text_tells_reasons_facts_and_what_is_lacking(world, model):
+def test_text_has_reasons_facts_and_contrasts(world, model):
     for query, answer in asked(world, count=6):
         found = model.explain(query, answer, top=3)
         text = str(found)

@@ -49,10 +49,10 @@ class Predictions(Sequence[Prediction]):
         query: The query as it was given.
         candidates: Its best candidates.
 
-    >>> found = Predictions(
+    >>> predictions = Predictions(
     ...     Query("playsFor", "Ada"), (Prediction(1, "Rovers", "7", 2.5, 0.625, True),)
     ... )
-    >>> print(found)
+    >>> print(predictions)
     (Ada, playsFor, ?, [?, ?])
     rank  candidate   share   score
        1  Rovers     62.5 %  2.5000  known
