@@ -14,8 +14,8 @@ import tilp
 from tilp import TILP, Query
 from tilp.explanation.ablation import top_grounding
 from tilp.explanation.render import draw_grounding, explanation_page
-from tilp.pictures import standalone
 from tilp.rules.picture import draw_rule
+from tilp.viz import standalone
 
 OPTIONS = ("--max-length", 1, "--sample", 40, "--features", "none", "--threads", 2)
 

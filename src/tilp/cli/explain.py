@@ -88,7 +88,7 @@ def _picture(one: Explanation) -> str:
     """The grounding that the score hangs on most."""
     from tilp.explanation.ablation import top_grounding
     from tilp.explanation.render import draw_grounding
-    from tilp.pictures import standalone
+    from tilp.viz import standalone
 
     top = top_grounding(one.shown)
     if top is None:

@@ -9,12 +9,12 @@ from itertools import count
 from typing import Any
 
 from tilp.explanation.types import AblationEffect, Explanation, Grounding, Reason, WalkedFact
-from tilp.pictures import Chain, Link, draw_chain
-from tilp.pictures.markup import Markup, bar, element, fragment, page
 from tilp.rules import MinedRule, Notation, format_rule
 from tilp.scoring import Query
 from tilp.time import format_time
 from tilp.types import Unit
+from tilp.viz import Chain, Link, draw_chain
+from tilp.viz.html import Markup, bar, element, fragment, page
 
 Json = dict[str, Any]
 

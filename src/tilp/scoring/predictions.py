@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from tilp._deprecated import RenamedAttribute
 from tilp.graph import TemporalGraph
-from tilp.pictures.markup import bar, element, fragment, table
 from tilp.scoring.queries import Query
+from tilp.viz.html import bar, element, fragment, table
 
 if TYPE_CHECKING:
     from tilp.scoring.topk import TopCandidates
