@@ -77,6 +77,58 @@ def adds_up(parts, whole):
     return sum(parts) == pytest.approx(whole, rel=1e-9, abs=1e-9 * sum(map(abs, parts)) + 1e-15)
 
 
+# the contract of every scorer
+
+
+def listed(scores, query):
+    """Return the scores of all entities that are listed for a query."""
+    part = slice(scores.offsets[query], scores.offsets[query + 1])
+    return dict(zip(scores.candidate[part].tolist(), scores.score[part].tolist(), strict=True))
+
+
+@pytest.mark.parametrize("model", FEATURES, indirect=True)
+def test_scores_do_not_depend_on_the_batch_nor_on_what_is_passed(world, model):
+    scorer = model.scorer()
+    queries = query_table(world, [query for query, _ in asked(world)])
+    scores = scorer.score(queries)
+    again = scorer.score(queries, scorer.rule_scorer.apply_rules(queries))
+    for name in ("offsets", "candidate", "score", "default", "reached"):
+        for other in (again, scorer(queries)):
+            assert np.array_equal(getattr(scores, name), getattr(other, name))
+    backwards = scorer.score(queries[np.arange(len(queries))[::-1]])
+    for query in range(len(queries)):
+        alone = scorer.score(queries[np.array([query])])
+        assert listed(scores, query) == listed(alone, 0)
+        assert listed(scores, query) == listed(backwards, len(queries) - 1 - query)
+
+
+@pytest.mark.parametrize("model", FEATURES, indirect=True)
+def test_contributions_and_attributions_add_up_to_scores(world, model):
+    scorer = model.scorer()
+    for query, answer in asked(world, count=4):
+        table = query_table(world, [query])
+        offsets, entity = np.array([0, 1]), np.array([world.entities.find(answer)], np.int32)
+        (score,) = scorer.score(table).of_candidates(offsets, entity)
+        parts = scorer.contributions(table, offsets, entity)
+        assert adds_up((float(part[0]) for part in parts.values()), score)
+        applied = scorer.rule_scorer.apply_rules(table)
+        single = scorer.attribute_score(table, int(entity[0]), applied)
+        assert adds_up((part.score for part in single), score)
+        assert len({part.key for part in single}) == len(single)
+
+
+@pytest.mark.parametrize("model", FEATURES, indirect=True)
+def test_scorers_estimate_memory_and_leave_out_facts(world, model):
+    scorer = model.scorer()
+    queries = query_table(world, [query for query, _ in asked(world)])
+    memory = scorer.memory_per_query(queries)
+    assert memory.shape == (len(queries),) and (memory > 0).all()
+    same = scorer.without([])
+    assert np.array_equal(same.score(queries).score, scorer.score(queries).score)
+    less = scorer.without(range(0, len(world.rows("train")), 2))
+    assert not np.array_equal(less.score(queries).score, scorer.score(queries).score)
+
+
 # reasons add up
 
 
