@@ -20,12 +20,12 @@ from tilp._kernels.types import (
     IntervalClasses,
     Level,
 )
-from tilp.time import GAP_WORDS, Allen
+from tilp.time import GAP_CLASSES, Allen
 from tilp.time import allen_code as plain_allen_code
 from tilp.time import gap_code as plain_gap_code
 
 _N_ALLEN = len(Allen)
-_N_GAPS = len(GAP_WORDS)
+_N_GAPS = len(GAP_CLASSES)
 
 allen_code = kernel(plain_allen_code)
 gap_code = kernel(plain_gap_code)

@@ -7,13 +7,13 @@ import numpy as np
 from tilp._kernels.arrays import grown
 from tilp._kernels.jit import kernel
 from tilp._kernels.types import Array, ListedCandidates
-from tilp.time.relations import NO_TIME, NOTHING
-from tilp.time.relations import closeness as plain_closeness
+from tilp.time.relations import INCOMPARABLE, INFINITE
+from tilp.time.relations import time_distance as plain_time_distance
 
 BETWEEN, OTHERS, WALKS = range(3)
 """Facts between candidate and subject, the candidate's other facts, walks from subject to it."""
 
-closeness = kernel(plain_closeness)
+time_distance = kernel(plain_time_distance)
 
 
 class DatedEdges(NamedTuple):
@@ -70,7 +70,7 @@ def gather_evidence(
             left out.
 
     Returns:
-        Rows of candidate's index, kind, relation and closeness, in this order.
+        Rows of candidate's index, kind, relation and time distance, in this order.
     """
     n_entities = len(edges.offsets) - 1
     n_relations = column.shape[1] // 2
@@ -101,7 +101,7 @@ def gather_evidence(
         for candidate in range(listed.offsets[query], listed.offsets[query + 1]):
             entity = listed.candidate[candidate]
             rows = grown(rows, size + 3 * column.shape[1])
-            by_walks[:n_walked] = NOTHING
+            by_walks[:n_walked] = INFINITE
             n_others = 0
             edge = edges.offsets[entity]
             stop = min(edges.offsets[entity + 1], edge + limit)
@@ -109,11 +109,11 @@ def gather_evidence(
                 relation = edges.relation[edge]
                 inverse = relation + (n_relations if relation < n_relations else -n_relations)
                 walked = column[query_relation, inverse]
-                between = other = NOTHING
+                between = other = INFINITE
                 while edge < stop and edges.relation[edge] == relation:
                     target = edges.target[edge]
                     if edges.fact[edge] != query_fact:
-                        code = closeness(edges.start[edge], start)
+                        code = time_distance(edges.start[edge], start)
                         if target == subject:
                             between = min(between, code)
                         else:
@@ -125,9 +125,9 @@ def gather_evidence(
                                 )
                             by_walks[walked] = min(by_walks[walked], code)
                     edge += 1
-                if between < NOTHING:
+                if between < INFINITE:
                     size = _append(rows, size, candidate, BETWEEN, relation, between)
-                if other < NOTHING:
+                if other < INFINITE:
                     others[n_others, 0] = relation
                     others[n_others, 1] = other
                     n_others += 1
@@ -135,7 +135,7 @@ def gather_evidence(
                 size = _append(rows, size, candidate, OTHERS, others[index, 0], others[index, 1])
             for relation in range(column.shape[1]):
                 walked = column[query_relation, relation]
-                if walked >= 0 and by_walks[walked] < NO_TIME:
+                if walked >= 0 and by_walks[walked] < INCOMPARABLE:
                     size = _append(rows, size, candidate, WALKS, relation, by_walks[walked])
         for index in range(n_reached):
             index_of[space.members[index]] = -1
@@ -170,7 +170,7 @@ def _walk(
     members[0] = subject
     steps[0] = 0
     frontier[0, 0] = 0
-    closest[0, :n_walked] = NOTHING
+    closest[0, :n_walked] = INFINITE
     n_reached = n_frontier = 1
     for level in range(1, max_length):
         next_closest[:n_reached, :n_walked] = closest[:n_reached, :n_walked]
@@ -190,7 +190,7 @@ def _walk(
                     index_of[edges.target[edge]] = target
                     members[target] = edges.target[edge]
                     steps[target] = 0
-                    next_closest[target, :n_walked] = NOTHING
+                    next_closest[target, :n_walked] = INFINITE
                     n_reached += 1
                 if steps[target] < level:
                     steps[target] = level
@@ -200,7 +200,7 @@ def _walk(
                     next_closest[target, index] = min(
                         next_closest[target, index], closest[source, index]
                     )
-                code = closeness(edges.start[edge], start)
+                code = time_distance(edges.start[edge], start)
                 next_closest[target, walked] = min(next_closest[target, walked], code)
         closest, next_closest = next_closest, closest
         n_frontier = n_next

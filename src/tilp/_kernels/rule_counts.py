@@ -257,11 +257,8 @@ def _count_at_answer(
     here: Array,
 ) -> None:
     """Count the walks of each row that end in a query's answer."""
-    group_target, answer, query_fact = (
-        level.group_target,
-        queries.answer[query],
-        queries.fact[query],
-    )
+    group_target = level.group_target
+    answer, query_fact = queries.answer[query], queries.fact[query]
     for group in range(len(group_target)):
         if group_target[group] == answer:
             _count_group(group, 0, query_fact, edges.fact, level, rows, here)

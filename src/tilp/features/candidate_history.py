@@ -23,7 +23,7 @@ from tilp._kernels.candidate_history import (
     nearest_facts,
 )
 from tilp._kernels.types import ListedCandidates
-from tilp._utils.arrays import frozen
+from tilp._utils.arrays import read_only_tuple
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.time import Allen, known_ends
 from tilp.types import Unit
@@ -67,7 +67,7 @@ def fact_edges(graph: TemporalGraph) -> FactEdges:
     index = graph.index(("train",))
     start, end = (np.clip(one, -FAR, FAR) for one in known_ends(graph.start, graph.end))
     distinct, interval = np.unique(np.stack([start, end]), axis=1, return_inverse=True)
-    return frozen(
+    return read_only_tuple(
         FactEdges(
             index.offsets,
             index.relation,
@@ -90,7 +90,7 @@ def _fact_groups(edges: FactEdges) -> FactGroups:
     n_intervals = max(len(edges.starts), 1)
     key = edges.relation.astype(np.int64) * n_intervals + edges.interval
     pairs, pair = np.unique(key, return_inverse=True)
-    return frozen(
+    return read_only_tuple(
         FactGroups(
             np.searchsorted(begin, edges.offsets),
             begin,
@@ -113,7 +113,7 @@ def fact_edges_without(
     """
     index = left.index(("train",))
     kept = numbers[edges.fact] >= 0
-    return frozen(
+    return read_only_tuple(
         edges._replace(
             offsets=index.offsets,
             relation=index.relation,

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from tilp._kernels.likelihood import LogLinearTable
 from tilp._kernels.score import list_rule_evidence
-from tilp._utils.files import load_or_make
+from tilp._utils.files import load_or_compute
 from tilp._utils.random import keyed_sample, keyed_uniform
 from tilp.features.candidate_history import (
     CandidateHistory,
@@ -116,7 +116,7 @@ def fit_log_linear(
     # Sums of linear algebra depend on its threads, and these would wait for each other.
     with threadpool_limits(limits=1, user_api="blas"):
         for number, head in enumerate(order):
-            of_head[head] = load_or_make(
+            of_head[head] = load_or_compute(
                 files[head], partial(of_next, head), _head_arrays, _head_of
             )
             progress(float(done[number]))
@@ -172,7 +172,7 @@ class RelationLearner:
         graph = scorer.walker.graph
         edges = fact_edges(graph)
         return cls(
-            tuple(scorer.reweighted(weights) for weights in out_of_fold),
+            tuple(scorer.with_weights(weights) for weights in out_of_fold),
             CandidateHistory(edges, 2 * len(graph.relations), distance_bounds(graph)),
             RandomWalks.of(scorer.walker, edges, time_scale(graph), settings.walk_length),
             settings,

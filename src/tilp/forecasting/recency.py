@@ -96,7 +96,8 @@ class ForecastScorer:
     def __call__(self, queries: QueryTable) -> Scores:
         """The scores of the candidates of queries."""
         asked = np.stack(
-            [queries.subject, queries.directed_relation, event_times(*queries.given())], axis=1
+            [queries.subject, queries.directed_relation, event_times(*queries.given_dates())],
+            axis=1,
         )
         distinct, of_query = np.unique(asked, axis=0, return_inverse=True)
         subject, head, time = np.ascontiguousarray(distinct.T)

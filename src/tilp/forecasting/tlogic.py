@@ -107,7 +107,7 @@ class RuleTable:
                     (*_order(length), *_meetings(same[: length + 1])),
                 ),
                 support=support,
-                fired=bodies,
+                body_support=bodies,
                 confidence=confidence,
                 facts=int(facts[head]),
                 sampled=sampled,
@@ -157,7 +157,7 @@ class TimestampScorer:
 
     def __call__(self, queries: QueryTable) -> Scores:
         """The scores of the candidates of queries."""
-        time = event_times(*queries.given())
+        time = event_times(*queries.given_dates())
         # Its own fact is never earlier than a query.
         own = queries.fact if self.manner.ahead else np.full_like(queries.fact, -1)
         asked = np.stack([queries.subject, queries.directed_relation, time, own], axis=1)

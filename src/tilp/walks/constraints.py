@@ -191,7 +191,7 @@ class Symbols:
         words: dict[int, list[str | None]] = {}
         others = []
         for constraint in constraints:
-            step = constraint.places[0]
+            step = constraint.indices[0]
             for index, own in enumerate(self.constraints):
                 if constraint.word in own.words and constraint.variables == own.variables(step):
                     of_step = words.setdefault(step, [None] * len(self.constraints))

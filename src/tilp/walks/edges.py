@@ -1,4 +1,4 @@
-"""Edges as walks read them: with intervals, missing dates filled in one or all ways."""
+"""Edges as walks read them, with every possible interval where a date is missing."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilp._kernels.types import Edges
-from tilp._utils.arrays import frozen, read_only
+from tilp._utils.arrays import read_only, read_only_tuple
 from tilp.graph import EdgeIndex, PreparedEdges, TemporalGraph
-from tilp.graph.index import edges_left
-from tilp.time import known_ends, readings
+from tilp.graph.index import remaining_edges
+from tilp.time import known_ends, possible_intervals
 from tilp.walks.constraints import Steps, Symbols
 
 
 @dataclass(frozen=True)
-class EdgeReadings:
+class EdgeIntervals:
     """The edges of a graph with their intervals, perhaps several for a fact with a missing date.
 
     Attributes:
         index: the edges.
-        reading: id of each edge's reading; a fact's two edges share it.
-        start: of each reading; likewise `end`.
+        interval: id of each edge's interval; a fact's two edges share it.
+        start: of each interval; likewise `end`.
     """
 
     index: EdgeIndex
-    reading: NDArray[np.int32] | NDArray[np.int64]
+    interval: NDArray[np.int32] | NDArray[np.int64]
     start: NDArray[np.int64]
     end: NDArray[np.int64]
 
     @classmethod
-    def of(cls, graph: TemporalGraph, splits: Iterable[str], *, every: bool) -> EdgeReadings:
-        """Return the edges of some splits, in every reading, or with the known end for both."""
+    def of(cls, graph: TemporalGraph, splits: Iterable[str], *, every: bool) -> EdgeIntervals:
+        """Return the edges of some splits, with every possible interval or the known end."""
         index = graph.index(splits)
         if not every:
             return cls(index, index.fact, *known_ends(graph.start, graph.end))
-        fact, start, end = readings(graph.start, graph.end)
+        fact, start, end = possible_intervals(graph.start, graph.end)
         begin = np.searchsorted(fact, np.arange(len(graph) + 1))
-        index = index.repeated(np.diff(begin))
+        index = index.repeat(np.diff(begin))
         # Copies of an edge are adjacent; no other edge has both its fact and its relation.
         differs = (np.diff(index.fact) != 0) | (np.diff(index.relation) != 0)
         edge = np.arange(len(index.fact))
@@ -69,11 +69,11 @@ def edges_without(edges: Edges, new_fact: NDArray[np.int32]) -> Edges:
         edges: all of them.
         new_fact: of each fact its new id, ascending; -1 for those that are left out.
     """
-    mask, offsets, fact = edges_left(edges.offsets, edges.fact, new_fact)
+    mask, offsets, fact = remaining_edges(edges.offsets, edges.fact, new_fact)
     new_edge = np.cumsum(mask, dtype=np.int32) - np.int32(1)
     by_rank = new_edge[edges.by_rank[mask[edges.by_rank]]]
     # Read-only as before, so that the same compiled kernel serves both.
-    return frozen(
+    return read_only_tuple(
         Edges(
             offsets=offsets,
             relation=edges.relation[mask],
@@ -91,7 +91,7 @@ def edges_without(edges: Edges, new_fact: NDArray[np.int32]) -> Edges:
 
 def prepared_edges(index: EdgeIndex, prepared: PreparedEdges) -> Edges:
     """Return edges of which everything was computed in advance."""
-    return frozen(
+    return read_only_tuple(
         Edges(
             offsets=index.offsets,
             relation=index.relation,
@@ -108,17 +108,17 @@ def prepared_edges(index: EdgeIndex, prepared: PreparedEdges) -> Edges:
 
 
 def build_edges(
-    edges: EdgeReadings,
+    edges: EdgeIntervals,
     symbols: Symbols,
     attributes: Mapping[str, NDArray[np.float64]],
     interval: NDArray[np.int32] | None,
 ) -> Edges:
     """Compute all that walks need of edges.
 
-    `interval` is the id of each reading's interval, None where no constraint needs it.
+    `interval` is the id of each interval among the distinct ones, None where it is not needed.
     """
-    index, reading = edges.index, edges.reading
-    start, end = edges.start[reading], edges.end[reading]
+    index, of_edge = edges.index, edges.interval
+    start, end = edges.start[of_edge], edges.end[of_edge]
     degrees = np.diff(index.offsets)
     source = np.repeat(np.arange(len(degrees), dtype=np.int32), degrees)
     symbol = index.relation
@@ -131,7 +131,7 @@ def build_edges(
         )
         symbol = symbols.of_edges(index.relation, steps)
     by_rank = np.lexsort((index.target, symbol)).astype(np.int32)  # stable: ties by edge
-    return frozen(
+    return read_only_tuple(
         Edges(
             offsets=index.offsets,
             relation=symbol,
@@ -142,7 +142,7 @@ def build_edges(
             rank=_inverse_permutation(by_rank),
             by_rank=by_rank,
             source=source,
-            interval=np.zeros(len(index.fact), np.int32) if interval is None else interval[reading],
+            interval=np.zeros(len(index.fact), np.int32) if interval is None else interval[of_edge],
         )
     )
 
@@ -153,10 +153,10 @@ def _inverse_permutation(order: NDArray[np.int32]) -> NDArray[np.int32]:
     return inverse
 
 
-def inverse_edges(reading: NDArray[Any]) -> NDArray[np.int32]:
-    """Return the inverse of each edge: that of the same fact in the same reading."""
-    pairs = np.argsort(reading, kind="stable").reshape(-1, 2)
-    inverse = np.empty(len(reading), np.int32)
+def inverse_edges(interval: NDArray[Any]) -> NDArray[np.int32]:
+    """Return the inverse of each edge, which is the other one with the same fact and interval."""
+    pairs = np.argsort(interval, kind="stable").reshape(-1, 2)
+    inverse = np.empty(len(interval), np.int32)
     inverse[pairs[:, 0]], inverse[pairs[:, 1]] = pairs[:, 1], pairs[:, 0]
     return read_only(inverse)
 

@@ -10,7 +10,13 @@ from numpy.typing import NDArray
 from tilp._utils.arrays import ranges_to_indices
 from tilp.graph import QueryTable
 from tilp.rules import Rule
-from tilp.time import allen_codes, gap_codes, gap_lengths, readings, temporal_relation_codes
+from tilp.time import (
+    allen_codes,
+    gap_codes,
+    gap_lengths,
+    possible_intervals,
+    temporal_relation_codes,
+)
 from tilp.types import Grain
 from tilp.walks.walker import Step, Walker
 
@@ -87,7 +93,7 @@ class Grounder:
             body = self._bodies[rule] = self._body(rule)
         starts, ends = queries.start, queries.end
         if self._walker.every_reading:
-            _, starts, ends = readings(*queries.given())
+            _, starts, ends = possible_intervals(*queries.given_dates())
         subject, fact = int(queries.subject[0]), int(queries.fact[0])
         chains, gaps, complete = zip(
             *(
@@ -100,7 +106,7 @@ class Grounder:
         edges = self._walker.edges
         order = np.lexsort((*edges.fact[chain].T[::-1], gap))
         n_relations = self._walker.encoding.symbols.count // 2
-        walks: dict[tuple[Step, ...], None] = {}  # readings of a fact are the same step
+        walks: dict[tuple[Step, ...], None] = {}  # a fact's possible intervals are one step
         for walk in chain[order]:
             if n is not None and len(walks) >= n:
                 break
@@ -113,7 +119,7 @@ class Grounder:
         row = encoding.encode([rule])
         length = int(row[0, 1])
         form = encoding.forms[int(row[0, 0])]
-        codes = form.words_of(length, row[:, 4], row[:, 5])
+        codes = form.relation_codes(length, row[:, 4], row[:, 5])
         return _Body(
             [int(symbol[0]) for symbol in encoding.symbols_of(row, length)],
             {pair: int(code[0]) for pair, code in codes.items()},

@@ -40,7 +40,7 @@ class MiningSettings:
         sample: query at most this many facts of a relation; None for all.
         limit: steps of one length from one entity, past which walks are sampled.
         seed: for sampling.
-        every_reading: whether facts with a missing date are walked in each of its readings.
+        every_reading: whether facts with a missing date are walked with every possible interval.
     """
 
     grains: tuple[Grain, ...] = (Grain.PAIRS, Grain.GAP)
@@ -176,7 +176,7 @@ class _Counts:
         return MinedRule(
             rule,
             support=int(support),
-            fired=int(fired),
+            body_support=int(fired),
             confidence=float(rate / fired) if fired else 0.0,
             facts=self.n_facts,
             sampled=bool(self.sampled[int(rule.head.inverse), rule.length]),

@@ -37,11 +37,11 @@ from tilp.errors import TilpError
 from tilp.graph import PreparedEdges, QueryTable, TemporalGraph
 from tilp.parallel import cut_by_cost
 from tilp.rules import FORMS, Rule, TemporalForm
-from tilp.time import TemporalRelation, readings
+from tilp.time import TemporalRelation, possible_intervals
 from tilp.types import Grain
 from tilp.walks.constraints import PairConstraint, StepConstraint, Symbols
 from tilp.walks.edges import (
-    EdgeReadings,
+    EdgeIntervals,
     build_edges,
     edges_without,
     inverse_edges,
@@ -91,8 +91,8 @@ class Walker:
         constraints: user-defined constraints on steps.
         classes: user-defined classes of pairs of intervals, in place of before, touching and after.
         every_reading: whether facts and queries with a missing date are walked once for each of
-            its `readings`; by default the known end serves for both. A walk then counts for the
-            rule of each reading. Rules are still found and tallied by one reading of each query.
+            its `possible_intervals`; by default the known end serves for both. A walk then counts
+            for the rule of each. Rules are still found and tallied by one interval of each query.
 
     >>> import tilp
     >>> walker = Walker(tilp.datasets.world(seed=0, size=500).graph, max_length=1)
@@ -133,7 +133,9 @@ class Walker:
             for grain in self.grains
         )
         self.encoding = RuleEncoding(graph.relations, symbols, forms, max_length)
-        self._n_codes = max(len(form.words) ** len(form.query_pairs(max_length)) for form in forms)
+        self._n_codes = max(
+            len(form.query_relations) ** len(form.query_pairs(max_length)) for form in forms
+        )
 
     @cached_property
     def edges(self) -> Edges:
@@ -141,7 +143,9 @@ class Walker:
         if self._prepared is not None:
             return prepared_edges(self.graph.index(self._splits), self._prepared)
         interval = None if self.classes is None else self._intervals[0]
-        return build_edges(self._readings, self.encoding.symbols, self.graph.attributes, interval)
+        return build_edges(
+            self._edge_intervals, self.encoding.symbols, self.graph.attributes, interval
+        )
 
     @cached_property
     def _prepared(self) -> PreparedEdges | None:
@@ -157,22 +161,22 @@ class Walker:
         excluded = np.fromiter(facts, np.int64)
         edges = self.edges
         other = copy(self)
-        for name in ("_readings", "_prepared", "_inverse", "steps_from"):
+        for name in ("_edge_intervals", "_prepared", "_inverse", "steps_from"):
             vars(other).pop(name, None)
         other.graph = self.graph.without(excluded)
-        other.edges = edges_without(edges, self.graph.numbers_without(excluded))
+        other.edges = edges_without(edges, self.graph.rows_after_removal(excluded))
         return other
 
     @cached_property
-    def _readings(self) -> EdgeReadings:
-        return EdgeReadings.of(self.graph, self._splits, every=self.every_reading)
+    def _edge_intervals(self) -> EdgeIntervals:
+        return EdgeIntervals.of(self.graph, self._splits, every=self.every_reading)
 
     @cached_property
     def _inverse(self) -> NDArray[np.int32]:
         """The inverse of each edge."""
         if self._prepared is not None:
             return self._prepared.inverse
-        return inverse_edges(self._readings.reading)
+        return inverse_edges(self._edge_intervals.interval)
 
     def prepare_search(self) -> None:
         """Compute what `find` needs, before several threads need it at once."""
@@ -181,16 +185,18 @@ class Walker:
     def __getstate__(self) -> dict[str, Any]:
         # What every walk needs is computed here, once, and what none needs is not sent.
         self.edges, self._class_table  # noqa: B018
-        omitted = {"_readings", "steps_from"} | ({"_intervals"} if self.classes is None else set())
+        omitted = {"_edge_intervals", "steps_from"} | (
+            {"_intervals"} if self.classes is None else set()
+        )
         return {name: value for name, value in vars(self).items() if name not in omitted}
 
     @cached_property
     def _intervals(self) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
-        """The id of each reading's interval, and start and end of the distinct intervals.
+        """Distinct intervals: the id of each edge interval among them, their starts and ends.
 
         Only user-defined classes need them.
         """
-        both = np.stack([self._readings.start, self._readings.end], axis=1)
+        both = np.stack([self._edge_intervals.start, self._edge_intervals.end], axis=1)
         distinct, ids = np.unique(both, axis=0, return_inverse=True)
         return ids.reshape(-1).astype(np.int32), distinct[:, 0].copy(), distinct[:, 1].copy()
 
@@ -237,7 +243,7 @@ class Walker:
             )
             for walk in listed
         )
-        return list(dict.fromkeys(walks)), complete  # readings of a fact are the same step
+        return list(dict.fromkeys(walks)), complete  # a fact's possible intervals are one step
 
     def cost(self, entity: NDArray[np.int32]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the distinct ones of queries' entities, and about how many steps each takes."""
@@ -413,8 +419,11 @@ class Walker:
         n_queries = len(queries)
         query_of = np.arange(n_queries)
         if self.every_reading and purpose != STATISTICS:
-            query_of, start, end = readings(*queries.given())
-            queries, marks = queries[query_of].at(start, end), _reorder_marks(marks, query_of)
+            query_of, start, end = possible_intervals(*queries.given_dates())
+            queries, marks = (
+                queries[query_of].with_dates(start, end),
+                _reorder_marks(marks, query_of),
+            )
         # Queries that share counts stand together; without rules, those of all relations do.
         relation = queries.directed_relation * (len(index.relations) > 0)
         order = np.lexsort((queries.end, queries.start, relation, queries.subject))
