@@ -5,6 +5,7 @@ from itertools import product
 
 import numpy as np
 
+from tilp._kernels.candidate_history import FAR
 from tilp.learning import KNOWN_KINDS
 from tilp.rules import Atom, Constraint, Rule
 from tilp.time import GAP_CLASSES, Interval, allen, gap_code, known_ends, temporal_relation
@@ -112,7 +113,7 @@ def walks_with_repeats(edges, rule, subject, query):
 
 def query_parts(walker, queries, number):
     """Subject, head, interval and own fact of one query."""
-    head = int(queries.head[number])
+    head = int(queries.directed_relation[number])
     size = len(walker.graph.relations)
     atom = Atom(walker.graph.relations.label(head % size), head >= size)
     interval = Interval(int(queries.start[number]), int(queries.end[number]))
@@ -157,3 +158,32 @@ def kinds_of_known(graph, subject, head, query, own_fact):
         kind = KNOWN_KINDS.index(kind_of(interval, query))
         kinds[candidate] = max(kind, kinds.get(candidate, kind))
     return kinds
+
+
+def walk_gap(walk, query):
+    """How far the facts of a walk are from a time, together; open ends are numbers too."""
+    return sum(
+        max(float(query.start) - edge[2].end, float(edge[2].start) - query.end, 0.0)
+        for edge in walk
+    )
+
+
+def clipped(interval):
+    return tuple(min(max(one, -FAR), FAR) for one in (interval.start, interval.end))
+
+
+def nearest_intervals(graph, edges, candidate, subject, own, query):
+    """The nearest fact's interval for each group: kind · directed relations + relation."""
+    size = len(graph.relations)
+    start, end = clipped(query)
+    found = {}
+    for atom, target, interval, row in edges.get(candidate, ()):
+        if row == own:
+            continue
+        relation = graph.relations.find(atom.relation) + size * atom.inverse
+        group = 2 * size * (target == subject) + relation
+        low, high = clipped(interval)
+        order = (max(start - high, low - end, 0), abs(low - start), row)
+        if group not in found or order < found[group][0]:
+            found[group] = (order, interval)
+    return {group: interval for group, (_, interval) in found.items()}

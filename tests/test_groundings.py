@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilp
-from oracles import edges_of, lift, query_parts, walks_from
+from oracles import edges_of, lift, query_parts, walk_gap, walks_from
+from strategies import all_queries, graphs
 from test_missing import given_edges, given_interval, plain_readings
-from test_walks import all_queries, graphs
 from tilp.errors import TilpError
 from tilp.graph import QueryTable
 from tilp.rules import parse_rule
@@ -22,14 +22,6 @@ from tilp.types import Grain
 from tilp.walks import Grounder, PairConstraint, Walker
 
 NO_WARNING = pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
-
-
-def plain_gap(walk, query):
-    """How far the facts of a walk are from a time, together; open ends are numbers too."""
-    return sum(
-        max(float(query.start) - edge[2].end, float(edge[2].start) - query.end, 0.0)
-        for edge in walk
-    )
 
 
 def steps_of(walk):
@@ -47,7 +39,7 @@ def by_rule(walker, edges, parts):
     for walk in walks_from(edges, subject, walker.max_length, own):
         for grain in walker.grains:
             rule = lift(walk, head, query, grain)
-            found[rule, walk[-1][1]][steps_of(walk)] = plain_gap(walk, query)
+            found[rule, walk[-1][1]][steps_of(walk)] = walk_gap(walk, query)
     return found
 
 

@@ -13,7 +13,7 @@ from scipy import optimize, stats
 
 import tilp
 from oracles import lift, query_parts, walks_from
-from test_walks import all_queries, graphs
+from strategies import all_queries, graphs
 from tilp import TILP, Query
 from tilp._utils.random import keyed_uniform
 from tilp.errors import DataError, TilpError
@@ -211,7 +211,7 @@ def counted(walker, queries):
     assert weights.shape == (len(queries), walker.max_length + 1) and (weights == 1).all()
     found = [Counter() for _ in range(len(queries))]
     for number, form, length, relations, digits, code, end, count in records.tolist():
-        head = int(queries.head[number])
+        head = int(queries.directed_relation[number])
         rule = walker.encoding.lift((form, length, head, relations, digits, code))
         found[number][rule, end] = count
     return found

@@ -3,7 +3,6 @@
 from collections import Counter, defaultdict
 
 import numpy as np
-import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,42 +17,18 @@ from oracles import (
     walks_from,
     walks_with_repeats,
 )
+from strategies import all_queries, graphs, shared_queries
 from tilp.errors import TilpError
 from tilp.graph import QueryTable
 from tilp.types import Grain
 from tilp.walks import Walker
-
-DATES = st.sampled_from(["", "1990", "1991", "1995", "2010", "present"])
-
-
-@st.composite
-def graphs(draw):
-    """Small graphs with self-loops, multi-edges, a hub and missing dates."""
-    entities = st.sampled_from(["hub", "hub", "a", "b", "c", "d"])
-    rows = draw(
-        st.lists(
-            st.tuples(entities, st.sampled_from("pq"), entities, DATES, DATES),
-            min_size=1,
-            max_size=9,
-        )
-    )
-    frame = pl.DataFrame(
-        rows, ["subject", "relation", "object", "start", "end"], orient="row"
-    ).with_columns(
-        start=pl.when(pl.col("start") > pl.col("end")).then(pl.col("end")).otherwise("start")
-    )
-    return tilp.read(frame, unit="year")
-
-
-def all_queries(graph, walked=True):
-    return QueryTable.of_facts(graph, np.arange(len(graph.rows("train"))), walked=walked)
 
 
 def counted(walker, queries, number):
     """What the walker counts for one query, as the oracle says it."""
     records, weights = walker.count(queries[np.array([number])])
     assert (weights == 1).all()
-    head = int(queries.head[number])
+    head = int(queries.directed_relation[number])
     found = Counter()
     for _, form, length, relations, digits, code, end, count in records.tolist():
         rule = walker.encoding.lift((form, length, head, relations, digits, code))
@@ -178,22 +153,6 @@ def test_finding_tallying_and_applying_agree_with_counting(graph):
         assert statistics[place].tolist() == pytest.approx([support, fired, rate])
 
 
-@st.composite
-def shared_queries(draw):
-    """A graph, and queries of few entities and intervals with any own fact, or without one."""
-    graph = draw(graphs())
-    some = st.integers(0, len(graph.entities) - 1)
-    facts = st.integers(-1, len(graph.rows("train")) - 1)
-    heads = st.integers(0, 2 * len(graph.relations) - 1)
-    intervals = st.sampled_from([(1990, 1991), (1995, 1995), (1990, 2010)])
-    asked = draw(st.lists(st.tuples(some, heads, intervals, facts, some), min_size=2, max_size=12))
-    subject, head, interval, fact, answer = zip(*asked, strict=True)
-    start, end = np.array(interval, np.int64).T
-    numbers = (np.array(column, np.int32) for column in (subject, head, fact, answer))
-    subject, head, fact, answer = numbers
-    return graph, QueryTable(subject, head, start.copy(), end.copy(), fact, answer)
-
-
 @pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
 @settings(max_examples=60)
 @given(shared_queries(), st.sampled_from([1, 2, 3]))
@@ -209,7 +168,7 @@ def test_queries_that_share_counts_are_answered_as_if_alone(shared, max_length):
     found = [Counter() for _ in truth]
     for query, form, length, relations, digits, code, end, count in records.tolist():
         rule = walker.encoding.lift(
-            (form, length, int(queries.head[query]), relations, digits, code)
+            (form, length, int(queries.directed_relation[query]), relations, digits, code)
         )
         assert (rule, end) not in found[query] or found[query][rule, end] == count
         found[query][rule, end] = count

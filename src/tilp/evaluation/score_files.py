@@ -58,7 +58,7 @@ def read_scores(
     positions = reader.positions(facts)
     lines = pl.Series(table.lines, dtype=pl.Int64)
     scored = table.frame.select(*_FACT, "candidate", line=lines).with_columns(
-        score=_read_numbers(path, table), inverse=_read_directions(path, table)
+        score=_read_score_column(path, table), inverse=_read_directions(path, table)
     )
     ids = reader.ids(graph.entities, ["candidate"])
     rows = (
@@ -165,16 +165,16 @@ def _line(table: TextTable, wrong: pl.Series) -> int:
     return int(table.lines[int(wrong.arg_max() or 0)])
 
 
-def _read_numbers(path: Path, table: TextTable) -> pl.Series:
-    numbers = table.frame["score"].cast(pl.Float64, strict=False)
-    wrong = numbers.is_null() | numbers.is_nan()
+def _read_score_column(path: Path, table: TextTable) -> pl.Series:
+    scores = table.frame["score"].cast(pl.Float64, strict=False)
+    wrong = scores.is_null() | scores.is_nan()
     if wrong.any():
         text = table.frame["score"].filter(wrong)[0]
         raise DataError(
             f"{path}, row {_line(table, wrong)}: the score is {text!r}, not a number. Leave out "
             "the rows of candidates without a score."
         )
-    return numbers
+    return scores
 
 
 def _read_directions(path: Path, table: TextTable) -> pl.Series:
