@@ -61,7 +61,9 @@ _N_KEYS = {ENDS: 7, CHECKSUM: 7, MARKED: 2}  # columns of records before those o
 _SEARCH_SHARE = 10  # of the limit: it takes fewer walks to find rules than to count them
 _NO_STATISTICS = np.zeros((0, 4))
 _NO_MARKS = Marks(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int8))
-_CHUNK_STEPS = 1e6  # enough for the overhead of a chunk not to matter
+CHUNK_STEPS = 1e6
+"""Steps of a chunk of queries: enough for its overhead not to matter."""
+
 _MAX_CHUNKS = 1024
 
 
@@ -483,7 +485,7 @@ def chunks_by(
     queries: QueryTable,
     entity: NDArray[np.int32],
     *,
-    chunk_steps: float = _CHUNK_STEPS,
+    chunk_steps: float = CHUNK_STEPS,
 ) -> list[QueryTable]:
     """Cut queries into chunks of about the same cost, those of an entity together.
 
@@ -491,7 +493,8 @@ def chunks_by(
         walker: estimates the cost of walks from an entity.
         queries: the queries.
         entity: where the walks of each query begin: its subject, or its answer.
-        chunk_steps: about how many steps a chunk takes, 1 million by default.
+        chunk_steps: steps that a chunk takes at least, 1 million by default; there are at most
+            1,024 chunks.
     """
     order = np.argsort(entity, kind="stable")
     distinct, cost = walker.cost(entity)
