@@ -72,20 +72,12 @@ def edges_without(edges: Edges, new_fact: NDArray[np.int32]) -> Edges:
     mask, offsets, fact = remaining_edges(edges.offsets, edges.fact, new_fact)
     new_edge = np.cumsum(mask, dtype=np.int32) - np.int32(1)
     by_rank = new_edge[edges.by_rank[mask[edges.by_rank]]]
+    columns = ("relation", "target", "start", "end", "source", "interval")
+    remaining = {name: getattr(edges, name)[mask] for name in columns}
+    rank = _inverse_permutation(by_rank)
     # Read-only as before, so that the same compiled kernel serves both.
     return read_only_tuple(
-        Edges(
-            offsets=offsets,
-            relation=edges.relation[mask],
-            target=edges.target[mask],
-            fact=fact,
-            start=edges.start[mask],
-            end=edges.end[mask],
-            rank=_inverse_permutation(by_rank),
-            by_rank=by_rank,
-            source=edges.source[mask],
-            interval=edges.interval[mask],
-        )
+        Edges(offsets=offsets, fact=fact, rank=rank, by_rank=by_rank, **remaining)
     )
 
 

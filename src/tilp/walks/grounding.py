@@ -63,7 +63,7 @@ class Grounder:
         max_walks: follow at most this many walks at once, 20,000 by default.
 
     >>> import tilp
-    >>> grounder = Grounder(Walker(tilp.datasets.world(seed=0, size=500).graph, max_length=1))
+    >>> grounder = Grounder(Walker(tilp.datasets.world(seed=0, size=1_000).graph, max_length=1))
     """
 
     def __init__(self, walker: Walker, max_walks: int = 20_000) -> None:

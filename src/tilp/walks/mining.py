@@ -85,7 +85,7 @@ def mine(
         The best rules of each relation and direction, by `MinedRule.measure`.
 
     >>> import tilp
-    >>> graph = tilp.datasets.world(seed=0, size=500).graph
+    >>> graph = tilp.datasets.world(seed=0, size=1_000).graph
     >>> rules = mine(graph, ["livesIn"], MiningSettings(max_length=1, top=3))
     >>> len(rules) <= 6
     True
@@ -146,13 +146,11 @@ def _mine_relation(
     if not len(candidates):
         advance(1.0)
         return []
-    counts = _count(
-        walker,
-        queries,
-        candidates,
-        workers,
-        lambda share: advance(_SEARCH_COST + (1 - _SEARCH_COST) * share),
-    )
+
+    def advance_counting(share: float) -> None:
+        advance(_SEARCH_COST + (1 - _SEARCH_COST) * share)
+
+    counts = _count(walker, queries, candidates, workers, advance_counting)
     return _best(walker, candidates, counts, settings)
 
 
@@ -172,12 +170,12 @@ class _Counts:
 
     def mined_rule(self, index: int, rule: Rule) -> MinedRule:
         """Return a rule with its counts, which are at an index."""
-        support, fired, rate = self.statistics[index]
+        support, body_support, rate = self.statistics[index]
         return MinedRule(
             rule,
             support=int(support),
-            body_support=int(fired),
-            confidence=float(rate / fired) if fired else 0.0,
+            body_support=int(body_support),
+            confidence=float(rate / body_support) if body_support else 0.0,
             facts=self.n_facts,
             sampled=bool(self.sampled[int(rule.head.inverse), rule.length]),
         )

@@ -97,7 +97,7 @@ class Walker:
             for the rule of each. Rules are still found and tallied by one interval of each query.
 
     >>> import tilp
-    >>> walker = Walker(tilp.datasets.world(seed=0, size=500).graph, max_length=1)
+    >>> walker = Walker(tilp.datasets.world(seed=0, size=1_000).graph, max_length=1)
     >>> walks, complete = walker.between(0, 1)
     """
 
