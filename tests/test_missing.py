@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 import tilp
-from oracles import lift, query_parts, walks_from
+from oracles import (
+    extreme_intervals,
+    given_edges,
+    given_interval,
+    lift,
+    query_parts,
+    walks_from,
+)
 from strategies import all_queries, graphs
 from tilp import TILP, Query
 from tilp._utils.random import keyed_uniform
@@ -20,7 +27,7 @@ from tilp.errors import DataError, TilpError
 from tilp.evaluation import popularity, read_scores, write_scores
 from tilp.graph import ESTIMATED, QueryTable
 from tilp.model import ModelSettings
-from tilp.rules import Atom, Constraint, Rule
+from tilp.rules import Constraint, Rule
 from tilp.time import (
     OPEN_END,
     OPEN_START,
@@ -143,20 +150,6 @@ def test_estimates_count_from_the_known_end_in_whole_units():
 # readings
 
 
-def plain_readings(interval):
-    """The extreme intervals that the known ends of one allow."""
-    start, end = interval.start, interval.end
-    match (start == UNKNOWN, end == UNKNOWN):
-        case (False, False):
-            return [interval]
-        case (True, False):
-            return [Interval(end, end), Interval(OPEN_START, end)]
-        case (False, True):
-            return [Interval(start, start), Interval(start, OPEN_END)]
-    times = ((OPEN_START, OPEN_END), (OPEN_START, OPEN_START), (OPEN_END, OPEN_END))
-    return [Interval(*pair) for pair in times]
-
-
 TIMES = st.sampled_from([UNKNOWN, OPEN_START, 1_990, 1_991, 1_995, 2_010, OPEN_END])
 INTERVALS = st.tuples(TIMES, TIMES).filter(lambda t: UNKNOWN in t or t[0] <= t[1])
 
@@ -170,7 +163,7 @@ def test_readings_are_the_extremes_and_between_them_lies_all_that_is_possible(ti
     for place, *ends in zip(number.tolist(), read_start.tolist(), read_end.tolist(), strict=True):
         read.setdefault(place, []).append(Interval(*ends))
     intervals = [Interval(*one) for one in times]
-    assert list(read.values()) == [plain_readings(one) for one in intervals]
+    assert list(read.values()) == [extreme_intervals(one) for one in intervals]
     firsts = [(one[0].start, one[0].end) for one in read.values()]
     assert firsts == list(zip(*(one.tolist() for one in known_ends(start, end)), strict=True))
     for a, b in product(range(len(times)), repeat=2):
@@ -178,27 +171,13 @@ def test_readings_are_the_extremes_and_between_them_lies_all_that_is_possible(ti
         assert classes == possible_relations(intervals[a], intervals[b])
 
 
-def given_edges(graph):
-    """Facts and inverse facts by source, with their intervals as they were given."""
-    edges = {}
-    for row in graph.rows("train"):
-        fact = graph.fact(row)
-        subject, object_ = int(graph.subject[row]), int(graph.object[row])
-        for source, target, inverse in ((subject, object_, False), (object_, subject, True)):
-            edge = (Atom(fact.relation, inverse), target, fact.interval, row)
-            edges.setdefault(source, []).append(edge)
-    return edges
-
-
-def given_interval(queries, number):
-    return Interval(*(int(column[number]) for column in queries.given_dates()))
-
-
 def counts_in_every_reading(edges, subject, head, query, own_fact, max_length, grains):
     """N_c by rule and end, a walk counted once for each reading of its facts and of the query."""
     found = Counter()
     for walk in walks_from(edges, subject, max_length, own_fact):
-        for *steps, asked in product(*(plain_readings(e[2]) for e in walk), plain_readings(query)):
+        for *steps, asked in product(
+            *(extreme_intervals(e[2]) for e in walk), extreme_intervals(query)
+        ):
             read = [(e[0], e[1], step, e[3]) for e, step in zip(walk, steps, strict=True)]
             for rule in {lift(read, head, asked, grain) for grain in grains}:
                 found[rule, walk[-1][1]] += 1

@@ -551,12 +551,11 @@ def test_an_index_may_be_made_without_what_walks_need(facts):
 
 
 @pytest.mark.parametrize("at_once", [1, 7, 10**6])
-def test_steps_are_summed_some_entities_at_a_time(packed, monkeypatch, at_once):
-    monkeypatch.setattr("tilp.walks.edges._EDGES_AT_ONCE", at_once)
+def test_steps_are_summed_some_entities_at_a_time(packed, at_once):
     edges = Walker(packed).edges
     steps = np.random.default_rng(0).random(len(packed.entities))
     expected = np.bincount(edges.source, steps[edges.target], len(steps))
-    assert np.array_equal(sum_over_targets(edges, steps), expected)
+    assert np.array_equal(sum_over_targets(edges, steps, edges_at_once=at_once), expected)
 
 
 def test_the_benchmark_on_a_small_world(tmp_path, capsys):
