@@ -110,7 +110,9 @@ def test_few_intervals_borrow_the_parameters_of_all_relations():
     everything = [*range(40), *[7] * 9, *[5] * 10]
     assert few["mean"] == none["mean"] == pytest.approx(np.mean(everything))
     assert (same["mu"], same["sigma"]) == (5.0, 0.1)
-    other = durations.for_relations(graph_of([("s", "same", "o", 1, 1), ("s", "new", "o", 1, 1)]).relations)
+    other = durations.for_relations(
+        graph_of([("s", "same", "o", 1, 1), ("s", "new", "o", 1, 1)]).relations
+    )
     assert other.mu.tolist() == [durations.all_mu, 5.0]
     assert other.intervals.tolist() == [0, 10]
 

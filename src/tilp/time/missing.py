@@ -49,3 +49,14 @@ def possible_intervals(
         np.concatenate([first_start, open_start, before, after])[order],
         np.concatenate([first_end, open_end, before, after])[order],
     )
+
+
+def distinct_times(
+    start: NDArray[np.int64], end: NDArray[np.int64], block_size: int = 1_000_000
+) -> NDArray[np.int64]:
+    """Return the distinct times of `known_ends`, ascending, computed some rows at a time."""
+    times = [np.empty(0, np.int64)]
+    for begin in range(0, len(start), block_size):
+        rows = slice(begin, begin + block_size)
+        times += [np.unique(column) for column in known_ends(start[rows], end[rows])]
+    return np.unique(np.concatenate(times))

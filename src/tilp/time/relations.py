@@ -103,64 +103,6 @@ def possible_relations(first: Interval, second: Interval) -> frozenset[TemporalR
     return frozenset(c for c, is_possible in zip(_CLASSES, possible, strict=True) if is_possible)
 
 
-def temporal_relation(self) -> TemporalRelation:
-    """The class of eq. 4 that this relation belongs to."""
-    match self:
-        case Allen.BEFORE:
-            return TemporalRelation.BEFORE
-        case Allen.AFTER:
-            return TemporalRelation.AFTER
-        case _:
-            return TemporalRelation.TOUCHING
-
-
-_CLASSES = tuple(TemporalRelation)
-_ALLEN = tuple(Allen)
-
-
-def temporal_relation_code(start: int, end: int, other_start: int, other_end: int) -> int:
-    """Return the class of eq. 4 of two complete intervals: 0 before, 1 touching, 2 after.
-
-    A sum instead of branches, since compiled loops run faster without them.
-    """
-    return int(end >= other_start) + int(start > other_end)
-
-
-def allen_code(start: int, end: int, other_start: int, other_end: int) -> int:
-    """Return Allen's relation of a complete interval to another, as its index in `Allen`.
-
-    Equal starts or ends come first, so that a point at one end of an interval starts or finishes
-    it rather than meets it: exactly one relation holds for points too.
-    """
-    if start == other_start:
-        return 6 if end == other_end else (3 if end < other_end else 9)
-    if end == other_end:
-        return 5 if start > other_start else 7
-    if start < other_start:
-        if end > other_end:
-            return 8
-        return 0 if end < other_start else (1 if end == other_start else 2)
-    if end < other_end:
-        return 4
-    return 12 if start > other_end else (11 if start == other_end else 10)
-
-
-def possible_relations(first: Interval, second: Interval) -> frozenset[TemporalRelation]:
-    """Return the classes that some choice of the missing dates allows; one if none is missing."""
-    start_low, start_high, end_low, end_high = _bounds(first.start, first.end)
-    other_start_low, other_start_high, other_end_low, other_end_high = _bounds(
-        second.start, second.end
-    )
-    possible = set()
-    if end_low < other_start_high:
-        possible.add(TemporalRelation.BEFORE)
-    if end_high >= other_start_low and start_low <= other_end_high:
-        possible.add(TemporalRelation.TOUCHING)
-    if start_high > other_end_low:
-        possible.add(TemporalRelation.AFTER)
-    return frozenset(possible)
-
-
 def temporal_relation(first: Interval, second: Interval) -> TemporalRelation | None:
     """Return the class of an interval against another (eq. 4); None if undecided.
 
