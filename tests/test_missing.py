@@ -263,7 +263,7 @@ def test_every_reading_is_found_both_ways_and_lists_each_walk_once(graph, max_le
     def table(rows, support):
         return Counter({tuple(row): n for row, n in zip(rows.tolist(), support, strict=True)})
 
-    rows, support = walker.find_both(half)
+    rows, support = walker.find_both_directions(half)
     both = Counter()
     for row, n in zip(map(tuple, rows.tolist()), support.tolist(), strict=True):
         both[row] += n

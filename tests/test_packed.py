@@ -37,7 +37,7 @@ from tilp.io.packed.names import NamesWriter
 from tilp.io.packed.open import PackedNames, open_packed
 from tilp.types import OnError, Unit
 from tilp.walks import MiningSettings, Walker, mine
-from tilp.walks.edges import inverse_edges, made_edges, steps_to
+from tilp.walks.edges import build_edges, inverse_edges, sum_over_targets
 
 SPARSE = 60  # bytes: a line or two at a time, a name or two of each run, a few edges
 
@@ -74,7 +74,7 @@ def check_edges(packed, graph):
         assert np.array_equal(getattr(packed.index(), name), getattr(index, name)), name
         assert getattr(packed.index(), name).dtype == getattr(index, name).dtype, name
     walker = Walker(graph)
-    made = made_edges(walker._read, walker.encoding.symbols, graph.attributes, None)
+    made = build_edges(walker._read, walker.encoding.symbols, graph.attributes, None)
     for name in ("start", "end", "source", "rank", "by_rank"):
         assert np.array_equal(getattr(prepared, name), getattr(made, name)), name
         assert getattr(prepared, name).dtype == getattr(made, name).dtype, name
@@ -563,7 +563,7 @@ def test_steps_are_summed_some_entities_at_a_time(packed, monkeypatch, at_once):
     edges = Walker(packed).edges
     steps = np.random.default_rng(0).random(len(packed.entities))
     expected = np.bincount(edges.source, steps[edges.target], len(steps))
-    assert np.array_equal(steps_to(edges, steps), expected)
+    assert np.array_equal(sum_over_targets(edges, steps), expected)
 
 
 def test_the_benchmark_on_a_small_world(tmp_path, capsys):

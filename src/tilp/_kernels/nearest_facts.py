@@ -6,7 +6,7 @@ import numpy as np
 
 from tilp._kernels.arrays import grown
 from tilp._kernels.jit import kernel
-from tilp._kernels.types import Array
+from tilp._kernels.types import Array, ListedCandidates
 from tilp.time.relations import INCOMPARABLE, INFINITE
 from tilp.time.relations import time_distance as plain_time_distance
 
@@ -26,26 +26,12 @@ class DatedEdges(NamedTuple):
     start: Array
 
 
-class Asked(NamedTuple):
-    """Queries, and the candidates listed for each, which begin at `begin`.
-
-    `fact` is the query's own fact, which is no evidence (-1: none).
-    """
-
-    subject: Array
-    head: Array
-    start: Array
-    fact: Array
-    begin: Array
-    candidate: Array
-
-
 @kernel
 def gather_evidence(
     first: int,
     last: int,
     edges: DatedEdges,
-    asked: Asked,
+    asked: ListedCandidates,
     column: Array,
     width: Array,
     max_length: int,
@@ -85,7 +71,7 @@ def gather_evidence(
     rows = np.empty((1024, 4), dtype=np.int64)
     size = 0
     for query in range(first, last):
-        subject, head, own = asked.subject[query], asked.head[query], asked.fact[query]
+        subject, head, own = asked.subject[query], asked.directed_relation[query], asked.fact[query]
         start, wide = asked.start[query], width[head]
         reached = _walk(
             edges, subject, own, start, column[head], wide, max_length, limit, slot, members, steps,
@@ -93,7 +79,7 @@ def gather_evidence(
         )  # fmt: skip
         # Levels take turns with the two tables.
         last_known = known if max_length % 2 == 1 else onward
-        for place in range(asked.begin[query], asked.begin[query + 1]):
+        for place in range(asked.offsets[query], asked.offsets[query + 1]):
             entity = asked.candidate[place]
             rows = grown(rows, size + 3 * column.shape[1])
             by_walks[:wide] = INFINITE

@@ -172,7 +172,7 @@ class RelationLearner:
         graph = scorer.walker.graph
         edges = fact_edges(graph)
         return cls(
-            tuple(scorer.reweighted(weights) for weights in out_of_fold),
+            tuple(scorer.with_weights(weights) for weights in out_of_fold),
             CandidateHistory(edges, 2 * len(graph.relations), distance_bounds(graph)),
             RandomWalks.of(scorer.walker, edges, time_scale(graph), settings.walk_length),
             settings,
@@ -242,10 +242,15 @@ def _left_out(table: LogLinearTable, without: tuple[Part, ...]) -> LogLinearTabl
         columns[:, 1] = 0.0
         table = table._replace(columns=columns)
     if Part.RULE_EVIDENCE in without:
-        nothing = np.zeros_like(table.rule_begin)
-        table = table._replace(rule_begin=nothing, rule=table.rule[:0], root=table.root[:0])
+        nothing = np.zeros_like(table.rule_offsets)
+        table = table._replace(
+            rule_offsets=nothing, rule=table.rule[:0], root_rate=table.root_rate[:0]
+        )
     if Part.OWN_FACTS in without:
-        table = table._replace(word_begin=np.zeros_like(table.word_begin), word=table.word[:0])
+        table = table._replace(
+            history_offsets=np.zeros_like(table.history_offsets),
+            history_feature=table.history_feature[:0],
+        )
     return table
 
 
@@ -264,15 +269,15 @@ def _one_table(tables: list[LogLinearTable]) -> LogLinearTable:
         return np.concatenate([*(one[:-1] for one in moved), moved[-1][-1:]])
 
     return LogLinearTable(
-        begin=shifted("begin", "stands_for"),
-        answer=shifted("answer", "stands_for"),
-        stands_for=joined("stands_for"),
+        offsets=shifted("offsets", "log_count"),
+        answer=shifted("answer", "log_count"),
+        log_count=joined("log_count"),
         columns=joined("columns"),
-        rule_begin=shifted("rule_begin", "rule"),
+        rule_offsets=shifted("rule_offsets", "rule"),
         rule=joined("rule"),
-        root=joined("root"),
-        word_begin=shifted("word_begin", "word"),
-        word=joined("word"),
+        root_rate=joined("root_rate"),
+        history_offsets=shifted("history_offsets", "history_feature"),
+        history_feature=joined("history_feature"),
     )
 
 

@@ -112,7 +112,7 @@ def prepared_edges(index: EdgeIndex, prepared: PreparedEdges) -> Edges:
     )
 
 
-def made_edges(
+def build_edges(
     read: ReadEdges,
     symbols: Symbols,
     attributes: Mapping[str, NDArray[np.float64]],
@@ -166,7 +166,7 @@ def inverse_edges(reading: NDArray[Any]) -> NDArray[np.int32]:
     return read_only(inverse)
 
 
-def steps_to(edges: Edges, steps: NDArray[Any]) -> NDArray[Any]:
+def sum_over_targets(edges: Edges, steps: NDArray[Any]) -> NDArray[Any]:
     """The sum over the edges of each entity of what their targets have."""
     added = np.zeros(len(steps))
     first = 0

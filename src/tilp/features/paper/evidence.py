@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._kernels.nearest_facts import Asked, DatedEdges, gather_evidence
+from tilp._kernels.nearest_facts import DatedEdges, gather_evidence
+from tilp._kernels.types import ListedCandidates
 from tilp._utils.arrays import read_only, read_only_tuple
 from tilp.errors import TilpError
 from tilp.graph import QueryTable, TemporalGraph
@@ -176,10 +177,11 @@ class Gatherer:
             progress: called with the share that is done.
         """
         asked = read_only_tuple(
-            Asked(
+            ListedCandidates(
                 queries.subject,
                 queries.directed_relation,
                 queries.start,
+                queries.end,
                 queries.fact,
                 offsets,
                 candidate,
@@ -198,7 +200,7 @@ class Gatherer:
             len(self._column), offsets, candidate, row, kind.astype(np.int8), relation, difference
         )
 
-    def _gather(self, asked: Asked, chunk: slice) -> tuple[NDArray[np.int32], ...]:
+    def _gather(self, asked: ListedCandidates, chunk: slice) -> tuple[NDArray[np.int32], ...]:
         """The candidates, kinds, relations and differences that some of the queries have."""
         rows = gather_evidence(
             chunk.start,
