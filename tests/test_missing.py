@@ -142,7 +142,7 @@ def test_estimates_count_from_the_known_end_in_whole_units():
     assert found[1].tolist() == [107, 100, 103, UNKNOWN, UNKNOWN, OPEN_END]
 
 
-# readings
+# possible intervals
 
 
 def plain_readings(interval):
@@ -164,7 +164,7 @@ INTERVALS = st.tuples(TIMES, TIMES).filter(lambda t: UNKNOWN in t or t[0] <= t[1
 
 
 @given(st.lists(INTERVALS, min_size=1))
-def test_readings_are_the_extremes_and_between_them_lies_all_that_is_possible(times):
+def test_possible_intervals_are_the_extremes_and_between_them_lies_all_that_is_possible(times):
     start, end = np.array(times, np.int64).T
     number, read_start, read_end = possible_intervals(start, end)
     assert (np.diff(number) >= 0).all()
@@ -213,7 +213,7 @@ def counted(walker, queries):
     assert weights.shape == (len(queries), walker.max_length + 1) and (weights == 1).all()
     found = [Counter() for _ in range(len(queries))]
     for number, form, length, relations, digits, code, end, count in records.tolist():
-        head = int(queries.head[number])
+        head = int(queries.directed_relation[number])
         rule = walker.encoding.lift((form, length, head, relations, digits, code))
         found[number][rule, end] = count
     return found
@@ -376,17 +376,19 @@ def test_what_is_drawn_depends_on_the_fact_alone(world):
     drawn = impute(world, estimate="drawn", seed=1)
     assert drawn == impute(world, estimate="drawn", seed=1)
     assert drawn != impute(world, estimate="drawn", seed=2)
-    settling = MissingDates.fit(world, Missing.DURATION, 1)
+    dates = MissingDates.fit(world, Missing.DURATION, 1)
     one = (world.start == UNKNOWN) ^ (world.end == UNKNOWN)
-    settled = settling.fill_graph(world)
-    assert (settled.start == drawn.start)[one].all() and (settled.end == drawn.end)[one].all()
+    filled_graph = dates.fill_graph(world)
+    assert (filled_graph.start == drawn.start)[one].all() and (filled_graph.end == drawn.end)[
+        one
+    ].all()
     order = np.random.default_rng(0).permutation(len(world.rows("train")))[:300]
     queries = QueryTable.of_facts(world, order, walked=True)
-    whole = settling.fill_queries(queries)
-    parts = [settling.fill_queries(queries[np.array([n])]) for n in range(len(queries))]
+    whole = dates.fill_queries(queries)
+    parts = [dates.fill_queries(queries[np.array([n])]) for n in range(len(queries))]
     assert whole.start.tolist() == [int(part.start[0]) for part in parts]
     assert whole.end.tolist() == [int(part.end[0]) for part in parts]
-    elsewhere = settling.fill_queries(queries.without_answers())  # the answer has no part in it
+    elsewhere = dates.fill_queries(queries.without_answers())  # the answer has no part in it
     assert whole.end.tolist() == elsewhere.end.tolist()
 
 
@@ -398,11 +400,11 @@ def test_chances_are_spread_evenly_over_facts():
         assert len(np.unique(drawn)) == len(drawn)
 
 
-# what unknown ends are taken for
+# what missing dates are taken for
 
 
 @pytest.mark.parametrize("missing", list(Missing))
-def test_settled_ends(missing):
+def test_missing_dates_are_filled_in(missing):
     rows = [*facts_of([5] * 10), ("a", "r", "b", 100, None), ("a", "r", "b", None, 100)]
     graph = graph_of([*rows, ("a", "r", "b", None, None), ("a", "q", "b", 100, 103)])
     truth = {
@@ -411,20 +413,20 @@ def test_settled_ends(missing):
         Missing.OPEN: [(100, OPEN_END), (OPEN_START, 100), (OPEN_START, OPEN_END)],
         Missing.UNKNOWN: [(100, UNKNOWN), (UNKNOWN, 100), (UNKNOWN, UNKNOWN)],
     }[missing]
-    settling = MissingDates.fit(graph, missing, 0)
-    settled = settling.fill_graph(graph)
-    queries = settling.fill_queries(QueryTable.of_facts(graph, np.arange(10, 14), walked=False))
+    dates = MissingDates.fit(graph, missing, 0)
+    filled_graph = dates.fill_graph(graph)
+    queries = dates.fill_queries(QueryTable.of_facts(graph, np.arange(10, 14), walked=False))
     filled = missing in (Missing.DURATION, Missing.OPEN)
     if missing is Missing.POINT:  # left to walks, which take it so
-        start, end = known_ends(settled.start, settled.end)
+        start, end = known_ends(filled_graph.start, filled_graph.end)
     else:
-        start, end = settled.start, settled.end
+        start, end = filled_graph.start, filled_graph.end
     asked = (queries.start, queries.end) if missing is Missing.POINT else queries.given_dates()
     for times, first in (((start, end), 10), (asked, 0), (asked, 4)):
         found = [(int(times[0][n]), int(times[1][n])) for n in range(first, first + 4)]
         assert found == [*truth, (100, 103)]
     assert queries.unknown.any() != filled
-    assert settled.date_text("end").equals(graph.date_text("end"))
+    assert filled_graph.date_text("end").equals(graph.date_text("end"))
 
 
 def test_queries_keep_known_ends_for_other_scorers(world):
@@ -435,9 +437,9 @@ def test_queries_keep_known_ends_for_other_scorers(world):
     given_start, given_end = queries.given_dates()
     assert given_start.tolist() == np.tile(world.start[rows], 2).tolist()
     assert given_end.tolist() == np.tile(world.end[rows], 2).tolist()
-    none = QueryTable(*(getattr(queries, name) for name in
-                        ("subject", "head", "start", "end", "fact", "answer")))  # fmt: skip
-    assert not none.unknown.any() and none.unknown.shape == (len(queries), 2)
+    names = ("subject", "directed_relation", "start", "end", "fact", "answer")
+    complete = QueryTable(*(getattr(queries, name) for name in names))
+    assert not complete.unknown.any() and complete.unknown.shape == (len(queries), 2)
 
 
 @pytest.fixture(scope="module")

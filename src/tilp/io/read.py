@@ -59,8 +59,9 @@ def read(
         DataError: what cannot be read, naming file, line, column, what was found and the remedy.
 
     >>> import polars as pl
-    >>> graph = read(pl.DataFrame([("Ada", "playsFor", "Rovers", "1990", "1993")], orient="row"))
-    >>> print(graph.fact(0))
+    >>> names = ["subject", "relation", "object", "start", "end"]
+    >>> facts = pl.DataFrame([("Ada", "playsFor", "Rovers", 1990, 1993)], names, orient="row")
+    >>> print(read(facts).fact(0))
     (Ada, playsFor, Rovers, [1990, 1993])
     """
     on_error = choose(OnError, on_error, "on_error")

@@ -31,8 +31,8 @@ def write(
     Raises:
         TilpError: the folder is in use, or a name does not fit the format.
 
-    >>> import polars as pl, tempfile, tilp
-    >>> graph = tilp.read(pl.DataFrame([("Ada", "knows", "Ben", "1990", "1993")], orient="row"))
+    >>> import tempfile, tilp
+    >>> graph = tilp.datasets.world(seed=0, size=100).graph
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     tilp.read(write(graph, f"{folder}/facts")) == graph
     True

@@ -76,7 +76,8 @@ def pack(
         TilpError: the folder is in use.
 
     >>> import polars as pl, tempfile
-    >>> facts = pl.DataFrame([("Ada", "playsFor", "Rovers", "1990", "1993")], orient="row")
+    >>> names = ["subject", "relation", "object", "start", "end"]
+    >>> facts = pl.DataFrame([("Ada", "playsFor", "Rovers", 1990, 1993)], names, orient="row")
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     print(pack(facts, f"{folder}/packed").fact(0))
     (Ada, playsFor, Rovers, [1990, 1993])
