@@ -378,10 +378,8 @@ def test_what_is_drawn_depends_on_the_fact_alone(world):
     assert drawn != impute(world, estimate="drawn", seed=2)
     dates = MissingDates.fit(world, Missing.DURATION, 1)
     one = (world.start == UNKNOWN) ^ (world.end == UNKNOWN)
-    filled_graph = dates.fill_graph(world)
-    assert (filled_graph.start == drawn.start)[one].all() and (filled_graph.end == drawn.end)[
-        one
-    ].all()
+    filled = dates.fill_graph(world)
+    assert (filled.start == drawn.start)[one].all() and (filled.end == drawn.end)[one].all()
     order = np.random.default_rng(0).permutation(len(world.rows("train")))[:300]
     queries = QueryTable.of_facts(world, order, walked=True)
     whole = dates.fill_queries(queries)

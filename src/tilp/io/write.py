@@ -32,7 +32,7 @@ def write(
         TilpError: the folder is in use, or a name does not fit the format.
 
     >>> import tempfile, tilp
-    >>> graph = tilp.datasets.world(seed=0, size=100).graph
+    >>> graph = tilp.datasets.world(seed=0, size=1_000).graph
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     tilp.read(write(graph, f"{folder}/facts")) == graph
     True
