@@ -16,7 +16,7 @@ import tilp
 from tilp._kernels.edges import sort_edges
 from tilp._utils.arrays import read_only, read_only_tuple
 from tilp.errors import TilpError
-from tilp.parallel import Workers, cut_by_cost, opened
+from tilp.parallel import Workers, split_by_cost, use_workers
 from tilp.walks import Walker, mine
 
 
@@ -26,7 +26,7 @@ class StoppedError(Exception):
 
 @given(st.lists(st.floats(0.1, 100), max_size=50), st.integers(1, 10))
 def test_chunks_cover_everything_once(costs, most):
-    parts = cut_by_cost(np.array(costs), most)
+    parts = split_by_cost(np.array(costs), most)
     assert len(parts) <= most
     assert [place for part in parts for place in range(*part.indices(len(costs)))] == list(
         range(len(costs))
@@ -48,7 +48,7 @@ def test_tasks_side_by_side_share_the_workers(threads):
         def task(size):
             return sum(workers.map(lambda n: n * n, range(size)))
 
-        assert list(workers.side_by_side(task, range(12))) == [
+        assert list(workers.map_tasks(task, range(12))) == [
             sum(n * n for n in range(size)) for size in range(12)
         ]
 
@@ -64,9 +64,9 @@ def test_tasks_end_when_one_fails_or_the_results_are_not_wanted(threads):
         return sum(workers.map(lambda n: n, range(10)))
 
     with Workers(threads) as workers, pytest.raises(StoppedError):
-        list(workers.side_by_side(task, range(1000)))
+        list(workers.map_tasks(task, range(1000)))
     with Workers(threads) as workers:
-        results = workers.side_by_side(task, [0, 1, *[3] * 1000])
+        results = workers.map_tasks(task, [0, 1, *[3] * 1000])
         next(results)
         results.close()
     assert len(begun) < 50
@@ -105,15 +105,15 @@ def test_serial_is_this_thread_alone():
         assert workers.threads == 1
         here = threading.get_ident()
         assert set(workers.map(lambda _: threading.get_ident(), range(9))) == {here}
-        assert set(workers.map_here(lambda _: threading.get_ident(), range(9))) == {here}
+        assert set(workers.map_in_threads(lambda _: threading.get_ident(), range(9))) == {here}
 
 
 def test_workers_that_were_given_stay_open():
     with Workers(2) as workers:
-        with opened(workers) as same:
+        with use_workers(workers) as same:
             assert same is workers
         assert list(workers.map(abs, [-1, -2])) == [1, 2]
-    with opened(None, 3) as own:
+    with use_workers(None, 3) as own:
         assert own.threads == 3
 
 

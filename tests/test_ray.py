@@ -20,7 +20,7 @@ from tilp.features.paper.training import FeatureTraining
 from tilp.graph import QueryTable
 from tilp.learning.rule_weights import TrainingSettings
 from tilp.parallel import Workers
-from tilp.splits.reassign import LEFT_OUT, TRAIN, rearranged
+from tilp.splits.reassign import LEFT_OUT, TRAIN, reassign_splits
 from tilp.walks import Walker, mine
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'tilp[ray]'")
@@ -121,7 +121,7 @@ def test_predictions_in_parts_and_updates_are_those_of_one_thread(workers, graph
     rows = np.flatnonzero(graph.relation == graph.relations.find("livesIn"))[::4]
     place = np.full(len(graph), LEFT_OUT)
     place[rows] = TRAIN
-    new = rearranged(graph, place)
+    new = reassign_splits(graph, place)
     queries = graph.frame("valid").select("relation", "subject", "start").cast(pl.String)
     for backend in ("serial", "ray"):
         folder = tmp_path / backend
@@ -298,7 +298,7 @@ def test_tasks_side_by_side_share_the_workers(workers):
     def task(size):
         return sum(workers.map(lambda n: n * n, range(size)))
 
-    assert list(workers.side_by_side(task, range(6))) == [
+    assert list(workers.map_tasks(task, range(6))) == [
         sum(n * n for n in range(size)) for size in range(6)
     ]
 

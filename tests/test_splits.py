@@ -22,7 +22,7 @@ from tilp.splits import SHARES, balanced, biased, few, released, time_shift
 from tilp.splits.biased import _FOR_REMOVAL, _FOR_TEST, _FOR_VALID, _lots
 from tilp.splits.folders import biased_parts
 from tilp.time import OPEN_START, UNKNOWN
-from tilp.types import LateEnds, Walked
+from tilp.types import LateEnds, WalkGraph
 
 pytestmark = pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
 
@@ -99,7 +99,7 @@ def test_a_sample_of_a_sample_is_drawn_from_it_and_reduced_to_it(world):
     again = few(tenth, 0.5, seed=1)
     assert set(again.targets) < set(tenth.targets)
     assert len(again.targets) == round(len(tenth.targets) / 2)
-    reduced = few(tenth, 0.5, seed=1, walked=Walked.REDUCED)
+    reduced = few(tenth, 0.5, seed=1, walked=WalkGraph.REDUCED)
     assert len(reduced.rows("train")) == len(again.targets)
 
 
@@ -132,7 +132,7 @@ def test_balanced_takes_as_many_of_each_relation_or_half_of_it(rows, queries, se
     assert balanced(graph, queries=queries, seed=seed) == even
 
 
-@given(ROWS, st.floats(0.05, 1.0), SEEDS, st.sampled_from(Walked))
+@given(ROWS, st.floats(0.05, 1.0), SEEDS, st.sampled_from(WalkGraph))
 def test_biased_removes_a_share_of_one_relation(rows, removed, seed, walked):
     graph = read(rows)
     for number, name in enumerate(graph.relations):
@@ -150,7 +150,7 @@ def test_biased_removes_a_share_of_one_relation(rows, removed, seed, walked):
             np.bincount(made.relation[made.targets], minlength=len(graph.relations)), expected
         )
         assert same_names(made, graph)
-        if walked is Walked.KEPT:
+        if walked is WalkGraph.FULL:
             assert written(made) == written(graph)
         else:
             gone = written(graph) - written(made)
@@ -340,7 +340,7 @@ def test_relations_with_nothing_to_remove_are_named():
     rows += [("a", f"once{i}", "b", "1990", "1991", "train") for i in range(7)]
     options = {"removed": 0.5, "queries": None, "balance": False, "seed": 0}
     with pytest.warns(tilp.TilpWarning, match=r"remove any: once0, .*once4 and 2 more"):
-        (part,) = biased_parts(read(rows), walked=Walked.REDUCED, **options)
+        (part,) = biased_parts(read(rows), walked=WalkGraph.REDUCED, **options)
     assert part.folder == "0-often" and len(part.graph) == 10
 
 

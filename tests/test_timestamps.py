@@ -82,7 +82,7 @@ def places_of(body):
 def walked(graph, head, length, walks, seed, exponential=True):
     edges = TimedEdges.of(graph, "train")
     size = len(graph.relations)
-    return walk_back(edges.by_time, edges.by_head, size, head, length, walks, exponential, seed)
+    return walk_back(edges.by_time, edges.by_relation, size, head, length, walks, exponential, seed)
 
 
 @NO_WARNING
@@ -146,7 +146,7 @@ def test_confidences_equal_all_bodies_when_enough_are_sampled(graph, length, see
         relations, same = (np.array(one, np.int64) for one in zip(*rules, strict=True))
         seeds = np.arange(len(rules)) + seed
         bodies, support = count_bodies(
-            timed.by_relation, timed.by_head, head, relations, same, 12_000, seeds
+            timed.by_entity_relation, timed.by_relation, head, relations, same, 12_000, seeds
         )
         for number, (body_relations, meetings) in enumerate(rules):
             plain = set()

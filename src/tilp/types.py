@@ -177,15 +177,15 @@ class SplitKind(StrEnum):
     TIME_SHIFT = "time-shift"
 
 
-class Walked(StrEnum):
-    """What becomes of the graph to walk on when fewer of its facts are learned from."""
+class WalkGraph(StrEnum):
+    """Facts that walks may use when rules are learned from part of the training facts."""
 
-    KEPT = "kept"
+    FULL = "kept"
     REDUCED = "reduced"
 
 
 class LateEnds(StrEnum):
-    """What becomes of training facts that end after all training facts have started."""
+    """Treatment of training facts that end in or after the time of valid."""
 
     MASK = "mask"
     DROP = "drop"

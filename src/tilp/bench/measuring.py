@@ -34,7 +34,7 @@ from tilp.model import TILP
 from tilp.parallel import Workers
 from tilp.splits import few
 from tilp.time.imputation import MissingDates
-from tilp.types import BaseMethod, Walked
+from tilp.types import BaseMethod, WalkGraph
 from tilp.walks.mining import target_facts
 
 __all__ = ["STAGES", "Measurement"]
@@ -171,7 +171,7 @@ def _measure(spec: dict[str, Any]) -> dict[str, Any]:
     method = Method("measured", BaseMethod(spec["base"]), spec["choices"])
     graph = Source.from_json(spec["source"]).graph
     if spec["share"] < 1.0:
-        graph = few(graph, spec["share"], seed=spec["seed"], walked=Walked.REDUCED)
+        graph = few(graph, spec["share"], seed=spec["seed"], walked=WalkGraph.REDUCED)
     warm = method.with_choices(max_length=min(method.choices["max_length"], _WARM_LENGTH))
     _stages(warm, world(0, _WARM_SIZE).graph, spec["threads"], spec["seed"])
     forget_peak()

@@ -18,8 +18,8 @@ from tilp.model import TILP, load
 from tilp.model.update import touched
 from tilp.scoring import Scores
 from tilp.scoring.scores import ScoreFunction
-from tilp.splits.reassign import set_aside
-from tilp.types import Walked
+from tilp.splits.reassign import exclude_from_training
+from tilp.types import WalkGraph
 
 __all__ = ["Routed", "kept_model", "refit"]
 
@@ -63,7 +63,7 @@ def refit(
     relations = np.flatnonzero([name in wanted for name in names])
     train = case.learned.span("train")
     others = np.flatnonzero(~np.isin(case.learned.relation[train], relations))
-    thinned = set_aside(case.learned, others, Walked.KEPT)
+    thinned = exclude_from_training(case.learned, others, WalkGraph.FULL)
     try:
         model = make().fit(thinned, folder=place.folder / "touched", progress=place.advance)
     except NoRulesError:  # what is left of the touched ones has none: then all is learned anew

@@ -12,7 +12,7 @@ from tilp.bench.keys import DATE, NUMBER, SHARE, TEXT, Keys, word_of
 from tilp.bench.sources import Source
 from tilp.graph import SPLITS, TemporalGraph
 from tilp.splits import balanced, biased, few, released, time_shift
-from tilp.types import LateEnds, SettingKind, Walked
+from tilp.types import LateEnds, SettingKind, WalkGraph
 
 __all__ = [
     "Balanced",
@@ -138,7 +138,7 @@ class Few(Setting):
     """
 
     share: float
-    walked: Walked = Walked.KEPT
+    walked: WalkGraph = WalkGraph.FULL
 
     kind = SettingKind.FEW
     seeded = True
@@ -151,7 +151,7 @@ class Few(Setting):
     @property
     def words(self) -> str:
         """As a report has it."""
-        others = "walked on" if self.walked is Walked.KEPT else "gone"
+        others = "walked on" if self.walked is WalkGraph.FULL else "gone"
         return f"{self.share:.0%} of the training facts are learned from, the others {others}"
 
     def case(self, source: Source, seed: int) -> Case:
@@ -198,7 +198,7 @@ class Biased(Setting):
 
     relation: str
     removed: float = 0.5
-    walked: Walked = Walked.REDUCED
+    walked: WalkGraph = WalkGraph.REDUCED
     label: str = ""
     refit: float | None = None
 
@@ -337,14 +337,14 @@ def read_setting(keys: Keys) -> Setting:
     match kind:
         case SettingKind.FEW:
             share = keys.take("share", SHARE)
-            return Few(share, keys.get("graph", word_of(Walked), Walked.KEPT))
+            return Few(share, keys.get("graph", word_of(WalkGraph), WalkGraph.FULL))
         case SettingKind.BALANCED:
             return Balanced()
         case SettingKind.BIASED:
             return Biased(
                 keys.take("relation", TEXT),
                 keys.get("removed", NUMBER, 0.5),
-                keys.get("graph", word_of(Walked), Walked.REDUCED),
+                keys.get("graph", word_of(WalkGraph), WalkGraph.REDUCED),
                 refit=keys.get("refit", NUMBER, None),
             )
         case SettingKind.TIME_SHIFT:

@@ -14,7 +14,7 @@ from scipy.optimize import nnls
 from tilp._utils.arrays import ranges_to_indices
 from tilp.costs.amounts import WalkAmounts, walk_amounts
 from tilp.graph import QueryTable
-from tilp.parallel import cut_by_cost
+from tilp.parallel import split_by_cost
 
 __all__ = ["Rates", "Walks", "calibrate", "cpu_seconds"]
 
@@ -131,7 +131,7 @@ class Walks:
         entity, apart = entity[begin], apart[begin]
         cost = self.steps[entity] * (4 + count) + 100
         by_cost = np.argsort(cost, kind="stable")
-        strata = [by_cost[part] for part in cut_by_cost(cost[by_cost], _STRATA)]
+        strata = [by_cost[part] for part in split_by_cost(cost[by_cost], _STRATA)]
         for number in range(_MOST_ROUNDS):
             most = _QUERIES_OF_ONE[number % len(_QUERIES_OF_ONE)]
             for stratum in strata:

@@ -75,7 +75,7 @@ class TimedEdges:
         return ByTime(offsets, self.relation[order], self.target[order], self.time[order])
 
     @cached_property
-    def by_relation(self) -> ByEntityRelation:
+    def by_entity_relation(self) -> ByEntityRelation:
         """By entity, relation and time."""
         order = np.lexsort((self.time, self.relation, self.source))
         source, relation = self.source[order], self.relation[order]
@@ -118,7 +118,7 @@ class TimedEdges:
         )
 
     @cached_property
-    def by_head(self) -> ByRelation:
+    def by_relation(self) -> ByRelation:
         """By relation, then by time."""
         order = np.lexsort((self.time, self.relation))
         begin = np.searchsorted(self.relation[order], np.arange(2 * self.n_relations + 1))

@@ -22,7 +22,7 @@ from tilp.errors import TilpError
 from tilp.forecasting.events import TimedEdges, event_times
 from tilp.forecasting.tlogic import RuleTable, check_relations
 from tilp.graph import QueryTable, TemporalGraph, Vocabulary
-from tilp.parallel import cut_by_cost
+from tilp.parallel import split_by_cost
 from tilp.rules import Rule, RuleSet
 from tilp.scoring import Scores
 from tilp.types import Unit
@@ -318,10 +318,10 @@ class ForecastRules:
         if not len(edges.time):
             raise TilpError("no training fact has a date; forecasts are learned from dates")
         heads = 2 * len(graph.relations)
-        rules = candidate_rules(edges.by_relation, heads)
+        rules = candidate_rules(edges.by_entity_relation, heads)
         table = make_table(rules, heads, recency_classes(edges, self.classes))
         learned = learn(self, edges, evidence_of(edges), table, progress)
-        facts = np.diff(edges.by_head.offsets)
+        facts = np.diff(edges.by_relation.offsets)
         return ForecastModel(graph.relations, graph.unit, facts, table, *learned)
 
 
@@ -353,7 +353,7 @@ def learn(
     weights, squares = np.zeros_like(rate), np.zeros_like(rate)
     shape = len(table.body) + len(table.rule_offsets) - 1, len(table.gaps) + 1
     asked, held = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
-    for part in cut_by_cost(np.ones(len(first)), _PARTS):
+    for part in split_by_cost(np.ones(len(first)), _PARTS):
         fit_weights(
             evidence,
             table,

@@ -15,7 +15,7 @@ from tilp._kernels.tlogic_walks import count_bodies, walk_back
 from tilp.errors import TilpError
 from tilp.forecasting.events import TimedEdges, event_times
 from tilp.graph import QueryTable, TemporalGraph, Vocabulary
-from tilp.parallel import Workers, opened
+from tilp.parallel import Workers, use_workers
 from tilp.rules import Atom, Constraint, MinedRule, Rule, RuleSet
 from tilp.scoring import Scores
 from tilp.types import Transition, Unit, choose
@@ -165,7 +165,7 @@ class TimestampScorer:
         subject, head, time, own = np.ascontiguousarray(distinct.T)
         by_rules = Scores(
             *score_queries(
-                self.edges.by_relation, self.rules, self.manner, subject, head, time, own
+                self.edges.by_entity_relation, self.rules, self.manner, subject, head, time, own
             )
         )
         found = self._filled(by_rules, head, time, own).take(of_query)
@@ -189,7 +189,7 @@ class TimestampScorer:
 
     def _answers(self, head: int, time: int, own: int) -> NDArray[np.int32]:
         """What answered a relation, or any, in the facts that are evidence for a query."""
-        heads = self.edges.by_head
+        heads = self.edges.by_relation
         for part in (slice(heads.offsets[head], heads.offsets[head + 1]), slice(None)):
             evidence = heads.fact[part] != own if self.manner.ahead else heads.time[part] < time
             answers: NDArray[np.int32] = heads.target[part][evidence]
@@ -369,11 +369,11 @@ class TimestampRules:
         edges = TimedEdges.of(graph, "train")
         if not len(edges.time):
             raise TilpError("no training fact has a date; timestamp rules are learned from dates")
-        facts = np.diff(edges.by_head.offsets)
+        facts = np.diff(edges.by_relation.offsets)
         heads = np.flatnonzero(facts)
         tables = []
-        edges.by_time, edges.by_relation  # noqa: B018 - made before threads ask for them
-        with opened(workers, threads) as workers:
+        edges.by_time, edges.by_entity_relation  # noqa: B018 - made before threads ask for them
+        with use_workers(workers, threads) as workers:
             learned = workers.map(partial(self._learn_head, edges), heads.tolist())
             for number, table in enumerate(learned, start=1):
                 tables.append(table)
@@ -392,7 +392,7 @@ class TimestampRules:
         chances = np.random.default_rng([self.seed, head, length])
         entities, walked, _ = walk_back(
             edges.by_time,
-            edges.by_head,
+            edges.by_relation,
             edges.n_relations,
             head,
             length,
@@ -402,8 +402,8 @@ class TimestampRules:
         )
         relations, same = lift(entities, walked, edges.n_relations)
         bodies, support = count_bodies(
+            edges.by_entity_relation,
             edges.by_relation,
-            edges.by_head,
             head,
             relations,
             same,

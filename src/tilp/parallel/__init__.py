@@ -3,6 +3,6 @@
 Chunks do not depend on how many workers there are or where they are, so neither does the result.
 """
 
-from tilp.parallel.workers import Workers, cut_by_cost, opened, thread_count
+from tilp.parallel.workers import Workers, split_by_cost, thread_count, use_workers
 
-__all__ = ["Workers", "cut_by_cost", "opened", "thread_count"]
+__all__ = ["Workers", "split_by_cost", "thread_count", "use_workers"]

@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from tilp.parallel.ray_workers import RayWorkers
 
 
-def cut_by_cost(cost: NDArray[np.float64], most: int = 64) -> list[slice]:
+def split_by_cost(cost: NDArray[np.float64], max_slices: int = 64) -> list[slice]:
     """Cut a sequence into at most so many slices of about the same cost.
 
-    >>> cut_by_cost(np.array([1.0, 1.0, 2.0, 4.0]), most=2)
+    >>> split_by_cost(np.array([1.0, 1.0, 2.0, 4.0]), max_slices=2)
     [slice(0, 3, None), slice(3, 4, None)]
     """
     if not len(cost):
         return []
     ends = np.cumsum(cost)
-    numbers = np.minimum((ends - cost / 2) / ends[-1] * most, most - 1).astype(np.int64)
+    numbers = np.minimum((ends - cost / 2) / ends[-1] * max_slices, max_slices - 1).astype(np.int64)
     begins = np.flatnonzero(np.diff(numbers, prepend=-1))
     return [slice(int(a), int(b)) for a, b in zip(begins, [*begins[1:], len(cost)], strict=True)]
 
@@ -47,7 +47,7 @@ def thread_count(threads: int | None) -> int:
 class Workers:
     """What chunks of work are given to, until it is closed: this thread, several, or Ray's workers.
 
-    Several maps may be under way at once, each from a thread of its own (`side_by_side`); they
+    Several maps may be under way at once, each from a thread of its own (`map_tasks`); they
     share the workers, so that these have something to do while one map waits for its last chunk.
 
     Args:
@@ -98,9 +98,9 @@ class Workers:
         """
         if self._ray is not None:
             return self._ray.map(function, chunks)
-        return self.map_here(function, chunks)
+        return self.map_in_threads(function, chunks)
 
-    def map_here(
+    def map_in_threads(
         self, function: Callable[[Chunk], Result], chunks: Iterable[Chunk]
     ) -> Iterator[Result]:
         """The same by threads of this process, whatever the backend: for many short chunks."""
@@ -108,7 +108,7 @@ class Workers:
             return map(function, chunks)
         return _ahead(self._pool, function, chunks, 2 * self.threads)
 
-    def side_by_side(
+    def map_tasks(
         self, function: Callable[[Chunk], Result], tasks: Iterable[Chunk]
     ) -> Iterator[Result]:
         """The result of each task, in order; tasks use `map`, and as many run as there are workers.
@@ -138,7 +138,7 @@ class Workers:
 
 
 @contextmanager
-def opened(workers: Workers | None, threads: int = 1) -> Iterator[Workers]:
+def use_workers(workers: Workers | None, threads: int = 1) -> Iterator[Workers]:
     """The workers that were given, which stay open; or else some threads, until they are done."""
     if workers is not None:
         yield workers

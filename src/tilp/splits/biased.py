@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from tilp._utils.random import keyed_uniform
 from tilp.errors import TilpError
 from tilp.graph import TemporalGraph
-from tilp.splits.reassign import TEST, TRAIN, VALID, rearranged, set_aside
-from tilp.types import Walked, choose
+from tilp.splits.reassign import TEST, TRAIN, VALID, exclude_from_training, reassign_splits
+from tilp.types import WalkGraph, choose
 
 __all__ = ["balanced", "biased", "reducible"]
 
@@ -62,7 +62,7 @@ def balanced(graph: TemporalGraph, *, queries: int | None = None, seed: int = 0)
     place = np.full(len(graph), TRAIN)
     place[test] = TEST
     place[rest[order[:most]]] = VALID
-    return rearranged(graph, place)
+    return reassign_splits(graph, place)
 
 
 def biased(
@@ -71,7 +71,7 @@ def biased(
     *,
     removed: float = 0.5,
     seed: int = 0,
-    walked: Walked | str = Walked.REDUCED,
+    walked: WalkGraph | str = WalkGraph.REDUCED,
 ) -> TemporalGraph:
     """The graph with a share of one relation's training facts removed; valid and test stay.
 
@@ -90,7 +90,7 @@ def biased(
     Raises:
         TilpError: no such relation, a share that is none, or too few facts to remove any.
     """
-    walked = choose(Walked, walked, "walked")
+    walked = choose(WalkGraph, walked, "walked")
     number = graph.relations.find(relation)
     if not 0.0 < removed <= 1.0:
         raise TilpError(
@@ -104,7 +104,7 @@ def biased(
             f"of {removed:g} is none; choose a greater one, or leave this relation out"
         )
     order = np.argsort(_lots(graph, seed, _FOR_REMOVAL)[rows], kind="stable")
-    return set_aside(graph, np.sort(rows[order[:count]]), walked)
+    return exclude_from_training(graph, np.sort(rows[order[:count]]), walked)
 
 
 def reducible(graph: TemporalGraph, removed: float = 0.5) -> list[int]:

@@ -7,8 +7,8 @@ import numpy as np
 from tilp._utils.random import sample_share
 from tilp.errors import TilpError
 from tilp.graph import TemporalGraph
-from tilp.splits.reassign import set_aside
-from tilp.types import Walked, choose
+from tilp.splits.reassign import exclude_from_training
+from tilp.types import WalkGraph, choose
 
 __all__ = ["SHARES", "few"]
 
@@ -21,7 +21,7 @@ def few(
     share: float,
     *,
     seed: int = 0,
-    walked: Walked | str = Walked.KEPT,
+    walked: WalkGraph | str = WalkGraph.FULL,
 ) -> TemporalGraph:
     """The graph with a sample of its training facts to learn from; valid and test stay.
 
@@ -45,7 +45,7 @@ def few(
     >>> len(few(graph, 0.05).targets), len(few(graph, 0.1).targets), len(graph.targets)
     (41, 81, 812)
     """
-    walked = choose(Walked, walked, "walked")
+    walked = choose(WalkGraph, walked, "walked")
     if not 0.0 < share <= 1.0:
         raise TilpError(f"the share is {share:g}; it is above 0 and at most 1, such as 0.05")
     targets = graph.targets
@@ -55,4 +55,4 @@ def few(
             f"a share of {share:g} of {len(targets):,} training facts is none of them; choose a "
             "greater one"
         )
-    return set_aside(graph, np.setdiff1d(np.asarray(graph.rows("train")), rows), walked)
+    return exclude_from_training(graph, np.setdiff1d(np.asarray(graph.rows("train")), rows), walked)

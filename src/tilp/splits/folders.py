@@ -20,7 +20,7 @@ from tilp.splits.biased import balanced, biased, reducible
 from tilp.splits.few import SHARES, few
 from tilp.splits.time_shift import TimeShift
 from tilp.time import OPEN_START, UNKNOWN, format_time
-from tilp.types import SplitKind, TableFormat, Walked
+from tilp.types import SplitKind, TableFormat, WalkGraph
 
 NOTE = "split.json"
 """The file beside the facts that says what was done."""
@@ -46,7 +46,7 @@ class Part:
 
 
 def few_parts(
-    graph: TemporalGraph, shares: Sequence[float] = SHARES, *, seed: int, walked: Walked
+    graph: TemporalGraph, shares: Sequence[float] = SHARES, *, seed: int, walked: WalkGraph
 ) -> Iterator[Part]:
     """A sample for each share, as `few` draws it."""
     for share in sorted(set(shares)):
@@ -69,7 +69,7 @@ def biased_parts(
     queries: int | None,
     balance: bool,
     seed: int,
-    walked: Walked,
+    walked: WalkGraph,
 ) -> Iterator[Part]:
     """The balanced data, and then for each relation the same with part of its facts removed.
 

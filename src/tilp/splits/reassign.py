@@ -10,14 +10,16 @@ from numpy.typing import NDArray
 
 from tilp.errors import TilpError
 from tilp.graph import ESTIMATED, SPLITS, FactTable, LabelTable, TemporalGraph, build_graph
-from tilp.types import Walked
+from tilp.types import WalkGraph
 
 TRAIN, VALID, TEST = (np.uint8(place) for place in range(len(SPLITS)))
 LEFT_OUT = np.uint8(len(SPLITS))
 """The place of a fact that is in no split."""
 
 
-def set_aside(graph: TemporalGraph, facts: NDArray[np.int64], walked: Walked) -> TemporalGraph:
+def exclude_from_training(
+    graph: TemporalGraph, facts: NDArray[np.int64], walked: WalkGraph
+) -> TemporalGraph:
     """The graph in which some training facts are not learned from.
 
     Args:
@@ -25,16 +27,16 @@ def set_aside(graph: TemporalGraph, facts: NDArray[np.int64], walked: Walked) ->
         facts: their numbers.
         walked: whether they are still walked on.
     """
-    if walked is Walked.REDUCED:
+    if walked is WalkGraph.REDUCED:
         return graph.without(facts)
     walked_only = graph.walked_only.copy()
     walked_only[facts] = True
     return replace(graph, walked_only=walked_only)
 
 
-def rearranged(
+def reassign_splits(
     graph: TemporalGraph,
-    place: NDArray[np.uint8],
+    split_ids: NDArray[np.uint8],
     *,
     no_start: NDArray[np.bool_] | None = None,
     no_end: NDArray[np.bool_] | None = None,
@@ -66,7 +68,7 @@ def rearranged(
     table = table.with_columns(estimated=pl.Series(ESTIMATED).gather(estimated))
     tables = []
     for number, split in enumerate(SPLITS):
-        part = table.filter(pl.Series(place == number))
+        part = table.filter(pl.Series(split_ids == number))
         tables.append(FactTable(split, split, part, range(1, len(part) + 1)))
     return build_graph(
         tables,

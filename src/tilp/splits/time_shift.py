@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tilp.errors import TilpError
 from tilp.graph import TemporalGraph
-from tilp.splits.reassign import LEFT_OUT, TEST, TRAIN, VALID, rearranged
+from tilp.splits.reassign import LEFT_OUT, TEST, TRAIN, VALID, reassign_splits
 from tilp.time import OPEN_START, UNKNOWN, format_time, parse_date
 from tilp.types import LateEnds, Unit, choose
 
@@ -109,7 +109,7 @@ def time_shift(
     if ends is LateEnds.DROP:
         place = np.where(late_ends, LEFT_OUT, place)
     return TimeShift(
-        graph=rearranged(graph, place, no_start=late, no_end=no_end),
+        graph=reassign_splits(graph, place, no_start=late, no_end=no_end),
         valid_from=first,
         test_from=second,
         latest=last,

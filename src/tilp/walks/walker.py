@@ -31,7 +31,7 @@ from tilp._kernels.types import (
 from tilp._utils.arrays import ranges_to_indices
 from tilp.errors import TilpError
 from tilp.graph import PreparedEdges, QueryTable, TemporalGraph
-from tilp.parallel import cut_by_cost
+from tilp.parallel import split_by_cost
 from tilp.rules import FORMS, Rule, TemporalForm
 from tilp.time import TemporalRelation, possible_intervals
 from tilp.types import Grain
@@ -490,5 +490,5 @@ def chunks_by(walker: Walker, queries: QueryTable, entity: NDArray[np.int32]) ->
     order = np.argsort(entity, kind="stable")
     distinct, cost = walker.cost(entity)
     begin = np.append(np.searchsorted(entity[order], distinct), len(order))
-    parts = cut_by_cost(cost, min(_MOST_CHUNKS, 1 + int(cost.sum() / _CHUNK_STEPS)))
+    parts = split_by_cost(cost, min(_MOST_CHUNKS, 1 + int(cost.sum() / _CHUNK_STEPS)))
     return [queries[order[begin[part.start] : begin[part.stop]]] for part in parts]

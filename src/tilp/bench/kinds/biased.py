@@ -18,7 +18,7 @@ from tilp.bench.sources import Source
 from tilp.evaluation.evaluate import shown_names
 from tilp.pictures.chart import Bars, Point, draw_bars
 from tilp.splits import balanced, reducible
-from tilp.types import Walked
+from tilp.types import WalkGraph
 
 __all__ = ["BiasedData"]
 
@@ -36,7 +36,7 @@ class BiasedOptions:
 
     relations: tuple[str, ...]
     removed: float
-    walked: Walked
+    walked: WalkGraph
     refit: float | None
 
 
@@ -53,7 +53,7 @@ class BiasedData(Kind):
         return BiasedOptions(
             keys.get("relations", list_of(TEXT), ()),
             removed,
-            keys.get("graph", word_of(Walked), Walked.REDUCED),
+            keys.get("graph", word_of(WalkGraph), WalkGraph.REDUCED),
             keys.get("refit", NUMBER, None),
         )
 

@@ -16,7 +16,7 @@ from tilp.bench.report.blocks import Figure as Picture
 from tilp.bench.settings import Few, Setting, Whole
 from tilp.bench.sources import Source
 from tilp.pictures.chart import Line, Point, draw_lines
-from tilp.types import Walked
+from tilp.types import WalkGraph
 
 __all__ = ["Curve"]
 
@@ -33,7 +33,7 @@ class CurveOptions:
     """
 
     shares: tuple[float, ...]
-    walked: Walked
+    walked: WalkGraph
 
     def setting(self, share: float) -> Setting:
         """What becomes of the data; nothing where all facts are learned from."""
@@ -46,7 +46,7 @@ class Curve(Kind):
     def read(self, keys: Keys) -> CurveOptions:
         """The shares."""
         shares = keys.take("shares", list_of(SHARE))
-        walked = keys.get("graph", word_of(Walked), Walked.KEPT)
+        walked = keys.get("graph", word_of(WalkGraph), WalkGraph.FULL)
         return CurveOptions(tuple(sorted(set(shares))), walked)
 
     def jobs(self, experiment: Experiment, source: Source) -> list[Job]:
@@ -62,7 +62,7 @@ class Curve(Kind):
         self, experiment: Experiment, sources: Sequence[Source], results: Results
     ) -> list[Block]:
         """For each data set a chart, and its points as a table."""
-        others = "walked on" if experiment.options.walked is Walked.KEPT else "gone"
+        others = "walked on" if experiment.options.walked is WalkGraph.FULL else "gone"
         blocks: list[Block] = [
             Text(
                 f"Of each round a smaller sample is part of a greater one; the other training "
