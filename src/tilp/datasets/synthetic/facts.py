@@ -18,12 +18,26 @@ FIRST_YEAR = 1500
 NOW = 2020
 """Last year of the world; facts that still hold end here."""
 
-STRUCTURAL = tuple(["cityIn", "universityIn", "clubOf", "partyOf", "basedIn", "playsInLeague", "governedBy"])
+STRUCTURAL = (
+    "cityIn",
+    "universityIn",
+    "clubOf",
+    "partyOf",
+    "basedIn",
+    "playsInLeague",
+    "governedBy",
+)
 """Relations between places and institutions: without noise, always in train."""
 POINTS = ("wonTitle", "bornIn", "graduatedFrom", "nominatedFor", "receivedAward", "diedIn")
 """Relations that hold in a single year."""
-LASTING = tuple(
-    ["citizenOf", "playsFor", "licensedBy", "livesIn", "memberOfClub", "marriedTo", "memberOfParty"]
+LASTING = (
+    "citizenOf",
+    "playsFor",
+    "licensedBy",
+    "livesIn",
+    "memberOfClub",
+    "marriedTo",
+    "memberOfParty",
 )
 """Relations that hold for some years."""
 RELATIONS = (*STRUCTURAL, *POINTS, *LASTING)
