@@ -9,13 +9,11 @@ import polars as pl
 import pytest
 
 import tilp
-from oracles import edges_of, lift, walks_from
-from test_candidate_history import plain_nearest
-from test_groundings import plain_gap
+from oracles import edges_of, lift, nearest_intervals, walk_gap, walks_from
 from tilp import TILP, Query
 from tilp.errors import TilpError
 from tilp.explanation import Explanation, Reason
-from tilp.explanation.render import fall_text, grounding_text, lack_lines, reason_lines
+from tilp.explanation.render import ablation_text, contrast_lines, grounding_text, reason_lines
 from tilp.features.candidate_history import HISTORY_KINDS
 from tilp.features.log_linear_scorer import LogLinearScorer
 from tilp.features.paper.scorer import PaperFeatureScorer
@@ -79,6 +77,58 @@ def adds_up(parts, whole):
     return sum(parts) == pytest.approx(whole, rel=1e-9, abs=1e-9 * sum(map(abs, parts)) + 1e-15)
 
 
+# the contract of every scorer
+
+
+def listed(scores, query):
+    """Return the scores of all entities that are listed for a query."""
+    part = slice(scores.offsets[query], scores.offsets[query + 1])
+    return dict(zip(scores.candidate[part].tolist(), scores.score[part].tolist(), strict=True))
+
+
+@pytest.mark.parametrize("model", FEATURES, indirect=True)
+def test_scores_do_not_depend_on_the_batch_nor_on_what_is_passed(world, model):
+    scorer = model.scorer()
+    queries = query_table(world, [query for query, _ in asked(world)])
+    scores = scorer.score(queries)
+    again = scorer.score(queries, scorer.rule_scorer.apply_rules(queries))
+    for name in ("offsets", "candidate", "score", "default", "reached"):
+        for other in (again, scorer(queries)):
+            assert np.array_equal(getattr(scores, name), getattr(other, name))
+    backwards = scorer.score(queries[np.arange(len(queries))[::-1]])
+    for query in range(len(queries)):
+        alone = scorer.score(queries[np.array([query])])
+        assert listed(scores, query) == listed(alone, 0)
+        assert listed(scores, query) == listed(backwards, len(queries) - 1 - query)
+
+
+@pytest.mark.parametrize("model", FEATURES, indirect=True)
+def test_contributions_and_attributions_add_up_to_scores(world, model):
+    scorer = model.scorer()
+    for query, answer in asked(world, count=4):
+        table = query_table(world, [query])
+        offsets, entity = np.array([0, 1]), np.array([world.entities.find(answer)], np.int32)
+        (score,) = scorer.score(table).of_candidates(offsets, entity)
+        parts = scorer.contributions(table, offsets, entity)
+        assert adds_up((float(part[0]) for part in parts.values()), score)
+        applied = scorer.rule_scorer.apply_rules(table)
+        single = scorer.attribute_score(table, int(entity[0]), applied)
+        assert adds_up((part.score for part in single), score)
+        assert len({part.key for part in single}) == len(single)
+
+
+@pytest.mark.parametrize("model", FEATURES, indirect=True)
+def test_scorers_estimate_memory_and_leave_out_facts(world, model):
+    scorer = model.scorer()
+    queries = query_table(world, [query for query, _ in asked(world)])
+    memory = scorer.memory_per_query(queries)
+    assert memory.shape == (len(queries),) and (memory > 0).all()
+    same = scorer.without([])
+    assert np.array_equal(same.score(queries).score, scorer.score(queries).score)
+    less = scorer.without(range(0, len(world.rows("train")), 2))
+    assert not np.array_equal(less.score(queries).score, scorer.score(queries).score)
+
+
 # reasons add up
 
 
@@ -100,7 +150,7 @@ def test_reasons_add_up_to_the_score_that_is_predicted(world, model):
             assert found.share == pytest.approx(row["share"], rel=1e-12)
             assert adds_up((one.score for one in found.reasons), found.score)
             sizes = [abs(one.score) for one in found.reasons]
-            assert sizes == sorted(sizes, reverse=True) and all(one.words for one in found.reasons)
+            assert sizes == sorted(sizes, reverse=True) and all(one.text for one in found.reasons)
             seen |= {one.kind for one in found.reasons}
     expected = {
         "none": {"rule", "prior"},
@@ -112,18 +162,18 @@ def test_reasons_add_up_to_the_score_that_is_predicted(world, model):
 
 @pytest.mark.parametrize("model", FEATURES, indirect=True)
 def test_each_part_has_its_reasons(world, model):
-    """What the terms of the scorer say together, reasons say one by one."""
-    parts = {"rules": "rule", "rule evidence": "rule"}
+    """Reasons of a kind add up to the contribution of the scorer."""
+    kinds = {"rules": "rule", "rule evidence": "rule"}
     for query, answer in asked(world, seed=1):
         found = model.explain(query, answer, groundings=0)
         entity = np.array([world.entities.find(answer)], np.int32)
-        terms = model.scorer().terms(query_table(world, [query]), np.array([0, 1]), entity)
+        parts = model.scorer().contributions(query_table(world, [query]), np.array([0, 1]), entity)
         if any(one.kind == "not looked at" for one in found.reasons):
             continue
         together = {}
-        for name, term in terms.items():
-            kind = parts.get(name, name.partition("_")[0])
-            together[kind] = together.get(kind, 0.0) + float(term[0])
+        for name, part in parts.items():
+            kind = kinds.get(name, name.partition("_")[0])
+            together[kind] = together.get(kind, 0.0) + float(part[0])
         for kind, expected in together.items():
             of_kind = [one.score for one in found.reasons if one.kind == kind]
             assert sum(of_kind) == pytest.approx(expected, rel=1e-9, abs=1e-9)
@@ -135,7 +185,7 @@ def test_what_was_not_looked_at_is_named(world, models, monkeypatch):
     far = models("paper").predict(query, len(world.entities))["candidate"][-1]
     found = models("paper").explain(query, far)
     (only,) = [one for one in found.reasons if one.kind == "not looked at"]
-    assert "too low for features to be looked at" in only.words
+    assert "too low for features to be looked at" in only.text
     assert adds_up((one.score for one in found.reasons), found.score)
     monkeypatch.setattr("tilp.features.log_linear_scorer._MOST_ENTITIES", 0)
     listed = set(models("full").scorer()(query_table(world, [query])).candidate.tolist())
@@ -190,13 +240,13 @@ def test_groundings_of_rules_are_walks_that_satisfy_them(world, model):
             plain = walks[one.rule.rule]
             assert one.walks == len(plain) == len(one.groundings)
             assert one.rule == model.rules()[one.rule.rule]
-            assert one.words == format_rule(one.rule.rule, Notation.SENTENCE)
+            assert one.text == format_rule(one.rule.rule, Notation.SENTENCE)
             facts = {
-                tuple((step.number, step.inverse) for step in grounding.steps)
+                tuple((step.fact_id, step.inverse) for step in grounding.steps)
                 for grounding in one.groundings
             }
             gaps = {
-                tuple((edge[3], edge[0].inverse) for edge in walk): plain_gap(walk, time)
+                tuple((edge[3], edge[0].inverse) for edge in walk): walk_gap(walk, time)
                 for walk in plain
             }
             assert facts == set(gaps)
@@ -205,9 +255,9 @@ def test_groundings_of_rules_are_walks_that_satisfy_them(world, model):
                 assert steps[0].source == world.entities.label(subject)
                 assert steps[-1].target == answer
                 assert all(a.target == b.source for a, b in pairwise(steps))
-                assert all(world.fact(step.number) == step.fact for step in steps)
+                assert all(world.fact(step.fact_id) == step.fact for step in steps)
             order = [
-                gaps[tuple((step.number, step.inverse) for step in grounding.steps)]
+                gaps[tuple((step.fact_id, step.inverse) for step in grounding.steps)]
                 for grounding in one.groundings
             ]
             assert order == sorted(order)
@@ -237,7 +287,7 @@ def test_shares_of_rules_are_those_of_equation_15(world, model):
     several = 0
     for query, answer in asked(world, seed=3):
         table = query_table(world, [query])
-        applied = scorer.apply(table)
+        applied = scorer.apply_rules(table)
         entity = world.entities.find(answer)
         factor = dict(
             zip(
@@ -272,7 +322,7 @@ def test_the_prior_tells_how_often_it_is_an_answer(world, model):
         of_relation = train.filter(relation=query.relation)
         count = of_relation.filter(pl.col(end) == answer).height
         facts = f"{count:,} of {of_relation.height:,} {query.relation} facts"
-        assert one.words == f"asked for without any evidence: {facts} have it as their {end}"
+        assert one.text == f"asked for without any evidence: {facts} have it as their {end}"
 
 
 @pytest.mark.parametrize("model", ["full"], indirect=True)
@@ -283,7 +333,7 @@ def test_facts_of_the_candidate_are_the_nearest_of_their_relation(world, model):
     for query, answer in asked(world, "train", 40, seed=4):
         subject, _, time = settled_interval(query, world)
         entity = world.entities.find(answer)
-        nearest = plain_nearest(world, edges, entity, subject, -1, time)
+        nearest = nearest_intervals(world, edges, entity, subject, -1, time)
         start, end = known_ends(world.start, world.end)
         for one in model.explain(query, answer, top=None).reasons:
             if one.kind not in HISTORY_KINDS:
@@ -294,13 +344,13 @@ def test_facts_of_the_candidate_are_the_nearest_of_their_relation(world, model):
             relation = world.relations.find(step.fact.relation) + size * step.inverse
             group = HISTORY_KINDS.index(one.kind) * 2 * size + relation
             plain = nearest[group]
-            assert (int(start[step.number]), int(end[step.number])) == (plain.start, plain.end)
+            assert (int(start[step.fact_id]), int(end[step.fact_id])) == (plain.start, plain.end)
             assert (step.target == world.entities.label(subject)) == (one.kind == HISTORY_KINDS[1])
-            assert step.fact.relation in one.words
+            assert step.fact.relation in one.text
             asks_it = relation == (query.subject is not None) * size + world.relations.find(
                 query.relation
             )
-            assert one.words.startswith("another ") == asks_it
+            assert one.text.startswith("another ") == asks_it
             kinds.add(one.kind)
     assert kinds == set(HISTORY_KINDS)
 
@@ -330,8 +380,8 @@ def test_the_features_of_the_paper_are_told_with_their_facts(world, model):
         for one in model.explain(query, answer, top=None).reasons:
             if one.kind in ("order", "pair"):
                 (grounding,) = one.groundings
-                apart = [int(start[step.number]) - time.start for step in grounding.steps]
-                said = one.words.split(" starts ")[1]
+                apart = [int(start[step.fact_id]) - time.start for step in grounding.steps]
+                said = one.text.split(" starts ")[1]
                 if one.kind == "order":
                     assert any((d > 0) == said.startswith("after the query;") for d in apart)
                     assert said.endswith("do")
@@ -339,15 +389,15 @@ def test_the_features_of_the_paper_are_told_with_their_facts(world, model):
                     told = said.split(" the query; usual ")[0]
                     assert told in {in_words(d) for d in apart}
                 seen.add((one.kind, len(grounding.steps) > 1))
-                if "on walks" in one.words:
+                if "on walks" in one.text:
                     assert grounding.steps[-1].target == answer
                     assert grounding.steps[0].source == (query.subject or query.object)
                 else:
                     assert grounding.steps[0].source == answer
                 relations = {step.fact.relation for step in grounding.steps}
-                assert one.words.removeprefix("another ").split(" ")[0] in relations
+                assert one.text.removeprefix("another ").split(" ")[0] in relations
             elif one.kind == "recurrence":
-                assert bool(one.groundings) == ("has another" in one.words)
+                assert bool(one.groundings) == ("has another" in one.text)
                 assert all(g.steps[0].fact.relation == query.relation for g in one.groundings)
                 seen.add(("recurrence", bool(one.groundings)))
     assert seen == {(kind, both) for kind in ("order", "pair", "recurrence") for both in (0, 1)}
@@ -364,21 +414,21 @@ def in_words(apart):
 
 
 @pytest.mark.parametrize("model", FEATURES, indirect=True)
-def test_what_the_winner_has_more_adds_up(world, model):
+def test_contrasts_add_up(world, model):
     for query, answer in asked(world, seed=5):
         best = model.explain(query)
-        assert best.rank == 1 and best.winner == best.candidate and best.lacks == ()
+        assert best.rank == 1 and best.winner == best.candidate and best.contrasts == ()
         names = {answer, world.entities.label(3)} - {best.candidate}
         for name in names:
             found = model.explain(query, name, groundings=1)
-            more = [one.winner - one.candidate for one in found.lacks]
+            more = [one.winner - one.candidate for one in found.contrasts]
             assert more == sorted(more, reverse=True)
             assert adds_up(more, best.score - found.score)
-            assert adds_up((one.winner for one in found.lacks), best.score)
-            assert adds_up((one.candidate for one in found.lacks), found.score)
-            rules = [one.reason.rule for one in found.lacks if one.reason.rule]
+            assert adds_up((one.winner for one in found.contrasts), best.score)
+            assert adds_up((one.candidate for one in found.contrasts), found.score)
+            rules = [one.reason.rule for one in found.contrasts if one.reason.rule]
             assert len(set(rules)) == len(rules)
-            for one in found.lacks:
+            for one in found.contrasts:
                 of_whom = one.winner or one.candidate
                 assert one.reason.score == of_whom
 
@@ -389,19 +439,21 @@ def test_what_the_winner_has_more_adds_up(world, model):
 @pytest.mark.parametrize(
     ("share", "told"),
     [
-        (0.5, "hangs on these facts"),
-        (0.45, "hangs on these facts"),
+        (0.5, "attributed to these facts"),
+        (0.45, "attributed to these facts"),
         (0.8, "take over much of it"),
         (0.2, "other rules lose walks too"),
     ],
 )
 @pytest.mark.parametrize("model", ["none"], indirect=True)
-def test_a_fall_far_from_plain_shares_is_said_to_be(world, model, share, told):
+def test_an_effect_far_from_the_attribution_is_said_to_be(world, model, share, told):
     query, _ = asked(world)[0]
-    fall = model.explain(query).fall
-    assert fall_text(replace(fall, share=share, score=2.0, fall=2.0)).endswith(told)
-    # Of a score that is not above 0 no share hangs on anything.
-    assert fall_text(replace(fall, share=0.0, score=-2.0, fall=1.0)).endswith("on these facts")
+    effect = model.explain(query).ablation
+    assert ablation_text(replace(effect, share=share, score_without=2.0, drop=2.0)).endswith(told)
+    # Nothing is attributed of a score that is not positive.
+    assert ablation_text(replace(effect, share=0.0, score_without=-2.0, drop=1.0)).endswith(
+        "to these facts"
+    )
 
 
 @pytest.mark.parametrize("model", FEATURES, indirect=True)
@@ -425,17 +477,17 @@ def test_json_holds_all_that_is_shown(world, model):
         assert held[name] == getattr(found, name)
     assert len(held["reasons"]) == 3 and len(held["lacks"]) == 3
     assert model.explain(query, answer, fall=False).to_json()["fall"] is None
-    assert found.fall is not None
-    for name in ("share", "score", "fall"):
-        assert held["fall"][name] == getattr(found.fall, name)
+    assert found.ablation is not None
+    for key, name in (("share", "share"), ("score", "score_without"), ("fall", "drop")):
+        assert held["fall"][key] == getattr(found.ablation, name)
     numbers = [fact["number"] for fact in held["fall"]["grounding"]["facts"]]
-    assert numbers == [step.number for step in found.fall.grounding.steps]
+    assert numbers == [step.fact_id for step in found.ablation.grounding.steps]
     assert held["rest"]["count"] == len(found.reasons) - 3
     assert adds_up([*(one["score"] for one in held["reasons"]), held["rest"]["score"]], found.score)
     for end, whole in (("winner", model.explain(query).score), ("candidate", found.score)):
         parts = [*(one[end] for one in held["lacks"]), held["lacks_rest"][end]]
         assert adds_up(parts, whole)
-    assert held["lacks_rest"]["count"] == len(found.lacks) - 3
+    assert held["lacks_rest"]["count"] == len(found.contrasts) - 3
     for one, reason in zip(held["reasons"], found.reasons, strict=False):
         assert set(one) == {"kind", "score", "words", "walks", "rule", "groundings"}
         assert (one["rule"] is None) == (reason.rule is None)
@@ -444,20 +496,20 @@ def test_json_holds_all_that_is_shown(world, model):
             assert one["rule"]["weight"] == reason.rule.weight
         for grounding, plain in zip(one["groundings"], reason.groundings, strict=True):
             fact, step = grounding["facts"][0], plain.steps[0]
-            assert fact["number"] == step.number and fact["inverse"] == step.inverse
+            assert fact["number"] == step.fact_id and fact["inverse"] == step.inverse
             assert (fact["subject"], fact["object"]) == (step.fact.subject, step.fact.object)
             assert fact["start"] is None or fact["start"] == str(step.fact.interval.start)
 
 
 @pytest.mark.parametrize("model", FEATURES, indirect=True)
-def test_text_tells_reasons_facts_and_what_is_lacking(world, model):
+def test_text_has_reasons_facts_and_contrasts(world, model):
     for query, answer in asked(world, count=6):
         found = model.explain(query, answer, top=3)
         text = str(found)
         assert text == found.text() and text.startswith(f"{query}: why {answer}?")
         assert f"rank {found.rank:,}" in text
         for one in found.shown:
-            assert f"{one.score:+.4f}  {one.kind}: {one.words}" in text
+            assert f"{one.score:+.4f}  {one.kind}: {one.text}" in text
             for grounding in one.groundings:
                 assert grounding_text(grounding) in text
         hidden = len(found.reasons) - 3
@@ -467,9 +519,9 @@ def test_text_tells_reasons_facts_and_what_is_lacking(world, model):
         assert adds_up((line.score for line in reason_lines(found)), found.score)
         if found.rank > 1:
             best = model.explain(query, groundings=0).score
-            lines = list(lack_lines(found))
+            lines = list(contrast_lines(found))
             assert adds_up((line.score for line in lines), best - found.score)
-            against = any(one.winner < one.candidate for one in found.lacks)
+            against = any(one.winner < one.candidate for one in found.contrasts)
             assert (f"what {answer} has more: " in text) == against
 
 
@@ -490,9 +542,31 @@ def test_an_explanation_without_reasons_can_be_shown():
     assert "already known as an answer at that time" in str(empty)
     assert empty.to_json()["reasons"] == [] and empty.to_json()["rest"]["count"] == 0
     one = Explanation(
-        Query("r", "a"), "b", 1, 0.5, 0.5, False, (Reason("prior", 0.5, "often"),), top=0
+        Query("r", "a"), "b", 1, 0.5, 0.5, False, (Reason("prior", 0.5, "often"),), max_reasons=0
     )
     assert "+0.5000  1 further reason: 1 × prior" in str(one)
+
+
+@pytest.mark.parametrize("model", ["none"], indirect=True)
+def test_old_names_of_explanations_work_and_warn(world, model):
+    query, answer = asked(world)[0]
+    found = model.explain(query, answer)
+    reason, step = found.reasons[0], found.ablation.grounding.steps[0]
+    for owner, old, new in (
+        (found, "fall", "ablation"),
+        (found, "lacks", "contrasts"),
+        (found, "shown_lacks", "shown_contrasts"),
+        (found, "top", "max_reasons"),
+        (found.ablation, "fall", "drop"),
+        (found.ablation, "score", "score_without"),
+        (reason, "words", "text"),
+        (step, "number", "fact_id"),
+    ):
+        name = type(owner).__name__
+        with pytest.warns(DeprecationWarning, match=rf"{name}\.{old} is now {name}\.{new}"):
+            assert getattr(owner, old) == getattr(owner, new)
+    with pytest.warns(DeprecationWarning, match=r"tilp\.scoring\.Predictions"):
+        assert tilp.scoring.Answers is type(model.ask(query))
 
 
 # the estimator

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tilp._kernels.nearest_facts import DatedEdges, gather_evidence
 from tilp._kernels.types import ListedCandidates
-from tilp._utils.arrays import read_only_tuple, read_only
+from tilp._utils.arrays import read_only, read_only_tuple
 from tilp.errors import TilpError
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.parallel import Workers, split_by_cost
