@@ -26,7 +26,7 @@ from tilp.features.paper.fit import walked_relations
 from tilp.graph import SPLITS, TemporalGraph, merge_facts
 from tilp.learning.rule_weights import TrainingSettings
 from tilp.model.update import touched
-from tilp.splits.reassign import LEFT_OUT, TRAIN, rearranged
+from tilp.splits.reassign import LEFT_OUT, TRAIN, reassign_splits
 from tilp.time.imputation import MissingDates
 from tilp.types import ByLabel, MoreDates
 from tilp.walks import mine
@@ -50,7 +50,7 @@ def parts(relation="livesIn"):
     rows = of_it[of_it < graph.bounds[1]][::4]
     place = np.full(len(graph), LEFT_OUT)
     place[rows] = TRAIN
-    return graph.without(rows), rearranged(graph, place)
+    return graph.without(rows), reassign_splits(graph, place)
 
 
 @cache

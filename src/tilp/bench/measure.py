@@ -31,7 +31,7 @@ from tilp.model import TILP
 from tilp.parallel import Workers
 from tilp.splits import few
 from tilp.time.imputation import MissingDates
-from tilp.types import Walked
+from tilp.types import WalkGraph
 from tilp.walks.mining import target_facts
 
 STAGES = {
@@ -143,7 +143,7 @@ def _measure(job: MeasurementJob) -> dict[str, Any]:
     warnings.simplefilter("ignore", TilpWarning)  # they came when the plan began
     method, graph = job._method, job.source.graph
     if job.share < 1.0:
-        graph = few(graph, job.share, seed=job.seed, walked=Walked.REDUCED)
+        graph = few(graph, job.share, seed=job.seed, walked=WalkGraph.REDUCED)
     warm = method.with_choices(max_length=min(job.length, _WARM_LENGTH))
     _stages(warm, world(0, _WARM_SIZE).graph, job.threads, job.seed)
     forget_peak()

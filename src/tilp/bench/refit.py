@@ -18,8 +18,8 @@ from tilp.model import TILP, load
 from tilp.model.update import touched
 from tilp.scoring import Scores
 from tilp.scoring.scores import ScoreFunction
-from tilp.splits.reassign import set_aside
-from tilp.types import Walked
+from tilp.splits.reassign import exclude_from_training
+from tilp.types import WalkGraph
 
 MakeModel = Callable[[], TILP]  # returns the estimator, not fitted yet
 
@@ -59,7 +59,7 @@ def refit(
     relations = np.flatnonzero([name in affected for name in names])
     train = case.learned.span("train")
     others = np.flatnonzero(~np.isin(case.learned.relation[train], relations))
-    thinned = set_aside(case.learned, others, Walked.KEPT)
+    thinned = exclude_from_training(case.learned, others, WalkGraph.FULL)
     folder, progress = workspace.folder, workspace.advance
     try:
         model = make().fit(thinned, folder=folder / "touched", progress=progress)

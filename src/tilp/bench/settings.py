@@ -13,7 +13,7 @@ from tilp.bench.schema import Date, Share
 from tilp.bench.sources import Source
 from tilp.graph import SPLITS, TemporalGraph
 from tilp.splits import balanced, biased, few, released, time_shift
-from tilp.types import LateEnds, SettingKind, Walked
+from tilp.types import LateEnds, SettingKind, WalkGraph
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Few(Setting):
     """A share of the training facts; the others stay in the graph (`kept`) or go (`reduced`)."""
 
     share: Share
-    walked: Walked = field(default=Walked.KEPT, metadata={"key": "graph"})
+    walked: WalkGraph = field(default=WalkGraph.FULL, metadata={"key": "graph"})
 
     kind = SettingKind.FEW
     words = "the model learns from a share of the training facts"
@@ -158,7 +158,7 @@ class Biased(Setting):
 
     relation: str
     removed: float = 0.5
-    walked: Walked = field(default=Walked.REDUCED, metadata={"key": "graph"})
+    walked: WalkGraph = field(default=WalkGraph.REDUCED, metadata={"key": "graph"})
     label: str = field(default="", metadata={"key": None})
     refit: float | None = None
 

@@ -18,7 +18,7 @@ from tilp.cli.options import (
     read_data,
 )
 from tilp.errors import TilpError
-from tilp.types import LateEnds, OnError, SplitKind, TableFormat, Walked
+from tilp.types import LateEnds, OnError, SplitKind, TableFormat, WalkGraph
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -89,7 +89,7 @@ def split_command(
         ),
     ] = None,
     graph: Annotated[
-        Walked | None,
+        WalkGraph | None,
         typer.Option(
             "--graph",
             show_default="few: kept; biased: reduced",
@@ -198,7 +198,9 @@ def split_command(
     parts: Iterable[Part]
     match kind:
         case SplitKind.FEW:
-            parts = few_parts(source, share or SHARES, seed=seed or 0, walked=graph or Walked.KEPT)
+            parts = few_parts(
+                source, share or SHARES, seed=seed or 0, walked=graph or WalkGraph.FULL
+            )
         case SplitKind.BIASED:
             parts = biased_parts(
                 source,
@@ -207,7 +209,7 @@ def split_command(
                 queries=queries,
                 balance=balance is not False,
                 seed=seed or 0,
-                walked=graph or Walked.REDUCED,
+                walked=graph or WalkGraph.REDUCED,
             )
         case SplitKind.TIME_SHIFT:
             shift = time_shift(

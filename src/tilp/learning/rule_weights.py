@@ -18,7 +18,7 @@ from tilp.learning.attention_net import AttentionNet, Parameters
 from tilp.learning.candidates import KNOWN_KINDS, CandidatePrior
 from tilp.learning.checkpoint import LossCurve, TrainingState
 from tilp.learning.examples import TrainingExamples
-from tilp.parallel import Workers, cut_by_cost
+from tilp.parallel import Workers, split_by_cost
 from tilp.types import Weights
 
 _PARTS = 16  # of the queries; does not depend on the number of threads
@@ -62,7 +62,7 @@ class Objective:
         self._prior = prior.of_answers(entries.queries)
         walks = entries.others + entries.at_answer + entries.at_known.sum(axis=1)
         self._gain = walks**walks_power
-        self._parts = cut_by_cost(np.diff(entries.begin) + 1.0, _PARTS)
+        self._parts = split_by_cost(np.diff(entries.begin) + 1.0, _PARTS)
         self.asked = int((np.diff(entries.begin) > 0).sum())
 
     def __call__(self, logs: LogWeights, workers: Workers) -> tuple[float, LogWeights]:
@@ -102,7 +102,7 @@ class Objective:
         rule = np.zeros(self._n_rules)
         prior = np.zeros(self._n_heads)
         of_factor = np.zeros((self._n_heads, len(KNOWN_KINDS)))
-        for loss, gradient in workers.map_here(one, self._parts):
+        for loss, gradient in workers.map_in_threads(one, self._parts):
             total += loss
             rule += gradient.rule
             prior += gradient.prior

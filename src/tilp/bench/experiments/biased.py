@@ -22,7 +22,7 @@ from tilp.bench.settings import Balanced, Biased
 from tilp.bench.sources import Source
 from tilp.evaluation.evaluate import unique_labels
 from tilp.splits import balanced, reducible
-from tilp.types import ExperimentKind, Walked
+from tilp.types import ExperimentKind, WalkGraph
 from tilp.viz.charts import draw_bars
 
 
@@ -41,7 +41,7 @@ class BiasedData(RankedExperiment):
 
     relations: tuple[str, ...] = ()
     removed: Share = 0.5
-    walked: Walked = field(default=Walked.REDUCED, metadata={"key": "graph"})
+    walked: WalkGraph = field(default=WalkGraph.REDUCED, metadata={"key": "graph"})
     refit: float | None = None
 
     def jobs(self, source: Source) -> list[Job]:

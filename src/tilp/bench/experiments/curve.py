@@ -22,7 +22,7 @@ from tilp.bench.report import Report
 from tilp.bench.schema import Share
 from tilp.bench.settings import Few, Whole
 from tilp.bench.sources import Source
-from tilp.types import ExperimentKind, Walked
+from tilp.types import ExperimentKind, WalkGraph
 from tilp.viz.charts import Line, Point, draw_lines
 
 
@@ -38,7 +38,7 @@ class Curve(PublishedExperiment):
     kind = ExperimentKind.CURVE
 
     shares: tuple[Share, ...]
-    walked: Walked = field(default=Walked.KEPT, metadata={"key": "graph"})
+    walked: WalkGraph = field(default=WalkGraph.FULL, metadata={"key": "graph"})
 
     def jobs(self, source: Source) -> list[Job]:
         """Return every method at every share, once per round."""
@@ -65,7 +65,7 @@ class Curve(PublishedExperiment):
 
     def write(self, report: Report, sources: Sequence[Source], results: Results) -> None:
         """Write a chart for each data set, and its points as a table."""
-        others = "stay in the graph" if self.walked is Walked.KEPT else "are removed"
+        others = "stay in the graph" if self.walked is WalkGraph.FULL else "are removed"
         report.text(
             "In each round a smaller sample is part of a larger one; the other training facts "
             f"{others}. Rounds: {self.rounds}; all facts are one sample, and one run."

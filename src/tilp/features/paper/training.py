@@ -19,7 +19,7 @@ from tilp.features.paper.evidence import EVIDENCE_KINDS, Evidence
 from tilp.features.paper.features import FEATURES, FeatureWeights, PaperFeatures, measure
 from tilp.graph import QueryTable
 from tilp.learning.checkpoint import LossCurve, TrainingState
-from tilp.parallel import Workers, cut_by_cost
+from tilp.parallel import Workers, split_by_cost
 
 _PARTS = 16  # of the queries; does not depend on the number of threads
 
@@ -66,7 +66,7 @@ class FeatureObjective:
             measured.interval,
         )
         pieces = self._table.evidence_offsets[len(EVIDENCE_KINDS) * evidence.offsets]
-        self._parts = cut_by_cost(np.diff(pieces) + np.diff(evidence.offsets) + 1.0, _PARTS)
+        self._parts = split_by_cost(np.diff(pieces) + np.diff(evidence.offsets) + 1.0, _PARTS)
         self.asked = int((examples.answer_place >= 0).sum())
 
     def __call__(self, values: FeatureValues, workers: Workers) -> tuple[float, FeatureValues]:
@@ -79,7 +79,7 @@ class FeatureObjective:
 
         total = 0.0
         gradient = FeatureValues(*(np.zeros_like(array) for array in values))
-        for loss, of in workers.map_here(one, self._parts):
+        for loss, of in workers.map_in_threads(one, self._parts):
             total += loss
             for whole, share in zip(gradient, of, strict=True):
                 whole += share
