@@ -96,7 +96,7 @@ export function answerList(answers, explain, change) {
 
 /** A field for a candidate that is not among the answers. */
 function otherOne(look) {
-  const other = combobox({ label: "Why not another one?", find: findEntities, choose: look });
+  const other = combobox({ label: "Explain another candidate", find: findEntities, choose: look });
   const submit = (event) => {
     event.preventDefault();
     look(other.value);

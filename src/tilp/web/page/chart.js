@@ -67,7 +67,7 @@ export function factsOverTime({ bins, texts, splits, unknown, outside }, unit) {
       {},
       names.map((name) => el("span", { class: `key split-${name}` }, name)),
       unknown > 0 && el("span", {}, `${counted(unknown, "fact")} without a start`),
-      outside > 0 && el("span", {}, `${count(outside)} outside of the axis`),
+      outside > 0 && el("span", {}, `${count(outside)} outside the axis`),
     ),
   );
 }

@@ -8,9 +8,9 @@ const SHARE = { low: 0, span: 1 };
 
 /** Each kind of defect: its name in the inspection, what it says, and what it means. */
 const DEFECTS = [
-  ["start_after_end", "Start after end", "The end was taken to be the start."],
+  ["start_after_end", "Start after end", "The end is set to the start."],
   ["malformed_dates", "Dates that could not be read", "They count as unknown."],
-  ["estimated", "Estimated dates", "They were filled in, not observed."],
+  ["estimated", "Estimated dates", "They are imputed, not observed."],
   ["duplicates", "Repeated rows", "The same fact with the same dates, in the same split."],
   [
     "same_fact",
@@ -27,7 +27,7 @@ const DEFECTS = [
     "Reversed triple in another split",
     "Subject and object swapped; an easy answer for symmetric relations.",
   ],
-  ["unseen", "Entities or relations that train never saw", "No rule can reach them."],
+  ["unseen", "Entities or relations missing from train", "No rule can reach them."],
 ];
 
 /** The figures that one asks for first. */
@@ -58,7 +58,7 @@ export function defects(found) {
   const wrong = listed.filter(({ rows }) => rows.length > 0);
   const years = found.absurd_years;
   if (wrong.length === 0 && years.length === 0)
-    return el("p", { class: "notice" }, "Nothing was found to be wrong.");
+    return el("p", { class: "notice" }, "No defects were found.");
   return el(
     "ul",
     { class: "defects" },
@@ -71,8 +71,8 @@ export function defects(found) {
     ),
     years.length > 0 &&
       defect(
-        "Years that are hardly meant",
-        "Mostly dates that were mistyped or cut short.",
+        "Implausible years",
+        "Mostly mistyped or truncated dates.",
         years.slice(0, 8).map(({ year, dates }) => `${year}: ${counted(dates, "date")}`),
       ),
   );

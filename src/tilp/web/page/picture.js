@@ -13,7 +13,7 @@ export function pictureWhenSeen(ask) {
     try {
       place.replaceChildren(picture(await ask()) ?? "");
     } catch {
-      place.textContent = "There is no picture now.";
+      place.textContent = "The picture could not be loaded.";
     }
   });
   return place;

@@ -69,5 +69,5 @@ export function questionForm({ model, relations }, ask) {
 }
 
 function dateInput() {
-  return el("input", { type: "text", autocomplete: "off", placeholder: "not known" });
+  return el("input", { type: "text", autocomplete: "off", placeholder: "unknown" });
 }

@@ -81,7 +81,7 @@ export function failure(error, choose, retry) {
     near.length > 0 &&
       el(
         "p",
-        { role: "group", "aria-label": "Near names" },
+        { role: "group", "aria-label": "Similar names" },
         near.map((name) =>
           el("button", { type: "button", class: "chip", onclick: () => choose(name) }, name),
         ),

@@ -17,7 +17,7 @@ export function ruleCard(rule) {
     el("p", { class: "sentence" }, rule.sentence),
     el("div", { class: "rule-parts" }, drawing, numbers(rule)),
     el("p", { class: "formula" }, el("code", {}, rule.text)),
-    rule.sampled && el("p", { class: "hint" }, "Counted on a sample of the facts."),
+    rule.sampled && el("p", { class: "hint" }, "Estimated on a sample of the facts."),
   );
 }
 
@@ -31,7 +31,7 @@ function numbers({ confidence, support, facts, fired, weight, length }) {
       `${count(support)} of ${counted(facts, "fact")}`,
       bar(support / facts, SHARE),
     ),
-    figure("Fires for", counted(fired, "fact")),
+    figure("Body holds for", counted(fired, "fact")),
     weight !== null && figure("Weight", score(weight)),
     figure("Length", count(length)),
   );
