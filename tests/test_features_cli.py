@@ -205,7 +205,7 @@ def test_learned_words_add_up_to_the_terms_of_scores(model):
     candidates = np.unique(np.append(queries.answer, queries.subject))[:60]
     begin = np.arange(len(queries) + 1) * len(candidates)
     listed = np.tile(candidates, len(queries)).astype(np.int32)
-    terms = model.scorer().terms(queries, begin, listed)
+    terms = model.scorer().contributions(queries, begin, listed)
     facts = CandidateHistory(fact_edges(graph), size, model._fitted.features.bounds)
     of, words = facts.listed(listed_candidates(queries, begin, listed))
     columns = ("query", "part", "of", "words")

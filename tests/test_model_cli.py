@@ -438,9 +438,9 @@ def test_rules_as_json(run, folder, model):
     for one in found:
         mined = model.rules()[tilp.rules.parse_rule(one["rule"])]
         assert one["sentence"].startswith("If ")
-        assert {name: one[name] for name in ("weight", "confidence", "support", "fired")} == {
-            name: getattr(mined, name) for name in ("weight", "confidence", "support", "fired")
-        }
+        for name in ("weight", "confidence", "support", "body_support", "facts", "sampled"):
+            assert one[name] == getattr(mined, name)
+        assert one["fired"] == mined.body_support
     code, _, err = run("rules", folder, "--relation", "liveIn")
     assert code == 2 and "did you mean 'livesIn'" in err
 

@@ -125,7 +125,8 @@ def test_a_rule_is_told_with_its_statistics(client, service_model):
         assert one["text"] == str(mined.rule)
         assert one["sentence"] == format_rule(mined.rule, Notation.SENTENCE)
         assert one["body"] == [str(atom) for atom in mined.rule.body]
-        for field in ("weight", "confidence", "support", "fired", "facts", "sampled"):
+        assert one["fired"] == mined.body_support
+        for field in ("weight", "confidence", "support", "facts", "sampled"):
             assert one[field] == getattr(mined, field)
 
 

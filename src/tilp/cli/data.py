@@ -99,9 +99,9 @@ def impute_command(
 
 
 def _print_imputed(graph: TemporalGraph, durations: Durations) -> None:
-    from tilp.time.imputation import imputed_by_relation
+    from tilp.time.imputation import imputation_counts
 
-    counts, fitted = imputed_by_relation(graph), durations.frame()
+    counts, fitted = imputation_counts(graph), durations.frame()
     total = int(counts["starts"].sum()) + int(counts["ends"].sum())
     figures = ("facts", "starts", "ends", "still missing", "complete in train", "mean length")
     rows = (

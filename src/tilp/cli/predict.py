@@ -21,7 +21,7 @@ from tilp.cli.console import (
     say,
 )
 from tilp.errors import TilpError
-from tilp.types import Backend, OnError, OnUnaskable
+from tilp.types import Backend, OnError, OnInvalidQuery
 
 if TYPE_CHECKING:
     import polars as pl
@@ -102,14 +102,14 @@ def predict_command(
         ),
     ] = 0,
     on_error: Annotated[
-        OnUnaskable,
+        OnInvalidQuery,
         typer.Option(
             "--on-error",
             help="With --out, for queries with unknown names or unreadable dates. raise: refuse "
             "the file before any query is answered; skip: write them to skipped-*.parquet with "
             "the reasons, and answer the others.",
         ),
-    ] = OnUnaskable.RAISE,
+    ] = OnInvalidQuery.RAISE,
     part_size: Annotated[
         int | None,
         typer.Option(
@@ -134,7 +134,7 @@ def predict_command(
     from tilp.scoring import Query
 
     _check_options((relation, subject, object), (start, end), queries, complete)
-    if out is None and (explain or part_size or on_error is not OnUnaskable.RAISE):
+    if out is None and (explain or part_size or on_error is not OnInvalidQuery.RAISE):
         raise TilpError("--explain, --part-size and --on-error go with --out FOLDER")
     if out is not None and queries is None and complete is None:
         raise TilpError("--out goes with --queries FILE or --complete RELATION")

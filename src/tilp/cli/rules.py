@@ -46,9 +46,9 @@ def mine_command(
 ) -> None:
     """Mine temporal rules from the training facts of DATA, in both directions of each relation.
 
-    Each rule has a support (training facts whose answer it reaches), fired (training facts where
-    its body holds) and a confidence (mean share of its walks that arrive at the answer). After
-    Ctrl-C the file holds what is finished, and the same command resumes.
+    Each rule has a support (training facts whose answer it reaches), a body support (training
+    facts where its body holds) and a confidence (mean share of its walks that arrive at the
+    answer). After Ctrl-C the file holds what is finished, and the same command resumes.
     """
     from tilp.parallel import Workers, thread_count
     from tilp.walks import MiningSettings
@@ -98,8 +98,8 @@ def rules_command(
     """Show the rules of a model, those with the largest weight first.
 
     Weight: what the rule adds to scores. Confidence: the mean share of its walks that arrive at
-    the answer. Support: training facts whose answer it reaches. Fired: training facts where its
-    body holds.
+    the answer. Support: training facts whose answer it reaches. Body support: training facts
+    where its body holds.
     """
     from tilp.pictures import standalone
     from tilp.rules import Notation, format_rule
@@ -127,7 +127,8 @@ def rules_command(
                 "weight": mined.weight,
                 "confidence": mined.confidence,
                 "support": mined.support,
-                "fired": mined.fired,
+                "body_support": mined.body_support,
+                "fired": mined.body_support,  # its name in 0.1
                 "facts": mined.facts,
                 "sampled": mined.sampled,
             }
@@ -141,13 +142,13 @@ def print_rules(rules: list[MinedRule], title: str, *, sentences: bool = False) 
     from tilp.rules import Notation, format_rule
 
     weighted = any(mined.weight is not None for mined in rules)
-    figures = (*(["weight"] if weighted else []), "confidence", "support", "fired")
+    figures = (*(["weight"] if weighted else []), "confidence", "support", "body support")
     rows = (
         (
             *([f"{mined.weight or 0.0:.3g}"] if weighted else []),
             f"{mined.confidence:.2f}{'~' if mined.sampled else ''}",
             f"{mined.support:,}",
-            f"{mined.fired:,}",
+            f"{mined.body_support:,}",
             format_rule(mined.rule, Notation.SENTENCE if sentences else Notation.SIGNS),
         )
         for mined in rules

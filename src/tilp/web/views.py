@@ -344,7 +344,7 @@ def rule_json(mined: MinedRule) -> dict[str, object]:
         "weight": mined.weight,
         "confidence": mined.confidence,
         "support": mined.support,
-        "fired": mined.fired,
+        "fired": mined.body_support,
         "facts": mined.facts,
         "length": mined.rule.length,
         "sampled": mined.sampled,
