@@ -375,10 +375,7 @@ def test_predict_on_other_data(run, tmp_path, folder, model):
         (("--queries", "empty.csv"), "empty.csv: no rows"),
         (("--queries", "torn.parquet"), "torn.parquet: cannot be read"),
         (("--queries", "other.tsv"), "'who', 'what' is none of a query's"),
-        (
-            ("--queries", "wrong.tsv"),
-            "wrong.tsv, line 3, (nobody, livesIn, ?, [?, ?]): no entity",
-        ),
+        (("--queries", "wrong.tsv"), "wrong.tsv, line 3, (nobody, livesIn, ?, [?, ?]): no entity"),
         (("--relation", "livesin", "--subject", "NAME"), "did you mean 'livesIn'"),
         (("--relation", "livesIn", "--subject", "NAME!"), "did you mean 'NAME'"),
         (("--relation", "livesIn", "--subject", "NAME", "--start", "soon"), "'soon' is not a date"),

@@ -83,14 +83,7 @@ DRAWN = {**QUERY, "candidate": SCRIPT, "facts": [{"number": 0}]}
             "no fact",
         ),
         ("POST", "/api/v1/predict/batch", {"queries": []}, 422, "bad_request", "at least 1"),
-        (
-            "POST",
-            "/api/v1/predict/batch",
-            {"queries": [QUERY] * 10_001},
-            422,
-            "too_large",
-            "10000",
-        ),
+        ("POST", "/api/v1/predict/batch", {"queries": [QUERY] * 10_001}, 422, "too_large", "10000"),
         (
             "POST",
             "/api/v1/predict/batch",

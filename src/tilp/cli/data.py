@@ -13,14 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tilp.cli import options
-from tilp.cli.console import (
-    output,
-    print_table,
-    print_warning,
-    progress_bar,
-    stage_bars,
-    task_bar,
-)
+from tilp.cli.console import output, print_table, print_warning, progress_bar, stage_bars, task_bar
 from tilp.errors import TilpError
 from tilp.types import DumpFormat, Estimate, OnError, TableFormat
 

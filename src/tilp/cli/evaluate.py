@@ -119,8 +119,7 @@ def compare_command(
         typer.Option("--protocol", help="Which other true answers to filter out before ranking."),
     ] = Protocol.ENUMERATE,
     ties: Annotated[
-        Ties | None,
-        typer.Option("--ties", show_default="average", help="Rank among equal scores."),
+        Ties | None, typer.Option("--ties", show_default="average", help="Rank among equal scores.")
     ] = None,
     data: Annotated[
         Path | None,

@@ -53,12 +53,10 @@ def explain_command(
         int, typer.Option("--reasons", min=1, help="Number of reasons, the largest first.")
     ] = 10,
     html: Annotated[
-        Path | None,
-        typer.Option("--html", help="Write an HTML page with pictures of the facts."),
+        Path | None, typer.Option("--html", help="Write an HTML page with pictures of the facts.")
     ] = None,
     svg: Annotated[
-        Path | None,
-        typer.Option("--svg", help="Draw the facts that contribute most."),
+        Path | None, typer.Option("--svg", help="Draw the facts that contribute most.")
     ] = None,
     json: options.JsonOption = False,
 ) -> None:

@@ -24,8 +24,7 @@ def features_command(
     model: options.ModelArgument,
     relation: options.RelationFilterOption = None,
     other: Annotated[
-        str | None,
-        typer.Option("--other", show_default="all", help="The other relation of pairs."),
+        str | None, typer.Option("--other", show_default="all", help="The other relation of pairs.")
     ] = None,
     evidence: Annotated[
         EvidenceKind | None,

@@ -86,9 +86,7 @@ EndOption = Annotated[
 RelationFilterOption = Annotated[
     str | None,
     typer.Option(
-        "--relation",
-        show_default="all",
-        help="Show only this relation; name^-1 is its inverse.",
+        "--relation", show_default="all", help="Show only this relation; name^-1 is its inverse."
     ),
 ]
 GrainOption = Annotated[
@@ -111,8 +109,7 @@ MinSupportOption = Annotated[
     ),
 ]
 TopOption = Annotated[
-    int,
-    typer.Option("--top", min=1, help="Rules to keep per relation and direction."),
+    int, typer.Option("--top", min=1, help="Rules to keep per relation and direction.")
 ]
 SampleOption = Annotated[
     int | None,

@@ -88,8 +88,7 @@ def predict_command(
     ] = None,
     k: Annotated[int, typer.Option("-k", min=1, help="Number of candidates per query.")] = 10,
     new_only: Annotated[
-        bool,
-        typer.Option("--new-only", help="Leave out known answers; ranks still count all."),
+        bool, typer.Option("--new-only", help="Leave out known answers; ranks still count all.")
     ] = False,
     explain: Annotated[
         int,

@@ -94,8 +94,7 @@ def api_router(state: ServiceState) -> APIRouter:
             Query(max_length=_MAX_NAME, description="A relation in the body, either direction."),
         ] = "",
         temporal: Annotated[
-            str,
-            Query(max_length=_MAX_NAME, description="A temporal relation, such as `before`."),
+            str, Query(max_length=_MAX_NAME, description="A temporal relation, such as `before`.")
         ] = "",
         offset: Offset = 0,
         limit: Limit = 50,

@@ -65,10 +65,7 @@ class _Request(BaseModel):
 
 _SUBJECT_OR_OBJECT: dict[str, Any] = {
     "oneOf": [
-        {
-            "required": [given],
-            "properties": {given: {"type": "string"}, other: {"type": "null"}},
-        }
+        {"required": [given], "properties": {given: {"type": "string"}, other: {"type": "null"}}}
         for given, other in (("subject", "object"), ("object", "subject"))
     ]
 }

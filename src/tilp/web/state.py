@@ -39,11 +39,7 @@ class ServiceState:
     """
 
     def __init__(
-        self,
-        model: TILP,
-        name: str,
-        limits: Limits,
-        when_ready: Callable[[], None] | None = None,
+        self, model: TILP, name: str, limits: Limits, when_ready: Callable[[], None] | None = None
     ) -> None:
         self.queue = WorkerQueue(limits)
         self.limits = limits
