@@ -91,7 +91,7 @@ class ServiceState:
             "entities": len(graph.entities),
             "relations": len(graph.relations),
             "rules": len(rules.rules),
-            "words": list(rules.words),
+            "words": list(rules.temporal_relations),
             "facts": {split: len(graph.rows(split)) for split in SPLITS},
             "example": asdict(model.warm_up()),
         }

@@ -289,7 +289,7 @@ class RuleView:
         }
 
     @property
-    def words(self) -> tuple[str, ...]:
+    def temporal_relations(self) -> tuple[str, ...]:
         """Temporal relations in rules, the most frequent first."""
         return tuple(sorted(self._by_word, key=lambda word: (-len(self._by_word[word]), word)))
 
@@ -323,7 +323,7 @@ class RuleView:
         if word not in self._by_word:
             near = tuple(get_close_matches(word, self._by_word))
             raise UnknownNameError(
-                f"no rule has the temporal relation {word!r}; there are {', '.join(self.words)}",
+                f"no rule has the temporal relation {word!r}; there are {', '.join(self.temporal_relations)}",
                 near,
             )
         return self._by_word[word]
