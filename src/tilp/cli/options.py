@@ -166,7 +166,7 @@ BackendOption = Annotated[
     typer.Option(
         "--backend",
         help="Where to run; the result is the same, bit for bit. serial: one thread; threads: "
-        "--threads many; ray: processes of Ray, here or on a cluster (needs the extra tilp[ray]).",
+        "--threads many; ray: processes of Ray, here or on a cluster (needs the extra 'ray').",
     ),
 ]
 AddressOption = Annotated[

@@ -60,7 +60,14 @@ def update_command(
     threads: options.ThreadsOption = None,
     backend: options.BackendOption = Backend.THREADS,
     address: options.AddressOption = None,
-    unit: options.UnitOption = None,
+    unit: Annotated[
+        Unit | None,
+        typer.Option(
+            "--unit",
+            show_default="the model's",
+            help="Unit of the times in NEW_FACTS; it must be the model's.",
+        ),
+    ] = None,
     on_error: options.OnErrorOption = OnError.REPAIR,
     columns: options.ColumnsOption = None,
     header: options.HeaderOption = None,
@@ -70,7 +77,7 @@ def update_command(
     Names are looked up by id, then by key; all others are new, and listed. Facts that the model
     has already are counted, not added. Rules for relations with new facts, and for those that
     they predict, are mined and counted again; all others stay exactly as they are. Weights stay;
-    a new rule gets its weight from its confidence. Times of NEW_FACTS are in the model's unit.
+    a new rule gets its weight from its confidence.
 
     MODEL stays untouched until the updated one is completely written. An example:
     tilp update model new.csv --out model-2, or first with --dry-run
