@@ -17,7 +17,7 @@ from tilp.types import RuleOrder
 from tilp.web import schemas
 from tilp.web.errors import Code, ServiceError, from_tilp_error
 from tilp.web.state import ServiceState
-from tilp.web.views import RuleFilter, draw_facts, rule_json
+from tilp.web.views import draw_facts, rule_json
 
 PREFIX = "/api/v1"
 BATCH = "/predict/batch"
@@ -101,20 +101,19 @@ def api_router(state: ServiceState) -> APIRouter:
     ) -> Any:
         """List the rules that meet all conditions, sorted, page by page."""
         views = state.views
-        rule_filter = RuleFilter(
-            relation=relation or None,
-            inverse=inverse,
-            body=body or None,
-            temporal=temporal or None,
-            length=length,
-            min_confidence=min_confidence,
-            min_support=min_support,
-            sort=sort,
-            descending=order == "desc",
-        )
 
         def page() -> dict[str, Any]:
-            indices = views.rules.select(rule_filter)
+            indices = views.rules.select(
+                relation=relation or None,
+                inverse=inverse,
+                body=body or None,
+                temporal=temporal or None,
+                length=length,
+                min_confidence=min_confidence,
+                min_support=min_support,
+                sort=sort,
+                descending=order == "desc",
+            )
             shown = [
                 {"number": index, **rule_json(views.rules.rules[index])}
                 for index in indices[offset : offset + limit].tolist()

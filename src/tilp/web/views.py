@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from difflib import get_close_matches
 from functools import cached_property
 from typing import Any
@@ -236,33 +236,6 @@ def _known_time(time: int) -> int | None:
     return None if time in (UNKNOWN, OPEN_START, OPEN_END) else time
 
 
-@dataclass(frozen=True, slots=True)
-class RuleFilter:
-    """Conditions on rules (None: any), and their order.
-
-    Attributes:
-        relation: The relation that they predict.
-        inverse: Whether they predict its subject rather than its object.
-        body: A relation in their bodies, in either direction.
-        temporal: A temporal relation between two of their intervals, such as `before`.
-        length: Length of their bodies.
-        min_confidence: Least confidence.
-        min_support: Least support.
-        sort: What to sort by.
-        descending: Whether the largest come first.
-    """
-
-    relation: str | None = None
-    inverse: bool | None = None
-    body: str | None = None
-    temporal: str | None = None
-    length: int | None = None
-    min_confidence: float = 0.0
-    min_support: int = 0
-    sort: RuleOrder = RuleOrder.WEIGHT
-    descending: bool = True
-
-
 class RuleView:
     """Rules by index, with columns to filter and sort them by."""
 
@@ -300,32 +273,50 @@ class RuleView:
         inverse = np.bincount(self._relation[self._inverse], minlength=n)
         return direct.tolist(), inverse.tolist()
 
-    def select(self, conditions: RuleFilter) -> Indices:
-        """Return the indices of the rules that meet all conditions, sorted; ties by index."""
+    def select(
+        self,
+        *,
+        relation: str | None = None,
+        inverse: bool | None = None,
+        body: str | None = None,
+        temporal: str | None = None,
+        length: int | None = None,
+        min_confidence: float = 0.0,
+        min_support: int = 0,
+        sort: RuleOrder = RuleOrder.WEIGHT,
+        descending: bool = True,
+    ) -> Indices:
+        """Return the indices of the rules that meet all conditions, sorted; ties by index.
+
+        Args:
+            relation: The relation that they predict.
+            inverse: Whether they predict its subject rather than its object.
+            body: A relation in their bodies, in either direction.
+            temporal: A temporal relation between two of their intervals, such as `before`.
+        """
         mask = np.ones(len(self.rules), np.bool_)
-        if conditions.relation is not None:
-            mask &= self._relation == self._relations.find(conditions.relation)
-        if conditions.inverse is not None:
-            mask &= self._inverse == conditions.inverse
-        if conditions.body is not None:
-            mask &= self._mask(self._by_body[self._relations.find(conditions.body)])
-        if conditions.temporal is not None:
-            mask &= self._mask(self._with_word(conditions.temporal))
-        if conditions.length is not None:
-            mask &= self._columns[RuleOrder.LENGTH] == conditions.length
-        mask &= self._columns[RuleOrder.CONFIDENCE] >= conditions.min_confidence
-        mask &= self._columns[RuleOrder.SUPPORT] >= conditions.min_support
+        if relation is not None:
+            mask &= self._relation == self._relations.find(relation)
+        if inverse is not None:
+            mask &= self._inverse == inverse
+        if body is not None:
+            mask &= self._mask(self._by_body[self._relations.find(body)])
+        if temporal is not None:
+            mask &= self._mask(self._with_word(temporal))
+        if length is not None:
+            mask &= self._columns[RuleOrder.LENGTH] == length
+        mask &= self._columns[RuleOrder.CONFIDENCE] >= min_confidence
+        mask &= self._columns[RuleOrder.SUPPORT] >= min_support
         indices = np.flatnonzero(mask)
-        keys = self._columns[conditions.sort][indices]
-        return indices[np.argsort(-keys if conditions.descending else keys, kind="stable")]
+        keys = self._columns[sort][indices]
+        return indices[np.argsort(-keys if descending else keys, kind="stable")]
 
     def _with_word(self, word: str) -> Indices:
         if word not in self._by_word:
             near = tuple(get_close_matches(word, self._by_word))
-            raise UnknownNameError(
-                f"no rule has the temporal relation {word!r}; there are {', '.join(self.temporal_relations)}",
-                near,
-            )
+            known = ", ".join(self.temporal_relations)
+            message = f"no rule has the temporal relation {word!r}; there are {known}"
+            raise UnknownNameError(message, near)
         return self._by_word[word]
 
     def _mask(self, indices: Indices) -> NDArray[np.bool_]:
