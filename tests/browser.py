@@ -87,11 +87,11 @@ class Page:
         return self.driver.find_elements(By.CSS_SELECTOR, selector)
 
     def one(self, selector):
-        (found,) = self.all(selector)
-        return found
+        (element,) = self.all(selector)
+        return element
 
     def texts(self, selector):
-        script = "return [...document.querySelectorAll(arguments[0])].map((one) => one.innerText)"
+        script = "return [...document.querySelectorAll(arguments[0])].map((node) => node.innerText)"
         return [text.strip() for text in self.run(script, selector)]
 
     def text(self):
@@ -100,12 +100,12 @@ class Page:
 
     def field(self, label):
         """The control of a label."""
-        found = [one for one in self.all("label") if one.text == label]
-        return self.driver.find_element(By.ID, found[0].get_attribute("for"))
+        labels = [element for element in self.all("label") if element.text == label]
+        return self.driver.find_element(By.ID, labels[0].get_attribute("for"))
 
     def click(self, text):
         """Click the button with a text."""
-        self.hit(lambda: [one for one in self.all("button, .button") if one.text == text])
+        self.hit(lambda: [button for button in self.all("button, .button") if button.text == text])
 
     def hit(self, find):
         """Click the first element found, once nothing is loading and it stands still."""
@@ -163,16 +163,18 @@ class Page:
     def complaints(self):
         """Messages in the browser's console since the last call, failed requests aside."""
         log = self.driver.get_log("browser")
-        return [one["message"] for one in log if "Failed to load resource" not in one["message"]]
+        return [
+            entry["message"] for entry in log if "Failed to load resource" not in entry["message"]
+        ]
 
     def requests(self):
         """The addresses requested since the last call."""
-        messages = (json.loads(one["message"]) for one in self.driver.get_log("performance"))
-        sent = (one["message"] for one in messages)
+        messages = (json.loads(entry["message"]) for entry in self.driver.get_log("performance"))
+        events = (message["message"] for message in messages)
         return [
-            one["params"]["request"]["url"]
-            for one in sent
-            if one["method"] == "Network.requestWillBeSent"
+            event["params"]["request"]["url"]
+            for event in events
+            if event["method"] == "Network.requestWillBeSent"
         ]
 
     def get(self, path):

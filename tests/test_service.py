@@ -26,53 +26,60 @@ def test_health_and_readiness(client):
     assert client.get("/ready").json() == {"status": "ready"}
 
 
-def test_the_model_and_a_query_to_begin_with(client, service_model):
-    told = get(client, "model")
-    assert told["name"] == "world"
-    assert told["version"] == tilp.__version__
-    assert told["rules"] == len(service_model.rules())
-    assert told["facts"] == {split: len(service_model.graph.rows(split)) for split in SPLITS}
-    assert told["unit"] == "year"
-    assert told["entities"] == len(service_model.graph.entities)
-    assert {"before", "touching", "after"} <= set(told["words"])
-    assert post(client, "predict", told["example"])["answers"]
+def test_the_model_and_an_example_query(client, service_model):
+    summary = get(client, "model")
+    assert summary["name"] == "world"
+    assert summary["version"] == tilp.__version__
+    assert summary["rules"] == len(service_model.rules())
+    assert summary["facts"] == {split: len(service_model.graph.rows(split)) for split in SPLITS}
+    assert summary["unit"] == "year"
+    assert summary["entities"] == len(service_model.graph.entities)
+    assert {"before", "touching", "after"} <= set(summary["words"])
+    assert post(client, "predict", summary["example"])["answers"]
 
 
 def test_relations_with_their_facts_and_rules(client, service_model):
-    for one in get(client, "relations"):
-        assert one["facts"] == service_model.graph.frame().filter(relation=one["name"]).height
-        assert one["rules"] == len(service_model.rules(one["name"]))
-        assert one["inverse_rules"] == len(service_model.rules(f"{one['name']}⁻¹"))
+    for relation in get(client, "relations"):
+        assert (
+            relation["facts"]
+            == service_model.graph.frame().filter(relation=relation["name"]).height
+        )
+        assert relation["rules"] == len(service_model.rules(relation["name"]))
+        assert relation["inverse_rules"] == len(service_model.rules(f"{relation['name']}⁻¹"))
 
 
-def test_entities_begin_with_a_text_then_have_it_inside(client, service_model):
+def test_entities_start_with_a_text_then_contain_it(client, service_model):
     names = list(service_model.graph.entities)
     facts = service_model.graph.frame()
-    found = get(client, "entities", text="aR", limit=500)
+    matches = get(client, "entities", text="aR", limit=500)
     inside = [name for name in names if "ar" in name.casefold()]
-    assert sorted(one["name"] for one in found) == sorted(inside)
-    keys = [(not one["name"].casefold().startswith("ar"), -one["facts"]) for one in found]
+    assert sorted(entity["name"] for entity in matches) == sorted(inside)
+    keys = [
+        (not entity["name"].casefold().startswith("ar"), -entity["facts"]) for entity in matches
+    ]
     assert keys == sorted(keys)
     assert len({first for first, _ in keys}) == 2
-    for one in found[:5]:
-        mine = facts.filter((pl.col("subject") == one["name"]) | (pl.col("object") == one["name"]))
-        assert one["facts"] == mine.height
+    for entity in matches[:5]:
+        own = facts.filter(
+            (pl.col("subject") == entity["name"]) | (pl.col("object") == entity["name"])
+        )
+        assert entity["facts"] == own.height
     assert len(get(client, "entities")) == 10
     assert get(client, "entities", text="no such name") == []
 
 
 def rule_oracle(rules, *, relation, inverse, body, temporal, length, min_confidence, min_support):
-    """The numbers of the rules that meet all conditions, one by one."""
+    """The indices of the rules that meet all conditions, rule by rule."""
     return [
-        number
-        for number, one in enumerate(rules)
-        if (relation is None or one.rule.head.relation == relation)
-        and one.rule.head.inverse == inverse
-        and (body is None or body in [atom.relation for atom in one.rule.body])
-        and (temporal is None or temporal in [each.word for each in one.rule.constraints])
-        and (length is None or one.rule.length == length)
-        and one.confidence >= min_confidence
-        and one.support >= min_support
+        index
+        for index, mined in enumerate(rules)
+        if (relation is None or mined.rule.head.relation == relation)
+        and mined.rule.head.inverse == inverse
+        and (body is None or body in [atom.relation for atom in mined.rule.body])
+        and (temporal is None or temporal in [each.word for each in mined.rule.constraints])
+        and (length is None or mined.rule.length == length)
+        and mined.confidence >= min_confidence
+        and mined.support >= min_support
     ]
 
 
@@ -101,7 +108,7 @@ def test_rules_meet_all_conditions(client, service_model, choice):
     assert wanted
     page = get(client, "rules", **choice, limit=500)
     assert page["total"] == len(wanted)
-    assert {one["number"] for one in page["rules"]} <= set(wanted)
+    assert {rule["number"] for rule in page["rules"]} <= set(wanted)
     assert len(page["rules"]) == min(len(wanted), 500)
 
 
@@ -109,25 +116,25 @@ def test_rules_meet_all_conditions(client, service_model, choice):
 @pytest.mark.parametrize("sort", list(RuleOrder))
 def test_rules_are_sorted_and_read_page_by_page(client, sort, order):
     whole = get(client, "rules", sort=sort, order=order, limit=60)["rules"]
-    keys = [one[sort] for one in whole]
+    keys = [rule[sort] for rule in whole]
     assert keys == sorted(keys, reverse=order == "desc")
     pages = [
         get(client, "rules", sort=sort, order=order, offset=offset, limit=20)["rules"]
         for offset in (0, 20, 40)
     ]
-    assert [one for page in pages for one in page] == whole
+    assert [rule for page in pages for rule in page] == whole
 
 
-def test_a_rule_is_told_with_its_statistics(client, service_model):
+def test_rules_have_their_statistics(client, service_model):
     rules = service_model.rules()
-    for one in get(client, "rules", limit=5)["rules"]:
-        mined = rules[one["number"]]
-        assert one["text"] == str(mined.rule)
-        assert one["sentence"] == format_rule(mined.rule, Notation.SENTENCE)
-        assert one["body"] == [str(atom) for atom in mined.rule.body]
-        assert one["fired"] == mined.body_support
+    for rule in get(client, "rules", limit=5)["rules"]:
+        mined = rules[rule["number"]]
+        assert rule["text"] == str(mined.rule)
+        assert rule["sentence"] == format_rule(mined.rule, Notation.SENTENCE)
+        assert rule["body"] == [str(atom) for atom in mined.rule.body]
+        assert rule["fired"] == mined.body_support
         for field in ("weight", "confidence", "support", "facts", "sampled"):
-            assert one[field] == getattr(mined, field)
+            assert rule[field] == getattr(mined, field)
 
 
 def test_a_rule_is_drawn(client, service_model):
@@ -141,13 +148,15 @@ def test_a_rule_is_drawn(client, service_model):
 
 def test_predictions_are_those_of_the_model(client, service_model, service_queries):
     for query in service_queries:
-        found = post(client, "predict", {**query, "k": 7})
-        assert found["answers"] == [asdict(one) for one in service_model.ask(Query(**query), 7)]
-        assert found["query"] == asdict(Query(**query))
+        prediction = post(client, "predict", {**query, "k": 7})
+        assert prediction["answers"] == [
+            asdict(answer) for answer in service_model.ask(Query(**query), 7)
+        ]
+        assert prediction["query"] == asdict(Query(**query))
 
 
 def test_dates_may_be_numbers(client, service_queries):
-    dated = next(one for one in service_queries if one["start"] and one["end"])
+    dated = next(query for query in service_queries if query["start"] and query["end"])
     as_numbers = {**dated, "start": int(dated["start"]), "end": float(dated["end"])}
     written, numbered = post(client, "predict", dated), post(client, "predict", as_numbers)
     assert numbered["answers"] == written["answers"]
@@ -156,12 +165,12 @@ def test_dates_may_be_numbers(client, service_queries):
 def test_a_batch_answers_line_by_line_as_each_query_alone(client, service_queries):
     unknown = {**service_queries[0], "subject": "Nobody at All"}
     backwards = {**service_queries[0], "start": "1990", "end": "1980"}
-    asked = [*service_queries[:9], unknown, *service_queries[9:], backwards]
-    answer = client.post("/api/v1/predict/batch", json={"queries": asked, "k": 3})
+    batch = [*service_queries[:9], unknown, *service_queries[9:], backwards]
+    answer = client.post("/api/v1/predict/batch", json={"queries": batch, "k": 3})
     assert answer.headers["content-type"] == "application/x-ndjson"
     lines = [json.loads(line) for line in answer.text.splitlines()]
-    assert [line["number"] for line in lines] == list(range(len(asked)))
-    for line, query in zip(lines, asked, strict=True):
+    assert [line["number"] for line in lines] == list(range(len(batch)))
+    for line, query in zip(lines, batch, strict=True):
         assert line["query"] == asdict(Query(**query))
         if query is unknown:
             assert line["error"]["code"] == "unknown_name"
@@ -171,7 +180,7 @@ def test_a_batch_answers_line_by_line_as_each_query_alone(client, service_querie
             assert line["answers"] == post(client, "predict", {**query, "k": 3})["answers"]
 
 
-def test_a_batch_is_sent_as_it_is_found(client, service_queries, monkeypatch):
+def test_a_batch_is_sent_as_it_is_computed(client, service_queries, monkeypatch):
     goes_on, chunks = threading.Event(), []
     ask_each = ModelView.predict_each
 
@@ -182,8 +191,8 @@ def test_a_batch_is_sent_as_it_is_found(client, service_queries, monkeypatch):
         return ask_each(self, part, k)
 
     monkeypatch.setattr(ModelView, "predict_each", ask_slowly)
-    asked = {"queries": service_queries[:10], "k": 1}
-    with client.stream("POST", "/api/v1/predict/batch", json=asked) as answer:
+    batch = {"queries": service_queries[:10], "k": 1}
+    with client.stream("POST", "/api/v1/predict/batch", json=batch) as answer:
         lines = answer.iter_lines()
         first = [json.loads(next(lines))["number"] for _ in range(SMALL_LIMITS.chunk)]
         assert first == list(range(SMALL_LIMITS.chunk))
@@ -196,43 +205,48 @@ def test_a_batch_is_sent_as_it_is_found(client, service_queries, monkeypatch):
 def test_explanations_are_those_of_the_model(client, service_model, service_queries):
     for query in service_queries[:6]:
         body = {**query, "groundings": 2, "reasons": 4}
-        told = post(client, "explain", body)
-        found = service_model.explain(Query(**query), groundings=2, top=4)
-        assert without_pictures(told) == json.loads(json.dumps(found.to_json()))
-        total = sum(one["score"] for one in told["reasons"]) + told["rest"]["score"]
-        assert total == pytest.approx(told["score"])
+        response = post(client, "explain", body)
+        explanation = service_model.explain(Query(**query), groundings=2, top=4)
+        assert without_pictures(response) == json.loads(json.dumps(explanation.to_json()))
+        total = sum(reason["score"] for reason in response["reasons"]) + response["rest"]["score"]
+        assert total == pytest.approx(response["score"])
 
 
-def without_pictures(told):
-    """An explanation without the places where pictures would be."""
-    if isinstance(told, dict):
-        return {name: without_pictures(one) for name, one in told.items() if name != "svg"}
-    return [without_pictures(one) for one in told] if isinstance(told, list) else told
+def without_pictures(explanation):
+    """The JSON of an explanation without the fields for pictures."""
+    if isinstance(explanation, dict):
+        fields = explanation.items()
+        return {name: without_pictures(value) for name, value in fields if name != "svg"}
+    if isinstance(explanation, list):
+        return [without_pictures(value) for value in explanation]
+    return explanation
 
 
-def test_groundings_are_drawn_where_it_is_asked_for(client, service_queries):
+def test_groundings_are_drawn_on_request(client, service_queries):
     second = post(client, "predict", service_queries[0])["answers"][1]["id"]
     body = {**service_queries[0], "candidate": second}
     plain = post(client, "explain", body)
     drawn = post(client, "explain", {**body, "pictures": True})
     assert drawn["lacks"] and plain["candidate"] == second
     assert without_pictures(drawn) == without_pictures(plain)
-    assert all(one["svg"] is None for one in groundings_in(plain))
+    assert all(grounding["svg"] is None for grounding in groundings_in(plain))
     shown = list(groundings_in(drawn["reasons"]))
-    assert shown and all(one["svg"].startswith("<svg") for one in shown)
-    for one in shown[:5]:
-        facts = [{name: fact[name] for name in ("number", "inverse")} for fact in one["facts"]]
+    assert shown and all(grounding["svg"].startswith("<svg") for grounding in shown)
+    for grounding in shown[:5]:
+        facts = [
+            {name: fact[name] for name in ("number", "inverse")} for fact in grounding["facts"]
+        ]
         picture = client.post("/api/v1/picture", json={**body, "facts": facts})
         assert picture.headers["content-type"].startswith("image/svg+xml")
-        assert picture.text == one["svg"]
+        assert picture.text == grounding["svg"]
 
 
-def test_what_inspect_says_and_facts_over_time(client, service_model):
+def test_the_inspection_and_facts_over_time(client, service_model):
     graph = service_model.graph
-    told = get(client, "data")
-    assert told["inspection"] == json.loads(json.dumps(inspect(graph).to_json()))
+    data = get(client, "data")
+    assert data["inspection"] == json.loads(json.dumps(inspect(graph).to_json()))
     counted = facts_over_time(graph)
-    over_time = told["over_time"]
+    over_time = data["over_time"]
     assert over_time["bins"] == list(counted.bins)
     assert over_time["texts"] == [str(year) for year in counted.bins]
     drawn = sum(sum(bars) for bars in over_time["splits"].values())
@@ -241,18 +255,18 @@ def test_what_inspect_says_and_facts_over_time(client, service_model):
 
 def test_the_facts_of_an_entity_by_their_start(client, service_model):
     graph = service_model.graph
-    told = get(client, "facts", entity=SCRIPT, limit=500)
+    page = get(client, "facts", entity=SCRIPT, limit=500)
     frames = [graph.frame(split).with_columns(split=pl.lit(split)) for split in SPLITS]
     facts = pl.concat(frames)
     mine = facts.filter((pl.col("subject") == SCRIPT) | (pl.col("object") == SCRIPT))
     columns = ["subject", "relation", "object", "start", "end", "split"]
-    found = [tuple(one[name] for name in columns) for one in told["facts"]]
-    assert sorted(found) == sorted(mine.select(columns).iter_rows())
-    assert told["total"] == mine.height
-    numbers = [one["from"] if one["from"] is not None else one["to"] for one in told["facts"]]
-    dated = [number for number in numbers if number is not None]
-    assert dated == sorted(dated) and numbers[: len(dated)] == dated
-    assert get(client, "facts", entity=SCRIPT, offset=2, limit=3)["facts"] == told["facts"][2:5]
+    rows = [tuple(fact[name] for name in columns) for fact in page["facts"]]
+    assert sorted(rows) == sorted(mine.select(columns).iter_rows())
+    assert page["total"] == mine.height
+    times = [fact["from"] if fact["from"] is not None else fact["to"] for fact in page["facts"]]
+    dated = [time for time in times if time is not None]
+    assert dated == sorted(dated) and times[: len(dated)] == dated
+    assert get(client, "facts", entity=SCRIPT, offset=2, limit=3)["facts"] == page["facts"][2:5]
 
 
 def test_facts_without_any_date_are_counted():
@@ -262,27 +276,27 @@ def test_facts_without_any_date_are_counted():
     view = DataView(graph)
     assert view.summary["over_time"]["unknown"] == 2
     assert view.facts("b", 0, 10)["total"] == 2  # one of them with itself, and only once
-    assert [one["facts"] for one in view.entities("", 2)] == [2, 1]
+    assert [entity["facts"] for entity in view.entities("", 2)] == [2, 1]
 
 
 def test_answers_under_load_are_those_alone(client, service_queries):
     bodies = [{**query, "k": 5} for query in service_queries]
     paths = ("predict", "explain")
     alone = {
-        (path, number): client.post(f"/api/v1/{path}", json=prepared(path, body)).content
+        (path, index): client.post(f"/api/v1/{path}", json=prepared(path, body)).content
         for path in paths
-        for number, body in enumerate(bodies)
+        for index, body in enumerate(bodies)
     }
     chance = random.Random(0)
     wanted = [chance.choice(list(alone)) for _ in range(160)]
 
-    def ask(one):
-        path, number = one
-        return client.post(f"/api/v1/{path}", json=prepared(path, bodies[number])).content
+    def ask(request):
+        path, index = request
+        return client.post(f"/api/v1/{path}", json=prepared(path, bodies[index])).content
 
     with ThreadPoolExecutor(8) as threads:
-        found = list(threads.map(ask, wanted))
-    assert all(content == alone[one] for one, content in zip(wanted, found, strict=True))
+        contents = list(threads.map(ask, wanted))
+    assert all(content == alone[request] for request, content in zip(wanted, contents, strict=True))
 
 
 def prepared(path, body):

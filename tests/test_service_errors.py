@@ -17,7 +17,7 @@ DRAWN = {**QUERY, "candidate": SCRIPT, "facts": [{"number": 0}]}
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "body", "status", "code", "words"),
+    ("method", "path", "body", "status", "code", "text"),
     [
         ("GET", "/nothing", None, 404, "not_found", "/openapi.json"),
         ("GET", "/api/v1/model/", None, 404, "not_found", "/openapi.json"),
@@ -94,13 +94,13 @@ DRAWN = {**QUERY, "candidate": SCRIPT, "facts": [{"number": 0}]}
         ),
     ],
 )
-def test_what_cannot_be_answered_is_told(client, method, path, body, status, code, words):
+def test_wrong_requests_get_an_error(client, method, path, body, status, code, text):
     content = json.dumps(body) if isinstance(body, dict) else body
     headers = {} if body is None else {"Content-Type": JSON}
     content = None if content is None else content.encode("latin-1")
     answer = client.request(method, path, content=content, headers=headers)
     error = refused(answer, status, code)
-    assert words in error["message"]
+    assert text in error["message"]
     if code == "unknown_name" and "mean" in error["message"]:
         assert error["near"] and all(name in error["message"] for name in error["near"])
     if status == 405:
@@ -135,7 +135,7 @@ def test_bodies_are_not_larger_than_the_limit(client, service_queries):
     )
 
 
-def test_every_answer_is_guarded(client):
+def test_every_response_has_security_headers(client):
     for path in ("/health", "/", "/nothing", "/api/v1/model", "/api/v1/rules?limit=x"):
         headers = client.get(path).headers
         assert "default-src 'none'" in headers["content-security-policy"]
@@ -146,21 +146,21 @@ def test_every_answer_is_guarded(client):
 
 def test_a_name_is_only_ever_a_text(client, service_queries):
     """A name with markup stands in JSON as it is, and in pictures without any."""
-    told = get(client, "entities", text="<scr")
-    assert told[0]["name"] == SCRIPT
+    matches = get(client, "entities", text="<scr")
+    assert matches[0]["name"] == SCRIPT
     query = {"relation": "livesIn", "subject": SCRIPT}
     answer = client.post("/api/v1/explain", json={**query, "pictures": True})
     assert answer.headers["content-type"] == JSON
-    pictures = [one["svg"] for one in groundings_in(answer.json()["reasons"])]
-    drawn = [one for one in pictures if "alert(1)" in one]
-    assert drawn and all("<script" not in one for one in pictures)
+    pictures = [grounding["svg"] for grounding in groundings_in(answer.json()["reasons"])]
+    drawn = [picture for picture in pictures if "alert(1)" in picture]
+    assert drawn and all("<script" not in picture for picture in pictures)
     unknown = refused(
         client.get("/api/v1/facts", params={"entity": SCRIPT[:-1]}), 404, "unknown_name"
     )
     assert SCRIPT in unknown["near"] and SCRIPT in unknown["message"]
 
 
-def test_a_defect_is_told_without_its_place(client, monkeypatch, caplog):
+def test_a_defect_does_not_show_its_source(client, monkeypatch, caplog):
     def fail(*_):
         raise RuntimeError(f"at {__file__}")
 

@@ -45,7 +45,7 @@ def test_ready_answers_200_once_the_model_is_warm(service_model, monkeypatch):
 
 def test_a_failed_start_is_reported(service_model, monkeypatch, caplog):
     def fail(_):
-        raise RuntimeError("a secret place")
+        raise RuntimeError("a secret")
 
     monkeypatch.setattr(ServiceState, "_build_views", fail)
     with (
@@ -56,7 +56,7 @@ def test_a_failed_start_is_reported(service_model, monkeypatch, caplog):
         error = refused(httpx.get(f"{address}/ready"), 503, "starting")
         assert "could not warm up, see its log" in error["message"]
         assert "secret" not in error["message"]
-    assert "a secret place" in caplog.text
+    assert "a secret" in caplog.text
 
 
 @pytest.fixture
@@ -196,12 +196,12 @@ def test_a_signal_lets_requests_under_way_end(served, service_queries, how):
         httpx.get(f"{address}/health")
 
 
-def test_a_port_that_is_taken(run, folder):
+def test_a_port_in_use(run, folder):
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
         code, _, err = run("serve", folder, "--port", other.getsockname()[1])
-        gc.collect()  # what was left open would be told
+        gc.collect()  # a socket that is left open would be reported
     assert code == 2
     assert "--port" in err and "in use" in err
     code, _, err = run("serve", folder, "--host", "no.such.host.invalid", "--port", 0)
@@ -216,7 +216,7 @@ def test_a_service_without_its_extra(run, folder, monkeypatch):
 
 
 @pytest.mark.parametrize(("host", "warned"), [("127.0.0.1", False), ("0.0.0.0", True)])
-def test_others_reach_it_only_if_that_is_said(run, folder, monkeypatch, host, warned):
+def test_other_machines_have_access_only_on_request(run, folder, monkeypatch, host, warned):
     monkeypatch.setattr("tilp.cli.serve._run", lambda app, listening: None)
     code, out, err = run("serve", folder, "--host", host, "--port", 0)
     assert code == 0, err
