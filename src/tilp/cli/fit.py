@@ -3,20 +3,40 @@
 from __future__ import annotations
 
 import shutil
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tilp.cli import options
-from tilp.cli.console import goes_on_from, output, print_warning, stage_bars
-from tilp.cli.costs import STAGES, show_cost
+from tilp.cli.console import (
+    goes_on_from,
+    make_table,
+    output,
+    print_json,
+    print_warning,
+    stage_bars,
+    task_bar,
+)
 from tilp.errors import TilpError
 from tilp.types import DEFAULT_TOP, Backend, Features, Missing, OnError, Part, Preset, Weights
 
 if TYPE_CHECKING:
+    from tilp.cost_estimate import CostEstimate
     from tilp.graph import TemporalGraph
     from tilp.model import TILP
+
+_STAGES = {
+    "mine": "find rules",
+    "apply": "apply them to train",
+    "train": "learn their weights",
+    "choose": "choose on valid",
+    "fold": "learn them from each half",
+    "features": "learn features",
+}
+_COST_STAGES = {"read": "read the facts", "prepare": "index them", **_STAGES}
 
 
 def fit_command(
@@ -144,9 +164,7 @@ def fit_command(
         return options.read_data(data, unit, on_error, columns, header)
 
     if dry_run:
-        show_cost(
-            model, lambda: options.read_data(data, unit, on_error, columns, header), json=json
-        )
+        _show_cost(model, read, json=json)
         return
     if out is None:
         raise TilpError("give a folder for the model, --out; or see what it takes, --dry-run")
@@ -165,12 +183,82 @@ def fit_command(
         fit_with_progress(model, graph, work)
     model.save(out)
     shutil.rmtree(work)
-    seconds = ", ".join(f"{STAGES[stage]} {spent:.1f} s" for stage, spent in model.seconds.items())
+    seconds = ", ".join(f"{_STAGES[stage]} {spent:.1f} s" for stage, spent in model.seconds.items())
     output().print(f"{out}: {model!r}")
     output().print(f"{seconds}; {len(model.curve.train)} gradients")
 
 
 def fit_with_progress(model: TILP, graph: TemporalGraph, work: Path | None = None) -> None:
     """Fit a model, with a progress bar for each stage."""
-    with stage_bars(STAGES) as advance:
+    with stage_bars(_STAGES) as advance:
         model.fit(graph, folder=work, progress=advance)
+
+
+def _show_cost(model: TILP, read: Callable[[], TemporalGraph], *, json: bool) -> None:
+    """Estimate the cost of fitting a model, and print it."""
+    from tilp.cost_estimate import estimate_cost
+
+    started = time.process_time()
+    graph = read()
+    reading = time.process_time() - started
+    with task_bar("fit small samples") as advance:
+        estimate = estimate_cost(
+            graph, model.settings, threads=model.threads, reading=reading, progress=advance
+        )
+    if json:
+        print_json(estimate.to_json())
+    else:
+        _print_estimate(estimate)
+
+
+def _print_estimate(estimate: CostEstimate) -> None:
+    threads = estimate.threads
+    figures = ("CPU time", f"{threads} thread{'s' * (threads != 1)}", "peak memory")
+    rows = (
+        (
+            _COST_STAGES[stage.name],
+            f"{_format_count(stage.amount)} {stage.unit}",
+            _format_time(stage.cpu),
+            _format_time(stage.seconds(threads)),
+            _format_memory(estimate.before + stage.peak),
+        )
+        for stage in estimate.stages
+    )
+    title = "estimated cost of the fit; nothing was written"
+    table = make_table(title, ("stage", "work", *figures), rows, right=figures)
+    table.add_section()
+    times = _format_time(estimate.cpu), _format_time(estimate.seconds)
+    table.add_row("all", "", *times, _format_memory(estimate.peak))
+    mean, most = map(_format_count, estimate.walks)
+    facts, of = estimate.sample
+    limited = f"{estimate.limited:,} entities" if estimate.limited else "no entity"
+    share = estimate.longest.seconds(threads) / max(estimate.seconds, 1e-9)
+    console = output()
+    console.print(table)
+    for line in (
+        f"Walks from one entity: {mean} on average, {most} at most; {limited} above --limit.",
+        f"Estimated from fits of up to {facts:,} of {of:,} facts.",
+        f"Most of the time: {_COST_STAGES[estimate.longest.name]} ({share:.0%}).",
+        *(f"Shorter: {advice}" for advice in estimate.advice),
+        *(f"Warning: {warning}" for warning in estimate.warnings),
+    ):
+        console.print(line)
+
+
+def _format_count(count: float) -> str:
+    for size, word in ((1e12, " trillion"), (1e9, " billion"), (1e6, " million")):
+        if count >= size:
+            return f"{count / size:.3g}{word}"
+    return f"{count:,.0f}"
+
+
+def _format_time(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.1f} s"
+    if seconds < 2 * 3600:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 2 * 86_400 else f"{seconds / 86_400:.1f} days"
+
+
+def _format_memory(size: float) -> str:
+    return f"{size / 1e6:,.0f} MB" if size < 1e10 else f"{size / 1e9:,.1f} GB"
