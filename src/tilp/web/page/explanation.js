@@ -12,7 +12,7 @@ const FAR = 0.1; // share of the score, between what is lost and what is attribu
  * An explanation as elements.
  *
  * @param explanation as the service gives it.
- * @param candidate whose it is, by name or id.
+ * @param candidate the name or id of the candidate.
  */
 export function explained(explanation, candidate) {
   const draw = (facts) => {

@@ -1,4 +1,4 @@
-/** What `tilp inspect` says, as tables. */
+/** The output of `tilp inspect`, as tables. */
 
 import { el } from "./dom.js";
 import { bar } from "./bars.js";
@@ -6,7 +6,7 @@ import { count, counted, percent } from "./words.js";
 
 const SHARE = { low: 0, span: 1 };
 
-/** Each kind of defect: its name in the inspection, what it says, and what it means. */
+/** Each kind of defect: its key in the inspection, its name, and its meaning. */
 const DEFECTS = [
   ["start_after_end", "Start after end", "The end is set to the start."],
   ["malformed_dates", "Dates that could not be read", "They count as unknown."],
@@ -30,7 +30,7 @@ const DEFECTS = [
   ["unseen", "Entities or relations missing from train", "No rule can reach them."],
 ];
 
-/** The figures that one asks for first. */
+/** The main figures. */
 export function overview({ splits, unit, relations }) {
   const { facts, entities, dates } = splits.all;
   return el(
@@ -48,7 +48,7 @@ function tile(value, name) {
   return el("div", {}, el("dt", {}, name), el("dd", {}, value));
 }
 
-/** What spoils results, where there is any of it. */
+/** The defects that spoil results. */
 export function defects(found) {
   const listed = DEFECTS.map(([kind, name, meaning]) => ({
     name,

@@ -13,6 +13,7 @@ const KINDS = {
   "facts with the subject": "candidate history with the subject",
   "soft walks": "random walks",
 };
+const kindOf = ({ kind }) => KINDS[kind] ?? kind;
 
 /**
  * The contributions to a candidate's score, the largest first.
@@ -30,7 +31,7 @@ export function reasonList({ reasons, rest, score: total }, draw) {
         "div",
         { class: "because" },
         el("p", { class: "words" }, reason.words),
-        el("p", { class: "source" }, KINDS[reason.kind] ?? reason.kind, reason.rule && ruleNumbers(reason.rule)),
+        el("p", { class: "source" }, kindOf(reason), reason.rule && ruleNumbers(reason.rule)),
         reason.groundings.length > 0 && groundings(reason, draw, place === 0),
       ),
     );

@@ -1,4 +1,4 @@
-/** One rule: its sentence, its picture, its formula and its numbers. */
+/** One rule: its sentence, its picture, its formula and its statistics. */
 
 import * as api from "./api.js";
 import { bar } from "./bars.js";
@@ -8,7 +8,7 @@ import { count, counted, percent, score } from "./words.js";
 
 const SHARE = { low: 0, span: 1 };
 
-/** A rule as the service gives it, as an item of a list; the picture comes when it is seen. */
+/** A rule of the service as an item of a list; its picture is loaded when it is near. */
 export function ruleCard(rule) {
   const drawing = pictureWhenSeen(() => api.rulePicture(rule.number));
   return el(
