@@ -14,7 +14,7 @@ import pytest
 
 from serving import QUERY, log_event, refused, running
 from tilp import Query
-from tilp.scoring import Answer, Answers
+from tilp.scoring import Prediction, Predictions
 from tilp.web.limits import Limits
 from tilp.web.state import ServiceState
 from tilp.web.views import ModelView
@@ -128,8 +128,8 @@ def test_a_body_that_does_not_arrive_times_out(service_model, no_warm_up):
 
 
 def test_a_client_that_does_not_read_loses_its_slot(service_model, no_warm_up, monkeypatch):
-    large = Answers(
-        Query(**QUERY), tuple(Answer(1, "x" * 10**6, "", 0.0, 0.0, False) for _ in "xyz")
+    large = Predictions(
+        Query(**QUERY), tuple(Prediction(1, "x" * 10**6, "", 0.0, 0.0, False) for _ in "xyz")
     )
     monkeypatch.setattr(ModelView, "predict_each", lambda self, part, k: [large for _ in part])
     # Other requests have these two seconds, too; a loaded machine needs some of them.

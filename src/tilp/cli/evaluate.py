@@ -200,14 +200,14 @@ def _report(evaluation: Evaluation, name: str, out: Path | None, *, json: bool, 
 
 
 def _print_evaluation(evaluation: Evaluation, name: str, *, seed: int) -> None:
-    from tilp.evaluation import APART
+    from tilp.evaluation import SUBSETS
 
     print_table(
         f"{name} · {len(evaluation) // 2:,} facts of {evaluation.split}, queried both ways",
         ("protocol", "ties", *_METRIC_TITLES),
         (
             (protocol.value, ties.value, *_cells(evaluation.metrics(protocol, ties).to_json()))
-            for protocol, ties in evaluation.figures()
+            for protocol, ties in evaluation.protocols_and_ties()
         ),
         right=_METRIC_TITLES,
     )
@@ -223,11 +223,11 @@ def _print_evaluation(evaluation: Evaluation, name: str, *, seed: int) -> None:
         ("facts", *figures),
         (
             (
-                APART[row["rows"]] if row["holds"] else "… the rest",
+                SUBSETS[row["rows"]] if row["holds"] else "… the rest",
                 f"{row['queries']:,}",
                 *_cells(row),
             )
-            for row in evaluation.apart().iter_rows(named=True)
+            for row in evaluation.by_subset().iter_rows(named=True)
         ),
         right=figures,
     )
@@ -259,7 +259,7 @@ def _print_comparison(comparison: Comparison) -> None:
                 f"{metric.low:+.4f} to {metric.high:+.4f}",
                 "< 0.001" if metric.p_value < 0.001 else f"{metric.p_value:.3f}",
             )
-            for name, metric in comparison.figures.items()
+            for name, metric in comparison.metrics.items()
         ),
         right=figures,
     )

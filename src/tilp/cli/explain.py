@@ -112,7 +112,7 @@ def _picture(explanation: Explanation) -> str:
     """Draw the grounding with the largest contribution."""
     from tilp.explanation.ablation import top_grounding
     from tilp.explanation.render import draw_grounding
-    from tilp.pictures import standalone
+    from tilp.viz import standalone
 
     top = top_grounding(explanation.shown)
     if top is None:
@@ -125,19 +125,19 @@ def _picture(explanation: Explanation) -> str:
 
 def print_explanation(explanation: Explanation) -> None:
     """Print the reasons as a table, and what the best candidate has more."""
-    from tilp.explanation.render import fall_text, lack_lines, reason_lines, standing
+    from tilp.explanation.render import ablation_text, contrast_lines, reason_lines, summary_line
 
     console = output()
     console.print(f"{explanation.query}: why {explanation.candidate}?", style="bold")
-    console.print(standing(explanation))
+    console.print(summary_line(explanation))
     _print_reasons("adds", reason_lines(explanation))
-    if explanation.fall is not None:
-        console.print(fall_text(explanation.fall))
-    if explanation.lacks:
+    if explanation.ablation is not None:
+        console.print(ablation_text(explanation.ablation))
+    if explanation.contrasts:
         console.print(
             f"What {explanation.winner} has more than {explanation.candidate}:", style="bold"
         )
-        _print_reasons("more", lack_lines(explanation))
+        _print_reasons("more", contrast_lines(explanation))
 
 
 def _print_reasons(score: str, lines: Iterable[Line]) -> None:
@@ -147,7 +147,7 @@ def _print_reasons(score: str, lines: Iterable[Line]) -> None:
     rows = (
         (
             Text(f"{line.score:+.4f}", style="green" if line.score > 0 else "red"),
-            Text(line.words).append("".join(f"\n  {note}" for note in line.notes), style="dim"),
+            Text(line.text).append("".join(f"\n  {note}" for note in line.notes), style="dim"),
         )
         for line in lines
     )

@@ -101,9 +101,9 @@ def rules_command(
     the answer. Support: training facts whose answer it reaches. Body support: training facts
     where its body holds.
     """
-    from tilp.pictures import standalone
     from tilp.rules import Notation, format_rule
     from tilp.rules.picture import draw_rule
+    from tilp.viz import standalone
 
     rules = options.load_model(model).rules(relation)
     shown = [

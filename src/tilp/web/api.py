@@ -274,10 +274,10 @@ async def _batch_lines(
 
 
 def _line(
-    number: int, query: scoring.Query, result: scoring.Answers | TilpError | ServiceError
+    number: int, query: scoring.Query, result: scoring.Predictions | TilpError | ServiceError
 ) -> bytes:
     line: dict[str, Any] = {"number": number, "query": asdict(query)}
-    if isinstance(result, scoring.Answers):
+    if isinstance(result, scoring.Predictions):
         line["answers"] = [asdict(answer) for answer in result]
     else:
         error = result if isinstance(result, ServiceError) else from_tilp_error(result)

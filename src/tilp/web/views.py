@@ -16,13 +16,11 @@ from tilp.data_quality import facts_over_time, inspect
 from tilp.errors import TilpError, UnknownNameError
 from tilp.explanation import Explanation, Grounding, WalkedFact
 from tilp.explanation.render import draw_grounding
-from tilp.graph import SPLITS, QueryTable, TemporalGraph, Vocabulary
+from tilp.graph import SPLITS, TemporalGraph, Vocabulary
 from tilp.model import TILP
 from tilp.rules import MinedRule, Notation, RuleSet, format_rule
-from tilp.scoring import Answers, Query
-from tilp.scoring.predictions import answers
+from tilp.scoring import Predictions, Query, TopKPredictor
 from tilp.scoring.queries import query_table, read_queries
-from tilp.scoring.topk import TopCandidates
 from tilp.time import OPEN_END, OPEN_START, UNKNOWN, format_time
 from tilp.types import RuleOrder
 
@@ -41,34 +39,25 @@ class ModelView:
         self._graph = model.graph
         self._scorer = model.scorer()
 
-    def predict(self, query: Query, k: int) -> Answers:
+    def predict(self, query: Query, k: int) -> Predictions:
         """Return the k best candidates of a query."""
-        queries = read_queries(query)
-        return self._answer(queries, query_table(self._graph, queries), k)[0]
+        return self._predict(read_queries(query), k)[0]
 
-    def predict_each(self, queries: Sequence[Query], k: int) -> list[Answers | TilpError]:
+    def predict_each(self, queries: Sequence[Query], k: int) -> list[Predictions | TilpError]:
         """Return the k best candidates of each query, or why it has none."""
-        tables: list[QueryTable | TilpError] = []
+        checked: list[Query | TilpError] = []
         for query in queries:
             try:
-                tables.append(query_table(self._graph, read_queries(query)))
+                query_table(self._graph, read_queries(query))
+                checked.append(query)
             except TilpError as failure:
-                tables.append(failure)
-        valid = [
-            (query, table)
-            for query, table in zip(queries, tables, strict=True)
-            if isinstance(table, QueryTable)
-        ]
-        results: list[Answers] = []
-        if valid:
-            joined = QueryTable.join([table for _, table in valid])
-            results = self._answer([query for query, _ in valid], joined, k)
-        remaining = iter(results)
-        return [table if isinstance(table, TilpError) else next(remaining) for table in tables]
+                checked.append(failure)
+        valid = [query for query in checked if isinstance(query, Query)]
+        predictions = iter(self._predict(valid, k))
+        return [next(predictions) if isinstance(query, Query) else query for query in checked]
 
-    def _answer(self, queries: list[Query], table: QueryTable, k: int) -> list[Answers]:
-        best = TopCandidates.of(self._graph, table, self._scorer(table), k)
-        return answers(self._graph, queries, best)
+    def _predict(self, queries: list[Query], k: int) -> list[Predictions]:
+        return TopKPredictor(self._graph, self._scorer, k).predict(queries) if queries else []
 
     def explain(
         self, query: Query, candidate: str | None, *, groundings: int, reasons: int, pictures: bool
@@ -124,8 +113,8 @@ def _add_pictures(explanation: Explanation, json: dict[str, Any]) -> None:
         for reason, shown in zip(explanation.shown, json["reasons"], strict=True)
         for pair in zip(reason.groundings, shown["groundings"], strict=True)
     ]
-    if explanation.fall is not None:
-        pairs.append((explanation.fall.grounding, json["fall"]["grounding"]))
+    if explanation.ablation is not None:
+        pairs.append((explanation.ablation.grounding, json["fall"]["grounding"]))
     for grounding, shown in pairs:
         shown["svg"] = draw_grounding(grounding, explanation.query, explanation.candidate)
 
