@@ -146,7 +146,7 @@ def stage_bars(stages: Mapping[str, str]) -> Iterator[Callable[[str, float], Non
 
 
 @contextmanager
-def goes_on_from(folder: Path) -> Iterator[None]:
+def resume_hint(folder: Path) -> Iterator[None]:
     """Turn Ctrl-C into an error that says how to resume from a folder."""
     try:
         yield

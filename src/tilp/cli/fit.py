@@ -12,11 +12,11 @@ import typer
 
 from tilp.cli import options
 from tilp.cli.console import (
-    goes_on_from,
     make_table,
     output,
     print_json,
     print_warning,
+    resume_hint,
     stage_bars,
     task_bar,
 )
@@ -179,7 +179,7 @@ def fit_command(
     graph = read()
     if work.exists():
         print_warning(f"going on where {work} stopped")
-    with goes_on_from(work):
+    with resume_hint(work):
         fit_with_progress(model, graph, work)
     model.save(out)
     shutil.rmtree(work)

@@ -12,12 +12,12 @@ import typer
 
 from tilp.cli import options
 from tilp.cli.console import (
-    goes_on_from,
     output,
     print_json,
     print_table,
     print_warning,
     progress_bar,
+    resume_hint,
     say,
 )
 from tilp.errors import TilpError
@@ -198,7 +198,7 @@ def _check_options(
 @contextmanager
 def _batch_progress(out: Path) -> Iterator[Callable[[str, float, int], None]]:
     """Show a bar for each stage; outside a terminal, a line for each tenth of the queries."""
-    with progress_bar(rate="queries") as bar, goes_on_from(out):
+    with progress_bar(rate="queries") as bar, resume_hint(out):
         tasks: dict[str, TaskID] = {}
         printed: dict[str, int] = {}
 
