@@ -148,7 +148,7 @@ def api_router(state: ServiceState) -> APIRouter:
         views = state.views
         with state.queue.slot():
             answers = await state.queue.compute(views.model.predict, request.query, request.k)
-        return asdict(answers)
+        return {"query": asdict(answers.query), "answers": [asdict(answer) for answer in answers]}
 
     @router.post(
         BATCH,
