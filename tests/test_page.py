@@ -59,8 +59,8 @@ def page(world):
     world.requests()
     yield world
     assert not world.complaints()
-    asked = [one for one in world.requests() if not one.startswith(("about:", "data:"))]
-    assert asked and all(one.startswith(world.base + "/") for one in asked)
+    urls = [url for url in world.requests() if not url.startswith(("about:", "data:"))]
+    assert urls and all(url.startswith(world.base + "/") for url in urls)
 
 
 @pytest.fixture(scope="session")
@@ -106,7 +106,7 @@ def test_the_first_visit_shows_an_example(page, world_model, question):
     assert page.driver.title == "Ask · tilp"
     assert page.field("Subject").get_attribute("value") == question["subject"]
     expected = world_model.ask(tilp.Query(**question))
-    assert page.texts(".candidate .name") == [one.candidate for one in expected]
+    assert page.texts(".candidate .name") == [answer.candidate for answer in expected]
     first = page.all(".answer")[0]
     assert f"{expected[0].share:.1%}".replace("%", " %") in first.text
     page.shot("ask-first-visit")
@@ -148,7 +148,7 @@ def test_suggestions_follow_the_arrows_and_go_away_with_escape(page):
     assert field.get_attribute("value") == ""
 
 
-def test_subjects_are_asked_for_too(page, world_model, question):
+def test_subjects_are_predicted_too(page, world_model, question):
     best = world_model.ask(tilp.Query(**question))[0].candidate
     page.open("#/ask")
     page.hit(lambda: page.all(".segments label")[1:])
@@ -181,7 +181,7 @@ def test_answers_open_their_reasons(page, world_model, question):
     assert len(page.all(".panel:not([hidden])")) == 1
 
 
-def test_an_explanation_tells_what_hangs_on_its_top_grounding(page, world_model, question):
+def test_an_explanation_shows_the_effect_of_its_top_grounding(page, world_model, question):
     effect = world_model.explain(tilp.Query(**question)).ablation
     page.open(ask(**question, why=world_model.ask(tilp.Query(**question))[0].candidate))
     assert f"The score would fall by {effect.drop:.2f}" in page.one(".fall").text
@@ -232,8 +232,8 @@ def test_an_unknown_name_shows_near_ones_to_choose_from(page, world_model, quest
     page.open(ask(**{**question, "subject": wrong}))
     notice = page.one(".notice")
     assert f"no entity is named '{wrong}'" in notice.text
-    told, shown = page.texts("[role=status], .notice > :first-child")
-    assert told.lower() == shown.lower()
+    announced, shown = page.texts("[role=status], .notice > :first-child")
+    assert announced.lower() == shown.lower()
     page.shot("ask-unknown-name")
     page.click(question["subject"])
     page.wait(lambda: page.all(".answer"))
@@ -243,12 +243,12 @@ def test_an_unknown_name_shows_near_ones_to_choose_from(page, world_model, quest
     page.wait(lambda: page.all(".answer"))
 
 
-def test_an_unreadable_date_is_told(page, question):
+def test_an_unreadable_date_is_an_error(page, question):
     page.open(ask(**{**question, "start": "sometime"}))
     assert "sometime" in page.one(".notice").text
 
 
-def test_a_server_that_is_gone_is_told_and_asked_again(page, question):
+def test_a_server_that_is_gone_can_be_tried_again(page, question):
     page.open(ask(**question))
     away = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
     page.driver.execute_cdp_cmd("Network.enable", {})
@@ -276,18 +276,19 @@ def test_ask_for_the_readme(page):
 
 
 def percents(texts):
-    return [float(re.match(r"[\d.]+", one)[0]) for one in texts]
+    return [float(re.match(r"[\d.]+", text)[0]) for text in texts]
 
 
 def figures(page, name):
     return [
-        re.search(rf"{name}\n(.*)", one)[1].replace(",", "") for one in page.texts(".rule .figures")
+        re.search(rf"{name}\n(.*)", text)[1].replace(",", "")
+        for text in page.texts(".rule .figures")
     ]
 
 
 def test_rules_are_chosen_sorted_and_paged(page, world_model):
     page.open("#/rules")
-    total = sum(not one.rule.head.inverse for one in world_model.rules())
+    total = sum(not mined.rule.head.inverse for mined in world_model.rules())
     assert page.one(".count").text == f"{total:,} rules"
     sentences = page.texts(".sentence")
     assert len(sentences) == 20
@@ -299,7 +300,7 @@ def test_rules_are_chosen_sorted_and_paged(page, world_model):
 
     Select(page.field("Relation")).select_by_value("playsFor")
     page.wait(lambda: page.one(".count").text == f"{len(world_model.rules('playsFor')):,} rules")
-    expected = [str(one.rule) for one in list(world_model.rules("playsFor"))[:20]]
+    expected = [str(mined.rule) for mined in list(world_model.rules("playsFor"))[:20]]
     assert page.texts(".formula") == expected
     page.wait(lambda: len(page.all(".rule svg.picture")) >= 2)
     page.shot("rules")
@@ -308,8 +309,8 @@ def test_rules_are_chosen_sorted_and_paged(page, world_model):
     Select(page.field("Sort by")).select_by_value("confidence")
     page.settle()
     page.wait(lambda: percents(figures(page, "Confidence"))[0] == 100)
-    found = percents(figures(page, "Confidence"))
-    assert found == sorted(found, reverse=True)
+    shares = percents(figures(page, "Confidence"))
+    assert shares == sorted(shares, reverse=True)
 
 
 def test_rules_are_filtered(page, world_model):
@@ -320,16 +321,16 @@ def test_rules_are_filtered(page, world_model):
     Select(page.field("Body has")).select_by_value("livesIn")
     Select(page.field("Time")).select_by_value("touching")
     expected = [
-        one
-        for one in world_model.rules("playsFor")
-        if one.support >= 30
-        and one.rule.length == 2
-        and "livesIn" in {atom.relation for atom in one.rule.body}
-        and "touching" in {constraint.word for constraint in one.rule.constraints}
+        mined
+        for mined in world_model.rules("playsFor")
+        if mined.support >= 30
+        and mined.rule.length == 2
+        and "livesIn" in {atom.relation for atom in mined.rule.body}
+        and "touching" in {constraint.word for constraint in mined.rule.constraints}
     ]
     assert expected
     page.wait(lambda: page.one(".count").text == f"{len(expected)} rules")
-    assert page.texts(".formula") == [str(one.rule) for one in expected[:20]]
+    assert page.texts(".formula") == [str(mined.rule) for mined in expected[:20]]
     page.field("Confidence at least").send_keys("1", Keys.ENTER)
     page.wait(lambda: "No rule matches." in page.text())
     page.shot("rules-none")
@@ -345,22 +346,22 @@ def test_rules_for_the_readme(page):
 # Data
 
 
-def test_data_tells_what_inspect_says(page, world_model):
+def test_data_shows_the_inspection(page, world_model):
     page.open("#/data")
-    found = tilp.inspect(world_model.graph)
-    everything = found.splits["all"]
+    inspection = tilp.inspect(world_model.graph)
+    everything = inspection.splits["all"]
     assert page.texts(".tiles dd")[:3] == [
         f"{everything.facts:,}",
         f"{everything.entities:,}",
-        f"{len(found.relations):,}",
+        f"{len(inspection.relations):,}",
     ]
     names = page.texts("tbody th")
-    assert names == [*found.splits, *(one.name for one in found.relations)]
-    most = found.relations[0].facts.values()
-    assert f"{found.relations[0].name}\t{sum(most):,}\t" in page.text()
-    for name, number in found.defects.same_triple.items():
-        if number:
-            assert f"{name}: {number}" in page.text()
+    assert names == [*inspection.splits, *(relation.name for relation in inspection.relations)]
+    most = inspection.relations[0].facts.values()
+    assert f"{inspection.relations[0].name}\t{sum(most):,}\t" in page.text()
+    for splits, count in inspection.defects.same_triple.items():
+        if count:
+            assert f"{splits}: {count}" in page.text()
     bars = page.all(".chart rect.split-train")
     assert len(bars) == len(page.get("data")["over_time"]["bins"]) - 1
     page.resize(1200, 2400)
@@ -374,9 +375,9 @@ def test_an_entity_has_its_facts_on_a_timeline(page, question):
     facts = page.get(f"facts?entity={quote(name)}")["facts"]
     rows = page.texts(".timeline tbody tr")
     assert len(rows) == len(facts)
-    dated = [one for one in facts if one["from"] is not None and one["to"] is not None]
+    dated = [fact for fact in facts if fact["from"] is not None and fact["to"] is not None]
     assert len(page.all(".timeline .span")) == len(dated)
-    earliest = min(dated, key=lambda one: one["from"])
+    earliest = min(dated, key=lambda fact: fact["from"])
     assert earliest["start"] in rows[facts.index(earliest)]
     page.shot("data-entity")
     page.hit(lambda: page.all(".timeline .fact a"))
@@ -415,8 +416,8 @@ def test_all_that_can_be_used_has_a_name(page, view, question):
         node
         for node in tree
         if any(
-            one["name"] == "focusable" and one["value"].get("value")
-            for one in node.get("properties", ())
+            item["name"] == "focusable" and item["value"].get("value")
+            for item in node.get("properties", ())
         )
     ]
     nameless = [node["role"]["value"] for node in used if not node.get("name", {}).get("value")]
@@ -456,7 +457,7 @@ def test_dark_is_dark(page, view, question, world_model):
 
 
 def channels(colour):
-    return [int(one) for one in re.findall(r"\d+", colour)[:3]]
+    return [int(channel) for channel in re.findall(r"\d+", colour)[:3]]
 
 
 # Names that look like markup; one rule
