@@ -89,6 +89,15 @@ def run(monkeypatch, capsys):
     return run
 
 
+@pytest.fixture
+def football(facts):
+    """The football world as a graph, with two facts in test and one in valid."""
+    import tilp
+
+    splits = ["train", "test", "train", "valid", "test"]
+    return tilp.read(facts.with_columns(split=pl.Series(splits)))
+
+
 @pytest.fixture(scope="session")
 def service_model():
     """A model of a small world in which the busiest entity has a name that looks like markup."""

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import tilp
 from oracles import counts, edges_of, kinds_of_known, known_plainly, query_parts
-from test_walks import all_queries, graphs, shared_queries
+from strategies import all_queries, graphs, shared_queries
 from tilp.errors import TilpError
 from tilp.graph import QueryTable
 from tilp.learning import KNOWN_KINDS, CandidatePrior, Mark, known_answers
@@ -284,7 +284,7 @@ def test_known_answers_are_those_of_a_plain_reading(given_):
     known = known_answers(graph, queries)
     assert len(known.begin) == len(queries) + 1 and known.begin[-1] == len(known.entity)
     for number in range(len(queries)):
-        subject, head = int(queries.subject[number]), int(queries.head[number])
+        subject, head = int(queries.subject[number]), int(queries.directed_relation[number])
         query = Interval(int(queries.start[number]), int(queries.end[number]))
         kinds = kinds_of_known(graph, subject, head, query, int(queries.fact[number]))
         answer = int(queries.answer[number])
@@ -349,7 +349,10 @@ def test_what_holds_at_an_instant_of_the_query_is_left_out(given_, seed):
         candidates = [
             (entity, interval)
             for entity, interval in known_plainly(
-                graph, int(queries.subject[number]), int(queries.head[number]), queries.fact[number]
+                graph,
+                int(queries.subject[number]),
+                int(queries.directed_relation[number]),
+                queries.fact[number],
             )
             if entity != queries.answer[number]
         ]
@@ -651,7 +654,7 @@ def plain_loss(entries, prior, logs, power):
         here = range(entries.begin[query], entries.begin[query + 1])
         if not here:
             continue
-        head, kind = entries.queries.head[query], entries.answer_kind[query]
+        head, kind = entries.queries.directed_relation[query], entries.answer_kind[query]
         factors = [np.exp(one) for one in logs.factor[head]]
         own = factors[kind] if kind >= 0 else 1.0
         whole = np.exp(logs.prior[head])
@@ -873,7 +876,7 @@ def assert_same(first, second):
     assert first.curve == second.curve
 
 
-def test_entries_of_a_world_are_the_same_for_any_number_of_workers(task, monkeypatch):
+def test_entries_of_a_world_are_the_same_for_any_number_of_workers(task):
     queries = asked_in_training(task.walker.graph)
     done = []
     whole = make_training_examples(
@@ -881,12 +884,17 @@ def test_entries_of_a_world_are_the_same_for_any_number_of_workers(task, monkeyp
     )
     assert done[-1] == 1.0
     assert len(whole) > 10_000 and whole.left_out.any() and whole.at_known.any(axis=0).all()
-    monkeypatch.setattr("tilp.walks.walker._CHUNK_STEPS", 3e3)
     for threads in (1, 2, 3):
         done.clear()
         with Workers(threads) as workers:
             parts = make_training_examples(
-                task.walker, queries, task.compiled, workers, seed=3, progress=done.append
+                task.walker,
+                queries,
+                task.compiled,
+                workers,
+                seed=3,
+                chunk_steps=3e3,
+                progress=done.append,
             )
         assert len(done) > 10 and done == sorted(done) and done[-1] == 1.0
         assert same(whole, parts)

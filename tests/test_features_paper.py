@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilp
-from test_walks import all_queries, graphs, shared_queries
+from strategies import all_queries, graphs, shared_queries
 from tilp._utils.files import read_arrays, write_arrays
 from tilp.datasets import world
 from tilp.datasets.synthetic.people import GRADUATION_AGE

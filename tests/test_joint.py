@@ -128,7 +128,7 @@ def plain_score(table, place, of_column, of_rule, of_word):
     words = range(table.history_offsets[place], table.history_offsets[place + 1])
     return (
         sum(float(w) * float(x) for w, x in zip(of_column, table.columns[place], strict=True))
-        + sum(float(of_rule[table.rule[one]]) * float(table.root[one]) for one in rules)
+        + sum(float(of_rule[table.rule[one]]) * float(table.root_rate[one]) for one in rules)
         + sum(float(of_word[table.history_feature[one]]) for one in words)
     )
 

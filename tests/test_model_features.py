@@ -11,7 +11,8 @@ import polars as pl
 import pytest
 
 import tilp
-from test_model import KilledError, both_ways, contents, edit, kill_at, small_world
+from strategies import both_ways, small_world
+from test_model import KilledError, contents, edit, kill_at
 from tilp import TILP, Query
 from tilp._utils.files import read_arrays, write_arrays
 from tilp.errors import TilpError

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilp
+from strategies import DATES, all_queries, shared_queries
 from test_features_paper import everyone
-from test_walks import DATES, all_queries, shared_queries
 from tilp._kernels.candidate_history import FAR
 from tilp._kernels.random_walks import _DENSE
 from tilp.features.candidate_history import fact_edges, listed_candidates

@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilp
+from strategies import all_queries, both_ways, graphs, small_world
 from test_joint import assert_terms_add_up, of_pairs, some_candidates
-from test_model import both_ways, small_world
-from test_walks import all_queries, graphs
 from tilp import TILP
 from tilp.features.candidate_history import fact_edges, fact_edges_without
 from tilp.graph import QueryTable

@@ -217,7 +217,7 @@ def pack_command(
     same results; processes that use it at the same time share its memory. A model fitted to it
     keeps its graph in this form.
     """
-    from tilp.io.packed.format import check_files, read_note
+    from tilp.io.packed.format import check_files, read_metadata
     from tilp.io.packed.pack import STAGES, pack
     from tilp.io.read import warn_of_defects
 
@@ -226,7 +226,7 @@ def pack_command(
     if check:
         with task_bar("check") as advance_check:
             check_files(data, advance_check)
-        output().print(f"{data}: as it was written; {_size(read_note(data))}")
+        output().print(f"{data}: as it was written; {_size(read_metadata(data))}")
         return
     if out is None:
         raise TilpError("say where to: tilp pack DATA --out GRAPH")
@@ -245,7 +245,7 @@ def pack_command(
     seconds = time.perf_counter() - started
     warn_of_defects(graph)
     output().print(f"{out}: {graph}")
-    output().print(f"{_size(read_note(out))} on disk, packed in {seconds:,.1f} s")
+    output().print(f"{_size(read_metadata(out))} on disk, packed in {seconds:,.1f} s")
 
 
 def _parse_bytes(text: str) -> int:

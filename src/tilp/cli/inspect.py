@@ -17,7 +17,7 @@ from tilp.types import OnError
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from tilp.data_quality import Dates, Defects, Inspection
+    from tilp.data_quality import DateSummary, Defects, Inspection
 
 _SHOWN_YEARS = 8
 _DATE_COLUMNS = (
@@ -127,7 +127,7 @@ def _counts(*counts: int) -> list[str]:
     return [f"{count:,}" for count in counts]
 
 
-def _date_cells(dates: Dates) -> list[str]:
+def _date_cells(dates: DateSummary) -> list[str]:
     return [
         *_counts(dates.both, dates.start_only, dates.end_only, dates.none),
         dates.first,

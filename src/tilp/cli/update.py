@@ -128,9 +128,9 @@ def _check_removed_option(option: str, value: str | None, default: str) -> None:
 
 def _unit(new_facts: Path, unit: Unit | None, model_unit: Unit) -> Unit:
     """Return the unit to read new facts in."""
-    from tilp.io.side_files import noted_unit
+    from tilp.io.tables import read_unit
 
-    noted = noted_unit(new_facts)
+    noted = read_unit(new_facts)
     if unit is None and noted is not None and noted is not model_unit:
         raise TilpError(
             f"{new_facts}: times count {noted.value}s, as noted in graph.json, and "

@@ -272,7 +272,7 @@ class CandidateHistory:
     @cached_property
     def _nearest_to(self) -> Callable[[int, int], NearestFacts]:
         """The facts nearest to an interval; of the intervals asked for last they are kept."""
-        numbers = len(self._groups.begin) + _WORDS_SIZE * len(self._edges.starts)
+        numbers = len(self._groups.edge_offsets) + _WORDS_SIZE * len(self._edges.starts)
 
         @lru_cache(1 + _MOST_KEPT // numbers)
         def found(start: int, end: int) -> NearestFacts:

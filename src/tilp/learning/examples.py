@@ -13,6 +13,7 @@ from tilp.graph import QueryTable, TemporalGraph
 from tilp.learning.candidates import KNOWN_KINDS, Mark, known_answers
 from tilp.parallel import Workers
 from tilp.walks import CompiledRules, Walker, chunks_by
+from tilp.walks.walker import CHUNK_STEPS
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,7 @@ def make_training_examples(
     workers: Workers,
     *,
     seed: int = 0,
+    chunk_steps: float = CHUNK_STEPS,
     progress: Callable[[float], None] | None = None,
 ) -> TrainingExamples:
     """Apply rules to queries, and keep what training needs to know.
@@ -97,7 +99,7 @@ def make_training_examples(
         seed: for the instant at which other known answers are left out.
         progress: called with the share that is done.
     """
-    chunks = chunks_by(walker, queries, queries.subject)
+    chunks = chunks_by(walker, queries, queries.subject, chunk_steps=chunk_steps)
     parts, kinds = [], []
     asked = 0
     counted = workers.map(partial(_count, walker, rules, seed), chunks)
