@@ -16,10 +16,10 @@ from oracles import counts, edges_of, kinds_of_known, known_plainly, query_parts
 from test_walks import all_queries, graphs, shared_queries
 from tilp.errors import TilpError
 from tilp.graph import QueryTable
-from tilp.learning import KNOWN_KINDS, CandidatePrior, Mark, known_answers
+from tilp.learning import KNOWN_KINDS, Mark, PopularityPrior, known_answers
 from tilp.learning.attention_net import AttentionNet
 from tilp.learning.examples import TrainingExamples, make_training_examples, training_queries
-from tilp.learning.rule_weights import LogWeights, Objective, TrainingSettings, train
+from tilp.learning.rule_weights import LogWeights, Objective, TrainingSettings, train_rule_weights
 from tilp.parallel import Workers
 from tilp.time import Interval, known_ends
 from tilp.types import Grain, Weights
@@ -177,7 +177,7 @@ def test_scores_of_rules_are_those_of_the_paper(facts, grains):
     rows = some_rows(net, seed=1)
     with jax.enable_x64(True):
         parameters = random_parameters(net, seed=2)
-        found = np.asarray(net.log_scores(parameters, net.places(rows)))
+        found = np.asarray(net.log_scores(parameters, net.part_indices(rows)))
         plain = jax.tree.map(np.asarray, parameters)
     assert found.dtype == np.float64
     expected = [
@@ -185,15 +185,15 @@ def test_scores_of_rules_are_those_of_the_paper(facts, grains):
     ]
     np.testing.assert_allclose(found, expected, rtol=1e-10)
     if grains == (Grain.PAIRS, Grain.GAP):
-        in_single = net.log_scores(jax.tree.map(np.float32, plain), net.places(rows))
+        in_single = net.log_scores(jax.tree.map(np.float32, plain), net.part_indices(rows))
         np.testing.assert_allclose(in_single, expected, rtol=1e-4)
 
 
 def test_with_all_pairs_alone_a_rule_has_exactly_the_parts_of_equation_13(facts):
     net = net_of(facts, [Grain.PAIRS], max_length=3)
     rows = some_rows(net, seed=3)
-    no_part = len(net.log_attention(net.parameters(0))) - 1
-    for row, places in zip(rows, net.places(rows), strict=True):
+    no_part = len(net.log_attention(net.initial_parameters(0))) - 1
+    for row, places in zip(rows, net.part_indices(rows), strict=True):
         rule, length = net.encoding.lift(row), int(row[1])
         pairs = {(j, k) for j, k in product(range(1, length + 2), repeat=2) if j < k}
         assert {one.places for one in rule.constraints} == pairs
@@ -201,9 +201,9 @@ def test_with_all_pairs_alone_a_rule_has_exactly_the_parts_of_equation_13(facts)
         assert len(parts) == 2 + length + len(pairs)  # length and form, predicates, words
     with jax.enable_x64(True):
         parameters = random_parameters(net, seed=2)
-        before = np.asarray(net.log_scores(parameters, net.places(rows)))
+        before = np.asarray(net.log_scores(parameters, net.part_indices(rows)))
         parameters["form"] = jax.tree.map(lambda one: one + 5.0, parameters["form"])
-        after = np.asarray(net.log_scores(parameters, net.places(rows)))
+        after = np.asarray(net.log_scores(parameters, net.part_indices(rows)))
     np.testing.assert_array_equal(before, after)  # the only form has all of the share: log 1 = 0
 
 
@@ -212,7 +212,7 @@ def test_the_scores_of_all_rules_of_a_head_sum_to_one(facts, grains):
     net = net_of(facts, grains, max_length=2)
     rows = all_rows(net)
     with jax.enable_x64(True):
-        scores = np.exp(net.log_scores(random_parameters(net, seed=4), net.places(rows)))
+        scores = np.exp(net.log_scores(random_parameters(net, seed=4), net.part_indices(rows)))
     assert np.bincount(rows[:, 2], scores) == pytest.approx(np.ones(4), rel=1e-12)
 
 
@@ -231,7 +231,7 @@ def test_every_attention_vector_sums_to_one(facts):
 @pytest.mark.parametrize("grains", [(Grain.PAIRS,), (Grain.PAIRS, Grain.GAP)], ids="+".join)
 def test_the_gradient_of_scores_is_that_of_finite_differences(facts, grains):
     net = net_of(facts, grains, max_length=2)
-    places = net.places(some_rows(net, seed=6))
+    places = net.part_indices(some_rows(net, seed=6))
     chance = np.random.default_rng(7)
     with jax.enable_x64(True):
         parameters = random_parameters(net, seed=8)
@@ -259,7 +259,11 @@ def test_the_gradient_of_scores_is_that_of_finite_differences(facts, grains):
 
 def test_first_parameters_follow_the_seed(facts):
     net = net_of(facts, [Grain.PAIRS, Grain.GAP], max_length=2)
-    first, again, other = net.parameters(1), net.parameters(1), net.parameters(2)
+    first, again, other = (
+        net.initial_parameters(1),
+        net.initial_parameters(1),
+        net.initial_parameters(2),
+    )
     assert jax.tree.all(jax.tree.map(np.array_equal, first, again))
     assert not np.array_equal(first["embedding"], other["embedding"])
     assert len(first["with_query"]) == len(first["between"]) == 2
@@ -282,7 +286,7 @@ def marks_of(known, number):
 def test_known_answers_are_those_of_a_plain_reading(given_):
     graph, queries = given_
     known = known_answers(graph, queries)
-    assert len(known.begin) == len(queries) + 1 and known.begin[-1] == len(known.entity)
+    assert len(known.offsets) == len(queries) + 1 and known.offsets[-1] == len(known.entity)
     for number in range(len(queries)):
         subject, head = int(queries.subject[number]), int(queries.head[number])
         query = Interval(int(queries.start[number]), int(queries.end[number]))
@@ -334,14 +338,14 @@ def test_how_intervals_lie_to_the_query():
 @given(asked(), st.integers(0, 3))
 def test_what_holds_at_an_instant_of_the_query_is_left_out(given_, seed):
     graph, queries = given_
-    plain, known = known_answers(graph, queries), known_answers(graph, queries, leave_out=seed)
-    np.testing.assert_array_equal(known.begin, plain.begin)
+    plain, known = known_answers(graph, queries), known_answers(graph, queries, instant_seed=seed)
+    np.testing.assert_array_equal(known.offsets, plain.offsets)
     np.testing.assert_array_equal(known.entity, plain.entity)
     np.testing.assert_array_equal(known.answer_kind, plain.answer_kind)
     times = np.unique(known_ends(graph.start, graph.end)).tolist()
     for number in range(len(queries)):
         marks = marks_of(known, number)
-        left_out = {entity for entity, mark in marks.items() if mark == Mark.LEFT_OUT}
+        left_out = {entity for entity, mark in marks.items() if mark == Mark.EXCLUDED}
         for entity, mark in marks_of(plain, number).items():
             assert marks[entity] == mark or entity in left_out
         query = Interval(int(queries.start[number]), int(queries.end[number]))
@@ -365,11 +369,11 @@ def test_what_holds_at_an_instant_of_the_query_is_left_out(given_, seed):
 @given(asked(), st.sampled_from([None, 0, 7]), SEEDS)
 def test_known_answers_of_a_query_do_not_depend_on_those_beside_it(given_, leave_out, seed):
     graph, queries = given_
-    together = known_answers(graph, queries, leave_out=leave_out)
+    together = known_answers(graph, queries, instant_seed=leave_out)
     order, mixed = shuffled(queries, seed)
-    again = known_answers(graph, mixed, leave_out=leave_out)
+    again = known_answers(graph, mixed, instant_seed=leave_out)
     for place, number in enumerate(order):
-        alone = known_answers(graph, one_of(queries, number), leave_out=leave_out)
+        alone = known_answers(graph, one_of(queries, number), instant_seed=leave_out)
         assert marks_of(together, number) == marks_of(again, place) == marks_of(alone, 0)
         assert together.answer_kind[number] == again.answer_kind[place] == alone.answer_kind[0]
 
@@ -385,8 +389,8 @@ def test_every_instant_has_its_chance_to_be_drawn():
     query = one_of(all_queries(graph), 0)
     drawn = Counter()
     for seed in range(400):
-        known = known_answers(graph, query, leave_out=seed)
-        (left_out,) = known.entity[known.mark == Mark.LEFT_OUT].tolist()
+        known = known_answers(graph, query, instant_seed=seed)
+        (left_out,) = known.entity[known.mark == Mark.EXCLUDED].tolist()
         drawn[graph.entities.label(left_out)] += 1
     assert len(drawn) == 10
     assert min(drawn.values()) >= 20 and max(drawn.values()) <= 65
@@ -395,11 +399,11 @@ def test_every_instant_has_its_chance_to_be_drawn():
 def test_queries_that_nothing_is_known_of(facts):
     graph = tilp.read(facts)
     queries = all_queries(graph)
-    none = known_answers(graph, queries[np.zeros(0, np.int64)], leave_out=1)
-    assert none.begin.tolist() == [0] and len(none.entity) == len(none.answer_kind) == 0
+    none = known_answers(graph, queries[np.zeros(0, np.int64)], instant_seed=1)
+    assert none.offsets.tolist() == [0] and len(none.entity) == len(none.answer_kind) == 0
     alone = queries[queries.subject == graph.entities.find("Cleo")].unanswered()
-    nothing = known_answers(graph, alone, leave_out=1)
-    assert nothing.begin.tolist() == [0, 0]
+    nothing = known_answers(graph, alone, instant_seed=1)
+    assert nothing.offsets.tolist() == [0, 0]
     assert nothing.answer_kind.tolist() == [-1]
 
 
@@ -446,7 +450,7 @@ def entries_by_brute_force(walker, edges, queries, number, known, rules):
     truth = counts(edges, *query_parts(walker, queries, number), walker.max_length, walker.grains)
     for (rule, end), walks in truth.items():
         if rule in rules:
-            row = found.setdefault(rules[rule], np.zeros(2 + Mark.LEFT_OUT, int))
+            row = found.setdefault(rules[rule], np.zeros(2 + Mark.EXCLUDED, int))
             row[1 + marks.get(end, -1)] += walks
     return {rule: row.tolist() for rule, row in found.items() if row.sum() > row[-1]}
 
@@ -468,18 +472,18 @@ def test_entries_equal_brute_force(given_, max_length, seed, own_only):
         return
     entries = make_training_examples(walker, queries, walker.compile(rules), Workers(), seed=seed)
     assert sorted(rows_of(entries.queries)) == sorted(rows_of(queries))
-    known = known_answers(graph, entries.queries, leave_out=seed)
+    known = known_answers(graph, entries.queries, instant_seed=seed)
     np.testing.assert_array_equal(entries.answer_kind, known.answer_kind)
     places = {rule: place for place, rule in enumerate(rules)}
-    assert entries.begin[0] == 0 and entries.begin[-1] == len(entries)
+    assert entries.offsets[0] == 0 and entries.offsets[-1] == len(entries)
     for number in range(len(queries)):
-        part = slice(entries.begin[number], entries.begin[number + 1])
+        part = slice(entries.offsets[number], entries.offsets[number + 1])
         rows = np.column_stack(
             [
-                entries.others[part],
+                entries.at_others[part],
                 entries.at_answer[part],
                 entries.at_known[part],
-                entries.left_out[part],
+                entries.excluded[part],
             ]
         )
         found = dict(zip(entries.rule[part].tolist(), rows.astype(int).tolist(), strict=True))
@@ -514,7 +518,7 @@ def test_rules_whose_walks_all_end_in_what_is_left_out_did_not_fire():
     rules = walker.compile([tilp.rules.parse_rule(text) for text in texts])
     entries = make_training_examples(walker, one_of(all_queries(graph), 0), rules, Workers())
     assert entries.rule.tolist() == [1]
-    assert (entries.left_out.tolist(), entries.others.tolist()) == ([1.0], [1.0])
+    assert (entries.excluded.tolist(), entries.at_others.tolist()) == ([1.0], [1.0])
     assert entries.at_answer.tolist() == [0.0] and not entries.at_known.any()
 
 
@@ -524,7 +528,7 @@ def test_entries_of_no_queries(facts):
     none = all_queries(walker.graph)[np.zeros(0, np.int64)]
     entries = make_training_examples(walker, none, rules, Workers())
     assert len(entries) == len(entries.queries) == 0
-    assert entries.begin.tolist() == [0] and entries.at_known.shape == (0, len(KNOWN_KINDS))
+    assert entries.offsets.tolist() == [0] and entries.at_known.shape == (0, len(KNOWN_KINDS))
 
 
 @st.composite
@@ -532,7 +536,7 @@ def marked_queries(draw):
     """A graph, queries, and marks of some candidates of each query, drawn by lot."""
     graph, queries = draw(shared_queries())
     marks = st.dictionaries(
-        st.integers(0, len(graph.entities) - 1), st.integers(0, Mark.LEFT_OUT), max_size=4
+        st.integers(0, len(graph.entities) - 1), st.integers(0, Mark.EXCLUDED), max_size=4
     )
     return graph, queries, [draw(marks) for _ in range(len(queries))]
 
@@ -562,7 +566,7 @@ def test_walks_are_counted_by_mark_whatever_the_order_of_queries(given_, max_len
     for number, one in enumerate(truth):
         for (rule, end), walks in one.items():
             if rule in rules:
-                row = expected.setdefault((number, rules.index(rule)), [0] * (2 + Mark.LEFT_OUT))
+                row = expected.setdefault((number, rules.index(rule)), [0] * (2 + Mark.EXCLUDED))
                 row[0] += walks
                 if end in marks[number]:
                     row[1 + marks[number][end]] += walks
@@ -607,12 +611,12 @@ def random_entries(graph, n_rules, n_queries, seed):
     return TrainingExamples(
         queries=queries,
         answer_kind=chance.integers(-1, len(KNOWN_KINDS), n_queries).astype(np.int8),
-        begin=np.cumsum([0, *map(len, rules)]).astype(np.int64),
+        offsets=np.cumsum([0, *map(len, rules)]).astype(np.int64),
         rule=np.concatenate([*rules, []]).astype(np.int32),
         at_answer=at_answer.astype(np.float32),
-        left_out=chance.integers(0, 5, size).astype(np.float32),
+        excluded=chance.integers(0, 5, size).astype(np.float32),
         at_known=at_known.astype(np.float32),
-        others=others.astype(np.float32),
+        at_others=others.astype(np.float32),
     )
 
 
@@ -622,13 +626,13 @@ def test_entries_of_some_queries_are_those_of_each(seed, n_queries):
     facts = pl.DataFrame({"subject": ["a", "b"], "relation": ["r", "q"], "object": ["b", "c"]})
     entries = random_entries(tilp.read(facts), 5, n_queries, seed)
     wanted = np.random.default_rng(seed).random(n_queries) < 0.5
-    some = entries.of_queries(wanted)
+    some = entries.select(wanted)
     assert same(some.queries, entries.queries[wanted])
     assert some.answer_kind.tolist() == entries.answer_kind[wanted].tolist()
-    assert len(some.begin) == wanted.sum() + 1 and some.begin[-1] == len(some)
+    assert len(some.offsets) == wanted.sum() + 1 and some.offsets[-1] == len(some)
     for place, number in enumerate(np.flatnonzero(wanted)):
-        here = slice(some.begin[place], some.begin[place + 1])
-        there = slice(entries.begin[number], entries.begin[number + 1])
+        here = slice(some.offsets[place], some.offsets[place + 1])
+        there = slice(entries.offsets[number], entries.offsets[number + 1])
         for name in ("rule", "at_answer", "left_out", "at_known", "others"):
             assert getattr(some, name)[here].tolist() == getattr(entries, name)[there].tolist()
 
@@ -673,7 +677,7 @@ def plain_loss(entries, prior, logs, power):
 @given(SEEDS, st.sampled_from([0.0, 0.3, 1.0]))
 def test_loss_and_gradient_are_those_of_a_plain_loop(seed, power):
     graph = tilp.read(pl.DataFrame({"subject": [*"aab"], "relation": [*"rqr"], "object": [*"bca"]}))
-    n_rules, prior = 5, CandidatePrior.of(graph)
+    n_rules, prior = 5, PopularityPrior.from_graph(graph)
     entries = random_entries(graph, n_rules, 12, seed)
     logs = random_logs(graph, n_rules, seed)
     loss, gradient = Objective(entries, prior, n_rules, power)(logs, Workers())
@@ -694,10 +698,10 @@ def test_loss_and_gradient_are_those_of_a_plain_loop(seed, power):
 def test_the_loss_has_the_same_bits_for_any_number_of_workers(facts):
     graph = tilp.read(facts)
     entries = random_entries(graph, 40, 300, seed=1)
-    objective = Objective(entries, CandidatePrior.of(graph), 40, 0.3)
+    objective = Objective(entries, PopularityPrior.from_graph(graph), 40, 0.3)
     logs = random_logs(graph, 40, seed=2)
     loss, gradient = objective(logs, Workers())
-    assert objective.asked == (np.diff(entries.begin) > 0).sum() < 300
+    assert objective.n_queries == (np.diff(entries.offsets) > 0).sum() < 300
     for threads in (1, 2, 3):
         with Workers(threads) as workers:
             again, other = objective(logs, workers)
@@ -708,7 +712,7 @@ def test_the_loss_has_the_same_bits_for_any_number_of_workers(facts):
 def test_the_loss_of_nothing_is_nothing(facts):
     graph = tilp.read(facts)
     entries = random_entries(graph, 3, 0, seed=1)
-    loss, gradient = Objective(entries, CandidatePrior.of(graph), 3)(
+    loss, gradient = Objective(entries, PopularityPrior.from_graph(graph), 3)(
         random_logs(graph, 3, seed=1), Workers()
     )
     assert loss == 0.0
@@ -722,19 +726,19 @@ def test_the_loss_of_nothing_is_nothing(facts):
 @settings(max_examples=40)
 @given(graphs())
 def test_the_prior_is_a_distribution_over_all_entities(graph):
-    prior = CandidatePrior.of(graph)
-    assert prior.n_heads == 2 * len(graph.relations) == len(prior.begin) - 1
+    prior = PopularityPrior.from_graph(graph)
+    assert prior.n_directed == 2 * len(graph.relations) == len(prior.offsets) - 1
     size = len(graph.entities)
-    for head in range(prior.n_heads):
-        part = slice(prior.begin[head], prior.begin[head + 1])
+    for head in range(prior.n_directed):
+        part = slice(prior.offsets[head], prior.offsets[head + 1])
         asked_for = all_queries(graph)
         answers = Counter(asked_for.answer[asked_for.directed_relation == head].tolist())
         assert dict(zip(prior.entity[part].tolist(), prior.count[part].tolist(), strict=True)) == (
             dict(sorted(answers.items()))
         )
         listed = prior.probability[part]
-        assert listed.sum() + prior.lowest * (size - len(listed)) == pytest.approx(1.0)
-        assert (listed > prior.lowest).all()
+        assert listed.sum() + prior.min_probability * (size - len(listed)) == pytest.approx(1.0)
+        assert (listed > prior.min_probability).all()
         assert listed == pytest.approx(
             [0.95 * answers[one] / answers.total() + 0.05 / size for one in sorted(answers)]
         )
@@ -744,16 +748,16 @@ def test_the_prior_is_a_distribution_over_all_entities(graph):
 @settings(max_examples=40)
 @given(graphs())
 def test_the_prior_of_entities_is_that_of_the_distribution(graph):
-    prior = CandidatePrior.of(graph)
+    prior = PopularityPrior.from_graph(graph)
     size = len(graph.entities)
     head, entity = (
-        one.reshape(-1).astype(np.int32) for one in np.indices((prior.n_heads, size), np.int32)
+        one.reshape(-1).astype(np.int32) for one in np.indices((prior.n_directed, size), np.int32)
     )
-    found = prior.of_entities(head, entity).reshape(prior.n_heads, size)
-    assert found.sum(axis=1) == pytest.approx(np.ones(prior.n_heads))
-    for number in range(prior.n_heads):
-        part = slice(prior.begin[number], prior.begin[number + 1])
-        expected = np.full(size, prior.lowest)
+    found = prior.probabilities(head, entity).reshape(prior.n_directed, size)
+    assert found.sum(axis=1) == pytest.approx(np.ones(prior.n_directed))
+    for number in range(prior.n_directed):
+        part = slice(prior.offsets[number], prior.offsets[number + 1])
+        expected = np.full(size, prior.min_probability)
         expected[prior.entity[part]] = prior.probability[part]
         assert found[number] == pytest.approx(expected)
 
@@ -763,7 +767,7 @@ def test_the_prior_of_entities_is_that_of_the_distribution(graph):
 @given(graphs(), st.booleans())
 def test_the_prior_of_an_answer_leaves_out_the_own_fact(graph, walked):
     queries = all_queries(graph, walked)
-    found = CandidatePrior.of(graph).of_answers(queries)
+    found = PopularityPrior.from_graph(graph).answer_probabilities(queries)
     size = len(graph.entities)
     for number in range(len(queries)):
         head, answer = queries.directed_relation[number], queries.answer[number]
@@ -778,11 +782,13 @@ def test_the_prior_of_an_answer_leaves_out_the_own_fact(graph, walked):
 
 def test_the_prior_of_answers_that_train_never_has(facts):
     graph = tilp.read(facts)
-    prior = CandidatePrior.of(graph)
+    prior = PopularityPrior.from_graph(graph)
     query = one_of(all_queries(graph, walked=False), 0)
     coach = np.full(1, graph.relations.find("coachOf"), np.int32)
     ada = np.full(1, graph.entities.find("Ada"), np.int32)
-    assert prior.of_answers(replace(query, head=coach, answer=ada)) == pytest.approx(prior.lowest)
+    assert prior.answer_probabilities(replace(query, head=coach, answer=ada)) == pytest.approx(
+        prior.min_probability
+    )
 
 
 @pytest.fixture
@@ -795,14 +801,14 @@ def untrained():
 
 def test_without_training_facts_the_prior_is_the_same_for_all(untrained):
     queries = QueryTable.of_facts(untrained, np.arange(2), walked=False)
-    prior = CandidatePrior.of(untrained)
-    assert prior.of_answers(queries).tolist() == [prior.lowest] * 4
+    prior = PopularityPrior.from_graph(untrained)
+    assert prior.answer_probabilities(queries).tolist() == [prior.min_probability] * 4
 
 
 def test_without_training_facts_nothing_is_known(untrained):
     queries = QueryTable.of_facts(untrained, np.arange(2), walked=False)
-    known = known_answers(untrained, queries, leave_out=1)
-    assert known.begin.tolist() == [0, 1, 2, 3, 4] and not known.mark.any()
+    known = known_answers(untrained, queries, instant_seed=1)
+    assert known.offsets.tolist() == [0, 1, 2, 3, 4] and not known.mark.any()
 
 
 # --- training --------------------------------------------------------------------------------
@@ -827,7 +833,7 @@ class Task:
         self.walker = Walker(graph, grains=mining.grains, max_length=max_length)
         self.rows = self.walker.encoding.encode([one.rule for one in self.rules])
         self.compiled = self.walker.encoding.compiled(self.rows)
-        self.prior = CandidatePrior.of(graph)
+        self.prior = PopularityPrior.from_graph(graph)
         valid = np.asarray(graph.rows("valid"), np.int64)
         self.training = self.objective(asked_in_training(graph))
         self.held_out = self.objective(QueryTable.of_facts(graph, valid, walked=False))
@@ -839,7 +845,7 @@ class Task:
     def train(self, threads=1, training=None, held_out=None, checkpoint=None, progress=None, **how):
         chosen = TrainingSettings(**{"steps": 12, "dimension": 6, **how})
         with Workers(threads) as workers:
-            return train(
+            return train_rule_weights(
                 AttentionNet(self.walker.encoding, chosen.dimension),
                 self.rows,
                 smoothed(self.rules),
@@ -880,7 +886,7 @@ def test_entries_of_a_world_are_the_same_for_any_number_of_workers(task, monkeyp
         task.walker, queries, task.compiled, Workers(), seed=3, progress=done.append
     )
     assert done[-1] == 1.0
-    assert len(whole) > 10_000 and whole.left_out.any() and whole.at_known.any(axis=0).all()
+    assert len(whole) > 10_000 and whole.excluded.any() and whole.at_known.any(axis=0).all()
     monkeypatch.setattr("tilp.walks.walker._CHUNK_STEPS", 3e3)
     for threads in (1, 2, 3):
         done.clear()
@@ -891,7 +897,7 @@ def test_entries_of_a_world_are_the_same_for_any_number_of_workers(task, monkeyp
         assert len(done) > 10 and done == sorted(done) and done[-1] == 1.0
         assert same(whole, parts)
     other = make_training_examples(task.walker, queries, task.compiled, Workers(), seed=4)
-    assert not np.array_equal(whole.left_out, other.left_out)
+    assert not np.array_equal(whole.excluded, other.excluded)
 
 
 @pytest.mark.parametrize("kind", list(Weights))
@@ -907,7 +913,9 @@ def test_the_loss_of_training_queries_falls(trained, kind):
 def test_training_starts_from_what_the_kind_of_weights_says(task, kind):
     held = task.train(weights=kind, steps=1, learning_rate=1e-9, net_learning_rate=1e-9).logs
     net = AttentionNet(task.walker.encoding, 6)
-    scores = np.asarray(net.log_scores(net.parameters(0), net.places(task.rows)), np.float64)
+    scores = np.asarray(
+        net.log_scores(net.initial_parameters(0), net.part_indices(task.rows)), np.float64
+    )
     confidence = np.log(smoothed(task.rules))
     expected = {Weights.ATTENTION: scores, Weights.FREE: confidence}[kind]
     np.testing.assert_allclose(held.rule, expected, atol=1e-5)
@@ -1056,7 +1064,7 @@ def test_little_patience_does_not_mean_no_training(task):
 def test_planted_rules_weigh_more_than_the_other_rules_of_their_heads(world):
     task = Task(world, max_length=3)
     found = task.train(weights=Weights.FREE, steps=30)
-    weight, heads = np.exp(found.logs.rule), task.rows[:, 2]
+    weight, heads = np.exp(found.log_weights.rule), task.rows[:, 2]
     place = {str(one.rule): number for number, one in enumerate(task.rules)}
     ratios = []
     for rule in world.rules:

@@ -29,7 +29,7 @@ from tilp.costs.paper_features import repeated as repeated_examples
 from tilp.costs.situation import Situation
 from tilp.errors import TilpError
 from tilp.features.paper.features import PaperFeatures
-from tilp.features.paper.training import Examples, FeatureTraining, train_features
+from tilp.features.paper.training import FeatureExamples, FeatureTrainingSettings, train_features
 from tilp.graph import QueryTable
 from tilp.learning.examples import make_training_examples
 from tilp.parallel import Workers
@@ -255,7 +255,7 @@ def test_entries_so_many_times_are_so_many_times_the_entries(world):
     made = make_training_examples(now.walker, queries, now.compiled, Workers())
     twice = repeated(made, 2)
     assert len(twice) == 2 * len(made) and len(twice.queries) == 40
-    back = twice.of_queries(np.arange(40) >= 20)
+    back = twice.select(np.arange(40) >= 20)
     for name in ("rule", "at_answer", "at_known", "others", "begin"):
         np.testing.assert_array_equal(getattr(back, name), getattr(made, name))
 
@@ -267,13 +267,15 @@ def test_examples_so_many_times_have_the_same_loss(world):
     begin, candidate = np.arange(31) * 2, np.repeat(queries.answer, 2)
     candidate[1::2] = (candidate[1::2] + 1) % len(world.entities)
     answers = np.where(np.arange(30) % 7 == 0, -1, begin[:-1])
-    made = Examples(queries, features.gather(queries, begin, candidate), np.ones(60), answers)
+    made = FeatureExamples(
+        queries, features.gather(queries, begin, candidate), np.ones(60), answers
+    )
     thrice = repeated_examples(made, 3)
     assert len(thrice.queries) == 90 and len(thrice.evidence) == 3 * len(made.evidence)
     for place in range(90):
-        one = int(thrice.answer_place[place])
+        one = int(thrice.answer_row[place])
         assert one < 0 or thrice.evidence.candidate[one] == thrice.queries.answer[place]
-    few = FeatureTraining(steps=2)
+    few = FeatureTrainingSettings(steps=2)
     first, other = (train_features(features, one, one, few).curve for one in (made, thrice))
     # Weights are held back once, however many queries there are: only the first loss is the same.
     assert first.train[0] == pytest.approx(other.train[0], rel=1e-4)

@@ -105,7 +105,7 @@ def test_reasons_add_up_to_the_score_that_is_predicted(world, model):
     expected = {
         "none": {"rule", "prior"},
         "paper": {"rule", "prior", "recurrence", "order", "pair", "not looked at"},
-        "full": {"rule", "prior", *HISTORY_KINDS, "soft walks"},
+        "full": {"rule", "prior", *HISTORY_KINDS, "random walks"},
     }
     assert seen == expected[model.settings.features]
 
@@ -310,7 +310,7 @@ def test_soft_walks_are_grounded_by_the_likeliest(world, model):
     seen = 0
     for query, answer in asked(world, count=6):
         for one in model.explain(query, answer, groundings=9, top=None).reasons:
-            if one.kind != "soft walks":
+            if one.kind != "random walks":
                 continue
             assert one.groundings and one.walks == len(one.groundings)
             for grounding in one.groundings:

@@ -207,7 +207,7 @@ def test_learned_words_add_up_to_the_terms_of_scores(model):
     listed = np.tile(candidates, len(queries)).astype(np.int32)
     terms = model.scorer().terms(queries, begin, listed)
     facts = CandidateHistory(fact_edges(graph), size, model._fitted.features.bounds)
-    of, words = facts.listed(listed_candidates(queries, begin, listed))
+    of, words = facts.list_features(listed_candidates(queries, begin, listed))
     columns = ("query", "part", "of", "words")
     weights = dict(
         zip(learned.select(columns).iter_rows(), learned["weight"].to_list(), strict=True)
@@ -216,7 +216,7 @@ def test_learned_words_add_up_to_the_terms_of_scores(model):
     for place in range(len(listed)):
         head = graph.relations.label(queries.directed_relation[place // len(candidates)])
         for number in words[of[place] : of[place + 1]].tolist():
-            group, word = divmod(number, facts.width)
+            group, word = divmod(number, facts.n_features)
             kind, relation = divmod(group, size)
             said = (graph.relations.label(relation), facts.describe(word, "year"))
             found[HISTORY_KINDS[kind]][place] += weights.get(
@@ -237,7 +237,7 @@ def test_learned_weights_are_told_the_strongest_first(model):
     }
     assert dict(of_rules.select("of", "weight").iter_rows()) == expected and expected
     relations = model.graph.relations
-    for place, part in enumerate(("rules", "soft walks")):
+    for place, part in enumerate(("rules", "random walks")):
         weights = dict(learned.filter(part=part).select("query", "weight").iter_rows())
         for head in range(2 * len(relations)):
             assert weights.get(relations.label(head), 0.0) == joint.columns[head, place]

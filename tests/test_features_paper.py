@@ -21,21 +21,21 @@ from tilp.errors import TilpError
 from tilp.features.paper.distributions import (
     Bernoulli,
     Exponential,
-    FittedFeatures,
+    FittedDistributions,
     Gaussian,
     PairInterval,
 )
 from tilp.features.paper.evidence import EVIDENCE_KINDS, UNDATED, Gatherer
-from tilp.features.paper.features import FEATURES, TERMS, FeatureWeights, PaperFeatures
+from tilp.features.paper.features import CONTRIBUTIONS, FEATURES, FeatureWeights, PaperFeatures
 from tilp.features.paper.training import (
-    Examples,
+    FeatureExamples,
     FeatureObjective,
-    FeatureTraining,
+    FeatureTrainingSettings,
     _factors,
     _first,
     _weights,
+    calibrate_temperature,
     feature_values,
-    tempered,
     train_features,
 )
 from tilp.graph import QueryTable
@@ -235,10 +235,10 @@ def test_the_place_of_an_answer_among_candidates(facts):
     offsets, candidate = everyone(graph, queries)
     features = PaperFeatures.fit(graph, np.ones((4, 4), np.bool_), 2)
     evidence = features.gather(queries, offsets, candidate)
-    places = evidence.places_of(queries.answer)
+    places = evidence.rows_of(queries.answer)
     assert (candidate[places] == queries.answer).all()
     assert (places // len(graph.entities) == np.arange(len(queries))).all()
-    assert (evidence.places_of(np.full(len(queries), -1)) == -1).all()
+    assert (evidence.rows_of(np.full(len(queries), -1)) == -1).all()
 
 
 def test_what_cannot_be_gathered_is_refused(facts):
@@ -416,17 +416,17 @@ def test_scores_equal_the_equations_of_the_paper(graph, max_length, seed):
     phi = np.random.default_rng(seed).random(len(candidate))
     weights = random_weights(features, seed)
     evidence = features.gather(queries, offsets, candidate)
-    terms = features.terms(weights, queries, evidence, phi)
+    terms = features.contributions(weights, queries, evidence, phi)
     scores = features.score(weights, queries, evidence, phi)
-    assert tuple(terms) == TERMS
+    assert tuple(terms) == CONTRIBUTIONS
     for row in range(len(candidate)):
         query = query_of(queries, row // len(graph.entities))
-        parts = plain.score(weights, features.fitted, query, int(candidate[row]), phi[row])
+        parts = plain.score(weights, features.distributions, query, int(candidate[row]), phi[row])
         assert {name: terms[name][row] for name in terms} == pytest.approx(parts, rel=1e-9)
         assert scores[row] == pytest.approx(sum(parts.values()), rel=1e-9)
     # Places of pairs are their own: each one that was seen, and one for all others of a head.
     keys = {key for key, seen in plain.apart.items() if len(key) == 3 and seen}
-    assert len(features.fitted.key) == len(keys)
+    assert len(features.distributions.key) == len(keys)
 
 
 def test_candidates_without_evidence_get_nothing_from_order_and_interval(facts):
@@ -435,7 +435,9 @@ def test_candidates_without_evidence_get_nothing_from_order_and_interval(facts):
     queries = all_queries(graph)
     offsets, candidate = everyone(graph, queries)
     evidence = features.gather(queries, offsets, candidate)
-    terms = features.terms(random_weights(features, 1), queries, evidence, np.zeros(len(candidate)))
+    terms = features.contributions(
+        random_weights(features, 1), queries, evidence, np.zeros(len(candidate))
+    )
     assert not terms["order_walks"].any() and not terms["pair_walks"].any()
     assert terms["recurrence_others"].all() and terms["order_others"].any()
 
@@ -480,7 +482,7 @@ def lesson():
         listed[:, 7] = queries.answer
         evidence = features.gather(queries, np.arange(len(queries) + 1) * 20, listed.reshape(-1))
         phi = chance.random(listed.size) / 20
-        return Examples(queries, evidence, phi, evidence.places_of(queries.answer))
+        return FeatureExamples(queries, evidence, phi, evidence.rows_of(queries.answer))
 
     return features, examples("train", True), examples("valid", False)
 
@@ -527,7 +529,7 @@ def test_the_loss_and_its_gradient_are_those_of_the_scores(lesson):
 def test_training_makes_held_out_answers_likelier(lesson):
     features, training, held_out = lesson
     told = []
-    settings_ = FeatureTraining(steps=60)
+    settings_ = FeatureTrainingSettings(steps=60)
     trained = train_features(features, training, held_out, settings_, progress=told.append)
     weights, curve = trained.weights, trained.curve
     assert told[-1] == 1.0 or len(told) < 60
@@ -555,7 +557,7 @@ def test_slopes_go_back_through_what_the_loss_is_made_of(lesson):
 def test_the_temperature_makes_held_out_answers_likeliest(lesson):
     features, _, held_out = lesson
     weights = replace(random_weights(features, 4), temperature=2.0)
-    found = tempered(features, weights, held_out, Workers())
+    found = calibrate_temperature(features, weights, held_out, Workers())
     assert replace(found, temperature=2.0) == weights
     losses = {
         by: loss_of(features, replace(weights, temperature=2.0 * 2**by), held_out)
@@ -568,7 +570,8 @@ def test_the_temperature_makes_held_out_answers_likeliest(lesson):
 def test_training_twice_gives_the_same(lesson):
     features, training, held_out = lesson
     first, second = (
-        train_features(features, training, held_out, FeatureTraining(steps=10)) for _ in range(2)
+        train_features(features, training, held_out, FeatureTrainingSettings(steps=10))
+        for _ in range(2)
     )
     for name, array in first.weights.to_arrays().items():
         assert np.array_equal(array, second.weights.to_arrays()[name])
@@ -577,7 +580,7 @@ def test_training_twice_gives_the_same(lesson):
 
 def test_queries_without_their_answer_teach_nothing(lesson):
     features, training, held_out = lesson
-    settings_ = FeatureTraining(steps=5)
+    settings_ = FeatureTrainingSettings(steps=5)
     hidden = training.answer_place.copy()
     hidden[::2] = -1
     some = replace(training, answer_place=hidden)
@@ -597,7 +600,7 @@ def test_queries_without_their_answer_teach_nothing(lesson):
 
 def test_training_ends_when_held_out_queries_gain_nothing(lesson):
     features, training, held_out = lesson
-    settings_ = FeatureTraining(steps=200, patience=10, learning_rate=2.0)
+    settings_ = FeatureTrainingSettings(steps=200, patience=10, learning_rate=2.0)
     curve = train_features(features, training, held_out, settings_).curve
     best = curve.held_out_step[int(np.argmin(curve.held_out))]
     assert len(curve.train) == best + 10 < 200
@@ -626,7 +629,7 @@ def test_features_and_weights_can_be_kept_in_a_file(lesson, tmp_path):
     with pytest.raises(TilpError, match="weights of features lack"):
         FeatureWeights.from_arrays({})
     with pytest.raises(TilpError, match="distributions of features lack"):
-        FittedFeatures.from_arrays({})
+        FittedDistributions.from_arrays({})
     with pytest.raises(TilpError, match="lack what is walked along"):
         PaperFeatures.from_arrays(features.graph, features.fitted.to_arrays())
 

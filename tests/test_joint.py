@@ -19,7 +19,12 @@ from tilp._kernels.likelihood import (
 from tilp._kernels.score import add_rule_evidence, list_rule_evidence
 from tilp.errors import TilpError
 from tilp.features.candidate_history import HISTORY_KINDS, CandidateHistory, listed_candidates
-from tilp.features.log_linear import COLUMNS, LogLinearWeights, fit_relation, nothing_learned
+from tilp.features.log_linear import (
+    DENSE_FEATURES,
+    LogLinearWeights,
+    fit_relation_weights,
+    rules_only,
+)
 from tilp.features.log_linear_scorer import LogLinearScorer
 from tilp.features.paper.scorer import PaperFeatureScorer
 from tilp.graph import QueryTable
@@ -114,7 +119,7 @@ def random_table(chance, n_queries, most_candidates=5):
         begin=begin,
         answer=begin[:-1] + chance.integers(0, sizes),
         stands_for=np.where(chance.random(total) < 0.5, 0.0, 3.0 * chance.random(total)),
-        columns=chance.normal(size=(total, len(COLUMNS))),
+        columns=chance.normal(size=(total, len(DENSE_FEATURES))),
         rule_begin=np.cumsum([0, *n_rules]),
         rule=chance.integers(0, N_RULES, n_rules.sum()).astype(np.int32),
         root=chance.random(n_rules.sum()).astype(np.float32),
@@ -155,7 +160,7 @@ def loss_and_gradient(table, queries, weights):
 def test_the_likelihood_is_a_softmax_and_its_gradient_is_its_slope(seed, n_queries):
     chance = np.random.default_rng(seed)
     table = random_table(chance, n_queries)
-    weights = tuple(chance.normal(size=n) for n in (len(COLUMNS), N_RULES, N_WORDS))
+    weights = tuple(chance.normal(size=n) for n in (len(DENSE_FEATURES), N_RULES, N_WORDS))
     every = joint_scores(table, 0, int(table.begin[-1]), *weights)
     plain = [plain_score(table, place, *weights) for place in range(len(every))]
     assert every.tolist() == pytest.approx(plain, rel=1e-9, abs=1e-12)
@@ -176,7 +181,7 @@ def test_the_likelihood_is_a_softmax_and_its_gradient_is_its_slope(seed, n_queri
 def test_the_gradient_is_added_to_what_is_there():
     chance = np.random.default_rng(4)
     table = random_table(chance, 8)
-    weights = tuple(chance.normal(size=n) for n in (len(COLUMNS), N_RULES, N_WORDS))
+    weights = tuple(chance.normal(size=n) for n in (len(DENSE_FEATURES), N_RULES, N_WORDS))
     loss, gradient = loss_and_gradient(table, np.arange(8), weights)
     again = tuple(np.ones_like(one) for one in weights)
     parts = [
@@ -190,7 +195,7 @@ def test_the_gradient_is_added_to_what_is_there():
 def test_scores_however_high_have_a_likelihood():
     chance = np.random.default_rng(4)
     table = random_table(chance, 8)
-    weights = tuple(1e4 * chance.normal(size=n) for n in (len(COLUMNS), N_RULES, N_WORDS))
+    weights = tuple(1e4 * chance.normal(size=n) for n in (len(DENSE_FEATURES), N_RULES, N_WORDS))
     loss, gradient = loss_and_gradient(table, np.arange(8), weights)
     assert np.isfinite(loss) and all(np.isfinite(one).all() for one in gradient)
 
@@ -242,7 +247,7 @@ def lesson(n_queries=80, size=8, *, mark=None, noise=True, seed=0):
             rules[place].append(MARK)
         elif mark == "word":
             words[place].append(MARK)
-    columns = np.zeros((total, len(COLUMNS)))
+    columns = np.zeros((total, len(DENSE_FEATURES)))
     columns[:, 0] = chance.normal(size=total)
     columns[answer, 0] += 1.0
     table = LogLinearTable(
@@ -268,64 +273,64 @@ def same_weights(first, second):
 @pytest.mark.parametrize("kind", ["rule", "word"])
 def test_what_marks_every_answer_is_learned(kind):
     table, fold = lesson(mark=kind)
-    learned = fit_relation(table, fold)
+    learned = fit_relation_weights(table, fold)
     of = dict(zip(getattr(learned, kind), getattr(learned, f"of_{kind}"), strict=True))
     assert learned.mixing > 0 and set(of) == set(range(MARK + 1))
     assert of[MARK] > 0.3 and of[MARK] > 3 * max(abs(of[one]) for one in range(MARK))
-    assert learned.columns[0] > 0
+    assert learned.dense[0] > 0
     other = "word" if kind == "rule" else "rule"
     assert np.abs(getattr(learned, f"of_{other}")).max() < of[MARK] / 3
-    assert same_weights(fit_relation(table, fold), learned)
+    assert same_weights(fit_relation_weights(table, fold), learned)
 
 
 def test_a_walk_that_ends_at_every_answer_is_learned():
     table, fold = lesson()
     columns = table.columns.copy()
     columns[table.answer, 1] = 1.0
-    learned = fit_relation(table._replace(columns=columns), fold)
-    assert learned.mixing > 0 and learned.columns[1] > 1.0
+    learned = fit_relation_weights(table._replace(columns=columns), fold)
+    assert learned.mixing > 0 and learned.dense[1] > 1.0
 
 
 def test_the_numbers_of_rules_and_words_do_not_matter():
     table, fold = lesson(mark="word")
-    learned = fit_relation(table, fold)
-    far = fit_relation(table._replace(rule=table.rule + 1_000, word=table.word * 70), fold)
+    learned = fit_relation_weights(table, fold)
+    far = fit_relation_weights(table._replace(rule=table.rule + 1_000, word=table.word * 70), fold)
     assert far.rule.tolist() == (learned.rule + 1_000).tolist()
-    assert far.word.tolist() == (learned.word * 70).tolist()
-    assert np.array_equal(far.of_word, learned.of_word)
+    assert far.history_feature.tolist() == (learned.history_feature * 70).tolist()
+    assert np.array_equal(far.history_weight, learned.history_weight)
 
 
 def test_without_a_choice_all_that_was_learned_is_taken():
     table, fold = lesson(mark="word")
-    learned = fit_relation(table, fold, mix=False)
-    assert learned.mixing == 1.0 and learned.of_word[-1] > 0.3
-    assert same_weights(fit_relation(table, 1 - fold, mix=False), learned)
+    learned = fit_relation_weights(table, fold, mix=False)
+    assert learned.mixing == 1.0 and learned.history_weight[-1] > 0.3
+    assert same_weights(fit_relation_weights(table, 1 - fold, mix=False), learned)
 
 
 @pytest.mark.parametrize("mix", [True, False])
 def test_too_few_queries_leave_the_rules_as_they_are(mix):
     table, fold = lesson(19, mark="word")
-    learned = fit_relation(table, fold, mix=mix)
-    assert same_weights(learned, nothing_learned())
-    assert learned.columns.tolist() == [1.0, 0.0] and learned.mixing == 0.0
-    assert not len(learned.rule) and not len(learned.word)
+    learned = fit_relation_weights(table, fold, mix=mix)
+    assert same_weights(learned, rules_only())
+    assert learned.dense.tolist() == [1.0, 0.0] and learned.mixing == 0.0
+    assert not len(learned.rule) and not len(learned.history_feature)
     more, fold = lesson(20, mark="word")
-    assert len(fit_relation(more, fold, mix=mix).word)
+    assert len(fit_relation_weights(more, fold, mix=mix).history_feature)
 
 
 def test_where_there_is_nothing_else_the_rules_stay_as_they_are():
     table, fold = lesson(noise=False)
-    learned = fit_relation(table, fold)
-    assert learned.mixing == 0.0 and learned.columns.tolist() == [1.0, 0.0]
+    learned = fit_relation_weights(table, fold)
+    assert learned.mixing == 0.0 and learned.dense.tolist() == [1.0, 0.0]
 
 
 def test_noise_beside_rules_that_are_right_is_not_taken():
     table, fold = lesson()
     columns = table.columns.copy()
     columns[table.answer, 0] += 10.0
-    learned = fit_relation(table._replace(columns=columns), fold)
-    assert learned.mixing == 0.0 and learned.columns.tolist() == [1.0, 0.0]
-    assert not learned.of_rule.any() and not learned.of_word.any()
+    learned = fit_relation_weights(table._replace(columns=columns), fold)
+    assert learned.mixing == 0.0 and learned.dense.tolist() == [1.0, 0.0]
+    assert not learned.rule_weight.any() and not learned.history_weight.any()
 
 
 def test_candidates_count_for_all_that_they_stand_for():
@@ -342,10 +347,10 @@ def test_candidates_count_for_all_that_they_stand_for():
     many = np.zeros(len(table.stands_for))
     many[chosen] = log(50.0)
     few, often = (
-        fit_relation(shared._replace(stands_for=one), fold, mix=False)
+        fit_relation_weights(shared._replace(stands_for=one), fold, mix=False)
         for one in (np.zeros_like(many), many)
     )
-    assert often.of_word[-1] < few.of_word[-1]
+    assert often.history_weight[-1] < few.history_weight[-1]
 
 
 # --- scorers ---------------------------------------------------------------------------------
@@ -415,7 +420,7 @@ def test_joint_scores_are_the_sum_of_their_terms(world, joint, split):
     queries = some_queries(world, split, 60)
     begin, candidate = some_candidates(world, queries, 40)
     terms = joint.terms(queries, begin, candidate)
-    assert set(terms) == {"rules", "prior", "rule evidence", *HISTORY_KINDS, *COLUMNS[1:]}
+    assert set(terms) == {"rules", "prior", "rule evidence", *HISTORY_KINDS, *DENSE_FEATURES[1:]}
     scores = joint(queries)
     assert scores.temperature == 1.0 and len(scores.candidate) == len(queries) * len(world.entities)
     assert_terms_add_up(terms, of_pairs(scores, begin, candidate))
@@ -536,7 +541,7 @@ def test_paper_scores_do_not_depend_on_the_batch(world, paper):
 def test_joint_weights_are_arrays_and_back(joint):
     weights = joint._weights
     again = LogLinearWeights.from_arrays(weights.to_arrays())
-    assert again.scale == weights.scale
+    assert again.time_scale == weights.scale
     assert all(
         np.array_equal(array, again.to_arrays()[name])
         for name, array in weights.to_arrays().items()

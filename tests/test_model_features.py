@@ -125,10 +125,10 @@ def test_every_part_can_be_left_out(tmp_path, part):
     elif part is Part.RULE_EVIDENCE:
         assert not learned.rule.any() and whole._fitted.features.rule.any()
     elif part is Part.OWN_FACTS:
-        assert (learned.row_of == -1).all() and not learned.words.size
-        assert (whole._fitted.features.row_of >= 0).any()
+        assert (learned.history_row == -1).all() and not learned.history.size
+        assert (whole._fitted.features.history_row >= 0).any()
     elif part is Part.SOFT_WALKS:
-        assert not learned.columns[:, 1].any() and whole._fitted.features.columns[:, 1].any()
+        assert not learned.dense[:, 1].any() and whole._fitted.features.dense[:, 1].any()
     elif part is Part.MIXING:
         assert set(learned.mixing) == {0.0, 1.0}
         assert set(whole._fitted.features.mixing) > {0.0}
@@ -183,8 +183,8 @@ def test_steps_of_soft_walks_reach_further():
         TILP(features="full", soft_length=length, **QUICK).fit(small_world()) for length in (1, 3)
     ]
     assert [model.settings.soft_length for model in models] == [1, 3]
-    assert not models[0]._fitted.features.columns[:, 1].any()
-    assert models[1]._fitted.features.columns[:, 1].any()
+    assert not models[0]._fitted.features.dense[:, 1].any()
+    assert models[1]._fitted.features.dense[:, 1].any()
 
 
 # Presets

@@ -15,7 +15,7 @@ from test_walks import all_queries, graphs
 from tilp import TILP
 from tilp.features.candidate_history import fact_edges, fact_edges_without
 from tilp.graph import QueryTable
-from tilp.learning import CandidatePrior
+from tilp.learning import PopularityPrior
 from tilp.learning.rule_weights import TrainingSettings
 from tilp.scoring.queries import query_table
 from tilp.time import temporal_relation_codes
@@ -110,8 +110,8 @@ def test_facts_of_candidates_that_are_left(cut):
 @given(cuts())
 def test_the_prior_that_is_left(cut):
     graph, gone = cut
-    left = CandidatePrior.of(graph).without(graph, np.unique(np.array(gone, np.int64)))
-    anew = CandidatePrior.of(graph.without(gone))
+    left = PopularityPrior.from_graph(graph).without(graph, np.unique(np.array(gone, np.int64)))
+    anew = PopularityPrior.from_graph(graph.without(gone))
     for name in ("begin", "entity", "count"):
         found, expected = getattr(left, name), getattr(anew, name)
         assert np.array_equal(found, expected) and found.dtype == expected.dtype, name
@@ -120,7 +120,7 @@ def test_the_prior_that_is_left(cut):
 
 def test_facts_of_other_splits_are_no_evidence(facts):
     graph = tilp.read({"train": facts[:3], "test": facts[3:]})
-    prior = CandidatePrior.of(graph)
+    prior = PopularityPrior.from_graph(graph)
     left = prior.without(graph, np.array([2, 3, 4]))
     assert left.count.sum() == prior.count.sum() - 2
     assert np.array_equal(Walker(graph).without([3, 4]).edges.fact, Walker(graph).edges.fact)

@@ -14,11 +14,11 @@ from tilp.costs.situation import Situation, some
 from tilp.costs.stage import StageCost
 from tilp.costs.walking import batch_bytes, kept_bytes
 from tilp.features.log_linear_training import (
-    FOLDS,
+    N_FOLDS,
     CandidateTable,
     LogLinearSettings,
     RelationLearner,
-    fold_of,
+    fold_index,
 )
 from tilp.graph import QueryTable
 from tilp.scoring import RuleScorer, RuleWeights
@@ -37,24 +37,25 @@ def joint_stage(
     settings = LogLinearSettings(
         now.settings.soft_length, now.settings.without, seed=now.settings.seed
     )
-    learner, alone = cpu_seconds(lambda: RelationLearner.of(scorer, (weights,), settings))
+    learner, alone = cpu_seconds(lambda: RelationLearner.for_scorer(scorer, (weights,), settings))
     asked = _asked(now.training, settings, 2 * len(now.graph.relations))
     if not len(asked):
         return StageCost("features", 0.0, "candidates", cpu=alone, serial=alone)
     work = Walks.of_queries(
         now.steps_from,
         asked,
-        apart=asked.directed_relation.astype(np.int64) * FOLDS + fold_of(asked.fact, settings.seed),
+        apart=asked.directed_relation.astype(np.int64) * N_FOLDS
+        + fold_index(asked.fact, settings.seed),
     )
     rates = calibrate(
-        work, lambda part: learner.gather(part.queries), 0.5 * budget, now.settings.seed
+        work, lambda part: learner.make_table(part.queries), 0.5 * budget, now.settings.seed
     )
     gathering = rates.seconds(work.amounts())
     heads = np.sort(np.bincount(asked.directed_relation))[::-1]
     largest = asked[asked.directed_relation == np.argmax(np.bincount(asked.directed_relation))]
     # As many as take no longer than what was tried before, where each of them takes long.
     most = int(np.clip(0.25 * budget * len(asked) / max(gathering, 1e-3), _FEWEST, _MOST))
-    sample = learner.gather(now.some_training())
+    sample = learner.make_table(now.some_training())
     table = _Table.of(sample, now.more_entries)
     learning = _learning(learner, some(largest, most, now.settings.seed), heads, table.visits)
     share = heads[0] / heads.sum()
@@ -89,10 +90,10 @@ def _learning(
     seconds: list[float] = []
     with threadpool_limits(limits=1, user_api="blas"):
         for size in (max(1, len(queries) // 4), len(queries)):
-            found = learner.gather(queries[np.arange(size)])
+            found = learner.make_table(queries[np.arange(size)])
             if not seconds:
-                learner.learn(found)  # loops are compiled
-            _, taken = cpu_seconds(lambda found=found: learner.learn(found))  # type: ignore[misc]
+                learner.fit(found)  # loops are compiled
+            _, taken = cpu_seconds(lambda found=found: learner.fit(found))  # type: ignore[misc]
             sizes.append(float(len(found.fold)))
             seconds.append(taken / sizes[-1] ** _MORE_STEPS)
     of_query = 0.0
@@ -136,5 +137,5 @@ def _asked(queries: QueryTable, settings: LogLinearSettings, heads: int) -> Quer
     for head in range(heads):
         mine = np.flatnonzero(queries.directed_relation == head)
         columns = (queries.fact[mine], queries.directed_relation[mine])
-        rows.append(mine[keyed_sample(settings.queries, settings.seed, *columns)])
+        rows.append(mine[keyed_sample(settings.max_queries, settings.seed, *columns)])
     return queries[np.concatenate(rows)]

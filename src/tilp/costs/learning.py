@@ -11,11 +11,11 @@ from tilp.costs.calibration import cpu_seconds
 from tilp.costs.situation import Situation
 from tilp.costs.stage import StageCost
 from tilp.costs.walking import kept_bytes
-from tilp.features.log_linear_training import FOLDS
-from tilp.learning import CandidatePrior
+from tilp.features.log_linear_training import N_FOLDS
+from tilp.learning import PopularityPrior
 from tilp.learning.attention_net import AttentionNet
 from tilp.learning.examples import TrainingExamples
-from tilp.learning.rule_weights import LogWeights, Objective, train
+from tilp.learning.rule_weights import LogWeights, Objective, train_rule_weights
 from tilp.parallel import Workers
 from tilp.types import Weights
 
@@ -34,7 +34,7 @@ def learning_stages(now: Situation, *, folds: bool) -> list[StageCost]:
     rules = now.sample.rules
     rows = now.walker.encoding.encode([one.rule for one in rules])
     confidence = np.array([one.confidence for one in rules]) + _LEAST
-    prior = CandidatePrior.of(now.walker.graph)
+    prior = PopularityPrior.from_graph(now.walker.graph)
     wanted = int(min(_ENTRIES, of_query * len(now.training)))
     entries = repeated(made, max(1, round(wanted / max(len(made), 1))))
     objective = Objective(entries, prior, len(rules), settings.walks_power)
@@ -51,7 +51,9 @@ def learning_stages(now: Situation, *, folds: bool) -> list[StageCost]:
         few = Objective(made, prior, len(rules), settings.walks_power)
         net = AttentionNet(now.walker.encoding, settings.dimension)
         chosen = replace(settings, steps=steps, patience=steps)
-        return cpu_seconds(lambda: train(net, rows, confidence, few, few, chosen, workers))[1]
+        return cpu_seconds(
+            lambda: train_rule_weights(net, rows, confidence, few, few, chosen, workers)
+        )[1]
 
     first = learn(_SHORT)
     again = learn(_SHORT)
@@ -80,7 +82,7 @@ def learning_stages(now: Situation, *, folds: bool) -> list[StageCost]:
 
     found = [stage("train", 1, 1.0)]
     if folds:
-        found.append(stage("fold", FOLDS, 1.0 - 1.0 / FOLDS))
+        found.append(stage("fold", N_FOLDS, 1.0 - 1.0 / N_FOLDS))
     return found
 
 
@@ -92,14 +94,14 @@ def repeated(made: TrainingExamples, times: int) -> TrainingExamples:
         values = getattr(made, name)
         return np.tile(values, (times,) + (1,) * (values.ndim - 1))
 
-    sizes = np.tile(np.diff(made.begin), times)
+    sizes = np.tile(np.diff(made.offsets), times)
     return TrainingExamples(
         queries=made.queries[queries],
         answer_kind=made.answer_kind[queries],
-        begin=np.append(0, np.cumsum(sizes)),
+        offsets=np.append(0, np.cumsum(sizes)),
         rule=np.tile(made.rule, times),
         at_answer=column("at_answer"),
-        left_out=column("left_out"),
+        excluded=column("excluded"),
         at_known=column("at_known"),
-        others=column("others"),
+        at_others=column("at_others"),
     )

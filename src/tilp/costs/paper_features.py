@@ -11,12 +11,12 @@ from tilp.costs.situation import Situation
 from tilp.costs.stage import StageCost
 from tilp.costs.walking import batch_bytes, kept_bytes
 from tilp.evaluation import Ranker
-from tilp.features.paper.distributions import FittedFeatures
+from tilp.features.paper.distributions import FittedDistributions
 from tilp.features.paper.evidence import Gatherer
-from tilp.features.paper.features import FeatureWeights, PaperFeatures
-from tilp.features.paper.fit import MOST_QUERIES, examples, walked_relations
+from tilp.features.paper.features import FeatureWeights, PaperFeatures, walked_relations
+from tilp.features.paper.fit import make_feature_examples
 from tilp.features.paper.scorer import PaperFeatureScorer
-from tilp.features.paper.training import Examples, FeatureTraining, train_features
+from tilp.features.paper.training import FeatureExamples, FeatureTrainingSettings, train_features
 from tilp.graph import QueryTable
 from tilp.parallel import Workers
 from tilp.rules import RuleSet
@@ -36,6 +36,7 @@ def paper_stage(now: Situation, scorer: RuleScorer, budget: float) -> StageCost:
     """Distributions fitted, their weights learned, and how far they help."""
     graph, length = now.walker.graph, now.settings.mining.max_length
     seed, workers = now.settings.seed, Workers()
+    settings = FeatureTrainingSettings(seed=seed)
     walked = walked_relations(graph, RuleSet(now.sample.rules))
     gather, alone = cpu_seconds(lambda: Gatherer(graph, walked, length))
     rows = np.asarray(graph.rows("train"), np.int64)
@@ -44,19 +45,23 @@ def paper_stage(now: Situation, scorer: RuleScorer, budget: float) -> StageCost:
 
     def fit(part: QueryTable) -> object:
         found = gather(part, np.arange(len(part) + 1), part.answer, workers)
-        return FittedFeatures.fit(2 * len(graph.relations), part, found)
+        return FittedDistributions.fit(2 * len(graph.relations), part, found)
 
     rates = calibrate(work, lambda part: fit(part.queries), 0.3 * budget, seed)
     chance = np.random.default_rng(seed)
     facts = np.sort(chance.choice(rows, min(_FACTS, len(rows)), replace=False))
     features = PaperFeatures.fit(graph, walked, length, facts=facts, workers=workers)
     asked = now.some_training()
-    examples(features, scorer, asked[np.arange(1)], seed, workers)  # loops are compiled
-    found, gathered = cpu_seconds(lambda: examples(features, scorer, asked, seed, workers))
-    learned = min(len(now.training), MOST_QUERIES)
-    judged = min(2 * len(now.held_out), MOST_QUERIES)
+    make_feature_examples(
+        features, scorer, asked[np.arange(1)], settings, workers
+    )  # loops are compiled
+    found, gathered = cpu_seconds(
+        lambda: make_feature_examples(features, scorer, asked, settings, workers)
+    )
+    learned = min(len(now.training), settings.max_queries)
+    judged = min(2 * len(now.held_out), settings.max_queries)
     learning = _learning(features, found, learned + judged / _JUDGED)
-    weights = train_features(features, found, found, FeatureTraining(steps=1)).weights
+    weights = train_features(features, found, found, FeatureTrainingSettings(steps=1)).weights
     cpu = (
         rates.seconds(work.amounts())
         + gathered * (learned + judged) / max(len(asked), 1)
@@ -67,14 +72,14 @@ def paper_stage(now: Situation, scorer: RuleScorer, budget: float) -> StageCost:
     return StageCost(
         "features",
         float(len(queries)),
-        f"facts from both ends, {FeatureTraining().steps} gradients at the most",
+        f"facts from both ends, {FeatureTrainingSettings().steps} gradients at the most",
         cpu=cpu,
         serial=alone + learning,
         peak=kept_bytes(now) + batch_bytes(now, scorer, 1),
     )
 
 
-def _learning(features: PaperFeatures, found: Examples, queries: float) -> float:
+def _learning(features: PaperFeatures, found: FeatureExamples, queries: float) -> float:
     """Seconds to learn from so many queries, with those that judge counted as far as they do.
 
     A step takes some time in itself and some for each query: two sizes tell both.
@@ -83,8 +88,8 @@ def _learning(features: PaperFeatures, found: Examples, queries: float) -> float
     for times in (1, max(2, round(_EXAMPLES / max(len(found.queries), 1)))):
         more = repeated(found, times)
 
-        def learn(steps: int, more: Examples = more) -> float:
-            chosen = FeatureTraining(steps=steps, patience=steps)
+        def learn(steps: int, more: FeatureExamples = more) -> float:
+            chosen = FeatureTrainingSettings(steps=steps, patience=steps)
             return cpu_seconds(lambda: train_features(features, more, more, chosen))[1]
 
         first, again = learn(_STEPS[0]), learn(_STEPS[0])
@@ -93,10 +98,10 @@ def _learning(features: PaperFeatures, found: Examples, queries: float) -> float
         sizes.append(len(more.queries) * (1 + 1 / _JUDGED))  # the same learned from and judged by
     of_query = max(seconds[1] - seconds[0], 0.0) / max(sizes[1] - sizes[0], 1.0)
     of_step = max(seconds[1] - of_query * sizes[1], 0.0)
-    return FeatureTraining().steps * (of_step + of_query * queries) + once
+    return FeatureTrainingSettings().steps * (of_step + of_query * queries) + once
 
 
-def repeated(found: Examples, times: int) -> Examples:
+def repeated(found: FeatureExamples, times: int) -> FeatureExamples:
     """The same queries, candidates and evidence so many times."""
     evidence, size = found.evidence, len(found.evidence.candidate)
     shift = np.arange(times) * size
@@ -104,7 +109,7 @@ def repeated(found: Examples, times: int) -> Examples:
     def shifted(place: np.typing.NDArray[np.int64]) -> np.typing.NDArray[np.int64]:
         return (place + shift[:, None]).reshape(-1)
 
-    return Examples(
+    return FeatureExamples(
         found.queries[np.tile(np.arange(len(found.queries)), times)],
         replace(
             evidence,
@@ -116,7 +121,7 @@ def repeated(found: Examples, times: int) -> Examples:
             difference=np.tile(evidence.difference, times),
         ),
         np.tile(found.phi, times),
-        np.where(np.tile(found.answer_place, times) < 0, -1, shifted(found.answer_place)),
+        np.where(np.tile(found.answer_row, times) < 0, -1, shifted(found.answer_row)),
     )
 
 
@@ -132,7 +137,7 @@ def _choosing(
     def rank() -> None:
         queries = ranker.queries[part]
         applied = scorer.rule_scorer.apply_rules(queries)
-        for scores in scorer.scores_by([weights] * _WAYS, queries, applied):
+        for scores in scorer.score_variants([weights] * _WAYS, queries, applied):
             ranker.rank(part, scores, [Protocol.ENUMERATE])
 
     _, seconds = cpu_seconds(rank)

@@ -123,7 +123,7 @@ def choose_stage(now: Situation, scorer: RuleScorer, budget: float, threads: int
 
 def _entry_bytes(made: TrainingExamples) -> float:
     """What an entry takes."""
-    columns = (made.rule, made.at_answer, made.left_out, made.at_known, made.others)
+    columns = (made.rule, made.at_answer, made.excluded, made.at_known, made.at_others)
     return sum(one.dtype.itemsize * int(np.prod(one.shape[1:])) for one in columns)
 
 

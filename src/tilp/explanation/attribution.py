@@ -26,11 +26,11 @@ from tilp.features.candidate_history import (
     listed_candidates,
 )
 from tilp.features.describe import in_units, percent
-from tilp.features.log_linear import SOFT_WALKS
+from tilp.features.log_linear import RANDOM_WALKS
 from tilp.features.log_linear_scorer import LogLinearScorer
-from tilp.features.paper.distributions import FittedFeatures, recurs
-from tilp.features.paper.evidence import EVIDENCE_KINDS, UNDATED, Evidence
-from tilp.features.paper.scorer import PaperFeatureScorer, Tracer
+from tilp.features.paper.distributions import FittedDistributions, recurs
+from tilp.features.paper.evidence import EVIDENCE_KINDS, UNDATED, Evidence, EvidenceTracer
+from tilp.features.paper.scorer import PaperFeatureScorer
 from tilp.graph import TemporalGraph
 from tilp.rules import Notation, Rule, RuleSet, format_rule
 from tilp.scoring import Query, RuleScorer, Scorer
@@ -103,18 +103,18 @@ _MANNER = "walks of any facts, longer than rules and likelier the nearer in time
 
 def fact_terms(case: ExplainedQuery, scorer: LogLinearScorer) -> list[Contribution]:
     """A term for each fact of the candidate that weighs anything, by kind and relation."""
-    edges = scorer.walks.edges
+    edges = scorer.random_walks.edges
     n_relations = len(case.graph.relations)
     terms = []
-    for spoken, weight in scorer.facts_of(case.queries, case.candidate):
+    for spoken, weight in scorer.history_contributions(case.queries, case.candidate):
         if not weight.any():
             continue
-        heaviest = [spoken.words[place] for place in np.argsort(-np.abs(weight), kind="stable")]
+        heaviest = [spoken.features[place] for place in np.argsort(-np.abs(weight), kind="stable")]
         said = heaviest[: np.count_nonzero(weight)]
         reason = Reason(
             kind=HISTORY_KINDS[spoken.kind],
             score=float(weight.sum()),
-            words=_said_of(case, spoken, scorer.facts, said),
+            words=_said_of(case, spoken, scorer.history, said),
             walks=1,
         )
         fact = case.walked([(int(edges.fact[spoken.edge]), spoken.relation >= n_relations)])
@@ -124,13 +124,13 @@ def fact_terms(case: ExplainedQuery, scorer: LogLinearScorer) -> list[Contributi
 
 def walk_term(case: ExplainedQuery, scorer: LogLinearScorer, added: float) -> Contribution:
     """The term of soft walks, with the likeliest walk of each length."""
-    walks = scorer.walks
+    walks = scorer.random_walks
     settled = scorer.rule_scorer.fill_dates(case.queries)
     size = len(case.graph.relations)
 
     def ground(n: int) -> tuple[Grounding, ...]:
-        likeliest = walks.strongest(settled, 0, case.candidate)
-        reached = float(walks.chances(listed_candidates(settled, *case.listed))[0])
+        likeliest = walks.likeliest_walks(settled, 0, case.candidate)
+        reached = float(walks.probabilities(listed_candidates(settled, *case.listed))[0])
         return tuple(
             case.walked(
                 (
@@ -142,7 +142,7 @@ def walk_term(case: ExplainedQuery, scorer: LogLinearScorer, added: float) -> Co
             for walk, chance in likeliest[:n]
         )
 
-    return Contribution((SOFT_WALKS,), Reason(SOFT_WALKS, added, _MANNER), ground)
+    return Contribution((RANDOM_WALKS,), Reason(RANDOM_WALKS, added, _MANNER), ground)
 
 
 def _only(fact: Grounding) -> Ground:
@@ -188,18 +188,21 @@ def paper_terms(
         scorer: whose features are looked at.
         added: what each kind of feature adds, by name.
     """
-    if not scorer.looks_at(case.queries, case.applied, case.candidate):
+    if not scorer.uses_features(case.queries, case.applied, case.candidate):
         words = "rules rank it too low for features to be looked at; it counts as without evidence"
-        score = scorer.without_evidence(case.queries)
+        score = scorer.score_without_evidence(case.queries)
         return [Contribution((NOT_LOOKED_AT,), Reason(NOT_LOOKED_AT, score, words))]
     settled = scorer.rule_scorer.fill_dates(case.queries)
-    tracer = Tracer(scorer.features, settled, case.candidate)
+    features = scorer.features
+    tracer = EvidenceTracer(
+        features.graph, features.walked, features.max_length, settled, case.candidate
+    )
 
     def ground(kind: int, relation: int, difference: int | None) -> Ground:
         return lambda _: (case.walked(tracer(kind, relation, difference)),)
 
-    fitted = scorer.features.fitted
-    evidence, dated, of_pieces = scorer.pieces(case.queries, case.candidate)
+    fitted = features.distributions
+    evidence, dated, of_pieces = scorer.piece_contributions(case.queries, case.candidate)
     terms = []
     n_relations = len(case.graph.relations)
     asked = (case.head + n_relations) % (2 * n_relations)
@@ -212,7 +215,7 @@ def paper_terms(
         )
         grounded = ground(kind, asked, _closest(evidence, kind, asked)) if recurring else None
         terms.append(Contribution(("recurrence", kind), reason, grounded))
-    places = fitted.places(dated.kind, dated.head, dated.relation)
+    places = fitted.indices(dated.kind, dated.head, dated.relation)
     for number, place in enumerate(places.tolist()):
         kind, relation = int(dated.kind[number]), int(dated.relation[number])
         apart = int(dated.difference[number])
@@ -240,7 +243,12 @@ def _recurs(case: ExplainedQuery, kind: int, recurring: bool, probability: float
 
 
 def _order(
-    case: ExplainedQuery, fitted: FittedFeatures, kind: int, relation: int, place: int, apart: int
+    case: ExplainedQuery,
+    fitted: FittedDistributions,
+    kind: int,
+    relation: int,
+    place: int,
+    apart: int,
 ) -> str:
     later = float(fitted.order.probability[place])
     side, share = ("after", later) if apart > 0 else ("no later than", 1 - later)
@@ -248,7 +256,12 @@ def _order(
 
 
 def _pair(
-    case: ExplainedQuery, fitted: FittedFeatures, kind: int, relation: int, place: int, apart: int
+    case: ExplainedQuery,
+    fitted: FittedDistributions,
+    kind: int,
+    relation: int,
+    place: int,
+    apart: int,
 ) -> str:
     usual = fitted.interval[place]
     length = (
@@ -390,12 +403,12 @@ class Explainer:
         fired = self._by_rules.rule_contributions(case.queries, case.applied, case.candidate)
         of_rules = added["rules"] * fired.score / max(fired.score.sum(), _LEAST)
         if isinstance(scorer, LogLinearScorer):
-            of_rules += scorer.evidence_of(fired)
+            of_rules += scorer.rule_evidence(fired)
         terms = rule_terms(case, self._by_rules, self._rules, self._grounder, fired, of_rules)
         terms.append(prior_term(case, self._by_rules, added["prior"]))
         if isinstance(scorer, LogLinearScorer):
             terms += fact_terms(case, scorer)
-            terms.append(walk_term(case, scorer, added[SOFT_WALKS]))
+            terms.append(walk_term(case, scorer, added[RANDOM_WALKS]))
         elif isinstance(scorer, PaperFeatureScorer):
             terms += paper_terms(case, scorer, added)
         return [one for one in terms if one.score]

@@ -68,7 +68,7 @@ class Reason:
     """One named term of a candidate's score.
 
     Attributes:
-        kind: what it comes from: `rule`, `prior`, `other facts`, `soft walks` and so on.
+        kind: what it comes from: `rule`, `prior`, `other facts`, `random walks` and so on.
         score: what it adds to the score.
         words: it as a sentence.
         groundings: the facts behind it, those nearest to the query's time first; perhaps not all.

@@ -1,4 +1,4 @@
-"""`LogLinearScorer`: rules, the candidate's facts and soft walks, in one log-linear score."""
+"""`LogLinearScorer`: rules, candidate history and random walks in one log-linear score."""
 
 from __future__ import annotations
 
@@ -19,93 +19,100 @@ from tilp.features.candidate_history import (
     fact_edges_without,
     listed_candidates,
 )
-from tilp.features.log_linear import SOFT_WALKS, LogLinearWeights
+from tilp.features.log_linear import RANDOM_WALKS, LogLinearWeights
 from tilp.features.random_walks import RandomWalks
 from tilp.graph import QueryTable
 from tilp.scoring import RuleScorer, Scores
 from tilp.scoring.rule_scorer import AppliedRules, RuleContributions
 
-_MOST_ENTITIES = 2**16
-"""Up to so many entities all are scored; past it those that rules or the prior list."""
-
-Terms = dict[str, NDArray[np.float64]]
+_MAX_ENTITIES = 2**16
 
 
 class LogLinearScorer:
-    """Scores candidates of queries by a sum of terms, all of them 0 for one without evidence.
+    """Scores candidates by a sum of contributions, each 0 for a candidate without evidence.
 
     - rules and prior: w log(φ_TLR / its least value), split by their shares of φ_TLR;
-    - rule evidence: Σ w_Rule √α_c(Rule) over the rules that lead to the candidate;
-    - other facts, and facts with the subject: the weights of the words for them;
-    - soft walks: w times how likely they reach the candidate, as a logarithm.
+    - rule evidence: Σ w_Rule √α_c(Rule) over the rules that reach the candidate;
+    - other facts, and facts with the subject: weights of the features of the candidate history;
+    - random walks: w times the random walk score.
 
     Args:
-        rules: scores by rules alone.
-        weights: what phase two learned.
-        soft_length: steps of soft walks at the most.
+        rule_scorer: Scores by rules alone.
+        weights: Weights that phase two learned.
+        walk_length: Longest random walk.
+        max_entities: Score all entities up to this many; beyond, only those that rules or the
+            prior list.
     """
 
-    def __init__(self, rules: RuleScorer, weights: LogLinearWeights, soft_length: int) -> None:
-        self.rule_scorer = rules
+    def __init__(
+        self,
+        rule_scorer: RuleScorer,
+        weights: LogLinearWeights,
+        walk_length: int,
+        max_entities: int = _MAX_ENTITIES,
+    ) -> None:
+        self.rule_scorer = rule_scorer
+        self.max_entities = max_entities
         self._weights = weights
-        self._soft_length = soft_length
-        self._n_entities = len(rules.walker.graph.entities)
-        self._stand_on(fact_edges(rules.walker.graph))
+        self._walk_length = walk_length
+        self._n_entities = len(rule_scorer.walker.graph.entities)
+        self._use_edges(fact_edges(rule_scorer.walker.graph))
 
-    def _stand_on(self, edges: FactEdges) -> None:
+    def _use_edges(self, edges: FactEdges) -> None:
         walker, weights = self.rule_scorer.walker, self._weights
+        n_directed = 2 * len(walker.graph.relations)
         self._edges = edges
-        self.facts = CandidateHistory(edges, 2 * len(walker.graph.relations), weights.bounds)
-        self.walks = RandomWalks.of(walker, edges, weights.scale, self._soft_length)
+        self.history = CandidateHistory(edges, n_directed, weights.distance_bounds)
+        self.random_walks = RandomWalks.for_walker(
+            walker, edges, weights.time_scale, self._walk_length
+        )
 
     def __getstate__(self) -> dict[str, Any]:
-        if self._n_entities <= _MOST_ENTITIES:
-            self.facts.prepare_for_all()  # once, here, for all that it travels to
+        if self.lists_all:
+            self.history.prepare()  # once, for all processes that it is sent to
         return vars(self)
 
     def without(self, facts: Iterable[int]) -> LogLinearScorer:
-        """The same on the evidence without some facts, as `RuleScorer.without` has it."""
-        gone = np.fromiter(facts, np.int64)
+        """Return the same scorer on evidence without some facts."""
+        removed = np.fromiter(facts, np.int64)
         other = copy(self)
-        other.rule_scorer = self.rule_scorer.without(gone)
-        numbers = self.rule_scorer.walker.graph.numbers_without(gone)
-        other._stand_on(fact_edges_without(self._edges, numbers, other.rule_scorer.walker.graph))
+        other.rule_scorer = self.rule_scorer.without(removed)
+        ids = self.rule_scorer.walker.graph.numbers_without(removed)
+        other._use_edges(fact_edges_without(self._edges, ids, other.rule_scorer.walker.graph))
         return other
 
     @property
     def lists_all(self) -> bool:
         """Whether every entity is listed as a candidate of every query."""
-        return self._n_entities <= _MOST_ENTITIES
+        return self._n_entities <= self.max_entities
 
     def __call__(self, queries: QueryTable) -> Scores:
         """Score the candidates of queries."""
         return self.score(queries, self.rule_scorer.apply_rules(queries))
 
     def score(self, queries: QueryTable, applied: AppliedRules) -> Scores:
-        """Scores from what the rules' `apply` found."""
+        """Score the candidates of queries, given their applied rules."""
         by_rules = self.rule_scorer.score(queries, applied)
-        settled = self.rule_scorer.fill_dates(queries)
-        n, everything = self._n_entities, self.lists_all
-        if everything:
-            begin = np.arange(len(queries) + 1) * n
-            candidate = np.tile(np.arange(n, dtype=np.int32), len(queries))
+        n_entities, query = self._n_entities, by_rules.query
+        if self.lists_all:
+            offsets = np.arange(len(queries) + 1) * n_entities
+            candidate = np.tile(np.arange(n_entities, dtype=np.int32), len(queries))
+            row = query * n_entities + by_rules.candidate
         else:
-            begin, candidate = by_rules.offsets, by_rules.candidate
-        asked = listed_candidates(settled, begin, candidate)
+            offsets, candidate = by_rules.offsets, by_rules.candidate
+            row = np.arange(len(candidate))
+        listed = listed_candidates(self.rule_scorer.fill_dates(queries), offsets, candidate)
         score = np.zeros(len(candidate))
-        query = by_rules.query
-        place = query * n + by_rules.candidate if everything else np.arange(len(candidate))
-        score[place] = self._log_rules(
-            queries.directed_relation[query], by_rules.score, by_rules, query
-        )
-        self._add_evidence(applied, asked, score)
-        if everything:
+        score[row] = self._rule_contribution(queries, by_rules, query, by_rules.score)
+        self._add_rule_evidence(applied, listed, score)
+        if self.lists_all:
             weights = self._weights
-            self.facts.add_of_all(asked, weights.row_of, weights.words, score.reshape(-1, n))
+            matrix = score.reshape(-1, n_entities)
+            self.history.add_scores_to_all(listed, weights.history_row, weights.history, matrix)
         else:
-            self._add_facts(asked, np.ones(len(HISTORY_KINDS), np.bool_), score)
-        self._add_walks(asked, score)
-        return Scores(begin, candidate, score, 0.0, by_rules.reached, temperature=1.0)
+            self._add_history(listed, np.ones(len(HISTORY_KINDS), np.bool_), score)
+        self._add_random_walks(listed, score)
+        return Scores(offsets, candidate, score, 0.0, by_rules.reached, temperature=1.0)
 
     def contributions(
         self,
@@ -113,82 +120,75 @@ class LogLinearScorer:
         begin: NDArray[np.int64],
         candidate: NDArray[np.int32],
         applied: AppliedRules | None = None,
-    ) -> Terms:
-        """What each part adds to the scores of listed candidates, by name; the sum is the score.
-
-        Args:
-            queries: the queries.
-            begin: where the candidates of each query begin, and where the last end.
-            candidate: these.
-            applied: what the rules' `apply` found, if it was asked already.
-        """
+    ) -> dict[str, NDArray[np.float64]]:
+        """Split the scores of listed candidates into named contributions that add up to them."""
         applied = applied or self.rule_scorer.apply_rules(queries)
         by_rules = self.rule_scorer.score(queries, applied)
-        asked = listed_candidates(self.rule_scorer.fill_dates(queries), begin, candidate)
-        listed = by_rules.places_of(begin, candidate) >= 0
-        scored = listed | self.lists_all
+        listed = listed_candidates(self.rule_scorer.fill_dates(queries), begin, candidate)
+        scored = (by_rules.places_of(begin, candidate) >= 0) | self.lists_all
         query = np.repeat(np.arange(len(queries)), np.diff(begin))
-        head = queries.directed_relation[query]
         phi = by_rules.of(begin, candidate)
-        together = self._log_rules(head, phi, by_rules, query)
-        found = self.rule_scorer.split(head, candidate, phi, together)
-        found["rule evidence"] = np.zeros(len(candidate))
-        self._add_evidence(applied, asked, found["rule evidence"])
-        for number, kind in enumerate(HISTORY_KINDS):
-            found[kind] = np.zeros(len(candidate))
-            self._add_facts(asked, np.arange(len(HISTORY_KINDS)) == number, found[kind])
-        found[SOFT_WALKS] = np.zeros(len(candidate))
-        self._add_walks(asked, found[SOFT_WALKS])
-        return {name: np.where(scored, term, 0.0) for name, term in found.items()}
+        together = self._rule_contribution(queries, by_rules, query, phi)
+        relation = queries.directed_relation[query]
+        parts = self.rule_scorer.split(relation, candidate, phi, together)
+        parts["rule evidence"] = np.zeros(len(candidate))
+        self._add_rule_evidence(applied, listed, parts["rule evidence"])
+        for index, kind in enumerate(HISTORY_KINDS):
+            parts[kind] = np.zeros(len(candidate))
+            self._add_history(listed, np.arange(len(HISTORY_KINDS)) == index, parts[kind])
+        parts[RANDOM_WALKS] = np.zeros(len(candidate))
+        self._add_random_walks(listed, parts[RANDOM_WALKS])
+        return {name: np.where(scored, part, 0.0) for name, part in parts.items()}
 
-    def evidence_of(self, fired: RuleContributions) -> NDArray[np.float64]:
-        """What each rule that leads to a candidate adds as evidence, w_Rule √α_c."""
-        rate = fired.arriving / fired.walks
-        of_rule = self._weights.rule[fired.rule] * np.sqrt(rate)
-        return np.where(fired.arriving >= LEAST_RATE * fired.walks, of_rule, 0.0)
+    def rule_evidence(self, reached_by: RuleContributions) -> NDArray[np.float64]:
+        """Return the evidence w_Rule √α_c of each rule that reaches a candidate."""
+        rate = reached_by.arriving / reached_by.walks
+        evidence = self._weights.rule[reached_by.rule] * np.sqrt(rate)
+        return np.where(reached_by.arriving >= LEAST_RATE * reached_by.walks, evidence, 0.0)
 
-    def facts_of(
+    def history_contributions(
         self, queries: QueryTable, candidate: int
     ) -> list[tuple[HistoryFact, NDArray[np.float64]]]:
-        """The facts of a candidate of a single query, and the weights of the words for each."""
-        only = np.array([candidate], np.int32)
-        asked = listed_candidates(self.rule_scorer.fill_dates(queries), np.array([0, 1]), only)
-        rows = self._weights.row_of[queries.directed_relation[0]].reshape(len(HISTORY_KINDS), -1)
+        """Return the history facts of a candidate of a single query, with their weights."""
+        entity = np.array([candidate], np.int32)
+        listed = listed_candidates(self.rule_scorer.fill_dates(queries), np.array([0, 1]), entity)
+        rows = self._weights.history_row[queries.directed_relation[0]]
+        rows = rows.reshape(len(HISTORY_KINDS), -1)
         return [
-            (one, self._weights.words[rows[one.kind, one.relation], list(one.words)])
-            for one in self.facts.facts_of_candidate(asked)
-            if rows[one.kind, one.relation] >= 0
+            (fact, self._weights.history[rows[fact.kind, fact.relation], list(fact.features)])
+            for fact in self.history.nearest_facts(listed)
+            if rows[fact.kind, fact.relation] >= 0
         ]
 
-    def _log_rules(
+    def _rule_contribution(
         self,
-        head: NDArray[np.int32],
-        phi: NDArray[np.float64],
+        queries: QueryTable,
         by_rules: Scores,
         query: NDArray[np.int64],
+        phi: NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """What φ_TLR adds: above its least value, which entities have that nothing speaks for."""
-        added: NDArray[np.float64] = self._weights.columns[head, 0] * np.log(
-            phi / by_rules.defaults[query]
-        )
-        return added
+        """Return the contribution of φ_TLR above its least value, that of unreached entities."""
+        weight = self._weights.dense[queries.directed_relation[query], 0]
+        contribution: NDArray[np.float64] = weight * np.log(phi / by_rules.defaults[query])
+        return contribution
 
-    def _add_evidence(
-        self, applied: AppliedRules, asked: ListedCandidates, score: NDArray[np.float64]
+    def _add_rule_evidence(
+        self, applied: AppliedRules, listed: ListedCandidates, score: NDArray[np.float64]
     ) -> None:
         add_rule_evidence(
-            *applied.by_query(len(asked.subject)),
-            asked.begin,
-            asked.candidate,
+            *applied.by_query(len(listed.subject)),
+            listed.begin,
+            listed.candidate,
             self._weights.rule,
             self._n_entities,
             score,
         )
 
-    def _add_facts(
-        self, asked: ListedCandidates, kinds: NDArray[np.bool_], score: NDArray[np.float64]
+    def _add_history(
+        self, listed: ListedCandidates, kinds: NDArray[np.bool_], score: NDArray[np.float64]
     ) -> None:
-        self.facts.add(asked, self._weights.row_of, self._weights.words, kinds, score)
+        weights = self._weights
+        self.history.add_scores(listed, weights.history_row, weights.history, kinds, score)
 
-    def _add_walks(self, asked: ListedCandidates, score: NDArray[np.float64]) -> None:
-        self.walks.add(asked, self._weights.columns[asked.head, 1], score)
+    def _add_random_walks(self, listed: ListedCandidates, score: NDArray[np.float64]) -> None:
+        self.random_walks.add_scores(listed, self._weights.dense[listed.head, 1], score)

@@ -43,7 +43,7 @@ class AttentionNet:
     encoding: RuleEncoding
     dimension: int = 32
 
-    def parameters(self, seed: int) -> Parameters:
+    def initial_parameters(self, seed: int) -> Parameters:
         """Parameters to begin with: small normal numbers, zero where they are added."""
         chance = np.random.default_rng([seed, 8])
         size, length = self.dimension, self.encoding.max_length
@@ -70,7 +70,7 @@ class AttentionNet:
         arrays: Parameters = jax.tree.map(jnp.asarray, parameters)
         return arrays
 
-    def carried_over(
+    def transfer_parameters(
         self, arrays: Mapping[str, NDArray[Any]], heads: NDArray[np.int64], seed: int
     ) -> Parameters:
         """The parameters of a net of other relations, for this one; new ones begin as they do.
@@ -101,7 +101,7 @@ class AttentionNet:
                 raise TilpError(f"{name} of the attention net has another shape; fit anew")
             return jnp.asarray(held)
 
-        carried: Parameters = jax.tree_util.tree_map_with_path(one, self.parameters(seed))
+        carried: Parameters = jax.tree_util.tree_map_with_path(one, self.initial_parameters(seed))
         return carried
 
     def log_scores(self, parameters: Parameters, places: NDArray[np.int32]) -> jax.Array:
@@ -114,7 +114,7 @@ class AttentionNet:
         vector: jax.Array = _log_attention(parameters, self._layout())
         return vector
 
-    def places(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
+    def part_indices(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
         """Where the parts of each rule stand in the attention vectors; the end where it has none.
 
         Args:
@@ -201,7 +201,7 @@ class _Places:
         return table[:, used]
 
 
-def flat(parameters: Parameters) -> dict[str, NDArray[Any]]:
+def flatten_parameters(parameters: Parameters) -> dict[str, NDArray[Any]]:
     """Parameters as arrays by name, for a file."""
     leaves = jax.tree_util.tree_leaves_with_path(parameters)
     return {_name(path): np.asarray(one) for path, one in leaves}

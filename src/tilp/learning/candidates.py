@@ -23,7 +23,7 @@ class Mark(IntEnum):
 
     ANSWER = 0
     KNOWN = 1
-    LEFT_OUT = 1 + len(KNOWN_KINDS)
+    EXCLUDED = 1 + len(KNOWN_KINDS)
 
 
 @dataclass(frozen=True)
@@ -37,23 +37,23 @@ class KnownAnswers:
         answer_kind: the kind of known candidate that each answer is; -1: none.
     """
 
-    begin: NDArray[np.int64]
+    offsets: NDArray[np.int64]
     entity: NDArray[np.int32]
     mark: NDArray[np.int8]
     answer_kind: NDArray[np.int8]
 
-    def at_the_time(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    def at_query_time(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """The candidates that are known at a time that meets or touches their query's.
 
         Returns:
             Where those of each query begin, and where the last end; and these.
         """
         there = self.mark >= Mark.KNOWN + KNOWN_KINDS.index("meeting")
-        return np.append(0, np.cumsum(there))[self.begin], self.entity[there]
+        return np.append(0, np.cumsum(there))[self.offsets], self.entity[there]
 
 
 def known_answers(
-    graph: TemporalGraph, queries: QueryTable, *, leave_out: int | None = None
+    graph: TemporalGraph, queries: QueryTable, *, instant_seed: int | None = None
 ) -> KnownAnswers:
     """Mark the answers of queries, and the candidates that train knows as other answers.
 
@@ -72,10 +72,10 @@ def known_answers(
     start, end = known_ends(graph.start[fact], graph.end[fact])
     is_answer = entity == queries.answer[query]
     mark = Mark.KNOWN + _kinds(start, end, queries.start[query], queries.end[query])
-    if leave_out is not None:
-        instant = _instants(graph, queries, leave_out)[query]
+    if instant_seed is not None:
+        instant = _instants(graph, queries, instant_seed)[query]
         holds = (start <= instant) & (instant <= end)
-        mark = np.where(holds & ~is_answer, Mark.LEFT_OUT, mark)
+        mark = np.where(holds & ~is_answer, Mark.EXCLUDED, mark)
     answer_kind = np.full(len(queries), -1, np.int8)
     np.maximum.at(answer_kind, query[is_answer], mark[is_answer].astype(np.int8) - Mark.KNOWN)
     asked = np.flatnonzero(queries.answer >= 0)
@@ -131,7 +131,7 @@ _UNIFORM = 0.05
 
 
 @dataclass(frozen=True)
-class CandidatePrior:
+class PopularityPrior:
     """A distribution over candidates for each directed relation, from the counts of train.
 
     Attributes:
@@ -141,17 +141,17 @@ class CandidatePrior:
         n_entities: all there are.
     """
 
-    begin: NDArray[np.int64]
+    offsets: NDArray[np.int64]
     entity: NDArray[np.int32]
     count: NDArray[np.int64]
     n_entities: int
 
     def __post_init__(self) -> None:
-        for name in ("begin", "entity", "count"):
+        for name in ("offsets", "entity", "count"):
             object.__setattr__(self, name, read_only(getattr(self, name)))
 
     @classmethod
-    def of(cls, graph: TemporalGraph) -> CandidatePrior:
+    def from_graph(cls, graph: TemporalGraph) -> PopularityPrior:
         """Count the answers in a graph's train split."""
         n_relations, n_entities = len(graph.relations), len(graph.entities)
         # Inverse relations come after all others, so that each direction is counted alone.
@@ -165,7 +165,7 @@ class CandidatePrior:
             begin.astype(np.int64), (distinct % n_entities).astype(np.int32), count, n_entities
         )
 
-    def without(self, graph: TemporalGraph, facts: NDArray[np.int64]) -> CandidatePrior:
+    def without(self, graph: TemporalGraph, facts: NDArray[np.int64]) -> PopularityPrior:
         """The same without some facts of the graph that it was counted in, each given once."""
         of_train = facts[facts < graph.bounds[1]]
         count = self.count.copy()
@@ -173,31 +173,33 @@ class CandidatePrior:
             np.subtract.at(count, np.searchsorted(self._keys, answers), 1)
         kept = count > 0
         before = np.append(0, np.cumsum(kept))
-        return replace(self, begin=before[self.begin], entity=self.entity[kept], count=count[kept])
+        return replace(
+            self, offsets=before[self.offsets], entity=self.entity[kept], count=count[kept]
+        )
 
     @property
-    def n_heads(self) -> int:
+    def n_directed(self) -> int:
         """How many directed relations there are."""
-        return len(self.begin) - 1
+        return len(self.offsets) - 1
 
     @property
-    def lowest(self) -> float:
+    def min_probability(self) -> float:
         """What every entity has."""
         return _UNIFORM / max(self.n_entities, 1)
 
     @property
     def probability(self) -> NDArray[np.float64]:
         """Of each candidate that train has."""
-        return (1 - _UNIFORM) * self.count / np.repeat(self._totals, np.diff(self.begin)) + (
-            self.lowest
+        return (1 - _UNIFORM) * self.count / np.repeat(self._totals, np.diff(self.offsets)) + (
+            self.min_probability
         )
 
-    def of_entities(
+    def probabilities(
         self, head: NDArray[np.int32], entity: NDArray[np.int32]
     ) -> NDArray[np.float64]:
         """The probability of entities, each as an answer of a head."""
         count = self._counts(head, entity)
-        return (1 - _UNIFORM) * count / self._totals[head] + self.lowest
+        return (1 - _UNIFORM) * count / self._totals[head] + self.min_probability
 
     def counts(
         self, head: NDArray[np.int32], entity: NDArray[np.int32]
@@ -205,12 +207,12 @@ class CandidatePrior:
         """How often train has entities as answers of heads; and how many answers heads have."""
         return self._counts(head, entity), self._answers_of_heads[head]
 
-    def of_answers(self, queries: QueryTable) -> NDArray[np.float64]:
+    def answer_probabilities(self, queries: QueryTable) -> NDArray[np.float64]:
         """The probability of each query's answer, from train without the query's own fact."""
         count = self._counts(queries.directed_relation, queries.answer)
         own = queries.fact >= 0
         totals = np.maximum(self._totals[queries.directed_relation] - own, 1)
-        return (1 - _UNIFORM) * np.maximum(count - own, 0) / totals + self.lowest
+        return (1 - _UNIFORM) * np.maximum(count - own, 0) / totals + self.min_probability
 
     def _counts(self, head: NDArray[np.int32], entity: NDArray[np.int32]) -> NDArray[np.int64]:
         """How often train has entities as answers of heads."""
@@ -224,7 +226,7 @@ class CandidatePrior:
     @property
     def _keys(self) -> NDArray[np.int64]:
         """Head and entity of each candidate as one number, ascending."""
-        heads = np.repeat(np.arange(self.n_heads, dtype=np.int64), np.diff(self.begin))
+        heads = np.repeat(np.arange(self.n_directed, dtype=np.int64), np.diff(self.offsets))
         return heads * self.n_entities + self.entity
 
     @property
@@ -234,7 +236,7 @@ class CandidatePrior:
     @property
     def _answers_of_heads(self) -> NDArray[np.int64]:
         so_far = np.concatenate([[0], np.cumsum(self.count)])
-        answers: NDArray[np.int64] = np.diff(so_far[self.begin])
+        answers: NDArray[np.int64] = np.diff(so_far[self.offsets])
         return answers
 
 

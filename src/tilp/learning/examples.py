@@ -36,27 +36,27 @@ class TrainingExamples:
 
     queries: QueryTable
     answer_kind: NDArray[np.int8]
-    begin: NDArray[np.int64]
+    offsets: NDArray[np.int64]
     rule: NDArray[np.int32]
     at_answer: NDArray[np.float32]
-    left_out: NDArray[np.float32]
+    excluded: NDArray[np.float32]
     at_known: NDArray[np.float32]
-    others: NDArray[np.float32]
+    at_others: NDArray[np.float32]
 
     def __len__(self) -> int:
         return len(self.rule)
 
-    def of_queries(self, wanted: NDArray[np.bool_]) -> TrainingExamples:
+    def select(self, wanted: NDArray[np.bool_]) -> TrainingExamples:
         """The entries of some of the queries."""
-        sizes = np.diff(self.begin)
+        sizes = np.diff(self.offsets)
         kept = np.repeat(wanted, sizes)
         return TrainingExamples(
             queries=self.queries[wanted],
             answer_kind=self.answer_kind[wanted],
-            begin=np.append(0, np.cumsum(sizes[wanted])),
+            offsets=np.append(0, np.cumsum(sizes[wanted])),
             **{
                 name: getattr(self, name)[kept]
-                for name in ("rule", "at_answer", "left_out", "at_known", "others")
+                for name in ("rule", "at_answer", "excluded", "at_known", "at_others")
             },
         )
 
@@ -103,24 +103,24 @@ def make_training_examples(
     counted = workers.map(partial(_count, walker, rules, seed), chunks)
     for number, (rows, answer_kind) in enumerate(counted):
         walks = rows[:, 2]
-        rows = rows[walks > rows[:, 3 + Mark.LEFT_OUT]]
+        rows = rows[walks > rows[:, 3 + Mark.EXCLUDED]]
         rows[:, 0] += asked
         parts.append(rows[np.argsort(rows[:, 0], kind="stable")].astype(np.int32))
         kinds.append(answer_kind)
         asked += len(chunks[number])
         if progress is not None:
             progress((number + 1) / len(chunks))
-    rows = np.concatenate(parts) if parts else np.empty((0, 3 + Mark.LEFT_OUT + 1), np.int32)
+    rows = np.concatenate(parts) if parts else np.empty((0, 3 + Mark.EXCLUDED + 1), np.int32)
     query, rule, walks, counts = rows[:, 0], rows[:, 1], rows[:, 2], rows[:, 3:]
     return TrainingExamples(
         queries=QueryTable.join(chunks or [queries]),
         answer_kind=np.concatenate(kinds) if kinds else np.empty(0, np.int8),
-        begin=np.searchsorted(query, np.arange(len(queries) + 1)).astype(np.int64),
+        offsets=np.searchsorted(query, np.arange(len(queries) + 1)).astype(np.int64),
         rule=rule.astype(np.int32),
         at_answer=counts[:, Mark.ANSWER].astype(np.float32),
-        left_out=counts[:, Mark.LEFT_OUT].astype(np.float32),
+        excluded=counts[:, Mark.EXCLUDED].astype(np.float32),
         at_known=counts[:, Mark.KNOWN : Mark.KNOWN + len(KNOWN_KINDS)].astype(np.float32),
-        others=(walks - counts.sum(axis=1)).astype(np.float32),
+        at_others=(walks - counts.sum(axis=1)).astype(np.float32),
     )
 
 
@@ -128,6 +128,6 @@ def _count(
     walker: Walker, rules: CompiledRules, seed: int, queries: QueryTable
 ) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
     """Rows of query, rule, walks and counts by mark; and the kind that each answer is."""
-    known = known_answers(walker.graph, queries, leave_out=seed)
-    rows = walker.count_marked(queries, rules, known.begin, known.entity, known.mark)
+    known = known_answers(walker.graph, queries, instant_seed=seed)
+    rows = walker.count_marked(queries, rules, known.offsets, known.entity, known.mark)
     return rows, known.answer_kind

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tilp._kernels.likelihood import add_likelihood
 from tilp.learning.attention_net import AttentionNet, Parameters
-from tilp.learning.candidates import KNOWN_KINDS, CandidatePrior
+from tilp.learning.candidates import KNOWN_KINDS, PopularityPrior
 from tilp.learning.checkpoint import LossCurve, TrainingState
 from tilp.learning.examples import TrainingExamples
 from tilp.parallel import Workers, cut_by_cost
@@ -52,18 +52,18 @@ class Objective:
     def __init__(
         self,
         entries: TrainingExamples,
-        prior: CandidatePrior,
+        prior: PopularityPrior,
         n_rules: int,
         walks_power: float = 0.0,
     ) -> None:
         self._entries = entries
         self._n_rules = n_rules
-        self._n_heads = prior.n_heads
-        self._prior = prior.of_answers(entries.queries)
-        walks = entries.others + entries.at_answer + entries.at_known.sum(axis=1)
+        self._n_heads = prior.n_directed
+        self._prior = prior.answer_probabilities(entries.queries)
+        walks = entries.at_others + entries.at_answer + entries.at_known.sum(axis=1)
         self._gain = walks**walks_power
-        self._parts = cut_by_cost(np.diff(entries.begin) + 1.0, _PARTS)
-        self.asked = int((np.diff(entries.begin) > 0).sum())
+        self._parts = cut_by_cost(np.diff(entries.offsets) + 1.0, _PARTS)
+        self.n_queries = int((np.diff(entries.offsets) > 0).sum())
 
     def __call__(self, logs: LogWeights, workers: Workers) -> tuple[float, LogWeights]:
         """The mean loss, and its gradient."""
@@ -80,9 +80,9 @@ class Objective:
             loss = add_likelihood(
                 part.start,
                 part.stop,
-                entries.begin,
+                entries.offsets,
                 entries.rule,
-                entries.others,
+                entries.at_others,
                 entries.at_answer,
                 entries.at_known,
                 self._gain,
@@ -107,7 +107,7 @@ class Objective:
             rule += gradient.rule
             prior += gradient.prior
             of_factor += gradient.factor
-        asked = max(self.asked, 1)
+        asked = max(self.n_queries, 1)
         return total / asked, LogWeights(rule / asked, prior / asked, of_factor / asked)
 
 
@@ -141,7 +141,7 @@ class TrainingSettings:
     patience: int = 30
     learning_rate: float = 0.2
     net_learning_rate: float = 0.01
-    pull: float = 1.0
+    l2: float = 1.0
     walks_power: float = 0.45
     choose_power: bool = True
     known_factors: bool = True
@@ -150,7 +150,7 @@ class TrainingSettings:
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainedWeights:
     """What training found.
 
     Attributes:
@@ -159,14 +159,14 @@ class Trained:
         net: parameters of the attention net; None where weights are free.
     """
 
-    logs: LogWeights
+    log_weights: LogWeights
     curve: LossCurve
     net: Parameters | None = None
 
 
 _MEASURED_EVERY = 5
 _DECAY, _EPSILON = 0.99, 1e-10  # of the mean squared gradient, which is small for rare rules
-PRIOR_AT_FIRST = -1.5
+INITIAL_LOG_PRIOR = -1.5
 """The logarithm of the prior's weight, before anything is learned."""
 _PRIOR_PULL, _FACTOR_PULL = 1.0, 0.1
 
@@ -185,19 +185,19 @@ class _Parameters:
         n_heads = 2 * len(net.encoding.relations)
         self._net = net
         self._known_factors = settings.known_factors
-        self._places = net.places(rows)
+        self._places = net.part_indices(rows)
         self._asked = max(asked, 1)
         self.first: dict[str, Any] = {
-            "prior": np.full(n_heads, PRIOR_AT_FIRST),
+            "prior": np.full(n_heads, INITIAL_LOG_PRIOR),
             "factor": np.zeros((n_heads, len(KNOWN_KINDS))),
         }
         self._pull = {"prior": _PRIOR_PULL, "factor": _FACTOR_PULL}
         if settings.weights is Weights.FREE:
             self.first["free"] = np.log(confidence)
-            self._pull["free"] = settings.pull
+            self._pull["free"] = settings.l2
         self._towards = dict(self.first)
         if settings.weights is Weights.ATTENTION:
-            self.first["net"] = net.parameters(settings.seed)
+            self.first["net"] = net.initial_parameters(settings.seed)
 
     def logs(self, values: dict[str, Any]) -> LogWeights:
         """What the parameters mean."""
@@ -233,7 +233,7 @@ class _Parameters:
         return self._net.log_scores(parameters, self._places)
 
 
-def train(
+def train_rule_weights(
     net: AttentionNet,
     rows: NDArray[np.int64],
     confidence: NDArray[np.float64],
@@ -244,7 +244,7 @@ def train(
     *,
     checkpoint: Path | None = None,
     progress: Callable[[float], None] | None = None,
-) -> Trained:
+) -> TrainedWeights:
     """Learn the weights of rules, of the prior, and the factors of known candidates.
 
     The weights of the step with the least loss on held-out queries are kept.
@@ -260,10 +260,10 @@ def train(
         checkpoint: a file in which the state is kept; where it is there, training goes on.
         progress: called with the share that is done.
     """
-    parameters = _Parameters(net, rows, confidence, settings, training.asked)
+    parameters = _Parameters(net, rows, confidence, settings, training.n_queries)
     optimiser = _optimiser(settings)
     # Where no rule fires for held-out queries they cannot decide.
-    judge = held_out if held_out.asked else training
+    judge = held_out if held_out.n_queries else training
     values = jax.tree.map(jax.numpy.asarray, parameters.first)
     state = TrainingState(values, optimiser.init(values), values)
     if checkpoint is not None and checkpoint.is_file():
@@ -282,7 +282,7 @@ def train(
                 state.write(checkpoint)
         if progress is not None:
             progress(state.step / settings.steps)
-    return Trained(parameters.logs(state.best), state.curve, state.best.get("net"))
+    return TrainedWeights(parameters.logs(state.best), state.curve, state.best.get("net"))
 
 
 def _optimiser(settings: TrainingSettings) -> optax.GradientTransformation:

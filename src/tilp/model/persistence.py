@@ -21,7 +21,7 @@ from tilp._utils.files import before, new_folder, read_arrays, write_arrays
 from tilp._version import __version__
 from tilp.errors import DataError, TilpError, TilpWarning
 from tilp.features.log_linear import LogLinearWeights
-from tilp.features.paper.fit import FittedPaper
+from tilp.features.paper.features import FittedPaper
 from tilp.graph import TemporalGraph
 from tilp.io import read, write
 from tilp.io.packed.open import still_packed

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tilp._kernels.score import score_candidates
 from tilp._utils.arrays import read_only
 from tilp.graph import QueryTable
-from tilp.learning import CandidatePrior, KnownAnswers, Mark, known_answers
+from tilp.learning import KnownAnswers, Mark, PopularityPrior, known_answers
 from tilp.rules import Rule
 from tilp.scoring.scores import Scores
 from tilp.time.imputation import MissingDates
@@ -101,7 +101,7 @@ class RuleScorer:
         self.walker = walker
         self.rules = tuple(rules)
         self._rows = read_only(walker.encoding.encode(rules))
-        self.prior = CandidatePrior.of(walker.graph)
+        self.prior = PopularityPrior.from_graph(walker.graph)
         self._settling = settling or MissingDates(Missing.POINT)
         self._compiled = walker.encoding.compiled(self._rows)
         self._weigh(weights)
@@ -126,10 +126,10 @@ class RuleScorer:
         return {name: value for name, value in vars(self).items() if name != "rules"}
 
     def _weigh(self, weights: RuleWeights) -> None:
-        heads = np.repeat(np.arange(self.prior.n_heads), np.diff(self.prior.begin))
+        heads = np.repeat(np.arange(self.prior.n_directed), np.diff(self.prior.offsets))
         self._weights = weights
         self._prior_score = read_only(weights.prior[heads] * self.prior.probability)
-        self._floor = weights.prior * self.prior.lowest
+        self._floor = weights.prior * self.prior.min_probability
 
     def reweighted(self, weights: RuleWeights) -> RuleScorer:
         """The same rules with other weights."""
@@ -189,7 +189,7 @@ class RuleScorer:
             score: of each, by rules and prior.
             term: what is made of it.
         """
-        share = self._weights.prior[head] * self.prior.of_entities(head, entity) / score
+        share = self._weights.prior[head] * self.prior.probabilities(head, entity) / score
         return {"rules": (1 - share) * term, "prior": share * term}
 
     def rule_contributions(
@@ -233,13 +233,13 @@ class RuleScorer:
             *applied.by_query(len(queries)),
             queries.directed_relation,
             queries.answer,
-            known.begin,
+            known.offsets,
             known.entity,
             known.mark - Mark.KNOWN,
             self._weights.rule,
             self._weights.factor,
             walks_power,
-            self.prior.begin,
+            self.prior.offsets,
             self.prior.entity,
             self._prior_score,
             self._floor,

@@ -57,7 +57,7 @@ class TopCandidates:
             new_only: whether those that are known are left out; the others keep their ranks.
         """
         n = len(graph.entities)
-        known_begin, known_entity = known_answers(graph, table).at_the_time()
+        known_begin, known_entity = known_answers(graph, table).at_query_time()
         n_known = np.diff(known_begin)
         most = np.minimum(k + n_known if new_only else np.full(len(table), k), n)
         begin, entity, score = best_candidates(
@@ -186,7 +186,7 @@ def predict_all(ask: TopKPredictor, table: QueryTable, workers: Workers) -> TopC
 def _cuts(table: QueryTable, scorer: Scorer) -> NDArray[np.int64]:
     """Where chunks of queries begin, but for the first."""
     rules = scorer.rule_scorer
-    listed = np.diff(rules.prior.begin)[table.directed_relation]
+    listed = np.diff(rules.prior.offsets)[table.directed_relation]
     if scorer.lists_all:
         listed = np.full(len(table), rules.prior.n_entities)
     room = listed + rules.walker.steps_from[table.subject] / _STEPS_A_NUMBER
@@ -219,7 +219,7 @@ class CandidateRanks:
         n = len(graph.entities)
         score = np.full(n, scores.defaults[0])
         score[scores.candidate] = scores.score
-        _, known = known_answers(graph, table).at_the_time()
+        _, known = known_answers(graph, table).at_query_time()
         return cls(score, scores.shares(np.zeros(n, np.int64), score, n), frozenset(known.tolist()))
 
     @property

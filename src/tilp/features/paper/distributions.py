@@ -143,7 +143,7 @@ _LEAST_SEEN = 5  # of a pair, for an interval distribution of its own
 
 
 @dataclass(frozen=True)
-class FittedFeatures:
+class FittedDistributions:
     """Distributions fitted to queries with their answers as candidates (Appendix A).
 
     A pair is a kind of evidence, a query's relation and another relation. Pairs that were seen have
@@ -162,16 +162,16 @@ class FittedFeatures:
             subject, then in its others, for each relation.
     """
 
-    directed: int
+    n_directed: int
     key: NDArray[np.int64]
-    seen: NDArray[np.int64]
+    count: NDArray[np.int64]
     order: Bernoulli
     interval: PairInterval
-    asked: NDArray[np.int64]
+    n_queries: NDArray[np.int64]
     recurrence: Bernoulli
 
     @classmethod
-    def fit(cls, directed: int, queries: QueryTable, evidence: Evidence) -> FittedFeatures:
+    def fit(cls, directed: int, queries: QueryTable, evidence: Evidence) -> FittedDistributions:
         """Fit to the evidence for the answers of queries, one candidate each."""
         of_head = queries.directed_relation[evidence.query]
         again = recurs(queries, evidence)
@@ -211,46 +211,46 @@ class FittedFeatures:
         )
 
     def __len__(self) -> int:
-        return len(self.seen)
+        return len(self.count)
 
-    def places(
+    def indices(
         self, kind: NDArray[Any], head: NDArray[Any], relation: NDArray[Any]
     ) -> NDArray[np.int64]:
         """The place of each pair."""
-        group = kind.astype(np.int64) * self.directed + head
-        wanted = group * self.directed + relation
+        group = kind.astype(np.int64) * self.n_directed + head
+        wanted = group * self.n_directed + relation
         place = np.searchsorted(self.key, wanted)
         known = place < len(self.key)
         known[known] = self.key[place[known]] == wanted[known]
         places: NDArray[np.int64] = np.where(known, place, len(self.key) + group)
         return places
 
-    def of(self, heads: NDArray[np.int64]) -> tuple[FittedFeatures, NDArray[np.int64]]:
+    def remap(self, heads: NDArray[np.int64]) -> tuple[FittedDistributions, NDArray[np.int64]]:
         """The same for other numbers of relations; and for each new place the old one.
 
         Args:
             heads: for each new head the old one; -1: none, which has the distributions of any.
         """
         directed = len(heads)
-        new = np.full(self.directed, -1, np.int64)
+        new = np.full(self.n_directed, -1, np.int64)
         new[heads[heads >= 0]] = np.flatnonzero(heads >= 0)
-        group, other = np.divmod(self.key, self.directed)
-        kind, head = np.divmod(group, self.directed)
+        group, other = np.divmod(self.key, self.n_directed)
+        kind, head = np.divmod(group, self.n_directed)
         key = (kind * directed + new[head]) * directed + new[other]
         kept = np.flatnonzero((new[head] >= 0) & (new[other] >= 0))
         kept = kept[np.argsort(key[kept])]
         groups = (
-            np.arange(len(EVIDENCE_KINDS))[:, None] * self.directed + np.maximum(heads, 0)
+            np.arange(len(EVIDENCE_KINDS))[:, None] * self.n_directed + np.maximum(heads, 0)
         ).reshape(-1)
         place = np.concatenate([kept, len(self.key) + groups])
         return (
-            FittedFeatures(
+            FittedDistributions(
                 directed,
                 key[kept],
-                self.seen[place],
+                self.count[place],
                 self.order[place],
                 self.interval[place],
-                np.where(heads >= 0, self.asked[heads], 0),
+                np.where(heads >= 0, self.n_queries[heads], 0),
                 Bernoulli(self.recurrence.probability[:, heads]),
             ),
             place,
@@ -262,11 +262,13 @@ class FittedFeatures:
         Relations are those of queries, as asked; others are read from the candidate, or in walking
         direction. Of pairs that were seen too seldom, the pooled interval is given.
         """
-        labels = pl.Series([relations.label(one) for one in range(self.directed)], dtype=pl.String)
+        labels = pl.Series(
+            [relations.label(one) for one in range(self.n_directed)], dtype=pl.String
+        )
         return pl.concat([self._recurrence_table(labels), *self._pair_tables(labels)])
 
     def _recurrence_table(self, labels: pl.Series) -> pl.DataFrame:
-        heads = np.flatnonzero(self.asked)
+        heads = np.flatnonzero(self.n_queries)
         return pl.concat(
             [
                 _rows(
@@ -274,7 +276,7 @@ class FittedFeatures:
                     np.full(len(heads), kind),
                     labels.gather(heads),
                     None,
-                    self.asked[heads],
+                    self.n_queries[heads],
                     Bernoulli(self.recurrence.probability[kind, heads]),
                 )
                 for kind in range(2)
@@ -282,12 +284,12 @@ class FittedFeatures:
         )
 
     def _pair_tables(self, labels: pl.Series) -> list[pl.DataFrame]:
-        group, other = np.divmod(self.key, self.directed)
-        kind, head = np.divmod(group, self.directed)
+        group, other = np.divmod(self.key, self.n_directed)
+        kind, head = np.divmod(group, self.n_directed)
         pairs = slice(len(self.key))
         return [
             _rows(
-                feature, kind, labels.gather(head), labels.gather(other), self.seen[pairs], fitted
+                feature, kind, labels.gather(head), labels.gather(other), self.count[pairs], fitted
             )
             for feature, fitted in (("order", self.order[pairs]), ("pair", self.interval[pairs]))
         ]
@@ -295,20 +297,20 @@ class FittedFeatures:
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """All of it as arrays by name."""
         return {
-            "directed": np.array(self.directed),
+            "directed": np.array(self.n_directed),
             "key": self.key,
-            "seen": self.seen,
+            "seen": self.count,
             "order": self.order.probability,
             "mean": self.interval.gaussian.mean,
             "deviation": self.interval.gaussian.deviation,
             "rate": self.interval.exponential.rate,
             "is_gaussian": self.interval.is_gaussian,
-            "asked": self.asked,
+            "asked": self.n_queries,
             "recurrence": self.recurrence.probability,
         }
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> FittedFeatures:
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> FittedDistributions:
         """What `to_arrays` gave.
 
         Raises:
@@ -341,7 +343,7 @@ def recurs(queries: QueryTable, evidence: Evidence) -> NDArray[np.bool_]:
     born somewhere is about the candidate's own birth: to (s, r, ?) it is r⁻¹ of the candidate.
     """
     head = queries.directed_relation[evidence.query]
-    size = np.int32(evidence.directed // 2)
+    size = np.int32(evidence.n_directed // 2)
     from_candidate = np.where(head < size, head + size, head - size)
     found = np.zeros((len(evidence.candidate), len(EVIDENCE_KINDS)), np.bool_)
     same = np.flatnonzero(evidence.relation == from_candidate[evidence.row])

@@ -12,10 +12,17 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tilp.errors import TilpError
-from tilp.features.paper.distributions import Bernoulli, FittedFeatures, recurs
-from tilp.features.paper.evidence import DEFAULT_LIMIT, EVIDENCE_KINDS, Dated, Evidence, Gatherer
+from tilp.features.paper.distributions import Bernoulli, FittedDistributions, recurs
+from tilp.features.paper.evidence import (
+    DEFAULT_LIMIT,
+    EVIDENCE_KINDS,
+    DatedEvidence,
+    Evidence,
+    Gatherer,
+)
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.parallel import Workers
+from tilp.rules import RuleSet
 
 FEATURES = ("recurrence", "order", "pair")
 """The temporal features that candidates are scored by; walks know no recurrence."""
@@ -70,7 +77,7 @@ class FeatureWeights:
         }
         return cls(**held)
 
-    def of(self, heads: NDArray[np.int64], place: NDArray[np.int64]) -> FeatureWeights:
+    def remap(self, heads: NDArray[np.int64], place: NDArray[np.int64]) -> FeatureWeights:
         """The weights for other numbers of relations and pairs.
 
         Args:
@@ -84,7 +91,7 @@ class FeatureWeights:
         return replace(self, **by_head, **{name: getattr(self, name)[place] for name in names})
 
 
-TERMS = (
+CONTRIBUTIONS = (
     "rules",
     *(
         f"{feature}_{kind}"
@@ -97,7 +104,7 @@ TERMS = (
 
 
 @dataclass(frozen=True)
-class Measured:
+class EvidenceProbabilities:
     """The probabilities h of the evidence for candidates: all that scores need but the weights.
 
     Attributes:
@@ -117,13 +124,15 @@ class Measured:
     interval: Floats
 
 
-def measure(fitted: FittedFeatures, queries: QueryTable, evidence: Evidence) -> Measured:
+def evidence_probabilities(
+    fitted: FittedDistributions, queries: QueryTable, evidence: Evidence
+) -> EvidenceProbabilities:
     """The probabilities of the evidence."""
     head = queries.directed_relation[evidence.query]
     again = Bernoulli(fitted.recurrence.probability[:, head].T)
     row, kind, of_row, relation, apart = evidence.dated(queries)
-    pair = fitted.places(kind, of_row, relation)
-    return Measured(
+    pair = fitted.indices(kind, of_row, relation)
+    return EvidenceProbabilities(
         head=head,
         recurrence=np.exp(again.log_density(recurs(queries, evidence))),
         group=row * len(EVIDENCE_KINDS) + kind,
@@ -133,7 +142,9 @@ def measure(fitted: FittedFeatures, queries: QueryTable, evidence: Evidence) -> 
     )
 
 
-def score_terms(weights: FeatureWeights, measured: Measured, phi: Floats) -> dict[str, Floats]:
+def score_terms(
+    weights: FeatureWeights, measured: EvidenceProbabilities, phi: Floats
+) -> dict[str, Floats]:
     """What each of `TERMS` adds to the score of each candidate, γ and all (eq. 14, 16, 19-21).
 
     Args:
@@ -152,13 +163,13 @@ def score_terms(weights: FeatureWeights, measured: Measured, phi: Floats) -> dic
     for number, kind in enumerate(EVIDENCE_KINDS):
         for place, feature in enumerate(FEATURES):
             name = f"{feature}_{kind}"
-            if name in TERMS:
+            if name in CONTRIBUTIONS:
                 share = weights.mixing[number, place] * weights.evidence[number]
                 terms[name] = weights.features * share * found[feature][:, number]
     return terms
 
 
-def score_pieces(weights: FeatureWeights, measured: Measured) -> dict[str, Floats]:
+def score_pieces(weights: FeatureWeights, measured: EvidenceProbabilities) -> dict[str, Floats]:
     """What each dated piece of evidence adds to its candidate's terms of order and of pair."""
     kind = measured.group % len(EVIDENCE_KINDS)
     found = {}
@@ -173,7 +184,7 @@ def score_pieces(weights: FeatureWeights, measured: Measured) -> dict[str, Float
     return found
 
 
-def _by_kind(weight: Floats, bias: Floats, measured: Measured, h: Floats) -> Floats:
+def _by_kind(weight: Floats, bias: Floats, measured: EvidenceProbabilities, h: Floats) -> Floats:
     """φ of eq. 17 for each candidate and kind; 0 where there is no evidence."""
     size = len(measured.head) * len(EVIDENCE_KINDS)
     mass = np.exp(weight[measured.pair])
@@ -199,7 +210,7 @@ class PaperFeatures:
     graph: TemporalGraph
     walked: NDArray[np.bool_]
     max_length: int
-    fitted: FittedFeatures
+    distributions: FittedDistributions
     limit: int = DEFAULT_LIMIT
 
     @classmethod
@@ -227,7 +238,7 @@ class PaperFeatures:
         """
         gather = Gatherer(graph, walked, max_length, limit)
         queries, evidence = _for_answers(graph, facts, gather, workers, progress)
-        fitted = FittedFeatures.fit(2 * len(graph.relations), queries, evidence)
+        fitted = FittedDistributions.fit(2 * len(graph.relations), queries, evidence)
         return cls(graph, walked, max_length, fitted, limit)
 
     def observed(
@@ -236,7 +247,7 @@ class PaperFeatures:
         facts: NDArray[np.int64] | None = None,
         workers: Workers | None = None,
         progress: Callable[[float], None] | None = None,
-    ) -> Dated:
+    ) -> DatedEvidence:
         """What order and pair interval are fitted to: the dated evidence for answers.
 
         Args:
@@ -275,7 +286,7 @@ class PaperFeatures:
         """
         return self._gatherer(queries, offsets, candidate, workers or Workers(), progress=progress)
 
-    def terms(
+    def contributions(
         self,
         weights: FeatureWeights,
         queries: QueryTable,
@@ -283,13 +294,17 @@ class PaperFeatures:
         phi: NDArray[np.float64],
     ) -> dict[str, NDArray[np.float64]]:
         """What rules and each feature add to the score of each listed candidate, by name."""
-        return score_terms(weights, measure(self.fitted, queries, evidence), phi)
+        return score_terms(
+            weights, evidence_probabilities(self.distributions, queries, evidence), phi
+        )
 
-    def pieces(
+    def piece_contributions(
         self, weights: FeatureWeights, queries: QueryTable, evidence: Evidence
-    ) -> tuple[Dated, dict[str, NDArray[np.float64]]]:
+    ) -> tuple[DatedEvidence, dict[str, NDArray[np.float64]]]:
         """The dated evidence, and what each piece of it adds to order and pair."""
-        of_pieces = score_pieces(weights, measure(self.fitted, queries, evidence))
+        of_pieces = score_pieces(
+            weights, evidence_probabilities(self.distributions, queries, evidence)
+        )
         return evidence.dated(queries), of_pieces
 
     def score(
@@ -307,43 +322,43 @@ class PaperFeatures:
             evidence: for their candidates.
             phi: φ_TLR of each candidate.
         """
-        terms = self.terms(weights, queries, evidence, phi)
+        terms = self.contributions(weights, queries, evidence, phi)
         score: NDArray[np.float64] = np.sum(list(terms.values()), axis=0)
         return score
 
-    def nothing(self, weights: FeatureWeights) -> NDArray[np.float64]:
+    def score_without_evidence(self, weights: FeatureWeights) -> NDArray[np.float64]:
         """γ_tfm φ_tfm of a candidate without any evidence, for each head."""
-        never = np.exp(self.fitted.recurrence.log_density(np.zeros(1, np.bool_)))
+        never = np.exp(self.distributions.recurrence.log_density(np.zeros(1, np.bool_)))
         of_kind = weights.recurrence_weight * never + weights.recurrence_bias
         share = weights.evidence * weights.mixing[:, FEATURES.index("recurrence")]
         of_head: NDArray[np.float64] = weights.features * (share[: len(of_kind)] @ of_kind)
         return of_head
 
-    def on(self, graph: TemporalGraph) -> PaperFeatures:
+    def with_graph(self, graph: TemporalGraph) -> PaperFeatures:
         """The same with another graph of the same relations as evidence."""
         return replace(self, graph=graph)
 
-    def of(self, heads: NDArray[np.int64]) -> tuple[PaperFeatures, NDArray[np.int64]]:
+    def remap(self, heads: NDArray[np.int64]) -> tuple[PaperFeatures, NDArray[np.int64]]:
         """The same for other numbers of relations; and for each new pair the old one.
 
         Args:
             heads: for each new head the old one; -1: none.
         """
-        fitted, place = self.fitted.of(heads)
+        fitted, place = self.distributions.remap(heads)
         known = heads >= 0
         walked = self.walked[np.ix_(heads, heads)] & known[:, None] & known
-        return replace(self, walked=walked, fitted=fitted), place
+        return replace(self, walked=walked, distributions=fitted), place
 
     def table(self) -> pl.DataFrame:
         """Every distribution that was fitted, with its parameters, in words."""
-        return self.fitted.table(self.graph.relations)
+        return self.distributions.table(self.graph.relations)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """All but the graph, as arrays by name."""
         return {
             "walked": self.walked,
             "bounds": np.array([self.max_length, self.limit]),
-            **self.fitted.to_arrays(),
+            **self.distributions.to_arrays(),
         }
 
     @classmethod
@@ -353,10 +368,10 @@ class PaperFeatures:
         Raises:
             TilpError: an array is missing, or the graph has other relations.
         """
-        fitted = FittedFeatures.from_arrays(arrays)
-        if fitted.directed != 2 * len(graph.relations):
+        fitted = FittedDistributions.from_arrays(arrays)
+        if fitted.n_directed != 2 * len(graph.relations):
             raise TilpError(
-                f"features were fitted for {fitted.directed // 2} relations, and the graph has "
+                f"features were fitted for {fitted.n_directed // 2} relations, and the graph has "
                 f"{len(graph.relations)}; give them a graph with the same relations"
             )
         if "walked" not in arrays or "bounds" not in arrays:
@@ -379,3 +394,44 @@ def _for_answers(
     offsets = np.arange(len(queries) + 1)
     evidence = gather(queries, offsets, queries.answer, workers or Workers(), progress=progress)
     return queries, evidence
+
+
+@dataclass(frozen=True)
+class FittedPaper:
+    """The paper's features with the weights that phase two learned."""
+
+    features: PaperFeatures
+    weights: FeatureWeights
+
+    def remap(self, relations: NDArray[np.int64], rules: NDArray[np.int64]) -> FittedPaper:
+        """Return the same for other relation ids; `rules` do not matter.
+
+        Args:
+            relations: Old id of each new directed relation; -1 for a new one.
+            rules: Old index of each new rule.
+        """
+        del rules
+        features, pairs = self.features.remap(relations)
+        return FittedPaper(features, self.weights.remap(relations, pairs))
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return distributions and weights as arrays by name."""
+        return {**self.features.to_arrays(), **self.weights.to_arrays()}
+
+    @classmethod
+    def from_arrays(cls, graph: TemporalGraph, arrays: dict[str, NDArray[Any]]) -> FittedPaper:
+        """Read what `to_arrays` returned, for a graph with its missing dates filled."""
+        return cls(PaperFeatures.from_arrays(graph, arrays), FeatureWeights.from_arrays(arrays))
+
+
+def walked_relations(graph: TemporalGraph, rules: RuleSet) -> NDArray[np.bool_]:
+    """Return a mask: for each directed relation, the relations in the bodies of its rules."""
+    size = len(graph.relations)
+    ids = {name: index for index, name in enumerate(graph.relations)}
+    walked = np.zeros((2 * size, 2 * size), np.bool_)
+    for mined in rules:
+        head, *body = (
+            ids[atom.relation] + size * atom.inverse for atom in (mined.rule.head, *mined.rule.body)
+        )
+        walked[head, body] = True
+    return walked

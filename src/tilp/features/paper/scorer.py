@@ -1,121 +1,20 @@
-"""`Tracer`: the facts that a piece of evidence for a candidate was read from."""
+"""`PaperFeatureScorer`: scores from rules and the paper's temporal features (eq. 16)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilp._kernels.negative_sampling import best_of
-from tilp.features.paper.evidence import EVIDENCE_KINDS, Dated, Evidence
+from tilp.features.paper.evidence import DatedEvidence, Evidence
 from tilp.features.paper.features import FeatureWeights, PaperFeatures
 from tilp.graph import QueryTable
 from tilp.scoring import RuleScorer, Scores
 from tilp.scoring.rule_scorer import AppliedRules
-from tilp.time import known_ends
-from tilp.types import EvidenceKind
-
-Steps = tuple[tuple[int, bool], ...]
-
-
-class Tracer:
-    """Finds facts again by what `Evidence` says of them.
-
-    Args:
-        features: that the evidence was gathered for.
-        queries: a single query.
-        candidate: of it.
-    """
-
-    def __init__(self, features: PaperFeatures, queries: QueryTable, candidate: int) -> None:
-        graph = features.graph
-        index = graph.index(("train",))
-        self._features = features
-        self._queries = queries
-        self._candidate = candidate
-        self._size = len(graph.entities)
-        self._n_relations = len(graph.relations)
-        edge = np.flatnonzero(index.fact != queries.fact[0])
-        source = np.repeat(np.arange(self._size, dtype=np.int32), np.diff(index.offsets))
-        start, _ = known_ends(graph.start, graph.end)
-        self._source, self._target = source[edge], index.target[edge]
-        self._relation, self._fact = index.relation[edge], index.fact[edge]
-        self._start = start[self._fact]
-
-    def __call__(self, kind: int, relation: int, difference: int | None) -> Steps:
-        """The fact of a piece of evidence; of walks the shortest walk that it is on.
-
-        Args:
-            kind: the place in `KINDS`.
-            relation: directed, as the evidence reads it.
-            difference: of its start to the query's; None: any will do.
-
-        Returns:
-            The facts in order, each with whether it is read from object to subject.
-        """
-        wanted = self._relation == relation
-        if difference is not None:
-            wanted &= self._start == self._queries.start[0] + difference
-        if EVIDENCE_KINDS[kind] == EvidenceKind.WALKS:
-            away = self._from_subject[self._source] + 1 + self._to_candidate[self._target]
-            wanted &= self._walked & (away <= self._features.max_length)
-            return self._along(int(np.flatnonzero(wanted)[0]))
-        with_subject = self._target == self._queries.subject[0]
-        wanted &= self._source == self._candidate
-        wanted &= with_subject == (EVIDENCE_KINDS[kind] == EvidenceKind.BETWEEN)
-        return (self._step(int(np.flatnonzero(wanted)[0])),)
-
-    def _along(self, edge: int) -> Steps:
-        """A shortest walk over an edge."""
-        before, after = [], []
-        here = int(self._source[edge])
-        for away in range(int(self._from_subject[here]) - 1, -1, -1):
-            nearer = self._walked & (self._target == here)
-            step = int(np.flatnonzero(nearer & (self._from_subject[self._source] == away))[0])
-            before.append(self._step(step))
-            here = int(self._source[step])
-        here = int(self._target[edge])
-        for away in range(int(self._to_candidate[here]) - 1, -1, -1):
-            nearer = self._walked & (self._source == here)
-            step = int(np.flatnonzero(nearer & (self._to_candidate[self._target] == away))[0])
-            after.append(self._step(step))
-            here = int(self._target[step])
-        return (*before[::-1], self._step(edge), *after)
-
-    def _step(self, edge: int) -> tuple[int, bool]:
-        return int(self._fact[edge]), bool(self._relation[edge] >= self._n_relations)
-
-    @cached_property
-    def _walked(self) -> NDArray[np.bool_]:
-        walked: NDArray[np.bool_] = self._features.walked[self._queries.directed_relation[0]][
-            self._relation
-        ]
-        return walked
-
-    @cached_property
-    def _from_subject(self) -> NDArray[np.int64]:
-        return self._steps_away(int(self._queries.subject[0]), self._source, self._target)
-
-    @cached_property
-    def _to_candidate(self) -> NDArray[np.int64]:
-        return self._steps_away(self._candidate, self._target, self._source)
-
-    def _steps_away(
-        self, entity: int, here: NDArray[np.int32], there: NDArray[np.int32]
-    ) -> NDArray[np.int64]:
-        """How many steps each entity is away, along the edges that are walked."""
-        far = self._features.max_length + 1
-        away = np.full(self._size, far)
-        away[entity] = 0
-        for steps in range(1, far):
-            reached = there[self._walked & (away[here] == steps - 1)]
-            away[reached] = np.minimum(away[reached], steps)
-        return away
-
 
 _LOOKED_AT = 200
 """Candidates of a query whose features are looked at, the best by the rules."""
@@ -143,7 +42,7 @@ class PaperFeatureScorer:
         """The same on the evidence without some facts, as `RuleScorer.without` has it."""
         other = copy(self)
         other.rule_scorer = self.rule_scorer.without(facts)
-        other.features = self.features.on(other.rule_scorer.walker.graph)
+        other.features = self.features.with_graph(other.rule_scorer.walker.graph)
         return other
 
     @property
@@ -157,9 +56,9 @@ class PaperFeatureScorer:
 
     def score(self, queries: QueryTable, applied: AppliedRules) -> Scores:
         """Scores from what the rules' `apply` found."""
-        return self.scores_by([self._weights], queries, applied)[0]
+        return self.score_variants([self._weights], queries, applied)[0]
 
-    def scores_by(
+    def score_variants(
         self, weights: Sequence[FeatureWeights], queries: QueryTable, applied: AppliedRules
     ) -> list[Scores]:
         """The scores under other weights of features; evidence is gathered once."""
@@ -173,7 +72,7 @@ class PaperFeatureScorer:
         phi, unlisted = by_rules.score / total[query], by_rules.defaults / total
         found = []
         for one in weights:
-            nothing = self.features.nothing(one)[queries.directed_relation]
+            nothing = self.features.score_without_evidence(one)[queries.directed_relation]
             score = one.rules * phi + nothing[query]
             score[place] = self.features.score(one, settled, evidence, phi[place])
             default = one.rules * unlisted + nothing
@@ -205,31 +104,33 @@ class PaperFeatureScorer:
         scores = by_rules.of(begin, candidate)
         phi = scores / by_rules.totals(self._n_entities)[query]
         looked_at = best_of(by_rules.offsets, by_rules.score, _LOOKED_AT)
-        evidence = self.features.gather(settled, begin, candidate).only(
+        evidence = self.features.gather(settled, begin, candidate).restrict(
             np.isin(by_rules.places_of(begin, candidate), looked_at)
         )
-        terms = self.features.terms(self._weights, settled, evidence, phi)
+        terms = self.features.contributions(self._weights, settled, evidence, phi)
         together = terms.pop("rules")
         return {
             **self.rule_scorer.split(queries.directed_relation[query], candidate, scores, together),
             **terms,
         }
 
-    def looks_at(self, queries: QueryTable, applied: AppliedRules, candidate: int) -> bool:
+    def uses_features(self, queries: QueryTable, applied: AppliedRules, candidate: int) -> bool:
         """Whether the features of a candidate of a single query are looked at."""
         by_rules = self.rule_scorer.score(queries, applied)
         place = best_of(by_rules.offsets, by_rules.score, _LOOKED_AT)
         return candidate in by_rules.candidate[place]
 
-    def pieces(
+    def piece_contributions(
         self, queries: QueryTable, candidate: int
-    ) -> tuple[Evidence, Dated, dict[str, NDArray[np.float64]]]:
+    ) -> tuple[Evidence, DatedEvidence, dict[str, NDArray[np.float64]]]:
         """The evidence for a candidate of a single query, and what each dated piece adds."""
         settled = self.rule_scorer.fill_dates(queries)
         only = np.array([candidate], np.int32)
         evidence = self.features.gather(settled, np.array([0, 1]), only)
-        return evidence, *self.features.pieces(self._weights, settled, evidence)
+        return evidence, *self.features.piece_contributions(self._weights, settled, evidence)
 
-    def without_evidence(self, queries: QueryTable) -> float:
+    def score_without_evidence(self, queries: QueryTable) -> float:
         """What features add to a candidate of a single query that are not looked at."""
-        return float(self.features.nothing(self._weights)[queries.directed_relation[0]])
+        return float(
+            self.features.score_without_evidence(self._weights)[queries.directed_relation[0]]
+        )

@@ -16,7 +16,12 @@ from numpy.typing import NDArray
 from tilp._kernels.likelihood import FeatureTable, FeatureValues, add_feature_likelihood
 from tilp.errors import TilpError
 from tilp.features.paper.evidence import EVIDENCE_KINDS, Evidence
-from tilp.features.paper.features import FEATURES, FeatureWeights, PaperFeatures, measure
+from tilp.features.paper.features import (
+    FEATURES,
+    FeatureWeights,
+    PaperFeatures,
+    evidence_probabilities,
+)
 from tilp.graph import QueryTable
 from tilp.learning.checkpoint import LossCurve, TrainingState
 from tilp.parallel import Workers, cut_by_cost
@@ -25,7 +30,7 @@ _PARTS = 16  # of the queries; does not depend on the number of threads
 
 
 @dataclass(frozen=True)
-class Examples:
+class FeatureExamples:
     """Queries to learn from, or to be judged by.
 
     Attributes:
@@ -39,7 +44,7 @@ class Examples:
     queries: QueryTable
     evidence: Evidence
     phi: NDArray[np.float64]
-    answer_place: NDArray[np.int64]
+    answer_row: NDArray[np.int64]
 
 
 class FeatureObjective:
@@ -50,13 +55,13 @@ class FeatureObjective:
         examples: the queries.
     """
 
-    def __init__(self, features: PaperFeatures, examples: Examples) -> None:
+    def __init__(self, features: PaperFeatures, examples: FeatureExamples) -> None:
         evidence = examples.evidence
-        measured = measure(features.fitted, examples.queries, evidence)
+        measured = evidence_probabilities(features.distributions, examples.queries, evidence)
         groups = np.arange(len(evidence.candidate) * len(EVIDENCE_KINDS) + 1)
         self._table = FeatureTable(
             evidence.offsets,
-            examples.answer_place,
+            examples.answer_row,
             measured.head,
             examples.phi,
             measured.recurrence,
@@ -67,7 +72,7 @@ class FeatureObjective:
         )
         pieces = self._table.begin[len(EVIDENCE_KINDS) * evidence.offsets]
         self._parts = cut_by_cost(np.diff(pieces) + np.diff(evidence.offsets) + 1.0, _PARTS)
-        self.asked = int((examples.answer_place >= 0).sum())
+        self.n_queries = int((examples.answer_row >= 0).sum())
 
     def __call__(self, values: FeatureValues, workers: Workers) -> tuple[float, FeatureValues]:
         """The mean loss, and its gradient."""
@@ -83,7 +88,7 @@ class FeatureObjective:
             total += loss
             for whole, share in zip(gradient, of, strict=True):
                 whole += share
-        asked = max(self.asked, 1)
+        asked = max(self.n_queries, 1)
         return total / asked, FeatureValues(*(array / asked for array in gradient))
 
 
@@ -109,7 +114,7 @@ _COOLER_TO_WARMER = 2.0 ** np.arange(-4, 2.25, 0.25)
 
 
 @dataclass(frozen=True)
-class FeatureTraining:
+class FeatureTrainingSettings:
     """What decides the weights; the same settings give the same weights.
 
     Attributes:
@@ -123,8 +128,12 @@ class FeatureTraining:
     steps: int = 200
     patience: int = 30
     learning_rate: float = 0.05
-    pull: float = 1.0
+    l2: float = 1.0
     without: tuple[str, ...] = ()
+    max_queries: int = 4_000
+    n_best: int = 60
+    n_sampled: int = 60
+    seed: int = 0
 
 
 @dataclass(frozen=True)
@@ -142,9 +151,9 @@ class TrainedFeatures:
 
 def train_features(
     features: PaperFeatures,
-    training: Examples,
-    held_out: Examples,
-    settings: FeatureTraining,
+    training: FeatureExamples,
+    held_out: FeatureExamples,
+    settings: FeatureTrainingSettings,
     workers: Workers | None = None,
     *,
     progress: Callable[[float], None] | None = None,
@@ -164,19 +173,19 @@ def train_features(
     """
     workers = workers or Workers()
     objective, judge = (FeatureObjective(features, one) for one in (training, held_out))
-    if not objective.asked:
+    if not objective.n_queries:
         raise TilpError(
             "temporal features have nothing to learn from: no query's answer is among its "
             "candidates; list it with them"
         )
     # Where no held-out query has its answer listed they cannot decide.
-    judge = judge if judge.asked else objective
+    judge = judge if judge.n_queries else objective
     first = _first(features, settings.without)
     optimiser = optax.adam(optax.cosine_decay_schedule(settings.learning_rate, settings.steps))
     state = TrainingState(first, optimiser.init(first), first)
     patience = max(settings.patience, _MEASURED_EVERY)
     while state.step < settings.steps and state.step - state.best_step < patience:
-        loss, gradient = _gradient(state.values, first, settings.pull, objective, workers)
+        loss, gradient = _gradient(state.values, first, settings.l2, objective, workers)
         updates, state.optimiser = optimiser.update(gradient, state.optimiser, state.values)
         state.values = optax.apply_updates(state.values, updates)
         state.step += 1
@@ -188,8 +197,8 @@ def train_features(
     return TrainedFeatures(_weights(state.best), state.curve)
 
 
-def tempered(
-    features: PaperFeatures, weights: FeatureWeights, held_out: Examples, workers: Workers
+def calibrate_temperature(
+    features: PaperFeatures, weights: FeatureWeights, held_out: FeatureExamples, workers: Workers
 ) -> FeatureWeights:
     """The weights with the temperature that makes held-out answers likeliest."""
     judge = FeatureObjective(features, held_out)
@@ -200,7 +209,7 @@ def tempered(
 
 def _first(features: PaperFeatures, without: tuple[str, ...]) -> Parameters:
     """Where parameters begin: probabilities as they are, everything mixed in equal parts."""
-    directed, pairs = features.fitted.directed, len(features.fitted)
+    directed, pairs = features.distributions.n_directed, len(features.distributions)
     mixing = np.zeros((len(EVIDENCE_KINDS), len(FEATURES)))
     mixing[EVIDENCE_KINDS.index("walks"), FEATURES.index("recurrence")] = -np.inf
     mixing[:, [FEATURES.index(name) for name in without]] = -np.inf
@@ -228,8 +237,8 @@ def _gradient(
     gradient = {"recurrence": of.recurrence, "pairs": of.pairs}
     for name in _DRAWN:
         away = np.asarray(values[name] - first[name], np.float64)
-        loss += 0.5 * pull * float((away * away).sum()) / objective.asked
-        gradient[name] = gradient[name] + pull * away / objective.asked
+        loss += 0.5 * pull * float((away * away).sum()) / objective.n_queries
+        gradient[name] = gradient[name] + pull * away / objective.n_queries
     (of_small,) = back((jnp.asarray(of.factor), jnp.asarray(of.scale)))
     return loss, {**gradient, **of_small}
 
