@@ -17,7 +17,7 @@ from tilp.features.candidate_history import (
     fact_edges,
     listed_candidates,
 )
-from tilp.features.describe import duration_sentence, pair_sentence, seen_words
+from tilp.features.describe import count_phrase, duration_sentence, pair_sentence
 from tilp.graph import QueryTable
 from tilp.plots import plot_features
 from tilp.types import Features, Unit
@@ -183,8 +183,10 @@ def test_sentences_say_where_and_of_how_many():
     same = pair_sentence("between", "a", "a", 0.5, 2, 2, "exponential", Unit.INTEGER)
     assert same == "another a starts on average 2.0 before or after a between the same two"
     assert duration_sentence("a", 0.2, 0.1, Unit.INTEGER) == "a lasts less than 1"
-    assert seen_words("pair", 1, False) == "; 1 pair"
-    assert seen_words("duration", 3, True) == "; 3 intervals, too few: pooled with other relations"
+    assert count_phrase("pair", 1, False) == "; 1 pair"
+    assert (
+        count_phrase("duration", 3, True) == "; 3 intervals, too few: pooled with other relations"
+    )
 
 
 # what phase two learned

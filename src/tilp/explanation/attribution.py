@@ -215,7 +215,7 @@ def paper_terms(
         )
         grounded = ground(kind, asked, _closest(evidence, kind, asked)) if recurring else None
         terms.append(Contribution(("recurrence", kind), reason, grounded))
-    places = fitted.indices(dated.kind, dated.head, dated.relation)
+    places = fitted.indices(dated.kind, dated.query_relation, dated.relation)
     for number, place in enumerate(places.tolist()):
         kind, relation = int(dated.kind[number]), int(dated.relation[number])
         apart = int(dated.difference[number])

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from tilp.errors import TilpError
 from tilp.features.candidate_history import HISTORY_KINDS, CandidateHistory, fact_edges, unit_name
 from tilp.features.describe import (
+    count_phrase,
     duration_sentence,
     order_sentence,
     pair_sentence,
     recurrence_sentence,
-    seen_words,
 )
 from tilp.features.log_linear import DENSE_FEATURES, LogLinearWeights
 from tilp.features.paper.evidence import EVIDENCE_KINDS
@@ -145,7 +145,7 @@ class Distributions:
         return pl.DataFrame(
             {
                 "evidence": pl.Series(EVIDENCE_KINDS).gather(dated.kind),
-                "query": labels.gather(dated.head),
+                "query": labels.gather(dated.query_relation),
                 "other": labels.gather(dated.relation),
                 "difference": dated.difference,
             }
@@ -200,7 +200,7 @@ class Distributions:
                     words = pair_sentence(where, *both, after, *length, row["distribution"], unit)
                 case _:
                     words = duration_sentence(both[0], *length, unit)
-            found.append(f"{words}{seen_words(row['feature'], row['seen'], row['pooled'])}")
+            found.append(f"{words}{count_phrase(row['feature'], row['seen'], row['pooled'])}")
         return found
 
 

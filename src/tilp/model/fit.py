@@ -21,9 +21,9 @@ from tilp.features.paper.training import FeatureTrainingSettings
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.learning import PopularityPrior
 from tilp.learning.attention_net import AttentionNet, flatten_parameters
-from tilp.learning.checkpoint import LossCurve
 from tilp.learning.examples import TrainingExamples
 from tilp.learning.rule_weights import LogWeights, Objective, TrainingSettings, train_rule_weights
+from tilp.learning.training_loop import LossCurve
 from tilp.model.config import ModelSettings
 from tilp.model.training_data import TrainingData, prepare_training_data
 from tilp.parallel import Workers

@@ -27,7 +27,7 @@ from tilp.io import read, write
 from tilp.io.packed.open import still_packed
 from tilp.io.packed.pack import copy_pack
 from tilp.learning import KNOWN_KINDS
-from tilp.learning.checkpoint import LossCurve
+from tilp.learning.training_loop import LossCurve
 from tilp.model.config import ModelSettings
 from tilp.model.fit import FittedModel
 from tilp.rules import RuleSet

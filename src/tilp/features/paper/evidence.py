@@ -40,14 +40,14 @@ class DatedEvidence(NamedTuple):
     Attributes:
         row: Index of the candidate in the list.
         kind: Index in `EVIDENCE_KINDS`.
-        head: Directed relation of the query.
+        query_relation: Directed relation of the query.
         relation: Directed relation of the evidence.
         difference: T_s - t_s.
     """
 
     row: NDArray[np.int64]
     kind: NDArray[np.int64]
-    head: NDArray[np.int32]
+    query_relation: NDArray[np.int32]
     relation: NDArray[np.int32]
     difference: NDArray[np.float64]
 

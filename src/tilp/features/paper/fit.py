@@ -107,8 +107,7 @@ def refresh_paper(
     walked = walked_relations(graph, rules)
     features = PaperFeatures.fit(graph, walked, max_length, workers=workers, progress=progress)
     new, old = features.distributions, fitted.features.distributions
-    group, other = np.divmod(new.key, new.n_directed)
-    pairs = old.indices(*np.divmod(group, new.n_directed), other)
+    pairs = old.indices(*new.pairs())
     groups = len(old.key) + np.arange(len(new) - len(pairs))
     weights = fitted.weights.remap(np.arange(new.n_directed), np.concatenate([pairs, groups]))
     return FittedPaper(features, weights)

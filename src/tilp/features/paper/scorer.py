@@ -16,30 +16,37 @@ from tilp.graph import QueryTable
 from tilp.scoring import RuleScorer, Scores
 from tilp.scoring.rule_scorer import AppliedRules
 
-_LOOKED_AT = 200
-"""Candidates of a query whose features are looked at, the best by the rules."""
+_MAX_CANDIDATES = 200
 
 
 class PaperFeatureScorer:
     """Scores candidates by φ_TILP = γ_TLR φ_TLR + γ_tfm φ_tfm.
 
-    φ_TLR is taken as its share of the sum over all entities. Features are looked at for the best
-    candidates by the rules; the others count as candidates without any evidence.
+    φ_TLR is a share of its sum over all entities. Only the best candidates by the rules have
+    features; the others count as candidates without evidence.
 
     Args:
-        rules: scores by rules alone.
-        features: with their distributions.
-        weights: what phase two learned.
+        rule_scorer: Scores by rules alone.
+        features: Features on the same graph.
+        weights: Weights that phase two learned.
+        max_candidates: Candidates of a query that have features: the best by the rules.
     """
 
-    def __init__(self, rules: RuleScorer, features: PaperFeatures, weights: FeatureWeights) -> None:
-        self.rule_scorer = rules
+    def __init__(
+        self,
+        rule_scorer: RuleScorer,
+        features: PaperFeatures,
+        weights: FeatureWeights,
+        max_candidates: int = _MAX_CANDIDATES,
+    ) -> None:
+        self.rule_scorer = rule_scorer
         self.features = features
+        self.max_candidates = max_candidates
         self._weights = weights
-        self._n_entities = len(rules.walker.graph.entities)
+        self._n_entities = len(rule_scorer.walker.graph.entities)
 
     def without(self, facts: Iterable[int]) -> PaperFeatureScorer:
-        """The same on the evidence without some facts, as `RuleScorer.without` has it."""
+        """Return the same scorer on evidence without some facts."""
         other = copy(self)
         other.rule_scorer = self.rule_scorer.without(facts)
         other.features = self.features.with_graph(other.rule_scorer.walker.graph)
@@ -55,31 +62,30 @@ class PaperFeatureScorer:
         return self.score(queries, self.rule_scorer.apply_rules(queries))
 
     def score(self, queries: QueryTable, applied: AppliedRules) -> Scores:
-        """Scores from what the rules' `apply` found."""
+        """Score the candidates of queries, given their applied rules."""
         return self.score_variants([self._weights], queries, applied)[0]
 
     def score_variants(
-        self, weights: Sequence[FeatureWeights], queries: QueryTable, applied: AppliedRules
+        self, variants: Sequence[FeatureWeights], queries: QueryTable, applied: AppliedRules
     ) -> list[Scores]:
-        """The scores under other weights of features; evidence is gathered once."""
+        """Score the candidates with several weights of features; gather the evidence once."""
         by_rules = self.rule_scorer.score(queries, applied)
-        settled = self.rule_scorer.fill_dates(queries)
+        filled = self.rule_scorer.fill_dates(queries)
         total = by_rules.totals(self._n_entities)
-        place = best_of(by_rules.offsets, by_rules.score, _LOOKED_AT)
-        query = by_rules.query
-        begin = np.searchsorted(place, by_rules.offsets)
-        evidence = self.features.gather(settled, begin, by_rules.candidate[place])
-        phi, unlisted = by_rules.score / total[query], by_rules.defaults / total
-        found = []
-        for one in weights:
-            nothing = self.features.score_without_evidence(one)[queries.directed_relation]
-            score = one.rules * phi + nothing[query]
-            score[place] = self.features.score(one, settled, evidence, phi[place])
-            default = one.rules * unlisted + nothing
-            found.append(
-                replace(by_rules, score=score, default=default, temperature=one.temperature)
+        query, best = by_rules.query, self._best(by_rules)
+        offsets = np.searchsorted(best, by_rules.offsets)
+        evidence = self.features.gather(filled, offsets, by_rules.candidate[best])
+        phi, default_phi = by_rules.score / total[query], by_rules.defaults / total
+        variant_scores = []
+        for weights in variants:
+            no_evidence = self.features.score_without_evidence(weights)[queries.directed_relation]
+            score = weights.rules * phi + no_evidence[query]
+            score[best] = self.features.score(weights, filled, evidence, phi[best])
+            default = weights.rules * default_phi + no_evidence
+            variant_scores.append(
+                replace(by_rules, score=score, default=default, temperature=weights.temperature)
             )
-        return found
+        return variant_scores
 
     def contributions(
         self,
@@ -88,49 +94,40 @@ class PaperFeatureScorer:
         candidate: NDArray[np.int32],
         applied: AppliedRules | None = None,
     ) -> dict[str, NDArray[np.float64]]:
-        """What each part adds to the scores of listed candidates, by name; the sum is the score.
+        """Split the scores of listed candidates into named contributions that add up to them.
 
-        What rules and prior add together is split by their shares of φ_TLR.
-
-        Args:
-            queries: the queries.
-            begin: where the candidates of each query begin, and where the last end.
-            candidate: these.
-            applied: what the rules' `apply` found, if it was asked already.
+        The contribution of rules and prior is split by their shares of φ_TLR.
         """
         by_rules = self.rule_scorer.score(queries, applied or self.rule_scorer.apply_rules(queries))
-        settled = self.rule_scorer.fill_dates(queries)
+        filled = self.rule_scorer.fill_dates(queries)
         query = np.repeat(np.arange(len(queries)), np.diff(begin))
         scores = by_rules.of(begin, candidate)
         phi = scores / by_rules.totals(self._n_entities)[query]
-        looked_at = best_of(by_rules.offsets, by_rules.score, _LOOKED_AT)
-        evidence = self.features.gather(settled, begin, candidate).restrict(
-            np.isin(by_rules.places_of(begin, candidate), looked_at)
-        )
-        terms = self.features.contributions(self._weights, settled, evidence, phi)
-        together = terms.pop("rules")
-        return {
-            **self.rule_scorer.split(queries.directed_relation[query], candidate, scores, together),
-            **terms,
-        }
+        has_features = np.isin(by_rules.places_of(begin, candidate), self._best(by_rules))
+        evidence = self.features.gather(filled, begin, candidate).restrict(has_features)
+        parts = self.features.contributions(self._weights, filled, evidence, phi)
+        together, relation = parts.pop("rules"), queries.directed_relation[query]
+        return {**self.rule_scorer.split(relation, candidate, scores, together), **parts}
 
     def uses_features(self, queries: QueryTable, applied: AppliedRules, candidate: int) -> bool:
-        """Whether the features of a candidate of a single query are looked at."""
+        """Return whether a candidate of a single query is among those that have features."""
         by_rules = self.rule_scorer.score(queries, applied)
-        place = best_of(by_rules.offsets, by_rules.score, _LOOKED_AT)
-        return candidate in by_rules.candidate[place]
+        return candidate in by_rules.candidate[self._best(by_rules)]
 
     def piece_contributions(
         self, queries: QueryTable, candidate: int
     ) -> tuple[Evidence, DatedEvidence, dict[str, NDArray[np.float64]]]:
-        """The evidence for a candidate of a single query, and what each dated piece adds."""
-        settled = self.rule_scorer.fill_dates(queries)
-        only = np.array([candidate], np.int32)
-        evidence = self.features.gather(settled, np.array([0, 1]), only)
-        return evidence, *self.features.piece_contributions(self._weights, settled, evidence)
+        """Return the evidence for a candidate of a single query, and what each piece adds."""
+        filled = self.rule_scorer.fill_dates(queries)
+        entity = np.array([candidate], np.int32)
+        evidence = self.features.gather(filled, np.array([0, 1]), entity)
+        return evidence, *self.features.piece_contributions(self._weights, filled, evidence)
 
     def score_without_evidence(self, queries: QueryTable) -> float:
-        """What features add to a candidate of a single query that are not looked at."""
-        return float(
-            self.features.score_without_evidence(self._weights)[queries.directed_relation[0]]
-        )
+        """Return what features add to a candidate of a single query without evidence."""
+        scores = self.features.score_without_evidence(self._weights)
+        return float(scores[queries.directed_relation[0]])
+
+    def _best(self, by_rules: Scores) -> NDArray[np.int64]:
+        """Return the indices of the candidates that have features."""
+        return best_of(by_rules.offsets, by_rules.score, self.max_candidates)
