@@ -1,13 +1,14 @@
 """Plain and slow readings of the paper, for fast code to be compared with."""
 
 from collections import Counter
+from dataclasses import fields
 from itertools import product
 
 import numpy as np
 
 from tilp.learning import KNOWN_KINDS
 from tilp.rules import Atom, Constraint, Rule
-from tilp.time import GAP_WORDS, Interval, allen, gap_code, known_ends, temporal_relation
+from tilp.time import GAP_CLASSES, Interval, allen, gap_code, known_ends, temporal_relation
 from tilp.types import Grain
 
 
@@ -48,7 +49,7 @@ def lift(walk, head, query, grain):
         a, b = intervals[first - 1], intervals[second - 1]
         with_query = second == last
         if grain is Grain.GAP:
-            word = GAP_WORDS[gap_code(a.start, a.end, b.start, b.end)]
+            word = GAP_CLASSES[gap_code(a.start, a.end, b.start, b.end)]
             wanted = with_query and first == last - 1
         elif grain is Grain.ALLEN:
             word, wanted = allen(a, b).value, with_query
@@ -112,7 +113,7 @@ def walks_with_repeats(edges, rule, subject, query):
 
 def query_parts(walker, queries, number):
     """Subject, head, interval and own fact of one query."""
-    head = int(queries.head[number])
+    head = int(queries.directed_relation[number])
     size = len(walker.graph.relations)
     atom = Atom(walker.graph.relations.label(head % size), head >= size)
     interval = Interval(int(queries.start[number]), int(queries.end[number]))
@@ -157,3 +158,21 @@ def kinds_of_known(graph, subject, head, query, own_fact):
         kind = KNOWN_KINDS.index(kind_of(interval, query))
         kinds[candidate] = max(kind, kinds.get(candidate, kind))
     return kinds
+
+
+def marks_of(known, number):
+    """Return the marks of a query's candidates by entity."""
+    part = slice(known.offsets[number], known.offsets[number + 1])
+    entities = known.entity[part].tolist()
+    assert entities == sorted(set(entities))
+    return dict(zip(entities, known.mark[part].tolist(), strict=True))
+
+
+def same_arrays(first, second):
+    """Whether two tables are the same, bit for bit."""
+    return all(
+        same_arrays(getattr(first, one.name), getattr(second, one.name))
+        if one.name == "queries"
+        else np.array_equal(getattr(first, one.name), getattr(second, one.name))
+        for one in fields(first)
+    )

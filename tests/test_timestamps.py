@@ -20,7 +20,7 @@ from events import (
     graph_of,
     plain_edges,
 )
-from tilp._kernels.tlogic_scores import Manner
+from tilp._kernels.tlogic_scores import ScoringSettings
 from tilp._kernels.tlogic_walks import count_bodies, walk_back
 from tilp.errors import TilpError
 from tilp.forecasting import TimestampModel, TimestampRules
@@ -219,7 +219,7 @@ def random_rules(draw, graph, longest=4):
 
 def check_scores(graph, table, chosen, queries, evidence):
     """Scores of both ways to follow rules, against the plain ones."""
-    manner = Manner(chosen.window, chosen.ahead, chosen.decay, chosen.share, chosen.top)
+    manner = ScoringSettings(chosen.window, chosen.ahead, chosen.decay, chosen.share, chosen.top)
     facts = np.ones(2 * len(graph.relations), np.int64)
     model = TimestampModel(table, graph.relations, graph.unit, facts, manner)
     both = [model.scorer(graph, evidence, plain=one)(queries) for one in (False, True)]
@@ -320,7 +320,7 @@ def test_rules_read_as_people_write_them_and_have_their_counts():
         "won⁻¹(E1,E2,I2) ← nominated⁻¹(E1,E2,I1) ∧ earlier_than(I1,I2)",
     ]
     first = model.rules[0]
-    assert (first.support, first.fired, first.facts) == (4, 6, 4)
+    assert (first.support, first.body_support, first.facts) == (4, 6, 4)
     assert first.confidence == pytest.approx(4 / 6)
     smoothed = TimestampRules(lengths=(1,), smoothing=2.0, seed=1).fit(graph_of(train=rows))
     assert smoothed.rules[0].confidence == pytest.approx(4 / 8)

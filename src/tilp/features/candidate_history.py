@@ -13,17 +13,17 @@ from numpy.typing import NDArray
 from tilp._kernels.candidate_history import (
     FAR,
     N_ALLEN,
-    Bins,
+    DistanceBins,
     FactEdges,
     FactGroups,
-    ListedCandidates,
     NearestFacts,
-    add_facts_of_all,
-    add_own_facts,
-    list_own_facts,
+    add_history_scores,
+    add_history_scores_of_all,
+    list_history_features,
     nearest_facts,
 )
-from tilp._utils.arrays import frozen
+from tilp._kernels.types import ListedCandidates
+from tilp._utils.arrays import read_only_tuple
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.time import Allen, known_ends
 from tilp.types import Unit
@@ -67,7 +67,7 @@ def fact_edges(graph: TemporalGraph) -> FactEdges:
     index = graph.index(("train",))
     start, end = (np.clip(times, -FAR, FAR) for times in known_ends(graph.start, graph.end))
     distinct, interval = np.unique(np.stack([start, end]), axis=1, return_inverse=True)
-    return frozen(
+    return read_only_tuple(
         FactEdges(
             index.offsets,
             index.relation,
@@ -93,7 +93,7 @@ def fact_edges_without(
     """
     index = graph.index(("train",))
     left = new_ids[edges.fact] >= 0
-    return frozen(
+    return read_only_tuple(
         edges._replace(
             offsets=index.offsets,
             relation=index.relation,
@@ -164,7 +164,7 @@ class CandidateHistory:
         self._cache_size = cache_size
         self.bounds = bounds
         small = np.arange(min(int(bounds[-1]) + 1, _TABLE_SIZE))
-        self._bins = Bins(bounds, np.searchsorted(bounds, small, side="right"))
+        self._bins = DistanceBins(bounds, np.searchsorted(bounds, small, side="right"))
 
     @property
     def n_groups(self) -> int:
@@ -180,7 +180,7 @@ class CandidateHistory:
         self, listed: ListedCandidates
     ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Return offsets for each candidate, and its features as group · n_features + feature."""
-        return list_own_facts(self._edges, listed, self._bins, self._n_directed)
+        return list_history_features(self._edges, listed, self._bins, self._n_directed)
 
     def nearest_facts(self, listed: ListedCandidates) -> list[HistoryFact]:
         """Return the facts of a single candidate of a single query that have features."""
@@ -224,7 +224,9 @@ class CandidateHistory:
             kinds: Mask of the `HISTORY_KINDS` to add.
             score: Score of each candidate, changed in place.
         """
-        add_own_facts(self._edges, listed, self._bins, self._n_directed, rows, weight, kinds, score)
+        add_history_scores(
+            self._edges, listed, self._bins, self._n_directed, rows, weight, kinds, score
+        )
 
     def add_scores_to_all(
         self,
@@ -234,11 +236,11 @@ class CandidateHistory:
         score: NDArray[np.float64],
     ) -> None:
         """Add the weights of features to the scores of all entities, a row for each query."""
-        order = np.lexsort((listed.head, listed.end, listed.start))
+        order = np.lexsort((listed.directed_relation, listed.end, listed.start))
         new = (np.diff(listed.start[order]) != 0) | (np.diff(listed.end[order]) != 0)
         for queries in np.split(order, np.flatnonzero(new) + 1) if len(order) else ():
             first = queries[0]
-            add_facts_of_all(
+            add_history_scores_of_all(
                 self._edges,
                 self._groups,
                 self._nearest_to(int(listed.start[first]), int(listed.end[first])),
@@ -270,7 +272,7 @@ class CandidateHistory:
         n_intervals = max(len(edges.starts), 1)
         key = edges.relation.astype(np.int64) * n_intervals + edges.interval
         pairs, pair = np.unique(key, return_inverse=True)
-        return frozen(
+        return read_only_tuple(
             FactGroups(
                 np.searchsorted(offsets, edges.offsets),
                 offsets,

@@ -11,9 +11,9 @@ from scipy.optimize import minimize
 
 from tilp._kernels.likelihood import (
     LogLinearTable,
-    add_joint_likelihood,
-    inverse_ranks,
-    joint_scores,
+    add_log_linear_likelihood,
+    log_linear_scores,
+    sum_reciprocal_ranks,
 )
 from tilp.errors import TilpError
 
@@ -167,8 +167,8 @@ def fit_relation_weights(
     if len(fold) < _MIN_QUERIES:
         return rules_only()
     rule, local_rule = _compact_ids(table.rule)
-    feature, local_feature = _compact_ids(table.word)
-    table = table._replace(rule=local_rule, word=local_feature)
+    feature, local_feature = _compact_ids(table.history_feature)
+    table = table._replace(rule=local_rule, history_feature=local_feature)
     problem = _Problem(table, len(rule), len(feature), max_steps)
     mixing, l2, first = 1.0, _L2_CHOICES[-1], problem.initial
     if mix:
@@ -223,7 +223,7 @@ class _Problem:
         def loss(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
             gradient = np.zeros_like(weights)
             distance = weights - self.initial
-            total = add_joint_likelihood(
+            total = add_log_linear_likelihood(
                 self._table, queries, *self._split(weights), *self._split(gradient)
             )
             total += 0.5 * float((penalty * distance * distance).sum())
@@ -239,10 +239,10 @@ class _Problem:
         """Return the sum of the reciprocal ranks of some queries' answers, for each mixing."""
         table = self._table
         before, after = (
-            joint_scores(table, 0, len(table.stands_for), *self._split(values))
+            log_linear_scores(table, 0, len(table.log_count), *self._split(values))
             for values in (self.initial, weights)
         )
-        return inverse_ranks(table, queries, before, after, np.array(_MIXINGS))
+        return sum_reciprocal_ranks(table, queries, before, after, np.array(_MIXINGS))
 
     def _split(self, weights: NDArray[np.float64]) -> list[NDArray[np.float64]]:
         return _split(weights, self._n_rules)

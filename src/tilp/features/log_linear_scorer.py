@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._kernels.candidate_history import FactEdges, ListedCandidates
-from tilp._kernels.score import LEAST_RATE, add_rule_evidence
+from tilp._kernels.candidate_history import FactEdges
+from tilp._kernels.score import MIN_RATE, add_rule_evidence
+from tilp._kernels.types import ListedCandidates
 from tilp.features.candidate_history import (
     HISTORY_KINDS,
     CandidateHistory,
@@ -77,7 +78,7 @@ class LogLinearScorer:
         removed = np.fromiter(facts, np.int64)
         other = copy(self)
         other.rule_scorer = self.rule_scorer.without(removed)
-        ids = self.rule_scorer.walker.graph.numbers_without(removed)
+        ids = self.rule_scorer.walker.graph.rows_after_removal(removed)
         other._use_edges(fact_edges_without(self._edges, ids, other.rule_scorer.walker.graph))
         return other
 
@@ -144,7 +145,7 @@ class LogLinearScorer:
         """Return the evidence w_Rule √α_c of each rule that reaches a candidate."""
         rate = reached_by.arriving / reached_by.walks
         evidence = self._weights.rule[reached_by.rule] * np.sqrt(rate)
-        return np.where(reached_by.arriving >= LEAST_RATE * reached_by.walks, evidence, 0.0)
+        return np.where(reached_by.arriving >= MIN_RATE * reached_by.walks, evidence, 0.0)
 
     def history_contributions(
         self, queries: QueryTable, candidate: int
@@ -177,7 +178,7 @@ class LogLinearScorer:
     ) -> None:
         add_rule_evidence(
             *applied.by_query(len(listed.subject)),
-            listed.begin,
+            listed.offsets,
             listed.candidate,
             self._weights.rule,
             self._n_entities,
@@ -191,4 +192,6 @@ class LogLinearScorer:
         self.history.add_scores(listed, weights.history_row, weights.history, kinds, score)
 
     def _add_random_walks(self, listed: ListedCandidates, score: NDArray[np.float64]) -> None:
-        self.random_walks.add_scores(listed, self._weights.dense[listed.head, 1], score)
+        self.random_walks.add_scores(
+            listed, self._weights.dense[listed.directed_relation, 1], score
+        )

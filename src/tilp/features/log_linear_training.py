@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from tilp._kernels.likelihood import LogLinearTable
 from tilp._kernels.score import list_rule_evidence
-from tilp._utils.files import load_or_make
+from tilp._utils.files import load_or_compute
 from tilp._utils.random import keyed_sample, keyed_uniform
 from tilp.features.candidate_history import (
     CandidateHistory,
@@ -133,7 +133,7 @@ def fit_log_linear(
     # Sums of linear algebra depend on its threads, and these would wait for each other.
     with threadpool_limits(limits=1, user_api="blas"):
         for relation, share in zip(order, done.tolist(), strict=True):
-            weights[relation] = load_or_make(
+            weights[relation] = load_or_compute(
                 files[relation], partial(fit_next, relation), vars, _read_weights
             )
             progress(share)
@@ -252,10 +252,15 @@ def _leave_out(table: LogLinearTable, without: tuple[Part, ...]) -> LogLinearTab
         dense[:, 1] = 0.0
         table = table._replace(columns=dense)
     if Part.RULE_EVIDENCE in without:
-        offsets = np.zeros_like(table.rule_begin)
-        table = table._replace(rule_begin=offsets, rule=table.rule[:0], root=table.root[:0])
+        offsets = np.zeros_like(table.rule_offsets)
+        table = table._replace(
+            rule_offsets=offsets, rule=table.rule[:0], root_rate=table.root_rate[:0]
+        )
     if Part.OWN_FACTS in without:
-        table = table._replace(word_begin=np.zeros_like(table.word_begin), word=table.word[:0])
+        table = table._replace(
+            history_offsets=np.zeros_like(table.history_offsets),
+            history_feature=table.history_feature[:0],
+        )
     return table
 
 
@@ -275,15 +280,15 @@ def _join_tables(tables: list[LogLinearTable]) -> LogLinearTable:
         return np.concatenate([*(offsets[:-1] for offsets in shifted), shifted[-1][-1:]])
 
     return LogLinearTable(
-        begin=join_offsets("begin", "stands_for"),
-        answer=np.concatenate(shift("answer", "stands_for")),
-        stands_for=join("stands_for"),
+        offsets=join_offsets("offsets", "log_count"),
+        answer=np.concatenate(shift("answer", "log_count")),
+        log_count=join("log_count"),
         columns=join("columns"),
-        rule_begin=join_offsets("rule_begin", "rule"),
+        rule_offsets=join_offsets("rule_offsets", "rule"),
         rule=join("rule"),
-        root=join("root"),
-        word_begin=join_offsets("word_begin", "word"),
-        word=join("word"),
+        root_rate=join("root_rate"),
+        history_offsets=join_offsets("history_offsets", "history_feature"),
+        history_feature=join("history_feature"),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._kernels.negative_sampling import draw_pools
+from tilp._kernels.negative_sampling import sample_candidates
 from tilp._utils.random import keyed_uniform
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.learning import Mark, known_answers
@@ -55,7 +55,7 @@ class SampledCandidates:
         known = known_answers(graph, queries, instant_seed=seed)
         excluded = known.mark == Mark.EXCLUDED
         uniform = keyed_uniform(seed, queries.fact, queries.directed_relation, queries.subject)
-        offsets, candidate, score, log_count, answer_index = draw_pools(
+        offsets, candidate, score, log_count, answer_index = sample_candidates(
             scores.offsets,
             scores.candidate,
             scores.score,

@@ -7,8 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._kernels.candidate_history import FAR, FactEdges, ListedCandidates
-from tilp._kernels.random_walks import Manner, add_soft_walks, list_soft_walks, strongest_walk
+from tilp._kernels.candidate_history import FAR, FactEdges
+from tilp._kernels.random_walks import (
+    WalkSettings,
+    add_random_walk_scores,
+    likeliest_walk,
+    list_random_walk_scores,
+)
+from tilp._kernels.types import ListedCandidates
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.time import known_ends
 from tilp.walks import Walker
@@ -63,7 +69,7 @@ class RandomWalks:
 
     def log_scores(self, listed: ListedCandidates) -> NDArray[np.float64]:
         """Return how likely each candidate is reached, on a logarithmic scale from 0 (never)."""
-        return list_soft_walks(self.edges, listed, _by_interval(listed), self._settings)
+        return list_random_walk_scores(self.edges, listed, _by_interval(listed), self._settings)
 
     def probabilities(self, listed: ListedCandidates) -> NDArray[np.float64]:
         """Return the probability of each candidate, summed over all lengths of walks."""
@@ -74,7 +80,9 @@ class RandomWalks:
         self, listed: ListedCandidates, weight: NDArray[np.float64], score: NDArray[np.float64]
     ) -> None:
         """Add the log scores to the scores of candidates, times the weight of each query."""
-        add_soft_walks(self.edges, listed, _by_interval(listed), self._settings, weight, score)
+        add_random_walk_scores(
+            self.edges, listed, _by_interval(listed), self._settings, weight, score
+        )
 
     def likeliest_walks(
         self, queries: QueryTable, query: int, candidate: int
@@ -87,14 +95,16 @@ class RandomWalks:
         subject, fact = int(queries.subject[query]), int(queries.fact[query])
         start, end = (int(np.clip(time[query], -FAR, FAR)) for time in (queries.start, queries.end))
         walks = [
-            strongest_walk(self.edges, subject, candidate, start, end, fact, self.scale, length)
+            likeliest_walk(self.edges, subject, candidate, start, end, fact, self.scale, length)
             for length in range(self.rule_length + 1, self.max_length + 1)
         ]
         return sorted((walk for walk in walks if walk[1] > 0.0), key=lambda walk: -walk[1])
 
     @property
-    def _settings(self) -> Manner:
-        return Manner(self.scale, self.rule_length, self.max_length, self.limit, MIN_PROBABILITY)
+    def _settings(self) -> WalkSettings:
+        return WalkSettings(
+            self.scale, self.rule_length, self.max_length, self.limit, MIN_PROBABILITY
+        )
 
 
 def _by_interval(listed: ListedCandidates) -> NDArray[np.int64]:

@@ -67,8 +67,8 @@ class AttentionNet:
             "predicate": linear(n_symbols, size),
             "length": linear(length, size),
             "form": linear(len(forms), size),
-            "with_query": [linear(len(form.words), size) for form in forms],
-            "between": [linear(len(form.classes), 2 * size) for form in forms],
+            "with_query": [linear(len(form.query_relations), size) for form in forms],
+            "between": [linear(len(form.body_relations), 2 * size) for form in forms],
         }
         arrays: Parameters = jax.tree.map(jnp.asarray, parameters)
         return arrays
@@ -136,12 +136,12 @@ class AttentionNet:
                 columns.append(layout.indices(key, relation, symbols[step], of_size))
             for index, form in enumerate(encoding.forms):
                 mask = of_size & (form_of_rule == index)
-                words = form.words_of(size, rows[:, 4], rows[:, 5])
-                for (first, second), word in words.items():
+                codes = form.relation_codes(size, rows[:, 4], rows[:, 5])
+                for (first, second), code in codes.items():
                     key = ("with_query", index, size, first - 1)
                     if second != size + 1:
                         key = ("between", index, size, first - 1, second - 1)
-                    columns.append(layout.indices(key, relation, word, mask))
+                    columns.append(layout.indices(key, relation, code, mask))
         table = np.sort(np.stack(columns, axis=1), axis=1)
         used = (table < layout.size).any(axis=0)
         return table[:, used]
@@ -157,9 +157,9 @@ class AttentionNet:
                 widths["predicate", size, step] = encoding.symbols.count
             for index, form in enumerate(encoding.forms):
                 for first, _ in form.query_pairs(size):
-                    widths["with_query", index, size, first - 1] = len(form.words)
+                    widths["with_query", index, size, first - 1] = len(form.query_relations)
                 for first, second in form.body_pairs(size):
-                    widths["between", index, size, first - 1, second - 1] = len(form.classes)
+                    widths["between", index, size, first - 1, second - 1] = len(form.body_relations)
         return _Layout(tuple(widths), tuple(widths.values()), 2 * len(encoding.relations))
 
 

@@ -63,7 +63,9 @@ def known_answers(
             at it are excluded. None excludes none.
     """
     index = graph.index(("train",))
-    offsets, edge = ranges_to_indices(*index.spans(queries.subject, queries.directed_relation))
+    offsets, edge = ranges_to_indices(
+        *index.edge_ranges(queries.subject, queries.directed_relation)
+    )
     query = np.repeat(np.arange(len(queries)), np.diff(offsets))
     other = index.fact[edge] != queries.fact[query]
     query, edge = query[other], edge[other]

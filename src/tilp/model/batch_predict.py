@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tilp._utils.files import held, new_file
-from tilp._utils.versions import made_with
+from tilp._utils.files import locked, new_file
+from tilp._utils.versions import code_versions
 from tilp.errors import TilpError
 from tilp.explanation import Explainer
 from tilp.graph import QueryTable, TemporalGraph, Vocabulary
@@ -316,7 +316,7 @@ def predict_to(
         "queries": source.digest(),
         **asdict(settings),
         "part_size": settings.size,
-        "made_with": made_with(),
+        "made_with": code_versions(),
     }
     note = _read_note(folder, of)
     if note is None:
@@ -334,7 +334,7 @@ def predict_to(
         raise TilpError(
             f"{folder} cannot be written: {failure}. Choose another place for it."
         ) from failure
-    with held(folder):
+    with locked(folder):
         there = _read_note(folder, of)
         if there is None:
             _write_note(folder, note)

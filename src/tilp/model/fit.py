@@ -253,7 +253,7 @@ def _scaled(logs: LogWeights, head: NDArray[np.int64]) -> RuleWeights:
 
 def smoothed_confidence(rules: RuleSet) -> NDArray[np.float64]:
     """The confidence of rules, smaller where they fired seldom."""
-    fired = np.array([one.fired for one in rules], np.float64)
+    fired = np.array([one.body_support for one in rules], np.float64)
     sure = np.array([one.confidence for one in rules]) * fired / (fired + _SMOOTHING)
     return sure + _LEAST_CONFIDENCE
 

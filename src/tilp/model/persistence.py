@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._utils.files import before, new_folder, read_arrays, write_arrays
+from tilp._utils.files import backup_folder, new_folder, read_arrays, write_arrays
 from tilp._version import __version__
 from tilp.errors import DataError, TilpError, TilpWarning
 from tilp.features.log_linear import LogLinearWeights
 from tilp.features.paper.features import FittedPaper
 from tilp.graph import TemporalGraph
 from tilp.io import read, write
-from tilp.io.packed.open import still_packed
+from tilp.io.packed.open import is_still_packed
 from tilp.io.packed.pack import copy_pack
 from tilp.learning import KNOWN_KINDS
 from tilp.learning.training_loop import LossCurve
@@ -67,7 +67,7 @@ def save_model(
         _read_note(folder)  # nothing else is ever removed
     with new_folder(folder, replace=replace) as place:
         fitted.rules.write_jsonl(place / _RULES)
-        if still_packed(graph):
+        if is_still_packed(graph):
             copy_pack(graph, place / _GRAPH)
         else:
             write(graph, place / _GRAPH, format=TableFormat.PARQUET)
@@ -188,10 +188,10 @@ def _weight(value: Any) -> float:
 def _read_note(folder: Path) -> dict[str, Any]:
     path = folder / _NOTE
     if not path.is_file():
-        if not folder.exists() and (before(folder) / _NOTE).is_file():
+        if not folder.exists() and (backup_folder(folder) / _NOTE).is_file():
             raise TilpError(
-                f"{folder}: no model, but {before(folder)} is the one that another was about to "
-                "replace when this was stopped; give it its name back"
+                f"{folder}: no model, but {backup_folder(folder)} is the one that another was about "
+                "to replace when this was stopped; give it its name back"
             )
         found = "no model" if folder.exists() else "no such folder"
         raise TilpError(

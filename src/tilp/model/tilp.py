@@ -41,7 +41,7 @@ from tilp.types import (
     Grain,
     Missing,
     MoreDates,
-    OnUnaskable,
+    OnInvalidQuery,
     Part,
     Preset,
     Protocol,
@@ -358,7 +358,7 @@ class TILP:
         *,
         new_only: bool = False,
         explain: int = 0,
-        on_error: OnUnaskable | str = OnUnaskable.RAISE,
+        on_error: OnInvalidQuery | str = OnInvalidQuery.RAISE,
         part_size: int | None = None,
         graph: TemporalGraph | None = None,
         progress: Callable[[str, float, int], None] | None = None,
@@ -389,7 +389,7 @@ class TILP:
         """
         from tilp.model.persistence import model_digest
 
-        skip = choose(OnUnaskable, on_error, "on_error") is OnUnaskable.SKIP
+        skip = choose(OnInvalidQuery, on_error, "on_error") is OnInvalidQuery.SKIP
         settings = BatchSettings(k, new_only, explain, skip, part_size)
         source = QueryFrame(queries) if isinstance(queries, pl.DataFrame) else QueryFile(queries)
         ask = self._asks(k, graph, new_only=new_only)

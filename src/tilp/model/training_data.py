@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._utils.files import load_or_make, new_file
+from tilp._utils.files import load_or_compute, new_file
 from tilp._utils.progress import Stages
 from tilp.errors import NoRulesError, TilpError
 from tilp.evaluation import Ranker
@@ -129,7 +129,9 @@ def apply_rules(
                     walker, asked, compiled, workers, seed=settings.seed, progress=advance
                 )
 
-            return load_or_make(folder / f"entries-{name}.npz", make, _entries_arrays, _entries_of)
+            return load_or_compute(
+                folder / f"entries-{name}.npz", make, _entries_arrays, _entries_of
+            )
 
         held_out = entries("held-out", settling.fill_queries(ranker.queries))
         training = entries("training", settling.fill_queries(queries))

@@ -66,11 +66,11 @@ class UpdateReport:
         near = {name: found for name in relations if (found := names.find(name))}
         return cls(
             added={split: _in_split(joined.added, after, split) for split in SPLITS},
-            known=joined.known,
-            less=joined.less,
+            known=joined.duplicates,
+            less=joined.less_dated,
             superseded=len(joined.superseded),
-            elsewhere=joined.elsewhere,
-            renumbered=joined.renumbered,
+            elsewhere=joined.in_other_split,
+            renumbered=joined.changed_attributes,
             entities=tuple(after.entities.labels[len(before.entities) :]),
             relations=relations,
             near=near,

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._kernels.negative_sampling import best_of
+from tilp._kernels.negative_sampling import top_indices
 from tilp.features.paper.evidence import DatedEvidence, Evidence
 from tilp.features.paper.features import FeatureWeights, PaperFeatures
 from tilp.graph import QueryTable
@@ -130,4 +130,4 @@ class PaperFeatureScorer:
 
     def _best(self, by_rules: Scores) -> NDArray[np.int64]:
         """Return the indices of the candidates that have features."""
-        return best_of(by_rules.offsets, by_rules.score, self.max_candidates)
+        return top_indices(by_rules.offsets, by_rules.score, self.max_candidates)
