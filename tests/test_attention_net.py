@@ -25,7 +25,8 @@ def random_parameters(net, seed):
     """Of the net's shapes, but with biases that are not zero."""
     generator = np.random.default_rng(seed)
     return jax.tree.map(
-        lambda one: jax.numpy.asarray(generator.normal(0.0, 0.7, one.shape)), net.initial_parameters(0)
+        lambda one: jax.numpy.asarray(generator.normal(0.0, 0.7, one.shape)),
+        net.initial_parameters(0),
     )
 
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 import tilp
 from oracles import edges_of
-from test_features_paper import everyone
-from test_walks import all_queries, shared_queries
+from strategies import all_queries, every_candidate, shared_queries
 from tilp._kernels.candidate_history import FAR, N_ALLEN
 from tilp.features.candidate_history import (
     HISTORY_KINDS,
@@ -82,7 +81,7 @@ def plain_facts(graph, queries, bounds):
 
 
 def listed(facts, graph, queries):
-    begin, word = facts.listed(listed_candidates(queries, *everyone(graph, queries)))
+    begin, word = facts.listed(listed_candidates(queries, *every_candidate(graph, queries)))
     assert begin[0] == 0 and begin[-1] == len(word)
     return [word[slice(*both)].tolist() for both in pairwise(begin)]
 
@@ -152,7 +151,7 @@ def test_the_weights_of_words_are_added_kind_by_kind(shared, of_facts, seed):
     row_of = chance.integers(-1, n_rows, (n_heads, facts.n_groups)).astype(np.int32)
     weight = chance.normal(size=(n_rows, facts.n_features))
     before = chance.normal(size=len(queries) * len(graph.entities))
-    asked = listed_candidates(queries, *everyone(graph, queries))
+    asked = listed_candidates(queries, *every_candidate(graph, queries))
     plain = list(plain_facts(graph, queries, BOUNDS))
     for kinds in ([True, True], [True, False], [False, True], [False, False]):
         score = before.copy()

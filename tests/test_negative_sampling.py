@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from test_walks import all_queries, shared_queries
+from strategies import all_queries, shared_queries
 from tilp._kernels.negative_sampling import sample_candidates, top_indices
 from tilp.features.negative_sampling import SampledCandidates
 from tilp.learning import Mark, known_answers

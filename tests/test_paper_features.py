@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilp
-from test_walks import all_queries, graphs, shared_queries
+from strategies import all_queries, every_candidate, graphs, shared_queries
 from tilp._utils.files import read_arrays, write_arrays
 from tilp.datasets import world
 from tilp.datasets.synthetic.people import GRADUATION_AGE
@@ -32,7 +32,7 @@ from tilp.features.paper.training import (
     FeatureObjective,
     FeatureTrainingSettings,
     _factors,
-    _first,
+    _initial,
     _weights,
     calibrate_temperature,
     feature_values,
@@ -101,7 +101,7 @@ def plain_evidence(edges, query, candidate, walked, max_length):
 
 
 def query_of(queries, number):
-    columns = (queries.subject, queries.head, queries.start, queries.fact)
+    columns = (queries.subject, queries.directed_relation, queries.start, queries.fact)
     return tuple(int(column[number]) for column in columns)
 
 
@@ -116,13 +116,6 @@ def found_for(evidence, row):
     }
     assert len(found) == len(rows)
     return found
-
-
-def everyone(graph, queries):
-    """All entities as the candidates of each query."""
-    size = len(graph.entities)
-    offsets = np.arange(len(queries) + 1) * size
-    return offsets, np.tile(np.arange(size, dtype=np.int32), len(queries))
 
 
 def random_walked(graph, seed):
@@ -141,7 +134,7 @@ def test_evidence_equals_the_listing_of_facts_and_walks(shared, max_length, seed
     if of_facts:
         queries = all_queries(graph)
     walked = random_walked(graph, seed)
-    offsets, candidate = everyone(graph, queries)
+    offsets, candidate = every_candidate(graph, queries)
     evidence = Gatherer(graph, walked, max_length)(queries, offsets, candidate, Workers())
     edges = plain_edges(graph)
     for row in range(len(candidate)):
@@ -213,18 +206,18 @@ def test_walks_of_several_lengths_to_an_entity_all_go_on():
     assert relations(4) == {"p", "q", "r", "t"}
 
 
-def test_threads_and_the_cut_into_chunks_do_not_change_evidence(monkeypatch):
+def test_threads_and_the_cut_into_chunks_do_not_change_evidence():
     graph = world(0, 1000).graph
     queries = all_queries(graph)
-    offsets, candidate = everyone(graph, queries)
+    offsets, candidate = every_candidate(graph, queries)
     size = 2 * len(graph.relations)
-    gather = Gatherer(graph, np.ones((size, size), np.bool_), 3)
-    told = []
+    walked = np.ones((size, size), np.bool_)
+    gather = Gatherer(graph, walked, 3)
+    shares = []
     with Workers(3) as workers:
-        first = gather(queries, offsets, candidate, workers, progress=told.append)
-    assert len(told) > 4 and told[-1] == 1.0 and told == sorted(told)
-    monkeypatch.setattr("tilp.features.paper.evidence._MOST_CHUNKS", 1)
-    second = gather(queries, offsets, candidate, Workers())
+        first = gather(queries, offsets, candidate, workers, progress=shares.append)
+    assert len(shares) > 4 and shares[-1] == 1.0 and shares == sorted(shares)
+    second = Gatherer(graph, walked, 3, max_chunks=1)(queries, offsets, candidate, Workers())
     for one in fields(first):
         assert np.array_equal(getattr(first, one.name), getattr(second, one.name))
 
@@ -232,7 +225,7 @@ def test_threads_and_the_cut_into_chunks_do_not_change_evidence(monkeypatch):
 def test_the_place_of_an_answer_among_candidates(facts):
     graph = tilp.read(facts)
     queries = all_queries(graph)
-    offsets, candidate = everyone(graph, queries)
+    offsets, candidate = every_candidate(graph, queries)
     features = PaperFeatures.fit(graph, np.ones((4, 4), np.bool_), 2)
     evidence = features.gather(queries, offsets, candidate)
     places = evidence.rows_of(queries.answer)
@@ -243,9 +236,11 @@ def test_the_place_of_an_answer_among_candidates(facts):
 
 def test_what_cannot_be_gathered_is_refused(facts):
     graph = tilp.read(facts)
-    with pytest.raises(TilpError, match=r"4 heads and 4 directed relations, not in the shape \(2"):
+    with pytest.raises(
+        TilpError, match=r"has shape \(2, 4\), but 4 directed relations need \(4, 4\)"
+    ):
         Gatherer(graph, np.ones((2, 4), np.bool_), 2)
-    with pytest.raises(TilpError, match="at least one step"):
+    with pytest.raises(TilpError, match="a length and a limit of edges of at least 1"):
         Gatherer(graph, np.ones((4, 4), np.bool_), 0)
 
 
@@ -383,7 +378,7 @@ class PlainFeatures:
             above = below = 0.0
             for relation, difference in dated.items():
                 numbers = (np.array([n]) for n in (EVIDENCE_KINDS.index(kind), head, relation))
-                (place,) = fitted.places(*numbers)
+                (place,) = fitted.indices(*numbers)
                 above += exp(weight[place]) * (h(kind, head, relation, difference) + bias[place])
                 below += exp(weight[place])
             return above / below if below else 0.0
@@ -392,15 +387,15 @@ class PlainFeatures:
 
 
 def random_weights(features, seed):
-    chance = np.random.default_rng(seed)
-    directed, pairs = features.fitted.directed, len(features.fitted)
-    mixing = chance.random((3, 3)) * [[1, 1, 1], [1, 1, 1], [0, 1, 1]]
+    generator = np.random.default_rng(seed)
+    directed, pairs = features.distributions.directed, len(features.distributions)
+    mixing = generator.random((3, 3)) * [[1, 1, 1], [1, 1, 1], [0, 1, 1]]
     return FeatureWeights(
-        *chance.normal(size=(2, 2, directed)),
-        *chance.normal(size=(4, pairs)),
+        *generator.normal(size=(2, 2, directed)),
+        *generator.normal(size=(4, pairs)),
         mixing / mixing.sum(axis=1, keepdims=True),
-        chance.random(3),
-        *chance.random(3),
+        generator.random(3),
+        *generator.random(3),
     )
 
 
@@ -412,7 +407,7 @@ def test_scores_equal_the_equations_of_the_paper(graph, max_length, seed):
     features = PaperFeatures.fit(graph, walked, max_length)
     plain = PlainFeatures(graph, walked, max_length)
     queries = all_queries(graph)
-    offsets, candidate = everyone(graph, queries)
+    offsets, candidate = every_candidate(graph, queries)
     phi = np.random.default_rng(seed).random(len(candidate))
     weights = random_weights(features, seed)
     evidence = features.gather(queries, offsets, candidate)
@@ -433,7 +428,7 @@ def test_candidates_without_evidence_get_nothing_from_order_and_interval(facts):
     graph = tilp.read(facts)
     features = PaperFeatures.fit(graph, np.zeros((4, 4), np.bool_), 3)
     queries = all_queries(graph)
-    offsets, candidate = everyone(graph, queries)
+    offsets, candidate = every_candidate(graph, queries)
     evidence = features.gather(queries, offsets, candidate)
     terms = features.contributions(
         random_weights(features, 1), queries, evidence, np.zeros(len(candidate))
@@ -474,14 +469,14 @@ def lesson():
     graph = world(0, 1000).graph
     size = 2 * len(graph.relations)
     features = PaperFeatures.fit(graph, np.ones((size, size), np.bool_), 3)
-    chance = np.random.default_rng(3)
+    generator = np.random.default_rng(3)
 
     def examples(split, walked):
         queries = QueryTable.of_facts(graph, np.asarray(graph.rows(split)), walked=walked)
-        listed = chance.integers(0, len(graph.entities), (len(queries), 20)).astype(np.int32)
+        listed = generator.integers(0, len(graph.entities), (len(queries), 20)).astype(np.int32)
         listed[:, 7] = queries.answer
         evidence = features.gather(queries, np.arange(len(queries) + 1) * 20, listed.reshape(-1))
-        phi = chance.random(listed.size) / 20
+        phi = generator.random(listed.size) / 20
         return FeatureExamples(queries, evidence, phi, evidence.rows_of(queries.answer))
 
     return features, examples("train", True), examples("valid", False)
@@ -504,7 +499,7 @@ def test_the_loss_and_its_gradient_are_those_of_the_scores(lesson):
     hidden = examples.answer_place.copy()
     hidden[::3] = -1
     examples = replace(examples, answer_place=hidden)
-    chance = np.random.default_rng(8)
+    generator = np.random.default_rng(8)
     weights = replace(random_weights(features, 2), temperature=0.4)
     values = feature_values(weights)
     objective = FeatureObjective(features, examples)
@@ -517,7 +512,7 @@ def test_the_loss_and_its_gradient_are_those_of_the_scores(lesson):
     # Along any direction the loss changes as the gradient says.
     for place, array in enumerate(values):
         for _ in range(3):
-            way = chance.normal(size=array.shape)
+            way = generator.normal(size=array.shape)
             losses = [
                 objective(values._replace(**{values._fields[place]: array + step * way}), Workers())
                 for step in (1e-5, -1e-5)
@@ -528,11 +523,11 @@ def test_the_loss_and_its_gradient_are_those_of_the_scores(lesson):
 
 def test_training_makes_held_out_answers_likelier(lesson):
     features, training, held_out = lesson
-    told = []
+    shares = []
     settings_ = FeatureTrainingSettings(steps=60)
-    trained = train_features(features, training, held_out, settings_, progress=told.append)
+    trained = train_features(features, training, held_out, settings_, progress=shares.append)
     weights, curve = trained.weights, trained.curve
-    assert told[-1] == 1.0 or len(told) < 60
+    assert shares[-1] == 1.0 or len(shares) < 60
     assert curve.train[-1] < 0.8 * curve.train[0]
     assert min(curve.held_out) < 0.8 * log(20)
     assert loss_of(features, weights, held_out) == pytest.approx(min(curve.held_out), rel=1e-4)
@@ -545,7 +540,7 @@ def test_training_makes_held_out_answers_likelier(lesson):
 
 
 def test_slopes_go_back_through_what_the_loss_is_made_of(lesson):
-    values = _first(lesson[0], ("order",))
+    values = _initial(lesson[0], ("order",))
     values["mixing"] = values["mixing"].at[1, 0].set(0.7)
     values["evidence"] = values["evidence"].at[2].set(-0.3)
     factor, scale = _factors(values)
@@ -630,8 +625,8 @@ def test_features_and_weights_can_be_kept_in_a_file(lesson, tmp_path):
         FeatureWeights.from_arrays({})
     with pytest.raises(TilpError, match="distributions of features lack"):
         FittedDistributions.from_arrays({})
-    with pytest.raises(TilpError, match="lack what is walked along"):
-        PaperFeatures.from_arrays(features.graph, features.fitted.to_arrays())
+    with pytest.raises(TilpError, match="lack the walked relations"):
+        PaperFeatures.from_arrays(features.graph, features.distributions.to_arrays())
 
 
 def test_applying_features_needs_no_jax():
