@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import copy
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,10 @@ from tilp.features.random_walks import RandomWalks
 from tilp.graph import QueryTable
 from tilp.scoring import RuleScorer, Scores
 from tilp.scoring.rule_scorer import AppliedRules, RuleContributions
+from tilp.scoring.scorer import NOT_SCORED, Contribution, FactPath
 
 _MAX_ENTITIES = 2**16
+_WALKS_TEXT = "walks of any facts, longer than rules and likelier the nearer in time, lead to it"
 
 
 class LogLinearScorer:
@@ -87,12 +90,19 @@ class LogLinearScorer:
         """Whether every entity is listed as a candidate of every query."""
         return self._n_entities <= self.max_entities
 
+    def memory_per_query(self, queries: QueryTable) -> NDArray[np.float64]:
+        """Estimate how many numbers are in memory while each query is scored."""
+        if self.lists_all:
+            return self._n_entities + self.rule_scorer.walk_memory(queries)
+        return self.rule_scorer.memory_per_query(queries)
+
     def __call__(self, queries: QueryTable) -> Scores:
         """Score the candidates of queries."""
-        return self.score(queries, self.rule_scorer.apply_rules(queries))
+        return self.score(queries)
 
-    def score(self, queries: QueryTable, applied: AppliedRules) -> Scores:
-        """Score the candidates of queries, given their applied rules."""
+    def score(self, queries: QueryTable, applied: AppliedRules | None = None) -> Scores:
+        """Score the candidates of queries; `applied` is what `RuleScorer.apply_rules` returned."""
+        applied = applied or self.rule_scorer.apply_rules(queries)
         by_rules = self.rule_scorer.score(queries, applied)
         n_entities, query = self._n_entities, by_rules.query
         if self.lists_all:
@@ -118,20 +128,20 @@ class LogLinearScorer:
     def contributions(
         self,
         queries: QueryTable,
-        begin: NDArray[np.int64],
+        offsets: NDArray[np.int64],
         candidate: NDArray[np.int32],
         applied: AppliedRules | None = None,
     ) -> dict[str, NDArray[np.float64]]:
-        """Split the scores of listed candidates into named contributions that add up to them."""
+        """Split the scores of the given candidates into parts by name, which add up to them."""
         applied = applied or self.rule_scorer.apply_rules(queries)
         by_rules = self.rule_scorer.score(queries, applied)
-        listed = listed_candidates(self.rule_scorer.fill_dates(queries), begin, candidate)
-        scored = (by_rules.places_of(begin, candidate) >= 0) | self.lists_all
-        query = np.repeat(np.arange(len(queries)), np.diff(begin))
-        phi = by_rules.of(begin, candidate)
+        listed = listed_candidates(self.rule_scorer.fill_dates(queries), offsets, candidate)
+        scored = (by_rules.indices_of(offsets, candidate) >= 0) | self.lists_all
+        query = np.repeat(np.arange(len(queries)), np.diff(offsets))
+        phi = by_rules.of_candidates(offsets, candidate)
         together = self._rule_contribution(queries, by_rules, query, phi)
         relation = queries.directed_relation[query]
-        parts = self.rule_scorer.split(relation, candidate, phi, together)
+        parts = self.rule_scorer.split_rules_and_prior(relation, candidate, phi, together)
         parts["rule evidence"] = np.zeros(len(candidate))
         self._add_rule_evidence(applied, listed, parts["rule evidence"])
         for index, kind in enumerate(HISTORY_KINDS):
@@ -141,13 +151,103 @@ class LogLinearScorer:
         self._add_random_walks(listed, parts[RANDOM_WALKS])
         return {name: np.where(scored, part, 0.0) for name, part in parts.items()}
 
-    def rule_evidence(self, reached_by: RuleContributions) -> NDArray[np.float64]:
-        """Return the evidence w_Rule √α_c of each rule that reaches a candidate."""
-        rate = reached_by.arriving / reached_by.walks
-        evidence = self._weights.rule[reached_by.rule] * np.sqrt(rate)
-        return np.where(reached_by.arriving >= MIN_RATE * reached_by.walks, evidence, 0.0)
+    def attribute_score(
+        self, query: QueryTable, candidate: int, applied: AppliedRules
+    ) -> list[Contribution]:
+        """Split a score into contributions of rules, prior, candidate history and random walks."""
+        listed = self.rule_scorer.score(query, applied).candidate
+        if not self.lists_all and candidate not in listed:
+            text = "neither rules nor the prior lead to it, and nothing else was looked at"
+            return [Contribution((NOT_SCORED,), NOT_SCORED, 0.0, text)]
+        entity = np.array([candidate], np.int32)
+        parts = self.contributions(query, np.array([0, 1]), entity, applied)
+        return [
+            *self.rule_scorer.attribute_score(
+                query, candidate, applied, parts, self._rule_evidence
+            ),
+            *self._attribute_history(query, candidate),
+            self._attribute_walks(query, candidate, float(parts[RANDOM_WALKS][0])),
+        ]
 
-    def history_contributions(
+    def _attribute_history(self, query: QueryTable, candidate: int) -> list[Contribution]:
+        """Return a contribution for each fact of the candidate with a weight other than 0."""
+        graph = self.rule_scorer.walker.graph
+        contributions = []
+        for fact, weights in self._history_facts(query, candidate):
+            if not weights.any():
+                continue
+            heaviest = [
+                fact.features[index] for index in np.argsort(-np.abs(weights), kind="stable")
+            ]
+            text = self._fact_text(query, fact, heaviest[: np.count_nonzero(weights)])
+            inverse = fact.relation >= len(graph.relations)
+            path = FactPath(((int(self._edges.fact[fact.edge]), inverse),))
+            kind = HISTORY_KINDS[fact.kind]
+            contributions.append(
+                Contribution(
+                    key=(kind, fact.relation),
+                    kind=kind,
+                    score=float(weights.sum()),
+                    text=text,
+                    walks=1,
+                    find_facts=partial(_only, path),
+                )
+            )
+        return contributions
+
+    def _fact_text(self, query: QueryTable, fact: HistoryFact, features: list[int]) -> str:
+        """Describe a fact of the candidate: `another playsFor of the candidate ends …`.
+
+        The candidate is the subject of a fact `of` it, and the object of one `to` it.
+        """
+        graph = self.rule_scorer.walker.graph
+        n = len(graph.relations)
+        name = graph.relations.label(fact.relation % n)
+        from_candidate = (int(query.directed_relation[0]) + n) % (2 * n)
+        article = "an" if name[:1].lower() in "aeiou" else "a"
+        which = "another" if fact.relation == from_candidate else article
+        side, other = ("of", "to") if fact.relation < n else ("to", "of")
+        ends = f"{side} the candidate"
+        if HISTORY_KINDS[fact.kind] != HISTORY_KINDS[0]:
+            ends += f" {other} the subject"
+        *first, last = (self.history.clause(feature, graph.unit) for feature in features)
+        clauses = f"{', '.join(first)} and {last}" if first else last
+        return f"{which} {name} {ends} {clauses}"
+
+    def _attribute_walks(self, query: QueryTable, candidate: int, score: float) -> Contribution:
+        """Return the contribution of random walks, with the likeliest walk of each length."""
+        filled = self.rule_scorer.fill_dates(query)
+        n_relations = len(self.rule_scorer.walker.graph.relations)
+        edges = self.random_walks.edges
+
+        def find(n: int) -> list[FactPath]:
+            walks = self.random_walks.likeliest_walks(filled, 0, candidate)
+            entity = np.array([candidate], np.int32)
+            total = float(
+                self.random_walks.probabilities(
+                    listed_candidates(filled, np.array([0, 1]), entity)
+                )[0]
+            )
+            return [
+                FactPath(
+                    tuple(
+                        (int(edges.fact[edge]), bool(edges.relation[edge] >= n_relations))
+                        for edge in walk
+                    ),
+                    share=probability / total,
+                )
+                for walk, probability in walks[:n]
+            ]
+
+        return Contribution((RANDOM_WALKS,), RANDOM_WALKS, score, _WALKS_TEXT, find_facts=find)
+
+    def _rule_evidence(self, reaching: RuleContributions) -> NDArray[np.float64]:
+        """Return the evidence w_Rule √α_c of each rule that reaches a candidate."""
+        rate = reaching.arriving / reaching.walks
+        evidence = self._weights.rule[reaching.rule] * np.sqrt(rate)
+        return np.where(reaching.arriving >= MIN_RATE * reaching.walks, evidence, 0.0)
+
+    def _history_facts(
         self, queries: QueryTable, candidate: int
     ) -> list[tuple[HistoryFact, NDArray[np.float64]]]:
         """Return the history facts of a candidate of a single query, with their weights."""
@@ -195,3 +295,7 @@ class LogLinearScorer:
         self.random_walks.add_scores(
             listed, self._weights.dense[listed.directed_relation, 1], score
         )
+
+
+def _only(path: FactPath, _: int) -> list[FactPath]:
+    return [path]

@@ -22,7 +22,7 @@ from tilp.graph import QueryTable, TemporalGraph, Vocabulary
 from tilp.model.query_sources import QuerySlice, QuerySource
 from tilp.parallel import Workers
 from tilp.scoring import Query
-from tilp.scoring.predictions import answers_frame
+from tilp.scoring.predictions import predictions_frame
 from tilp.scoring.topk import QueryBatches, TopCandidates, TopKPredictor
 
 
@@ -109,33 +109,34 @@ class Predictor:
 
     Attributes:
         ask: finds them.
-        explainer: of the same scorer.
+        explainer: of the same scorer; None where nothing is explained.
         explained: how many of each query's candidates are explained.
     """
 
     ask: TopKPredictor
-    explainer: Explainer
+    explainer: Explainer | None = None
     explained: int = 0
 
     def __call__(self, chunk: Chunk) -> Found:
         """The best of a chunk."""
         best = self.ask(chunk.table)
-        if not self.explained:
+        if self.explainer is None or not self.explained:
             return Found(best)
         ids = self.ask.graph.entities.ids.gather(best.entity).to_list()
         return Found(
             best,
             tuple(
-                self._explain(query, ids[first : min(first + self.explained, last)])
+                _explain(self.explainer, query, ids[first : min(first + self.explained, last)])
                 for query, first, last in zip(
-                    chunk.asked, best.begin[:-1], best.begin[1:], strict=True
+                    chunk.asked, best.offsets[:-1], best.offsets[1:], strict=True
                 )
             ),
         )
 
-    def _explain(self, query: Query, candidates: list[str]) -> tuple[str, ...]:
-        found = self.explainer.explain_each(query, candidates, groundings=_GROUNDINGS, top=_REASONS)
-        return tuple(json.dumps(one.to_json(), ensure_ascii=False, default=str) for one in found)
+
+def _explain(explainer: Explainer, query: Query, candidates: list[str]) -> tuple[str, ...]:
+    found = explainer.explain_each(query, candidates, groundings=_GROUNDINGS, top=_REASONS)
+    return tuple(json.dumps(one.to_json(), ensure_ascii=False, default=str) for one in found)
 
 
 class PartWork:
@@ -153,7 +154,7 @@ class PartWork:
         self._graph = predictor.ask.graph
         self._explained = predictor.explained > 0
         table, self._rows = queries.columns.encode(self._graph)
-        self._batch = QueryBatches(table, predictor.ask.scorer, apart=self._explained)
+        self._batch = QueryBatches(table, predictor.ask.scorer, keep_duplicates=self._explained)
         self._found: list[Found] = []
 
     def __len__(self) -> int:
@@ -162,7 +163,7 @@ class PartWork:
     def chunks(self) -> Iterator[Chunk]:
         """What is asked, at least one chunk."""
         columns = self._queries.columns
-        for rows, table in zip(self._batch.rows, self._batch.chunks, strict=True):
+        for rows, table in zip(self._batch.rows, self._batch, strict=True):
             asked = (columns.query(row) for row in self._rows[rows].tolist())
             yield Chunk(table, tuple(asked) if self._explained else ())
 
@@ -173,15 +174,15 @@ class PartWork:
 
     def answers(self) -> pl.DataFrame:
         """What was found, in the order of the queries."""
-        best = self._batch.together([one.best for one in self._found])
+        best = self._batch.join([one.best for one in self._found])
         asked = self._queries.columns.text[self._rows]
-        frame = answers_frame(self._graph, self._queries.first + self._rows, asked, best)
+        frame = predictions_frame(self._graph, self._queries.first + self._rows, asked, best)
         if not self._explained:
             return frame
         told = np.full(len(best.entity), None, np.object_)
         for rows, found in zip(self._batch.rows, self._found, strict=True):
             for row, texts in zip(rows.tolist(), found.explanations, strict=True):
-                told[best.begin[row] : best.begin[row] + len(texts)] = texts
+                told[best.offsets[row] : best.offsets[row] + len(texts)] = texts
         return frame.with_columns(pl.Series("explanation", told.tolist(), pl.String))
 
     def skipped(self) -> pl.DataFrame:
@@ -200,7 +201,7 @@ def refused(queries: QuerySlice, askable: NDArray[np.int64], graph: TemporalGrap
     columns = queries.columns
     rows = np.setdiff1d(np.arange(len(columns)), askable)
     reasons = [
-        str(columns.refusal(graph, row, near=number < _WITH_NEAR_NAMES))
+        str(columns.error_of(graph, row, near=number < _WITH_NEAR_NAMES))
         for number, row in enumerate(rows.tolist())
     ]
     return pl.DataFrame(

@@ -71,7 +71,7 @@ class QuerySource(ABC):
         """
         columns = part.columns
         row = int(np.setdiff1d(np.arange(len(columns)), askable)[0])
-        reason = columns.refusal(graph, row)
+        reason = columns.error_of(graph, row)
         return f"{self.place(part.lines[row])}, {columns.query(row)}: {reason}"
 
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from tilp._utils.progress import Progress
@@ -28,10 +27,8 @@ from tilp.model.update import update_model
 from tilp.model.update_report import UpdateReport
 from tilp.parallel import Workers, thread_count
 from tilp.rules import RuleSet
-from tilp.scoring import Answers, Query, RuleWeights, Scorer
-from tilp.scoring.predictions import answers, answers_frame
-from tilp.scoring.queries import QueryColumns, query_table, read_queries
-from tilp.scoring.topk import TopKPredictor, predict_all
+from tilp.scoring import Predictions, Query, RuleWeights, Scorer, TopKPredictor
+from tilp.scoring.queries import QueryColumns, read_queries
 from tilp.types import (
     DEFAULT_TOP,
     Backend,
@@ -144,7 +141,7 @@ class TILP:
         self.address = address
         self._graph: TemporalGraph | None = None
         self._fitted: FittedModel | None = None
-        self._explainer: Explainer | None = None
+        self._scorer: Scorer | None = None
         self.last_update: UpdateReport | None = None
 
     @classmethod
@@ -187,7 +184,7 @@ class TILP:
                 self._fitted = fit_model(
                     graph, self.settings, folder=place, workers=workers, progress=progress
                 )
-        self._graph, self._explainer = graph, None
+        self._graph, self._scorer = graph, None
         return self
 
     def update(
@@ -312,18 +309,15 @@ class TILP:
             graph: whose train split is the evidence; that of the model by default. Another graph
                 has the same relations, by their names, and the same unit of time.
         """
-        return self._explainer_on(graph).scorer
-
-    def _explainer_on(self, graph: TemporalGraph | None) -> Explainer:
-        """What scores and explains; that of the model's own graph is made once."""
-        fitted = self._need_fit()
         if graph is not None and graph is not self.graph:
-            scorer = scorer_on(graph, self.graph, self.settings, fitted)
-            return Explainer(scorer, fitted.rules, graph)
-        if self._explainer is None:
-            scorer = scorer_on(self.graph, self.graph, self.settings, fitted)
-            self._explainer = Explainer(scorer, fitted.rules, self.graph)
-        return self._explainer
+            return scorer_on(graph, self.graph, self.settings, self._need_fit())
+        if self._scorer is None:
+            self._scorer = scorer_on(self.graph, self.graph, self.settings, self._need_fit())
+        return self._scorer
+
+    def _explainer(self, graph: TemporalGraph | None, scorer: Scorer | None = None) -> Explainer:
+        evidence = self.graph if graph is None else graph
+        return Explainer(scorer or self.scorer(graph), self._need_fit().rules, evidence)
 
     def predict(
         self,
@@ -345,10 +339,9 @@ class TILP:
             columns = QueryColumns.of(queries)
         else:
             columns = QueryColumns.of_queries(read_queries(queries))
-        ask = self._asks(k, graph, new_only=new_only)
+        predictor = self._predictor(k, graph, new_only=new_only)
         with self._workers() as workers:
-            best = predict_all(ask, columns.table(ask.graph), workers)
-        return answers_frame(ask.graph, np.arange(len(columns)), columns.text, best)
+            return predictor.predict_frame(columns, workers)
 
     def predict_to(
         self,
@@ -392,8 +385,9 @@ class TILP:
         skip = choose(OnInvalidQuery, on_error, "on_error") is OnInvalidQuery.SKIP
         settings = BatchSettings(k, new_only, explain, skip, part_size)
         source = QueryFrame(queries) if isinstance(queries, pl.DataFrame) else QueryFile(queries)
-        ask = self._asks(k, graph, new_only=new_only)
-        predictor = Predictor(ask, self._explainer_on(graph), explain)
+        ask = self._predictor(k, graph, new_only=new_only)
+        explainer = self._explainer(graph, ask.scorer) if explain else None
+        predictor = Predictor(ask, explainer, explain)
         decided_by = {
             "model": model_digest(self.settings, self.graph, self._need_fit()),
             "evidence": ask.graph.fingerprint(),
@@ -426,7 +420,7 @@ class TILP:
         """
         return queries_of(graph if graph is not None else self.graph, relation, start, end)
 
-    def ask(self, query: Query, k: int = 10, *, graph: TemporalGraph | None = None) -> Answers:
+    def ask(self, query: Query, k: int = 10, *, graph: TemporalGraph | None = None) -> Predictions:
         """The k best candidates of one query.
 
         Args:
@@ -434,16 +428,12 @@ class TILP:
             k: how many candidates.
             graph: another graph to apply the rules on; its entities may be all new.
         """
-        (asked,) = read_queries([query])
-        ask = self._asks(k, graph)
-        (found,) = answers(ask.graph, [asked], ask(query_table(ask.graph, [asked])))
-        return found
+        (predictions,) = self._predictor(k, graph).predict(read_queries([query]))
+        return predictions
 
-    def _asks(
+    def _predictor(
         self, k: int, graph: TemporalGraph | None, *, new_only: bool = False
     ) -> TopKPredictor:
-        if k < 1:
-            raise TilpError(f"k is {k}; at least one candidate is asked for")
         evidence = graph if graph is not None else self.graph
         return TopKPredictor(evidence, self.scorer(graph), k, new_only)
 
@@ -467,8 +457,9 @@ class TILP:
             fall: whether the score is computed again without the facts of the top grounding.
             graph: another graph to apply the rules on; its entities may be all new.
         """
-        explainer = self._explainer_on(graph)
-        return explainer.explain(query, candidate, groundings=groundings, top=top, fall=fall)
+        return self._explainer(graph).explain(
+            query, candidate, groundings=groundings, top=top, ablation=fall
+        )
 
     def evaluate(
         self,

@@ -10,11 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilp._kernels.negative_sampling import top_indices
-from tilp.features.paper.evidence import DatedEvidence, Evidence
+from tilp.features.paper.attribution import feature_contributions
+from tilp.features.paper.evidence import EvidenceTracer
 from tilp.features.paper.features import FeatureWeights, PaperFeatures
 from tilp.graph import QueryTable
 from tilp.scoring import RuleScorer, Scores
 from tilp.scoring.rule_scorer import AppliedRules
+from tilp.scoring.scorer import NOT_SCORED, Contribution
 
 _MAX_CANDIDATES = 200
 
@@ -52,17 +54,17 @@ class PaperFeatureScorer:
         other.features = self.features.with_graph(other.rule_scorer.walker.graph)
         return other
 
-    @property
-    def lists_all(self) -> bool:
-        """Whether every entity is listed as a candidate of every query."""
-        return False
+    def memory_per_query(self, queries: QueryTable) -> NDArray[np.float64]:
+        """Estimate how many numbers are in memory while each query is scored."""
+        return self.rule_scorer.memory_per_query(queries)
 
     def __call__(self, queries: QueryTable) -> Scores:
         """Score the candidates of queries."""
-        return self.score(queries, self.rule_scorer.apply_rules(queries))
+        return self.score(queries)
 
-    def score(self, queries: QueryTable, applied: AppliedRules) -> Scores:
-        """Score the candidates of queries, given their applied rules."""
+    def score(self, queries: QueryTable, applied: AppliedRules | None = None) -> Scores:
+        """Score the candidates of queries; `applied` is what `RuleScorer.apply_rules` returned."""
+        applied = applied or self.rule_scorer.apply_rules(queries)
         return self.score_variants([self._weights], queries, applied)[0]
 
     def score_variants(
@@ -90,43 +92,53 @@ class PaperFeatureScorer:
     def contributions(
         self,
         queries: QueryTable,
-        begin: NDArray[np.int64],
+        offsets: NDArray[np.int64],
         candidate: NDArray[np.int32],
         applied: AppliedRules | None = None,
     ) -> dict[str, NDArray[np.float64]]:
-        """Split the scores of listed candidates into named contributions that add up to them.
+        """Split the scores of the given candidates into parts by name, which add up to them.
 
-        The contribution of rules and prior is split by their shares of φ_TLR.
+        The joint contribution of rules and prior is split by their shares of φ_TLR.
         """
-        by_rules = self.rule_scorer.score(queries, applied or self.rule_scorer.apply_rules(queries))
+        by_rules = self.rule_scorer.score(queries, applied)
         filled = self.rule_scorer.fill_dates(queries)
-        query = np.repeat(np.arange(len(queries)), np.diff(begin))
-        scores = by_rules.of(begin, candidate)
+        query = np.repeat(np.arange(len(queries)), np.diff(offsets))
+        scores = by_rules.of_candidates(offsets, candidate)
         phi = scores / by_rules.totals(self._n_entities)[query]
-        has_features = np.isin(by_rules.places_of(begin, candidate), self._best(by_rules))
-        evidence = self.features.gather(filled, begin, candidate).restrict(has_features)
+        has_features = np.isin(by_rules.indices_of(offsets, candidate), self._best(by_rules))
+        evidence = self.features.gather(filled, offsets, candidate).restrict(has_features)
         parts = self.features.contributions(self._weights, filled, evidence, phi)
         together, relation = parts.pop("rules"), queries.directed_relation[query]
-        return {**self.rule_scorer.split(relation, candidate, scores, together), **parts}
+        rules = self.rule_scorer.split_rules_and_prior(relation, candidate, scores, together)
+        return {**rules, **parts}
 
-    def uses_features(self, queries: QueryTable, applied: AppliedRules, candidate: int) -> bool:
-        """Return whether a candidate of a single query is among those that have features."""
-        by_rules = self.rule_scorer.score(queries, applied)
-        return candidate in by_rules.candidate[self._best(by_rules)]
-
-    def piece_contributions(
-        self, queries: QueryTable, candidate: int
-    ) -> tuple[Evidence, DatedEvidence, dict[str, NDArray[np.float64]]]:
-        """Return the evidence for a candidate of a single query, and what each piece adds."""
-        filled = self.rule_scorer.fill_dates(queries)
-        entity = np.array([candidate], np.int32)
-        evidence = self.features.gather(filled, np.array([0, 1]), entity)
-        return evidence, *self.features.piece_contributions(self._weights, filled, evidence)
-
-    def score_without_evidence(self, queries: QueryTable) -> float:
-        """Return what features add to a candidate of a single query without evidence."""
-        scores = self.features.score_without_evidence(self._weights)
-        return float(scores[queries.directed_relation[0]])
+    def attribute_score(
+        self, query: QueryTable, candidate: int, applied: AppliedRules
+    ) -> list[Contribution]:
+        """Split a score into contributions of rules, prior, and each feature with its evidence."""
+        entity, offsets = np.array([candidate], np.int32), np.array([0, 1])
+        parts = self.contributions(query, offsets, entity, applied)
+        by_rules = self.rule_scorer.score(query, applied)
+        of_rules = self.rule_scorer.attribute_score(query, candidate, applied, parts)
+        features = self.features
+        if candidate not in by_rules.candidate[self._best(by_rules)]:
+            text = (
+                "rules rank it too low for features to be looked at; it counts as without evidence"
+            )
+            scores = features.score_without_evidence(self._weights)
+            score = float(scores[query.directed_relation[0]])
+            rest = Contribution((NOT_SCORED,), NOT_SCORED, score, text)
+            return [*of_rules, rest] if score else of_rules
+        filled = self.rule_scorer.fill_dates(query)
+        evidence = features.gather(filled, offsets, entity)
+        pieces = features.piece_contributions(self._weights, filled, evidence)
+        tracer = EvidenceTracer(
+            features.graph, features.walked, features.max_length, filled, candidate
+        )
+        return [
+            *of_rules,
+            *feature_contributions(features, filled, evidence, parts, *pieces, tracer),
+        ]
 
     def _best(self, by_rules: Scores) -> NDArray[np.int64]:
         """Return the indices of the candidates that have features."""
