@@ -176,3 +176,21 @@ def same_arrays(first, second):
         else np.array_equal(getattr(first, one.name), getattr(second, one.name))
         for one in fields(first)
     )
+
+
+def of_pairs(scores, begin, candidate):
+    """Scores of listed candidates, whatever their order."""
+    found = []
+    for query in range(len(scores)):
+        part = slice(scores.offsets[query], scores.offsets[query + 1])
+        of = dict(zip(scores.candidate[part].tolist(), scores.score[part].tolist(), strict=True))
+        default = float(scores.defaults[query])
+        found += [of.get(int(one), default) for one in candidate[begin[query] : begin[query + 1]]]
+    return np.array(found)
+
+
+def assert_terms_add_up(terms, scores):
+    """Check that contributions by name add up to the scores."""
+    total = np.sum(list(terms.values()), axis=0)
+    size = np.sum(np.abs(list(terms.values())), axis=0)
+    assert (np.abs(total - scores) <= 1e-9 * size + 1e-12).all()

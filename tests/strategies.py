@@ -137,3 +137,11 @@ def random_examples(graph, n_rules, n_queries, seed):
         at_known=at_known.astype(np.float32),
         at_others=others.astype(np.float32),
     )
+
+
+def some_candidates(graph, queries, count, seed=0):
+    """Entities drawn for each query, its answer and its subject among them."""
+    generator = np.random.default_rng(seed)
+    drawn = generator.integers(0, len(graph.entities), (len(queries), count)).astype(np.int32)
+    drawn[:, 0], drawn[:, 1] = queries.answer, queries.subject
+    return np.arange(len(queries) + 1) * count, drawn.reshape(-1)

@@ -150,9 +150,9 @@ def test_a_model_of_the_paper_shows_what_it_holds_and_any_other_the_same_fit(
     paper, model, rules_alone, table
 ):
     assert rules_alone.features().equals(table)
-    held = paper._fitted.features.features.fitted
+    held = paper._fitted.features.features.distributions
     halved = replace(held, order=replace(held.order, probability=held.order.probability / 2))
-    features = replace(paper._fitted.features.features, fitted=halved)
+    features = replace(paper._fitted.features.features, distributions=halved)
     other = TILP.of(
         paper.settings,
         paper.graph,
@@ -208,7 +208,7 @@ def test_learned_words_add_up_to_the_terms_of_scores(model):
     begin = np.arange(len(queries) + 1) * len(candidates)
     listed = np.tile(candidates, len(queries)).astype(np.int32)
     terms = model.scorer().contributions(queries, begin, listed)
-    facts = CandidateHistory(fact_edges(graph), size, model._fitted.features.bounds)
+    facts = CandidateHistory(fact_edges(graph), size, model._fitted.features.distance_bounds)
     of, words = facts.list_features(listed_candidates(queries, begin, listed))
     columns = ("query", "part", "of", "words")
     weights = dict(
@@ -242,7 +242,7 @@ def test_learned_weights_are_told_the_strongest_first(model):
     for place, part in enumerate(("rules", "random walks")):
         weights = dict(learned.filter(part=part).select("query", "weight").iter_rows())
         for head in range(2 * len(relations)):
-            assert weights.get(relations.label(head), 0.0) == joint.columns[head, place]
+            assert weights.get(relations.label(head), 0.0) == joint.dense[head, place]
     one = model.learned("livesIn^-1")
     assert set(one["query"]) == {"livesIn⁻¹"} and one["part"][0] == "mixing"
     words = one.filter(pl.col("words").is_not_null())

@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilp
+from oracles import assert_terms_add_up, of_pairs
+from strategies import some_candidates
 from tilp._kernels.likelihood import (
     LogLinearTable,
     add_log_linear_likelihood,
@@ -400,31 +402,6 @@ def some_queries(graph, split, count, seed=0):
     rows = np.asarray(graph.rows(split), np.int64)
     queries = QueryTable.of_facts(graph, rows, walked=split == "train")
     return queries[np.sort(np.random.default_rng(seed).permutation(len(queries))[:count])]
-
-
-def some_candidates(graph, queries, count, seed=0):
-    """Entities drawn for each query, its answer and its subject among them."""
-    generator = np.random.default_rng(seed)
-    drawn = generator.integers(0, len(graph.entities), (len(queries), count)).astype(np.int32)
-    drawn[:, 0], drawn[:, 1] = queries.answer, queries.subject
-    return np.arange(len(queries) + 1) * count, drawn.reshape(-1)
-
-
-def of_pairs(scores, begin, candidate):
-    """Scores of listed candidates, whatever their order."""
-    found = []
-    for query in range(len(scores)):
-        part = slice(scores.offsets[query], scores.offsets[query + 1])
-        of = dict(zip(scores.candidate[part].tolist(), scores.score[part].tolist(), strict=True))
-        default = float(scores.defaults[query])
-        found += [of.get(int(one), default) for one in candidate[begin[query] : begin[query + 1]]]
-    return np.array(found)
-
-
-def assert_terms_add_up(terms, scores):
-    total = np.sum(list(terms.values()), axis=0)
-    size = np.sum(np.abs(list(terms.values())), axis=0)
-    assert (np.abs(total - scores) <= 1e-9 * size + 1e-12).all()
 
 
 @pytest.mark.parametrize("split", ["valid", "train"])

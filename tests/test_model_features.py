@@ -11,7 +11,8 @@ import polars as pl
 import pytest
 
 import tilp
-from test_model import KilledError, both_ways, contents, edit, kill_at, small_world
+from strategies import both_ways, small_world
+from test_model import KilledError, contents, edit, kill_at
 from tilp import TILP, Query
 from tilp._utils.files import read_arrays, write_arrays
 from tilp.errors import TilpError
@@ -426,7 +427,7 @@ def test_heads_that_were_learned_are_not_learned_again(tmp_path, monkeypatch, wo
     def again(*_, **__):
         raise AssertionError("done again")
 
-    monkeypatch.setattr("tilp.features.log_linear_training.fit_head", again)
+    monkeypatch.setattr("tilp.features.log_linear_training.fit_relation_weights", again)
     model = TILP(features="full", **QUICK).fit(graph, folder=work)
     assert contents(model.save(tmp_path / "m")) == contents(fitted("full").save(tmp_path / "whole"))
     with pytest.raises(TilpError, match="begun with other data or settings"):

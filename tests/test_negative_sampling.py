@@ -185,7 +185,7 @@ def test_pools_of_queries_leave_out_what_else_is_known_to_hold(shared, seed, of_
         queries = all_queries(graph)
     chance = np.random.default_rng(seed)
     scores = random_scores(chance, len(queries), len(graph.entities))
-    options = {"best": 2, "drawn": 2, "seed": seed % 1000}
+    options = {"n_best": 2, "n_sampled": 2, "seed": seed % 1000}
     pool = SampledCandidates.sample(graph, queries, scores, **options)
     known = known_answers(graph, queries, instant_seed=options["seed"])
     assert (pool.candidate[pool.answer_index] == queries.answer).all()

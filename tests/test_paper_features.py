@@ -388,7 +388,7 @@ class PlainFeatures:
 
 def random_weights(features, seed):
     generator = np.random.default_rng(seed)
-    directed, pairs = features.distributions.directed, len(features.distributions)
+    directed, pairs = features.distributions.n_directed, len(features.distributions)
     mixing = generator.random((3, 3)) * [[1, 1, 1], [1, 1, 1], [0, 1, 1]]
     return FeatureWeights(
         *generator.normal(size=(2, 2, directed)),
@@ -486,7 +486,7 @@ def loss_of(features, weights, examples):
     """The mean negative log-likelihood of answers, query by query."""
     scores = features.score(weights, examples.queries, examples.evidence, examples.phi)
     losses = []
-    for number, answer in enumerate(examples.answer_place):
+    for number, answer in enumerate(examples.answer_row):
         if answer >= 0:
             begin, end = examples.evidence.offsets[number : number + 2]
             shares = np.exp(scores[begin:end] / weights.temperature)
@@ -496,9 +496,9 @@ def loss_of(features, weights, examples):
 
 def test_the_loss_and_its_gradient_are_those_of_the_scores(lesson):
     features, _, examples = lesson
-    hidden = examples.answer_place.copy()
+    hidden = examples.answer_row.copy()
     hidden[::3] = -1
-    examples = replace(examples, answer_place=hidden)
+    examples = replace(examples, answer_row=hidden)
     generator = np.random.default_rng(8)
     weights = replace(random_weights(features, 2), temperature=0.4)
     values = feature_values(weights)
@@ -576,9 +576,9 @@ def test_training_twice_gives_the_same(lesson):
 def test_queries_without_their_answer_teach_nothing(lesson):
     features, training, held_out = lesson
     settings_ = FeatureTrainingSettings(steps=5)
-    hidden = training.answer_place.copy()
+    hidden = training.answer_row.copy()
     hidden[::2] = -1
-    some = replace(training, answer_place=hidden)
+    some = replace(training, answer_row=hidden)
     changed = some.phi.copy()
     changed[training.evidence.query % 2 == 0] = 5.0
     first, second = (
@@ -586,7 +586,7 @@ def test_queries_without_their_answer_teach_nothing(lesson):
         for one in (some, replace(some, phi=changed))
     )
     assert first == second
-    nothing = replace(training, answer_place=np.full_like(hidden, -1))
+    nothing = replace(training, answer_row=np.full_like(hidden, -1))
     with pytest.raises(TilpError, match="nothing to learn from"):
         train_features(features, nothing, held_out, settings_)
     alone = train_features(features, some, nothing, settings_).curve

@@ -1,5 +1,6 @@
 """Evidence without some facts: what is taken from the whole against what is made anew."""
 
+from copy import copy
 from dataclasses import replace
 from functools import cache
 
@@ -9,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilp
-from test_log_linear import assert_terms_add_up, of_pairs, some_candidates
+from oracles import assert_terms_add_up, of_pairs
+from strategies import some_candidates
 from test_model import both_ways, small_world
 from test_walks import all_queries, graphs
 from tilp import TILP
@@ -230,17 +232,17 @@ def test_facts_are_taken_out_one_after_the_other_or_together(features):
 
 @pytest.mark.usefixtures("quick_features")
 @pytest.mark.parametrize(
-    ("features", "limit", "number"),
+    ("features", "limits"),
     [
-        (Features.PAPER, "tilp.features.paper.scorer._LOOKED_AT", 5),
-        (Features.FULL, "tilp.features.log_linear_scorer._MOST_ENTITIES", 0),
-        (Features.NONE, "tilp.features.paper.scorer._LOOKED_AT", 200),
+        (Features.PAPER, {"max_candidates": 5}),
+        (Features.FULL, {"max_entities": 0}),
+        (Features.NONE, {}),
     ],
 )
-def test_terms_add_up_for_candidates_that_are_not_looked_at(monkeypatch, features, limit, number):
+def test_terms_add_up_for_candidates_that_are_not_looked_at(features, limits):
     model = fitted(features)
-    monkeypatch.setattr(limit, number)
-    graph, scorer = model.graph, model.scorer()
+    graph, scorer = model.graph, copy(model.scorer())
+    vars(scorer).update(limits)
     table = QueryTable.of_facts(graph, np.asarray(graph.rows("valid"))[::10], walked=False)
     begin, candidate = some_candidates(graph, table, 60)
     terms = scorer.contributions(table, begin, candidate)
