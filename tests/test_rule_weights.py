@@ -49,7 +49,10 @@ def plain_loss(examples, prior, logs, power):
         whole = np.exp(logs.prior[head])
         right = whole * of_prior[query]
         for example in here:
-            at_answer, others = float(examples.at_answer[example]), float(examples.others[example])
+            at_answer, others = (
+                float(examples.at_answer[example]),
+                float(examples.at_others[example]),
+            )
             at_known = [float(one) for one in examples.at_known[example]]
             gain = (others + at_answer + sum(at_known)) ** power
             total = others + own * at_answer

@@ -149,14 +149,6 @@ def train_features(
 ) -> TrainedFeatures:
     """Learn the weights that make answers likely: the softmax of φ_TILP over the candidates.
 
-    Args:
-        features: Features with fitted distributions.
-        training: Queries to learn from.
-        held_out: Queries that decide when to stop.
-        settings: Settings of the training.
-        workers: Do not change the result.
-        progress: Called with the share that is done.
-
     Raises:
         TilpError: No training query has its answer among the candidates.
     """
