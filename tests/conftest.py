@@ -87,3 +87,12 @@ def run(monkeypatch, capsys):
         return stopped.value.code, captured.out, captured.err
 
     return run
+
+
+@pytest.fixture
+def football(facts):
+    """The football world as a graph, with two facts in test and one in valid."""
+    import tilp
+
+    splits = ["train", "test", "train", "valid", "test"]
+    return tilp.read(facts.with_columns(split=pl.Series(splits)))

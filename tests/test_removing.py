@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 
 import tilp
 from oracles import assert_terms_add_up, of_pairs
-from strategies import some_candidates
-from test_model import both_ways, small_world
-from test_walks import all_queries, graphs
+from strategies import all_queries, both_ways, graphs, small_world, some_candidates
 from tilp import TILP
 from tilp.features.candidate_history import fact_edges, fact_edges_without
 from tilp.graph import QueryTable

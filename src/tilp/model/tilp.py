@@ -458,7 +458,7 @@ class TILP:
             graph: another graph to apply the rules on; its entities may be all new.
         """
         return self._explainer(graph).explain(
-            query, candidate, groundings=groundings, top=top, ablation=fall
+            query, candidate, groundings=groundings, max_reasons=top, ablation=fall
         )
 
     def evaluate(
