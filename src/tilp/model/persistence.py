@@ -21,13 +21,13 @@ from tilp._utils.files import backup_folder, new_folder, read_arrays, write_arra
 from tilp._version import __version__
 from tilp.errors import DataError, TilpError, TilpWarning
 from tilp.features.log_linear import LogLinearWeights
-from tilp.features.paper.fit import FittedPaper
+from tilp.features.paper.features import FittedPaper
 from tilp.graph import TemporalGraph
 from tilp.io import read, write
 from tilp.io.packed.open import is_still_packed
 from tilp.io.packed.pack import copy_packed
 from tilp.learning import KNOWN_KINDS
-from tilp.learning.checkpoint import LossCurve
+from tilp.learning.training_loop import LossCurve
 from tilp.model.config import ModelSettings
 from tilp.model.fit import FittedModel
 from tilp.rules import RuleSet
