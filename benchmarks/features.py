@@ -26,8 +26,7 @@ import tilp
 from tilp._utils.progress import Stages
 from tilp.evaluation import evaluate
 from tilp.features.log_linear_training import CandidateTable, LogLinearSettings, fit_log_linear
-from tilp.features.paper.features import PaperFeatures
-from tilp.features.paper.fit import walked_relations
+from tilp.features.paper.features import PaperFeatures, walked_relations
 from tilp.graph import QueryTable
 from tilp.model import ModelSettings
 from tilp.model.fit import FittedModel, cross_fit_weights, learn_features, learn_rule_weights
@@ -105,7 +104,7 @@ def fits(
                     workers,
                     folder=place,
                     progress=lambda _: None,
-                    gathered=gathered,
+                    tables=gathered,
                 )
                 fitted = replace(weighed, features=weights)
             else:

@@ -20,13 +20,12 @@ from test_model import contents
 from tilp import TILP
 from tilp._utils.files import backup_folder, new_folder
 from tilp.errors import TilpError
-from tilp.features.log_linear import USUAL_PULL, LogLinearWeights
-from tilp.features.paper.features import PaperFeatures
-from tilp.features.paper.fit import walked_relations
+from tilp.features.log_linear import DEFAULT_L2, LogLinearWeights
+from tilp.features.paper.features import PaperFeatures, walked_relations
 from tilp.graph import SPLITS, TemporalGraph, merge_facts
 from tilp.learning.rule_weights import TrainingSettings
 from tilp.model.update import touched
-from tilp.splits.reassign import LEFT_OUT, TRAIN, rearranged
+from tilp.splits.reassign import LEFT_OUT, TRAIN, reassign_splits
 from tilp.time.imputation import MissingDates
 from tilp.types import ByLabel, MoreDates
 from tilp.walks import mine
@@ -50,7 +49,7 @@ def parts(relation="livesIn"):
     rows = of_it[of_it < graph.bounds[1]][::4]
     place = np.full(len(graph), LEFT_OUT)
     place[rows] = TRAIN
-    return graph.without(rows), rearranged(graph, place)
+    return graph.without(rows), reassign_splits(graph, place)
 
 
 @cache
@@ -431,7 +430,7 @@ def test_a_name_near_to_a_known_relation_is_asked_about():
 def test_a_model_of_before_that_does_not_tell_the_pull_is_read():
     weights = fitted("full")._fitted.features
     arrays = {name: one for name, one in weights.to_arrays().items() if name != "pull"}
-    assert LogLinearWeights.from_arrays(arrays).pull.tolist() == [USUAL_PULL] * len(weights.columns)
+    assert LogLinearWeights.from_arrays(arrays).l2.tolist() == [DEFAULT_L2] * len(weights.dense)
 
 
 def test_distributions_are_those_of_all_facts_and_their_weights_stay():
@@ -446,7 +445,7 @@ def test_distributions_are_those_of_all_facts_and_their_weights_stay():
     first = model._fitted.features
     assert found.weights.features == first.weights.features
     shared, mine_too, theirs = np.intersect1d(
-        found.features.fitted.key, first.features.fitted.key, return_indices=True
+        found.features.distributions.key, first.features.distributions.key, return_indices=True
     )
     assert len(shared)
     assert np.array_equal(found.weights.order_weight[mine_too], first.weights.order_weight[theirs])

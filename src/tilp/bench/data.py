@@ -17,7 +17,7 @@ from tilp.errors import TilpError
 from tilp.graph import SPLITS, TemporalGraph
 from tilp.io import read
 from tilp.splits import balanced, biased, few, released, time_shift
-from tilp.types import LateEnds, SettingKind, Walked
+from tilp.types import LateEnds, SettingKind, WalkGraph
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,7 @@ class Few(Setting):
     """A share of the training facts; the others stay in the graph (`kept`) or go (`reduced`)."""
 
     share: Share
-    walked: Walked = field(default=Walked.KEPT, metadata={"key": "graph"})
+    walked: WalkGraph = field(default=WalkGraph.FULL, metadata={"key": "graph"})
 
     kind = SettingKind.FEW
     about = "the model learns from a share of the training facts"
@@ -243,7 +243,7 @@ class Biased(Setting):
 
     relation: str
     removed: float = 0.5
-    walked: Walked = field(default=Walked.REDUCED, metadata={"key": "graph"})
+    walked: WalkGraph = field(default=WalkGraph.REDUCED, metadata={"key": "graph"})
     label: str = field(default="", metadata={"key": None})
     refit: float | None = None
 

@@ -27,14 +27,13 @@ from tilp.bench.report import Report, italic
 from tilp.bench.schema import Count, Share, integer, one_of
 from tilp.datasets import world
 from tilp.errors import TilpError, TilpWarning
-from tilp.features.paper.features import PaperFeatures
-from tilp.features.paper.fit import walked_relations
+from tilp.features.paper.features import PaperFeatures, walked_relations
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.model import TILP
 from tilp.parallel import Workers
 from tilp.splits import few
 from tilp.time.imputation import MissingDates
-from tilp.types import ExperimentKind, Walked
+from tilp.types import ExperimentKind, WalkGraph
 from tilp.viz.charts import Line, Point, draw_lines
 from tilp.walks.mining import target_facts
 
@@ -47,14 +46,8 @@ STAGES = {
     "application": "rules applied to valid",
     "scoring": "feature scoring on valid",
 }
-_OF_FIT = {
-    "mine": "search",
-    "apply": "arriving",
-    "train": "training",
-    "choose": "training",
-    "fold": "features",
-    "features": "features",
-}
+_OF_FIT = {"mine": "search", "apply": "arriving", "train": "training", "choose": "training"}
+_OF_FIT |= dict.fromkeys(("fold", "features"), "features")
 _BATCH = 512
 _WARM_SIZE = 1_000  # facts of the world on which everything runs once before
 _WARM_LENGTH = 2
@@ -90,15 +83,9 @@ class MeasurementJob(Job):
 
     @property
     def name(self) -> str:
-        parts = (
-            "cost",
-            unique_file_name(self.source.name),
-            f"{self.share:g}-of-train",
-            unique_file_name(self.method.name),
-            f"length-{self.length}",
-            f"threads-{self.threads}",
-        )
-        return ".".join(parts)
+        source, method = unique_file_name(self.source.name), unique_file_name(self.method.name)
+        parts = "cost", source, f"{self.share:g}-of-train", method
+        return ".".join((*parts, f"length-{self.length}", f"threads-{self.threads}"))
 
     def identity(self) -> dict[str, Any]:
         return {
@@ -158,7 +145,7 @@ def _measure(job: MeasurementJob) -> Result:
     warnings.simplefilter("ignore", TilpWarning)  # they came when the plan began
     method, graph = job._method, job.source.graph
     if job.share < 1.0:
-        graph = few(graph, job.share, seed=job.seed, walked=Walked.REDUCED)
+        graph = few(graph, job.share, seed=job.seed, walked=WalkGraph.REDUCED)
     warm = method.with_choices(max_length=min(job.length, _WARM_LENGTH))
     _stages(warm, world(0, _WARM_SIZE).graph, job.threads, job.seed)
     forget_peak()

@@ -50,13 +50,8 @@ class Ranking:
 
 
 _RANKINGS = "; ".join(f"{protocol.value} {', '.join(ties_of(protocol))}" for protocol in Protocol)
-RankingKey = Annotated[
-    Ranking,
-    Reader(
-        f'a protocol and one of its tie rules, of {_RANKINGS}, such as "enumerate average"',
-        Ranking.parse,
-    ),
-]
+_EXPECTED = f'a protocol and one of its tie rules, of {_RANKINGS}, such as "enumerate average"'
+RankingKey = Annotated[Ranking, Reader(_EXPECTED, Ranking.parse)]
 SplitName = Annotated[str, one_of(SPLITS[1:])]
 FileName = Annotated[
     str,
@@ -116,7 +111,6 @@ class Experiment(ABC):
     methods: tuple[MethodRuns, ...]
 
     def __post_init__(self) -> None:
-        """Check the methods."""
         names = [runs.method.name for runs in self.methods]
         if len(set(names)) < len(names):
             raise ValueError(f"methods is {names!r}; give each method once")
@@ -230,20 +224,17 @@ class PublishedExperiment(RankedExperiment):
     published: tuple[Published, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check that published results belong to a table."""
         super().__post_init__()
         for entry in self.published:
             if entry.figure is not None and entry.figure not in self.figures:
                 possible = ", ".join(ranking.key for ranking in self.figures)
-                raise ValueError(
-                    f"published: figure is {entry.figure.key!r}; give one of {possible}"
-                )
+                message = f"published: figure is {entry.figure.key!r}; give one of {possible}"
+                raise ValueError(message)
 
     def published_for(self, ranking: Ranking) -> Iterator[Published]:
-        """Yield the published results that belong to a ranking."""
-        for entry in self.published:
-            if (entry.figure or self.figures[0]) == ranking:
-                yield entry
+        """Return the published results that belong to a ranking."""
+        first = self.figures[0]
+        return (entry for entry in self.published if (entry.figure or first) == ranking)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from tilp.bench.report import Report
 from tilp.bench.schema import Share
 from tilp.evaluation.evaluate import unique_labels
 from tilp.splits import balanced, reducible
-from tilp.types import ExperimentKind, Walked
+from tilp.types import ExperimentKind, WalkGraph
 from tilp.viz.charts import Line, Point, draw_bars, draw_lines
 
 
@@ -41,7 +41,7 @@ class Curve(PublishedExperiment):
     kind = ExperimentKind.CURVE
 
     shares: tuple[Share, ...]
-    walked: Walked = field(default=Walked.KEPT, metadata={"key": "graph"})
+    walked: WalkGraph = field(default=WalkGraph.FULL, metadata={"key": "graph"})
 
     @property
     def _settings(self) -> dict[float, Setting]:
@@ -56,7 +56,7 @@ class Curve(PublishedExperiment):
         return jobs[:1] if isinstance(setting, Whole) else jobs  # there is one sample of all facts
 
     def write(self, report: Report, sources: Sequence[Source], results: Results) -> None:
-        others = "stay in the graph" if self.walked is Walked.KEPT else "are removed"
+        others = "stay in the graph" if self.walked is WalkGraph.FULL else "are removed"
         report.text(
             "In each round a smaller sample is part of a larger one; the other training facts "
             f"{others}. Rounds: {self.rounds}; all facts are one sample, and one run."
@@ -119,7 +119,7 @@ class BiasedData(RankedExperiment):
 
     relations: tuple[str, ...] = ()
     removed: Share = 0.5
-    walked: Walked = field(default=Walked.REDUCED, metadata={"key": "graph"})
+    walked: WalkGraph = field(default=WalkGraph.REDUCED, metadata={"key": "graph"})
     refit: float | None = None
 
     def settings(self, source: Source) -> Sequence[Setting]:

@@ -23,8 +23,8 @@ from tilp.model import TILP, load
 from tilp.model.update import touched
 from tilp.scoring import Scorer, Scores
 from tilp.scoring.scores import ScoreFunction
-from tilp.splits.reassign import set_aside
-from tilp.types import BaseMethod, Walked
+from tilp.splits.reassign import exclude_from_training
+from tilp.types import BaseMethod, WalkGraph
 
 _PLAIN, _REACHED = "plain", "reached_only"  # choices that the estimators do not have
 _OF_THE_RUN = {"self", "seed", "threads", "backend", "address", "training"}
@@ -105,8 +105,8 @@ class Method:
             decided = self.tilp(seed, 1).settings.to_json()
         elif self.base in _TIMED:
             decided = asdict(self._timed(seed, ahead=True))
-        own = {name: True for name in (_PLAIN, _REACHED) if self.choices.get(name)}
-        return {"base": self.base.value, "decided": decided, **own}
+        more = {name: True for name in (_PLAIN, _REACHED) if self.choices.get(name)}
+        return {"base": self.base.value, "decided": decided, **more}
 
     def learn(self, case: Case, seed: int, workspace: Workspace) -> Learned:
         """Learn from a case, or raise a `TilpError` if it is not for this method."""
@@ -155,13 +155,11 @@ class Method:
         scorer: ScoreFunction
         if isinstance(rules, ForecastRules):
             forecasts = rules.fit(learned, progress=advance)
-            count = len(forecasts.rules)
-            scorer = forecasts.scorer(case.applied, evidence)
+            count, scorer = len(forecasts.rules), forecasts.scorer(case.applied, evidence)
         else:
             model = rules.fit(learned, threads=workspace.threads, progress=advance)
-            count = len(model.table)
             plain = bool(self.choices.get(_PLAIN))
-            scorer = model.scorer(case.applied, evidence, plain=plain)
+            count, scorer = len(model.table), model.scorer(case.applied, evidence, plain=plain)
         return Learned(scorer, {"fit": time.perf_counter() - began}, count)
 
     def _timed(self, seed: int, *, ahead: bool) -> TimestampRules | ForecastRules:
@@ -266,7 +264,7 @@ def refit(
     relations = np.flatnonzero([name in affected for name in names])
     train = case.learned.span("train")
     others = np.flatnonzero(~np.isin(case.learned.relation[train], relations))
-    thinned = set_aside(case.learned, others, Walked.KEPT)
+    thinned = exclude_from_training(case.learned, others, WalkGraph.FULL)
     folder, progress = workspace.folder, workspace.advance
     try:
         model = make().fit(thinned, folder=folder / "touched", progress=progress)

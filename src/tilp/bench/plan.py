@@ -83,9 +83,9 @@ class Plan:
             TilpError: There is no such experiment.
         """
         names = [experiment.name for experiment in self.experiments]
-        for name in set(only) - set(names):
+        if unknown := [name for name in only if name not in names]:
             raise TilpError(
-                f"the plan {self.name} has no experiment {name!r}; it has {', '.join(names)}"
+                f"the plan {self.name} has no experiment {unknown[0]!r}; it has {', '.join(names)}"
             )
         experiments = [
             experiment for experiment in self.experiments if not only or experiment.name in only

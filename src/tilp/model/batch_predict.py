@@ -135,7 +135,7 @@ class Predictor:
 
 
 def _explain(explainer: Explainer, query: Query, candidates: list[str]) -> tuple[str, ...]:
-    found = explainer.explain_each(query, candidates, groundings=_GROUNDINGS, top=_REASONS)
+    found = explainer.explain_each(query, candidates, groundings=_GROUNDINGS, max_reasons=_REASONS)
     return tuple(json.dumps(one.to_json(), ensure_ascii=False, default=str) for one in found)
 
 

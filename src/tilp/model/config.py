@@ -48,6 +48,10 @@ PRESETS = {
 }
 
 
+_SAVED_NAMES = {"l2": "pull"}
+"""Names of training settings in files, where they are not those of the attributes."""
+
+
 @dataclass(frozen=True)
 class ModelSettings:
     """The same settings and the same data make the same model.
@@ -79,7 +83,10 @@ class ModelSettings:
 
     def to_json(self) -> dict[str, Any]:
         """As plain values."""
-        return asdict(self)
+        values = asdict(self)
+        training = values["training"].items()
+        values["training"] = {_SAVED_NAMES.get(name, name): value for name, value in training}
+        return values
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> ModelSettings:
@@ -92,6 +99,8 @@ class ModelSettings:
             mining, training = dict(values["mining"]), dict(values["training"])
             mining["grains"] = tuple(Grain(grain) for grain in mining["grains"])
             _refuse_removed(training)
+            for name, saved in _SAVED_NAMES.items():
+                training[name] = training.pop(saved)
             training["weights"] = Weights(training["weights"])
             rest = {name: values[name] for name in ("soft_length", "held_out", "seed")}
             known = {one.name for one in fields(cls)}

@@ -10,19 +10,25 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tilp.errors import TilpError
-from tilp.features.candidate_history import HISTORY_KINDS, CandidateHistory, fact_edges, unit_word
+from tilp.features.candidate_history import HISTORY_KINDS, CandidateHistory, fact_edges, unit_name
 from tilp.features.describe import (
+    count_phrase,
     duration_sentence,
     order_sentence,
     pair_sentence,
     recurrence_sentence,
-    seen_words,
 )
-from tilp.features.log_linear import COLUMNS, LogLinearWeights
+from tilp.features.log_linear import DENSE_FEATURES, LogLinearWeights
 from tilp.features.paper.evidence import EVIDENCE_KINDS
 from tilp.features.paper.evidence import EVIDENCE_KINDS as EVIDENCE
-from tilp.features.paper.features import FEATURES, TERMS, FeatureWeights, PaperFeatures
-from tilp.features.paper.fit import FittedPaper, walked_relations
+from tilp.features.paper.features import (
+    CONTRIBUTIONS,
+    FEATURES,
+    FeatureWeights,
+    FittedPaper,
+    PaperFeatures,
+    walked_relations,
+)
 from tilp.graph import TemporalGraph
 from tilp.model.config import ModelSettings
 from tilp.model.fit import FittedModel
@@ -86,7 +92,7 @@ class Distributions:
         """
         settled = MissingDates.fit(graph, settings.missing, settings.seed).fill_graph(graph)
         if isinstance(fitted.features, FittedPaper):
-            features = fitted.features.features.on(settled)
+            features = fitted.features.features.with_graph(settled)
         else:
             features = PaperFeatures.fit(
                 settled,
@@ -139,7 +145,7 @@ class Distributions:
         return pl.DataFrame(
             {
                 "evidence": pl.Series(EVIDENCE_KINDS).gather(dated.kind),
-                "query": labels.gather(dated.head),
+                "query": labels.gather(dated.query_relation),
                 "other": labels.gather(dated.relation),
                 "difference": dated.difference,
             }
@@ -194,7 +200,7 @@ class Distributions:
                     words = pair_sentence(where, *both, after, *length, row["distribution"], unit)
                 case _:
                     words = duration_sentence(both[0], *length, unit)
-            found.append(f"{words}{seen_words(row['feature'], row['seen'], row['pooled'])}")
+            found.append(f"{words}{count_phrase(row['feature'], row['seen'], row['pooled'])}")
         return found
 
 
@@ -252,8 +258,8 @@ _KINDS = {
     EvidenceKind.WALKS: "on walks to the candidate",
 }
 _MEANING = {
-    COLUMNS[0]: "the logarithm of what the rules say together",
-    COLUMNS[1]: "walks of any facts, longer than rules, nearer in time likelier",
+    DENSE_FEATURES[0]: "the logarithm of what the rules say together",
+    DENSE_FEATURES[1]: "walks of any facts, longer than rules, nearer in time likelier",
 }
 
 
@@ -303,8 +309,8 @@ def _of_columns(labels: list[str], weights: LogLinearWeights) -> pl.DataFrame:
         mixing = float(weights.mixing[head])
         counts = f"{100 * mixing:.0f} %" if mixing else "nothing"
         rows.append((label, "mixing", None, None, mixing, f"{counts} of what was learned counts"))
-        for place, name in enumerate(COLUMNS):
-            weight = float(weights.columns[head, place])
+        for place, name in enumerate(DENSE_FEATURES):
+            weight = float(weights.dense[head, place])
             if weight:
                 rows.append(
                     (label, name, None, None, weight, f"{name} ({_MEANING[name]}): {weight:+.2f}")
@@ -325,10 +331,10 @@ def _of_rules(rules: RuleSet, weights: LogLinearWeights) -> pl.DataFrame:
 
 
 def _of_facts(graph: TemporalGraph, labels: list[str], weights: LogLinearWeights) -> pl.DataFrame:
-    facts = CandidateHistory(fact_edges(graph), len(labels), weights.bounds)
-    said = [facts.describe(word, unit_word(graph.unit)) for word in range(facts.width)]
-    head, group = np.nonzero(weights.row_of >= 0)
-    of_row = weights.words[weights.row_of[head, group]]
+    facts = CandidateHistory(fact_edges(graph), len(labels), weights.distance_bounds)
+    said = [facts.describe(word, unit_name(graph.unit)) for word in range(facts.n_features)]
+    head, group = np.nonzero(weights.history_row >= 0)
+    of_row = weights.history[weights.history_row[head, group]]
     row, word = np.nonzero(of_row)
     found = of_row[row, word]
     order = np.argsort(-np.abs(found), kind="stable")
@@ -367,7 +373,11 @@ def _of_paper(weights: FeatureWeights) -> pl.DataFrame:
         for place, feature in enumerate(FEATURES)
     }
     found["rules"] = weights.rules
-    rows = [(None, name, None, None, found[name], _in_words(name)) for name in TERMS if found[name]]
+    rows = [
+        (None, name, None, None, found[name], _in_words(name))
+        for name in CONTRIBUTIONS
+        if found[name]
+    ]
     return pl.DataFrame(rows, _LEARNED_COLUMNS, orient="row")
 
 

@@ -14,14 +14,16 @@ from numpy.typing import NDArray
 from tilp._utils.progress import Progress, Stages
 from tilp.evaluation.filtered_ranks import best_variant
 from tilp.features.log_linear import LogLinearWeights
-from tilp.features.log_linear_training import FOLDS, LogLinearSettings, fit_log_linear, fold_of
-from tilp.features.paper.fit import FittedPaper, fit_paper
+from tilp.features.log_linear_training import N_FOLDS, LogLinearSettings, fit_log_linear, fold_index
+from tilp.features.paper.features import FEATURES, FittedPaper
+from tilp.features.paper.fit import fit_paper
+from tilp.features.paper.training import FeatureTrainingSettings
 from tilp.graph import QueryTable, TemporalGraph
-from tilp.learning import CandidatePrior
-from tilp.learning.attention_net import AttentionNet, flat
-from tilp.learning.checkpoint import LossCurve
+from tilp.learning import PopularityPrior
+from tilp.learning.attention_net import AttentionNet, flatten_parameters
 from tilp.learning.examples import TrainingExamples
-from tilp.learning.rule_weights import LogWeights, Objective, TrainingSettings, train
+from tilp.learning.rule_weights import LogWeights, Objective, TrainingSettings, train_rule_weights
+from tilp.learning.training_loop import LossCurve
 from tilp.model.config import ModelSettings
 from tilp.model.training_data import TrainingData, prepare_training_data
 from tilp.parallel import Workers
@@ -140,7 +142,17 @@ def learn_features(
     found: FittedPaper | LogLinearWeights
     if settings.features is Features.PAPER:
         with stages("features") as advance:
-            found = fit_paper(prepared, scorer, settings, workers, advance)
+            without = tuple(name for name in FEATURES if Part(name) in settings.without)
+            found = fit_paper(
+                scorer,
+                prepared.rules,
+                prepared.training.queries,
+                prepared.held_out.queries,
+                prepared.ranker,
+                FeatureTrainingSettings(without=without, seed=settings.seed),
+                workers,
+                advance,
+            )
     else:
         folds: tuple[RuleWeights, ...] = (fitted.weights,)
         if Part.OUT_OF_FOLD not in settings.without:
@@ -172,15 +184,15 @@ def cross_fit_weights(
     Features that are trained on scores of queries which the rules were trained on trust the rules
     too much.
     """
-    fold = fold_of(prepared.training.queries.fact, settings.seed)
+    fold = fold_index(prepared.training.queries.fact, settings.seed)
     found = []
-    for number in range(FOLDS):
+    for number in range(N_FOLDS):
         weights, _, _ = train_weights(
             prepared,
-            prepared.training.of_queries(fold != number),
+            prepared.training.select(fold != number),
             settings.training,
             workers,
-            lambda share, number=number: advance((number + share) / FOLDS),  # type: ignore[misc]
+            lambda share, number=number: advance((number + share) / N_FOLDS),  # type: ignore[misc]
             folder,
             f"fold-{number}",
         )
@@ -210,8 +222,8 @@ def train_weights(
         folder: where the state is kept; where it is there, training goes on.
         name: of the state.
     """
-    rules, prior = prepared.rules, CandidatePrior.of(prepared.walker.graph)
-    found = train(
+    rules, prior = prepared.rules, PopularityPrior.from_graph(prepared.walker.graph)
+    found = train_rule_weights(
         AttentionNet(prepared.walker.encoding, settings.dimension),
         prepared.rows,
         smoothed_confidence(rules),
@@ -222,8 +234,8 @@ def train_weights(
         checkpoint=None if folder is None else folder / f"{name}-state.npz",
         progress=advance,
     )
-    net = None if found.net is None else flat(found.net)
-    return _scaled(found.logs, prepared.rows[:, 2]), found.curve, net
+    net = None if found.net is None else flatten_parameters(found.net)
+    return _scaled(found.log_weights, prepared.rows[:, 2]), found.curve, net
 
 
 def _scaled(logs: LogWeights, head: NDArray[np.int64]) -> RuleWeights:

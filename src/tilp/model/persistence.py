@@ -21,13 +21,13 @@ from tilp._utils.files import backup_folder, new_folder, read_arrays, write_arra
 from tilp._version import __version__
 from tilp.errors import DataError, TilpError, TilpWarning
 from tilp.features.log_linear import LogLinearWeights
-from tilp.features.paper.fit import FittedPaper
+from tilp.features.paper.features import FittedPaper
 from tilp.graph import TemporalGraph
 from tilp.io import read, write
 from tilp.io.packed.open import is_still_packed
-from tilp.io.packed.pack import copy_pack
+from tilp.io.packed.pack import copy_packed
 from tilp.learning import KNOWN_KINDS
-from tilp.learning.checkpoint import LossCurve
+from tilp.learning.training_loop import LossCurve
 from tilp.model.config import ModelSettings
 from tilp.model.fit import FittedModel
 from tilp.rules import RuleSet
@@ -68,7 +68,7 @@ def save_model(
     with new_folder(folder, replace=replace) as place:
         fitted.rules.write_jsonl(place / _RULES)
         if is_still_packed(graph):
-            copy_pack(graph, place / _GRAPH)
+            copy_packed(graph, place / _GRAPH)
         else:
             write(graph, place / _GRAPH, format=TableFormat.PARQUET)
         if fitted.features is not None:
@@ -190,8 +190,8 @@ def _read_note(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         if not folder.exists() and (backup_folder(folder) / _NOTE).is_file():
             raise TilpError(
-                f"{folder}: no model, but {backup_folder(folder)} is the one that another was about "
-                "to replace when this was stopped; give it its name back"
+                f"{folder}: no model, but {backup_folder(folder)} is the one that another was "
+                "about to replace when this was stopped; give it its name back"
             )
         found = "no model" if folder.exists() else "no such folder"
         raise TilpError(

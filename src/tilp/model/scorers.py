@@ -48,7 +48,9 @@ def scorer_on(
         return rules
     if isinstance(fitted.features, LogLinearWeights):
         return LogLinearScorer(rules, fitted.features, settings.soft_length)
-    return PaperFeatureScorer(rules, fitted.features.features.on(settled), fitted.features.weights)
+    return PaperFeatureScorer(
+        rules, fitted.features.features.with_graph(settled), fitted.features.weights
+    )
 
 
 def _elsewhere(
@@ -83,7 +85,7 @@ def _elsewhere(
         factor=np.where(known[:, None], fitted.weights.factor[heads], 1.0),
     )
     rules = type(fitted.rules)(fitted.rules[number] for number in kept.tolist())
-    features = None if fitted.features is None else fitted.features.of(heads, kept)
+    features = None if fitted.features is None else fitted.features.remap(heads, kept)
     return replace(fitted, rules=rules, weights=weights, features=features)
 
 

@@ -15,8 +15,8 @@ from tilp.errors import TilpError
 from tilp.evaluation import Evaluation, evaluate
 from tilp.explanation import Explainer, Explanation
 from tilp.graph import TemporalGraph, merge_facts
-from tilp.learning.checkpoint import LossCurve
 from tilp.learning.rule_weights import TrainingSettings
+from tilp.learning.training_loop import LossCurve
 from tilp.model.batch_predict import BatchResult, BatchSettings, Predictor, predict_to, queries_of
 from tilp.model.config import PRESETS, ModelSettings
 from tilp.model.feature_tables import Distributions, learned_weights, select_features
@@ -458,7 +458,7 @@ class TILP:
             graph: another graph to apply the rules on; its entities may be all new.
         """
         return self._explainer(graph).explain(
-            query, candidate, groundings=groundings, top=top, ablation=fall
+            query, candidate, groundings=groundings, max_reasons=top, ablation=fall
         )
 
     def evaluate(

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 
 from tilp._utils.progress import Progress, Stages
 from tilp.features.log_linear import LogLinearWeights
-from tilp.features.paper.fit import FittedPaper, refresh_paper
+from tilp.features.paper.features import FittedPaper
+from tilp.features.paper.fit import refresh_paper
 from tilp.graph import MergedGraph, TemporalGraph
-from tilp.learning.attention_net import AttentionNet, Parameters, flat
-from tilp.learning.rule_weights import PRIOR_AT_FIRST
+from tilp.learning.attention_net import AttentionNet, Parameters, flatten_parameters
+from tilp.learning.rule_weights import INITIAL_LOG_PRIOR
 from tilp.model.config import ModelSettings
 from tilp.model.fit import FittedModel, smoothed_confidence
 from tilp.model.scorers import old_heads
@@ -111,7 +112,7 @@ class _Update:
         weights = self._kept_weights(rules, rows[:, 2], came_from, heads, net.of(rows))
         features = self._fitted.features
         if features is not None:
-            features = features.of(heads, came_from)
+            features = features.remap(heads, came_from)
         found = FittedModel(_weighted(rules, weights), weights, self._fitted.curve, net=net.flat)
         if features is not None:
             found = replace(found, features=self._features(found, features))
@@ -163,7 +164,7 @@ class _Update:
             fitted,
             net=self._net(walker, heads).flat,
             weights=_of_heads(fitted.weights, heads),
-            features=None if fitted.features is None else fitted.features.of(heads, everything),
+            features=None if fitted.features is None else fitted.features.remap(heads, everything),
         )
 
     def _rules(self, walker: Walker) -> RuleSet:
@@ -216,7 +217,7 @@ class _Update:
                 scale[one] = np.median(ratio[of_head & known])
             else:
                 scale[one] = -expected[of_head].max()
-                prior[one] = np.exp(PRIOR_AT_FIRST + scale[one])
+                prior[one] = np.exp(INITIAL_LOG_PRIOR + scale[one])
         rule = np.where(known, fitted.weights.rule[came_from], np.exp(expected + scale[head]))
         return replace(weights, rule=rule, prior=prior)
 
@@ -226,7 +227,7 @@ class _Update:
         net = AttentionNet(walker.encoding, training.dimension)
         if self._fitted.net is None:
             return _Net(net, None)
-        return _Net(net, net.carried_over(self._fitted.net, heads, training.seed))
+        return _Net(net, net.transfer_parameters(self._fitted.net, heads, training.seed))
 
     def _features(
         self, fitted: FittedModel, before: FittedPaper | LogLinearWeights
@@ -241,7 +242,12 @@ class _Update:
             return before
         with self._stages("features") as advance:
             return refresh_paper(
-                self._settled, fitted.rules, before, self._settings, self._workers, advance
+                self._settled,
+                fitted.rules,
+                before,
+                self._settings.mining.max_length,
+                self._workers,
+                advance,
             )
 
 
@@ -255,13 +261,15 @@ class _Net:
     @property
     def flat(self) -> dict[str, NDArray[Any]] | None:
         """The parameters by name."""
-        return None if self.parameters is None else flat(self.parameters)
+        return None if self.parameters is None else flatten_parameters(self.parameters)
 
     def of(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """What it says of rules, as a logarithm; 0 where there is none."""
         if self.parameters is None:
             return np.zeros(len(rows))
-        return np.asarray(self.net.log_scores(self.parameters, self.net.places(rows)), np.float64)
+        return np.asarray(
+            self.net.log_scores(self.parameters, self.net.part_indices(rows)), np.float64
+        )
 
 
 def _of_heads(weights: RuleWeights, heads: NDArray[np.int64]) -> RuleWeights:

@@ -62,15 +62,15 @@ class Link:
 
     @classmethod
     def dated(
-        cls, label: str, interval: Interval, unit: Unit, asked: Interval | None, **more: Any
+        cls, label: str, interval: Interval, unit: Unit, query: Interval | None, **more: Any
     ) -> Link:
         """Make a link with its dates as text, and their relation to the query's interval.
 
         >>> Link.dated("won", Interval(1990, 1993), Unit.YEAR, Interval(1995, 1999)).word
         '2 years before'
         """
-        word = "" if asked is None else _relation_text(interval, asked, unit)
-        relation = None if asked is None else temporal_relation(interval, asked)
+        word = "" if query is None else _relation_text(interval, query, unit)
+        relation = None if query is None else temporal_relation(interval, query)
         detail = _dates(interval, unit)
         return cls(label, interval, detail=detail, word=word, relation=relation, **more)
 
@@ -86,29 +86,29 @@ def draw_timeline(
     top: float,
     width: float,
     links: Sequence[tuple[Link, str]],
-    asked: Link,
+    query: Link,
     unit: Unit | None,
 ) -> float:
     """Draw the intervals of links, each in its colour, and the query's below them.
 
     Returns where the lanes end. Without a unit, only the order of times is shown.
     """
-    intervals = [link.interval for link, _ in links] + [asked.interval]
+    intervals = [link.interval for link, _ in links] + [query.interval]
     axis = _axis([interval for interval in intervals if interval is not None], unit, width)
-    bars = _Bars(drawing, axis, asked.interval)
+    bars = _Bars(drawing, axis, query.interval)
     bottom = top + len(intervals) * _HEIGHT
     bars.draw_band(top, bottom - top)
     for x, _ in axis.ticks:
         drawing.line([(x, top), (x, bottom)], colour("line"), 1.0, stroke_dasharray="1 3")
-    for index, (link, fill) in enumerate([*links, (asked, colour("ink"))]):
+    for index, (link, fill) in enumerate([*links, (query, colour("ink"))]):
         middle = top + (index + 0.5) * _HEIGHT
         drawing.line([(axis.left, middle), (axis.right, middle)], colour("line"), 1.0)
-        is_asked = index == len(links)
-        _draw_names(drawing, middle, link, fill, hollow=is_asked)
+        is_query = index == len(links)
+        _draw_names(drawing, middle, link, fill, hollow=is_query)
         _draw_word(drawing, axis.right + 10, middle, link)
         # Where only an order is shown, the position of an unconstrained interval means nothing.
-        loose = unit is None and link.relation is None and asked.interval is not None
-        bars.draw(middle, link, fill, hollow=loose and not is_asked)
+        loose = unit is None and link.relation is None and query.interval is not None
+        bars.draw(middle, link, fill, hollow=loose and not is_query)
     for x in axis.breaks:
         drawing.rect(x - 2, top, 4, bottom - top, colour("paper"))
     _draw_axis(drawing, axis, bottom)
@@ -132,18 +132,18 @@ class _Bars:
 
     drawing: Drawing
     axis: Axis
-    asked: Interval | None
+    query: Interval | None
 
     def draw_band(self, top: float, tall: float) -> None:
         """Draw the query's interval behind all others."""
-        span = _known_span(self.asked)
-        if span is None or self.asked is None:
+        span = _known_span(self.query)
+        if span is None or self.query is None:
             return
         first, last = self._stretch(span, least=_LEAST + 2)
         self.drawing.rect(first, top, last - first, tall, colour("band"))
-        if self.asked.start == UNKNOWN:
+        if self.query.start == UNKNOWN:
             self._fade(first, -1, top, tall, colour("band"), _FADE / _FADE_STEPS)
-        if self.asked.end == UNKNOWN:
+        if self.query.end == UNKNOWN:
             self._fade(last, 1, top, tall, colour("band"), _FADE / _FADE_STEPS)
 
     def draw(self, middle: float, link: Link, fill: str, *, hollow: bool = False) -> None:
@@ -173,7 +173,7 @@ class _Bars:
             self._draw_doubt(first, -1, middle, fill)
         if interval.end == UNKNOWN:
             self._draw_doubt(last, 1, middle, fill)
-        other = _known_span(self.asked)
+        other = _known_span(self.query)
         if interval.is_point and known_times([interval]):
             radius = _LARGE_POINT if relation is TemporalRelation.TOUCHING else _POINT
             self.drawing.circle((first + last) / 2, middle, radius, fill)
@@ -290,18 +290,18 @@ def _dates(interval: Interval, unit: Unit) -> str:
     return f"{start} – {end}"
 
 
-def _relation_text(interval: Interval, asked: Interval, unit: Unit) -> str:
+def _relation_text(interval: Interval, query: Interval, unit: Unit) -> str:
     """Say how an interval lies to the query's, as far as known ends tell (eq. 4)."""
-    possible = possible_relations(interval, asked)
+    possible = possible_relations(interval, query)
     if len(possible) > 1:
         in_order = [relation.value for relation in TemporalRelation if relation in possible]
         return "not known" if len(possible) == 3 else " or ".join(in_order)
     (relation,) = possible
     match relation:
         case TemporalRelation.BEFORE:
-            times = interval.end, asked.start
+            times = interval.end, query.start
         case TemporalRelation.AFTER:
-            times = asked.end, interval.start
+            times = query.end, interval.start
         case _:
             return relation.value
     if not all(OPEN_START < time < OPEN_END for time in times):
