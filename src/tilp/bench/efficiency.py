@@ -46,8 +46,14 @@ STAGES = {
     "application": "rules applied to valid",
     "scoring": "feature scoring on valid",
 }
-_OF_FIT = {"mine": "search", "apply": "arriving", "train": "training", "choose": "training"}
-_OF_FIT |= dict.fromkeys(("fold", "features"), "features")
+_OF_FIT = {
+    "mine": "search",
+    "apply": "arriving",
+    "train": "training",
+    "choose": "training",
+    "fold": "features",
+    "features": "features",
+}
 _BATCH = 512
 _WARM_SIZE = 1_000  # facts of the world on which everything runs once before
 _WARM_LENGTH = 2

@@ -47,7 +47,6 @@ _ABOUT = {
     BaseMethod.RECURRENCE: "baseline: answers that train already has for the query, nearest first",
 }
 
-
 MakeModel = Callable[[], TILP]  # returns the estimator, not fitted yet
 
 
