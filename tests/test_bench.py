@@ -484,7 +484,7 @@ def test_the_report_says_what_the_runs_say(small):
     both = [metrics["mrr"] for metrics in runs]
     mean, spread = sum(both) / 2, abs(both[0] - both[1]) / 2**0.5
     assert rows["one"][0] == f"{share_text(mean)} ± {share_text(spread)}"
-    assert f"| metrics | **{rows['one'][0]}** |" in done.text.read_text()
+    assert f"| one | **{rows['one'][0]}** |" in done.text.read_text()
 
 
 _HEADER = ["method", "world MRR"]
