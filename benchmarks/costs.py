@@ -184,7 +184,7 @@ def step_fit(spec: str) -> dict:
     from published import load
 
     name, features = spec.split(",")
-    tilp.TILP(2, features=features, threads=1).fit(tilp.datasets.world(0, 1_000).graph)
+    tilp.TILP(2, features=features, n_jobs=1).fit(tilp.datasets.world(0, 1_000).graph)
     taken: dict[str, dict] = {}
 
     @contextmanager
@@ -196,7 +196,7 @@ def step_fit(spec: str) -> dict:
 
     model_stages.Stages.__call__ = watched
     graph = load(name)
-    model = tilp.TILP(features=features, threads=1).fit(graph)
+    model = tilp.TILP(features=features, n_jobs=1).fit(graph)
     return {"taken": taken, "rules": len(model.rules()), "gradients": len(model.curve.train)}
 
 

@@ -51,7 +51,7 @@ def world_model():
     """A model of a small bundled world, with rules of length 2 and all features."""
     import tilp
 
-    return tilp.TILP(2, threads=2).fit(tilp.datasets.world(1, 1_000).graph)
+    return tilp.TILP(2, n_jobs=2).fit(tilp.datasets.world(1, 1_000).graph)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tilp
-from tilp import TILP
+from tilp import TILP, TILPConfig
 from tilp._utils.files import held
 from tilp.bench import (
     Job,
@@ -41,7 +41,7 @@ from tilp.bench.side_by_side import Runner
 from tilp.errors import TilpError
 from tilp.forecasting import ForecastRules, TimestampRules
 from tilp.graph import QueryTable
-from tilp.model.update import touched
+from tilp.model.update import touched_relations
 from tilp.pictures.chart import Bars, Line, Point, draw_bars, draw_lines
 from tilp.pictures.scales import Scale
 from tilp.types import BaseMethod
@@ -321,8 +321,10 @@ def test_only_what_a_rare_relation_touches_is_learned_anew(tmp_path):
     rules = whole.model.rules()
     relation = WORLD.graph.relations.find("livesIn")
     for least in (0.0, 0.01, 0.3):
-        assert touched(rules, {"livesIn"}, least) == plainly_touched(rules, "livesIn", least)
-    wanted = touched(rules, {"livesIn"}, 0.01)
+        assert touched_relations(rules, {"livesIn"}, least) == plainly_touched(
+            rules, "livesIn", least
+        )
+    wanted = touched_relations(rules, {"livesIn"}, 0.01)
     case = Biased("livesIn", refit=0.01).case(WORLD, 1)
     assert case.rare == Rare(relation, 0.01)
     stages = []
@@ -473,7 +475,7 @@ def test_models_of_other_code_are_not_taken(tmp_path, monkeypatch):
 
     def make():
         fits.append(1)
-        return TILP(1, features="none", sample=30, threads=1)
+        return TILP(1, features="none", n_jobs=1, config=TILPConfig(sample=30))
 
     model, seconds = kept_model(make, WORLD.graph, place)
     assert seconds["mine"] > 0

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilp
-from tilp import TILP, Query
+from tilp import TILP, Query, TILPConfig
 from tilp._kernels.topk import best_candidates, softmax_totals
 from tilp._utils.files import held
 from tilp.errors import DataError, TilpError, UnknownNameError
@@ -37,13 +37,13 @@ def data(tmp_path_factory):
 
 @pytest.fixture(scope="module", params=["none", "full"])
 def model(request, data, quick_features):
-    options = {"sample": 40} if request.param == "full" else {}
-    return TILP(1, features=request.param, threads=2, **options).fit(tilp.read(data))
+    options = {"config": TILPConfig(sample=40)} if request.param == "full" else {}
+    return TILP(1, features=request.param, n_jobs=2, **options).fit(tilp.read(data))
 
 
 @pytest.fixture(scope="module")
 def rules_model(data):
-    return TILP(1, features="none", sample=40, threads=2).fit(tilp.read(data))
+    return TILP(1, features="none", n_jobs=2, config=TILPConfig(sample=40)).fit(tilp.read(data))
 
 
 @pytest.fixture(scope="module")
@@ -505,7 +505,7 @@ def test_a_folder_of_something_else_is_refused(tmp_path, rules_model, data):
     out = tmp_path / "out"
     rules_model.predict_to(out, queries, 3, part_size=5)
     before = contents(out)
-    other = TILP(1, features="none", sample=39, threads=2).fit(tilp.read(data))
+    other = TILP(1, features="none", n_jobs=2, config=TILPConfig(sample=39)).fit(tilp.read(data))
     changed = queries.with_columns(start=pl.lit("1950"))
     elsewhere = tilp.datasets.world(2, 1_000).graph
     for ask, words in (
@@ -605,7 +605,7 @@ def test_explanations_are_those_of_explain(tmp_path, model):
     for row in found.filter(pl.col("rank") <= 2).iter_rows(named=True):
         query = Query(**{name: row[name] for name in FIELDS})
         told = json.loads(row["explanation"])
-        expected = model.explain(query, row["id"], groundings=3, top=10).to_json()
+        expected = model.explain(query, row["id"], groundings=3, max_reasons=10).to_json()
         assert told == json.loads(json.dumps(expected, default=str))
         for name in ("candidate", "rank", "score", "share", "known"):
             assert told[name] == row[name]

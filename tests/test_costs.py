@@ -235,7 +235,7 @@ STAGES = ["read", "prepare", "mine", "apply", "train", "choose", "fold", "featur
 
 
 def test_what_a_situation_counts_is_what_a_fit_asks(world):
-    model = tilp.TILP(1, features="none", sample=40)
+    model = tilp.TILP.from_options(max_length=1, features="none", sample=40)
     now = Situation.of(world, model.settings)
     sizes = np.bincount(world.relation[world.targets], minlength=len(world.relations))
     assert now.facts == np.minimum(sizes, 40).sum()
@@ -288,7 +288,7 @@ def test_examples_so_many_times_have_the_same_loss(world):
     ],
 )
 def test_a_dry_run_tells_of_every_stage_of_the_fit(world, choices, stages):
-    settings = tilp.TILP(1, sample=40, **choices).settings
+    settings = tilp.TILP.from_options(max_length=1, sample=40, **choices).settings
     shares = []
     found = dry_run(world, settings, threads=2, budget=0.5, progress=shares.append)
     assert [one.name for one in found.stages] == stages
@@ -329,7 +329,9 @@ def test_a_fit_needs_a_folder_and_json_a_dry_run(run, tmp_path):
 def test_a_long_fit_comes_with_advice(world, monkeypatch):
     monkeypatch.setattr("tilp.costs.fits._LONG", 1e-3)
     monkeypatch.setattr("os.sysconf", lambda _name: 1)
-    settings = tilp.TILP(2, sample=40, features="none", limit=50).settings
+    settings = tilp.TILP.from_options(
+        max_length=2, sample=40, features="none", walk_limit=50
+    ).settings
     found = dry_run(world, settings, budget=0.5)
     said = " ".join(found.advice)
     assert "--max-length 1" in said and "--share" in said and "--limit 5" in said
@@ -347,6 +349,8 @@ def test_a_dry_run_of_the_fewest_facts(features):
 
 def test_a_share_of_nothing_is_refused(world):
     with pytest.raises(TilpError, match="share is 0; it is above 0"):
-        tilp.TILP(share=0.0)
+        tilp.TILP(config=tilp.TILPConfig(share=0.0))
     with pytest.raises(TilpError, match="no training fact would be asked: share is 1e-06"):
-        dry_run(world, tilp.TILP(max_length=1, share=1e-6).settings, threads=1)
+        dry_run(
+            world, tilp.TILP(max_length=1, config=tilp.TILPConfig(share=1e-6)).settings, threads=1
+        )

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilp
-from tilp import TILP, Query
+from tilp import TILP, Query, TILPConfig
 from tilp.errors import TilpError
 from tilp.evaluation import evaluate
 from tilp.graph import QueryTable
@@ -45,9 +45,8 @@ SCHEMA = {
 FAST = {
     "features": "none",
     "max_length": 1,
-    "sample": 40,
-    "threads": 1,
-    "training": TrainingSettings(steps=25, dimension=8),
+    "n_jobs": 1,
+    "config": TILPConfig(sample=40, training=TrainingSettings(steps=25, dimension=8)),
 }
 
 
@@ -58,12 +57,12 @@ def small_world(seed=1):
 
 @cache
 def fitted(weights="free"):
-    return TILP(weights=weights, **FAST).fit(small_world())
+    return TILP(rule_weights=weights, **FAST).fit(small_world())
 
 
 @pytest.fixture(scope="module")
 def model():
-    return TILP(2, features="none", threads=2).fit(small_world())
+    return TILP(2, features="none", n_jobs=2).fit(small_world())
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +112,7 @@ def same(first, second):
 
 def test_planted_rules_are_among_the_heaviest_of_their_relations():
     world = tilp.datasets.world(1, 3_000)
-    model = TILP(2, features="none", grains=["pairs"], threads=2).fit(world.graph)
+    model = TILP(2, features="none", temporal_detail=["pairs"], n_jobs=2).fit(world.graph)
     planted = {}
     for rule in world.rules:
         if rule.length <= 2:
@@ -164,15 +163,16 @@ def test_every_kind_of_weights_is_finite_and_is_learned(tmp_path, weights):
 
 def test_threads_change_no_byte_and_seeds_change_the_model(tmp_path):
     def files(name, **options):
-        options = {**FAST, "limit": 300, **options}
+        config = replace(FAST["config"], walk_limit=300)
+        options = {**FAST, "config": config, **options}
         return contents(TILP(**options).fit(small_world()).save(tmp_path / name))
 
-    one = files("one", seed=3, threads=1)
+    one = files("one", random_state=3, n_jobs=1)
     for threads in (2, 3):
-        assert files(f"{threads}", seed=3, threads=threads) == one
-    other = files("other", seed=4)
+        assert files(f"{threads}", random_state=3, n_jobs=threads) == one
+    other = files("other", random_state=4)
     assert other["rules.jsonl"] != one["rules.jsonl"]
-    net = TILP(weights="attention", **{**FAST, "threads": 3}).fit(small_world())
+    net = TILP(rule_weights="attention", **{**FAST, "n_jobs": 3}).fit(small_world())
     assert contents(net.save(tmp_path / "a")) == contents(fitted("attention").save(tmp_path / "b"))
 
 
@@ -180,10 +180,10 @@ def test_without_valid_a_seeded_tenth_of_train_decides(tmp_path):
     facts = small_world().frame("train")
     graph = tilp.read(facts)
     assert len(graph.rows("valid")) == 0
-    first, again = (TILP(**{**FAST, "threads": n}).fit(graph) for n in (1, 3))
+    first, again = (TILP(**{**FAST, "n_jobs": n}).fit(graph) for n in (1, 3))
     assert first.curve.held_out and np.isfinite(first.curve.held_out).all()
     assert contents(first.save(tmp_path / "a")) == contents(again.save(tmp_path / "b"))
-    other = TILP(seed=1, **FAST).fit(graph)
+    other = TILP(random_state=1, **FAST).fit(graph)
     assert other.curve.held_out != first.curve.held_out
     found = first.predict(Query("diedIn", facts["subject"][0]), 3)
     assert len(found) == 3
@@ -201,7 +201,13 @@ def test_what_cannot_be_fitted_is_said():
 
 
 @pytest.mark.parametrize(
-    "options", [{"weights": "heavy"}, {"features": "all"}, {"grains": ["fine"]}, {"grains": []}]
+    "options",
+    [
+        {"rule_weights": "heavy"},
+        {"features": "all"},
+        {"temporal_detail": ["fine"]},
+        {"temporal_detail": []},
+    ],
 )
 def test_what_cannot_be_chosen_is_said(options):
     with pytest.raises(TilpError, match=next(iter(options))):
@@ -382,7 +388,7 @@ def test_a_number_is_a_time_in_the_unit_of_the_data(unit):
     rows = [(f"x{n}", relation, f"y{n}", *dates) for n in range(6) for relation in "rs"]
     frame = pl.DataFrame(rows, ["subject", "relation", "object", "start", "end"], orient="row")
     graph = tilp.read(frame, unit=unit)
-    model = TILP(1, features="none", threads=1).fit(graph)
+    model = TILP(1, features="none", n_jobs=1).fit(graph)
     text = model.predict(Query("r", "x1", start=dates[0], end=dates[1]))
     times = {"start": int(graph.start[0]), "end": int(graph.end[0])}
     number = model.predict(Query("r", "x1", **times))
@@ -567,7 +573,7 @@ def test_graphs_that_rules_cannot_be_applied_on(model, elsewhere):
     with pytest.raises(TilpError, match="count months, of the model's years; read it with unit"):
         model.predict(query, graph=tilp.read(facts, unit="month"))
     strange = tilp.read(facts.with_columns(relation=pl.lit("dwells")))
-    with pytest.raises(TilpError, match=r"no rule of the model speaks of .*: dwells"):
+    with pytest.raises(TilpError, match=r"no rule of the model uses .*: dwells"):
         model.predict(replace(query, relation="dwells"), graph=strange)
     with pytest.raises(TilpError, match="no entity is named"):
         model.predict(Query("livesIn", model.graph.entities.label(70)), graph=elsewhere)
@@ -629,22 +635,30 @@ def test_what_was_saved_is_loaded_again(model, saved):
 
 
 def test_all_settings_are_saved(tmp_path):
-    options = {"min_support": 3, "top": 20, "share": 0.8, "sample": 30, "limit": 500, "seed": 5}
-    model = TILP(1, features="none", grains=["static", "query"], threads=1, **options)
-    model.fit(small_world())
+    model = TILP(
+        max_length=1,
+        temporal_detail=["static", "query"],
+        features="none",
+        min_support=3,
+        max_rules=20,
+        random_state=5,
+        n_jobs=1,
+        config=TILPConfig(share=0.8, sample=30, walk_limit=500, held_out=50),
+    ).fit(small_world())
     again = tilp.load(model.save(tmp_path / "m"))
-    assert same(again, model)
-    assert {name: getattr(again.settings.mining, name) for name in options} == options
-    assert again.settings.mining.grains == ("static", "query") and again.settings.seed == 5
-    rare = TrainingSettings(steps=7, patience=3, dimension=9, learning_rate=0.1)
-    for one in (model.settings, TILP(4, weights="attention", training=rare).settings):
+    assert same(again, model) and again.get_params() == {**model.get_params(), "n_jobs": None}
+    mining = again.settings.mining
+    assert (mining.share, mining.sample, mining.limit, mining.top) == (0.8, 30, 500, 20)
+    assert again.settings.seed == mining.seed == again.settings.training.seed == 5
+    rare = TILPConfig(training=TrainingSettings(steps=7, patience=3, learning_rate=0.1))
+    for one in (model.settings, TILP(4, rule_weights="attention", config=rare).settings):
         assert ModelSettings.from_json(json.loads(json.dumps(one.to_json()))) == one
 
 
 def test_settings_of_0_1_are_read_or_refused_in_words():
-    values = TILP(1, weights="attention").settings.to_json()
+    values = TILP(1, rule_weights="attention").settings.to_json()
     old = {**values, "training": {**values["training"], "cell": "lstm"}}
-    assert ModelSettings.from_json(old) == TILP(1, weights="attention").settings
+    assert ModelSettings.from_json(old) == TILP(1, rule_weights="attention").settings
     for changed, told in (
         ({"weights": "hybrid"}, "hybrid weights were removed in 0.2: fit the model again"),
         ({"cell": "gru"}, "the cell 'gru' was removed in 0.2: fit the model again"),
@@ -652,8 +666,8 @@ def test_settings_of_0_1_are_read_or_refused_in_words():
     ):
         with pytest.raises(TilpError, match=told):
             ModelSettings.from_json({**old, "training": {**old["training"], **changed}})
-    with pytest.raises(TilpError, match="weights is 'hybrid'; it can be attention, free"):
-        TILP(weights="hybrid")
+    with pytest.raises(TilpError, match="rule_weights is 'hybrid'; it can be attention, free"):
+        TILP(rule_weights="hybrid")
 
 
 def test_graphs_with_names_numbers_and_defects_are_saved_with_models(tmp_path):
@@ -674,7 +688,7 @@ def test_graphs_with_names_numbers_and_defects_are_saved_with_models(tmp_path):
     (data / "attributes.tsv").write_text("id\theight\nQ1\t1.5\nQ2\t\n")
     with pytest.warns(tilp.TilpWarning, match="date defects"):
         graph = tilp.read(data)
-    model = TILP(1, features="none", threads=1).fit(graph)
+    model = TILP(1, features="none", n_jobs=1).fit(graph)
     again = tilp.load(model.save(tmp_path / "m"))
     assert graph.unit == "day" and same(again, model)
     found = again.predict(Query("one", subject="Q3", start="1913-05-04"), 2)
@@ -855,7 +869,7 @@ def test_what_is_no_model_at_all(tmp_path, saved):
 @pytest.fixture(scope="module")
 def mutable(tmp_path_factory):
     """What loads a small model after some bytes of its note were replaced."""
-    model = TILP(**{**FAST, "top": 3}).fit(small_world())
+    model = TILP(**{**FAST, "max_rules": 3}).fit(small_world())
     folder = model.save(tmp_path_factory.mktemp("mutable") / "m")
     note = (folder / "model.json").read_bytes()
 
@@ -926,8 +940,8 @@ def test_a_fit_goes_on_from_any_moment(tmp_path, monkeypatch, name, count, momen
     graph, work = small_world(), tmp_path / "work"
     with monkeypatch.context() as patched, pytest.raises(KilledError):
         kill_at(patched, name, count, moment)
-        TILP(weights=weights, **FAST).fit(graph, folder=work)
-    model = TILP(weights=weights, **{**FAST, "threads": 2}).fit(graph, folder=work)
+        TILP(rule_weights=weights, **FAST).fit(graph, folder=work)
+    model = TILP(rule_weights=weights, **{**FAST, "n_jobs": 2}).fit(graph, folder=work)
     whole = fitted(weights)
     assert same(model, whole)
     assert contents(model.save(tmp_path / "m")) == contents(whole.save(tmp_path / "whole"))
@@ -952,7 +966,7 @@ def test_a_folder_of_another_fit_is_not_used(tmp_path):
     TILP(**FAST).fit(graph, folder=work)
     before = contents(work)
     with pytest.raises(TilpError, match="begun with other data or settings"):
-        TILP(**FAST, seed=1).fit(graph, folder=work)
+        TILP(**FAST, random_state=1).fit(graph, folder=work)
     with pytest.raises(TilpError, match="begun with other data or settings"):
         TILP(**FAST).fit(small_world(2), folder=work)
     assert contents(work) == before

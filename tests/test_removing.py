@@ -12,7 +12,7 @@ import tilp
 from test_joint import assert_terms_add_up, of_pairs, some_candidates
 from test_model import both_ways, small_world
 from test_walks import all_queries, graphs
-from tilp import TILP
+from tilp import TILP, TILPConfig
 from tilp.features.candidate_history import fact_edges, fact_edges_without
 from tilp.graph import QueryTable
 from tilp.learning import CandidatePrior
@@ -130,10 +130,9 @@ def test_facts_of_other_splits_are_no_evidence(facts):
 
 QUICK = {
     "max_length": 2,
-    "sample": 40,
-    "top": 100,
-    "threads": 1,
-    "training": TrainingSettings(steps=10, dimension=8),
+    "max_rules": 100,
+    "n_jobs": 1,
+    "config": TILPConfig(sample=40, training=TrainingSettings(steps=10, dimension=8)),
 }
 
 

@@ -20,7 +20,7 @@ import pytest
 import tilp
 from malformed import Malformed, send
 from serving import keeps_schema, running, wait_for
-from tilp import TILP, Query
+from tilp import TILP, Query, TILPConfig
 from tilp.data_quality import facts_over_time, inspect
 from tilp.graph import SPLITS
 from tilp.learning.rule_weights import TrainingSettings
@@ -53,7 +53,9 @@ def graph():
 @pytest.fixture(scope="module")
 def model(graph, quick_features):
     training = TrainingSettings(steps=10)
-    return TILP(2, sample=40, top=200, threads=2, training=training).fit(graph)
+    return TILP(2, max_rules=200, n_jobs=2, config=TILPConfig(sample=40, training=training)).fit(
+        graph
+    )
 
 
 @pytest.fixture(scope="module")
@@ -285,7 +287,7 @@ def test_explanations_are_those_of_the_model(client, model, queries):
     for query in queries[:6]:
         body = {**query, "groundings": 2, "reasons": 4}
         told = post(client, "explain", body)
-        found = model.explain(Query(**query), groundings=2, top=4)
+        found = model.explain(Query(**query), groundings=2, max_reasons=4)
         assert without_pictures(told) == json.loads(json.dumps(found.to_json()))
         total = sum(one["score"] for one in told["reasons"]) + told["rest"]["score"]
         assert total == pytest.approx(told["score"])

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import tilp
 from test_model import contents
-from tilp import TILP
+from tilp import TILP, TILPConfig
 from tilp._utils.files import before, new_folder
 from tilp.errors import TilpError
 from tilp.features.log_linear import USUAL_PULL, LogLinearWeights
@@ -25,13 +25,13 @@ from tilp.features.paper.features import PaperFeatures
 from tilp.features.paper.fit import walked_relations
 from tilp.graph import SPLITS, TemporalGraph, merge_facts
 from tilp.learning.rule_weights import TrainingSettings
-from tilp.model.update import touched
+from tilp.model.update import touched_relations
 from tilp.splits.reassign import LEFT_OUT, TRAIN, rearranged
 from tilp.time.imputation import MissingDates
 from tilp.types import ByLabel, MoreDates
 from tilp.walks import mine
 
-QUICK = {"max_length": 1, "threads": 1, "training": TrainingSettings(steps=25)}
+QUICK = {"max_length": 1, "n_jobs": 1, "config": TILPConfig(training=TrainingSettings(steps=25))}
 
 
 NEW_RELATION = [(name, "isFondOf", "Rovers", "1990", "1991") for name in ("Ada", "Ben", "Cleo")]
@@ -345,7 +345,7 @@ def test_touched_rules_are_counted_as_in_all_facts_and_others_stay():
     model, (_, new) = fitted(), parts()
     updated = model.update(new)
     union = updated.graph
-    of_heads = touched(model.rules(), {"livesIn"})
+    of_heads = touched_relations(model.rules(), {"livesIn"})
     assert {"livesIn"} < of_heads < set(union.relations)
     counted = mine(union, settings=replace(model.settings.mining, top=10_000, min_support=1))
     old, now = model.rules(), updated.rules()
@@ -454,7 +454,7 @@ def test_threads_do_not_change_an_update(tmp_path):
     model, (_, new) = fitted("full"), parts()
     made = []
     for threads in (1, 2):
-        other = TILP.of(model.settings, model.graph, model._fitted)
+        other = TILP.from_parts(model.settings, model.graph, model._fitted)
         other.threads = threads
         made.append(contents(other.update(new).save(tmp_path / str(threads))))
     assert made[0] == made[1]
@@ -462,8 +462,8 @@ def test_threads_do_not_change_an_update(tmp_path):
 
 def test_a_net_that_weights_come_from_is_kept(tmp_path):
     training = TrainingSettings(steps=10, dimension=4)
-    chosen = {**QUICK, "training": training, "grains": ["pairs"]}
-    model = TILP(weights="attention", features="none", **chosen)
+    chosen = {**QUICK, "config": TILPConfig(training=training), "temporal_detail": ["pairs"]}
+    model = TILP(rule_weights="attention", features="none", **chosen)
     model = tilp.load(model.fit(parts()[0]).save(tmp_path / "model"))
     assert set(model._fitted.net) >= {"embedding", "predicate.weight", "with_query.0.bias"}
     more = tilp.read(
@@ -475,7 +475,7 @@ def test_a_net_that_weights_come_from_is_kept(tmp_path):
     assert all(one.weight == old[one.rule].weight for one in now if one.rule in old)
     assert all(0 < one.weight < np.inf for one in now)
     lost = replace(model._fitted, net=None)
-    model = TILP.of(model.settings, model.graph, lost)
+    model = TILP.from_parts(model.settings, model.graph, lost)
     assert len(model.update(parts()[1]).rules())
 
 

@@ -5,8 +5,8 @@ from typing import TypeVar
 
 from tilp.errors import TilpError
 
-DEFAULT_TOP = 3_000
-"""Rules kept for each relation and direction."""
+MAX_RULES = 3_000
+"""Default for the number of rules of each relation and direction."""
 
 
 class Unit(StrEnum):

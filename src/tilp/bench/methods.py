@@ -19,7 +19,8 @@ from tilp.bench.settings import Case
 from tilp.errors import TilpError
 from tilp.evaluation import popularity, recurrence
 from tilp.forecasting import ForecastRules, TimestampRules
-from tilp.model import TILP
+from tilp.model import TILP, TILPConfig
+from tilp.model.deprecated import OPTIONS_OF_0_1
 from tilp.scoring.scores import ScoreFunction
 from tilp.types import BaseMethod
 
@@ -114,7 +115,8 @@ class Method:
 
     def tilp(self, seed: int, threads: int) -> TILP:
         """The estimator, where it is a form of TILP."""
-        return TILP(**{**_FORMS[self.base], **self._arguments}, seed=seed, threads=threads)
+        options = {**_FORMS[self.base], **self._arguments}
+        return TILP.from_options(**options, random_state=seed, n_jobs=threads)
 
     def _learn_tilp(self, case: Case, seed: int, place: Place) -> Learned:
         def make() -> TILP:
@@ -179,7 +181,7 @@ _FORMS: Mapping[BaseMethod, Mapping[str, Any]] = {
     BaseMethod.FULL: {},
     BaseMethod.RULES: {"features": "none"},
     BaseMethod.PAPER: {"preset": "paper"},
-    BaseMethod.STATIC: {"grains": ("static",), "features": "none"},
+    BaseMethod.STATIC: {"temporal_detail": ("static",), "features": "none"},
 }
 _TIMED = {BaseMethod.TIMESTAMPS: TimestampRules, BaseMethod.FORECAST: ForecastRules}
 _PLAIN, _REACHED = "plain", "reached_only"
@@ -199,7 +201,7 @@ METHODS: Mapping[str, Method] = {
 }
 """The methods that every plan has."""
 
-_OF_THE_RUN = {"self", "seed", "threads", "backend", "address", "training"}
+_OF_THE_RUN = {"self", "random_state", "n_jobs", "backend", "address", "config", "training"}
 
 
 def read_method(name: str, values: Mapping[str, Any], place: str) -> Method:
@@ -217,6 +219,8 @@ def read_method(name: str, values: Mapping[str, Any], place: str) -> Method:
     base = keys.take("base", word_of(BaseMethod))
     about = keys.get("about", TEXT, "")
     choices = keys.rest()
+    if base in _FORMS:
+        choices = {OPTIONS_OF_0_1.get(key, key): value for key, value in choices.items()}
     possible = _possible(base)
     for key, value in choices.items():
         if key not in possible:
@@ -254,6 +258,7 @@ def _possible(base: BaseMethod) -> dict[str, Any]:
     if base in _FORMS:
         arguments = inspect.signature(TILP.__init__).parameters.values()
         found = {one.name: one.default for one in arguments} | {_REACHED: False}
+        found |= {one.name: one.default for one in fields(TILPConfig)} | {"preset": "default"}
     elif base in _TIMED:
         found = {one.name: one.default for one in fields(_TIMED[base])}
         found |= {_PLAIN: False} if base is BaseMethod.TIMESTAMPS else {}

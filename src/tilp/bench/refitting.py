@@ -15,7 +15,7 @@ from tilp.bench.settings import Case, Rare
 from tilp.errors import NoRulesError
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.model import TILP, load
-from tilp.model.update import touched
+from tilp.model.update import touched_relations
 from tilp.scoring import Scores
 from tilp.scoring.scores import ScoreFunction
 from tilp.splits.reassign import set_aside
@@ -59,7 +59,7 @@ def refit(
     """
     whole, _ = kept_model(make, case.known, place)
     names = [whole.graph.relations.label(one) for one in range(len(whole.graph.relations))]
-    wanted = touched(whole.rules(), {names[rare.relation]}, rare.least)
+    wanted = touched_relations(whole.rules(), {names[rare.relation]}, rare.least)
     relations = np.flatnonzero([name in wanted for name in names])
     train = case.learned.span("train")
     others = np.flatnonzero(~np.isin(case.learned.relation[train], relations))

@@ -37,6 +37,7 @@ def show_cost(model: TILP, read: Callable[[], TemporalGraph], *, json: bool) -> 
         json: whether it is for programs.
     """
     from tilp.costs import dry_run
+    from tilp.parallel import thread_count
 
     began = time.process_time()
     graph = read()
@@ -46,7 +47,7 @@ def show_cost(model: TILP, read: Callable[[], TemporalGraph], *, json: bool) -> 
         found = dry_run(
             graph,
             model.settings,
-            threads=model.threads,
+            threads=thread_count(model.n_jobs),
             reading=reading,
             progress=lambda share: bar.update(task, completed=share),
         )

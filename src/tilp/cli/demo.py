@@ -48,7 +48,9 @@ def demo(
     console.rule("What is in it, and what is wrong with it: tilp inspect")
     print_inspection(inspect(made.graph), f"world, seed {seed}")
     console.rule("Rules found and weighted: tilp fit")
-    model = TILP(max_length=_MAX_LENGTH, sample=_MINED_FACTS, top=_KEPT_RULES, seed=seed)
+    model = TILP.from_options(
+        max_length=_MAX_LENGTH, sample=_MINED_FACTS, max_rules=_KEPT_RULES, random_state=seed
+    )
     fit_with_progress(model, made.graph)
     _show_rules(made, model)
     console.rule("How well they predict held-out facts: tilp evaluate")
@@ -116,7 +118,7 @@ def _show_prediction(model: TILP) -> None:
     query = Query(fact.relation, fact.subject, None, dates["start"], dates["end"])
     print_predictions(model.predict(query, k=_SHOWN_ANSWERS))
     output().print(f"The fact that was held out: {fact}\n")
-    print_explanation(model.explain(query, groundings=1, top=_SHOWN_REASONS))
+    print_explanation(model.explain(query, groundings=1, max_reasons=_SHOWN_REASONS))
     output().print("\nThe same in the browser, for a model that tilp fit wrote: tilp serve MODEL")
 
 

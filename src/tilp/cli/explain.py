@@ -73,7 +73,9 @@ def explain_command(
     from tilp.explanation.render import explanation_page
 
     query, wanted = _asked(relation, subject, object, start, end, candidate, ask)
-    found = load_model(model, None).explain(query, wanted, groundings=groundings, top=reasons)
+    found = load_model(model, None).explain(
+        query, wanted, groundings=groundings, max_reasons=reasons
+    )
     for path, drawn in ((html, explanation_page), (svg, _picture)):
         if path is not None:
             path.write_text(drawn(found), encoding="utf-8", newline="\n")

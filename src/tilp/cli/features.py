@@ -230,7 +230,7 @@ def features_command(
             raise TilpError(
                 "--learned shows weights, not pairs; it goes with --relation, --top and --json"
             )
-        found = fitted.learned(relation)
+        found = fitted.feature_weights(relation)
         if json:
             print_json(_first(found, top, "query", "part"))
         else:

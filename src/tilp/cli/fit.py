@@ -40,7 +40,7 @@ from tilp.cli.options import (
 )
 from tilp.errors import TilpError
 from tilp.types import (
-    DEFAULT_TOP,
+    MAX_RULES,
     Backend,
     Features,
     Grain,
@@ -119,7 +119,7 @@ def fit_command(
         ),
     ] = None,
     min_support: MinSupport = 2,
-    top: Top = DEFAULT_TOP,
+    top: Top = MAX_RULES,
     share: Annotated[
         float,
         typer.Option(
@@ -164,22 +164,22 @@ def fit_command(
                 f"{option} is deprecated and will be removed; TILP(...) of Python has it for "
                 "experiments"
             )
-    model = TILP(
-        max_length,
-        preset=preset,
-        grains=grain or None,
-        weights=weights,
+    model = TILP.from_options(
+        preset,
+        max_length=max_length,
+        temporal_detail=grain or None,
+        rule_weights=weights,
         features=features,
-        without=without or (),
-        soft_length=5 if soft_length is None else soft_length,
+        without=without or None,
+        walk_length=soft_length,
         missing=missing,
         min_support=min_support,
-        top=top,
+        max_rules=top,
         share=share,
         sample=sample,
-        limit=limit,
-        seed=seed,
-        threads=threads,
+        walk_limit=limit,
+        random_state=seed,
+        n_jobs=threads,
         backend=backend,
         address=address,
     )

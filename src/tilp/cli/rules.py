@@ -25,7 +25,7 @@ from tilp.cli.options import (
     read_data,
 )
 from tilp.errors import TilpError
-from tilp.types import DEFAULT_TOP, Backend, Grain, OnError
+from tilp.types import MAX_RULES, Backend, Grain, OnError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -62,7 +62,7 @@ def mine_command(
         ),
     ] = None,
     min_support: MinSupport = 2,
-    top: Top = DEFAULT_TOP,
+    top: Top = MAX_RULES,
     sample: Sample = None,
     limit: Limit = 1_000_000,
     threads: ThreadsOption = None,

@@ -25,7 +25,7 @@ from tilp.errors import TilpError
 from tilp.types import Backend, ByLabel, Features, MoreDates, OnError, Unit
 
 if TYPE_CHECKING:
-    from tilp.model.update_report import UpdateReport
+    from tilp.model.update import UpdateReport
 
 _STAGES = {
     "mine": "find rules",
@@ -102,7 +102,7 @@ def update_command(
     tilp update model new.csv --out model-2, or first with --dry-run
     """
     from tilp.graph import merge_facts
-    from tilp.model.update_report import UpdateReport
+    from tilp.model.update import UpdateReport
 
     _removed("--weights", weights, "keep")
     _removed("--rules", rules, "mine")
@@ -163,7 +163,7 @@ def _unit(new_facts: Path, asked: Unit | None, of_model: Unit) -> Unit:
 
 def _tell(report: UpdateReport, place: Path | None, *, json: bool) -> None:
     """What was done; without a place, what would be done with facts."""
-    from tilp.model.update_report import KEYS_OF_0_1
+    from tilp.model.update import KEYS_OF_0_1
 
     if json:
         print_json(

@@ -35,7 +35,7 @@ def joint_stage(
 ) -> StageCost:
     """Candidates of each head's queries gathered, and their weights learned."""
     settings = LogLinearSettings(
-        now.settings.soft_length, now.settings.without, seed=now.settings.seed
+        now.settings.walk_length, now.settings.without, seed=now.settings.seed
     )
     learner, alone = cpu_seconds(lambda: RelationLearner.of(scorer, (weights,), settings))
     asked = _asked(now.training, settings, 2 * len(now.graph.relations))

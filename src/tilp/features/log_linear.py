@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,11 @@ from tilp._kernels.likelihood import (
     joint_scores,
 )
 from tilp.errors import TilpError
+from tilp.graph import TemporalGraph
+
+if TYPE_CHECKING:
+    from tilp.features.log_linear_scorer import LogLinearScorer
+    from tilp.scoring import RuleScorer
 
 SOFT_WALKS = "soft walks"
 
@@ -56,12 +61,15 @@ class LogLinearWeights:
         return {one.name: np.asarray(getattr(self, one.name)) for one in fields(self)}
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> LogLinearWeights:
-        """What `to_arrays` gave.
+    def from_arrays(
+        cls, arrays: dict[str, NDArray[Any]], graph: TemporalGraph | None = None
+    ) -> LogLinearWeights:
+        """Read what `to_arrays` returned; the graph does not matter.
 
         Raises:
             TilpError: an array is missing.
         """
+        del graph
         if "columns" in arrays:  # models of before do not tell it
             arrays = {"pull": np.full(len(arrays["columns"]), USUAL_PULL), **arrays}
         lacking = [one.name for one in fields(cls) if one.name not in arrays]
@@ -94,6 +102,21 @@ class LogLinearWeights:
             self.scale,
             np.where(known, self.pull[heads], USUAL_PULL),
         )
+
+    @property
+    def distributions(self) -> None:
+        """None: these features fit no distributions."""
+        return None
+
+    def scorer(self, rules: RuleScorer, walk_length: int) -> LogLinearScorer:
+        """Return the scorer of rules and features together."""
+        from tilp.features.log_linear_scorer import LogLinearScorer
+
+        return LogLinearScorer(rules, self, walk_length)
+
+    def refresh(self, *_: object) -> LogLinearWeights:
+        """Return the weights as they are: there are no statistics to fit again."""
+        return self
 
 
 _MIXINGS = (0.0, 0.25, 0.5, 0.75, 1.0)

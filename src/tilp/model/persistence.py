@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from tilp._utils.files import before, new_folder, read_arrays, write_arrays
 from tilp._version import __version__
 from tilp.errors import DataError, TilpError, TilpWarning
-from tilp.features.log_linear import LogLinearWeights
-from tilp.features.paper.fit import FittedPaper
 from tilp.graph import TemporalGraph
 from tilp.io import read, write
 from tilp.io.packed.open import still_packed
@@ -29,10 +27,10 @@ from tilp.io.packed.pack import copy_pack
 from tilp.learning import KNOWN_KINDS
 from tilp.learning.checkpoint import LossCurve
 from tilp.model.config import ModelSettings
-from tilp.model.fit import FittedModel
+from tilp.model.fitted_model import FEATURES, FittedFeatures, FittedModel
 from tilp.rules import RuleSet
 from tilp.scoring import RuleWeights
-from tilp.types import Features, TableFormat
+from tilp.types import TableFormat
 
 _NOTE, _RULES, _GRAPH = "model.json", "rules.jsonl", "graph"
 _FEATURES, _NET = "features.npz", "attention.npz"
@@ -152,22 +150,14 @@ def load_model(folder: Path | str) -> tuple[ModelSettings, TemporalGraph, Fitted
         curve = LossCurve(**note["loss"])
         settings = ModelSettings.from_json(note["settings"])
         updates = tuple(dict(one) for one in note.get("updates", ()))
-        features = _read_features(folder / _FEATURES, note, settings, graph)
+        arrays = _read_arrays(folder / _FEATURES, note["features_sha256"])
+        features: FittedFeatures | None = None
+        if arrays is not None:
+            features = FEATURES[settings.features].from_arrays(arrays, graph)
         net = _read_arrays(folder / _NET, note.get("attention_sha256"))
     except (KeyError, TypeError, ValueError, OSError, DataError) as failure:
         raise TilpError(f"{folder}: a damaged model ({failure}); fit it again") from failure
     return settings, graph, FittedModel(rules, weights, curve, features, net=net, updates=updates)
-
-
-def _read_features(
-    path: Path, note: dict[str, Any], settings: ModelSettings, graph: TemporalGraph
-) -> FittedPaper | LogLinearWeights | None:
-    arrays = _read_arrays(path, note["features_sha256"])
-    if arrays is None:
-        return None
-    if settings.features is Features.PAPER:
-        return FittedPaper.from_arrays(graph, arrays)
-    return LogLinearWeights.from_arrays(arrays)
 
 
 def _read_arrays(path: Path, digest: str | None) -> dict[str, NDArray[Any]] | None:

@@ -27,8 +27,8 @@ def few(
 
     Appendix D: 'we randomly reduce the number of training samples in training set', in five
     rounds, which are five seeds here. Of one seed a smaller sample is part of a greater one. The
-    sample is the one that `TILP(share=share, seed=seed)` draws. The paper's shares are of all
-    facts, so that its 80 % are all of train; here they are of the training facts.
+    sample is the one that `TILPConfig(share=share)` draws with `random_state=seed`. The paper's
+    shares are of all facts, so that its 80 % are all of train; here they are of the training facts.
 
     Args:
         graph: the facts.

@@ -128,7 +128,7 @@ class Asker:
         Raises:
             TilpError: the query cannot be asked, or the candidate is not known.
         """
-        found = self._model.explain(query, candidate, groundings=groundings, top=reasons)
+        found = self._model.explain(query, candidate, groundings=groundings, max_reasons=reasons)
         told = found.to_json()
         if pictures:
             add_pictures(found, told)

@@ -60,9 +60,40 @@ class FittedPaper:
         return FittedPaper(features, self.weights.of(heads, place))
 
     @classmethod
-    def from_arrays(cls, graph: TemporalGraph, arrays: dict[str, NDArray[Any]]) -> FittedPaper:
-        """What `to_arrays` gave, for a graph whose unknown ends are settled."""
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]], graph: TemporalGraph) -> FittedPaper:
+        """Read what `to_arrays` returned, for a graph with imputed dates."""
         return cls(PaperFeatures.from_arrays(graph, arrays), FeatureWeights.from_arrays(arrays))
+
+    @property
+    def distributions(self) -> PaperFeatures:
+        """The distributions of eq. 17-21."""
+        return self.features
+
+    def scorer(self, rules: RuleScorer, walk_length: int) -> PaperFeatureScorer:
+        """Return the scorer of rules and features together, on the graph of the rules."""
+        del walk_length
+        return PaperFeatureScorer(rules, self.features.on(rules.walker.graph), self.weights)
+
+    def refresh(
+        self,
+        graph: TemporalGraph,
+        rules: RuleSet,
+        max_length: int,
+        workers: Workers,
+        progress: Callable[[float], None],
+    ) -> FittedPaper:
+        """Fit the distributions to a changed graph with imputed dates; the weights stay.
+
+        A pair of relations that was not seen before has the weights of such pairs.
+        """
+        walked = walked_relations(graph, rules)
+        features = PaperFeatures.fit(graph, walked, max_length, workers=workers, progress=progress)
+        directed = features.fitted.directed
+        group, other = np.divmod(features.fitted.key, directed)
+        pairs = self.features.fitted.places(*np.divmod(group, directed), other)
+        groups = len(self.features.fitted.key) + np.arange(len(features.fitted) - len(pairs))
+        place = np.concatenate([pairs, groups])
+        return FittedPaper(features, self.weights.of(np.arange(directed), place))
 
 
 def walked_relations(graph: TemporalGraph, rules: RuleSet) -> NDArray[np.bool_]:
@@ -99,12 +130,13 @@ def fit_paper(
         workers: do not change the result.
         progress: called with the share that is done.
     """
-    features = _distributions(
-        prepared.walker.graph,
-        prepared.rules,
-        settings,
-        workers,
-        lambda share: progress(_FITTED * share),
+    graph = prepared.walker.graph
+    features = PaperFeatures.fit(
+        graph,
+        walked_relations(graph, prepared.rules),
+        settings.mining.max_length,
+        workers=workers,
+        progress=lambda share: progress(_FITTED * share),
     )
     learned_from, held_out = (
         examples(features, scorer, part.queries, settings.seed, workers)
@@ -129,52 +161,6 @@ def fit_paper(
         lambda share: progress(_TRAINED + (1 - _TRAINED) * share),
     )
     return FittedPaper(features, tempered(features, chosen, held_out, workers))
-
-
-def _distributions(
-    graph: TemporalGraph,
-    rules: RuleSet,
-    settings: ModelSettings,
-    workers: Workers,
-    progress: Callable[[float], None],
-) -> PaperFeatures:
-    """The distributions of a graph whose unknown ends are settled."""
-    return PaperFeatures.fit(
-        graph,
-        walked_relations(graph, rules),
-        settings.mining.max_length,
-        workers=workers,
-        progress=progress,
-    )
-
-
-def refresh_paper(
-    graph: TemporalGraph,
-    rules: RuleSet,
-    before: FittedPaper,
-    settings: ModelSettings,
-    workers: Workers,
-    progress: Callable[[float], None],
-) -> FittedPaper:
-    """The distributions fitted anew, with the weights that there were.
-
-    A pair of relations that was not seen before has the weights of such pairs.
-
-    Args:
-        graph: its unknown ends settled.
-        rules: which are walked along.
-        before: for the numbers of this graph's relations.
-        settings: what decides.
-        workers: do not change the result.
-        progress: called with the share that is done.
-    """
-    features = _distributions(graph, rules, settings, workers, progress)
-    directed = features.fitted.directed
-    group, other = np.divmod(features.fitted.key, directed)
-    pairs = before.features.fitted.places(*np.divmod(group, directed), other)
-    groups = len(before.features.fitted.key) + np.arange(len(features.fitted) - len(pairs))
-    place = np.concatenate([pairs, groups])
-    return FittedPaper(features, before.weights.of(np.arange(directed), place))
 
 
 def _as_far_as_they_help(
