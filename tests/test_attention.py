@@ -196,7 +196,7 @@ def test_with_all_pairs_alone_a_rule_has_exactly_the_parts_of_equation_13(facts)
     for row, places in zip(rows, net.places(rows), strict=True):
         rule, length = net.encoding.lift(row), int(row[1])
         pairs = {(j, k) for j, k in product(range(1, length + 2), repeat=2) if j < k}
-        assert {one.places for one in rule.constraints} == pairs
+        assert {one.indices for one in rule.constraints} == pairs
         parts = set(places.tolist()) - {no_part}
         assert len(parts) == 2 + length + len(pairs)  # length and form, predicates, words
     with jax.enable_x64(True):
@@ -809,7 +809,7 @@ def test_without_training_facts_nothing_is_known(untrained):
 
 
 def smoothed(rules):
-    fired = np.array([one.fired for one in rules], np.float64)
+    fired = np.array([one.body_support for one in rules], np.float64)
     return np.array([one.confidence for one in rules]) * fired / (fired + 5.0) + 1e-6
 
 

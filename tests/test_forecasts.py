@@ -253,8 +253,8 @@ def test_rules_tell_how_their_confidence_follows_recency():
     assert curve.weight[0] > max(curve.weight[1:])
     assert str(curve).startswith("within 1 100 % (+")
     mined = model.rules[rule]
-    assert (mined.support, mined.fired) == (sum(curve.held), sum(curve.asked))
-    assert mined.confidence == pytest.approx(mined.support / mined.fired)
+    assert (mined.support, mined.body_support) == (sum(curve.held), sum(curve.asked))
+    assert mined.confidence == pytest.approx(mined.support / mined.body_support)
     mean = np.average(curve.weight, weights=curve.asked)
     assert mined.weight == pytest.approx(mean)
     assert not mined.sampled

@@ -76,7 +76,7 @@ def test_statistics_are_those_of_the_walker(world):
     queries = QueryTable.of_facts(world.graph, rows, walked=True)
     statistics, _ = walker.tally(queries, walker.compile([one.rule for one in rules]))
     for one, (support, fired, rate) in zip(rules, statistics, strict=True):
-        assert (one.support, one.fired, one.facts) == (support, fired, len(rows))
+        assert (one.support, one.body_support, one.facts) == (support, fired, len(rows))
         assert one.confidence == pytest.approx(rate / fired)
 
 

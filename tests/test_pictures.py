@@ -17,7 +17,7 @@ from tilp.pictures import Chain, Link, draw_chain, standalone
 from tilp.pictures.axis import Axis, known_times
 from tilp.pictures.labels import clean, shorten, text_width, wrap
 from tilp.rules import FORMS, Atom, Constraint, MinedRule, Rule, RuleSet, parse_rule
-from tilp.rules.consistency import arrange, possible_classes
+from tilp.rules.consistency import possible_classes, satisfying_intervals
 from tilp.rules.picture import draw_rule
 from tilp.scoring import Answer, Answers, Query
 from tilp.time import (
@@ -279,10 +279,10 @@ def test_what_some_intervals_satisfy_is_arranged_so(data):
         for one, two in product(range(n), repeat=2)
         if data.draw(st.booleans())
     ]
-    found = arrange(said)
+    found = satisfying_intervals(said)
     assert found is not None
     assert all(holds(one, found) for one in said)
-    assert set(found) == {place for one in said for place in one.places}
+    assert set(found) == {place for one in said for place in one.indices}
 
 
 ORDERS = [*TemporalRelation, *Allen]  # words for which six times are enough for three intervals
@@ -303,7 +303,7 @@ def test_what_is_not_arranged_cannot_be(said):
         dict(zip(numbers, some, strict=True)) for some in product(SMALL, repeat=len(numbers))
     )
     possible = any(all(holds(one, choice) for one in said) for choice in choices)
-    assert (arrange(said) is not None) == possible
+    assert (satisfying_intervals(said) is not None) == possible
 
 
 @pytest.mark.parametrize("word", ["before", "touching", "meets", "contains", "met-by"])
@@ -319,7 +319,7 @@ def test_possible_classes_are_those_of_some_arrangement(word):
 
 @given(st.sampled_from(WORDS))
 def test_every_word_means_what_it_says(word):
-    found = arrange([constraint(word, 1, 2)])
+    found = satisfying_intervals([constraint(word, 1, 2)])
     assert found is not None and holds(constraint(word, 1, 2), found)
     if word not in ("equals", "starts", "started-by", "finishes", "finished-by", "meets", "met-by"):
         ends = [time for one in found.values() for time in (one.start, one.end)]
@@ -334,8 +334,8 @@ def test_any_rule_has_a_picture(data):
     said = [
         constraint(data.draw(st.sampled_from(words)), *pair)
         for pairs, words in (
-            (form.body_pairs(length), form.classes),
-            (form.query_pairs(length), form.words),
+            (form.body_pairs(length), form.body_relations),
+            (form.query_pairs(length), form.query_relations),
         )
         for pair in pairs
     ]
@@ -344,7 +344,7 @@ def test_any_rule_has_a_picture(data):
     texts = shown(parsed(draw_rule(rule)))
     assert draw_rule(rule) == draw_rule(rule)
     assert {f"E{place}" for place in range(1, length + 2)} <= texts
-    contradicts = arrange(said) is None
+    contradicts = satisfying_intervals(said) is None
     assert ("No intervals can be all that the rule asks of them." in texts) == contradicts
     if said and not contradicts:
         assert "time: one arrangement that fits" in texts

@@ -94,7 +94,7 @@ def test_names_that_look_like_the_grammar_are_quoted():
         ("p(E1,E2,I2) ← q(E1,E2,I1) r(E1,E2,I1)", "expected ∧ or &"),
         ("p(E1,E3,I3) ← q(E1,E2,I1)", "not a chain"),
         ("p(E1,E3,I3) ← q(E1,E2,I1) ∧ q(E1,E3,I2)", "not a chain"),
-        ("p(E1,E2,I2) ← q(E1,E2,I1) ∧ before(I1,I3)", "does not have"),
+        ("p(E1,E2,I2) ← q(E1,E2,I1) ∧ before(I1,I3)", "lacks"),
         ("p(E1,E2,I2) ← q(E1,E2,I1) ∧ before(X,I2)", "variables are"),
         ("p(E1,E2,I2) ← q(E1,E2,I1) ∧ before⁻¹(I1,I2)", "no inverse"),
         ('"p(E1,E2,I2) ← q(E1,E2,I1)', "expected a term"),
@@ -124,7 +124,7 @@ def test_forms_speak_of_the_pairs_of_the_paper(length):
 @given(st.sampled_from(list(FORMS.values())), st.integers(1, 5), st.data())
 def test_codes_become_constraints_and_back(form, length, data):
     digits = data.draw(st.integers(0, 3 ** len(form.body_pairs(length)) - 1))
-    code = data.draw(st.integers(0, max(len(form.words), 1) ** len(form.query_pairs(length)) - 1))
+    code = data.draw(st.integers(0, max(len(form.query_relations), 1) ** len(form.query_pairs(length)) - 1))
     constraints = form.constraints(length, digits, code)
     assert form.codes(length, constraints) == (digits, code)
 
@@ -138,8 +138,8 @@ def test_codes_are_read_place_by_place():
     assert FORMS[Grain.QUERY].codes(2, constraints) is None
 
 
-def mined(text, support=3, fired=4, confidence=0.5, sampled=False):
-    return MinedRule(parse_rule(text), support, fired, confidence, 10, sampled)
+def mined(text, support=3, body_support=4, confidence=0.5, sampled=False):
+    return MinedRule(parse_rule(text), support, body_support, confidence, 10, sampled)
 
 
 @pytest.fixture
@@ -148,7 +148,7 @@ def some():
         [
             mined("p(E1,E2,I2) ← q(E1,E2,I1) ∧ before(I1,I2)", confidence=0.1),
             mined("p(E1,E2,I2) ← q(E1,E2,I1) ∧ after(I1,I2)", confidence=1 / 3, sampled=True),
-            mined("a(E1,E3,I3) ← q(E1,E2,I1) ∧ q(E2,E3,I2)", support=9, fired=9),
+            mined("a(E1,E3,I3) ← q(E1,E2,I1) ∧ q(E2,E3,I2)", support=9, body_support=9),
         ]
     )
 

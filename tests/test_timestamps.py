@@ -320,7 +320,7 @@ def test_rules_read_as_people_write_them_and_have_their_counts():
         "won⁻¹(E1,E2,I2) ← nominated⁻¹(E1,E2,I1) ∧ earlier_than(I1,I2)",
     ]
     first = model.rules[0]
-    assert (first.support, first.fired, first.facts) == (4, 6, 4)
+    assert (first.support, first.body_support, first.facts) == (4, 6, 4)
     assert first.confidence == pytest.approx(4 / 6)
     smoothed = TimestampRules(lengths=(1,), smoothing=2.0, seed=1).fit(graph_of(train=rows))
     assert smoothed.rules[0].confidence == pytest.approx(4 / 8)

@@ -372,7 +372,9 @@ def test_touched_rules_are_counted_as_in_all_facts_and_others_stay():
     assert report.dropped_rules == sum(one.rule not in now for one in old)
 
     def against_confidence(one):
-        return np.log(one.weight / (one.confidence * one.fired / (one.fired + 5) + 1e-6))
+        return np.log(
+            one.weight / (one.confidence * one.body_support / (one.body_support + 5) + 1e-6)
+        )
 
     # New rules weigh against their confidence, smoothed, as those of their head that stayed.
     for one in fresh:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING
 
+from tilp._deprecated import MODULES, RenamedModules
 from tilp._version import __version__
 from tilp.errors import DataError, TilpError, TilpWarning
 
 if TYPE_CHECKING:
     from tilp import datasets, evaluation, rules, splits
-    from tilp import time as intervals
     from tilp.data_quality import inspect
     from tilp.evaluation import compare, evaluate
     from tilp.graph import SPLITS, Fact, TemporalGraph
@@ -45,13 +46,13 @@ __all__ = [
     "evaluation",
     "impute",
     "inspect",
-    "intervals",
     "load",
     "mine",
     "pack",
     "read",
     "rules",
     "splits",
+    "time",
     "write",
 ]
 
@@ -77,11 +78,14 @@ _HOMES = {
     "read": "tilp.io",
     "write": "tilp.io",
 }
-_MODULES = ("datasets", "evaluation", "intervals", "rules", "splits")
+_MODULES = ("datasets", "evaluation", "rules", "splits", "time")
+
+
+sys.meta_path.append(RenamedModules())
 
 
 def __getattr__(name: str) -> object:
-    if name in _MODULES:
+    if name in _MODULES or f"tilp.{name}" in MODULES:
         return importlib.import_module(f"tilp.{name}")
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)

@@ -306,7 +306,7 @@ def rules_command(
                     "weight": one.weight,
                     "confidence": one.confidence,
                     "support": one.support,
-                    "fired": one.fired,
+                    "fired": one.body_support,
                     "facts": one.facts,
                     "sampled": one.sampled,
                 }

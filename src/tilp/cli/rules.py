@@ -133,7 +133,7 @@ def rule_table(rules: list[MinedRule], title: str, *, sentences: bool = False) -
             *([f"{mined.weight or 0.0:.3g}"] if weighted else []),
             f"{mined.confidence:.2f}{'~' if mined.sampled else ''}",
             f"{mined.support:,}",
-            f"{mined.fired:,}",
+            f"{mined.body_support:,}",
             format_rule(mined.rule, Notation.SENTENCE if sentences else Notation.SIGNS),
         )
     return table

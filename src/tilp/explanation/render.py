@@ -66,7 +66,7 @@ def _rule(one: MinedRule) -> Json:
         "sentence": format_rule(one.rule, Notation.SENTENCE),
         "confidence": one.confidence,
         "support": one.support,
-        "fired": one.fired,
+        "fired": one.body_support,
         "facts": one.facts,
         "weight": one.weight,
     }

@@ -107,7 +107,7 @@ class RuleTable:
                     (*_order(length), *_meetings(same[: length + 1])),
                 ),
                 support=support,
-                fired=bodies,
+                body_support=bodies,
                 confidence=confidence,
                 facts=int(facts[head]),
                 sampled=sampled,

@@ -62,9 +62,11 @@ class AttentionNet:
             "predicate": _linear(matrix(n_symbols, size)),
             "length": _linear(matrix(length, size)),
             "form": _linear(matrix(len(self.encoding.forms), size)),
-            "with_query": [_linear(matrix(len(form.words), size)) for form in self.encoding.forms],
+            "with_query": [
+                _linear(matrix(len(form.query_relations), size)) for form in self.encoding.forms
+            ],
             "between": [
-                _linear(matrix(len(form.classes), 2 * size)) for form in self.encoding.forms
+                _linear(matrix(len(form.body_relations), 2 * size)) for form in self.encoding.forms
             ],
         }
         arrays: Parameters = jax.tree.map(jnp.asarray, parameters)
@@ -132,7 +134,9 @@ class AttentionNet:
                 parts.add(("predicate", size, place), symbols[place], of_size)
             for number, form in enumerate(self.encoding.forms):
                 chosen = of_size & (rows[:, 0] == number)
-                for (first, second), word in form.words_of(size, rows[:, 4], rows[:, 5]).items():
+                for (first, second), word in form.relation_codes(
+                    size, rows[:, 4], rows[:, 5]
+                ).items():
                     name = "with_query" if second == size + 1 else "between"
                     key = (name, number, size, first - 1, second - 1)
                     parts.add(key[:4] if name == "with_query" else key, word, chosen)
@@ -150,10 +154,10 @@ class AttentionNet:
             for number, form in enumerate(encoding.forms):
                 for first, _ in form.query_pairs(size):
                     keys.append(("with_query", number, size, first - 1))
-                    widths.append(len(form.words))
+                    widths.append(len(form.query_relations))
                 for first, second in form.body_pairs(size):
                     keys.append(("between", number, size, first - 1, second - 1))
-                    widths.append(len(form.classes))
+                    widths.append(len(form.body_relations))
         return _Layout(tuple(keys), tuple(widths), 2 * len(encoding.relations))
 
 

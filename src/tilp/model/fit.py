@@ -153,7 +153,7 @@ def _scale_weights(logs: LogWeights, relation: NDArray[np.int64]) -> RuleWeights
 
 def smoothed_confidence(rules: RuleSet) -> NDArray[np.float64]:
     """Return the confidence of rules, smaller for a small body support."""
-    body_support = np.array([mined.fired for mined in rules], np.float64)
+    body_support = np.array([mined.body_support for mined in rules], np.float64)
     confidence = np.array([mined.confidence for mined in rules])
     return confidence * body_support / (body_support + _FAILURES) + _MIN_CONFIDENCE
 

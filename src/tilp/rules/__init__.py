@@ -1,4 +1,4 @@
-"""Temporal logical rules: lifted from walks, printed as people write them, read back (eq. 1)."""
+"""Temporal logical rules (eq. 1): as values, as text, as sets with statistics, as pictures."""
 
 from tilp.rules.grains import FORMS, TemporalForm
 from tilp.rules.rule import Atom, Constraint, Rule

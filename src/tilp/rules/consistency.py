@@ -1,8 +1,8 @@
-"""An arrangement of intervals that does what constraints on them say.
+"""Check whether temporal constraints are consistent, and find intervals that satisfy them.
 
-Before, touching, after, Allen's relations and gaps all bound differences of two ends, so that the
-ends form a simple temporal network: shortest paths tell at once whether a further bound can hold,
-and a solution in whole numbers is found without search.
+Before, touching, after, Allen's relations and gaps all bound the difference of two ends. So the
+ends form a simple temporal network: shortest paths show whether a further bound can hold, and
+give an integer solution without search.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _START, _END = 0, 1
 _FAR = 10**9  # no bound
 
 End = tuple[int, int]
-"""The number of an interval, and which of its ends."""
+"""Index of an interval, and which of its ends."""
 Bound = tuple[End, End, int]
-"""`(x, y, c)`: y lies at least c after x."""
+"""`(x, y, c)`: y is at least c after x."""
 
 
-def speaks_of_time(constraint: Constraint) -> bool:
-    """Whether a constraint relates two intervals in words whose meaning is known."""
+def is_temporal(constraint: Constraint) -> bool:
+    """Return True if a constraint is a known temporal relation of two intervals."""
     return (
         len(constraint.variables) == 2
         and all(variable.startswith("I") for variable in constraint.variables)
@@ -30,35 +30,35 @@ def speaks_of_time(constraint: Constraint) -> bool:
     )
 
 
-def arrange(constraints: Sequence[Constraint]) -> Mapping[int, Interval] | None:
-    """Intervals, by number, that satisfy all constraints; None where none do.
+def satisfying_intervals(constraints: Sequence[Constraint]) -> Mapping[int, Interval] | None:
+    """Return intervals, by index, that satisfy all constraints; None if there are none.
 
-    Only intervals that are spoken of have a place. Where there is a choice they last, overlap
-    their neighbours, begin and end in the order of their numbers, and no two ends fall together.
+    Unconstrained intervals are left out. Where there is a choice, intervals have a duration,
+    overlap their neighbours, start and end in the order of their indices, and share no end.
     """
     network = _Network.of(constraints)
     if network is None:
         return None
-    numbers = sorted({place for one in constraints for place in one.places})
-    pairs = [(first, second) for first in numbers for second in numbers if first < second]
-    wishes = [
-        *(((one, _START), (one, _END)) for one in numbers),
+    indices = sorted({index for constraint in constraints for index in constraint.indices})
+    pairs = [(first, second) for first in indices for second in indices if first < second]
+    preferences = [
+        *(((index, _START), (index, _END)) for index in indices),
         *(((first, _START), (second, _END)) for first, second in pairs),
         *(((second, _START), (first, _END)) for first, second in pairs),
         *(((first, _START), (second, _START)) for first, second in pairs),
         *(((first, _END), (second, _END)) for first, second in pairs),
     ]
-    for earlier, later in wishes:
+    for earlier, later in preferences:
         if not network.add((earlier, later, 1)):
             network.add((later, earlier, 1))
     times = network.earliest()
-    return {one: Interval(times[one, _START], times[one, _END]) for one in numbers}
+    return {index: Interval(times[index, _START], times[index, _END]) for index in indices}
 
 
 def possible_classes(
     constraints: Sequence[Constraint], first: int, second: int
 ) -> list[TemporalRelation]:
-    """The classes of a pair of intervals (eq. 4) that constraints leave open."""
+    """Return the classes of a pair of intervals (eq. 4) that constraints allow."""
     pair = f"I{first}", f"I{second}"
     return [
         relation
@@ -68,44 +68,44 @@ def possible_classes(
 
 
 class _Network:
-    """Ends of intervals, and by how much each follows each at the least."""
+    """Simple temporal network: the least difference of each pair of ends."""
 
     def __init__(self, ends: Sequence[End]) -> None:
         self._ends = ends
-        self._least = {(one, other): 0 if one == other else -_FAR for one in ends for other in ends}
+        self._least = {(a, b): 0 if a == b else -_FAR for a in ends for b in ends}
 
     @classmethod
     def of(cls, constraints: Sequence[Constraint]) -> _Network | None:
-        """The network of constraints; None where they contradict each other."""
-        numbers = sorted({place for one in constraints for place in one.places})
-        network = cls([(number, side) for number in numbers for side in (_START, _END)])
-        bounds: list[Bound] = [((one, _START), (one, _END), 0) for one in numbers]
+        """Build the network of constraints; None if they contradict each other."""
+        indices = sorted({index for constraint in constraints for index in constraint.indices})
+        network = cls([(index, side) for index in indices for side in (_START, _END)])
+        bounds: list[Bound] = [((index, _START), (index, _END), 0) for index in indices]
         for constraint in constraints:
             bounds += _bounds(constraint)
         return network if all(map(network.add, bounds)) else None
 
     def add(self, bound: Bound) -> bool:
-        """Add a bound and all that follows from it; not where it contradicts the others."""
+        """Add a bound and its consequences; return False if it contradicts the others."""
         earlier, later, least = bound
         if least + self._least[later, earlier] > 0:
             return False
         if least > self._least[earlier, later]:
-            for one in self._ends:
-                for other in self._ends:
-                    through = self._least[one, earlier] + least + self._least[later, other]
-                    if through > self._least[one, other]:
-                        self._least[one, other] = through
+            for a in self._ends:
+                for b in self._ends:
+                    through = self._least[a, earlier] + least + self._least[later, b]
+                    if through > self._least[a, b]:
+                        self._least[a, b] = through
         return True
 
     def earliest(self) -> dict[End, int]:
-        """The least time of each end that is not negative."""
+        """Return the least non-negative time of each end."""
         return {
-            one: max(0, *(self._least[other, one] for other in self._ends)) for one in self._ends
+            end: max(0, *(self._least[other, end] for other in self._ends)) for end in self._ends
         }
 
 
 def _bounds(constraint: Constraint) -> Iterable[Bound]:
-    first, second = constraint.places
+    first, second = constraint.indices
     sides = {"s": (first, _START), "e": (first, _END), "S": (second, _START), "E": (second, _END)}
     for earlier, later, least in _MEANINGS[constraint.word]:
         yield sides[earlier], sides[later], least
@@ -115,13 +115,13 @@ Meaning = tuple[tuple[str, str, int], ...]
 """Bounds on the start and end of the first interval, s and e, and of the second, S and E."""
 
 
-def _equal(one: str, other: str) -> Meaning:
-    return (one, other, 0), (other, one, 0)
+def _equal(a: str, b: str) -> Meaning:
+    return (a, b, 0), (b, a, 0)
 
 
-def _gap(word: str) -> Meaning:
-    """The bounds of a word such as `3-4 before`."""
-    length, _, side = word.partition(" ")
+def _gap(name: str) -> Meaning:
+    """Return the bounds of a gap class such as `3-4 before`."""
+    length, _, side = name.partition(" ")
     earlier, later = ("e", "S") if side == TemporalRelation.BEFORE else ("E", "s")
     least, _, most = length.removesuffix("+").partition("-")
     bounds = [(earlier, later, int(least))]
@@ -145,5 +145,5 @@ _MEANINGS: dict[str, Meaning] = {
     Allen.MET_BY: (*_equal("s", "E"), ("S", "s", 1), ("E", "e", 1)),
     Allen.AFTER: (("E", "s", 1),),
     TemporalRelation.TOUCHING: (("S", "e", 0), ("s", "E", 0)),
-    **{word: _gap(word) for word in GAP_WORDS if word != TemporalRelation.TOUCHING},
+    **{name: _gap(name) for name in GAP_WORDS if name != TemporalRelation.TOUCHING},
 }

@@ -1,8 +1,8 @@
-"""Temporal forms: which pairs of intervals a rule speaks of, in which words, and their codes.
+"""Temporal forms: the pairs of intervals that a rule constrains, by which relations, as integers.
 
-A form is what `Grain` names. Of a walk of length l it looks at some pairs of body intervals, the
-walk's *digits*, and at some pairs of a body interval and the query's, I(l+1), its *code*; both
-are numbers whose places follow the pairs.
+A form implements a `Grain`. It encodes the relations between body intervals of a walk of length l
+as one integer, the walk's *digits*, and those of body intervals with the query interval I(l+1) as
+another, its *code*. Each has one digit a pair, in the order of the pairs.
 """
 
 from __future__ import annotations
@@ -26,106 +26,114 @@ Pairs = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True)
 class TemporalForm:
-    """One temporal form.
+    """Temporal detail of rules.
 
     Attributes:
         grain: its name.
-        words: the words that relate a body interval to the query's, by their number.
-        classes: the words that relate two body intervals.
+        query_relations: names of the relations of a body interval to the query interval.
+        body_relations: names of the relations of two body intervals.
     """
 
     grain: Grain
-    words: tuple[str, ...]
-    classes: tuple[str, ...] = _CLASSES
+    query_relations: tuple[str, ...]
+    body_relations: tuple[str, ...] = _CLASSES
 
     def with_classes(self, classes: tuple[str, ...]) -> TemporalForm:
-        """The same form with other words in place of before, touching and after."""
-        return TemporalForm(self.grain, classes if self.words == _CLASSES else self.words, classes)
+        """Return this form with other names in place of before, touching and after."""
+        return TemporalForm(
+            self.grain,
+            classes if self.query_relations == _CLASSES else self.query_relations,
+            classes,
+        )
 
     def body_pairs(self, length: int) -> Pairs:
-        """The pairs of body intervals, in the order in which a walk meets them."""
+        """Return the pairs of body intervals, in the order in which a walk meets them."""
         match self.grain:
             case Grain.ADJACENT:
-                return tuple((place - 1, place) for place in range(2, length + 1))
+                return tuple((index - 1, index) for index in range(2, length + 1))
             case Grain.PAIRS:
                 return tuple(
-                    (earlier, place)
-                    for place in range(2, length + 1)
-                    for earlier in range(1, place)
+                    (earlier, index)
+                    for index in range(2, length + 1)
+                    for earlier in range(1, index)
                 )
             case _:
                 return ()
 
     def query_pairs(self, length: int) -> Pairs:
-        """The pairs of a body interval and the query's."""
+        """Return the pairs of a body interval and the query interval."""
         match self.grain:
             case Grain.STATIC:
                 return ()
             case Grain.GAP:
                 return ((length, length + 1),)
             case _:
-                return tuple((place, length + 1) for place in range(1, length + 1))
+                return tuple((index, length + 1) for index in range(1, length + 1))
 
     def constraints(self, length: int, digits: int, code: int) -> tuple[Constraint, ...]:
-        """The constraints that digits and code stand for."""
+        """Decode digits and code to constraints."""
         return (
-            *_unpack(self.body_pairs(length), self.classes, digits),
-            *_unpack(self.query_pairs(length), self.words, code),
+            *_unpack(self.body_pairs(length), self.body_relations, digits),
+            *_unpack(self.query_pairs(length), self.query_relations, code),
         )
 
-    def words_of(
+    def relation_codes(
         self, length: int, digits: NDArray[np.int64], code: NDArray[np.int64]
     ) -> dict[tuple[int, int], NDArray[np.int64]]:
-        """The number of the word of each pair that digits and codes speak of."""
+        """Return the relation codes of each pair, decoded from digits and codes."""
         body, query = self.body_pairs(length), self.query_pairs(length)
         return {
-            **dict(zip(body, _digits(digits, len(self.classes), len(body)), strict=True)),
-            **dict(zip(query, _digits(code, len(self.words), len(query)), strict=True)),
+            **dict(zip(body, _digits(digits, len(self.body_relations), len(body)), strict=True)),
+            **dict(zip(query, _digits(code, len(self.query_relations), len(query)), strict=True)),
         }
 
     def mirrored(
         self, length: int, digits: NDArray[np.int64], code: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Digits and codes of walks read backwards, from those of the walks."""
-        by_pair = self.words_of(length, digits, code)
+        """Return the digits and codes of the same walks read backwards."""
+        by_pair = self.relation_codes(length, digits, code)
         turned, turned_code = np.zeros_like(digits), np.zeros_like(code)
         for first, second in self.body_pairs(length):
-            # Classes stand in an order in which the converse is at the mirrored place.
-            word = len(self.classes) - 1 - by_pair[length + 1 - second, length + 1 - first]
-            turned = turned * len(self.classes) + word
+            # Relations are ordered so that the converse has the mirrored index.
+            code_of_pair = (
+                len(self.body_relations) - 1 - by_pair[length + 1 - second, length + 1 - first]
+            )
+            turned = turned * len(self.body_relations) + code_of_pair
         for first, second in self.query_pairs(length):
-            turned_code = turned_code * len(self.words) + by_pair[length + 1 - first, second]
+            turned_code = (
+                turned_code * len(self.query_relations) + by_pair[length + 1 - first, second]
+            )
         return turned, turned_code
 
     def codes(self, length: int, constraints: Sequence[Constraint]) -> tuple[int, int] | None:
-        """Digits and code of constraints; None where they are not of this form."""
+        """Encode constraints as digits and code; None if they are not of this form."""
         pairs = self.body_pairs(length), self.query_pairs(length)
-        by_pair = {one.places: one.word for one in constraints if one.variables[0][0] == "I"}
+        by_pair = {c.indices: c.word for c in constraints if c.variables[0][0] == "I"}
         if len(by_pair) != len(constraints) or set(by_pair) != {*pairs[0], *pairs[1]}:
             return None
         packed = []
-        for some, words in zip(pairs, (self.classes, self.words), strict=True):
-            number = 0
+        for some, names in zip(pairs, (self.body_relations, self.query_relations), strict=True):
+            value = 0
             for pair in some:
-                if by_pair[pair] not in words:
+                if by_pair[pair] not in names:
                     return None
-                number = number * len(words) + words.index(by_pair[pair])
-            packed.append(number)
+                value = value * len(names) + names.index(by_pair[pair])
+            packed.append(value)
         return packed[0], packed[1]
 
 
-def _digits(number: NDArray[np.int64], base: int, places: int) -> list[NDArray[np.int64]]:
-    """The digits of numbers, first to last."""
-    return [number // base**place % base for place in reversed(range(places))]
+def _digits(values: NDArray[np.int64], base: int, count: int) -> list[NDArray[np.int64]]:
+    """Return the digits of numbers, first to last."""
+    return [values // base**power % base for power in reversed(range(count))]
 
 
-@lru_cache(maxsize=65_536)  # rules by the ten thousand share few of these
-def _unpack(pairs: Pairs, words: tuple[str, ...], number: int) -> tuple[Constraint, ...]:
-    found = []
+@lru_cache(maxsize=65_536)  # tens of thousands of rules share few of these
+def _unpack(pairs: Pairs, relations: tuple[str, ...], value: int) -> tuple[Constraint, ...]:
+    constraints = []
     for first, second in reversed(pairs):
-        number, digit = divmod(number, len(words))
-        found.append(Constraint(words[digit], (f"I{first}", f"I{second}")))
-    return tuple(found)
+        value, digit = divmod(value, len(relations))
+        constraints.append(Constraint(relations[digit], (f"I{first}", f"I{second}")))
+    return tuple(constraints)
 
 
 FORMS = {

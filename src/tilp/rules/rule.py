@@ -9,21 +9,19 @@ from functools import lru_cache
 from tilp.errors import TilpError
 from tilp.graph import INVERSE_MARK
 
-__all__ = ["Atom", "Constraint", "Rule"]
-
 _VARIABLE = re.compile(r"(?P<kind>[EI])(?P<number>[1-9][0-9]*)")
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Atom:
-    """A relation, perhaps read from object to subject."""
+    """A relation, or its inverse: the relation read from object to subject."""
 
     relation: str
     inverse: bool = False
 
     @property
     def converse(self) -> Atom:
-        """The same edge, read the other way."""
+        """The same edge in the other direction."""
         return Atom(self.relation, not self.inverse)
 
     def __str__(self) -> str:
@@ -32,7 +30,7 @@ class Atom:
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """A word that holds of variables: `before(I1,I2)`, or `taller(E1,E2)`."""
+    """A predicate over variables: `before(I1,I2)`, or `taller(E1,E2)`."""
 
     word: str
     variables: tuple[str, ...]
@@ -42,14 +40,14 @@ class Constraint:
             raise TilpError(f"{self}: variables are entities E1, E2, … and intervals I1, I2, …")
 
     @property
-    def places(self) -> tuple[int, ...]:
-        """The numbers of the variables."""
+    def indices(self) -> tuple[int, ...]:
+        """The indices of the variables: 1 and 2 in `before(I1,I2)`."""
         return tuple(int(variable[1:]) for variable in self.variables)
 
     @property
     def order(self) -> tuple[bool, tuple[int, ...], str]:
-        """Where the constraint stands in a rule: intervals first, then by numbers."""
-        return self.variables[0].startswith("E"), self.places, self.word
+        """Sort key within a rule: intervals before entities, then by index."""
+        return self.variables[0].startswith("E"), self.indices, self.word
 
     def __str__(self) -> str:
         return f"{self.word}({','.join(self.variables)})"
@@ -60,8 +58,7 @@ class Rule:
     """A temporal logical rule of length l (eq. 1), in canonical form.
 
     Entity variables are E1 to E(l+1), body intervals I1 to Il, the query interval is I(l+1).
-    Constraints stand in the order of their variables, each once, so that equal rules are equal
-    values, whatever the order they were written in.
+    Constraints are sorted and each is there once, so rules that mean the same compare equal.
 
     >>> print(Rule(Atom("won"), (Atom("nominated"),), (Constraint("touching", ("I1", "I2")),)))
     won(E1,E2,I2) ← nominated(E1,E2,I1) ∧ touching(I1,I2)
@@ -75,10 +72,9 @@ class Rule:
         if not self.body:
             raise TilpError("a rule needs at least one body atom")
         for constraint in self.constraints:
-            if max(constraint.places) > len(self.body) + 1:
+            if max(constraint.indices) > len(self.body) + 1:
                 raise TilpError(
-                    f"{constraint} speaks of a variable "
-                    f"that a rule of length {len(self.body)} does not have"
+                    f"{constraint} names a variable that a rule of length {len(self.body)} lacks"
                 )
         object.__setattr__(self, "constraints", _canonical(self.constraints))
 
@@ -98,6 +94,6 @@ class Rule:
         return rule_html(self)
 
 
-@lru_cache(maxsize=65_536)  # rules by the ten thousand share few of these
+@lru_cache(maxsize=65_536)  # tens of thousands of rules share few of these
 def _canonical(constraints: tuple[Constraint, ...]) -> tuple[Constraint, ...]:
-    return tuple(sorted(set(constraints), key=lambda one: one.order))
+    return tuple(sorted(set(constraints), key=lambda constraint: constraint.order))

@@ -1,4 +1,4 @@
-"""`RuleSet`: rules with what was counted of them, in and out as JSON lines and CSV."""
+"""`RuleSet`: rules with their statistics, read and written as JSON lines and CSV."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tilp._deprecated import warn_renamed
 from tilp.errors import DataError, TilpError
 from tilp.rules.rule import Rule
 from tilp.rules.text import Notation, format_rule, parse_rule
-
-__all__ = ["MinedRule", "RuleSet", "RuleSetDiff"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,17 +20,17 @@ class MinedRule:
 
     Attributes:
         rule: the rule.
-        support: facts whose answer the rule reaches.
-        fired: facts where the rule applies at all.
-        confidence: mean arriving rate N_o / N at the answer, over the facts where it applies.
-        facts: how many facts were asked.
-        sampled: whether some count is an unbiased estimate rather than exact.
-        weight: what the rule counts in a model, its score in eq. 15; None before it is learned.
+        support: number of facts whose answer the rule reaches.
+        body_support: number of facts for which the body has a grounding.
+        confidence: mean arriving rate N_o / N at the answer, over the facts of `body_support`.
+        facts: number of facts that the rule was applied to.
+        sampled: True if some count is an unbiased estimate rather than exact.
+        weight: learned score of the rule in eq. 15; None before it is learned.
     """
 
     rule: Rule
     support: int
-    fired: int
+    body_support: int
     confidence: float
     facts: int
     sampled: bool = False
@@ -44,8 +43,14 @@ class MinedRule:
 
     @property
     def measure(self) -> float:
-        """What rules are ordered by: confidence times the share of the facts that it explains."""
-        return self.confidence * self.confidence * self.fired / max(self.facts, 1)
+        """Default sort key: confidence times the share of the facts that the rule explains."""
+        return self.confidence * self.confidence * self.body_support / max(self.facts, 1)
+
+    @property
+    def fired(self) -> int:
+        """Deprecated name of `body_support`."""
+        warn_renamed("MinedRule.fired", "MinedRule.body_support")
+        return self.body_support
 
     def _repr_html_(self) -> str:
         from tilp.rules.picture import mined_rule_html
@@ -53,12 +58,19 @@ class MinedRule:
         return mined_rule_html(self)
 
 
-_FIELDS = ("support", "fired", "confidence", "facts", "sampled")
+_KEYS = {
+    "support": "support",
+    "fired": "body_support",
+    "confidence": "confidence",
+    "facts": "facts",
+    "sampled": "sampled",
+}
+"""Key in files -> attribute."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuleSetDiff:
-    """What one rule set has that another has not, and what both have with other statistics."""
+    """Rules that only one of two sets has, and rules whose statistics differ."""
 
     only_first: RuleSet
     only_second: RuleSet
@@ -66,7 +78,14 @@ class RuleSetDiff:
 
 
 class RuleSet:
-    """An immutable list of rules, each once."""
+    """Immutable list of distinct rules with their statistics.
+
+    >>> from tilp.rules import MinedRule, RuleSet, parse_rule
+    >>> rule = parse_rule("won(E1,E2,I2) <- nominated(E1,E2,I1) & before(I1,I2)")
+    >>> rules = RuleSet([MinedRule(rule, support=3, body_support=4, confidence=0.5, facts=9)])
+    >>> print(rules.filter(relation="won", min_support=2)[0])
+    won(E1,E2,I2) ← nominated(E1,E2,I1) ∧ before(I1,I2)  (confidence 0.50, support 3 of 9)
+    """
 
     def __init__(self, rules: Iterable[MinedRule] = ()) -> None:
         self._rules = tuple(rules)
@@ -110,14 +129,14 @@ class RuleSet:
         min_confidence: float = 0.0,
         max_length: int | None = None,
     ) -> RuleSet:
-        """The rules that meet all conditions given.
+        """Return the rules that meet all conditions.
 
         Args:
-            condition: any further condition.
-            relation: the head relation, `name` or `name⁻¹`.
-            min_support: least support.
-            min_confidence: least confidence.
-            max_length: greatest length.
+            condition: Function of a `MinedRule`; keep rules for which it is true.
+            relation: Keep rules that predict this relation, `name` or `name⁻¹`.
+            min_support: Drop rules with less support.
+            min_confidence: Drop rules with less confidence.
+            max_length: Drop rules with more body atoms.
         """
         return RuleSet(
             mined
@@ -130,18 +149,21 @@ class RuleSet:
         )
 
     def sort(self, key: Callable[[MinedRule], float] | None = None) -> RuleSet:
-        """By head relation, then by the key, highest first; by default `MinedRule.measure`."""
+        """Sort by head relation, then by the key, highest first; by default `MinedRule.measure`."""
         measure = key or (lambda mined: mined.measure)
         return RuleSet(
-            sorted(self._rules, key=lambda one: (str(one.rule.head), -measure(one), str(one.rule)))
+            sorted(
+                self._rules,
+                key=lambda mined: (str(mined.rule.head), -measure(mined), str(mined.rule)),
+            )
         )
 
     def merge(self, other: RuleSet) -> RuleSet:
-        """The rules of both; where both have one, this set's statistics stay."""
+        """Return the rules of both sets; this set's statistics win."""
         return RuleSet([*self, *(mined for mined in other if mined.rule not in self)])
 
     def diff(self, other: RuleSet) -> RuleSetDiff:
-        """What differs from another set."""
+        """Return the differences from another set."""
         return RuleSetDiff(
             only_first=RuleSet(mined for mined in self if mined.rule not in other),
             only_second=RuleSet(mined for mined in other if mined.rule not in self),
@@ -153,7 +175,7 @@ class RuleSet:
         )
 
     def to_jsonl(self) -> str:
-        """One rule a line: its text and statistics."""
+        """Return one line a rule: its text and statistics as JSON."""
         lines = (json.dumps(_to_record(mined), ensure_ascii=False) for mined in self)
         return "".join(f"{line}\n" for line in lines)
 
@@ -163,31 +185,31 @@ class RuleSet:
 
     @classmethod
     def read_jsonl(cls, path: Path | str) -> RuleSet:
-        """Read what `write_jsonl` wrote.
+        """Read a file that `write_jsonl` wrote.
 
         Raises:
-            DataError: a line that holds no rule, by its number.
+            DataError: A line holds no rule; the message has its number.
         """
         with Path(path).open(encoding="utf-8") as file:
             lines = enumerate(file, start=1)
             return cls(
-                _from_record(json.loads, line, path, number)
-                for number, line in lines
+                _from_record(json.loads, line, path, line_number)
+                for line_number, line in lines
                 if line.strip()
             )
 
     def write_csv(self, path: Path | str) -> None:
-        """The same as a table with a header."""
+        """Write the rules as CSV with a header."""
         with Path(path).open("w", encoding="utf-8", newline="") as file:
             weighted = any(mined.weight is not None for mined in self)
-            fields = ("rule", *_FIELDS, *(("weight",) if weighted else ()))
+            fields = ("rule", *_KEYS, *(("weight",) if weighted else ()))
             table = csv.DictWriter(file, fields, lineterminator="\n")
             table.writeheader()
             table.writerows(_to_record(mined) for mined in self)
 
     @classmethod
     def read_csv(cls, path: Path | str) -> RuleSet:
-        """Read what `write_csv` wrote."""
+        """Read a file that `write_csv` wrote."""
         with Path(path).open(encoding="utf-8", newline="") as file:
             table = csv.DictReader(file)
             return cls(_from_record(dict, row, path, table.line_num) for row in table)
@@ -196,7 +218,7 @@ class RuleSet:
 def _to_record(mined: MinedRule) -> dict[str, object]:
     return {
         "rule": format_rule(mined.rule, Notation.SIGNS),
-        **{field: getattr(mined, field) for field in _FIELDS},
+        **{key: getattr(mined, attribute) for key, attribute in _KEYS.items()},
         **({} if mined.weight is None else {"weight": mined.weight}),
     }
 
@@ -209,7 +231,7 @@ def _from_record(
         return MinedRule(
             parse_rule(str(record["rule"])),
             support=int(str(record["support"])),
-            fired=int(str(record["fired"])),
+            body_support=int(str(record["fired"])),
             confidence=float(str(record["confidence"])),
             facts=int(str(record["facts"])),
             sampled=str(record["sampled"]) in ("True", "true"),
@@ -218,5 +240,5 @@ def _from_record(
     except (ValueError, KeyError, TypeError, TilpError) as failure:
         raise DataError(
             f"{path}, line {line}: not a rule with its statistics ({failure!r}); each holds "
-            f"rule, {', '.join(_FIELDS)}"
+            f"rule, {', '.join(_KEYS)}"
         ) from failure

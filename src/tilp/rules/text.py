@@ -1,4 +1,4 @@
-"""Rules as people write them: with signs, in plain ASCII, in LaTeX, as a sentence; and back."""
+"""Format rules with signs, in ASCII, in LaTeX or as a sentence, and parse them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ from tilp.errors import TilpError
 from tilp.graph import INVERSE_MARK
 from tilp.rules.rule import Atom, Constraint, Rule
 
-__all__ = ["Notation", "format_rule", "parse_rule"]
-
 
 class Notation(StrEnum):
-    """How a rule is written."""
+    """Notation of a rule."""
 
     SIGNS = "signs"
     ASCII = "ascii"
@@ -40,7 +38,13 @@ _AND = re.compile(r"∧|&")
 
 
 def format_rule(rule: Rule, notation: Notation = Notation.SIGNS) -> str:
-    """Write a rule; signs and ASCII are read back by `parse_rule`.
+    """Format a rule.
+
+    `parse_rule` reads signs and ASCII back.
+
+    Args:
+        rule: The rule.
+        notation: `signs` (default), `ascii`, `latex` or `sentence`.
 
     >>> rule = parse_rule("won(E1,E2,I2) <- nominated(E1,E2,I1) & before(I1,I2)")
     >>> print(format_rule(rule, Notation.SENTENCE))
@@ -58,10 +62,13 @@ def format_rule(rule: Rule, notation: Notation = Notation.SIGNS) -> str:
 
 
 def parse_rule(text: str) -> Rule:
-    """Read a rule in signs or ASCII.
+    """Parse a rule in signs or ASCII.
 
     Raises:
-        TilpError: it is not a rule; the message says where it goes wrong.
+        TilpError: The text is not a rule; the message says where it goes wrong.
+
+    >>> print(parse_rule("won(E1,E2,I2) <- nominated(E1,E2,I1) & before(I1,I2)"))
+    won(E1,E2,I2) ← nominated(E1,E2,I1) ∧ before(I1,I2)
     """
     scanner = _Scanner(text)
     head, head_variables = scanner.atom()
@@ -77,10 +84,10 @@ def parse_rule(text: str) -> Rule:
         tuple(_atom(name, inverse) for name, inverse, _ in body),
         tuple(_constraint(name, variables) for name, _, variables in rest),
     )
-    expected = [_body_variables(place) for place in range(1, rule.length + 1)]
+    expected = [_body_variables(index) for index in range(1, rule.length + 1)]
     if [term[2] for term in body] != expected or head_variables != _head_variables(rule):
         raise TilpError(
-            f"{text!r} is not a chain: body atoms lead from E1 over E2, … to the last entity, with "
+            f"{text!r} is not a chain. Body atoms go from E1 over E2, … to the last entity, with "
             "intervals I1, I2, …, and the head joins the first entity to the last: "
             f"{_format_plain(rule, _SIGNS)}"
         )
@@ -90,22 +97,22 @@ def parse_rule(text: str) -> Rule:
 
 
 class _Scanner:
-    """Takes a rule's text apart from left to right."""
+    """Tokenizer of a rule's text."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._at = 0
+        self._position = 0
 
     @property
     def done(self) -> bool:
-        return not self._text[self._at :].strip()
+        return not self._text[self._position :].strip()
 
     def term(self) -> Term:
-        """A name, whether it is inverse, and its variables."""
-        match = _TOKEN.match(self._text, self._at)
+        """Read a name, its inverse mark and its variables."""
+        match = _TOKEN.match(self._text, self._position)
         if match is None:
             raise self._error("a term such as name(E1,E2,I1)")
-        self._at = match.end()
+        self._position = match.end()
         try:
             return _term(match["name"], match["inverse"] is not None, match["variables"])
         except ValueError:
@@ -115,23 +122,22 @@ class _Scanner:
         name, inverse, variables = self.term()
         return _atom(name, inverse), variables
 
-    def expect(self, sign: re.Pattern[str], words: str) -> None:
-        match = sign.match(self._text, self._at)
+    def expect(self, sign: re.Pattern[str], description: str) -> None:
+        match = sign.match(self._text, self._position)
         if match is None:
-            raise self._error(words)
-        self._at = match.end()
+            raise self._error(description)
+        self._position = match.end()
 
-    def _error(self, words: str) -> TilpError:
-        found = self._text[self._at : self._at + 30]
-        return TilpError(f"{self._text!r} is not a rule: expected {words} before {found!r}")
+    def _error(self, expected: str) -> TilpError:
+        rest = self._text[self._position : self._position + 30]
+        return TilpError(f"{self._text!r} is not a rule: expected {expected} before {rest!r}")
 
 
-# Rules by the ten thousand share few terms.
+# Tens of thousands of rules share few terms, so terms are cached.
 
 
 @lru_cache(maxsize=65_536)
 def _term(name: str, inverse: bool, variables: str) -> Term:
-    """A term from its parts as they are written."""
     name = name.strip()
     listed = tuple(part.strip() for part in variables.split(","))
     return json.loads(name) if name.startswith('"') else name, inverse, listed
@@ -142,8 +148,8 @@ _constraint = lru_cache(maxsize=65_536)(Constraint)
 
 
 @cache
-def _body_variables(place: int) -> tuple[str, ...]:
-    return f"E{place}", f"E{place + 1}", f"I{place}"
+def _body_variables(index: int) -> tuple[str, ...]:
+    return f"E{index}", f"E{index + 1}", f"I{index}"
 
 
 def _head_variables(rule: Rule) -> tuple[str, ...]:
@@ -156,12 +162,12 @@ def _quoted(name: str) -> str:
 
 
 def _format_plain(rule: Rule, signs: dict[str, str]) -> str:
-    def atom(one: Atom, variables: tuple[str, ...]) -> str:
-        return f"{_quoted(one.relation)}{signs['inverse'] * one.inverse}({','.join(variables)})"
+    def text(atom: Atom, variables: tuple[str, ...]) -> str:
+        return f"{_quoted(atom.relation)}{signs['inverse'] * atom.inverse}({','.join(variables)})"
 
-    terms = [atom(one, _body_variables(place)) for place, one in enumerate(rule.body, start=1)]
-    terms += [f"{_quoted(one.word)}({','.join(one.variables)})" for one in rule.constraints]
-    return atom(rule.head, _head_variables(rule)) + signs["arrow"] + signs["and"].join(terms)
+    terms = [text(atom, _body_variables(index)) for index, atom in enumerate(rule.body, start=1)]
+    terms += [f"{_quoted(c.word)}({','.join(c.variables)})" for c in rule.constraints]
+    return text(rule.head, _head_variables(rule)) + signs["arrow"] + signs["and"].join(terms)
 
 
 _LATEX_SIGNS = str.maketrans(
@@ -187,16 +193,16 @@ def _format_latex(rule: Rule) -> str:
         return rf"\text{{{name.translate(_LATEX_SIGNS)}}}{power}({listed})"
 
     terms = [
-        term(one.relation, one.inverse, _body_variables(place))
-        for place, one in enumerate(rule.body, start=1)
+        term(atom.relation, atom.inverse, _body_variables(index))
+        for index, atom in enumerate(rule.body, start=1)
     ]
-    terms += [term(one.word, False, one.variables) for one in rule.constraints]
+    terms += [term(c.word, False, c.variables) for c in rule.constraints]
     head = term(rule.head.relation, rule.head.inverse, _head_variables(rule))
     return head + r" \leftarrow " + r" \wedge ".join(terms)
 
 
 _VERBS = frozenset({"meets", "overlaps", "starts", "finishes", "equals", "contains"})
-"""Words between intervals that are verbs already."""
+"""Names of temporal relations that are verbs already."""
 
 
 def _format_sentence(rule: Rule) -> str:
@@ -206,7 +212,7 @@ def _format_sentence(rule: Rule) -> str:
             subject, object_ = object_, subject
         return f"{subject} {_spoken(atom.relation)} {object_} in {interval}"
 
-    parts = [clause(one, _body_variables(place)) for place, one in enumerate(rule.body, start=1)]
+    parts = [clause(atom, _body_variables(index)) for index, atom in enumerate(rule.body, start=1)]
     for constraint in rule.constraints:
         first, *others = constraint.variables
         verb = [] if constraint.word in _VERBS else ["is"]
@@ -218,6 +224,6 @@ def _format_sentence(rule: Rule) -> str:
 
 @lru_cache(maxsize=4_096)
 def _spoken(name: str) -> str:
-    """`receivedAward` and `received_award` as words."""
+    """Split `receivedAward` and `received_award` into words."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).replace("_", " ").split()
     return " ".join(word if word.isupper() else word[0].lower() + word[1:] for word in words)

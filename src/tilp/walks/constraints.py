@@ -178,7 +178,7 @@ class Symbols:
         words: dict[int, list[str | None]] = {}
         rest = []
         for constraint in constraints:
-            place = constraint.places[0]
+            place = constraint.indices[0]
             for number, one in enumerate(self.constraints):
                 if constraint.word in one.words and constraint.variables == one.variables(place):
                     words.setdefault(place, [None] * len(self.constraints))[number] = (

@@ -112,7 +112,7 @@ class Grounder:
         row = encoding.encode([rule])
         number, length = int(row[0, 0]), int(row[0, 1])
         form = encoding.forms[number]
-        words = form.words_of(length, row[:, 4], row[:, 5])
+        words = form.relation_codes(length, row[:, 4], row[:, 5])
         return _Body(
             [int(one[0]) for one in encoding.symbols_of(row, length)],
             {pair: int(word[0]) for pair, word in words.items()},

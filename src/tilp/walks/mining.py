@@ -176,7 +176,7 @@ class _Counts:
         return MinedRule(
             rule,
             support=int(support),
-            fired=int(fired),
+            body_support=int(fired),
             confidence=float(rate / fired) if fired else 0.0,
             facts=self.facts,
             sampled=bool(self.sampled[int(rule.head.inverse), rule.length]),

@@ -128,7 +128,8 @@ class Walker:
             max_length,
         )
         self._n_codes = max(
-            len(form.words) ** len(form.query_pairs(max_length)) for form in self.encoding.forms
+            len(form.query_relations) ** len(form.query_pairs(max_length))
+            for form in self.encoding.forms
         )
 
     @cached_property

@@ -392,7 +392,7 @@ def rule_json(one: MinedRule) -> dict[str, object]:
         "weight": one.weight,
         "confidence": one.confidence,
         "support": one.support,
-        "fired": one.fired,
+        "fired": one.body_support,
         "facts": one.facts,
         "length": one.rule.length,
         "sampled": one.sampled,

@@ -1,0 +1,68 @@
+"""Names of version 0.1 that still work, with a `DeprecationWarning`, until version 0.3."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+MODULES = {
+    "tilp.choices": "tilp.types",
+    "tilp.features.durations": "tilp.time.durations",
+    "tilp.inspection": "tilp.data_quality",
+    "tilp.intervals": "tilp.time",
+    "tilp.ranking": "tilp.scoring",
+    "tilp.timestamps": "tilp.forecasting",
+}
+"""Old name of a module -> new one."""
+
+
+def warn_renamed(old: str, new: str, stacklevel: int = 3) -> None:
+    """Warn that an old name is in use."""
+    warnings.warn(
+        f"{old} is now {new}; the old name goes in version 0.3",
+        DeprecationWarning,
+        stacklevel=stacklevel,
+    )
+
+
+def renamed_attributes(module: str, names: Mapping[str, str]) -> Callable[[str], object]:
+    """Return a module's `__getattr__` that finds attributes by their old names too."""
+
+    def get(name: str) -> object:
+        if name not in names:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        warn_renamed(f"{module}.{name}", f"{module}.{names[name]}")
+        return getattr(sys.modules[module], names[name])
+
+    return get
+
+
+class RenamedModules(MetaPathFinder, Loader):
+    """Import hook that finds modules by their old names."""
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None,  # noqa: ARG002
+        target: ModuleType | None = None,  # noqa: ARG002
+    ) -> ModuleSpec | None:
+        """Return a spec for an old name, None for any other."""
+        return ModuleSpec(fullname, self) if fullname in MODULES else None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """Return the module under its new name."""
+        new = MODULES[spec.name]
+        warn_renamed(spec.name, new)
+        module = importlib.import_module(new)
+        spec.loader_state = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Put the module's own spec back, which importing under another name replaced."""
+        assert module.__spec__ is not None
+        module.__spec__ = module.__spec__.loader_state
