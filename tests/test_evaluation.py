@@ -430,7 +430,7 @@ def damage_ranks(folder):
     ("damage", "message"),
     [
         (damage_note, "cannot be read"),
-        (foreign_note, "not the note of a tilp evaluation"),
+        (foreign_note, "not a note of the format"),
         (later_version, "version 2 of the format"),
         (unknown_protocol, "damaged"),
         (fewer_protocols, "does not belong"),

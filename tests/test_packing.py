@@ -373,7 +373,7 @@ def test_a_file_that_is_cut_short_or_missing_is_refused(world, tmp_path, name):
     [
         (lambda note: note | {"unit": "day"}, "not as it was written"),
         (lambda note: note | {"version": 99}, "version 99 of the format"),
-        (lambda note: {"unit": "year"}, "not the note of a packed graph"),
+        (lambda note: {"unit": "year"}, "not a note of the format"),
     ],
 )
 def test_a_changed_note_is_refused(world, tmp_path, change, message):

@@ -124,7 +124,9 @@ def test_forms_speak_of_the_pairs_of_the_paper(length):
 @given(st.sampled_from(list(FORMS.values())), st.integers(1, 5), st.data())
 def test_codes_become_constraints_and_back(form, length, data):
     digits = data.draw(st.integers(0, 3 ** len(form.body_pairs(length)) - 1))
-    code = data.draw(st.integers(0, max(len(form.query_relations), 1) ** len(form.query_pairs(length)) - 1))
+    code = data.draw(
+        st.integers(0, max(len(form.query_relations), 1) ** len(form.query_pairs(length)) - 1)
+    )
     constraints = form.constraints(length, digits, code)
     assert form.codes(length, constraints) == (digits, code)
 

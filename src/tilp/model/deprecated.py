@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, cast
 
 import polars as pl
 
-from tilp._utils.deprecation import warn_deprecated
+from tilp._deprecated import warn_renamed
 from tilp.model.config import tilp_arguments
 from tilp.types import Preset
 
@@ -51,7 +51,7 @@ def parameters_of_0_1(init: Callable[Parameters, None]) -> Callable[Parameters, 
             instead = "TILP.paper(…)" if name == "preset" else f"TILP({_PARAMETERS.get(name)}=…)"
             if name in _CONFIG:
                 instead = f"TILP(config=TILPConfig({_CONFIG[name]}=…))"
-            warn_deprecated(f"TILP({name}=…)", instead)
+            warn_renamed(f"TILP({name}=…)", instead)
         options = {OPTIONS_OF_0_1.get(name, name): value for name, value in given.items()}
         model, *lengths = args
         options |= dict(zip(["max_length"], lengths, strict=False))
@@ -69,15 +69,15 @@ class DeprecatedNames:
     @property
     def threads(self) -> int | None:
         """The old name of `n_jobs`."""
-        warn_deprecated("TILP.threads", "TILP.n_jobs")
+        warn_renamed("TILP.threads", "TILP.n_jobs")
         return self.n_jobs
 
     @threads.setter
     def threads(self, value: int | None) -> None:
-        warn_deprecated("TILP.threads", "TILP.n_jobs")
+        warn_renamed("TILP.threads", "TILP.n_jobs")
         self.n_jobs = value
 
     def learned(self, relation: str | None = None) -> pl.DataFrame:
         """Call `feature_weights`, the new name."""
-        warn_deprecated("TILP.learned()", "TILP.feature_weights()")
+        warn_renamed("TILP.learned()", "TILP.feature_weights()")
         return cast("TILP", self).feature_weights(relation)

@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 import polars as pl
 
-from tilp._utils.deprecation import renamed_keywords
+from tilp._deprecated import renamed_keywords
 from tilp._utils.params import Params
 from tilp._utils.progress import Progress, Stages
 from tilp.errors import TilpError

@@ -6,8 +6,6 @@ memory as it lies there.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
@@ -18,8 +16,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import DTypeLike, NDArray
 
-from tilp._version import __version__
-from tilp.errors import DataError, TilpError
+from tilp._utils import files as note_files
+from tilp._utils.files import file_digest
+from tilp.errors import DataError
 
 NOTE = "pack.json"
 """The file whose being there makes a folder a packed graph."""
@@ -170,46 +169,24 @@ class OnDisk:
 
 def write_note(folder: Path, content: dict[str, Any]) -> None:
     """Write the note of a folder whose other files are all there, with their sizes and digests."""
-    files = sorted(path for path in folder.iterdir() if path.is_file())
-    note = {
-        "format": _FORMAT,
-        "version": _VERSION,
-        "tilp": __version__,
-        **content,
-        "files": {
-            path.name: {"bytes": path.stat().st_size, "sha256": _digest(path)} for path in files
-        },
+    files = {
+        path.name: {"bytes": path.stat().st_size, "sha256": file_digest(path)}
+        for path in sorted(path for path in folder.iterdir() if path.is_file())
     }
-    note["sha256"] = _note_digest(note)
-    text = json.dumps(note, indent=1, ensure_ascii=False)
-    (folder / NOTE).write_text(text + "\n", encoding="utf-8")
+    content = {**content, "files": files}
+    note_files.write_note(folder / NOTE, _FORMAT, _VERSION, content, indent=1)
 
 
 def read_note(folder: Path) -> dict[str, Any]:
-    """The note of a packed graph; that its files are there, and as long as they were, is checked.
+    """Read the note of a packed graph, and check that its files are there with their sizes.
 
     Raises:
         DataError: no such graph, a damaged one, or one of another version.
     """
     path = folder / NOTE
-    try:
-        note = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise DataError(
-            f"{folder}: no packed graph; tilp pack DATA --out GRAPH makes one"
-        ) from None
-    except (OSError, ValueError) as failure:
-        raise _damaged(path, str(failure)) from failure
-    if not isinstance(note, dict) or note.get("format") != _FORMAT:
-        raise DataError(f"{path}: not the note of a packed graph")
-    if note.get("version") != _VERSION:
-        raise DataError(
-            f"{path}: written in version {note.get('version')} of the format, and this tilp reads "
-            f"version {_VERSION}; pack the data again, or use the tilp that packed it "
-            f"({note.get('tilp')})"
-        )
-    if note.pop("sha256", None) != _note_digest(note):
-        raise _damaged(path, "it is not as it was written")
+    if not path.exists():
+        raise DataError(f"{folder}: no packed graph; tilp pack DATA --out GRAPH makes one")
+    note = note_files.read_note(path, _FORMAT, _VERSION, "pack the data again", error=DataError)
     for name, told in note["files"].items():
         file = folder / name
         size = file.stat().st_size if file.is_file() else None
@@ -228,7 +205,7 @@ def check_files(folder: Path, progress: Callable[[float], None] | None = None) -
     files = read_note(folder)["files"]
     total, done = max(sum(told["bytes"] for told in files.values()), 1), 0
     for name, told in files.items():
-        if _digest(folder / name) != told["sha256"]:
+        if file_digest(folder / name) != told["sha256"]:
             raise _damaged(folder / name, "its bytes are not as they were written")
         done += told["bytes"]
         if progress is not None:
@@ -237,15 +214,3 @@ def check_files(folder: Path, progress: Callable[[float], None] | None = None) -
 
 def _damaged(path: Path, found: str) -> DataError:
     return DataError(f"{path}: damaged ({found}); pack the data again")
-
-
-def _note_digest(note: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(note, sort_keys=True).encode()).hexdigest()
-
-
-def _digest(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as failure:
-        raise TilpError(f"{path} cannot be read: {failure}") from failure
