@@ -404,7 +404,7 @@ def test_a_new_relation_is_mined_and_one_without_rules_is_told():
     new = tilp.read(lives.with_columns(relation=pl.lit("residesIn")), unit="year")
     alone = model.update(read(*NEW_RELATION))
     assert alone.last_update.without_rules == ("isFondOf",)
-    assert "no rule speaks for 1 relations (isFondOf): too few" in str(alone.last_update)
+    assert "no rule for 1 relations (isFondOf): too few" in str(alone.last_update)
     query = tilp.Query("isFondOf", subject="Ada", start=1990)
     assert len(alone.predict(query)) == 10  # by how often each is an answer
     mined = model.update(new)
@@ -457,7 +457,7 @@ def test_threads_do_not_change_an_update(tmp_path):
     made = []
     for threads in (1, 2):
         other = TILP.from_parts(model.settings, model.graph, model._fitted)
-        other.threads = threads
+        other.n_jobs = threads
         made.append(contents(other.update(new).save(tmp_path / str(threads))))
     assert made[0] == made[1]
 

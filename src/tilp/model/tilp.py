@@ -19,7 +19,7 @@ from tilp.evaluation import Evaluation, evaluate
 from tilp.explanation import Explainer, Explanation
 from tilp.graph import TemporalGraph, merge_facts
 from tilp.learning.checkpoint import LossCurve
-from tilp.model.batch_predict import BatchResult, BatchSettings, Predictor, predict_to, queries_of
+from tilp.model.batch_predict import BatchPredictor, BatchResult, BatchSettings, predict_to
 from tilp.model.config import (
     DEFAULT_CONFIG,
     PRESETS,
@@ -35,7 +35,7 @@ from tilp.model.feature_tables import Distributions, select_features, weight_tab
 from tilp.model.fit import fit_model
 from tilp.model.fitted_model import FittedModel
 from tilp.model.persistence import load_model, model_digest, save_model
-from tilp.model.query_sources import QueryFile, QueryFrame
+from tilp.model.query_sources import QueryFile, QueryFrame, queries_of
 from tilp.model.update import UpdateReport, update_model
 from tilp.parallel import Workers, thread_count
 from tilp.rules import RuleSet
@@ -546,7 +546,7 @@ class TILP(Params, DeprecatedNames):
         settings = BatchSettings(k, new_only, explain, skip, part_size)
         source = QueryFrame(queries) if isinstance(queries, pl.DataFrame) else QueryFile(queries)
         top_k = self._predictor(k, graph, new_only=new_only)
-        predictor = Predictor(top_k, self._explainer_on(graph), explain)
+        predictor = BatchPredictor(top_k, self._explainer_on(graph), explain)
         decided_by = {
             "model": model_digest(self.settings, self.graph, self._need_fit()),
             "evidence": top_k.graph.fingerprint(),

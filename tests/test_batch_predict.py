@@ -21,8 +21,8 @@ from tilp._utils.files import held
 from tilp.errors import DataError, TilpError, UnknownNameError
 from tilp.graph import Vocabulary
 from tilp.io.text import read_text_table, text_slices
-from tilp.model.batch_predict import queries_of
-from tilp.model.query_sources import QueryFile, QueryFrame
+from tilp.model.batch_predict import invalid_queries
+from tilp.model.query_sources import QueryFile, QueryFrame, queries_of
 from tilp.scoring import Scores
 from tilp.scoring.queries import QueryColumns, query_table
 from tilp.scoring.topk import QueryBatches
@@ -177,13 +177,13 @@ def test_parts_are_what_is_predicted_bit_for_bit(tmp_path, model, new_only):
 
 def test_threads_and_part_sizes_change_nothing(tmp_path, rules_model):
     queries = some_queries(rules_model.graph, 130)
-    before = rules_model.threads
+    before = rules_model.n_jobs
     try:
         for threads in (1, 3):
-            rules_model.threads = threads
+            rules_model.n_jobs = threads
             rules_model.predict_to(tmp_path / f"{threads}", queries, part_size=50)
     finally:
-        rules_model.threads = before
+        rules_model.n_jobs = before
     assert contents(tmp_path / "1") == contents(tmp_path / "3")
     rules_model.predict_to(tmp_path / "one", queries)
     assert parts_of(tmp_path / "one").equals(parts_of(tmp_path / "1"))
@@ -294,7 +294,7 @@ def test_columns_of_queries_are_read_as_single_queries_are(small, rows, as_objec
             assert row not in askable and str(columns.refusal(small, row)) == str(refused)
             continue
         assert askable[number] == row
-        for name in ("subject", "head", "start", "end", "fact", "answer", "unknown"):
+        for name in ("subject", "directed_relation", "start", "end", "fact", "answer", "unknown"):
             assert np.array_equal(getattr(table, name)[[number]], getattr(expected, name)), name
         number += 1
     assert number == len(table)
@@ -388,7 +388,7 @@ def test_queries_from_any_file_are_the_same(tmp_path, rules_model, name):
     assert pl.concat([one.columns.text for one in slices]).select(FIELDS).equals(queries)
     first = slices[1].lines[0]
     is_table = name.endswith(("parquet", "pq"))
-    assert source.place(first) == f"{path}, {'row 9' if is_table else 'line 10'}"
+    assert source.location(first) == f"{path}, {'row 9' if is_table else 'line 10'}"
     rules_model.predict_to(tmp_path / "out", path, 2, part_size=8)
     assert parts_of(tmp_path / "out").equals(rules_model.predict(queries, 2))
 
@@ -423,7 +423,9 @@ def test_what_cannot_be_asked_is_refused_before_anything_runs(tmp_path, rules_mo
         rules_model.predict_to(tmp_path / "out", wrong, part_size=2)
     message = str(refused.value)
     assert message.startswith(f"{wrong}, line 5, (Nobody at all, ")
-    assert "no entity is named 'Nobody at all'" in message and "nor can 2 others of 10" in message
+    assert (
+        "no entity is named 'Nobody at all'" in message and "and so are 2 others of 10" in message
+    )
     assert "--on-error skip" in message and not (tmp_path / "out").exists()
 
 
@@ -445,17 +447,17 @@ def test_what_cannot_be_asked_is_skipped_and_told(tmp_path, rules_model, wrong):
     assert {path.name for path in out.glob("skipped-*")} == {
         "skipped-00000.parquet", "skipped-00001.parquet", "skipped-00002.parquet",
     }  # fmt: skip
-    with pytest.raises(TilpError, match=r"none of the 2 queries can be asked; the first: query 1"):
+    with pytest.raises(TilpError, match=r"all 2 queries are invalid; the first: query 1"):
         rules_model.predict_to(tmp_path / "b", asked[[3, 4]], on_error="skip")
 
 
-def test_near_names_are_looked_for_a_few_times_only(tmp_path, rules_model, monkeypatch):
-    monkeypatch.setattr("tilp.model.batch_predict._WITH_NEAR_NAMES", 2)
-    name = rules_model.graph.entities.label(0)
+def test_near_names_are_looked_for_a_few_times_only(rules_model):
+    graph = rules_model.graph
+    name = graph.entities.label(0)
     rows = [{"relation": "livesIn", "subject": f"{name}{letter}"} for letter in "!?."]
     rows.append({"relation": "livesIn", "subject": name})
-    rules_model.predict_to(tmp_path / "out", pl.DataFrame(rows), on_error="skip")
-    reasons = pl.read_parquet(tmp_path / "out" / "skipped-00000.parquet")["reason"]
+    (queries,) = QueryFrame(pl.DataFrame(rows)).slices(10)
+    reasons = invalid_queries(queries, np.array([3]), graph, max_near_names=2)["reason"]
     assert [f"did you mean {name!r}" in one for one in reasons] == [True, True, False]
 
 
@@ -690,7 +692,7 @@ def test_a_run_stopped_by_hand_says_how_to_go_on(run, tmp_path, folder, monkeypa
 
     options = ("predict", folder, "--complete", "livesIn", "--out", tmp_path / "out")
     with monkeypatch.context() as patched:
-        patched.setattr("tilp.model.batch_predict.PartWork.answers", stop)
+        patched.setattr("tilp.model.batch_predict.Part.predictions", stop)
         code, _, err = run(*options)
     assert code == 2 and f"the same command goes on from what is in {tmp_path / 'out'}" in err
     assert run(*options)[0] == 0
@@ -717,7 +719,7 @@ def test_queries_that_change_while_they_are_asked_are_refused(rules_model, tmp_p
         if stage == "predict":
             queries.reverse().write_parquet(tmp_path / "q.parquet")
 
-    with pytest.raises(TilpError, match="has changed while its queries were asked"):
+    with pytest.raises(TilpError, match="changed while its queries were answered"):
         rules_model.predict_to(
             tmp_path / "out", tmp_path / "q.parquet", part_size=20, progress=change
         )
