@@ -1,4 +1,4 @@
-"""Where queries come from: a file or a frame, read slice by slice, or all subjects of a relation."""
+"""Sources of queries: files and frames, read slice by slice, and all subjects of a relation."""
 
 from __future__ import annotations
 
