@@ -1,219 +1,157 @@
-"""The cost model: predicted against measured, then carried on to what cannot be run here.
+"""Estimated against measured costs, and a projection to graphs that cannot be run here.
 
-    python benchmarks/costs.py [--sizes 10000,100000,1000000,10000000]
-    TILP_DATA=FOLDER python benchmarks/costs.py --parts fits
+    python benchmarks/costs.py [--sizes 10000,100000,1000000]
+    TILP_DATA=FOLDER python benchmarks/costs.py --parts fits [--sets YAGO11k,world3000]
 
-worlds  bundled worlds, each written as one TSV file and handled in a process of its own: reading
-        it, indexing it for walks, mining one relation (livesIn, at most 10,000 facts, length <= 3,
-        default settings), applying its rules to 10,000 queries. What there is to walk is counted
-        from each world's own degrees. What a unit of it takes is measured on samples, 2 CPU seconds
-        each, of that world ('sample') or of the smallest world alone ('smallest'). What reading and
-        indexing take is measured on 100 thousand and 1 million facts, and carried on by the power
-        between them. Then 100 million and 1 billion facts, as dense as the largest world that was
-        run, all relations and all facts, on 1 to 64 machines.
-fits    whole fits of published sets, with default settings and rules alone: what `tilp fit
-        --dry-run` says against what is measured.
-Time is CPU seconds of one thread. Memory is the peak of the process during the step, from /proc.
+worlds  Bundled worlds, which stay as dense as they grow, each in a process of its own: read it from
+        a TSV file, index it, mine one relation (livesIn, at most 10,000 facts, default settings),
+        apply its rules to 10,000 queries. Each step is extrapolated from the two smaller worlds.
+        Then 100 million and 1 billion facts, all relations and facts, on 1 to 64 machines.
+fits    Whole fits of published sets or worlds, with default settings and with rules alone: what
+        `tilp fit --dry-run` estimates, and what is measured.
+Times are CPU seconds of one thread. Memory is the peak of the process in each step, from /proc.
 Tables are Markdown.
 """
 
 import argparse
 import json
+import math
 import subprocess
 import sys
 import tempfile
 import time
-from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 
 import tilp
-from tilp._utils import progress as model_stages
 from tilp.bench.memory import forget_peak, peak_megabytes
-from tilp.costs import (
-    GraphSize,
-    Nodes,
-    Rates,
-    StageCost,
-    WalkAmounts,
-    Walks,
-    calibrate,
-    dry_run,
-    expected_steps,
-    spread,
-    steps_by_length,
-)
-from tilp.costs.calibration import cpu_seconds
+from tilp.cost_estimate import estimate_cost, extrapolate
 from tilp.graph import QueryTable
 from tilp.parallel import Workers
 from tilp.walks import MiningSettings, Walker, chunks_by
-from tilp.walks.mining import mine_relations, mined_queries, mining_walker, one_end
+from tilp.walks.mining import mine_relations, mined_queries, mining_walker
 
 RELATION = "livesIn"
 MOST = 10_000
 SETTINGS = MiningSettings(sample=MOST)
-BUDGET = 2.0
-MEGABYTE = 1024.0**2
-LOADED = (100_000, 1_000_000)  # facts that reading and indexing are measured on
 CORES = 16
-ROW_BYTES = 200  # of rows that rules were applied to: recorded, grown, copied
-FOUND_BYTES = 4 * 7 * 8  # of rules found in chunks, while they are put together
-MOST_FOUND = 1_200_000
+BANDWIDTH = 1.25e9  # bytes a second between machines
+SORTING = 24  # bytes of each edge while edges are sorted
+STEPS_OF_WORLD = ("read", "index", "mine", "apply")
 
 
-def mined(walker: Walker) -> list:
-    return next(iter(mine_relations(walker, [RELATION], SETTINGS, Workers())))[1]
+class Meter:
+    """CPU seconds and peak megabytes of named steps."""
+
+    def __init__(self) -> None:
+        self.taken: dict[str, dict] = {}
+
+    def __call__(self, name, function):
+        """Call the function; note what it takes."""
+        forget_peak()
+        began = time.process_time()
+        result = function()
+        seconds = time.process_time() - began
+        self.taken[name] = {"seconds": seconds, "megabytes": peak_megabytes()}
+        return result
 
 
-def queries_of(graph: tilp.TemporalGraph) -> QueryTable:
-    """Facts of all relations, asked in both directions."""
+def applied_queries(graph: tilp.TemporalGraph) -> QueryTable:
+    """Return queries of facts of all relations, in both directions."""
     rows = np.random.default_rng(0).permutation(len(graph.rows("train")))[: MOST // 2]
     return QueryTable.of_facts(graph, np.sort(rows), walked=True)
 
 
-def works(graph: tilp.TemporalGraph, walker: Walker) -> dict[str, Walks]:
-    """What is to be walked: to find rules, to count them, to apply them."""
-    found = steps_by_length(walker, walker.limit // 10).sum(axis=0)
-    asked, applied = mined_queries(walker, RELATION, SETTINGS), queries_of(graph)
-    ends = one_end(walker, asked)
+def mine_and_apply(meter: Meter, walker: Walker) -> None:
+    """Mine one relation, and apply its rules to queries of all relations."""
+    graph = walker.graph
+    rules = meter("mine", lambda: next(iter(mine_relations(
+        walker, [RELATION], SETTINGS, Workers())))[1])  # fmt: skip
+    queries = applied_queries(graph)
+    compiled = walker.compile([mined.rule for mined in rules])
 
-    def of(steps, queries, entity):
-        calls = len(chunks_by(walker, queries, entity))
-        return Walks.of_queries(steps, queries, entity=entity, calls=calls)
-
-    return {
-        "find": of(found, ends, ends.answer),
-        "tally": of(walker.steps_from, asked, asked.subject),
-        "apply": of(walker.steps_from, applied, applied.subject),
-    }
-
-
-def sampled(work: dict[str, Walks], walker: Walker, rules: list) -> dict:
-    """Seconds for each unit, and how much is found, on samples of the work."""
-    compiled = walker.compile([one.rule for one in rules])
-    rows = {"find": [0, 0.0], "apply": [0, 0.0]}
-
-    def find(part: Walks) -> None:
-        rows["find"][0] += len(walker.find_both(part.queries)[0])
-        rows["find"][1] += len(part.queries)
-
-    def apply(part: Walks) -> None:
-        rows["apply"][0] += len(walker.apply(part.queries, compiled)[0])
-        rows["apply"][1] += part.amounts().steps_queried
-
-    probes = {
-        "find": find,
-        "tally": lambda part: walker.tally(part.queries, compiled),
-        "apply": apply,
-    }
-    rates = {name: calibrate(work[name], probe, BUDGET) for name, probe in probes.items()}
-    encoded = walker.encoding.encode([one.rule for one in rules])
-    _, lifted = cpu_seconds(lambda: [walker.encoding.lift(row) for row in encoded])
-    return {
-        "rates": {name: one.of.tolist() for name, one in rates.items()},
-        "rule": lifted / len(rules),
-        "rows": {name: count / of for name, (count, of) in rows.items()},
-    }
-
-
-def step_measure(path: str) -> dict:
-    """What the steps take for a world, what there is to do, and what samples of it take."""
-    small = tilp.datasets.world(0, 1_000).graph  # compiled before the clock runs
-    first = mining_walker(small, SETTINGS)
-    some = mined(first)
-    sampled(works(small, first), first, some)
-    taken = {}
-
-    def note(name, function):
-        forget_peak()
-        result, seconds = cpu_seconds(function)
-        taken[name] = {"seconds": seconds, "megabytes": peak_megabytes()}
-        return result
-
-    before = note("program", peak_megabytes)
-    graph = note("read", lambda: tilp.read(path))
-
-    def indexed():
-        walker = mining_walker(graph, SETTINGS)
-        walker.steps_from, walker._inverse  # noqa: B018 - built when first asked for
-        return walker
-
-    walker = note("index", indexed)
-    rules = note("mine", lambda: mined(walker))
-    queries = queries_of(graph)
-    compiled = walker.compile([one.rule for one in rules])
-
-    def apply():
+    def apply() -> None:
         for chunk in chunks_by(walker, queries, queries.subject):
             walker.apply(chunk, compiled)
 
-    note("apply", apply)
-    work = works(graph, walker)
+    meter("apply", apply)
+
+
+def step_world(path: str) -> dict:
+    mine_and_apply(Meter(), mining_walker(tilp.datasets.world(0, 1_000).graph, SETTINGS))  # compile
+    meter = Meter()
+    graph = meter("read", lambda: tilp.read(path))
+
+    def index() -> Walker:
+        walker = mining_walker(graph, SETTINGS)
+        walker.steps_from, walker._inverse  # noqa: B018 - built at first use
+        return walker
+
+    walker = meter("index", index)
+    mine_and_apply(meter, walker)
     every = QueryTable.of_facts(graph, np.arange(len(graph.rows("train"))), walked=True)
-    relation = (every.directed_relation % len(graph.relations)).astype(np.int64)
-    steps = walker.steps_from
-    degree = np.diff(walker.edges.offsets)
-    labels = sum(len(name.encode()) for name in graph.entities)
-    size = GraphSize(len(graph), len(graph.rows("train")), len(graph.entities), labels)
+    arrays = (*walker.edges, walker._inverse, walker.steps_from)
     return {
-        "before": before,
-        "taken": taken,
-        "size": asdict(size),
-        "amounts": {name: one.amounts().row().tolist() for name, one in work.items()},
-        "largest": work["apply"].largest(),
-        "all": {
-            "tally": Walks.of_queries(steps, every, apart=relation).amounts().row().tolist(),
-            "apply": Walks.of_queries(steps, every).amounts().row().tolist(),
+        "taken": meter.taken,
+        "facts": len(graph),
+        "bytes": graph.nbytes + sum(array.nbytes for array in arrays) + SORTING * len(every),
+        "walks": {
+            "mine": distinct_walks(walker, mined_queries(walker, RELATION, SETTINGS)),
+            "apply": distinct_walks(walker, applied_queries(graph)),
+            "all": distinct_walks(walker, every),
         },
-        "facts": len(mined_queries(walker, RELATION, SETTINGS)) // 2,
-        "rules": len(rules),
-        "most": float(steps_by_length(walker).max()),
-        "degree": [float(degree.mean()), float(np.median(degree)), int(degree.max())],
-        "ends": [
-            float(steps[every.subject].mean()),
-            float(expected_steps(degree, SETTINGS.max_length, SETTINGS.limit).sum()),
-        ],
-        "sample": sampled(work, walker, rules),
     }
 
 
-def step_fit(spec: str) -> dict:
-    """What the stages of a fit take."""
+def distinct_walks(walker: Walker, queries: QueryTable) -> float:
+    """Count walks once for all queries of a relation that start at the same entity."""
+    pairs = np.unique(queries.head.astype(np.int64) * len(walker.graph.entities) + queries.subject)
+    return float(walker.steps_from[pairs % len(walker.graph.entities)].sum())
+
+
+def load_set(name: str) -> tilp.TemporalGraph:
+    if name.startswith("world"):
+        return tilp.datasets.world(0, int(name.removeprefix("world"))).graph
     from published import load
 
+    return load(name)
+
+
+def step_fit(spec: str) -> dict:
+    """Measure the stages of a fit."""
     name, features = spec.split(",")
-    tilp.TILP(2, features=features, n_jobs=1).fit(tilp.datasets.world(0, 1_000).graph)
+    tilp.TILP(2, features=features, n_jobs=1).fit(tilp.datasets.world(0, 1_000).graph)  # compile
+    graph = load_set(name)
     taken: dict[str, dict] = {}
+    began = [time.process_time()]
+    forget_peak()
 
-    @contextmanager
-    def watched(_stages, stage):
-        forget_peak()
-        began = time.process_time()
-        yield lambda _share: None
-        taken[stage] = {"seconds": time.process_time() - began, "megabytes": peak_megabytes()}
+    def note(stage: str, share: float) -> None:
+        found = taken.setdefault(stage, {"seconds": 0.0, "megabytes": 0.0})
+        found["seconds"] += time.process_time() - began[0]
+        began[0] = time.process_time()
+        if share == 1.0:
+            found["megabytes"] = max(found["megabytes"], peak_megabytes())
+            forget_peak()
 
-    model_stages.Stages.__call__ = watched
-    graph = load(name)
-    model = tilp.TILP(features=features, n_jobs=1).fit(graph)
+    model = tilp.TILP(features=features, n_jobs=1).fit(graph, progress=note)
     return {"taken": taken, "rules": len(model.rules()), "gradients": len(model.curve.train)}
 
 
-def step_dry(spec: str) -> dict:
-    from published import load
-
+def step_estimate(spec: str) -> dict:
     name, features = spec.split(",")
-    settings = tilp.TILP(features=features).settings
-    found, seconds = cpu_seconds(lambda: dry_run(load(name), settings, threads=1))
-    return {**found.to_json(), "took": seconds}
+    graph, settings = load_set(name), tilp.TILP(features=features).settings
+    began = time.process_time()
+    estimate = estimate_cost(graph, settings)
+    return {**estimate.to_json(), "took": time.process_time() - began}
 
 
-STEPS = {"measure": step_measure, "fit": step_fit, "dry": step_dry}
+STEPS = {"world": step_world, "fit": step_fit, "estimate": step_estimate}
 
 
 def child(step: str, argument: str) -> dict:
-    """A step in a process of its own."""
+    """Run a step in a process of its own."""
     with tempfile.NamedTemporaryFile("r", suffix=".json") as answer:
         command = [sys.executable, __file__, "--step", step, "--argument", argument]
         subprocess.run([*command, "--answer", answer.name], check=True)
@@ -229,156 +167,97 @@ def head(*cells: str) -> None:
     row(*("---" for _ in cells))
 
 
-def ratio(predicted: float, measured: float) -> str:
-    return f"{predicted / measured:.2f}"
-
-
 def number(value: float) -> str:
     return f"{value:,.2g}" if value < 10 else f"{value:,.0f}"
 
 
-def loading(found: dict[int, dict], step: str, size: float) -> float:
-    """Seconds to read or index so many facts."""
-    few, many = (found[one]["taken"][step]["seconds"] for one in LOADED)
-    power = np.log(many / few) / np.log(LOADED[1] / LOADED[0])
-    return float(many * (size / LOADED[1]) ** power)
-
-
-def mining_seconds(of: dict, to_do: dict) -> tuple[float, float]:
-    """To mine, and to apply, by what a sample took."""
-    amounts = {name: WalkAmounts(*values) for name, values in to_do["amounts"].items()}
-    rates = {name: Rates(np.array(values)) for name, values in of["rates"].items()}
-    seconds = {name: rates[name].seconds(amounts[name]) for name in rates}
-    return seconds["find"] + seconds["tally"] + of["rule"] * to_do["rules"], seconds["apply"]
-
-
-def memory_of(one: dict) -> dict[str, float]:
-    """Megabytes that each step is predicted to take."""
-    size = GraphSize(**one["size"])
-    touched = 1e6 / max(one["degree"][0], 1.0)
-    worker = size.whole + size.worker(SETTINGS.max_length, touched, one["most"])
-    rows = one["sample"]["rows"]
-    found = min(MOST_FOUND, rows["find"] * one["facts"]) * FOUND_BYTES
-    applied = rows["apply"] * max(one["largest"], 1e6) * ROW_BYTES
-    taken = {
-        "read": size.reading,
-        "index": size.whole + size.building,
-        "mine": worker + found,
-        "apply": worker + applied,
-    }
-    return {name: one["before"] + value / MEGABYTE for name, value in taken.items()}
+def work_of(world: dict, step: str) -> float:
+    return world["walks"].get(step, world["facts"])
 
 
 def part_worlds(sizes: list[int], folder: Path) -> None:
-    found = {}
+    found: list[dict] = []
+    head("facts", "step", "CPU s measured", "from smaller worlds", "ratio", "MB measured")
     for size in sizes:
         path = folder / f"world-{size}.tsv"
         graph = tilp.datasets.world(seed=0, size=size).graph
         graph.frame().write_csv(path, separator="\t", quote_style="never")
         del graph
-        found[size] = child("measure", str(path))
+        world = child("world", str(path))
         path.unlink()
-    head("facts", "step", "work", "CPU s measured", "predicted: sample", "ratio",
-         "predicted: smallest", "ratio", "MB measured", "predicted", "ratio")  # fmt: skip
-    for size in sizes:
-        one = found[size]
-        amounts = one["amounts"]
-        words = {
-            "read": f"{one['size']['facts']:,} facts",
-            "index": f"{one['size']['entities']:,} entities",
-            "mine": f"{one['facts']:,} facts, {amounts['tally'][4] / 1e6:,.0f} M walks",
-            "apply": f"{MOST:,} queries, {amounts['apply'][4] / 1e6:,.0f} M walks",
-        }
-        memory = memory_of(one)
-        own = mining_seconds(one["sample"], one)
-        first = mining_seconds(found[sizes[0]]["sample"], one)
-        for step in words:
-            measured = one["taken"][step]
-            if step in ("read", "index"):
-                known = size in LOADED
-                said = ["", "", "measured", ""]
-                if not known:
-                    seconds = loading(found, step, size)
-                    said = ["", "", number(seconds), ratio(seconds, measured["seconds"])]
-            else:
-                place = ("mine", "apply").index(step)
-                said = []
-                for seconds in (own[place], first[place]):
-                    said += [number(seconds), ratio(seconds, measured["seconds"])]
-            row(f"{size:,}", step, words[step], number(measured["seconds"]), *said,
-                f"{measured['megabytes']:,.0f}", f"{memory[step]:,.0f}",
-                ratio(memory[step], measured["megabytes"]))  # fmt: skip
+        for step in STEPS_OF_WORLD:
+            taken = world["taken"][step]
+            estimated = ratio = ""
+            if len(found) >= 2:
+                points = [(work_of(one, step), one["taken"][step]["seconds"]) for one in found]
+                seconds = extrapolate(points[-2:], work_of(world, step), 1.0)
+                estimated, ratio = number(seconds), f"{seconds / taken['seconds']:.2f}"
+            row(f"{size:,}", step, number(taken["seconds"]), estimated, ratio,
+                f"{taken['megabytes']:,.0f}")  # fmt: skip
+        found.append(world)
     print()
-    head("facts", "edges of an entity: mean, median, most",
-         "walks from an end of a fact: counted", "by degrees alone")  # fmt: skip
-    for size in sizes:
-        one = found[size]
-        mean, median, most = one["degree"]
-        counted, expected = one["ends"]
-        row(f"{size:,}", f"{mean:.1f}, {median:.0f}, {most:,}", f"{counted:,.0f}",
-            f"{expected:,.0f}")  # fmt: skip
-    print()
-    beyond(found, found[sizes[-1]])
+    project(found)
 
 
-def beyond(found: dict[int, dict], reference: dict) -> None:
-    """Graphs as dense as the largest that was run, on several machines."""
+def project(found: list[dict]) -> None:
+    """Project to graphs as dense as the largest world; nothing of it is measured.
+
+    One machine reads and indexes, each that has the graph sends it to one that has not, then every
+    core mines and applies rules to a part of the facts. Each machine holds the whole graph.
+    """
+    largest = found[-1]
+    seconds = {step: largest["taken"][step]["seconds"] for step in STEPS_OF_WORLD}
+    of_fact = largest["bytes"] / largest["facts"]
+    walks = largest["walks"]
     head("facts", "machines", "read and index", "send", "mine", "apply to train", "all",
-         "GB of each machine")  # fmt: skip
-    known = GraphSize(**reference["size"])
-    rates = {name: Rates(np.array(one)) for name, one in reference["sample"]["rates"].items()}
-    find = WalkAmounts(*reference["amounts"]["find"]) * (1 / reference["facts"])
-    tally, apply = (WalkAmounts(*reference["all"][name]) for name in ("tally", "apply"))
+         "GB of the graph")  # fmt: skip
     for facts in (100_000_000, 1_000_000_000):
-        times = facts / known.facts
-        size = known.scaled(facts)
-        alone = loading(found, "read", facts) + loading(found, "index", facts)
-        mining = rates["find"].seconds(find * size.train) + rates["tally"].seconds(tally * times)
-        applying = rates["apply"].seconds(apply * times)
-        stages = [
-            StageCost("load", facts, "facts", alone, serial=alone),
-            StageCost("mine", tally.steps * times, "walks", mining),
-            StageCost("apply", apply.steps * times, "walks", applying),
-        ]
-        worker = size.worker(SETTINGS.max_length, 1e5, reference["most"])
-        for count in (1, 4, 16, 64):
-            nodes = Nodes(count, CORES)
-            before = reference["before"] * MEGABYTE
-            taken = spread(stages, size, nodes, worker=worker, before=before)
-            working = (one.seconds(nodes.workers) for one in stages[1:])
-            parts = (taken.alone, taken.shipping, *working, taken.seconds)
-            texts = (f"{one / 60:,.1f} min" if one < 7_200 else f"{one / 3600:,.1f} h"
-                     for one in parts)  # fmt: skip
-            row(f"{facts / 1e6:,.0f} million", count, *texts, f"{taken.memory / 1e9:,.0f}")
+        alone = 0.0
+        for step in ("read", "index"):
+            points = [(one["facts"], one["taken"][step]["seconds"]) for one in found[-2:]]
+            alone += extrapolate(points, facts, 1.0)
+        times = facts / largest["facts"]
+        mining, applying = (
+            times * seconds[step] * walks["all"] / walks[step] for step in ("mine", "apply")
+        )
+        for machines in (1, 4, 16, 64):
+            workers = machines * CORES
+            sending = math.ceil(math.log2(machines)) * facts * of_fact / BANDWIDTH
+            parts = [alone, sending, mining / workers, applying / workers]
+            texts = (f"{part / 60:,.1f} min" if part < 7_200 else f"{part / 3600:,.1f} h"
+                     for part in (*parts, sum(parts)))  # fmt: skip
+            gigabytes = facts * of_fact / 1e9
+            row(f"{facts / 1e6:,.0f} million", machines, *texts, f"{gigabytes:,.0f}")
 
 
 def part_fits(sets: list[str]) -> None:
-    head("set", "stage", "CPU s measured", "predicted", "ratio", "MB measured", "predicted",
+    head("set", "stage", "CPU s measured", "estimated", "ratio", "MB measured", "estimated",
          "ratio")  # fmt: skip
     notes = []
     for name in sets:
         for features in ("full", "none"):
-            said = child("dry", f"{name},{features}")
+            said = child("estimate", f"{name},{features}")
             fit = child("fit", f"{name},{features}")
             label = f"{name}, {'default' if features == 'full' else 'rules alone'}"
-            total = [0.0, 0.0]
-            for stage in said["stages"]:
-                taken = fit["taken"].get(stage["name"])
-                if taken is None:
-                    continue
-                total = [total[0] + stage["cpu"], total[1] + taken["seconds"]]
-                memory = (said["before"] + stage["peak"]) / MEGABYTE
-                row(label, stage["name"], number(taken["seconds"]), number(stage["cpu"]),
-                    ratio(stage["cpu"], taken["seconds"]), f"{taken['megabytes']:,.0f}",
-                    f"{memory:,.0f}", ratio(memory, taken["megabytes"]))  # fmt: skip
-            peak = max(one["megabytes"] for one in fit["taken"].values())
-            said_peak = said["peak"] / MEGABYTE
-            row(label, "**all**", number(total[1]), number(total[0]), ratio(*total),
-                f"{peak:,.0f}", f"{said_peak:,.0f}", ratio(said_peak, peak))  # fmt: skip
+            rows = [
+                (stage["name"], fit["taken"][stage["name"]], stage["cpu"],
+                 said["before"] + stage["peak"])
+                for stage in said["stages"] if stage["name"] in fit["taken"]
+            ]  # fmt: skip
+            whole = {
+                "seconds": sum(measured["seconds"] for _, measured, _, _ in rows),
+                "megabytes": max(measured["megabytes"] for _, measured, _, _ in rows),
+            }
+            rows.append(("**all**", whole, sum(one[2] for one in rows), said["peak"]))
+            for stage, measured, cpu, peak in rows:
+                seconds, megabytes = measured["seconds"], measured["megabytes"]
+                memory = peak / 1024**2
+                row(label, stage, number(seconds), number(cpu), f"{cpu / seconds:.2f}",
+                    f"{megabytes:,.0f}", f"{memory:,.0f}", f"{memory / megabytes:.2f}")  # fmt: skip
             sample = said["sample"]
             notes.append(
-                f"{label}: {said['took']:.0f} CPU seconds to predict, from {sample['facts']:,} of "
-                f"{sample['of']:,} facts; {said['rules']:,} rules predicted, "
+                f"{label}: {said['took']:.0f} CPU seconds to estimate, from {sample['facts']:,} of "
+                f"{sample['of']:,} facts; {said['rules']:,} rules estimated, "
                 f"{fit['rules']:,} found; {fit['gradients']} gradients."
             )
     print()
@@ -392,7 +271,7 @@ def main() -> None:
     )
     parser.add_argument("--parts", default="worlds")
     parser.add_argument("--sizes", default="10000,100000,1000000,10000000")
-    parser.add_argument("--sets", default="WIKIDATA12k,YAGO11k")
+    parser.add_argument("--sets", default="WIKIDATA12k,YAGO11k,world3000")
     parser.add_argument("--step", choices=STEPS)
     parser.add_argument("--argument")
     parser.add_argument("--answer", type=Path)
@@ -402,7 +281,7 @@ def main() -> None:
         return
     if "worlds" in arguments.parts.split(","):
         with tempfile.TemporaryDirectory() as folder:
-            part_worlds([int(one) for one in arguments.sizes.split(",")], Path(folder))
+            part_worlds([int(size) for size in arguments.sizes.split(",")], Path(folder))
     if "fits" in arguments.parts.split(","):
         part_fits(arguments.sets.split(","))
 

@@ -67,4 +67,6 @@ def every_head(graph):
 def asked(graph, subjects, heads, times):
     subject, head, time = np.array(list(product(subjects, heads, times)), np.int64).T
     none = np.full(len(subject), -1, np.int32)
-    return QueryTable.asked(subject.astype(np.int32), head.astype(np.int32), time, time, none, none)
+    return QueryTable.from_columns(
+        subject.astype(np.int32), head.astype(np.int32), time, time, none, none
+    )

@@ -7,7 +7,7 @@ import numpy as np
 
 from tilp.learning import KNOWN_KINDS
 from tilp.rules import Atom, Constraint, Rule
-from tilp.time import GAP_WORDS, Interval, allen, gap_code, known_ends, temporal_relation
+from tilp.time import GAP_CLASSES, Interval, allen, gap_code, known_ends, temporal_relation
 from tilp.types import Grain
 
 
@@ -48,7 +48,7 @@ def lift(walk, head, query, grain):
         a, b = intervals[first - 1], intervals[second - 1]
         with_query = second == last
         if grain is Grain.GAP:
-            word = GAP_WORDS[gap_code(a.start, a.end, b.start, b.end)]
+            word = GAP_CLASSES[gap_code(a.start, a.end, b.start, b.end)]
             wanted = with_query and first == last - 1
         elif grain is Grain.ALLEN:
             word, wanted = allen(a, b).value, with_query

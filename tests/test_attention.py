@@ -397,7 +397,7 @@ def test_queries_that_nothing_is_known_of(facts):
     queries = all_queries(graph)
     none = known_answers(graph, queries[np.zeros(0, np.int64)], leave_out=1)
     assert none.begin.tolist() == [0] and len(none.entity) == len(none.answer_kind) == 0
-    alone = queries[queries.subject == graph.entities.find("Cleo")].unanswered()
+    alone = queries[queries.subject == graph.entities.find("Cleo")].without_answers()
     nothing = known_answers(graph, alone, leave_out=1)
     assert nothing.begin.tolist() == [0, 0]
     assert nothing.answer_kind.tolist() == [-1]

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import tilp
 from tilp import TILP, Query, TILPConfig
 from tilp._kernels.topk import best_candidates, softmax_totals
-from tilp._utils.files import held
+from tilp._utils.files import locked
 from tilp.errors import DataError, TilpError, UnknownNameError
 from tilp.graph import Vocabulary
 from tilp.io.text import read_text_table, text_slices
@@ -195,7 +195,7 @@ def test_chunks_are_small_and_ask_each_query_once(monkeypatch, model):
     batch = QueryBatches(table, scorer)
     asked = {
         tuple(row)
-        for row in zip(table.subject, table.directed_relation, *table.given(), strict=True)
+        for row in zip(table.subject, table.directed_relation, *table.given_dates(), strict=True)
     }
     assert sum(map(len, batch.rows)) == len(asked) < 200
     assert sum(map(len, QueryBatches(table, scorer, apart=True).rows)) == 200
@@ -543,7 +543,7 @@ def test_two_processes_do_not_work_in_one_folder(tmp_path, rules_model):
     queries = some_queries(rules_model.graph, 4)
     out = tmp_path / "out"
     out.mkdir()
-    with held(out), pytest.raises(TilpError, match="another process is at work"):
+    with locked(out), pytest.raises(TilpError, match="another process is at work"):
         rules_model.predict_to(out, queries)
     assert rules_model.predict_to(out, queries).parts == 1
 

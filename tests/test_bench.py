@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import tilp
 from tilp import TILP, TILPConfig
-from tilp._utils.files import held
+from tilp._utils.files import locked
 from tilp.bench import (
     Job,
     Source,
@@ -378,7 +378,7 @@ def test_models_that_jobs_share_are_gone_when_the_plan_is_done(tmp_path):
     """
     plan = load_plan(written(tmp_path, text))
     (tmp_path / "out" / "runs").mkdir(parents=True)
-    with held(tmp_path / "out"), pytest.raises(TilpError, match="another process is at work"):
+    with locked(tmp_path / "out"), pytest.raises(TilpError, match="another process is at work"):
         run_plan(plan, [WORLD], tmp_path / "out", threads=1)
     done = run_plan(plan, [WORLD], tmp_path / "out", threads=1)
     assert done.ran == 2 and not (tmp_path / "out" / "unfinished").exists()
@@ -482,7 +482,7 @@ def test_models_of_other_code_are_not_taken(tmp_path, monkeypatch):
     again, noted = kept_model(make, WORLD.graph, place)
     assert noted == seconds and again.rules() == model.rules()
     assert len(list((tmp_path / "shared").glob("*.json"))) == 1
-    monkeypatch.setattr("tilp.bench.jobs.made_with", lambda: {"code": "another"})
+    monkeypatch.setattr("tilp.bench.jobs.code_versions", lambda: {"code": "another"})
     kept_model(make, WORLD.graph, replace(place, folder=tmp_path / "other"))
     assert len(list((tmp_path / "shared").glob("*.json"))) == 2
 

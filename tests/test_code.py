@@ -2,13 +2,16 @@
 
 import importlib.util
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "tilp"
 
 
 def run(*command, **options):
@@ -37,13 +40,36 @@ def test_imports_go_one_way():
     run(tool("lint-imports"))
 
 
-def test_every_module_has_a_place_in_the_order_of_imports():
-    contract = (ROOT / "pyproject.toml").read_text()
-    for path in (ROOT / "src" / "tilp").iterdir():
-        if path.suffix == ".py" or path.is_dir():
-            name = path.stem
-            if name not in ("__init__", "__main__", "__pycache__"):
-                assert f"tilp.{name}" in contract, f"{name} has no layer in pyproject.toml"
+def test_the_contract_names_every_package_once():
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    layers = [name for layer in contract["contracts"][0]["layers"] for name in layer.split(" | ")]
+    packages = {
+        f"tilp.{path.stem}"
+        for path in SOURCE.iterdir()
+        if path.suffix == ".py" or (path / "__init__.py").exists()
+    }
+    assert sorted(layers) == sorted(packages - {"tilp.__init__", "tilp.__main__"})
+
+
+def test_contributing_states_the_same_order_as_the_contract():
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    layers = [name for layer in contract["contracts"][0]["layers"] for name in layer.split(" | ")]
+    rows = re.findall(r"^\| (`.*?) \|", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+    stated = [f"tilp.{name}" for row in rows for name in re.findall(r"`(\w+)`", row)]
+    internal = {"tilp._version", "tilp._deprecated"}
+    assert stated == [name for name in layers if name not in internal]
+
+
+def test_the_tree_stays_small_and_its_names_say_what_is_inside():
+    modules = sorted(SOURCE.rglob("*.py"))
+    lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in modules)
+    assert len(modules) < 180
+    assert lines < 36_000
+    nouns = {"encoding", "grounding", "mining", "missing", "training"}
+    gerunds = {path.stem for path in modules if re.fullmatch("[a-z]+ing", path.stem)}
+    assert gerunds <= nouns
+    exporting = [path for path in modules if "\n__all__ = " in path.read_text(encoding="utf-8")]
+    assert {path.name for path in exporting} <= {"__init__.py"}
 
 
 @pytest.mark.parametrize("code", ["import tilp", "import tilp.cli; tilp.cli.app"])

@@ -721,7 +721,7 @@ def test_recurrence_counts_what_train_says_by_its_gap_to_the_query(graph):
             if given == queries.subject[number] and graph.relation[row] == head % relations:
                 gap = plain_gap(
                     (int(graph.start[row]), int(graph.end[row])),
-                    tuple(int(one[number]) for one in queries.given()),
+                    tuple(int(one[number]) for one in queries.given_dates()),
                 )
                 wanted[answer] = wanted.get(answer, 0.0) + 1.0 / (1.0 + gap)
         listed = slice(found.offsets[number], found.offsets[number + 1])

@@ -10,8 +10,8 @@ import pytest
 
 import tilp
 from oracles import edges_of, lift, walks_from
+from test_candidate_history import plain_nearest
 from test_groundings import plain_gap
-from test_own_facts import plain_nearest
 from tilp import TILP, Query, TILPConfig
 from tilp.errors import TilpError
 from tilp.explanation import Explanation, Reason

@@ -41,7 +41,7 @@ from tilp.features.paper.training import (
 from tilp.graph import QueryTable
 from tilp.parallel import Workers
 from tilp.time import OPEN_END, OPEN_START, UNKNOWN, known_ends
-from tilp.time.relations import NO_TIME, closeness, differences
+from tilp.time.relations import INCOMPARABLE, signed_differences, time_distance
 
 NO_WARNING = pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
 SEEDS = st.integers(0, 2**32 - 1)
@@ -153,13 +153,13 @@ def test_evidence_equals_the_listing_of_facts_and_walks(shared, max_length, seed
 
 
 def test_times_are_compared_without_overflow():
-    assert closeness(1990, 1990) < closeness(1989, 1990) < closeness(1991, 1990)
+    assert time_distance(1990, 1990) < time_distance(1989, 1990) < time_distance(1991, 1990)
     for time in (UNKNOWN, OPEN_START, OPEN_END):
-        assert closeness(time, 1990) == closeness(1990, time) == NO_TIME
+        assert time_distance(time, 1990) == time_distance(1990, time) == INCOMPARABLE
     times = np.array([-(2**40), -7, 0, 3, 2**40])
-    codes = np.array([closeness(int(time), 0) for time in times])
-    assert differences(codes).tolist() == [-(2**29), -7, 0, 3, 2**29]
-    assert codes.max() < NO_TIME
+    codes = np.array([time_distance(int(time), 0) for time in times])
+    assert signed_differences(codes).tolist() == [-(2**29), -7, 0, 3, 2**29]
+    assert codes.max() < INCOMPARABLE
 
 
 def test_a_level_of_walks_stops_at_its_limit():

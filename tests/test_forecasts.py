@@ -20,7 +20,7 @@ from events import (
     graph_of,
     plain_edges,
 )
-from tilp._kernels.recency import bodies_of_heads
+from tilp._kernels.recency import candidate_rules
 from tilp._utils.random import keyed_uniform
 from tilp.errors import TilpError
 from tilp.forecasting import Curve, ForecastRules
@@ -198,7 +198,7 @@ def test_what_is_learned_of_earlier_facts_knows_no_later_ones(graph, time):
 
 def table_of(edges):
     heads = 2 * edges.n_relations
-    return make_table(bodies_of_heads(edges.by_relation, heads), heads, recency_classes(edges, 4))
+    return make_table(candidate_rules(edges.by_relation, heads), heads, recency_classes(edges, 4))
 
 
 def edges_where(edges, kept):

@@ -147,10 +147,10 @@ def test_where_there_are_too_many_the_farthest_are_left_out():
     assert every.complete and len(every.walks) == 40
     # The nearest in time is who lived there last.
     assert [int(graph.start[walk[1].fact]) for walk in every.walks] == [*range(1939, 1899, -1)]
-    some = Grounder(walker, most=7)(rule, query, tower)
+    some = Grounder(walker, max_walks=7)(rule, query, tower)
     assert not some.complete and 0 < len(some.walks) <= 7
     assert set(some.walks) <= set(every.walks)
-    assert Grounder(walker, most=41)(rule, query, tower) == every
+    assert Grounder(walker, max_walks=41)(rule, query, tower) == every
 
 
 def test_a_rule_that_does_not_lead_there_has_no_groundings():

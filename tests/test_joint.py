@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import tilp
 from tilp._kernels.likelihood import (
     LogLinearTable,
-    add_joint_likelihood,
-    inverse_ranks,
-    joint_scores,
+    add_log_linear_likelihood,
+    log_linear_scores,
+    sum_reciprocal_ranks,
 )
 from tilp._kernels.score import add_rule_evidence, list_rule_evidence
 from tilp.errors import TilpError
@@ -111,25 +111,25 @@ def random_table(chance, n_queries, most_candidates=5):
     total = int(begin[-1])
     n_rules, n_words = chance.integers(0, 4, (2, total))
     return LogLinearTable(
-        begin=begin,
+        offsets=begin,
         answer=begin[:-1] + chance.integers(0, sizes),
-        stands_for=np.where(chance.random(total) < 0.5, 0.0, 3.0 * chance.random(total)),
+        log_count=np.where(chance.random(total) < 0.5, 0.0, 3.0 * chance.random(total)),
         columns=chance.normal(size=(total, len(COLUMNS))),
-        rule_begin=np.cumsum([0, *n_rules]),
+        rule_offsets=np.cumsum([0, *n_rules]),
         rule=chance.integers(0, N_RULES, n_rules.sum()).astype(np.int32),
-        root=chance.random(n_rules.sum()).astype(np.float32),
-        word_begin=np.cumsum([0, *n_words]),
-        word=chance.integers(0, N_WORDS, n_words.sum()).astype(np.int32),
+        root_rate=chance.random(n_rules.sum()).astype(np.float32),
+        history_offsets=np.cumsum([0, *n_words]),
+        history_feature=chance.integers(0, N_WORDS, n_words.sum()).astype(np.int32),
     )
 
 
 def plain_score(table, place, of_column, of_rule, of_word):
-    rules = range(table.rule_begin[place], table.rule_begin[place + 1])
-    words = range(table.word_begin[place], table.word_begin[place + 1])
+    rules = range(table.rule_offsets[place], table.rule_offsets[place + 1])
+    words = range(table.history_offsets[place], table.history_offsets[place + 1])
     return (
         sum(float(w) * float(x) for w, x in zip(of_column, table.columns[place], strict=True))
         + sum(float(of_rule[table.rule[one]]) * float(table.root[one]) for one in rules)
-        + sum(float(of_word[table.word[one]]) for one in words)
+        + sum(float(of_word[table.history_feature[one]]) for one in words)
     )
 
 
@@ -138,8 +138,8 @@ def plain_loss(table, queries, weights):
     total = 0.0
     for query in queries:
         shares = {
-            place: exp(plain_score(table, place, *weights) + table.stands_for[place])
-            for place in range(table.begin[query], table.begin[query + 1])
+            place: exp(plain_score(table, place, *weights) + table.log_count[place])
+            for place in range(table.offsets[query], table.offsets[query + 1])
         }
         total -= log(shares[int(table.answer[query])] / sum(shares.values()))
     return total
@@ -147,7 +147,7 @@ def plain_loss(table, queries, weights):
 
 def loss_and_gradient(table, queries, weights):
     gradient = tuple(np.zeros_like(one) for one in weights)
-    return add_joint_likelihood(table, queries, *weights, *gradient), gradient
+    return add_log_linear_likelihood(table, queries, *weights, *gradient), gradient
 
 
 @settings(max_examples=60)
@@ -156,7 +156,7 @@ def test_the_likelihood_is_a_softmax_and_its_gradient_is_its_slope(seed, n_queri
     chance = np.random.default_rng(seed)
     table = random_table(chance, n_queries)
     weights = tuple(chance.normal(size=n) for n in (len(COLUMNS), N_RULES, N_WORDS))
-    every = joint_scores(table, 0, int(table.begin[-1]), *weights)
+    every = log_linear_scores(table, 0, int(table.offsets[-1]), *weights)
     plain = [plain_score(table, place, *weights) for place in range(len(every))]
     assert every.tolist() == pytest.approx(plain, rel=1e-9, abs=1e-12)
     some = chance.permutation(n_queries)[: chance.integers(1, n_queries + 1)]
@@ -180,7 +180,8 @@ def test_the_gradient_is_added_to_what_is_there():
     loss, gradient = loss_and_gradient(table, np.arange(8), weights)
     again = tuple(np.ones_like(one) for one in weights)
     parts = [
-        add_joint_likelihood(table, part, *weights, *again) for part in np.split(np.arange(8), [3])
+        add_log_linear_likelihood(table, part, *weights, *again)
+        for part in np.split(np.arange(8), [3])
     ]
     assert sum(parts) == pytest.approx(loss)
     for one, two in zip(again, gradient, strict=True):
@@ -199,18 +200,18 @@ def test_scores_however_high_have_a_likelihood():
 def test_ranks_of_answers_by_mixings_of_scores(seed, n_queries):
     chance = np.random.default_rng(seed)
     table = random_table(chance, n_queries)
-    table.stands_for[table.answer] = 0.0
-    before, after = chance.integers(0, 3, (2, len(table.stands_for))).astype(float)
+    table.log_count[table.answer] = 0.0
+    before, after = chance.integers(0, 3, (2, len(table.log_count))).astype(float)
     some = chance.permutation(n_queries)[: chance.integers(1, n_queries + 1)]
     expected = np.zeros(3)
     for number, mixing in enumerate((0.0, 0.5, 1.0)):
         score = (1 - mixing) * before + mixing * after
         for query in some:
-            part = slice(table.begin[query], table.begin[query + 1])
-            weight, own = np.exp(table.stands_for[part]), score[table.answer[query]]
+            part = slice(table.offsets[query], table.offsets[query + 1])
+            weight, own = np.exp(table.log_count[part]), score[table.answer[query]]
             above, tied = weight[score[part] > own].sum(), weight[score[part] == own].sum() - 1
             expected[number] += 1 / (1 + above + tied / 2)
-    found = inverse_ranks(table, some, before, after, np.array([0.0, 0.5, 1.0]))
+    found = sum_reciprocal_ranks(table, some, before, after, np.array([0.0, 0.5, 1.0]))
     assert found == pytest.approx(expected, rel=1e-9)
 
 
@@ -246,15 +247,15 @@ def lesson(n_queries=80, size=8, *, mark=None, noise=True, seed=0):
     columns[:, 0] = chance.normal(size=total)
     columns[answer, 0] += 1.0
     table = LogLinearTable(
-        begin=begin,
+        offsets=begin,
         answer=answer,
-        stands_for=np.zeros(total),
+        log_count=np.zeros(total),
         columns=columns,
-        rule_begin=np.cumsum([0, *map(len, rules)]),
+        rule_offsets=np.cumsum([0, *map(len, rules)]),
         rule=np.array([one for part in rules for one in part], np.int32),
-        root=np.full(sum(map(len, rules)), 0.8, np.float32),
-        word_begin=np.cumsum([0, *map(len, words)]),
-        word=np.array([one for part in words for one in part], np.int32),
+        root_rate=np.full(sum(map(len, rules)), 0.8, np.float32),
+        history_offsets=np.cumsum([0, *map(len, words)]),
+        history_feature=np.array([one for part in words for one in part], np.int32),
     )
     return table, np.arange(n_queries) % 2
 
@@ -289,7 +290,9 @@ def test_a_walk_that_ends_at_every_answer_is_learned():
 def test_the_numbers_of_rules_and_words_do_not_matter():
     table, fold = lesson(mark="word")
     learned = fit_relation(table, fold)
-    far = fit_relation(table._replace(rule=table.rule + 1_000, word=table.word * 70), fold)
+    far = fit_relation(
+        table._replace(rule=table.rule + 1_000, history_feature=table.history_feature * 70), fold
+    )
     assert far.rule.tolist() == (learned.rule + 1_000).tolist()
     assert far.word.tolist() == (learned.word * 70).tolist()
     assert np.array_equal(far.of_word, learned.of_word)
@@ -331,18 +334,18 @@ def test_noise_beside_rules_that_are_right_is_not_taken():
 def test_candidates_count_for_all_that_they_stand_for():
     """A word of most entities is worth less than the same word of a few."""
     table, fold = lesson(mark="word")
-    others = np.setdiff1d(np.arange(len(table.stands_for)), table.answer)
+    others = np.setdiff1d(np.arange(len(table.log_count)), table.answer)
     # In each query one other candidate has the word, and stands for many.
-    begin, word = table.word_begin.copy(), table.word.tolist()
-    chosen = [int(others[others >= first][0]) for first in table.begin[:-1]]
+    begin, word = table.history_offsets.copy(), table.history_feature.tolist()
+    chosen = [int(others[others >= first][0]) for first in table.offsets[:-1]]
     for number, place in enumerate(sorted(chosen)):
         word.insert(int(begin[place]) + number, MARK)
     begin += np.searchsorted(np.sort(chosen), np.arange(len(begin)), side="left")
-    shared = table._replace(word_begin=begin, word=np.array(word, np.int32))
-    many = np.zeros(len(table.stands_for))
+    shared = table._replace(history_offsets=begin, history_feature=np.array(word, np.int32))
+    many = np.zeros(len(table.log_count))
     many[chosen] = log(50.0)
     few, often = (
-        fit_relation(shared._replace(stands_for=one), fold, mix=False)
+        fit_relation(shared._replace(log_count=one), fold, mix=False)
         for one in (np.zeros_like(many), many)
     )
     assert often.of_word[-1] < few.of_word[-1]

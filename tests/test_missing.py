@@ -27,12 +27,12 @@ from tilp.time import (
     UNKNOWN,
     Interval,
     known_ends,
+    possible_intervals,
     possible_relations,
-    readings,
     temporal_relation,
 )
 from tilp.time.durations import Durations
-from tilp.time.imputation import MissingDates, impute, imputed_by_relation
+from tilp.time.imputation import MissingDates, imputation_counts, impute
 from tilp.types import Estimate, Grain, Missing
 from tilp.walks import Walker
 
@@ -164,7 +164,7 @@ INTERVALS = st.tuples(TIMES, TIMES).filter(lambda t: UNKNOWN in t or t[0] <= t[1
 @given(st.lists(INTERVALS, min_size=1))
 def test_readings_are_the_extremes_and_between_them_lies_all_that_is_possible(times):
     start, end = np.array(times, np.int64).T
-    number, read_start, read_end = readings(start, end)
+    number, read_start, read_end = possible_intervals(start, end)
     assert (np.diff(number) >= 0).all()
     read = {}
     for place, *ends in zip(number.tolist(), read_start.tolist(), read_end.tolist(), strict=True):
@@ -191,7 +191,7 @@ def given_edges(graph):
 
 
 def given_interval(queries, number):
-    return Interval(*(int(column[number]) for column in queries.given()))
+    return Interval(*(int(column[number]) for column in queries.given_dates()))
 
 
 def counts_in_every_reading(edges, subject, head, query, own_fact, max_length, grains):
@@ -261,7 +261,7 @@ def test_every_reading_is_found_both_ways_and_lists_each_walk_once(graph, max_le
     def table(rows, support):
         return Counter({tuple(row): n for row, n in zip(rows.tolist(), support, strict=True)})
 
-    rows, support = walker.find_both(half)
+    rows, support = walker.find_both_directions(half)
     both = Counter()
     for row, n in zip(map(tuple, rows.tolist()), support.tolist(), strict=True):
         both[row] += n
@@ -322,7 +322,7 @@ def test_impute_estimates_what_is_missing_alone_and_marks_it(world, estimate):
     if estimate is Estimate.EXPECTED:
         mean = np.rint(Durations.fit(world).mean)[world.relation]
         assert (filled.end - filled.start)[one].tolist() == mean[one].tolist()
-    counts = imputed_by_relation(filled)
+    counts = imputation_counts(filled)
     assert counts["starts"].sum() == (marks == 1).sum()
     assert counts["ends"].sum() == (marks == 2).sum()
     assert counts["missing"].sum() == (no_start & no_end).sum()
@@ -384,7 +384,7 @@ def test_what_is_drawn_depends_on_the_fact_alone(world):
     parts = [settling.fill_queries(queries[np.array([n])]) for n in range(len(queries))]
     assert whole.start.tolist() == [int(part.start[0]) for part in parts]
     assert whole.end.tolist() == [int(part.end[0]) for part in parts]
-    elsewhere = settling.fill_queries(queries.unanswered())  # the answer has no part in it
+    elsewhere = settling.fill_queries(queries.without_answers())  # the answer has no part in it
     assert whole.end.tolist() == elsewhere.end.tolist()
 
 
@@ -417,7 +417,7 @@ def test_settled_ends(missing):
         start, end = known_ends(settled.start, settled.end)
     else:
         start, end = settled.start, settled.end
-    asked = (queries.start, queries.end) if missing is Missing.POINT else queries.given()
+    asked = (queries.start, queries.end) if missing is Missing.POINT else queries.given_dates()
     for times, first in (((start, end), 10), (asked, 0), (asked, 4)):
         found = [(int(times[0][n]), int(times[1][n])) for n in range(first, first + 4)]
         assert found == [*truth, (100, 103)]
@@ -430,7 +430,7 @@ def test_queries_keep_known_ends_for_other_scorers(world):
     queries = QueryTable.of_facts(world, rows, walked=False)
     start, end = known_ends(world.start[rows], world.end[rows])
     assert queries.start.tolist() == [*start, *start] and queries.end.tolist() == [*end, *end]
-    given_start, given_end = queries.given()
+    given_start, given_end = queries.given_dates()
     assert given_start.tolist() == np.tile(world.start[rows], 2).tolist()
     assert given_end.tolist() == np.tile(world.end[rows], 2).tolist()
     none = QueryTable(*(getattr(queries, name) for name in
@@ -481,7 +481,7 @@ def test_each_choice_makes_a_model_of_its_own_whatever_the_threads(model, lossy,
 
 def test_scores_do_not_depend_on_the_batch_or_the_way_of_asking(model, lossy):
     rows = np.asarray(lossy.rows("valid"))
-    queries = QueryTable.of_facts(lossy, rows, walked=False).unanswered()
+    queries = QueryTable.of_facts(lossy, rows, walked=False).without_answers()
     scorer = model.scorer()
     alone = np.flatnonzero(queries.unknown.any(axis=1))[:5]
     together = scorer(queries).take(alone)
@@ -533,7 +533,7 @@ def test_the_impute_command_writes_marks_and_tells_what_was_estimated(run, tmp_p
     assert tilp.read(out) == impute(world, estimate="drawn", seed=7)
     total = int((tilp.read(out).estimated > 0).sum())
     assert f"{total:,} dates estimated" in printed
-    for name, *numbers in imputed_by_relation(tilp.read(out)).rows():
+    for name, *numbers in imputation_counts(tilp.read(out)).rows():
         line = next(line for line in printed.splitlines() if f"│ {name} " in line)
         cells = [cell.strip() for cell in line.strip("│").split("│")]
         assert cells[1:5] == [f"{number:,}" for number in numbers]

@@ -30,7 +30,7 @@ from tilp.io.packed.format import ColumnWriter, NamesWriter, mapped
 from tilp.io.packed.open import PackedNames, open_pack
 from tilp.types import OnError, Unit
 from tilp.walks import MiningSettings, Walker, mine
-from tilp.walks.edges import inverse_edges, made_edges, steps_to
+from tilp.walks.edges import build_edges, inverse_edges, sum_over_targets
 
 SPARSE = 60  # bytes: a line or two at a time, a name or two of each run, a few edges
 
@@ -67,7 +67,7 @@ def check_edges(packed, graph):
         assert np.array_equal(getattr(packed.index(), name), getattr(index, name)), name
         assert getattr(packed.index(), name).dtype == getattr(index, name).dtype, name
     walker = Walker(graph)
-    made = made_edges(walker._read, walker.encoding.symbols, graph.attributes, None)
+    made = build_edges(walker._read, walker.encoding.symbols, graph.attributes, None)
     for name in ("start", "end", "source", "rank", "by_rank"):
         assert np.array_equal(getattr(prepared, name), getattr(made, name)), name
         assert getattr(prepared, name).dtype == getattr(made, name).dtype, name
@@ -311,7 +311,7 @@ def test_a_packed_graph_travels_as_its_folder(world, packed):
         assert other == packed
         assert isinstance(other.subject.base, np.memmap)
     left = packed.without([0, 5])
-    assert left.origin is None
+    assert left.storage is None
     assert left.fingerprint() != packed.fingerprint()
     assert pickle.loads(pickle.dumps(left)) == left == tilp.read(world / "data").without([0, 5])
     names = pickle.loads(pickle.dumps(packed.entities))
@@ -395,7 +395,7 @@ def test_a_model_of_a_packed_graph_keeps_it_packed(world_model, tmp_path):
     model.save(tmp_path / "model")
     assert (tmp_path / "model" / "graph" / "pack.json").is_file()
     loaded = tilp.load(tmp_path / "model")
-    assert loaded.graph.origin.folder == (tmp_path / "model" / "graph").resolve()
+    assert loaded.graph.storage.folder == (tmp_path / "model" / "graph").resolve()
     row = graph.rows("test")[0]
     query = tilp.Query("livesIn", subject=graph.entities.label(int(graph.subject[row])))
     assert loaded.ask(query) == world_model.ask(query)
@@ -556,7 +556,7 @@ def test_steps_are_summed_some_entities_at_a_time(packed, monkeypatch, at_once):
     edges = Walker(packed).edges
     steps = np.random.default_rng(0).random(len(packed.entities))
     expected = np.bincount(edges.source, steps[edges.target], len(steps))
-    assert np.array_equal(steps_to(edges, steps), expected)
+    assert np.array_equal(sum_over_targets(edges, steps), expected)
 
 
 def test_the_benchmark_on_a_small_world(tmp_path, capsys):
@@ -588,12 +588,12 @@ def test_a_model_is_saved_though_its_packed_graph_is_gone(tmp_path, world):
     shutil.rmtree(tmp_path / "packed")
     again = tilp.load(model.save(tmp_path / "again"))
     assert kept.graph == again.graph == packed
-    assert kept.graph.origin is not None and again.graph.origin is None
+    assert kept.graph.storage is not None and again.graph.storage is None
 
 
 def test_a_home_is_found(tmp_path, facts, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert tilp.pack(facts, "~/packed").origin.folder == (tmp_path / "packed").resolve()
+    assert tilp.pack(facts, "~/packed").storage.folder == (tmp_path / "packed").resolve()
 
 
 def test_defects_are_told_when_data_are_packed(tmp_path, run):

@@ -14,7 +14,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 
 import tilp
 from tilp._kernels.edges import sort_edges
-from tilp._utils.arrays import frozen, read_only
+from tilp._utils.arrays import read_only, read_only_tuple
 from tilp.errors import TilpError
 from tilp.parallel import Workers, cut_by_cost, opened
 from tilp.walks import Walker, mine
@@ -165,8 +165,8 @@ def test_what_is_frozen_is_not_written_to():
     assert read_only(other) is other
     edges = Walker(tilp.datasets.world(0, 1000).graph).edges
     assert not any(one.flags.writeable for one in edges)
-    assert type(frozen(edges)) is type(edges)
-    assert all(a is b for a, b in zip(frozen(edges), edges, strict=True))
+    assert type(read_only_tuple(edges)) is type(edges)
+    assert all(a is b for a, b in zip(read_only_tuple(edges), edges, strict=True))
 
 
 def test_the_examples_of_the_documentation_run():

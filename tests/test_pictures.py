@@ -21,7 +21,7 @@ from tilp.rules.consistency import possible_classes, satisfying_intervals
 from tilp.rules.picture import draw_rule
 from tilp.scoring import Answer, Answers, Query
 from tilp.time import (
-    GAP_WORDS,
+    GAP_CLASSES,
     OPEN_END,
     OPEN_START,
     UNKNOWN,
@@ -245,7 +245,7 @@ def test_time_in_which_nothing_happens_is_left_out():
 
 # --- rules -----------------------------------------------------------------------------------
 
-WORDS = [*TemporalRelation, *Allen, *GAP_WORDS]
+WORDS = [*TemporalRelation, *Allen, *GAP_CLASSES]
 
 
 def holds(constraint, by_number):
@@ -263,7 +263,7 @@ def words_between(first, second):
     return (
         list(TemporalRelation)[temporal_relation_code(*ends)],
         list(Allen)[allen_code(*ends)],
-        GAP_WORDS[gap_code(*ends)],
+        GAP_CLASSES[gap_code(*ends)],
     )
 
 

@@ -158,7 +158,7 @@ def test_scores_do_not_know_the_answers(shared, seed):
     scorer = RuleScorer(walker, rules, random_weights(graph, len(rules), seed, 0.3))
     chance = np.random.default_rng(seed)
     others = chance.integers(0, len(graph.entities), len(queries)).astype(np.int32)
-    scores, blind = scorer(queries), scorer(queries.unanswered())
+    scores, blind = scorer(queries), scorer(queries.without_answers())
     for one in (blind, scorer(replace(queries, answer=others))):
         for name in ("offsets", "candidate", "score", "default"):
             np.testing.assert_array_equal(getattr(one, name), getattr(scores, name))

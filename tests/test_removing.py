@@ -93,7 +93,7 @@ def test_walks_that_are_left_are_those_of_the_graph_that_is_left(cut, every, con
 def test_facts_of_candidates_that_are_left(cut):
     graph, gone = cut
     left = graph.without(gone)
-    found = fact_edges_without(fact_edges(graph), graph.numbers_without(gone), left)
+    found = fact_edges_without(fact_edges(graph), graph.rows_after_removal(gone), left)
     expected = fact_edges(left)
     for name in ("offsets", "relation", "target", "fact", "start", "end"):
         assert np.array_equal(getattr(found, name), getattr(expected, name)), name

@@ -20,7 +20,7 @@ from events import (
     graph_of,
     plain_edges,
 )
-from tilp._kernels.tlogic_scores import Manner
+from tilp._kernels.tlogic_scores import ScoringSettings
 from tilp._kernels.tlogic_walks import count_bodies, walk_back
 from tilp.errors import TilpError
 from tilp.forecasting import TimestampModel, TimestampRules
@@ -219,7 +219,7 @@ def random_rules(draw, graph, longest=4):
 
 def check_scores(graph, table, chosen, queries, evidence):
     """Scores of both ways to follow rules, against the plain ones."""
-    manner = Manner(chosen.window, chosen.ahead, chosen.decay, chosen.share, chosen.top)
+    manner = ScoringSettings(chosen.window, chosen.ahead, chosen.decay, chosen.share, chosen.top)
     facts = np.ones(2 * len(graph.relations), np.int64)
     model = TimestampModel(table, graph.relations, graph.unit, facts, manner)
     both = [model.scorer(graph, evidence, plain=one)(queries) for one in (False, True)]

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import tilp
 from test_model import contents
 from tilp import TILP, TILPConfig
-from tilp._utils.files import before, new_folder
+from tilp._utils.files import backup_folder, new_folder
 from tilp.errors import TilpError
 from tilp.features.log_linear import USUAL_PULL, LogLinearWeights
 from tilp.features.paper.features import PaperFeatures
@@ -185,9 +185,9 @@ def test_facts_join_as_they_do_one_by_one(known, rows, supersede, chance):
     found = plain_facts(joined.graph)
     assert found == expected and len(joined.added) == added
     # Each new fact is added, takes a place, or is there; and once more all are there.
-    assert len(joined.added) + sum(joined.known.values()) + len(joined.superseded) == len(new)
+    assert len(joined.added) + sum(joined.duplicates.values()) + len(joined.superseded) == len(new)
     again = merge_facts(joined.graph, new, dates=dates)
-    assert again.graph == joined.graph and sum(again.known.values()) == len(new)
+    assert again.graph == joined.graph and sum(again.duplicates.values()) == len(new)
     assert not len(again.added) and not len(again.superseded)
     chance.shuffle(rows)
     other = merge_facts(known, as_graph(rows), dates=dates)
@@ -201,7 +201,7 @@ def test_a_fact_whose_end_became_known_takes_the_place_of_the_old_one():
     assert rows_of(joined.graph)[0] == ("Ada", "playsFor", "Rovers", 1990, 1993)
     assert joined.superseded.tolist() == [0] and len(joined.graph) == 2
     back = merge_facts(joined.graph, known)  # a table from before
-    assert back.graph == joined.graph and back.less == 1 and back.known["train"] == 2
+    assert back.graph == joined.graph and back.less_dated == 1 and back.duplicates["train"] == 2
     both = merge_facts(known, new, dates=MoreDates.BOTH)
     assert len(both.graph) == 3 and both.added.tolist() == [2]
 
@@ -219,7 +219,7 @@ def test_splits_join_those_of_their_name_and_a_fact_of_two_splits_is_told():
     new = tilp.read({"train": table(("c", "r", "d")), "valid": table(("a", "r", "d"))})
     joined = merge_facts(known, new)
     assert [len(joined.graph.rows(split)) for split in SPLITS] == [2, 1, 1]
-    assert joined.added.tolist() == [1, 2] and joined.elsewhere == 1
+    assert joined.added.tolist() == [1, 2] and joined.in_other_split == 1
 
 
 def test_attributes_of_entities_join():
@@ -228,7 +228,7 @@ def test_attributes_of_entities_join():
     known = replace(known, attributes=numbers)
     new = replace(read(("a", "r", "c", "2", "")), attributes={"size": np.array([5.0, 7.0])})
     joined = merge_facts(known, new)
-    assert joined.renumbered == 1
+    assert joined.changed_attributes == 1
     assert joined.graph.attributes["size"][[0, 2]].tolist() == [5.0, 7.0]
     assert np.isnan(joined.graph.attributes["size"][1])
 
@@ -643,14 +643,14 @@ def test_a_folder_is_replaced_whole_or_stays(tmp_path, monkeypatch):
     with new_folder(place, replace=True) as made:
         (made / "new").touch()
     assert [one.name for one in tmp_path.rglob("*")] == ["folder", "new"]
-    before(place).mkdir()
+    backup_folder(place).mkdir()
     with pytest.raises(TilpError, match="is in the way"), new_folder(place, replace=True):
         pass
 
 
 def test_a_model_that_was_about_to_be_replaced_is_told_of(tmp_path):
     place = fitted().save(tmp_path / "model")
-    place.rename(before(place))
+    place.rename(backup_folder(place))
     with pytest.raises(TilpError, match=r"stopped half-way, and the model is now .*model\.before"):
         tilp.load(place)
     (tmp_path / "thesis").mkdir()

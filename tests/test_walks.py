@@ -100,7 +100,7 @@ def test_walks_between_two_entities_equal_brute_force(graph, max_length):
         found, complete = walker.between(subject, answer, fact=row)
         assert complete
         assert Counter(tuple((s.fact, s.inverse) for s in walk) for walk in found) == plain
-        some, complete = walker.between(subject, answer, fact=row, most=1)
+        some, complete = walker.between(subject, answer, fact=row, max_walks=1)
         assert some == found[:1] and complete == (len(found) <= 1)
 
 
@@ -151,7 +151,7 @@ def test_finding_tallying_and_applying_agree_with_counting(graph):
         reached.update(rule for rule, end in found if end == queries.answer[number])
     assert support_of_rules(walker, *walker.find(queries)) == reached
     one_way = queries[np.arange(len(queries) // 2)]
-    assert support_of_rules(walker, *walker.find_both(one_way)) == reached
+    assert support_of_rules(walker, *walker.find_both_directions(one_way)) == reached
     rules = sorted(reached, key=str)
     if not rules:
         return

@@ -26,7 +26,7 @@ class OnError(StrEnum):
     RAISE = "raise"
 
 
-class OnUnaskable(StrEnum):
+class OnInvalidQuery(StrEnum):
     """What to do with a query that cannot be asked."""
 
     RAISE = "raise"

@@ -14,20 +14,28 @@ from tilp._kernels.count import (
 )
 from tilp._kernels.jit import kernel
 from tilp._kernels.rule_lookup import kept_bodies, part_of_level, rules_of_head
-from tilp._kernels.types import Array, Classes, Edges, Kept, Level, Queries, Space
+from tilp._kernels.types import (
+    Array,
+    Edges,
+    IntervalClasses,
+    Level,
+    QueriesBySubject,
+    RuleIndex,
+    Workspace,
+)
 
 
 @kernel
 def apply_level(
     edges: Edges,
-    classes: Classes,
-    queries: Queries,
+    classes: IntervalClasses,
+    queries: QueriesBySubject,
     first: int,
     last: int,
     level: Level,
-    kept: Kept,
+    kept: RuleIndex,
     statistics: Array,
-    space: Space,
+    space: Workspace,
     records: Array,
     n_records: int,
 ) -> tuple[Array, int]:
@@ -54,8 +62,8 @@ def apply_level(
         )
     bodies = kept_bodies(kept, level)
     while first < last:
-        stop = run_of_equals(queries.head, first, last)
-        rules = rules_of_head(kept, bodies, queries.head[first])
+        stop = run_of_equals(queries.directed_relation, first, last)
+        rules = rules_of_head(kept, bodies, queries.directed_relation[first])
         chosen = np.flatnonzero(rules[:, 0] < rules[:, 1])
         if len(chosen) > 0:
             records, n_records = _apply_part(
@@ -79,15 +87,15 @@ def apply_level(
 @kernel
 def _apply_part(
     edges: Edges,
-    classes: Classes,
-    queries: Queries,
+    classes: IntervalClasses,
+    queries: QueriesBySubject,
     first: int,
     last: int,
     level: Level,
     kept_code: Array,
     rules: Array,
     statistics: Array,
-    space: Space,
+    space: Workspace,
     records: Array,
     n_records: int,
 ) -> tuple[Array, int]:
@@ -108,7 +116,7 @@ def _apply_part(
     own, latest, earlier = link_own_facts(
         queries.fact[first:last], fact, chain, level_edges, prefix, last_edge, space.of_fact
     )
-    bits = code_bits(words, classes.number, length)
+    bits = code_bits(words, classes.n_classes, length)
     tables = np.empty(len(chain) + len(level_edges), dtype=np.uint32)
     of_prefix, of_edge = tables[: len(chain)], tables[len(chain) :]
     first_row = np.empty(len(group_begin), dtype=np.int32)
@@ -124,7 +132,7 @@ def _apply_part(
         stop = run_of_equals(ends, begin, run_of_equals(starts, begin, last))
         contributions(
             words,
-            classes.number,
+            classes.n_classes,
             begin,
             starts[begin],
             ends[begin],

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tilp._kernels.jit import kernel
-from tilp._kernels.types import Array
+from tilp._kernels.types import Array, ListedCandidates
 from tilp.time import allen_code as plain_allen_code
 
 FAR = 2**61
@@ -35,23 +35,11 @@ class FactEdges(NamedTuple):
     ends: Array
 
 
-class Bins(NamedTuple):
+class DistanceBins(NamedTuple):
     """From which distances of times on a new word begins; and the words of small ones."""
 
     bounds: Array
     of_small: Array
-
-
-class ListedCandidates(NamedTuple):
-    """Queries, and the candidates listed for each, which begin at `begin`."""
-
-    subject: Array
-    head: Array
-    start: Array
-    end: Array
-    fact: Array
-    begin: Array
-    candidate: Array
 
 
 class Words(NamedTuple):
@@ -83,8 +71,8 @@ def same_interval(asked: ListedCandidates, query: int, before: int) -> int:
 
 
 @kernel
-def list_own_facts(
-    edges: FactEdges, asked: ListedCandidates, bins: Bins, n_directed: int
+def list_history_features(
+    edges: FactEdges, asked: ListedCandidates, bins: DistanceBins, n_directed: int
 ) -> tuple[Array, Array]:
     """The words for the facts of each listed candidate.
 
@@ -108,7 +96,7 @@ def list_own_facts(
     for query in range(len(asked.subject)):
         start, end = asked.start[query], asked.end[query]
         number = same_interval(asked, query, number)
-        for place in range(asked.begin[query], asked.begin[query + 1]):
+        for place in range(asked.offsets[query], asked.offsets[query + 1]):
             n = _nearest(
                 edges, asked.candidate[place], asked.subject[query], asked.fact[query], start, end,
                 n_directed, group, nearest,
@@ -127,10 +115,10 @@ def list_own_facts(
 
 
 @kernel
-def add_own_facts(
+def add_history_scores(
     edges: FactEdges,
     asked: ListedCandidates,
-    bins: Bins,
+    bins: DistanceBins,
     n_directed: int,
     row_of: Array,
     weight: Array,
@@ -151,8 +139,8 @@ def add_own_facts(
     number = 0
     for query in range(len(asked.subject)):
         number = same_interval(asked, query, number)
-        rows = row_of[asked.head[query]]
-        for place in range(asked.begin[query], asked.begin[query + 1]):
+        rows = row_of[asked.directed_relation[query]]
+        for place in range(asked.offsets[query], asked.offsets[query + 1]):
             score[place] += worth_of_facts(
                 edges, asked, query, asked.candidate[place], bins, n_directed, rows, weight, kinds,
                 number, group, nearest, words,
@@ -165,7 +153,7 @@ def worth_of_facts(
     asked: ListedCandidates,
     query: int,
     candidate: int,
-    bins: Bins,
+    bins: DistanceBins,
     n_directed: int,
     rows: Array,
     weight: Array,
@@ -247,7 +235,7 @@ def _nearest(
 
 @kernel
 def _described(
-    edges: FactEdges, edge: int, start: int, end: int, bins: Bins, number: int, words: Words
+    edges: FactEdges, edge: int, start: int, end: int, bins: DistanceBins, number: int, words: Words
 ) -> int:
     """The number of an edge's interval, whose words against the query's are then known.
 
@@ -263,7 +251,9 @@ def _described(
 
 
 @kernel
-def describe(fact_start: int, fact_end: int, start: int, end: int, bins: Bins, word: Array) -> int:
+def describe(
+    fact_start: int, fact_end: int, start: int, end: int, bins: DistanceBins, word: Array
+) -> int:
     """Find the words for an interval of a fact; how many there are."""
     if min(fact_start, start) <= -FAR or max(fact_end, end) >= FAR:
         word[0] = N_ALLEN
@@ -277,7 +267,7 @@ def describe(fact_start: int, fact_end: int, start: int, end: int, bins: Bins, w
 
 
 @kernel
-def _bin(distance: int, bins: Bins) -> int:
+def _bin(distance: int, bins: DistanceBins) -> int:
     """The place of a signed distance among the words for it; 0 is in the middle."""
     size = abs(distance)
     if size < len(bins.of_small):
@@ -311,7 +301,7 @@ class NearestFacts(NamedTuple):
 
 @kernel
 def nearest_facts(
-    edges: FactEdges, groups: FactGroups, start: int, end: int, bins: Bins
+    edges: FactEdges, groups: FactGroups, start: int, end: int, bins: DistanceBins
 ) -> NearestFacts:
     """The fact of each group that is nearest to an interval, and the words for all intervals.
 
@@ -346,13 +336,13 @@ def nearest_facts(
 
 
 @kernel
-def add_facts_of_all(
+def add_history_scores_of_all(
     edges: FactEdges,
     groups: FactGroups,
     facts: NearestFacts,
     asked: ListedCandidates,
     queries: Array,
-    bins: Bins,
+    bins: DistanceBins,
     n_directed: int,
     row_of: Array,
     weight: Array,
@@ -381,9 +371,9 @@ def add_facts_of_all(
     kinds = np.ones(2, dtype=np.bool_)
     head = -1
     for query in queries:
-        rows = row_of[asked.head[query]]
-        if asked.head[query] != head:
-            head = asked.head[query]
+        rows = row_of[asked.directed_relation[query]]
+        if asked.directed_relation[query] != head:
+            head = asked.directed_relation[query]
             _worth_of_pairs(groups, rows, weight, facts.words.size, facts.words.word, worth)
             _sums(groups.offsets, facts.pair, worth, of_entity)
         score[query] += of_entity

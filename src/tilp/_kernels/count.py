@@ -12,7 +12,7 @@ import numpy as np
 from tilp._kernels.expand import CLASS_WORDS, relation_code
 from tilp._kernels.jit import kernel
 from tilp._kernels.types import Array
-from tilp.time import GAP_WORDS, Allen
+from tilp.time import GAP_CLASSES, Allen
 from tilp.time import allen_code as plain_allen_code
 from tilp.time import gap_code as plain_gap_code
 
@@ -20,7 +20,7 @@ CLASSES, ALLEN, GAP, NOTHING = 0, 1, 2, 3
 """What codes are made of: classes or Allen's relations of each interval, the last one's gap."""
 
 _ALLEN_WORDS = len(Allen)
-_GAP_WORDS = len(GAP_WORDS)
+_GAP_WORDS = len(GAP_CLASSES)
 
 allen_code = kernel(plain_allen_code)
 gap_code = kernel(plain_gap_code)

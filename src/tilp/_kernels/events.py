@@ -16,7 +16,7 @@ class ByTime(NamedTuple):
     time: Array
 
 
-class ByRelation(NamedTuple):
+class ByEntityRelation(NamedTuple):
     """Edges by entity, relation and time.
 
     The relations that an entity has stand at `offsets[e]:offsets[e + 1]` of `relation`, the edges
@@ -25,16 +25,16 @@ class ByRelation(NamedTuple):
 
     offsets: Array
     relation: Array
-    begin: Array
+    run_offsets: Array
     target: Array
     time: Array
     fact: Array
 
 
-class ByHead(NamedTuple):
+class ByRelation(NamedTuple):
     """Edges by relation, then by time; those of relation r stand at `begin[r]:begin[r + 1]`."""
 
-    begin: Array
+    offsets: Array
     source: Array
     target: Array
     time: Array
@@ -51,7 +51,7 @@ class ByPair(NamedTuple):
     offsets: Array
     target: Array
     relation: Array
-    begin: Array
+    run_offsets: Array
     time: Array
 
 
@@ -64,17 +64,17 @@ class ByAnswer(NamedTuple):
 
     offsets: Array
     target: Array
-    begin: Array
+    run_offsets: Array
     time: Array
 
 
 @kernel
-def edges_of(edges: ByRelation, entity: int, relation: int) -> tuple[int, int]:
+def edges_of(edges: ByEntityRelation, entity: int, relation: int) -> tuple[int, int]:
     """Where the edges of an entity's relation begin and end."""
     run = find_sorted(edges.relation, edges.offsets[entity], edges.offsets[entity + 1], relation)
     if run < 0:
         return 0, 0
-    return edges.begin[run], edges.begin[run + 1]
+    return edges.run_offsets[run], edges.run_offsets[run + 1]
 
 
 @kernel

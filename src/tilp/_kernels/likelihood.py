@@ -106,10 +106,10 @@ class FeatureTable(NamedTuple):
 
     offsets: Array
     answer: Array
-    head: Array
+    directed_relation: Array
     phi: Array
     recurrence: Array
-    begin: Array
+    evidence_offsets: Array
     pair: Array
     order: Array
     interval: Array
@@ -193,14 +193,16 @@ def _score(
     `number` is the candidate's among its query's; `mass` is exp(w) of order and interval, for each
     pair.
     """
-    head = table.head[row]
+    head = table.directed_relation[row]
     score = values.scale[0] * table.phi[row]
     for kind in range(3):
         if kind < 2:
             weight, bias = values.recurrence[0, kind, head], values.recurrence[1, kind, head]
             mean[number, kind, 0] = weight * table.recurrence[row, kind] + bias
         order = order_mass = interval = interval_mass = 0.0
-        for place in range(table.begin[3 * row + kind], table.begin[3 * row + kind + 1]):
+        for place in range(
+            table.evidence_offsets[3 * row + kind], table.evidence_offsets[3 * row + kind + 1]
+        ):
             pair = table.pair[place]
             order += mass[pair, 0] * (table.order[place] + values.pairs[pair, 1])
             order_mass += mass[pair, 0]
@@ -228,7 +230,7 @@ def _add_slopes(
     of: FeatureSlopes,
 ) -> None:
     """Add what a candidate's score, whose own gradient is given, adds to the gradient."""
-    head = table.head[row]
+    head = table.directed_relation[row]
     of.scale[0] += slope * table.phi[row]
     for kind in range(3):
         for feature in range(3):
@@ -237,7 +239,9 @@ def _add_slopes(
             onward = slope * values.factor[kind, 0]
             of.recurrence[0, kind, head] += onward * table.recurrence[row, kind]
             of.recurrence[1, kind, head] += onward
-        for place in range(table.begin[3 * row + kind], table.begin[3 * row + kind + 1]):
+        for place in range(
+            table.evidence_offsets[3 * row + kind], table.evidence_offsets[3 * row + kind + 1]
+        ):
             pair = table.pair[place]
             share = slope * values.factor[kind, 1] * mass[pair, 0] / below[number, kind, 0]
             above = table.order[place] + values.pairs[pair, 1]
@@ -258,19 +262,19 @@ class LogLinearTable(NamedTuple):
     rate; the words for its facts begin at `word_begin`.
     """
 
-    begin: Array
+    offsets: Array
     answer: Array
-    stands_for: Array
+    log_count: Array
     columns: Array
-    rule_begin: Array
+    rule_offsets: Array
     rule: Array
-    root: Array
-    word_begin: Array
-    word: Array
+    root_rate: Array
+    history_offsets: Array
+    history_feature: Array
 
 
 @kernel
-def joint_scores(
+def log_linear_scores(
     table: LogLinearTable, first: int, last: int, of_column: Array, of_rule: Array, of_word: Array
 ) -> Array:
     """The scores of the candidates from `first` to `last`."""
@@ -279,16 +283,16 @@ def joint_scores(
         score = 0.0
         for column in range(len(of_column)):
             score += of_column[column] * table.columns[place, column]
-        for one in range(table.rule_begin[place], table.rule_begin[place + 1]):
-            score += of_rule[table.rule[one]] * table.root[one]
-        for one in range(table.word_begin[place], table.word_begin[place + 1]):
-            score += of_word[table.word[one]]
+        for one in range(table.rule_offsets[place], table.rule_offsets[place + 1]):
+            score += of_rule[table.rule[one]] * table.root_rate[one]
+        for one in range(table.history_offsets[place], table.history_offsets[place + 1]):
+            score += of_word[table.history_feature[one]]
         scores[place - first] = score
     return scores
 
 
 @kernel
-def add_joint_likelihood(
+def add_log_linear_likelihood(
     table: LogLinearTable,
     queries: Array,
     of_column: Array,
@@ -305,13 +309,13 @@ def add_joint_likelihood(
     """
     loss = 0.0
     for query in queries:
-        first, last = table.begin[query], table.begin[query + 1]
-        scores = joint_scores(table, first, last, of_column, of_rule, of_word)
+        first, last = table.offsets[query], table.offsets[query + 1]
+        scores = log_linear_scores(table, first, last, of_column, of_rule, of_word)
         answer = table.answer[query]
-        at_answer = scores[answer - first] + table.stands_for[answer]
+        at_answer = scores[answer - first] + table.log_count[answer]
         highest = -np.inf
         for place in range(first, last):
-            scores[place - first] += table.stands_for[place]
+            scores[place - first] += table.log_count[place]
             highest = max(highest, scores[place - first])
         total = 0.0
         for one in range(last - first):
@@ -326,15 +330,15 @@ def add_joint_likelihood(
                 continue  # does not move anything
             for column in range(len(of_column)):
                 column_gradient[column] += share * table.columns[place, column]
-            for one in range(table.rule_begin[place], table.rule_begin[place + 1]):
-                rule_gradient[table.rule[one]] += share * table.root[one]
-            for one in range(table.word_begin[place], table.word_begin[place + 1]):
-                word_gradient[table.word[one]] += share
+            for one in range(table.rule_offsets[place], table.rule_offsets[place + 1]):
+                rule_gradient[table.rule[one]] += share * table.root_rate[one]
+            for one in range(table.history_offsets[place], table.history_offsets[place + 1]):
+                word_gradient[table.history_feature[one]] += share
     return loss
 
 
 @kernel
-def inverse_ranks(
+def sum_reciprocal_ranks(
     table: LogLinearTable, queries: Array, before: Array, after: Array, mixings: Array
 ) -> Array:
     """The sums of the inverse ranks of some queries' answers, by each mixing of two scores.
@@ -352,11 +356,11 @@ def inverse_ranks(
         for one, mixing in enumerate(mixings):
             least = (1.0 - mixing) * before[answer] + mixing * after[answer]
             rank = 0.5  # with the answer itself, which ties
-            for place in range(table.begin[query], table.begin[query + 1]):
+            for place in range(table.offsets[query], table.offsets[query + 1]):
                 score = (1.0 - mixing) * before[place] + mixing * after[place]
                 if score > least:
-                    rank += np.exp(table.stands_for[place])
+                    rank += np.exp(table.log_count[place])
                 elif score == least:
-                    rank += 0.5 * np.exp(table.stands_for[place])
+                    rank += 0.5 * np.exp(table.log_count[place])
             total[one] += 1.0 / rank
     return total

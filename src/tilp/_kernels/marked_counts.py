@@ -14,28 +14,38 @@ from tilp._kernels.count import (
 )
 from tilp._kernels.jit import kernel
 from tilp._kernels.rule_lookup import kept_bodies, part_of_level, rules_of_head
-from tilp._kernels.types import N_MARKS, Array, Classes, Edges, Kept, Level, Marks, Queries, Space
+from tilp._kernels.types import (
+    N_MARKS,
+    Array,
+    Edges,
+    IntervalClasses,
+    Level,
+    Marks,
+    QueriesBySubject,
+    RuleIndex,
+    Workspace,
+)
 
 
 @kernel
 def mark_level(
     edges: Edges,
-    classes: Classes,
-    queries: Queries,
+    classes: IntervalClasses,
+    queries: QueriesBySubject,
     first: int,
     last: int,
     level: Level,
-    kept: Kept,
+    kept: RuleIndex,
     marks: Marks,
-    space: Space,
+    space: Workspace,
     records: Array,
     n_records: int,
 ) -> tuple[Array, int]:
     """Record query, rule and walks of a level, and how many of these end at each mark."""
     bodies = kept_bodies(kept, level)
     while first < last:
-        stop = run_of_equals(queries.head, first, last)
-        rules = rules_of_head(kept, bodies, queries.head[first])
+        stop = run_of_equals(queries.directed_relation, first, last)
+        rules = rules_of_head(kept, bodies, queries.directed_relation[first])
         chosen = np.flatnonzero(rules[:, 0] < rules[:, 1])
         if len(chosen) > 0:
             records, n_records = _mark_part(
@@ -59,15 +69,15 @@ def mark_level(
 @kernel
 def _mark_part(
     edges: Edges,
-    classes: Classes,
-    queries: Queries,
+    classes: IntervalClasses,
+    queries: QueriesBySubject,
     first: int,
     last: int,
     level: Level,
     kept_code: Array,
     rules: Array,
     marks: Marks,
-    space: Space,
+    space: Workspace,
     records: Array,
     n_records: int,
 ) -> tuple[Array, int]:
@@ -81,14 +91,14 @@ def _mark_part(
     prefix, last_edge = level.prefix, level.last
     group_begin, group_end = level.group_begin, level.group_end
     starts, ends, own_facts = queries.start, queries.end, queries.fact
-    mark_begin, mark_entity, mark_kind = marks.begin, marks.entity, marks.mark
+    mark_begin, mark_entity, mark_kind = marks.offsets, marks.entity, marks.mark
     mark_of = space.of_entity
     body_begin = group_begin[level.body_begin]
     body_of = number_of_run(body_begin)
     own, latest, earlier = link_own_facts(
         own_facts[first:last], fact, chain, level_edges, prefix, last_edge, space.of_fact
     )
-    bits = code_bits(level.words, classes.number, level.length)
+    bits = code_bits(level.words, classes.n_classes, level.length)
     tables = np.empty(len(chain) + len(level_edges), dtype=np.uint32)
     of_prefix, of_edge = tables[: len(chain)], tables[len(chain) :]
     n = len(prefix)
@@ -102,7 +112,7 @@ def _mark_part(
         stop = run_of_equals(ends, begin, run_of_equals(starts, begin, last))
         contributions(
             level.words,
-            classes.number,
+            classes.n_classes,
             begin,
             starts[begin],
             ends[begin],

@@ -6,14 +6,14 @@ import numpy as np
 
 from tilp._kernels.arrays import grown
 from tilp._kernels.jit import kernel
-from tilp._kernels.types import Array
-from tilp.time.relations import NO_TIME, NOTHING
-from tilp.time.relations import closeness as plain_closeness
+from tilp._kernels.types import Array, ListedCandidates
+from tilp.time.relations import INCOMPARABLE, INFINITE
+from tilp.time.relations import time_distance as plain_time_distance
 
 BETWEEN, OTHERS, WALKS = 0, 1, 2
 """Facts between candidate and subject, the candidate's other facts, walks from subject to it."""
 
-closeness = kernel(plain_closeness)
+time_distance = kernel(plain_time_distance)
 
 
 class DatedEdges(NamedTuple):
@@ -26,26 +26,12 @@ class DatedEdges(NamedTuple):
     start: Array
 
 
-class Asked(NamedTuple):
-    """Queries, and the candidates listed for each, which begin at `begin`.
-
-    `fact` is the query's own fact, which is no evidence (-1: none).
-    """
-
-    subject: Array
-    head: Array
-    start: Array
-    fact: Array
-    begin: Array
-    candidate: Array
-
-
 @kernel
 def gather_evidence(
     first: int,
     last: int,
     edges: DatedEdges,
-    asked: Asked,
+    asked: ListedCandidates,
     column: Array,
     width: Array,
     max_length: int,
@@ -68,7 +54,7 @@ def gather_evidence(
             which stand later, are left out.
 
     Returns:
-        Rows of candidate's place, kind, relation and closeness; by place, kind and relation.
+        Rows of candidate's place, kind, relation and time distance; by place, kind and relation.
     """
     n_entities = len(edges.offsets) - 1
     n_relations = column.shape[1] // 2
@@ -85,7 +71,7 @@ def gather_evidence(
     rows = np.empty((1024, 4), dtype=np.int64)
     size = 0
     for query in range(first, last):
-        subject, head, own = asked.subject[query], asked.head[query], asked.fact[query]
+        subject, head, own = asked.subject[query], asked.directed_relation[query], asked.fact[query]
         start, wide = asked.start[query], width[head]
         reached = _walk(
             edges, subject, own, start, column[head], wide, max_length, limit, slot, members, steps,
@@ -93,10 +79,10 @@ def gather_evidence(
         )  # fmt: skip
         # Levels take turns with the two tables.
         last_known = known if max_length % 2 == 1 else onward
-        for place in range(asked.begin[query], asked.begin[query + 1]):
+        for place in range(asked.offsets[query], asked.offsets[query + 1]):
             entity = asked.candidate[place]
             rows = grown(rows, size + 3 * column.shape[1])
-            by_walks[:wide] = NOTHING
+            by_walks[:wide] = INFINITE
             n_others = 0
             edge = edges.offsets[entity]
             stop = min(edges.offsets[entity + 1], edge + limit)
@@ -106,11 +92,11 @@ def gather_evidence(
                     relation + n_relations
                 )  # fmt: skip
                 at = column[head, towards]
-                between = other = NOTHING
+                between = other = INFINITE
                 while edge < stop and edges.relation[edge] == relation:
                     target = edges.target[edge]
                     if edges.fact[edge] != own:
-                        code = closeness(edges.start[edge], start)
+                        code = time_distance(edges.start[edge], start)
                         if target == subject:
                             between = min(between, code)
                         else:
@@ -120,9 +106,9 @@ def gather_evidence(
                                 by_walks[one] = min(by_walks[one], last_known[slot[target], one])
                             by_walks[at] = min(by_walks[at], code)
                     edge += 1
-                if between < NOTHING:
+                if between < INFINITE:
                     size = _put(rows, size, place, BETWEEN, relation, between)
-                if other < NOTHING:
+                if other < INFINITE:
                     others[n_others, 0] = relation
                     others[n_others, 1] = other
                     n_others += 1
@@ -130,7 +116,7 @@ def gather_evidence(
                 size = _put(rows, size, place, OTHERS, others[one, 0], others[one, 1])
             for relation in range(column.shape[1]):
                 at = column[head, relation]
-                if at >= 0 and by_walks[at] < NO_TIME:
+                if at >= 0 and by_walks[at] < INCOMPARABLE:
                     size = _put(rows, size, place, WALKS, relation, by_walks[at])
         for one in range(reached):
             slot[members[one]] = -1
@@ -179,7 +165,7 @@ def _walk(
     members[0] = subject
     steps[0] = 0
     frontier[0, 0] = 0
-    known[0, :wide] = NOTHING
+    known[0, :wide] = INFINITE
     reached = at_front = 1
     for level in range(1, max_length):
         onward[:reached, :wide] = known[:reached, :wide]
@@ -199,7 +185,7 @@ def _walk(
                     slot[edges.target[edge]] = target
                     members[target] = edges.target[edge]
                     steps[target] = 0
-                    onward[target, :wide] = NOTHING
+                    onward[target, :wide] = INFINITE
                     reached += 1
                 if steps[target] < level:
                     steps[target] = level
@@ -207,7 +193,7 @@ def _walk(
                     following += 1
                 for one in range(wide):
                     onward[target, one] = min(onward[target, one], known[source, one])
-                code = closeness(edges.start[edge], start)
+                code = time_distance(edges.start[edge], start)
                 onward[target, at] = min(onward[target, at], code)
         known, onward = onward, known
         at_front = following

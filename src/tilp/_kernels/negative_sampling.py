@@ -7,7 +7,7 @@ from tilp._kernels.types import Array
 
 
 @kernel
-def draw_pools(
+def sample_candidates(
     offsets: Array,
     candidate: Array,
     score: Array,
@@ -88,7 +88,7 @@ def draw_pools(
 
 
 @kernel
-def best_of(offsets: Array, score: Array, best: int) -> Array:
+def top_indices(offsets: Array, score: Array, best: int) -> Array:
     """The places of the best scores of each query, ascending; of equal ones those that come first.
 
     Args:
@@ -126,7 +126,7 @@ def _take_best(
         if not taken[entity]:
             free[n_free] = entity
             n_free += 1
-    for place in best_of(np.array([0, n_free]), score_of[free[:n_free]], best):
+    for place in top_indices(np.array([0, n_free]), score_of[free[:n_free]], best):
         taken[free[place]] = True
         entities[size] = free[place]
         size += 1

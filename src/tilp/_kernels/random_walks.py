@@ -4,16 +4,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilp._kernels.candidate_history import FactEdges, ListedCandidates, same_interval
+from tilp._kernels.candidate_history import FactEdges, same_interval
 from tilp._kernels.jit import kernel
-from tilp._kernels.types import Array
+from tilp._kernels.types import Array, ListedCandidates
 
 _PRESENT = 1e-300  # added to chances, so that an entity is told from one that was not reached
 _NEGLIGIBLE = 1e-3  # of the least chance that matters
 _DENSE = 4  # from an n-th of all edges on, every entity asks where the walker may come from
 
 
-class Manner(NamedTuple):
+class WalkSettings(NamedTuple):
     """How the walker goes.
 
     From each entity it takes one of its edges, with chances in proportion to exp(-gap / scale),
@@ -75,8 +75,8 @@ def _space(edges: FactEdges) -> _Space:
 
 
 @kernel
-def list_soft_walks(
-    edges: FactEdges, asked: ListedCandidates, order: Array, manner: Manner
+def list_random_walk_scores(
+    edges: FactEdges, asked: ListedCandidates, order: Array, manner: WalkSettings
 ) -> Array:
     """How likely each listed candidate is reached.
 
@@ -95,17 +95,17 @@ def list_soft_walks(
     for query in order:
         interval = same_interval(asked, query, interval)
         _walk(edges, asked, query, interval, manner, space)
-        for place in range(asked.begin[query], asked.begin[query + 1]):
+        for place in range(asked.offsets[query], asked.offsets[query + 1]):
             found[place] = np.log(1.0 + space.reached[asked.candidate[place]] / manner.least)
     return found
 
 
 @kernel
-def add_soft_walks(
+def add_random_walk_scores(
     edges: FactEdges,
     asked: ListedCandidates,
     order: Array,
-    manner: Manner,
+    manner: WalkSettings,
     weight: Array,
     score: Array,
 ) -> None:
@@ -126,7 +126,7 @@ def add_soft_walks(
             continue
         interval = same_interval(asked, query, interval)
         _walk(edges, asked, query, interval, manner, space)
-        for place in range(asked.begin[query], asked.begin[query + 1]):
+        for place in range(asked.offsets[query], asked.offsets[query + 1]):
             chance = space.reached[asked.candidate[place]]
             if chance > _NEGLIGIBLE * manner.least:
                 score[place] += weight[query] * np.log(1.0 + chance / manner.least)
@@ -138,7 +138,7 @@ def _walk(
     asked: ListedCandidates,
     query: int,
     interval: int,
-    manner: Manner,
+    manner: WalkSettings,
     space: _Space,
 ) -> None:
     """Walk from a query's subject; `space.reached` gets the chances of where."""
@@ -229,7 +229,7 @@ def _step_to_all(edges: FactEdges, walker: _Walker, space: _Space, here: int, th
 
 
 @kernel
-def strongest_walk(
+def likeliest_walk(
     edges: FactEdges,
     subject: int,
     answer: int,

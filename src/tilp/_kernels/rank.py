@@ -16,7 +16,7 @@ STATIC, OVERLAP, EXACT, ENUMERATE, RELEASE = range(5)
 """Columns of what is removed."""
 
 
-class Known(NamedTuple):
+class KnownFacts(NamedTuple):
     """Known facts in both directions, by (entity, relation), then target, then first instant.
 
     `start` and `end` have no unknown ends; `interval` numbers the distinct intervals as they are
@@ -32,7 +32,7 @@ class Known(NamedTuple):
     train: Array
 
 
-class Asked(NamedTuple):
+class RankedQueries(NamedTuple):
     """Queries, their intervals as in `Known`; their known facts stand at `begin` to `stop`."""
 
     answer: Array
@@ -51,8 +51,8 @@ def count_ranks(
     candidate: Array,
     score: Array,
     default: Array,
-    asked: Asked,
-    known: Known,
+    asked: RankedQueries,
+    known: KnownFacts,
     by_candidate: Array,
     counts: Array,
     listed: Array,
@@ -111,7 +111,9 @@ def count_ranks(
 
 
 @kernel
-def _weigh(asked: Asked, query: int, known: Known, begin: int, stop: int, weights: Array) -> None:
+def _weigh(
+    asked: RankedQueries, query: int, known: KnownFacts, begin: int, stop: int, weights: Array
+) -> None:
     """How much of one other answer, whose facts stand at `begin` to `stop`, is removed."""
     weights[:] = 0.0
     weights[STATIC] = 1.0

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilp._kernels.events import ByAnswer, ByPair, ByRelation, ByTime, first_from
+from tilp._kernels.events import ByAnswer, ByEntityRelation, ByPair, ByTime, first_from
 from tilp._kernels.jit import kernel
 from tilp._kernels.types import Array
 
@@ -22,7 +22,7 @@ class Evidence(NamedTuple):
     entities: ByTime
 
 
-class Blocks(NamedTuple):
+class WeightBlocks(NamedTuple):
     """Where the weights of each kind begin.
 
     Of each clue one weight is by its class of recency, one by its class of counts. `body_*`: for
@@ -45,7 +45,7 @@ class Blocks(NamedTuple):
     end: int
 
 
-class Table(NamedTuple):
+class WeightTable(NamedTuple):
     """Which clues have which weights.
 
     The bodies of rules for head h stand at `begin[h]:begin[h + 1]` of `body`. Bodies that no rule
@@ -53,11 +53,11 @@ class Table(NamedTuple):
     of recency and of counts but the last.
     """
 
-    begin: Array
+    rule_offsets: Array
     body: Array
     gaps: Array
     counts: Array
-    blocks: Blocks
+    blocks: WeightBlocks
 
 
 class Clues(NamedTuple):
@@ -79,10 +79,10 @@ class Clues(NamedTuple):
 
 
 @kernel
-def make_clues(evidence: Evidence, table: Table) -> Clues:
+def make_clues(evidence: Evidence, table: WeightTable) -> Clues:
     """Space that holds the clues of any query."""
     n = len(evidence.pairs.offsets) - 1
-    heads = len(table.begin) - 1
+    heads = len(table.rule_offsets) - 1
     bodies = np.max(np.diff(evidence.pairs.offsets))
     answers = np.max(np.diff(evidence.answers.offsets))
     most = 4 * bodies + 3 * n + 2 * answers
@@ -100,7 +100,13 @@ def make_clues(evidence: Evidence, table: Table) -> Clues:
 
 @kernel
 def gather_clues(
-    evidence: Evidence, table: Table, clues: Clues, subject: int, head: int, time: int, stamp: int
+    evidence: Evidence,
+    table: WeightTable,
+    clues: Clues,
+    subject: int,
+    head: int,
+    time: int,
+    stamp: int,
 ) -> tuple[int, int]:
     """Find the candidates of a query, and the weights of what is known of them before its time.
 
@@ -114,10 +120,10 @@ def gather_clues(
     Returns:
         How many candidates and how many entries there are.
     """
-    for rule in range(table.begin[head], table.begin[head + 1]):
+    for rule in range(table.rule_offsets[head], table.rule_offsets[head + 1]):
         clues.rule_of[table.body[rule]] = rule
     known, used = _gather_met(evidence.pairs, table, clues, subject, head, time, stamp)
-    for rule in range(table.begin[head], table.begin[head + 1]):
+    for rule in range(table.rule_offsets[head], table.rule_offsets[head + 1]):
         clues.rule_of[table.body[rule]] = -1
     n, used = _gather_answers(
         evidence.answers, table, clues, subject, head, time, stamp, known, used
@@ -144,14 +150,14 @@ def sum_clues(clues: Clues, n: int, used: int, weights: Array, scores: Array) ->
 
 @kernel
 def _gather_met(
-    pairs: ByPair, table: Table, clues: Clues, subject: int, head: int, time: int, stamp: int
+    pairs: ByPair, table: WeightTable, clues: Clues, subject: int, head: int, time: int, stamp: int
 ) -> tuple[int, int]:
     """The candidates that the subject met: bodies of rules, and any relation between the two."""
     recencies, counts, blocks = len(table.gaps) + 1, len(table.counts) + 1, table.blocks
     n = used = 0
     for run in range(pairs.offsets[subject], pairs.offsets[subject + 1]):
-        low = pairs.begin[run]
-        high = first_from(pairs.time, low, pairs.begin[run + 1], time)
+        low = pairs.run_offsets[run]
+        high = first_from(pairs.time, low, pairs.run_offsets[run + 1], time)
         if low == high:
             continue
         entity, body, gap = pairs.target[run], pairs.relation[run], time - pairs.time[high - 1]
@@ -181,7 +187,7 @@ def _gather_met(
 @kernel
 def _gather_answers(
     answers: ByAnswer,
-    table: Table,
+    table: WeightTable,
     clues: Clues,
     subject: int,
     head: int,
@@ -195,8 +201,8 @@ def _gather_answers(
     n = known
     for run in range(answers.offsets[head], answers.offsets[head + 1]):
         entity = answers.target[run]
-        low = answers.begin[run]
-        high = first_from(answers.time, low, answers.begin[run + 1], time)
+        low = answers.run_offsets[run]
+        high = first_from(answers.time, low, answers.run_offsets[run + 1], time)
         if low == high:
             continue
         if clues.stamp[entity] != stamp:
@@ -241,7 +247,7 @@ _NEGLIGIBLE = 1e-5  # so small a slope changes no weight
 
 
 @kernel
-def bodies_of_heads(edges: ByRelation, heads: int) -> Array:
+def candidate_rules(edges: ByEntityRelation, heads: int) -> Array:
     """The rules whose bodies may be known when their heads are asked for.
 
     Those of two relations that one entity has, whether or not its head ever follows: a rule that
@@ -266,9 +272,9 @@ def bodies_of_heads(edges: ByRelation, heads: int) -> Array:
 
 
 @kernel
-def learn_clues(
+def fit_weights(
     evidence: Evidence,
-    table: Table,
+    table: WeightTable,
     subject: Array,
     head: Array,
     time: Array,
@@ -357,7 +363,7 @@ def learn_clues(
 @kernel
 def forecast_queries(
     evidence: Evidence,
-    table: Table,
+    table: WeightTable,
     weights: Array,
     subject: Array,
     head: Array,

@@ -3,11 +3,11 @@
 import numpy as np
 
 from tilp._kernels.jit import kernel
-from tilp._kernels.types import Array, Kept, Level
+from tilp._kernels.types import Array, Level, RuleIndex
 
 
 @kernel
-def kept_bodies(kept: Kept, level: Level) -> Array:
+def kept_bodies(kept: RuleIndex, level: Level) -> Array:
     """For each body of a level the kept one that it is, or -1."""
     # Out of the loop: an array that is taken out of a tuple is counted in and out.
     kept_relations, kept_digits, relations, digits = (
@@ -16,7 +16,10 @@ def kept_bodies(kept: Kept, level: Level) -> Array:
         level.relations,
         level.digits,
     )
-    low, high = kept.first[level.form, level.length], kept.first[level.form, level.length + 1]
+    low, high = (
+        kept.body_offsets[level.form, level.length],
+        kept.body_offsets[level.form, level.length + 1],
+    )
     found = np.empty(len(relations), dtype=np.int64)
     for body in range(len(found)):
         found[body] = _kept_body(
@@ -46,9 +49,9 @@ def _kept_body(
 
 
 @kernel
-def rules_of_head(kept: Kept, bodies: Array, head: int) -> Array:
+def rules_of_head(kept: RuleIndex, bodies: Array, head: int) -> Array:
     """Where the rules of each kept body for one head stand; nowhere for those that are not kept."""
-    begin, heads = kept.begin, kept.head
+    begin, heads = kept.rule_offsets, kept.directed_relation
     rules = np.zeros((len(bodies), 2), dtype=np.int64)
     for place in range(len(bodies)):
         if bodies[place] >= 0:

@@ -14,26 +14,34 @@ from tilp._kernels.count import (
 )
 from tilp._kernels.jit import kernel
 from tilp._kernels.rule_lookup import kept_bodies, part_of_level, rules_of_head
-from tilp._kernels.types import Array, Classes, Edges, Kept, Level, Queries, Space
+from tilp._kernels.types import (
+    Array,
+    Edges,
+    IntervalClasses,
+    Level,
+    QueriesBySubject,
+    RuleIndex,
+    Workspace,
+)
 
 
 @kernel
 def tally_level(
     edges: Edges,
-    classes: Classes,
-    queries: Queries,
+    classes: IntervalClasses,
+    queries: QueriesBySubject,
     first: int,
     last: int,
     level: Level,
-    kept: Kept,
+    kept: RuleIndex,
     statistics: Array,
-    space: Space,
+    space: Workspace,
 ) -> None:
     """Add up, for each kept rule: answers reached, queries where it applies, arriving rates."""
     bodies = kept_bodies(kept, level)
     while first < last:
-        stop = run_of_equals(queries.head, first, last)
-        rules = rules_of_head(kept, bodies, queries.head[first])
+        stop = run_of_equals(queries.directed_relation, first, last)
+        rules = rules_of_head(kept, bodies, queries.directed_relation[first])
         chosen = np.flatnonzero(rules[:, 0] < rules[:, 1])
         if len(chosen) > 0:
             part = part_of_level(level, chosen)
@@ -55,15 +63,15 @@ def tally_level(
 @kernel
 def _tally_part(
     edges: Edges,
-    classes: Classes,
-    queries: Queries,
+    classes: IntervalClasses,
+    queries: QueriesBySubject,
     first: int,
     last: int,
     level: Level,
     kept_code: Array,
     rules: Array,
     statistics: Array,
-    space: Space,
+    space: Workspace,
 ) -> None:
     """The same for queries of one head, and for a level all of whose bodies have rules for it.
 
@@ -82,7 +90,7 @@ def _tally_part(
     own, latest, earlier = link_own_facts(
         own_facts[first:last], fact, chain, level_edges, prefix, last_edge, space.of_fact
     )
-    bits = code_bits(words, classes.number, level.length)
+    bits = code_bits(words, classes.n_classes, level.length)
     tables = np.empty(len(chain) + len(level_edges), dtype=np.uint32)
     of_prefix, of_edge = tables[: len(chain)], tables[len(chain) :]
     n = len(prefix)
@@ -96,7 +104,7 @@ def _tally_part(
         stop = run_of_equals(ends, begin, run_of_equals(starts, begin, last))
         contributions(
             words,
-            classes.number,
+            classes.n_classes,
             begin,
             starts[begin],
             ends[begin],

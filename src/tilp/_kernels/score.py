@@ -103,7 +103,7 @@ def score_candidates(
     return begins, candidates[:size].copy(), scores[:size].copy(), reached
 
 
-LEAST_RATE = 0.01
+MIN_RATE = 0.01
 """Arriving rates below it are no evidence: a rule that leads everywhere says little of each end."""
 
 
@@ -138,7 +138,7 @@ def list_rule_evidence(
         while row < row_begin[query + 1]:
             stop, walks = _walks_of_rule(row, row_begin[query + 1], rule, count)
             for one in range(row, stop):
-                if place_of[end[one]] >= 0 and count[one] >= LEAST_RATE * walks:
+                if place_of[end[one]] >= 0 and count[one] >= MIN_RATE * walks:
                     begins[place_of[end[one]] + 1] += 1
             row = stop
         for place in range(begin[query], begin[query + 1]):
@@ -155,7 +155,7 @@ def list_rule_evidence(
             stop, walks = _walks_of_rule(row, row_begin[query + 1], rule, count)
             for one in range(row, stop):
                 place = place_of[end[one]]
-                if place >= 0 and count[one] >= LEAST_RATE * walks:
+                if place >= 0 and count[one] >= MIN_RATE * walks:
                     rules[free[place]] = rule[one]
                     root[free[place]] = np.sqrt(count[one] / walks)
                     free[place] += 1
@@ -190,7 +190,7 @@ def add_rule_evidence(
             stop, walks = _walks_of_rule(row, row_begin[query + 1], rule, count)
             if weight[rule[row]] != 0.0:
                 for one in range(row, stop):
-                    if count[one] >= LEAST_RATE * walks:
+                    if count[one] >= MIN_RATE * walks:
                         found[end[one]] += weight[rule[row]] * np.sqrt(count[one] / walks)
             row = stop
         for place in range(begin[query], begin[query + 1]):

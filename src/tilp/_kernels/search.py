@@ -14,7 +14,15 @@ import numpy as np
 from tilp._kernels.count import ALLEN, CLASSES, GAP, allen_code, gap_code
 from tilp._kernels.expand import chance, relation_code, thin_out
 from tilp._kernels.jit import kernel
-from tilp._kernels.types import ADJACENT, ALL, Array, Classes, Edges, FindingSpace, Wanted
+from tilp._kernels.types import (
+    ADJACENT,
+    ALL,
+    Array,
+    Edges,
+    IntervalClasses,
+    QueriesByAnswer,
+    SearchWorkspace,
+)
 from tilp.time import Allen
 
 # The columns of the table of rules, and of those a query was just counted for.
@@ -34,8 +42,8 @@ _ALLEN_WORDS = len(Allen)
 def find_rules(
     edges: Edges,
     inverse: Array,
-    classes: Classes,
-    queries: Wanted,
+    classes: IntervalClasses,
+    queries: QueriesByAnswer,
     kinds: Array,
     words: Array,
     first_gap: int,
@@ -43,7 +51,7 @@ def find_rules(
     max_length: int,
     limit: int,
     seed: int,
-    space: FindingSpace,
+    space: SearchWorkspace,
 ) -> tuple[Array, Array]:
     """Find the rules by which walks reach the answers of queries.
 
@@ -81,7 +89,7 @@ def find_rules(
         for back in range(offsets[answer + 1] - 1, offsets[answer] - 1, -1):
             next_to_it[inverse[back]] = to_it[target[back]]
             to_it[target[back]] = inverse[back] + 1
-        for query in range(queries.begin[number], queries.begin[number + 1]):
+        for query in range(queries.offsets[number], queries.offsets[number + 1]):
             subject = queries.subject[query]
             if len(classes.of_query) > 0:
                 of_query = classes.of_query[query]
@@ -106,7 +114,7 @@ def find_rules(
                         edges.interval,
                         classes.table,
                         of_query,
-                        classes.number,
+                        classes.n_classes,
                         n_directed,
                         digits_of_form,
                         code_of_form,
@@ -117,7 +125,7 @@ def find_rules(
                         queries.fact[query],
                         queries.start[query],
                         queries.end[query],
-                        queries.head[query],
+                        queries.directed_relation[query],
                         query,
                         length,
                         stride,

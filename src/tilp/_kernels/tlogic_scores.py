@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilp._kernels.events import ByRelation, edges_of, first_from
+from tilp._kernels.events import ByEntityRelation, edges_of, first_from
 from tilp._kernels.jit import kernel
 from tilp._kernels.types import Array
 
 _NEVER = 2**62  # after every time, that of a query without a date too
 
 
-class Applied(NamedTuple):
+class TLogicRules(NamedTuple):
     """Rules by head, those of head h at `begin[h]:begin[h + 1]` in the order of application.
 
     `same` is of each place the first with the same entity. `once[r, p]`: at place p an entity is
@@ -35,7 +35,7 @@ class Applied(NamedTuple):
     apart: Array
 
 
-class Manner(NamedTuple):
+class ScoringSettings(NamedTuple):
     """How queries are answered: see `TimestampRules`, whose words these are."""
 
     window: int
@@ -60,9 +60,9 @@ class _Space(NamedTuple):
 
 @kernel
 def score_queries(
-    edges: ByRelation,
-    rules: Applied,
-    manner: Manner,
+    edges: ByEntityRelation,
+    rules: TLogicRules,
+    manner: ScoringSettings,
     subject: Array,
     head: Array,
     time: Array,
@@ -156,10 +156,10 @@ def _make_space(n_entities: int, length: int) -> _Space:
 
 @kernel
 def _follow(
-    edges: ByRelation,
-    rules: Applied,
+    edges: ByEntityRelation,
+    rules: TLogicRules,
     rule: int,
-    manner: Manner,
+    manner: ScoringSettings,
     subject: int,
     now: int,
     own_fact: int,

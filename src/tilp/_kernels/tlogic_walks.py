@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from tilp._kernels.events import ByHead, ByRelation, ByTime, edges_of, first_from
+from tilp._kernels.events import ByEntityRelation, ByRelation, ByTime, edges_of, first_from
 from tilp._kernels.expand import chance
 from tilp._kernels.jit import kernel
 from tilp._kernels.types import Array
@@ -15,7 +15,7 @@ _NEGLIGIBLE = 40  # so much earlier than the latest, an edge's share is lost in 
 @kernel
 def walk_back(
     edges: ByTime,
-    heads: ByHead,
+    heads: ByRelation,
     n_relations: int,
     head: int,
     length: int,
@@ -46,7 +46,7 @@ def walk_back(
     entities = np.empty((walks, length + 2), dtype=np.int32)
     relations = np.empty((walks, length + 1), dtype=np.int32)
     times = np.empty((walks, length + 1), dtype=np.int64)
-    begin, end = heads.begin[head], heads.begin[head + 1]
+    begin, end = heads.offsets[head], heads.offsets[head + 1]
     found = 0
     for _ in range(walks if begin < end else 0):
         first = begin + int(chance(seed) * (end - begin))
@@ -124,8 +124,8 @@ def _draw(
 
 @kernel
 def count_bodies(
-    edges: ByRelation,
-    heads: ByHead,
+    edges: ByEntityRelation,
+    heads: ByRelation,
     head: int,
     relations: Array,
     same: Array,
@@ -159,7 +159,7 @@ def count_bodies(
     for rule in range(n):
         slots[:] = -1
         joins = _joins(same[rule])
-        begin, end = heads.begin[relations[rule, 0]], heads.begin[relations[rule, 0] + 1]
+        begin, end = heads.offsets[relations[rule, 0]], heads.offsets[relations[rule, 0] + 1]
         seed = seeds[rule]
         for _ in range(samples if begin < end else 0):
             first = begin + int(chance(seed) * (end - begin))
@@ -222,7 +222,7 @@ def _is_new(drawn: Array, last: int, slots: Array) -> bool:
 
 
 @kernel
-def _followed(edges: ByRelation, body: Array, head: int) -> bool:
+def _followed(edges: ByEntityRelation, body: Array, head: int) -> bool:
     """Whether the head joins a body's ends at a later time."""
     low, high = edges_of(edges, body[0], head)
     low = first_from(edges.time, low, high, body[-2] + 1)

@@ -11,16 +11,17 @@ __all__ = [
     "NONE",
     "N_MARKS",
     "Array",
-    "Classes",
     "Edges",
-    "FindingSpace",
-    "Kept",
+    "IntervalClasses",
     "Level",
+    "ListedCandidates",
     "Marks",
-    "Queries",
-    "Space",
+    "QueriesByAnswer",
+    "QueriesBySubject",
+    "RuleIndex",
+    "SearchWorkspace",
     "Trie",
-    "Wanted",
+    "Workspace",
 ]
 
 Array = NDArray[Any]
@@ -53,13 +54,13 @@ class Edges(NamedTuple):
     interval: Array
 
 
-class Classes(NamedTuple):
+class IntervalClasses(NamedTuple):
     """Words between two intervals: how many, and which, if they are not before, touching, after.
 
     `table` has the word of each pair of intervals, `of_query` of each query and interval.
     """
 
-    number: int
+    n_classes: int
     table: Array
     of_query: Array
 
@@ -72,7 +73,7 @@ class Trie(NamedTuple):
     child: Array
 
 
-class Queries(NamedTuple):
+class QueriesBySubject(NamedTuple):
     """Queries in the order of their subjects, whose queries begin at `begin`.
 
     The queries of a subject that share the counts of walks stand together: those of one interval,
@@ -82,8 +83,8 @@ class Queries(NamedTuple):
     """
 
     subject: Array
-    begin: Array
-    head: Array
+    offsets: Array
+    directed_relation: Array
     fact: Array
     start: Array
     end: Array
@@ -96,36 +97,51 @@ class Marks(NamedTuple):
     `mark` says what each of them is; all other candidates have none.
     """
 
-    begin: Array
+    offsets: Array
     entity: Array
     mark: Array
 
 
-class Wanted(NamedTuple):
+class QueriesByAnswer(NamedTuple):
     """Queries in the order of their known answers, whose queries begin at `begin`."""
 
     answer: Array
-    begin: Array
+    offsets: Array
     subject: Array
-    head: Array
+    directed_relation: Array
     fact: Array
     start: Array
     end: Array
 
 
-class Kept(NamedTuple):
+class RuleIndex(NamedTuple):
     """Rules by form, length and body: bodies sorted by relations and digits, then their rules.
 
     Bodies of form f and length l stand at `first[f, l]:first[f, l + 1]`; the rules of body b,
     sorted by head and code, at `begin[b]:begin[b + 1]`.
     """
 
-    first: Array
+    body_offsets: Array
     relations: Array
     digits: Array
-    begin: Array
-    head: Array
+    rule_offsets: Array
+    directed_relation: Array
     code: Array
+
+
+class ListedCandidates(NamedTuple):
+    """Queries and the candidates listed for each, at `offsets[q]:offsets[q + 1]`.
+
+    `fact` is the query's own fact, which is no evidence (-1: none).
+    """
+
+    subject: Array
+    directed_relation: Array
+    start: Array
+    end: Array
+    fact: Array
+    offsets: Array
+    candidate: Array
 
 
 class Level(NamedTuple):
@@ -157,7 +173,7 @@ class Level(NamedTuple):
     digits: Array
 
 
-class Space(NamedTuple):
+class Workspace(NamedTuple):
     """Zeros to work with; every loop leaves zeros behind.
 
     `counts` has room for the codes of one group at least; `of_entity` has a place for each entity,
@@ -169,16 +185,16 @@ class Space(NamedTuple):
     of_fact: Array
 
     @staticmethod
-    def of(n_codes: int, n_entities: int, n_facts: int) -> "Space":
+    def of(n_codes: int, n_entities: int, n_facts: int) -> "Workspace":
         """As many zeros as are needed; pages of them that are not used cost nothing."""
-        return Space(
+        return Workspace(
             counts=np.zeros(max(_SLOTS, 2 * n_codes), np.int32),
             of_entity=np.zeros(n_entities, np.int32),
             of_fact=np.zeros(n_facts, np.int32),
         )
 
 
-class FindingSpace(NamedTuple):
+class SearchWorkspace(NamedTuple):
     """To find rules in: zeros, but for `next_to_it`; pages that are not used cost nothing.
 
     `to_answer` counts the walks of each length from each entity to an answer. `to_it` is the first
@@ -191,9 +207,9 @@ class FindingSpace(NamedTuple):
     next_to_it: Array
 
     @staticmethod
-    def of(max_length: int, n_entities: int, n_edges: int) -> "FindingSpace":
+    def of(max_length: int, n_entities: int, n_edges: int) -> "SearchWorkspace":
         """As much as is needed."""
-        return FindingSpace(
+        return SearchWorkspace(
             np.zeros((max_length, n_entities)),
             np.zeros(n_entities, np.int64),
             np.empty(n_edges, np.int64),

@@ -12,14 +12,14 @@ from tilp._kernels.types import (
     ALL,
     N_MARKS,
     Array,
-    Classes,
     Edges,
-    Kept,
+    IntervalClasses,
     Level,
     Marks,
-    Queries,
-    Space,
+    QueriesBySubject,
+    RuleIndex,
     Trie,
+    Workspace,
 )
 
 
@@ -137,10 +137,10 @@ TALLY, APPLY, MARK = 0, 1, 2
 @kernel
 def walk(
     edges: Edges,
-    classes: Classes,
+    classes: IntervalClasses,
     trie: Trie,
-    queries: Queries,
-    kept: Kept,
+    queries: QueriesBySubject,
+    kept: RuleIndex,
     kinds: Array,
     words: Array,
     n_directed: int,
@@ -150,7 +150,7 @@ def walk(
     purpose: int,
     marks: Marks,
     statistics: Array,
-    space: Space,
+    space: Workspace,
 ) -> tuple[Array, Array]:
     """Walk from the subjects of queries, and count for each query what the purpose asks for.
 
@@ -188,11 +188,11 @@ def walk(
     wanted = np.array([np.any(kinds == kind) for kind in range(3)])
     empty_body = np.zeros(1, dtype=np.int64)
     records = np.empty((1024, 3 + N_MARKS), dtype=np.int64)
-    n_records = len(queries.head) * 0  # with the literal 0 all would be compiled twice
-    weights = np.ones((len(queries.head), max_length + 1), dtype=np.float64)
+    n_records = len(queries.directed_relation) * 0  # with the literal 0 all would be compiled twice
+    weights = np.ones((len(queries.directed_relation), max_length + 1), dtype=np.float64)
     for number in range(len(queries.subject)):
         subject = queries.subject[number]
-        first, last = queries.begin[number], queries.begin[number + 1]
+        first, last = queries.offsets[number], queries.offsets[number + 1]
         ends = np.full(1, subject, dtype=np.int32)
         chain = np.empty((1, 0), dtype=np.int32)
         nodes = np.zeros(1, dtype=np.int32)
@@ -214,7 +214,7 @@ def walk(
                 by_rank,
                 source,
                 interval,
-                classes.number,
+                classes.n_classes,
                 table,
                 trie_begin,
                 trie_relation,
@@ -234,9 +234,9 @@ def walk(
                     continue
                 base = 1
                 if kind == ALL:
-                    base = classes.number ** (length - 1)
+                    base = classes.n_classes ** (length - 1)
                 elif kind == ADJACENT and length > 1:
-                    base = classes.number
+                    base = classes.n_classes
                 (
                     item_prefix,
                     item_last,

@@ -24,7 +24,7 @@ def read_only(array: Array) -> Array:
     return view
 
 
-def frozen(columns: Columns) -> Columns:
+def read_only_tuple(columns: Columns) -> Columns:
     """A named tuple with its arrays read-only."""
     arrays = (read_only(one) if isinstance(one, np.ndarray) else one for one in columns)
     return type(columns)(*arrays)

@@ -41,22 +41,22 @@ _log = logging.getLogger(__name__)
 _LONGEST = 60  # letters of a name
 
 
-def file_words(name: str) -> str:
+def file_name_part(name: str) -> str:
     """A name as it can stand in that of a file, cut where it is long.
 
-    >>> file_words("member of: sports team")
+    >>> file_name_part("member of: sports team")
     'member-of-sports-team'
     """
     return re.sub(r"\W+", "-", name).strip("-")[:_LONGEST]
 
 
-def one_of_a_kind(name: str) -> str:
+def unique_file_name(name: str) -> str:
     """Such words, with a few signs that tell the name from all others where words leave some out.
 
-    >>> one_of_a_kind("livesIn"), one_of_a_kind("C++") == one_of_a_kind("C#")
+    >>> unique_file_name("livesIn"), unique_file_name("C++") == unique_file_name("C#")
     ('livesIn', False)
     """
-    words = file_words(name)
+    words = file_name_part(name)
     if words == name:
         return words
     return "-".join(filter(None, (words, hashlib.sha256(name.encode()).hexdigest()[:6])))
@@ -86,9 +86,9 @@ def new_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
         in_use = folder.exists() and any(folder.iterdir())
         if in_use and not replace:
             raise TilpError(f"{folder} is not empty: choose another folder or empty it")
-        if in_use and before(folder).exists():
+        if in_use and backup_folder(folder).exists():
             raise TilpError(
-                f"{before(folder)} is in the way, of when {folder} was replaced before: remove it, "
+                f"{backup_folder(folder)} is in the way, of when {folder} was replaced before: remove it, "
                 "or if it is wanted, give it another name"
             )
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -111,7 +111,7 @@ def new_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
 
 
 @contextmanager
-def held(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[None]:
     """Keep other processes from working in a folder that is there; a killed one lets go of it.
 
     Where the system has no such locks, nothing is kept.
@@ -139,7 +139,7 @@ def held(folder: Path) -> Iterator[None]:
         os.close(place)
 
 
-def before(folder: Path) -> Path:
+def backup_folder(folder: Path) -> Path:
     """The name of a folder while another takes its place."""
     return folder.with_name(f"{folder.name}.before")
 
@@ -147,13 +147,13 @@ def before(folder: Path) -> Path:
 def _exchange(place: Path, folder: Path) -> None:
     """Let one folder take the name of another, which is removed; each is whole all the time."""
     try:
-        folder.rename(before(folder))
+        folder.rename(backup_folder(folder))
         place.rename(folder)
     except BaseException:  # an interrupt as well
         if not folder.exists():
-            before(folder).rename(folder)
+            backup_folder(folder).rename(folder)
         raise
-    shutil.rmtree(before(folder))
+    shutil.rmtree(backup_folder(folder))
 
 
 def _umask() -> int:
@@ -165,7 +165,7 @@ def _umask() -> int:
 Value = TypeVar("Value")
 
 
-def load_or_make(
+def load_or_compute(
     path: Path,
     make: Callable[[], Value],
     to_arrays: Callable[[Value], dict[str, Any]],

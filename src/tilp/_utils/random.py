@@ -9,8 +9,8 @@ def keyed_uniform(
 ) -> NDArray[np.float64]:
     """A number from 0 to below 1 for each row, by a multiplicative hash of its columns.
 
-    >>> both = chances(0, np.array([3, 8]))
-    >>> bool(both[1] == chances(0, np.array([8]))[0])
+    >>> both = keyed_uniform(0, np.array([3, 8]))
+    >>> bool(both[1] == keyed_uniform(0, np.array([8]))[0])
     True
     """
     mixed = np.full(len(columns[0]), seed, np.uint64)
@@ -25,7 +25,7 @@ def keyed_sample(
 ) -> NDArray[np.int64]:
     """The places of at most so many rows, in order, drawn by their columns.
 
-    >>> drawn(5, 0, np.array([3, 8])).tolist()
+    >>> keyed_sample(5, 0, np.array([3, 8])).tolist()
     [0, 1]
     """
     return np.sort(np.argsort(keyed_uniform(seed, *columns), kind="stable")[:most])
@@ -34,7 +34,7 @@ def keyed_sample(
 def sample_share(size: int, share: float, seed: int) -> NDArray[np.int64]:
     """The places of a share of so many rows, in order; a smaller share is part of a greater one.
 
-    >>> len(sampled(40, 0.3, 0)), set(sampled(40, 0.1, 0)) < set(sampled(40, 0.3, 0))
+    >>> len(sample_share(40, 0.3, 0)), set(sample_share(40, 0.1, 0)) < set(sample_share(40, 0.3, 0))
     (12, True)
     """
     if share >= 1.0:

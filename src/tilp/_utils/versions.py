@@ -33,10 +33,10 @@ def version_report() -> str:
 
 
 @cache
-def made_with() -> Mapping[str, str]:
+def code_versions() -> Mapping[str, str]:
     """The code that results come from: its digest, and the versions of what it computes with."""
     digest = hashlib.sha256()
-    package = Path(__file__).parent
+    package = Path(__file__).parent.parent
     for path in sorted(package.rglob("*.py")):
         digest.update(path.relative_to(package).as_posix().encode() + path.read_bytes())
     needed = {name: metadata.version(name) for name in _COMPUTED_WITH}

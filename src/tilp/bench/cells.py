@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from tilp._utils.files import one_of_a_kind
+from tilp._utils.files import unique_file_name
 from tilp.bench.examples import Examples, rule_examples
 from tilp.bench.jobs import Job, Place
 from tilp.bench.methods import Method
@@ -44,8 +44,8 @@ class Cell(Job):
     @property
     def name(self) -> str:
         """Data set, setting, method, seed, split."""
-        words = [one_of_a_kind(self.source.name), self.setting.name]
-        words.append(one_of_a_kind(self.method.name))
+        words = [unique_file_name(self.source.name), self.setting.name]
+        words.append(unique_file_name(self.method.name))
         return ".".join([*words, str(self.seed), *([] if self.split == "test" else [self.split])])
 
     @property

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from tilp._utils.files import new_file
-from tilp._utils.versions import made_with
+from tilp._utils.versions import code_versions
 from tilp._version import __version__
 from tilp.errors import TilpError
 
@@ -105,7 +105,7 @@ class Job(ABC):
 
 def digest_of(decided: Mapping[str, Any]) -> str:
     """The digest of what decides a result, and of the code that makes it."""
-    text = json.dumps({**made_with(), **decided}, sort_keys=True, default=str)
+    text = json.dumps({**code_versions(), **decided}, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
 
 

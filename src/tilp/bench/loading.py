@@ -8,7 +8,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from tilp._utils.files import file_words
+from tilp._utils.files import file_name_part
 from tilp.bench.keys import NUMBER, TEXT, WHOLE, Keys, Reader, list_of, word_of
 from tilp.bench.kinds import KINDS
 from tilp.bench.methods import METHODS, Method, read_method
@@ -86,7 +86,7 @@ def _parse(text: str, file: str) -> Plan:
             raise TilpError(f"{file}: two experiments are named {name!r}; give each its own name")
     if not experiments:
         raise TilpError(f"{file}: there is no experiment; write one under [[experiment]]")
-    return Plan(file_words(Path(file).stem) or "plan", title, about, size, tuple(experiments))
+    return Plan(file_name_part(Path(file).stem) or "plan", title, about, size, tuple(experiments))
 
 
 _SEED = Reader(
@@ -97,7 +97,7 @@ _HELD_OUT = SPLITS[1:]  # train is learned from
 _SPLIT = Reader(" or ".join(_HELD_OUT), lambda one: str(one) if one in _HELD_OUT else None)
 _NAME = Reader(
     "a name of letters, digits, '-' and '_'",
-    lambda one: one if isinstance(one, str) and one and file_words(one) == one else None,
+    lambda one: one if isinstance(one, str) and one and file_name_part(one) == one else None,
 )
 
 

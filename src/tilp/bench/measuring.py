@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from tilp._utils.files import one_of_a_kind
+from tilp._utils.files import unique_file_name
 from tilp.bench.jobs import Job, Place
 from tilp.bench.memory import forget_peak, peak_megabytes
 from tilp.bench.methods import Method
@@ -89,9 +89,9 @@ class Measurement(Job):
     def name(self) -> str:
         """Data set, share, method, length and threads."""
         words = (
-            one_of_a_kind(self.source.name),
+            unique_file_name(self.source.name),
             f"{self.share:g}-of-train",
-            one_of_a_kind(self.method.name),
+            unique_file_name(self.method.name),
             f"length-{self.length}",
             f"threads-{self.threads}",
         )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tilp._utils.files import held
+from tilp._utils.files import locked
 from tilp.bench.jobs import Job, Results, Store, merged
 from tilp.bench.kinds import KINDS
 from tilp.bench.plans import Experiment, Plan
@@ -93,7 +93,7 @@ def run_plan(
     jobs, refused = plan_jobs(plan, sources)
     _claim(out)
     runner = Runner(store, thread_count(threads), side_by_side)
-    with held(out):
+    with locked(out):
         for number, (job, outcome) in enumerate(runner.run(jobs, watcher), start=1):
             ran += outcome.now
             results.add(job, outcome.found)

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
-from tilp._utils.files import one_of_a_kind
+from tilp._utils.files import unique_file_name
 from tilp.bench.keys import DATE, NUMBER, SHARE, TEXT, Keys, word_of
 from tilp.bench.sources import Source
 from tilp.graph import SPLITS, TemporalGraph
@@ -210,7 +210,7 @@ class Biased(Setting):
     def name(self) -> str:
         """As the files of runs have it."""
         words = dict.fromkeys(filter(None, (self.relation, self.label)))
-        relation = "-".join(one_of_a_kind(one) for one in words)
+        relation = "-".join(unique_file_name(one) for one in words)
         refit = "" if self.refit is None else f"-refit-{self.refit}"
         return f"biased-{self.removed}-{self.walked.value}{refit}-{relation}"
 
@@ -281,8 +281,8 @@ class Release(Setting):
     @property
     def name(self) -> str:
         """As the files of runs have it."""
-        walked = "" if self.background is None else f"-on-{one_of_a_kind(self.background)}"
-        return f"release-{one_of_a_kind(self.folder)}{walked}"
+        walked = "" if self.background is None else f"-on-{unique_file_name(self.background)}"
+        return f"release-{unique_file_name(self.folder)}{walked}"
 
     @property
     def words(self) -> str:

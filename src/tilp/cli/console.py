@@ -143,9 +143,9 @@ def print_inspection(inspection: Inspection, name: str) -> None:
 
 def imputation_table(graph: TemporalGraph, durations: Durations) -> Table:
     """What was estimated of each relation, and from what."""
-    from tilp.time.imputation import imputed_by_relation
+    from tilp.time.imputation import imputation_counts
 
-    counts, fitted = imputed_by_relation(graph), durations.frame()
+    counts, fitted = imputation_counts(graph), durations.frame()
     total = int(counts["starts"].sum()) + int(counts["ends"].sum())
     table = Table(title=f"{total:,} dates estimated", title_justify="left")
     table.add_column("relation", overflow="fold")

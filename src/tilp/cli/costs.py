@@ -1,4 +1,4 @@
-"""What a fit will take, on the command line."""
+"""`tilp fit --dry-run`: print the estimated time and memory of a fit."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING
 from tilp.cli.console import output, print_json, progress_bar
 
 if TYPE_CHECKING:
-    from tilp.costs import FitCost
+    from tilp.cost_estimate import CostEstimate
     from tilp.graph import TemporalGraph
     from tilp.model import TILP
-
-__all__ = ["STAGES", "show_cost"]
 
 STAGES = {
     "mine": "find rules",
@@ -29,22 +27,16 @@ _WORDS = {"read": "read the facts", "prepare": "index them", **STAGES}
 
 
 def show_cost(model: TILP, read: Callable[[], TemporalGraph], *, json: bool) -> None:
-    """Try a fit out on samples, and print what all of it takes.
-
-    Args:
-        model: that is to be fitted.
-        read: reads the facts.
-        json: whether it is for programs.
-    """
-    from tilp.costs import dry_run
+    """Estimate the cost of fitting a model, and print it."""
+    from tilp.cost_estimate import estimate_cost
     from tilp.parallel import thread_count
 
     began = time.process_time()
     graph = read()
     reading = time.process_time() - began
     with progress_bar() as bar:
-        task = bar.add_task("try it out on samples", total=1.0)
-        found = dry_run(
+        task = bar.add_task("fit small samples", total=1.0)
+        estimate = estimate_cost(
             graph,
             model.settings,
             threads=thread_count(model.n_jobs),
@@ -52,62 +44,55 @@ def show_cost(model: TILP, read: Callable[[], TemporalGraph], *, json: bool) -> 
             progress=lambda share: bar.update(task, completed=share),
         )
     if json:
-        print_json(found.to_json())
+        print_json(estimate.to_json())
     else:
-        _print_cost(found)
+        _print_estimate(estimate)
 
 
-def _print_cost(found: FitCost) -> None:
+def _print_estimate(estimate: CostEstimate) -> None:
     from rich.table import Table
 
-    console = output()
-    threads = f"{found.threads} thread{'s' * (found.threads != 1)}"
-    table = Table(title="what a fit takes, about; nothing was written", title_justify="left")
+    threads = estimate.threads
+    table = Table(title="estimated cost of the fit; nothing was written", title_justify="left")
     table.add_column("stage")
     table.add_column("work", overflow="fold")
-    for column in ("CPU time", threads, "peak memory"):
+    for column in ("CPU time", f"{threads} thread{'s' * (threads != 1)}", "peak memory"):
         table.add_column(column, justify="right", no_wrap=True)
-    for one in found.stages:
+    for stage in estimate.stages:
         table.add_row(
-            _WORDS[one.name],
-            f"{_number(one.amount)} {one.unit}",
-            _time(one.cpu),
-            _time(one.seconds(found.threads)),
-            _memory(found.before + one.peak),
+            _WORDS[stage.name],
+            f"{_format_count(stage.amount)} {stage.unit}",
+            _format_time(stage.cpu),
+            _format_time(stage.seconds(threads)),
+            _format_memory(estimate.before + stage.peak),
         )
     table.add_section()
-    table.add_row("all", "", _time(found.cpu), _time(found.seconds), _memory(found.peak))
+    times = _format_time(estimate.cpu), _format_time(estimate.seconds)
+    table.add_row("all", "", *times, _format_memory(estimate.peak))
+    mean, most = map(_format_count, estimate.walks)
+    facts, of = estimate.sample
+    limited = f"{estimate.limited:,} entities" if estimate.limited else "no entity"
+    share = estimate.longest.seconds(threads) / max(estimate.seconds, 1e-9)
+    console = output()
     console.print(table)
-    mean, most = found.walks
-    facts, of = found.sample
-    limited = "--limit is never met"
-    if found.limited:
-        limited = f"{found.limited:,} entities have more of one length than --limit"
-    lines = [
-        f"Walks from one entity: {_number(mean)} where queries begin, {_number(most)} at the most; "
-        f"{limited}.",
-        f"About {found.rules:,} rules, by those of {facts:,} of {of:,} facts.",
-        f"Most of the time is to {_WORDS[found.longest.name]}"
-        f" ({found.longest.seconds(found.threads) / max(found.seconds, 1e-9):.0%}).",
-    ]
-    for line in lines:
+    for line in (
+        f"Walks from one entity: {mean} on average, {most} at most; {limited} above --limit.",
+        f"Estimated from fits of up to {facts:,} of {of:,} facts.",
+        f"Most of the time: {_WORDS[estimate.longest.name]} ({share:.0%}).",
+        *(f"Shorter: {advice}" for advice in estimate.advice),
+        *(f"Warning: {warning}" for warning in estimate.warnings),
+    ):
         console.print(line)
-    for advice in found.advice:
-        console.print(f"Shorter: {advice}")
-    for warning in found.warnings:
-        console.print(f"Warning: {warning}")
 
 
-def _number(value: float) -> str:
-    """A number that people read: in full up to a hundred thousand."""
+def _format_count(count: float) -> str:
     for size, word in ((1e12, " trillion"), (1e9, " billion"), (1e6, " million")):
-        if value >= size:
-            return f"{value / size:.3g}{word}"
-    return f"{value:,.0f}"
+        if count >= size:
+            return f"{count / size:.3g}{word}"
+    return f"{count:,.0f}"
 
 
-def _time(seconds: float) -> str:
-    """A time that people read."""
+def _format_time(seconds: float) -> str:
     if seconds < 100:
         return f"{seconds:.1f} s"
     if seconds < 2 * 3600:
@@ -115,6 +100,5 @@ def _time(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h" if seconds < 2 * 86_400 else f"{seconds / 86_400:.1f} days"
 
 
-def _memory(size: float) -> str:
-    """Memory that people read."""
+def _format_memory(size: float) -> str:
     return f"{size / 1e6:,.0f} MB" if size < 1e10 else f"{size / 1e9:,.1f} GB"

@@ -143,8 +143,8 @@ def fit_command(
         bool,
         typer.Option(
             "--dry-run",
-            help="Only tell what it will take, stage by stage, in time and memory: walks are "
-            "counted, and samples of the work tried out. Writes nothing; needs no --out.",
+            help="Only estimate the time and memory of each stage, from fits of small samples. "
+            "Writes nothing; needs no --out.",
         ),
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="With --dry-run: print JSON.")] = False,

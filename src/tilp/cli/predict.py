@@ -23,7 +23,7 @@ from tilp.cli.options import (
     read_data,
 )
 from tilp.errors import TilpError
-from tilp.types import Backend, OnError, OnUnaskable
+from tilp.types import Backend, OnError, OnInvalidQuery
 
 if TYPE_CHECKING:
     import polars as pl
@@ -104,14 +104,14 @@ def predict_command(
         ),
     ] = 0,
     on_error: Annotated[
-        OnUnaskable,
+        OnInvalidQuery,
         typer.Option(
             "--on-error",
             help="With --out, of queries with unknown names or dates that cannot be read: raise "
             "refuses the file before anything is asked; skip writes them to "
             "skipped-*.parquet with the reasons, and asks the others.",
         ),
-    ] = OnUnaskable.RAISE,
+    ] = OnInvalidQuery.RAISE,
     part_size: Annotated[
         int | None,
         typer.Option(
@@ -136,7 +136,7 @@ def predict_command(
     from tilp.scoring import Query
 
     _check_options((relation, subject, object), (start, end), queries, complete)
-    if out is None and (explain or part_size or on_error is not OnUnaskable.RAISE):
+    if out is None and (explain or part_size or on_error is not OnInvalidQuery.RAISE):
         raise TilpError("--explain, --part-size and --on-error go with --out FOLDER")
     if out is not None and queries is None and complete is None:
         raise TilpError("--out goes with --queries FILE or --complete RELATION")

@@ -9,8 +9,17 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._kernels.rank import ENUMERATE, EXACT, OVERLAP, RELEASE, STATIC, Asked, Known, count_ranks
-from tilp._utils.arrays import frozen
+from tilp._kernels.rank import (
+    ENUMERATE,
+    EXACT,
+    OVERLAP,
+    RELEASE,
+    STATIC,
+    KnownFacts,
+    RankedQueries,
+    count_ranks,
+)
+from tilp._utils.arrays import read_only_tuple
 from tilp.errors import TilpError
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.parallel import Workers
@@ -89,7 +98,7 @@ class Ranker:
     """Ranks the answers of facts, asked in both directions."""
 
     def __init__(self, graph: TemporalGraph, rows: NDArray[np.int64], *, walked: bool) -> None:
-        self.queries = QueryTable.of_facts(graph, rows, walked=walked).frozen()
+        self.queries = QueryTable.of_facts(graph, rows, walked=walked).read_only()
         self._entities = len(graph.entities)
         relations = len(graph.relations)
         start, end = known_ends(graph.start, graph.end)
@@ -105,8 +114,8 @@ class Ranker:
         key = entity * 2 * relations + head
         order = np.lexsort((np.tile(first, 2), target, key))
         fact = np.tile(np.arange(len(graph)), 2)[order]
-        self._known = frozen(
-            Known(
+        self._known = read_only_tuple(
+            KnownFacts(
                 target[order],
                 start[fact],
                 end[fact],
@@ -120,8 +129,8 @@ class Ranker:
             self.queries.subject.astype(np.int64) * 2 * relations + self.queries.directed_relation
         )
         both = np.tile(rows, 2)
-        self._asked = frozen(
-            Asked(
+        self._asked = read_only_tuple(
+            RankedQueries(
                 self.queries.answer,
                 np.searchsorted(key[order], asked_key, side="left"),
                 np.searchsorted(key[order], asked_key, side="right"),
@@ -144,7 +153,7 @@ class Ranker:
         Raises:
             TilpError: scores that are not of these queries and entities.
         """
-        asked = Asked(*(column[part] for column in self._asked))
+        asked = RankedQueries(*(column[part] for column in self._asked))
         queries = len(asked.answer)
         scores.check(queries, self._entities)
         counts = np.empty((queries, 2), dtype=np.int64)
@@ -175,7 +184,7 @@ class Ranker:
 
     @staticmethod
     def _removed(
-        protocol: Protocol, removed: NDArray[np.float64], asked: Asked
+        protocol: Protocol, removed: NDArray[np.float64], asked: RankedQueries
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """How much is removed of the higher and of the equal candidates, and what counts as one."""
         one = np.ones(len(removed))

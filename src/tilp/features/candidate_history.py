@@ -13,17 +13,17 @@ from numpy.typing import NDArray
 from tilp._kernels.candidate_history import (
     FAR,
     N_ALLEN,
-    Bins,
+    DistanceBins,
     FactEdges,
     FactGroups,
-    ListedCandidates,
     NearestFacts,
-    add_facts_of_all,
-    add_own_facts,
-    list_own_facts,
+    add_history_scores,
+    add_history_scores_of_all,
+    list_history_features,
     nearest_facts,
 )
-from tilp._utils.arrays import frozen
+from tilp._kernels.types import ListedCandidates
+from tilp._utils.arrays import read_only_tuple
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.time import Allen, known_ends
 from tilp.types import Unit
@@ -67,7 +67,7 @@ def fact_edges(graph: TemporalGraph) -> FactEdges:
     index = graph.index(("train",))
     start, end = (np.clip(one, -FAR, FAR) for one in known_ends(graph.start, graph.end))
     distinct, interval = np.unique(np.stack([start, end]), axis=1, return_inverse=True)
-    return frozen(
+    return read_only_tuple(
         FactEdges(
             index.offsets,
             index.relation,
@@ -90,7 +90,7 @@ def _fact_groups(edges: FactEdges) -> FactGroups:
     n_intervals = max(len(edges.starts), 1)
     key = edges.relation.astype(np.int64) * n_intervals + edges.interval
     pairs, pair = np.unique(key, return_inverse=True)
-    return frozen(
+    return read_only_tuple(
         FactGroups(
             np.searchsorted(begin, edges.offsets),
             begin,
@@ -113,7 +113,7 @@ def fact_edges_without(
     """
     index = left.index(("train",))
     kept = numbers[edges.fact] >= 0
-    return frozen(
+    return read_only_tuple(
         edges._replace(
             offsets=index.offsets,
             relation=index.relation,
@@ -176,7 +176,7 @@ class CandidateHistory:
         self._n_directed = n_directed
         self.bounds = bounds
         small = np.arange(min(int(bounds[-1]) + 1, _SMALL))
-        self._bins = Bins(bounds, np.searchsorted(bounds, small, side="right"))
+        self._bins = DistanceBins(bounds, np.searchsorted(bounds, small, side="right"))
 
     @property
     def groups(self) -> int:
@@ -190,7 +190,7 @@ class CandidateHistory:
 
     def listed(self, asked: ListedCandidates) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Where the words of each candidate begin; and these, as group · width + word."""
-        return list_own_facts(self._edges, asked, self._bins, self._n_directed)
+        return list_history_features(self._edges, asked, self._bins, self._n_directed)
 
     def facts_of_candidate(self, asked: ListedCandidates) -> list[HistoryFact]:
         """The facts that the words for a single candidate of a single query are said of."""
@@ -229,7 +229,7 @@ class CandidateHistory:
             kinds: which of `KINDS` are added.
             score: of each candidate.
         """
-        add_own_facts(
+        add_history_scores(
             self._edges, asked, self._bins, self._n_directed, row_of, weight, kinds, score
         )
 
@@ -241,10 +241,10 @@ class CandidateHistory:
         score: NDArray[np.float64],
     ) -> None:
         """Add the weights of words to the scores of all entities, a row for each query."""
-        order = np.lexsort((asked.head, asked.end, asked.start))
+        order = np.lexsort((asked.directed_relation, asked.end, asked.start))
         new = (np.diff(asked.start[order]) != 0) | (np.diff(asked.end[order]) != 0)
         for queries in np.split(order, np.flatnonzero(new) + 1) if len(order) else ():
-            add_facts_of_all(
+            add_history_scores_of_all(
                 self._edges,
                 self._groups,
                 self._nearest_to(int(asked.start[queries[0]]), int(asked.end[queries[0]])),

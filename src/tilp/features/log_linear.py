@@ -11,9 +11,9 @@ from scipy.optimize import minimize
 
 from tilp._kernels.likelihood import (
     LogLinearTable,
-    add_joint_likelihood,
-    inverse_ranks,
-    joint_scores,
+    add_log_linear_likelihood,
+    log_linear_scores,
+    sum_reciprocal_ranks,
 )
 from tilp.errors import TilpError
 from tilp.graph import TemporalGraph
@@ -168,10 +168,10 @@ def fit_relation(
         mix: whether there is anything to choose; else all that was learned is taken.
     """
     rule, local_rule = _numbered(table.rule)
-    word, local_word = _numbered(table.word)
+    word, local_word = _numbered(table.history_feature)
     if len(fold) < _FEWEST:
         return nothing_learned()
-    head = _Head(table._replace(rule=local_rule, word=local_word), len(rule), len(word))
+    head = _Head(table._replace(rule=local_rule, history_feature=local_word), len(rule), len(word))
     mixing, pull, first = 1.0, _PULLS[-1], head.first
     if mix:
         judged: dict[float, NDArray[np.float64]] = {}
@@ -225,7 +225,7 @@ class _Head:
         def loss(values: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
             gradient = np.zeros_like(values)
             away = values - self.first
-            total = add_joint_likelihood(
+            total = add_log_linear_likelihood(
                 self._table, queries, *self._split(values), *self._split(gradient)
             )
             drawn = 0.5 * float((pulls * away * away).sum())
@@ -241,10 +241,10 @@ class _Head:
         """The sum of the inverse ranks of some queries' answers, by each mixing."""
         table = self._table
         before, after = (
-            joint_scores(table, 0, len(table.stands_for), *self._split(values))
+            log_linear_scores(table, 0, len(table.log_count), *self._split(values))
             for values in (self.first, learned)
         )
-        return inverse_ranks(table, queries, before, after, np.array(_MIXINGS))
+        return sum_reciprocal_ranks(table, queries, before, after, np.array(_MIXINGS))
 
     def _split(self, values: NDArray[np.float64]) -> list[NDArray[np.float64]]:
         """The weights of columns, of rules and of words."""

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._kernels.candidate_history import FactEdges, ListedCandidates
-from tilp._kernels.score import LEAST_RATE, add_rule_evidence
+from tilp._kernels.candidate_history import FactEdges
+from tilp._kernels.score import MIN_RATE, add_rule_evidence
+from tilp._kernels.types import ListedCandidates
 from tilp.features.candidate_history import (
     HISTORY_KINDS,
     CandidateHistory,
@@ -68,7 +69,7 @@ class LogLinearScorer:
         gone = np.fromiter(facts, np.int64)
         other = copy(self)
         other.rule_scorer = self.rule_scorer.without(gone)
-        numbers = self.rule_scorer.walker.graph.numbers_without(gone)
+        numbers = self.rule_scorer.walker.graph.rows_after_removal(gone)
         other._stand_on(fact_edges_without(self._edges, numbers, other.rule_scorer.walker.graph))
         return other
 
@@ -145,7 +146,7 @@ class LogLinearScorer:
         """What each rule that leads to a candidate adds as evidence, w_Rule √α_c."""
         rate = fired.arriving / fired.walks
         of_rule = self._weights.rule[fired.rule] * np.sqrt(rate)
-        return np.where(fired.arriving >= LEAST_RATE * fired.walks, of_rule, 0.0)
+        return np.where(fired.arriving >= MIN_RATE * fired.walks, of_rule, 0.0)
 
     def facts_of(
         self, queries: QueryTable, candidate: int
@@ -178,7 +179,7 @@ class LogLinearScorer:
     ) -> None:
         add_rule_evidence(
             *applied.by_query(len(asked.subject)),
-            asked.begin,
+            asked.offsets,
             asked.candidate,
             self._weights.rule,
             self._n_entities,
@@ -191,4 +192,4 @@ class LogLinearScorer:
         self.facts.add(asked, self._weights.row_of, self._weights.words, kinds, score)
 
     def _add_walks(self, asked: ListedCandidates, score: NDArray[np.float64]) -> None:
-        self.walks.add(asked, self._weights.columns[asked.head, 1], score)
+        self.walks.add(asked, self._weights.columns[asked.directed_relation, 1], score)

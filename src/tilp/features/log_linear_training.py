@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from tilp._kernels.likelihood import LogLinearTable
 from tilp._kernels.score import list_rule_evidence
-from tilp._utils.files import load_or_make
+from tilp._utils.files import load_or_compute
 from tilp._utils.random import keyed_sample, keyed_uniform
 from tilp.features.candidate_history import (
     CandidateHistory,
@@ -116,7 +116,7 @@ def fit_log_linear(
     # Sums of linear algebra depend on its threads, and these would wait for each other.
     with threadpool_limits(limits=1, user_api="blas"):
         for number, head in enumerate(order):
-            of_head[head] = load_or_make(
+            of_head[head] = load_or_compute(
                 files[head], partial(of_next, head), _head_arrays, _head_of
             )
             progress(float(done[number]))
@@ -242,10 +242,15 @@ def _left_out(table: LogLinearTable, without: tuple[Part, ...]) -> LogLinearTabl
         columns[:, 1] = 0.0
         table = table._replace(columns=columns)
     if Part.RULE_EVIDENCE in without:
-        nothing = np.zeros_like(table.rule_begin)
-        table = table._replace(rule_begin=nothing, rule=table.rule[:0], root=table.root[:0])
+        nothing = np.zeros_like(table.rule_offsets)
+        table = table._replace(
+            rule_offsets=nothing, rule=table.rule[:0], root_rate=table.root_rate[:0]
+        )
     if Part.OWN_FACTS in without:
-        table = table._replace(word_begin=np.zeros_like(table.word_begin), word=table.word[:0])
+        table = table._replace(
+            history_offsets=np.zeros_like(table.history_offsets),
+            history_feature=table.history_feature[:0],
+        )
     return table
 
 
@@ -264,15 +269,15 @@ def _one_table(tables: list[LogLinearTable]) -> LogLinearTable:
         return np.concatenate([*(one[:-1] for one in moved), moved[-1][-1:]])
 
     return LogLinearTable(
-        begin=shifted("begin", "stands_for"),
-        answer=shifted("answer", "stands_for"),
-        stands_for=joined("stands_for"),
+        offsets=shifted("offsets", "log_count"),
+        answer=shifted("answer", "log_count"),
+        log_count=joined("log_count"),
         columns=joined("columns"),
-        rule_begin=shifted("rule_begin", "rule"),
+        rule_offsets=shifted("rule_offsets", "rule"),
         rule=joined("rule"),
-        root=joined("root"),
-        word_begin=shifted("word_begin", "word"),
-        word=joined("word"),
+        root_rate=joined("root_rate"),
+        history_offsets=shifted("history_offsets", "history_feature"),
+        history_feature=joined("history_feature"),
     )
 
 

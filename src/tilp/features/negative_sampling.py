@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._kernels.negative_sampling import draw_pools
+from tilp._kernels.negative_sampling import sample_candidates
 from tilp._utils.random import keyed_uniform
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.learning import Mark, known_answers
@@ -62,7 +62,7 @@ class SampledCandidates:
         known = known_answers(graph, queries, leave_out=seed)
         out = known.mark == Mark.LEFT_OUT
         chance = keyed_uniform(seed, queries.fact, queries.directed_relation, queries.subject)
-        begin, candidate, score, stands_for, answer = draw_pools(
+        begin, candidate, score, stands_for, answer = sample_candidates(
             scores.offsets,
             scores.candidate,
             scores.score,

@@ -7,8 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._kernels.candidate_history import FAR, FactEdges, ListedCandidates
-from tilp._kernels.random_walks import Manner, add_soft_walks, list_soft_walks, strongest_walk
+from tilp._kernels.candidate_history import FAR, FactEdges
+from tilp._kernels.random_walks import (
+    WalkSettings,
+    add_random_walk_scores,
+    likeliest_walk,
+    list_random_walk_scores,
+)
+from tilp._kernels.types import ListedCandidates
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.time import known_ends
 from tilp.walks import Walker
@@ -60,12 +66,12 @@ class RandomWalks:
         return cls(edges, scale, near, max(soft_length, near), walker.limit)
 
     @property
-    def _manner(self) -> Manner:
-        return Manner(self.scale, self.near, self.far, self.limit, _LEAST_CHANCE)
+    def _manner(self) -> WalkSettings:
+        return WalkSettings(self.scale, self.near, self.far, self.limit, _LEAST_CHANCE)
 
     def listed(self, asked: ListedCandidates) -> NDArray[np.float64]:
         """How likely each candidate is reached, on a logarithmic scale from 0, not at all."""
-        return list_soft_walks(self.edges, asked, _by_interval(asked), self._manner)
+        return list_random_walk_scores(self.edges, asked, _by_interval(asked), self._manner)
 
     def chances(self, asked: ListedCandidates) -> NDArray[np.float64]:
         """The same as chances: sums over all walks of each number of steps."""
@@ -76,7 +82,7 @@ class RandomWalks:
         self, asked: ListedCandidates, weight: NDArray[np.float64], score: NDArray[np.float64]
     ) -> None:
         """Add what is listed to the scores of candidates, by the weight of each query."""
-        add_soft_walks(self.edges, asked, _by_interval(asked), self._manner, weight, score)
+        add_random_walk_scores(self.edges, asked, _by_interval(asked), self._manner, weight, score)
 
     def strongest(
         self, queries: QueryTable, query: int, candidate: int
@@ -88,7 +94,7 @@ class RandomWalks:
         """
         start, end = (int(np.clip(one[query], -FAR, FAR)) for one in (queries.start, queries.end))
         found = (
-            strongest_walk(
+            likeliest_walk(
                 self.edges,
                 int(queries.subject[query]),
                 candidate,

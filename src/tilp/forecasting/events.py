@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilp._kernels.candidate_history import FAR
-from tilp._kernels.events import ByAnswer, ByHead, ByPair, ByRelation, ByTime
+from tilp._kernels.events import ByAnswer, ByEntityRelation, ByPair, ByRelation, ByTime
 from tilp.graph import TemporalGraph
 
 
@@ -75,12 +75,12 @@ class TimedEdges:
         return ByTime(offsets, self.relation[order], self.target[order], self.time[order])
 
     @cached_property
-    def by_relation(self) -> ByRelation:
+    def by_relation(self) -> ByEntityRelation:
         """By entity, relation and time."""
         order = np.lexsort((self.time, self.relation, self.source))
         source, relation = self.source[order], self.relation[order]
         begin = _new(source, relation)
-        return ByRelation(
+        return ByEntityRelation(
             np.searchsorted(source[begin], np.arange(self.n_entities + 1)),
             relation[begin],
             np.append(begin, len(order)),
@@ -118,12 +118,12 @@ class TimedEdges:
         )
 
     @cached_property
-    def by_head(self) -> ByHead:
+    def by_head(self) -> ByRelation:
         """By relation, then by time."""
         order = np.lexsort((self.time, self.relation))
         begin = np.searchsorted(self.relation[order], np.arange(2 * self.n_relations + 1))
         columns = (self.source, self.target, self.time, self.fact)
-        return ByHead(begin, *(column[order] for column in columns))
+        return ByRelation(begin, *(column[order] for column in columns))
 
 
 def _new(*columns: NDArray[np.int32]) -> NDArray[np.int64]:

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilp._kernels.recency import (
-    Blocks,
     Evidence,
-    Table,
-    bodies_of_heads,
+    WeightBlocks,
+    WeightTable,
+    candidate_rules,
+    fit_weights,
     forecast_queries,
-    learn_clues,
 )
 from tilp._utils.random import keyed_uniform
 from tilp.errors import TilpError
@@ -36,7 +36,7 @@ def evidence_of(edges: TimedEdges) -> Evidence:
     return Evidence(edges.by_pair, edges.by_answer, edges.by_time)
 
 
-def make_table(rules: NDArray[np.int64], heads: int, gaps: NDArray[np.int64]) -> Table:
+def make_table(rules: NDArray[np.int64], heads: int, gaps: NDArray[np.int64]) -> WeightTable:
     """The table of the weights for rules.
 
     Args:
@@ -58,19 +58,19 @@ def make_table(rules: NDArray[np.int64], heads: int, gaps: NDArray[np.int64]) ->
         "answer_count": 2 * counts,
         "entity_recency": 2 * recencies,
     }
-    begins = np.append(0, np.cumsum([sizes[name] for name in Blocks._fields[:-1]]))
-    return Table(
+    begins = np.append(0, np.cumsum([sizes[name] for name in WeightBlocks._fields[:-1]]))
+    return WeightTable(
         np.searchsorted(head, np.arange(heads + 1)),
         body,
         gaps,
         np.array(COUNTS),
-        Blocks(*(int(one) for one in begins)),
+        WeightBlocks(*(int(one) for one in begins)),
     )
 
 
-def rates(table: Table, rate: float, own_rate: float) -> NDArray[np.float64]:
+def rates(table: WeightTable, rate: float, own_rate: float) -> NDArray[np.float64]:
     """How fast each weight is learned."""
-    names = Blocks._fields[:-1]
+    names = WeightBlocks._fields[:-1]
     each = [own_rate if name == "rule_recency" else rate for name in names]
     return np.repeat(each, np.diff(table.blocks))
 
@@ -90,13 +90,14 @@ class ForecastScorer:
     """
 
     evidence: Evidence
-    table: Table
+    table: WeightTable
     weights: NDArray[np.float64]
 
     def __call__(self, queries: QueryTable) -> Scores:
         """The scores of the candidates of queries."""
         asked = np.stack(
-            [queries.subject, queries.directed_relation, event_times(*queries.given())], axis=1
+            [queries.subject, queries.directed_relation, event_times(*queries.given_dates())],
+            axis=1,
         )
         distinct, of_query = np.unique(asked, axis=0, return_inverse=True)
         subject, head, time = np.ascontiguousarray(distinct.T)
@@ -158,7 +159,7 @@ class ForecastModel:
     relations: Vocabulary
     unit: Unit
     facts: NDArray[np.int64]
-    table: Table
+    table: WeightTable
     weights: NDArray[np.float64]
     asked: NDArray[np.int64]
     held: NDArray[np.int64]
@@ -237,11 +238,13 @@ class ForecastModel:
     @property
     def _heads(self) -> NDArray[np.int64]:
         """The head of each rule."""
-        return np.repeat(np.arange(len(self.table.begin) - 1), np.diff(self.table.begin))
+        return np.repeat(
+            np.arange(len(self.table.rule_offsets) - 1), np.diff(self.table.rule_offsets)
+        )
 
     def _places(self, head: NDArray[np.int64], body: NDArray[np.int64]) -> NDArray[np.int64]:
         """Where rules stand in the table; -1: nowhere."""
-        heads = len(self.table.begin) - 1
+        heads = len(self.table.rule_offsets) - 1
         listed = np.append(self._heads * heads + self.table.body, -1)
         place = np.searchsorted(listed[:-1], head * heads + body)
         return np.where(listed[place] == head * heads + body, place, -1)
@@ -315,10 +318,10 @@ class ForecastRules:
         if not len(edges.time):
             raise TilpError("no training fact has a date; forecasts are learned from dates")
         heads = 2 * len(graph.relations)
-        rules = bodies_of_heads(edges.by_relation, heads)
+        rules = candidate_rules(edges.by_relation, heads)
         table = make_table(rules, heads, recency_classes(edges, self.classes))
         learned = learn(self, edges, evidence_of(edges), table, progress)
-        facts = np.diff(edges.by_head.begin)
+        facts = np.diff(edges.by_head.offsets)
         return ForecastModel(graph.relations, graph.unit, facts, table, *learned)
 
 
@@ -326,7 +329,7 @@ def learn(
     chosen: ForecastRules,
     edges: TimedEdges,
     evidence: Evidence,
-    table: Table,
+    table: WeightTable,
     progress: Callable[[float], None] | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
     """Ask for every edge but the earliest, in the order of time.
@@ -348,10 +351,10 @@ def learn(
     begin = np.append(first, len(time))
     rate = rates(table, chosen.rate, chosen.own_rate)
     weights, squares = np.zeros_like(rate), np.zeros_like(rate)
-    shape = len(table.body) + len(table.begin) - 1, len(table.gaps) + 1
+    shape = len(table.body) + len(table.rule_offsets) - 1, len(table.gaps) + 1
     asked, held = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
     for part in cut_by_cost(np.ones(len(first)), _PARTS):
-        learn_clues(
+        fit_weights(
             evidence,
             table,
             subject[first[part]],

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._kernels.tlogic_scores import Applied, Manner, score_queries
+from tilp._kernels.tlogic_scores import ScoringSettings, TLogicRules, score_queries
 from tilp._kernels.tlogic_walks import count_bodies, walk_back
 from tilp.errors import TilpError
 from tilp.forecasting.events import TimedEdges, event_times
@@ -64,7 +64,7 @@ class RuleTable:
         keys = [*self.same.T[::-1], *self.relations.T[::-1], self.length, -self.confidence]
         return self[np.lexsort((*keys, self.head))]
 
-    def applied(self, heads: int, *, plain: bool = False) -> Applied:
+    def applied(self, heads: int, *, plain: bool = False) -> TLogicRules:
         """A sorted table as the loops read it.
 
         Args:
@@ -77,7 +77,7 @@ class RuleTable:
         for place in range(length):
             later = self.same[:, place + 1 :]
             once[:, place] &= ~((later > 1) & (later < place)).any(axis=1)
-        return Applied(
+        return TLogicRules(
             np.searchsorted(self.head, np.arange(heads + 1)),
             self.length,
             self.relations,
@@ -152,12 +152,12 @@ class TimestampScorer:
     """
 
     edges: TimedEdges
-    rules: Applied
-    manner: Manner
+    rules: TLogicRules
+    manner: ScoringSettings
 
     def __call__(self, queries: QueryTable) -> Scores:
         """The scores of the candidates of queries."""
-        time = event_times(*queries.given())
+        time = event_times(*queries.given_dates())
         # Its own fact is never earlier than a query.
         own = queries.fact if self.manner.ahead else np.full_like(queries.fact, -1)
         asked = np.stack([queries.subject, queries.directed_relation, time, own], axis=1)
@@ -190,7 +190,7 @@ class TimestampScorer:
     def _answers(self, head: int, time: int, own: int) -> NDArray[np.int32]:
         """What answered a relation, or any, in the facts that are evidence for a query."""
         heads = self.edges.by_head
-        for part in (slice(heads.begin[head], heads.begin[head + 1]), slice(None)):
+        for part in (slice(heads.offsets[head], heads.offsets[head + 1]), slice(None)):
             evidence = heads.fact[part] != own if self.manner.ahead else heads.time[part] < time
             answers: NDArray[np.int32] = heads.target[part][evidence]
             if len(answers):
@@ -222,7 +222,7 @@ class TimestampModel:
     relations: Vocabulary
     unit: Unit
     facts: NDArray[np.int64]
-    manner: Manner
+    manner: ScoringSettings
 
     def __repr__(self) -> str:
         lengths, counts = np.unique(self.table.length, return_counts=True)
@@ -369,7 +369,7 @@ class TimestampRules:
         edges = TimedEdges.of(graph, "train")
         if not len(edges.time):
             raise TilpError("no training fact has a date; timestamp rules are learned from dates")
-        facts = np.diff(edges.by_head.begin)
+        facts = np.diff(edges.by_head.offsets)
         heads = np.flatnonzero(facts)
         tables = []
         edges.by_time, edges.by_relation  # noqa: B018 - made before threads ask for them
@@ -379,7 +379,7 @@ class TimestampRules:
                 tables.append(table)
                 if progress is not None:
                     progress(number / len(heads))
-        manner = Manner(self.window, self.ahead, self.decay, self.share, self.top)
+        manner = ScoringSettings(self.window, self.ahead, self.decay, self.share, self.top)
         return TimestampModel(RuleTable.join(tables), graph.relations, graph.unit, facts, manner)
 
     def _learn_head(self, edges: TimedEdges, head: int) -> RuleTable:

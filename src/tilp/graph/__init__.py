@@ -4,7 +4,7 @@ Labels become ids here and nowhere else.
 """
 
 from tilp.graph.build import Defect, FactTable, LabelTable, build_graph
-from tilp.graph.graph import ESTIMATED, SPLITS, WALKED_ONLY, Fact, Origin, TemporalGraph
+from tilp.graph.graph import ESTIMATED, SPLITS, WALKED_ONLY, Fact, StorageLocation, TemporalGraph
 from tilp.graph.index import EdgeIndex, PreparedEdges
 from tilp.graph.merge import MergedGraph, merge_facts
 from tilp.graph.queries import QueryTable
@@ -21,9 +21,9 @@ __all__ = [
     "FactTable",
     "LabelTable",
     "MergedGraph",
-    "Origin",
     "PreparedEdges",
     "QueryTable",
+    "StorageLocation",
     "TemporalGraph",
     "Vocabulary",
     "build_graph",

@@ -61,7 +61,7 @@ class Fact:
 
 
 @dataclass(frozen=True)
-class Origin:
+class StorageLocation:
     """Where a graph lies whole, so that it can be opened again rather than copied.
 
     Attributes:
@@ -111,7 +111,7 @@ class TemporalGraph:
     estimated: NDArray[np.uint8] = field(default_factory=lambda: np.empty(0, np.uint8))
     walked_only: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
     _indexes: dict[tuple[str, ...], EdgeIndex] = field(default_factory=dict, init=False)
-    _origin: Origin | None = field(default=None, init=False)
+    _storage: StorageLocation | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         if not len(self.estimated):
@@ -131,8 +131,8 @@ class TemporalGraph:
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         # Processes that open the same files share their memory.
-        if self._origin is not None:
-            return self._origin.open, (self._origin.folder, self._origin.fingerprint)
+        if self._storage is not None:
+            return self._storage.open, (self._storage.folder, self._storage.fingerprint)
         return super().__reduce_ex__(protocol)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -233,14 +233,14 @@ class TemporalGraph:
 
     def fingerprint(self) -> str:
         """A digest of all that the graph holds; equal graphs have the same."""
-        if self._origin is not None:
-            return self._origin.fingerprint
+        if self._storage is not None:
+            return self._storage.fingerprint
         return fingerprint_of(self, lambda name: getattr(self, name))
 
     @property
-    def origin(self) -> Origin | None:
+    def storage(self) -> StorageLocation | None:
         """Where the graph lies whole; None where it was made or changed in memory."""
-        return self._origin
+        return self._storage
 
     @property
     def targets(self) -> NDArray[np.int64]:
@@ -336,7 +336,7 @@ class TemporalGraph:
         Raises:
             TilpError: there is no such fact.
         """
-        numbers = self.numbers_without(facts)
+        numbers = self.rows_after_removal(facts)
         kept = numbers >= 0
         columns = {name: getattr(self, name)[kept] for name in (*_COLUMNS, *_MARKS)}
         ends = np.append(0, np.cumsum(kept))[list(self.bounds)].tolist()
@@ -345,7 +345,7 @@ class TemporalGraph:
             left._indexes[splits] = index.without(numbers)
         return left
 
-    def numbers_without(self, facts: Iterable[int]) -> NDArray[np.int32]:
+    def rows_after_removal(self, facts: Iterable[int]) -> NDArray[np.int32]:
         """The number that each fact has in the graph without some; -1 for these themselves."""
         gone = np.fromiter(facts, np.int64)
         strange = gone[(gone < 0) | (gone >= len(self))]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["EdgeIndex", "PreparedEdges", "edges_left"]
+__all__ = ["EdgeIndex", "PreparedEdges", "remaining_edges"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -85,7 +85,7 @@ class EdgeIndex:
         """Memory of the arrays."""
         return sum(a.nbytes for a in (self.offsets, self.relation, self.target, self.fact))
 
-    def repeated(self, times: NDArray[np.int64]) -> EdgeIndex:
+    def repeat(self, times: NDArray[np.int64]) -> EdgeIndex:
         """The same edges, each as many times as is given for its fact."""
         copies = times[self.fact]
         return EdgeIndex(
@@ -102,7 +102,7 @@ class EdgeIndex:
         Args:
             numbers: of each fact the new one, rising; -1: it is left out.
         """
-        kept, offsets, fact = edges_left(self.offsets, self.fact, numbers)
+        kept, offsets, fact = remaining_edges(self.offsets, self.fact, numbers)
         return EdgeIndex(self.n_relations, offsets, self.relation[kept], self.target[kept], fact)
 
     def edges(self, entity: int, relation: int | None = None) -> slice:
@@ -114,7 +114,7 @@ class EdgeIndex:
         low, high = np.searchsorted(labels, [relation, relation + 1])
         return slice(first + int(low), first + int(high))
 
-    def spans(
+    def edge_ranges(
         self, entity: NDArray[np.int32], relation: NDArray[np.int32]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Where the edges of entities' relations begin and end, as `edges` has it, for many."""
@@ -123,7 +123,7 @@ class EdgeIndex:
         return edge_spans(self.offsets, self.relation, entity, relation)
 
 
-def edges_left(
+def remaining_edges(
     offsets: NDArray[np.int64], fact: NDArray[np.int32], numbers: NDArray[np.int32]
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.int32]]:
     """What is left of edges when facts are left out.

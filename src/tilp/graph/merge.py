@@ -177,10 +177,10 @@ class MergedGraph:
     graph: TemporalGraph
     added: NDArray[np.int64]
     superseded: NDArray[np.int64]
-    known: dict[str, int]
-    less: int
-    elsewhere: int
-    renumbered: int
+    duplicates: dict[str, int]
+    less_dated: int
+    in_other_split: int
+    changed_attributes: int
 
 
 def merge_facts(

@@ -43,10 +43,10 @@ class QueryTable:
             object.__setattr__(self, "unknown", np.zeros((len(self.subject), 2), np.bool_))
 
     @classmethod
-    def asked(
+    def from_columns(
         cls,
         subject: NDArray[np.int32],
-        head: NDArray[np.int32],
+        directed_relation: NDArray[np.int32],
         start: NDArray[np.int64],
         end: NDArray[np.int64],
         fact: NDArray[np.int32],
@@ -54,7 +54,7 @@ class QueryTable:
     ) -> QueryTable:
         """Queries whose start or end may be `UNKNOWN`."""
         unknown = np.stack([start == UNKNOWN, end == UNKNOWN], axis=1)
-        return cls(subject, head, *known_ends(start, end), fact, answer, unknown)
+        return cls(subject, directed_relation, *known_ends(start, end), fact, answer, unknown)
 
     @classmethod
     def of_facts(cls, graph: TemporalGraph, rows: NDArray[np.int64], *, walked: bool) -> QueryTable:
@@ -68,9 +68,9 @@ class QueryTable:
         subject, object_ = graph.subject[rows], graph.object[rows]
         relation = graph.relation[rows]
         fact = np.where(walked, rows, -1).astype(np.int32)
-        return cls.asked(
+        return cls.from_columns(
             subject=np.concatenate([subject, object_]),
-            head=np.concatenate([relation, relation + np.int32(len(graph.relations))]),
+            directed_relation=np.concatenate([relation, relation + np.int32(len(graph.relations))]),
             start=np.tile(graph.start[rows], 2),
             end=np.tile(graph.end[rows], 2),
             fact=np.tile(fact, 2),
@@ -85,20 +85,20 @@ class QueryTable:
         )
         return cls(*columns)
 
-    def given(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def given_dates(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Starts and ends as they were given, `UNKNOWN` among them."""
         no_start, no_end = self.unknown.T
         return np.where(no_start, UNKNOWN, self.start), np.where(no_end, UNKNOWN, self.end)
 
-    def at(self, start: NDArray[np.int64], end: NDArray[np.int64]) -> QueryTable:
+    def with_dates(self, start: NDArray[np.int64], end: NDArray[np.int64]) -> QueryTable:
         """The same queries at other, known times."""
         return replace(self, start=start, end=end, unknown=np.zeros_like(self.unknown))
 
-    def frozen(self) -> QueryTable:
+    def read_only(self) -> QueryTable:
         """The same queries, as columns that are not written to."""
         return QueryTable(*(read_only(getattr(self, column.name)) for column in fields(self)))
 
-    def unanswered(self) -> QueryTable:
+    def without_answers(self) -> QueryTable:
         """The same queries without their answers."""
         return replace(self, answer=np.full_like(self.answer, -1))
 

@@ -64,7 +64,7 @@ def known_answers(
             are known to hold at it are left out of the count.
     """
     index = graph.index(("train",))
-    begin, edge = ranges_to_indices(*index.spans(queries.subject, queries.directed_relation))
+    begin, edge = ranges_to_indices(*index.edge_ranges(queries.subject, queries.directed_relation))
     query = np.repeat(np.arange(len(queries)), np.diff(begin))
     other = index.fact[edge] != queries.fact[query]
     query, edge = query[other], edge[other]

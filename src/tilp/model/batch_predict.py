@@ -14,8 +14,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tilp._utils.files import held, new_file, read_note, write_note
-from tilp._utils.versions import made_with
+from tilp._utils.files import locked, new_file, read_note, write_note
+from tilp._utils.versions import code_versions
 from tilp.errors import TilpError
 from tilp.explanation import Explainer
 from tilp.graph import QueryTable, TemporalGraph
@@ -256,7 +256,7 @@ def predict_to(
         "queries": source.digest(),
         **asdict(settings),
         "part_size": settings.size,
-        "made_with": made_with(),
+        "made_with": code_versions(),
     }
     note = _read_note(folder, origin)
     if note is None:
@@ -268,7 +268,7 @@ def predict_to(
         raise TilpError(
             f"{folder} cannot be written: {failure}. Choose another folder."
         ) from failure
-    with held(folder):
+    with locked(folder):
         existing = _read_note(folder, origin)
         if existing is None:
             _write_note(folder, note)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilp._utils.files import (
-    before,
+    backup_folder,
     file_digest,
     new_folder,
     read_arrays,
@@ -29,7 +29,7 @@ from tilp._utils.files import (
 from tilp.errors import DataError, TilpError, TilpWarning
 from tilp.graph import TemporalGraph
 from tilp.io import read, write
-from tilp.io.packed.open import still_packed
+from tilp.io.packed.open import is_still_packed
 from tilp.io.packed.pack import copy_pack
 from tilp.learning import KNOWN_KINDS
 from tilp.learning.checkpoint import LossCurve
@@ -66,7 +66,7 @@ def save_model(
         _read_note(folder)  # nothing but a model is ever replaced
     with new_folder(folder, replace=replace) as partial:
         fitted.rules.write_jsonl(partial / _RULES)
-        if still_packed(graph):
+        if is_still_packed(graph):
             copy_pack(graph, partial / _GRAPH)
         else:
             write(graph, partial / _GRAPH, format=TableFormat.PARQUET)
@@ -189,10 +189,10 @@ def _check_weight(value: Any) -> float:
 def _read_note(folder: Path) -> dict[str, Any]:
     if (folder / _NOTE).is_file():
         return read_note(folder / _NOTE, _FORMAT, _VERSION, "fit the model again")
-    if not folder.exists() and (before(folder) / _NOTE).is_file():
+    if not folder.exists() and (backup_folder(folder) / _NOTE).is_file():
         raise TilpError(
             f"{folder}: no model; a replacement was stopped half-way, and the model is now "
-            f"{before(folder)}: rename it back"
+            f"{backup_folder(folder)}: rename it back"
         )
     problem = "no model" if folder.exists() else "no such folder"
     raise TilpError(

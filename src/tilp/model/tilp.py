@@ -52,7 +52,7 @@ from tilp.types import (
     Grain,
     Missing,
     MoreDates,
-    OnUnaskable,
+    OnInvalidQuery,
     Part,
     Preset,
     Protocol,
@@ -511,7 +511,7 @@ class TILP(Params, DeprecatedNames):
         *,
         new_only: bool = False,
         explain: int = 0,
-        on_error: OnUnaskable | str = OnUnaskable.RAISE,
+        on_error: OnInvalidQuery | str = OnInvalidQuery.RAISE,
         part_size: int | None = None,
         graph: TemporalGraph | None = None,
         progress: Callable[[str, float, int], None] | None = None,
@@ -542,7 +542,7 @@ class TILP(Params, DeprecatedNames):
         Raises:
             TilpError: Queries are invalid, or the folder holds something else.
         """
-        skip = choose(OnUnaskable, on_error, "on_error") is OnUnaskable.SKIP
+        skip = choose(OnInvalidQuery, on_error, "on_error") is OnInvalidQuery.SKIP
         settings = BatchSettings(k, new_only, explain, skip, part_size)
         source = QueryFrame(queries) if isinstance(queries, pl.DataFrame) else QueryFile(queries)
         top_k = self._predictor(k, graph, new_only=new_only)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._utils.files import load_or_make, new_file
+from tilp._utils.files import load_or_compute, new_file
 from tilp.errors import NoRulesError, TilpError
 from tilp.evaluation import Ranker
 from tilp.graph import QueryTable, TemporalGraph
@@ -96,7 +96,9 @@ def apply_rules(
                     walker, dated, compiled, context.workers, seed=settings.seed, progress=advance
                 )
 
-            return load_or_make(context.path(f"entries-{name}.npz"), make, _to_arrays, _from_arrays)
+            return load_or_compute(
+                context.path(f"entries-{name}.npz"), make, _to_arrays, _from_arrays
+            )
 
         held_out = examples("held-out", ranker.queries)
         training = examples("training", queries)

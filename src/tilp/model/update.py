@@ -76,11 +76,11 @@ class UpdateReport:
         near_names = NearNames(before.relations)
         return cls(
             added={split: _count_in_split(merged.added, after, split) for split in SPLITS},
-            known=merged.known,
-            less=merged.less,
+            known=merged.duplicates,
+            less=merged.less_dated,
             superseded=len(merged.superseded),
-            elsewhere=merged.elsewhere,
-            renumbered=merged.renumbered,
+            elsewhere=merged.in_other_split,
+            renumbered=merged.changed_attributes,
             entities=tuple(after.entities.labels[len(before.entities) :]),
             relations=relations,
             near={name: near for name in relations if (near := near_names.find(name))},

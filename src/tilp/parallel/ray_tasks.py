@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import ray
 from threadpoolctl import threadpool_limits
 
-from tilp._utils.versions import made_with
+from tilp._utils.versions import code_versions
 from tilp.errors import TilpError
 from tilp.parallel.transfer import Bytes, Opener, Parcel, pack, unpack
 
@@ -46,7 +46,7 @@ _functions: OrderedDict[tuple[str, int], Callable[[Any], Any]] = OrderedDict()
 @lru_cache(1)
 def other_versions(wanted: tuple[tuple[str, str], ...]) -> str:
     """What is not as it is where the work comes from; nothing where all is."""
-    here = made_with()
+    here = code_versions()
     differ = [
         f"{name} {here.get(name, 'none')[:12]}, not {one[:12]}"
         for name, one in wanted

@@ -25,7 +25,7 @@ from ray.exceptions import (
     WorkerCrashedError,
 )
 
-from tilp._utils.versions import made_with
+from tilp._utils.versions import code_versions
 from tilp.errors import TilpError
 from tilp.parallel.transfer import Shelf, pack, unpack
 
@@ -59,7 +59,7 @@ class RayWorkers:
         self._session = uuid.uuid4().hex
         self._calls = count()
         self._shelf = Shelf(ray.put)
-        self._versions = tuple(made_with().items())
+        self._versions = tuple(code_versions().items())
         self._run = ray.remote(num_cpus=1, max_retries=_RETRIES, scheduling_strategy="SPREAD")(
             _runner()
         )

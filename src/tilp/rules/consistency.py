@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from tilp.rules.rule import Constraint
-from tilp.time import GAP_WORDS, Allen, Interval, TemporalRelation
+from tilp.time import GAP_CLASSES, Allen, Interval, TemporalRelation
 
 _START, _END = 0, 1
 _FAR = 10**9  # no bound
@@ -145,5 +145,5 @@ _MEANINGS: dict[str, Meaning] = {
     Allen.MET_BY: (*_equal("s", "E"), ("S", "s", 1), ("E", "e", 1)),
     Allen.AFTER: (("E", "s", 1),),
     TemporalRelation.TOUCHING: (("S", "e", 0), ("s", "E", 0)),
-    **{name: _gap(name) for name in GAP_WORDS if name != TemporalRelation.TOUCHING},
+    **{name: _gap(name) for name in GAP_CLASSES if name != TemporalRelation.TOUCHING},
 }

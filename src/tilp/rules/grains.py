@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilp.rules.rule import Constraint
-from tilp.time import GAP_WORDS, Allen, TemporalRelation
+from tilp.time import GAP_CLASSES, Allen, TemporalRelation
 from tilp.types import Grain
 
 _CLASSES = tuple(relation.value for relation in TemporalRelation)
@@ -142,6 +142,6 @@ FORMS = {
     Grain.ADJACENT: TemporalForm(Grain.ADJACENT, _CLASSES),
     Grain.PAIRS: TemporalForm(Grain.PAIRS, _CLASSES),
     Grain.ALLEN: TemporalForm(Grain.ALLEN, _ALLEN),
-    Grain.GAP: TemporalForm(Grain.GAP, GAP_WORDS),
+    Grain.GAP: TemporalForm(Grain.GAP, GAP_CLASSES),
 }
 """The form of each grain."""

@@ -12,7 +12,7 @@ from tilp.pictures.markup import Markup, element, fragment, table
 from tilp.rules.consistency import is_temporal, possible_classes, satisfying_intervals
 from tilp.rules.rule import Atom, Constraint, Rule
 from tilp.rules.text import Notation, format_rule
-from tilp.time import GAP_WORDS, Allen, Interval, TemporalRelation, temporal_relation
+from tilp.time import GAP_CLASSES, Allen, Interval, TemporalRelation, temporal_relation
 
 if TYPE_CHECKING:
     from tilp.rules.ruleset import MinedRule, RuleSet
@@ -23,7 +23,7 @@ _UNSAID = "not said"
 _RELATIONS = (
     tuple(TemporalRelation),
     tuple(Allen),
-    GAP_WORDS,
+    GAP_CLASSES,
 )  # the converse has the mirrored index
 
 

@@ -110,7 +110,7 @@ def query_table(graph: TemporalGraph, queries: Sequence[Query]) -> QueryTable:
     columns = np.array(rows, np.int64).reshape(-1, 4).T
     nothing = np.full(len(queries), -1, np.int32)
     subject, head = columns[:2].astype(np.int32)
-    return QueryTable.asked(subject, head, columns[2], columns[3], nothing, nothing)
+    return QueryTable.from_columns(subject, head, columns[2], columns[3], nothing, nothing)
 
 
 def encode_query(
@@ -238,7 +238,7 @@ class QueryColumns:
         rows = np.flatnonzero(right)
         head = np.where(asks_object, relation, relation + np.int32(len(graph.relations)))
         nothing = np.full(len(rows), -1, np.int32)
-        table = QueryTable.asked(
+        table = QueryTable.from_columns(
             subject[rows], head[rows].astype(np.int32), start[rows], end[rows], nothing, nothing
         )
         return table, rows

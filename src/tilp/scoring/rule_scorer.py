@@ -219,7 +219,7 @@ class RuleScorer:
         queries = self.fill_dates(queries)
         rows, _ = self.walker.apply(queries, self._compiled)
         key = rows[:, 0] * len(self._weights.rule) + rows[:, 1]
-        known = known_answers(self.walker.graph, queries.unanswered())
+        known = known_answers(self.walker.graph, queries.without_answers())
         return AppliedRules(rows[np.argsort(key, kind="stable")], known)
 
     def score(

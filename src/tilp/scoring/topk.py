@@ -154,7 +154,7 @@ class QueryBatches:
     """
 
     def __init__(self, table: QueryTable, scorer: Scorer, *, apart: bool = False) -> None:
-        start, end = table.given()
+        start, end = table.given_dates()
         columns = (table.subject, table.directed_relation, start, end)
         order = np.lexsort(columns[::-1])
         new = np.full(len(order), apart)

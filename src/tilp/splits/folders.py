@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tilp._utils.files import file_words, new_folder
+from tilp._utils.files import file_name_part, new_folder
 from tilp._version import __version__
 from tilp.errors import TilpError, TilpWarning
 from tilp.graph import SPLITS, TemporalGraph
@@ -121,7 +121,7 @@ def biased_parts(
             "graph": walked.value,
             "set_aside": len(whole.targets) - len(made.targets),
         }
-        yield Part(f"{number:0{width}d}-{file_words(label)}", made, {**done, **what})
+        yield Part(f"{number:0{width}d}-{file_name_part(label)}", made, {**done, **what})
 
 
 def time_shift_part(shift: TimeShift) -> Part:

@@ -15,9 +15,9 @@ from tilp.time.dates import (
     parse_date,
 )
 from tilp.time.interval import Interval
-from tilp.time.missing import known_ends, readings
+from tilp.time.missing import known_ends, possible_intervals
 from tilp.time.relations import (
-    GAP_WORDS,
+    GAP_CLASSES,
     UNDECIDED,
     Allen,
     TemporalRelation,
@@ -35,7 +35,7 @@ from tilp.time.relations import (
 from tilp.types import Unit
 
 __all__ = [
-    "GAP_WORDS",
+    "GAP_CLASSES",
     "OPEN_END",
     "OPEN_START",
     "UNDECIDED",
@@ -55,8 +55,8 @@ __all__ = [
     "gap_lengths",
     "known_ends",
     "parse_date",
+    "possible_intervals",
     "possible_relations",
-    "readings",
     "temporal_relation",
     "temporal_relation_code",
     "temporal_relation_codes",

@@ -65,7 +65,9 @@ class MissingDates:
         if self.missing in _LEFT_TO_WALKS or not queries.unknown.any():
             return queries
         columns = (queries.subject, queries.directed_relation)
-        return queries.at(*self._settled(queries.directed_relation, *queries.given(), columns))
+        return queries.with_dates(
+            *self._settled(queries.directed_relation, *queries.given_dates(), columns)
+        )
 
     def _settled(
         self,
@@ -138,7 +140,7 @@ def impute(
     )
 
 
-def imputed_by_relation(graph: TemporalGraph) -> pl.DataFrame:
+def imputation_counts(graph: TemporalGraph) -> pl.DataFrame:
     """For each relation: facts, estimated starts and ends, and facts that still lack a date."""
     starts, ends = (graph.estimated & 1) > 0, (graph.estimated & 2) > 0
     lacking = (graph.start == UNKNOWN) | (graph.end == UNKNOWN)

@@ -21,7 +21,7 @@ def known_ends(
     return known_start, known_end
 
 
-def readings(
+def possible_intervals(
     start: NDArray[np.int64], end: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """The extreme intervals that the known ends allow; the first of each is that of `known_ends`.

@@ -205,7 +205,7 @@ def _compare(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.
 _LONGER = (2, 3, 5, 9, 17, 33)
 _LENGTHS = ("1", "2", "3-4", "5-8", "9-16", "17-32", "33+")
 _TOUCHING = len(_LENGTHS)
-GAP_WORDS = (
+GAP_CLASSES = (
     *(f"{length} before" for length in reversed(_LENGTHS)),
     "touching",
     *(f"{length} after" for length in _LENGTHS),
@@ -214,9 +214,9 @@ GAP_WORDS = (
 
 
 def gap_code(start: int, end: int, other_start: int, other_end: int) -> int:
-    """The place in `GAP_WORDS` of one known interval against another.
+    """The place in `GAP_CLASSES` of one known interval against another.
 
-    >>> GAP_WORDS[gap_code(1990, 1991, 1995, 1999)]
+    >>> GAP_CLASSES[gap_code(1990, 1991, 1995, 1999)]
     '3-4 before'
     """
     code = _TOUCHING
@@ -238,7 +238,7 @@ def gap_codes(
     other_start: NDArray[np.int64],
     other_end: NDArray[np.int64],
 ) -> NDArray[np.int8]:
-    """The places in `GAP_WORDS` of many pairs of known intervals (arrays broadcast)."""
+    """The places in `GAP_CLASSES` of many pairs of known intervals (arrays broadcast)."""
     before, after = end < other_start, start > other_end
     code = _TOUCHING - before.astype(np.int8) + after.astype(np.int8)
     for first in _LONGER:
@@ -267,27 +267,27 @@ def gap_lengths(
 
 
 _FARTHEST = 2**29
-NO_TIME = 2**31 - 2
+INCOMPARABLE = 2**31 - 2
 """The closeness of times of which one is unknown or open: they cannot be compared."""
-NOTHING = 2**31 - 1
+INFINITE = 2**31 - 1
 """What is farther than everything."""
 
 
-def closeness(time: int, other: int) -> int:
+def time_distance(time: int, other: int) -> int:
     """Twice the difference, odd where the time is the later one: the earlier is closer.
 
     Differences past 2^29 count as 2^29, so that it fits into 32 bits.
 
-    >>> closeness(1989, 1990), closeness(1991, 1990), closeness(OPEN_START, 1990) == NO_TIME
-    (2, 3, True)
+    >>> time_distance(1989, 1990), time_distance(1991, 1990)
+    (2, 3)
     """
     if time <= OPEN_START or time == OPEN_END or other <= OPEN_START or other == OPEN_END:
-        return NO_TIME
+        return INCOMPARABLE
     if time > other:
         return 2 * min(time - other, _FARTHEST) + 1
     return 2 * min(other - time, _FARTHEST)
 
 
-def differences(code: NDArray[np.int64]) -> NDArray[np.int64]:
+def signed_differences(code: NDArray[np.int64]) -> NDArray[np.int64]:
     """The signed differences, time - other, that codes of closeness stand for."""
     return np.where(code % 2 == 1, code // 2, -(code // 2))

@@ -2,15 +2,15 @@
 
 from tilp.walks.constraints import PairConstraint, StepConstraint, Steps, compare
 from tilp.walks.encoding import MAX_LENGTH, CompiledRules, RuleEncoding
-from tilp.walks.grounding import Grounded, Grounder
+from tilp.walks.grounding import Grounder, Groundings
 from tilp.walks.mining import MiningSettings, mine
 from tilp.walks.walker import Step, Walker, chunks_by
 
 __all__ = [
     "MAX_LENGTH",
     "CompiledRules",
-    "Grounded",
     "Grounder",
+    "Groundings",
     "MiningSettings",
     "PairConstraint",
     "RuleEncoding",

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilp._kernels.types import Edges
-from tilp._utils.arrays import frozen, read_only
+from tilp._utils.arrays import read_only, read_only_tuple
 from tilp.graph import EdgeIndex, PreparedEdges, TemporalGraph
-from tilp.graph.index import edges_left
-from tilp.time import known_ends, readings
+from tilp.graph.index import remaining_edges
+from tilp.time import known_ends, possible_intervals
 from tilp.walks.constraints import Steps, Symbols
 
 
@@ -38,9 +38,9 @@ class ReadEdges:
         index = graph.index(splits)
         if not every:
             return cls(index, index.fact, *known_ends(graph.start, graph.end))
-        fact, start, end = readings(graph.start, graph.end)
+        fact, start, end = possible_intervals(graph.start, graph.end)
         begin = np.searchsorted(fact, np.arange(len(graph) + 1))
-        index = index.repeated(np.diff(begin))
+        index = index.repeat(np.diff(begin))
         # Copies of an edge stand side by side; no other edge has both its fact and its relation.
         other = (np.diff(index.fact) != 0) | (np.diff(index.relation) != 0)
         edge = np.arange(len(index.fact))
@@ -69,13 +69,13 @@ def edges_without(edges: Edges, numbers: NDArray[np.int32]) -> Edges:
         edges: all of them.
         numbers: of each fact the new one, rising; -1: it is left out.
     """
-    kept, offsets, fact = edges_left(edges.offsets, edges.fact, numbers)
+    kept, offsets, fact = remaining_edges(edges.offsets, edges.fact, numbers)
     place = np.cumsum(kept, dtype=np.int32) - np.int32(1)
     by_rank = place[edges.by_rank[kept[edges.by_rank]]]
     rank = np.empty_like(by_rank)
     rank[by_rank] = np.arange(len(by_rank), dtype=np.int32)
     # Read-only as before: one compiled loop for both.
-    return frozen(
+    return read_only_tuple(
         Edges(
             offsets=offsets,
             relation=edges.relation[kept],
@@ -96,7 +96,7 @@ _EDGES_AT_ONCE = 1_000_000
 
 def prepared_edges(index: EdgeIndex, prepared: PreparedEdges) -> Edges:
     """Edges of which everything was made in advance."""
-    return frozen(
+    return read_only_tuple(
         Edges(
             offsets=index.offsets,
             relation=index.relation,
@@ -112,7 +112,7 @@ def prepared_edges(index: EdgeIndex, prepared: PreparedEdges) -> Edges:
     )
 
 
-def made_edges(
+def build_edges(
     read: ReadEdges,
     symbols: Symbols,
     attributes: Mapping[str, NDArray[np.float64]],
@@ -142,7 +142,7 @@ def made_edges(
     by_rank = np.lexsort((index.target, symbol)).astype(np.int32)  # stable: ties by edge
     rank = np.empty_like(by_rank)
     rank[by_rank] = np.arange(len(by_rank), dtype=np.int32)
-    return frozen(
+    return read_only_tuple(
         Edges(
             offsets=index.offsets,
             relation=symbol,
@@ -166,7 +166,7 @@ def inverse_edges(reading: NDArray[Any]) -> NDArray[np.int32]:
     return read_only(inverse)
 
 
-def steps_to(edges: Edges, steps: NDArray[Any]) -> NDArray[Any]:
+def sum_over_targets(edges: Edges, steps: NDArray[Any]) -> NDArray[Any]:
     """The sum over the edges of each entity of what their targets have."""
     added = np.zeros(len(steps))
     first = 0

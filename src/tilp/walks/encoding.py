@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._kernels.types import Kept, Trie
+from tilp._kernels.types import RuleIndex, Trie
 from tilp.errors import TilpError
 from tilp.graph import Vocabulary
 from tilp.rules import Atom, Rule, TemporalForm
@@ -20,12 +20,12 @@ __all__ = ["MAX_LENGTH", "NO_RULES", "NO_TRIE", "CompiledRules", "RuleEncoding"]
 MAX_LENGTH = 5
 
 NO_TRIE = Trie(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int32))
-NO_RULES = Kept(
-    first=np.zeros((1, MAX_LENGTH + 2), np.int64),
+NO_RULES = RuleIndex(
+    body_offsets=np.zeros((1, MAX_LENGTH + 2), np.int64),
     relations=np.empty(0, np.int64),
     digits=np.empty(0, np.int64),
-    begin=np.zeros(1, np.int64),
-    head=np.empty(0, np.int32),
+    rule_offsets=np.zeros(1, np.int64),
+    directed_relation=np.empty(0, np.int32),
     code=np.empty(0, np.int32),
 )
 
@@ -34,7 +34,7 @@ NO_RULES = Kept(
 class CompiledRules:
     """Rules as the kernels read them, and where each rule went."""
 
-    kept: Kept
+    index: RuleIndex
     trie: Trie
     order: NDArray[np.int64]
 
@@ -116,12 +116,12 @@ class RuleEncoding:
             for length in range(MAX_LENGTH + 2):
                 before = (bodies[:, 0] < form) | ((bodies[:, 0] == form) & (bodies[:, 1] < length))
                 first[form, length] = before.sum()
-        kept = Kept(
-            first=first,
+        kept = RuleIndex(
+            body_offsets=first,
             relations=bodies[:, 2].copy(),
             digits=bodies[:, 3].copy(),
-            begin=np.append(begin, len(rows)).astype(np.int64),
-            head=rows[:, 2].astype(np.int32),
+            rule_offsets=np.append(begin, len(rows)).astype(np.int64),
+            directed_relation=rows[:, 2].astype(np.int32),
             code=rows[:, 5].astype(np.int32),
         )
         return CompiledRules(kept, self._trie(np.unique(rows[:, [1, 3]], axis=0)), order)

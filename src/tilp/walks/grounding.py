@@ -10,11 +10,17 @@ from numpy.typing import NDArray
 from tilp._utils.arrays import ranges_to_indices
 from tilp.graph import QueryTable
 from tilp.rules import Rule
-from tilp.time import allen_codes, gap_codes, gap_lengths, readings, temporal_relation_codes
+from tilp.time import (
+    allen_codes,
+    gap_codes,
+    gap_lengths,
+    possible_intervals,
+    temporal_relation_codes,
+)
 from tilp.types import Grain
 from tilp.walks.walker import Step, Walker
 
-__all__ = ["Grounded", "Grounder"]
+__all__ = ["Grounder", "Groundings"]
 
 DEFAULT_MOST = 20_000
 
@@ -23,7 +29,7 @@ Chain = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Grounded:
+class Groundings:
     """Walks of a rule.
 
     Attributes:
@@ -61,9 +67,9 @@ class Grounder:
         most: walks that are followed at once at the most.
     """
 
-    def __init__(self, walker: Walker, most: int = DEFAULT_MOST) -> None:
+    def __init__(self, walker: Walker, max_walks: int = DEFAULT_MOST) -> None:
         self._walker = walker
-        self._most = most
+        self._most = max_walks
         edges = walker.edges
         self._symbols = edges.relation[edges.by_rank]  # ascending, and for each of them:
         self._targets = edges.target[edges.by_rank]
@@ -71,7 +77,7 @@ class Grounder:
 
     def __call__(
         self, rule: Rule, queries: QueryTable, candidate: int, n: int | None = None
-    ) -> Grounded:
+    ) -> Groundings:
         """The walks of a rule from the subject of a single query to a candidate.
 
         Args:
@@ -88,7 +94,7 @@ class Grounder:
             body = self._bodies[rule] = self._body(rule)
         starts, ends = queries.start, queries.end
         if self._walker.every_reading:
-            _, starts, ends = readings(*queries.given())
+            _, starts, ends = possible_intervals(*queries.given_dates())
         subject, own = int(queries.subject[0]), int(queries.fact[0])
         found = [
             self._walks(body, subject, candidate, own, start, end)
@@ -105,7 +111,7 @@ class Grounder:
                 break
             inverse = (edges.relation[walk] >= half).tolist()
             walks[tuple(map(Step, edges.fact[walk].tolist(), inverse))] = None
-        return Grounded(tuple(walks), all(whole for _, _, whole in found))
+        return Groundings(tuple(walks), all(whole for _, _, whole in found))
 
     def _body(self, rule: Rule) -> _Body:
         encoding = self._walker.encoding

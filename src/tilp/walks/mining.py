@@ -22,11 +22,11 @@ from tilp.walks.walker import DEFAULT_LIMIT, Walker, chunks_by
 
 __all__ = [
     "MiningSettings",
+    "cheaper_queries",
     "mine",
     "mine_relations",
-    "mined_queries",
+    "mining_queries",
     "mining_walker",
-    "one_end",
     "target_facts",
 ]
 
@@ -126,7 +126,7 @@ def mine_relations(
 
         return relation, _mine_relation(walker, relation, settings, workers, advance)
 
-    walker.search_from_answers()
+    walker.prepare_search()
     yield from workers.side_by_side(mine_one, sorted(costs, key=costs.__getitem__, reverse=True))
 
 
@@ -138,9 +138,9 @@ def _mine_relation(
     advance: Callable[[float], None],
 ) -> list[MinedRule]:
     """Find the rules for one relation, in both directions."""
-    queries = mined_queries(walker, relation, settings)
+    queries = mining_queries(walker, relation, settings)
     merge = _Merge()
-    wanted = one_end(walker, queries) if walker.mirrors else queries
+    wanted = cheaper_queries(walker, queries) if walker.can_mirror else queries
     chunks = chunks_by(walker, wanted, wanted.answer)
     for number, part in enumerate(workers.map(partial(_find, walker), chunks)):
         merge.add(part)
@@ -205,7 +205,7 @@ def _count(
     return _Counts(statistics, sampled, len(queries) // 2)
 
 
-def one_end(walker: Walker, queries: QueryTable) -> QueryTable:
+def cheaper_queries(walker: Walker, queries: QueryTable) -> QueryTable:
     """Of the two queries of each fact the one whose answer it takes less to search from.
 
     What is searched from an answer serves all queries that share it.
@@ -246,10 +246,10 @@ def target_facts(graph: TemporalGraph, settings: MiningSettings) -> NDArray[np.i
 
 def _cost(walker: Walker, relation: str, settings: MiningSettings) -> float:
     """About how many steps it takes to mine a relation."""
-    return float(walker.cost(mined_queries(walker, relation, settings).subject)[1].sum())
+    return float(walker.cost(mining_queries(walker, relation, settings).subject)[1].sum())
 
 
-def mined_queries(walker: Walker, relation: str, settings: MiningSettings) -> QueryTable:
+def mining_queries(walker: Walker, relation: str, settings: MiningSettings) -> QueryTable:
     """What is asked to mine a relation: its facts, or a sample of them, in both directions."""
     graph = walker.graph
     number = graph.relations.find(relation)
@@ -267,7 +267,9 @@ def mined_queries(walker: Walker, relation: str, settings: MiningSettings) -> Qu
 
 def _find(walker: Walker, queries: QueryTable) -> pl.DataFrame:
     """The rules that reach answers, each with the number of queries whose answer it reaches."""
-    rows, support = walker.find_both(queries) if walker.mirrors else walker.find(queries)
+    rows, support = (
+        walker.find_both_directions(queries) if walker.can_mirror else walker.find(queries)
+    )
     return _prune(pl.DataFrame(rows, schema=_KEY).with_columns(support=pl.Series(support)))
 
 

@@ -18,32 +18,32 @@ from tilp._kernels.types import (
     ADJACENT,
     ALL,
     NONE,
-    Classes,
     Edges,
-    FindingSpace,
-    Kept,
+    IntervalClasses,
     Marks,
-    Queries,
-    Space,
+    QueriesByAnswer,
+    QueriesBySubject,
+    RuleIndex,
+    SearchWorkspace,
     Trie,
-    Wanted,
+    Workspace,
 )
 from tilp._utils.arrays import ranges_to_indices
 from tilp.errors import TilpError
 from tilp.graph import PreparedEdges, QueryTable, TemporalGraph
 from tilp.parallel import cut_by_cost
 from tilp.rules import FORMS, Rule, TemporalForm
-from tilp.time import TemporalRelation, readings
+from tilp.time import TemporalRelation, possible_intervals
 from tilp.types import Grain
 from tilp.walks.constraints import PairConstraint, StepConstraint, Symbols
 from tilp.walks.edges import (
     ReadEdges,
     added_up,
+    build_edges,
     edges_without,
     inverse_edges,
-    made_edges,
     prepared_edges,
-    steps_to,
+    sum_over_targets,
 )
 from tilp.walks.encoding import MAX_LENGTH, NO_RULES, NO_TRIE, CompiledRules, RuleEncoding
 
@@ -138,7 +138,7 @@ class Walker:
         if self._prepared is not None:
             return prepared_edges(self.graph.index(self._splits), self._prepared)
         interval = None if self.classes is None else self._intervals[0]
-        return made_edges(self._read, self.encoding.symbols, self.graph.attributes, interval)
+        return build_edges(self._read, self.encoding.symbols, self.graph.attributes, interval)
 
     @cached_property
     def _prepared(self) -> PreparedEdges | None:
@@ -160,7 +160,7 @@ class Walker:
         for name in ("_read", "_prepared", "_inverse", "steps_from"):
             vars(other).pop(name, None)
         other.graph = self.graph.without(gone)
-        other.edges = edges_without(edges, self.graph.numbers_without(gone))
+        other.edges = edges_without(edges, self.graph.rows_after_removal(gone))
         return other
 
     @cached_property
@@ -174,7 +174,7 @@ class Walker:
             return self._prepared.inverse
         return inverse_edges(self._read.reading)
 
-    def search_from_answers(self) -> None:
+    def prepare_search(self) -> None:
         """Make what `find` needs, before several ask for it at once."""
         self._inverse  # noqa: B018
 
@@ -201,15 +201,19 @@ class Walker:
         _, start, end = self._intervals
         return self.classes.table(start, end, start, end)
 
-    def _words_between(self, queries: Queries | Wanted) -> Classes:
+    def _words_between(self, queries: QueriesBySubject | QueriesByAnswer) -> IntervalClasses:
         if self.classes is None:
-            return Classes(len(TemporalRelation), self._class_table, np.empty((0, 0), np.int8))
+            return IntervalClasses(
+                len(TemporalRelation), self._class_table, np.empty((0, 0), np.int8)
+            )
         _, start, end = self._intervals
         of_query = self.classes.table(start, end, queries.start, queries.end)
-        return Classes(len(self.classes.words), self._class_table, np.ascontiguousarray(of_query.T))
+        return IntervalClasses(
+            len(self.classes.words), self._class_table, np.ascontiguousarray(of_query.T)
+        )
 
     def between(
-        self, subject: int, answer: int, *, fact: int = -1, most: int = 100_000
+        self, subject: int, answer: int, *, fact: int = -1, max_walks: int = 100_000
     ) -> tuple[list[tuple[Step, ...]], bool]:
         """All walks from one entity to another, without a fact that is not to be walked.
 
@@ -224,7 +228,7 @@ class Walker:
             answer,
             self.max_length,
             fact,
-            most,
+            max_walks,
         )
         size = self.encoding.symbols.count // 2
         walks = (
@@ -248,7 +252,7 @@ class Walker:
         steps: NDArray[Any] = np.diff(self.edges.offsets).astype(np.float64)
         total: NDArray[Any] = np.minimum(steps, self.limit)
         for _ in range(1, self.max_length):
-            steps = steps_to(self.edges, steps)
+            steps = sum_over_targets(self.edges, steps)
             total = total + np.minimum(steps, self.limit)
         return total
 
@@ -264,7 +268,9 @@ class Walker:
         """
         return self._find(queries, self.encoding.forms)
 
-    def find_both(self, queries: QueryTable) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def find_both_directions(
+        self, queries: QueryTable
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The same, where every query stands for its fact asked from the other end as well.
 
         Walks are the same from there, read backwards. A rule that is found both ways has two rows.
@@ -273,7 +279,7 @@ class Walker:
             TilpError: the rules of walks read backwards are not known from theirs, because of
                 constraints of one's own.
         """
-        if not self.mirrors:
+        if not self.can_mirror:
             raise TilpError("with constraints of one's own, ask each fact from both its ends")
         # What `gap` says of the last interval, it says of the first one when read backwards.
         gap = self.grains.index(Grain.GAP) if Grain.GAP in self.grains else -1
@@ -288,7 +294,7 @@ class Walker:
         )
 
     @property
-    def mirrors(self) -> bool:
+    def can_mirror(self) -> bool:
         """Whether `find_both` can be used."""
         return self.classes is None and not self.encoding.symbols.constraints
 
@@ -297,11 +303,11 @@ class Walker:
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         queries = queries[np.argsort(queries.answer, kind="stable")]
         answers, begin = np.unique(queries.answer, return_index=True)
-        table = Wanted(
+        table = QueriesByAnswer(
             answer=answers,
-            begin=np.append(begin, len(queries)).astype(np.int64),
+            offsets=np.append(begin, len(queries)).astype(np.int64),
             subject=queries.subject,
-            head=queries.directed_relation,
+            directed_relation=queries.directed_relation,
             fact=queries.fact,
             start=queries.start,
             end=queries.end,
@@ -317,7 +323,7 @@ class Walker:
             self.max_length,
             max(1, self.limit // _FEWER_TO_FIND),
             self.seed,
-            FindingSpace.of(self.max_length, len(self.graph.entities), len(self.edges.fact)),
+            SearchWorkspace.of(self.max_length, len(self.graph.entities), len(self.edges.fact)),
         )
 
     def tally(
@@ -325,7 +331,7 @@ class Walker:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """For each rule: facts whose answer it reaches, facts where it applies, sum of α there."""
         statistics = np.zeros((len(rules.order), 3))
-        _, weights = self._walk(queries, rules.kept, rules.trie, walking.TALLY, statistics)
+        _, weights = self._walk(queries, rules.index, rules.trie, walking.TALLY, statistics)
         back = np.empty_like(statistics)
         back[rules.order] = statistics
         return back, weights
@@ -349,7 +355,7 @@ class Walker:
             Rows of query, rule, end and count N_c; and the weights of counts.
         """
         records, weights = self._walk(
-            queries, rules.kept, rules.trie, walking.APPLY, _NO_STATISTICS
+            queries, rules.index, rules.trie, walking.APPLY, _NO_STATISTICS
         )
         records = records[:, [0, 3, 6, 7]]
         records[:, 1] = rules.order[records[:, 1]]
@@ -377,7 +383,7 @@ class Walker:
         """
         marks = Marks(begin, entity, mark)
         records, _ = self._walk(
-            queries, rules.kept, rules.trie, walking.MARK, _NO_STATISTICS, marks
+            queries, rules.index, rules.trie, walking.MARK, _NO_STATISTICS, marks
         )
         records[:, 1] = rules.order[records[:, 1]]
         return records
@@ -400,7 +406,7 @@ class Walker:
     def _walk(
         self,
         queries: QueryTable,
-        kept: Kept,
+        kept: RuleIndex,
         trie: Trie,
         purpose: int,
         statistics: NDArray[np.float64],
@@ -409,8 +415,8 @@ class Walker:
         asked = len(queries)
         number = np.arange(asked)
         if self.every_reading and purpose != walking.TALLY:
-            number, start, end = readings(*queries.given())
-            queries, marks = queries[number].at(start, end), _in_order(marks, number)
+            number, start, end = possible_intervals(*queries.given_dates())
+            queries, marks = queries[number].with_dates(start, end), _in_order(marks, number)
         # Queries that share counts stand together.
         heads = (
             queries.directed_relation
@@ -419,10 +425,10 @@ class Walker:
         )
         order = np.lexsort((queries.end, queries.start, heads, queries.subject))
         subjects, begin = np.unique(queries.subject[order], return_index=True)
-        table = Queries(
+        table = QueriesBySubject(
             subject=subjects.astype(np.int32),
-            begin=np.append(begin, len(order)).astype(np.int64),
-            head=queries.directed_relation[order],
+            offsets=np.append(begin, len(order)).astype(np.int64),
+            directed_relation=queries.directed_relation[order],
             fact=queries.fact[order],
             start=queries.start[order],
             end=queries.end[order],
@@ -442,7 +448,7 @@ class Walker:
             purpose,
             _in_order(marks, order),
             statistics,
-            Space.of(self._n_codes, len(self.graph.entities), len(self.graph)),
+            Workspace.of(self._n_codes, len(self.graph.entities), len(self.graph)),
         )
         back = np.empty_like(weights)
         back[order] = weights
@@ -463,9 +469,9 @@ def _kinds_and_words(forms: Sequence[TemporalForm]) -> tuple[NDArray[np.int32], 
 
 def _in_order(marks: Marks, order: NDArray[np.int64]) -> Marks:
     """The marks of queries that are put into another order."""
-    if not len(marks.begin):
+    if not len(marks.offsets):
         return marks
-    begin, place = ranges_to_indices(marks.begin[:-1][order], marks.begin[1:][order])
+    begin, place = ranges_to_indices(marks.offsets[:-1][order], marks.offsets[1:][order])
     return Marks(begin, marks.entity[place], marks.mark[place])
 
 

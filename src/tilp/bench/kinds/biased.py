@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tilp._utils.files import file_words
+from tilp._utils.files import file_name_part
 from tilp.bench.cells import Cell
 from tilp.bench.jobs import Job, Results
 from tilp.bench.keys import NUMBER, TEXT, Keys, list_of, word_of
@@ -140,7 +140,7 @@ def _changes(experiment: Experiment, source: Source, results: Results) -> list[B
         for name, means in own.items()
     ]
     picture = draw_bars(title, list(settings), bars, "change of MRR")
-    name = f"{experiment.name}-{file_words(source.name)}"
+    name = f"{experiment.name}-{file_name_part(source.name)}"
     return [
         Picture(name, picture, title),
         _mean_table(experiment.methods, own),

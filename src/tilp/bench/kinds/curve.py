@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tilp._utils.files import file_words
+from tilp._utils.files import file_name_part
 from tilp.bench.cells import Cell
 from tilp.bench.jobs import Job, Results
 from tilp.bench.keys import SHARE, Keys, list_of, word_of
@@ -108,7 +108,7 @@ def _chart(experiment: Experiment, source: Source, results: Results) -> Block:
     ]
     title = f"{source.name}: MRR ({figure}) over the share of facts learned from"
     picture = draw_lines(title, lines, _X_NAME, "MRR", x_log=len(experiment.options.shares) > 2)
-    name = f"{experiment.name}-{file_words(source.name)}"
+    name = f"{experiment.name}-{file_name_part(source.name)}"
     return Picture(name, picture, f"{title}; bars: the spread over rounds")
 
 

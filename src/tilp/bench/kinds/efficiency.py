@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tilp._utils.files import file_words
+from tilp._utils.files import file_name_part
 from tilp.bench.jobs import Job, Results
 from tilp.bench.keys import NUMBER, SHARE, TEXT, WHOLE, Keys, Reader, list_of
 from tilp.bench.kinds.base import Kind, not_done
@@ -140,7 +140,7 @@ def _sweeps(options: EfficiencyOptions, source: Source, method: Method) -> list[
     most = max(options.threads, default=1)
     first = Measurement(source, method, options.length, most)
     words = f"{source.name}, {method.name}"
-    name = f"{file_words(source.name)}-{file_words(method.name)}"
+    name = f"{file_name_part(source.name)}-{file_name_part(method.name)}"
     lengths = tuple(replace(first, length=one) for one in sorted(options.lengths))
     threads = tuple(replace(first, threads=one) for one in sorted(options.threads))
     shares = tuple(replace(first, share=one) for one in sorted(options.shares))
@@ -175,7 +175,7 @@ def _sweeps(options: EfficiencyOptions, source: Source, method: Method) -> list[
             shares,
         ),
         _Sweep(
-            f"world-{file_words(method.name)}-sizes",
+            f"world-{file_name_part(method.name)}-sizes",
             f"bundled worlds, {method.name}: by size, {fixed}",
             facts,
             lambda one: one["facts"],

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tilp._utils.files import file_words
+from tilp._utils.files import file_name_part
 from tilp.bench.cells import Cell
 from tilp.bench.examples import Examples
 from tilp.bench.jobs import Job, Results
@@ -62,7 +62,9 @@ class Rules(Kind):
                     told = found["examples"][experiment.options.examples.key]
                     for number, example in enumerate(told):
                         name = f"{experiment.name}-{cell.method.name}-{number}"
-                        blocks += _told(example, f"{file_words(source.name)}-{file_words(name)}")
+                        blocks += _told(
+                            example, f"{file_name_part(source.name)}-{file_name_part(name)}"
+                        )
         return blocks
 
 

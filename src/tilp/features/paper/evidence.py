@@ -10,13 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._kernels.nearest_facts import Asked, DatedEdges, gather_evidence
-from tilp._utils.arrays import frozen, read_only
+from tilp._kernels.nearest_facts import DatedEdges, gather_evidence
+from tilp._kernels.types import ListedCandidates
+from tilp._utils.arrays import read_only, read_only_tuple
 from tilp.errors import TilpError
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.parallel import Workers, cut_by_cost
 from tilp.time import known_ends
-from tilp.time.relations import NO_TIME, differences
+from tilp.time.relations import INCOMPARABLE, signed_differences
 from tilp.types import EvidenceKind
 
 EVIDENCE_KINDS = tuple(kind.value for kind in EvidenceKind)
@@ -148,7 +149,7 @@ class Gatherer:
             )
         index = graph.index(("train",))
         start, _ = known_ends(graph.start, graph.end)
-        self._edges = frozen(
+        self._edges = read_only_tuple(
             DatedEdges(index.offsets, index.relation, index.target, index.fact, start[index.fact])
         )
         self._column = np.where(walked, np.cumsum(walked, axis=1) - 1, -1).astype(np.int32)
@@ -175,11 +176,12 @@ class Gatherer:
             workers: do not change the result.
             progress: called with the share that is done.
         """
-        asked = frozen(
-            Asked(
+        asked = read_only_tuple(
+            ListedCandidates(
                 queries.subject,
                 queries.directed_relation,
                 queries.start,
+                queries.end,
                 queries.fact,
                 offsets,
                 candidate,
@@ -198,7 +200,7 @@ class Gatherer:
             len(self._column), offsets, candidate, row, kind.astype(np.int8), relation, difference
         )
 
-    def _gather(self, asked: Asked, chunk: slice) -> tuple[NDArray[np.int32], ...]:
+    def _gather(self, asked: ListedCandidates, chunk: slice) -> tuple[NDArray[np.int32], ...]:
         """The candidates, kinds, relations and differences that some of the queries have."""
         rows = gather_evidence(
             chunk.start,
@@ -210,7 +212,7 @@ class Gatherer:
             self._max_length,
             self._limit,
         )
-        apart = np.where(rows[:, 3] == NO_TIME, UNDATED, differences(rows[:, 3]))
+        apart = np.where(rows[:, 3] == INCOMPARABLE, UNDATED, signed_differences(rows[:, 3]))
         return (*rows[:, :3].T.astype(np.int32), apart.astype(np.int32))
 
     def _walk_steps(self) -> NDArray[np.float64]:

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._kernels.negative_sampling import best_of
+from tilp._kernels.negative_sampling import top_indices
 from tilp.features.paper.evidence import EVIDENCE_KINDS, Dated, Evidence
 from tilp.features.paper.features import FeatureWeights, PaperFeatures
 from tilp.graph import QueryTable
@@ -166,7 +166,7 @@ class PaperFeatureScorer:
         by_rules = self.rule_scorer.score(queries, applied)
         settled = self.rule_scorer.fill_dates(queries)
         total = by_rules.totals(self._n_entities)
-        place = best_of(by_rules.offsets, by_rules.score, _LOOKED_AT)
+        place = top_indices(by_rules.offsets, by_rules.score, _LOOKED_AT)
         query = by_rules.query
         begin = np.searchsorted(place, by_rules.offsets)
         evidence = self.features.gather(settled, begin, by_rules.candidate[place])
@@ -204,7 +204,7 @@ class PaperFeatureScorer:
         query = np.repeat(np.arange(len(queries)), np.diff(begin))
         scores = by_rules.of(begin, candidate)
         phi = scores / by_rules.totals(self._n_entities)[query]
-        looked_at = best_of(by_rules.offsets, by_rules.score, _LOOKED_AT)
+        looked_at = top_indices(by_rules.offsets, by_rules.score, _LOOKED_AT)
         evidence = self.features.gather(settled, begin, candidate).only(
             np.isin(by_rules.places_of(begin, candidate), looked_at)
         )
@@ -218,7 +218,7 @@ class PaperFeatureScorer:
     def looks_at(self, queries: QueryTable, applied: AppliedRules, candidate: int) -> bool:
         """Whether the features of a candidate of a single query are looked at."""
         by_rules = self.rule_scorer.score(queries, applied)
-        place = best_of(by_rules.offsets, by_rules.score, _LOOKED_AT)
+        place = top_indices(by_rules.offsets, by_rules.score, _LOOKED_AT)
         return candidate in by_rules.candidate[place]
 
     def pieces(

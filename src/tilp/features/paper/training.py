@@ -65,7 +65,7 @@ class FeatureObjective:
             measured.order,
             measured.interval,
         )
-        pieces = self._table.begin[len(EVIDENCE_KINDS) * evidence.offsets]
+        pieces = self._table.evidence_offsets[len(EVIDENCE_KINDS) * evidence.offsets]
         self._parts = cut_by_cost(np.diff(pieces) + np.diff(evidence.offsets) + 1.0, _PARTS)
         self.asked = int((examples.answer_place >= 0).sum())
 

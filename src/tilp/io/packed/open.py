@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tilp.errors import DataError, TilpError
-from tilp.graph import EdgeIndex, Origin, PreparedEdges, TemporalGraph, Vocabulary
+from tilp.graph import EdgeIndex, PreparedEdges, StorageLocation, TemporalGraph, Vocabulary
 from tilp.graph.build import first_defect
 from tilp.graph.vocabulary import NearNames
 from tilp.io.packed.edges import edge_file, prepared_file
@@ -173,17 +173,17 @@ def open_pack(folder: Path | str, fingerprint: str | None = None) -> TemporalGra
     if fingerprint not in (None, note["fingerprint"]):
         raise DataError(f"{folder}: another graph lies there than when it was opened before")
     graph = graph_in(folder, note)
-    origin = Origin(folder, note["fingerprint"], open_pack)
-    object.__setattr__(graph, "_origin", origin)
+    location = StorageLocation(folder, note["fingerprint"], open_pack)
+    object.__setattr__(graph, "_storage", location)
     return graph
 
 
-def still_packed(graph: TemporalGraph) -> bool:
+def is_still_packed(graph: TemporalGraph) -> bool:
     """Whether a graph was opened from a packed one that still lies there."""
-    if graph.origin is None:
+    if graph.storage is None:
         return False
     try:
-        return bool(read_note(graph.origin.folder)["fingerprint"] == graph.origin.fingerprint)
+        return bool(read_note(graph.storage.folder)["fingerprint"] == graph.storage.fingerprint)
     except DataError:  # it is gone, or being written
         return False
 

@@ -89,9 +89,9 @@ def pack(
 
 def copy_pack(graph: TemporalGraph, folder: Path) -> None:
     """A packed graph once more, in a folder that is not there yet."""
-    if graph.origin is None:
+    if graph.storage is None:
         raise TilpError("the graph was not opened from a packed one")
-    shutil.copytree(graph.origin.folder, folder)
+    shutil.copytree(graph.storage.folder, folder)
 
 
 class _Packer:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from test_walks import all_queries, shared_queries
-from tilp._kernels.negative_sampling import best_of, draw_pools
+from tilp._kernels.negative_sampling import sample_candidates, top_indices
 from tilp.features.negative_sampling import SampledCandidates
 from tilp.learning import Mark, known_answers
 from tilp.scoring import Scores
@@ -32,7 +32,7 @@ def plain_best(scores, best):
 )
 def test_the_best_of_each_query_and_of_equal_ones_the_first(lists, best):
     offsets = np.cumsum([0, *map(len, lists)])
-    found = best_of(offsets, np.array([one for part in lists for one in part]), best)
+    found = top_indices(offsets, np.array([one for part in lists for one in part]), best)
     plain = [
         begin + place
         for begin, part in zip(offsets, lists, strict=False)
@@ -74,7 +74,7 @@ def drawn_pools(asked, n_entities, best, drawn):
     def column(name, kind):
         return np.array([one[name] for one in asked], kind)
 
-    begin, entity, score, stands_for, answer = draw_pools(
+    begin, entity, score, stands_for, answer = sample_candidates(
         begins("listed"),
         joined("listed", np.int32),
         joined("score", np.float64),
