@@ -87,3 +87,18 @@ def run(monkeypatch, capsys):
         return stopped.value.code, captured.out, captured.err
 
     return run
+
+
+@pytest.fixture(scope="session")
+def rule_model():
+    """A model of a small bundled world, with rules of length 2 alone."""
+    from models import small_world
+    from tilp import TILP
+
+    return TILP(2, features="none", n_jobs=2).fit(small_world())
+
+
+@pytest.fixture(scope="session")
+def saved_model(tmp_path_factory, rule_model):
+    """The folder of `rule_model`, which no test may change."""
+    return rule_model.save(tmp_path_factory.mktemp("model") / "saved")

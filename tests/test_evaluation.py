@@ -429,7 +429,7 @@ def damage_ranks(folder):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (damage_note, "cannot be read"),
+        (damage_note, "damaged"),
         (foreign_note, "not a note of the format"),
         (later_version, "version 2 of the format"),
         (unknown_protocol, "damaged"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from test_model import both_ways, small_world
+from models import both_ways, small_world
 from tilp import TILP, TILPConfig
 from tilp.explanation import Grounding, Reason, WalkedFact
 from tilp.explanation.ablation import top_grounding

@@ -11,16 +11,15 @@ import polars as pl
 import pytest
 
 import tilp
-from test_model import KilledError, both_ways, contents, edit, kill_at, small_world
+from models import KilledError, both_ways, contents, edit, kill_at, small_world
 from tilp import TILP, Query, TILPConfig
-from tilp._utils.files import read_arrays, write_arrays
+from tilp._utils.files import note_digest, read_arrays, write_arrays
 from tilp.errors import TilpError
 from tilp.evaluation import evaluate
 from tilp.features.paper.features import FEATURES
 from tilp.graph import QueryTable, Vocabulary
 from tilp.learning.rule_weights import TrainingSettings
 from tilp.model import ModelSettings
-from tilp.model.persistence import _note_digest
 from tilp.types import Features, Grain, Missing, Part, Preset, Weights
 
 QUICK = {
@@ -358,7 +357,7 @@ def with_digest(folder):
     def sign(note):
         note["features_sha256"] = digest
         note.pop("sha256")
-        note["sha256"] = _note_digest(note)
+        note["sha256"] = note_digest(note)
 
     edit(folder / "model.json", sign)
 

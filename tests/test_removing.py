@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilp
+from models import both_ways, small_world
 from test_joint import assert_terms_add_up, of_pairs, some_candidates
-from test_model import both_ways, small_world
 from test_walks import all_queries, graphs
 from tilp import TILP, TILPConfig
 from tilp.features.candidate_history import fact_edges, fact_edges_without

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilp
-from test_model import contents
+from models import contents
 from tilp import TILP, TILPConfig
 from tilp._utils.files import backup_folder, new_folder
 from tilp.errors import TilpError

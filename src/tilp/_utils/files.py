@@ -220,7 +220,7 @@ def write_note(
     """Write the JSON note of a folder: its format and version, the content, and a digest."""
     note = {"format": format, "version": version, "tilp": __version__, **content}
     if sign:
-        note["sha256"] = _note_digest(note)
+        note["sha256"] = note_digest(note)
     with new_file(path) as partial:
         text = json.dumps(note, indent=indent, ensure_ascii=False)
         partial.write_text(text + "\n", encoding="utf-8", newline="\n")
@@ -250,12 +250,13 @@ def read_note(
             f"{path}: written in version {note.get('version')} of the format, and this tilp reads "
             f"version {version}; {remedy}, or use the tilp that wrote it ({note.get('tilp')})"
         )
-    if signed and note.pop("sha256", None) != _note_digest(note):
+    if signed and note.pop("sha256", None) != note_digest(note):
         raise error(f"{path}: damaged (it is not as it was written); {remedy}")
     return note
 
 
-def _note_digest(note: dict[str, Any]) -> str:
+def note_digest(note: dict[str, Any]) -> str:
+    """Return the digest of a note without its digest."""
     return hashlib.sha256(json.dumps(note, sort_keys=True).encode()).hexdigest()
 
 
