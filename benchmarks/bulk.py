@@ -139,7 +139,7 @@ def measure(arguments: argparse.Namespace, place: Path) -> bool:
     table = QueryColumns.of(queries).table(graph)
     scorer = model.scorer()
     began = time.process_time()
-    for chunk in QueryBatches(table, scorer).chunks:
+    for chunk in QueryBatches(table, scorer):
         scorer(chunk)
     alone = time.process_time() - began
     for name, some, options in (

@@ -72,9 +72,9 @@ def measured(model: tilp.TILP, queries: list[tilp.Query]) -> pl.DataFrame:
             clock.append(time.perf_counter())
             explained = model.explain(query, best.id)
             clock.append(time.perf_counter())
-            if explained.fall is None:
+            if explained.ablation is None:
                 continue
-            fall = explained.fall
+            fall = explained.ablation
             left = without_lines(folder, header, lines, fall.grounding.facts)
             (again,) = model.predict(query, size, graph=left).filter(id=best.id).to_dicts()
             clock.append(time.perf_counter())
@@ -82,7 +82,7 @@ def measured(model: tilp.TILP, queries: list[tilp.Query]) -> pl.DataFrame:
                 {
                     "score": best.score,
                     "share": fall.share,
-                    "stated": fall.fall,
+                    "stated": fall.drop,
                     "real": best.score - again["score"],
                     "rank": again["rank"],
                     "facts": len(fall.grounding.facts),

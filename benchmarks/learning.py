@@ -139,7 +139,7 @@ def part_missing(name: str) -> None:
         first = first or found
         if found is first:
             continue
-        mrr = compare(first, found).figures["mrr"]
+        mrr = compare(first, found).metrics["mrr"]
         print(f"    MRR {mrr.difference:+.4f}, 95 % from {mrr.low:+.4f} to {mrr.high:+.4f}, "
               f"p {mrr.p_value:.4f}", flush=True)  # fmt: skip
 

@@ -189,7 +189,7 @@ def test_threads_and_part_sizes_change_nothing(tmp_path, rules_model):
     assert parts_of(tmp_path / "one").equals(parts_of(tmp_path / "1"))
 
 
-def test_chunks_are_small_and_ask_each_query_once(monkeypatch, model):
+def test_chunks_are_small_and_ask_each_query_once(model):
     scorer, n = model.scorer(), len(model.graph.entities)
     table = QueryColumns.of(some_queries(model.graph, 200)).table(model.graph)
     batch = QueryBatches(table, scorer)
@@ -198,12 +198,11 @@ def test_chunks_are_small_and_ask_each_query_once(monkeypatch, model):
         for row in zip(table.subject, table.directed_relation, *table.given_dates(), strict=True)
     }
     assert sum(map(len, batch.rows)) == len(asked) < 200
-    assert sum(map(len, QueryBatches(table, scorer, apart=True).rows)) == 200
-    monkeypatch.setattr("tilp.scoring.topk._ROOM", 5 * n)
-    many = QueryBatches(table, scorer)
+    assert sum(map(len, QueryBatches(table, scorer, keep_duplicates=True).rows)) == 200
+    many = QueryBatches(table, scorer, max_memory=5 * n)
     assert len(many.rows) > len(batch.rows)
     assert np.array_equal(np.concatenate(many.rows), np.concatenate(batch.rows))
-    for chunk in many.chunks:
+    for chunk in many:
         assert len(chunk) == 1 or len(scorer(chunk).candidate) <= 6 * n
 
 
@@ -287,11 +286,11 @@ def test_columns_of_queries_are_read_as_single_queries_are(small, rows, as_objec
     for row, query in enumerate(queries):
         assert columns.query(row) == query
         try:
-            if query.lacks:
-                raise TilpError(query.lacks)
+            if query.problem:
+                raise TilpError(query.problem)
             expected = query_table(small, [query])
         except TilpError as refused:
-            assert row not in askable and str(columns.refusal(small, row)) == str(refused)
+            assert row not in askable and str(columns.error_of(small, row)) == str(refused)
             continue
         assert askable[number] == row
         for name in ("subject", "directed_relation", "start", "end", "fact", "answer", "unknown"):
@@ -316,7 +315,7 @@ def test_dates_of_any_column_are_read(small, start, expected):
     table, rows = columns.encode(small)
     for row, time_ in enumerate(expected):
         if isinstance(time_, str):
-            assert row not in rows and time_ in str(columns.refusal(small, row))
+            assert row not in rows and time_ in str(columns.error_of(small, row))
         else:
             place = rows.tolist().index(row)
             assert table.unknown[place, 0] == (time_ is None)
@@ -486,14 +485,14 @@ def test_a_folder_is_gone_on_with_and_says_when_it_is_finished(tmp_path, rules_m
     assert len(list(out.glob("part-*.parquet"))) == 3
     assert not json.loads((out / "predict.json").read_text())["finished"]
     asked = []
-    original_call = type(rules_model.scorer()).__call__
+    original_score = type(rules_model.scorer()).score
     monkeypatch.setattr(
         type(rules_model.scorer()),
-        "__call__",
-        lambda scorer, table: asked.append(len(table)) or original_call(scorer, table),
+        "score",
+        lambda scorer, table: asked.append(len(table)) or original_score(scorer, table),
     )
     found = rules_model.predict_to(out, queries, part_size=9)
-    assert (found.parts, found.before) == (7, 3) and sum(asked) <= 60 - 27
+    assert (found.parts, found.before) == (7, 3) and 0 < sum(asked) <= 60 - 27
     assert contents(out) == contents(whole)
     asked.clear()
     assert rules_model.predict_to(out, queries, part_size=9).before == 7 and not asked

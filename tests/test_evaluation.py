@@ -167,7 +167,7 @@ def oracle(graph, lists, default):
 def check_against_oracle(graph, lists, default):
     found = evaluate(as_scores(lists, default), graph)
     expected = oracle(graph, lists, default)
-    assert sorted(expected) == sorted((p.value, t.value) for p, t in found.figures())
+    assert sorted(expected) == sorted((p.value, t.value) for p, t in found.protocols_and_ties())
     for (protocol, ties), ranks in expected.items():
         got = found.rank(protocol, ties).to_list()
         # Fractions are rounded once, as the ranks must be: a whole rank is a hit or is none.
@@ -239,7 +239,7 @@ def test_reference_values_of_the_paper_s_files(published):
 
 
 def test_rows_apart_of_wikidata12k(popular):
-    apart = {(row[0], row[1]): row[2] for row in popular.apart().rows()}
+    apart = {(row[0], row[1]): row[2] for row in popular.by_subset().rows()}
     assert apart["repeated", True] / len(popular) == pytest.approx(0.296, abs=5e-4)
     assert apart["unseen", True] == 2 * 19
     assert all(apart[name, True] + apart[name, False] == len(popular) for name, _ in apart)
@@ -386,7 +386,7 @@ def test_a_saved_evaluation_loads_equal(world, tmp_path):
     again = load_evaluation(tmp_path / "e")
     assert again == found and again.note == "floor"
     note = json.loads((tmp_path / "e" / "evaluation.json").read_text())
-    for protocol, ties in found.figures():
+    for protocol, ties in found.protocols_and_ties():
         assert note["protocols"][protocol][ties] == found.metrics(protocol, ties).to_json()
     assert set(note["protocols"]["enumerate"]["average"]) == {
         "mrr", "hits@1", "hits@3", "hits@10", "mean_rank",
@@ -466,7 +466,7 @@ def test_a_comparison_is_exact_on_few_facts(world):
     found = compare(first, second)
     assert (found.protocol, found.ties) == ("raw", "average")
     assert (found.wins, found.losses, found.draws, found.facts) == (2, 1, 1, 2)
-    mrr = found.figures["mrr"]
+    mrr = found.metrics["mrr"]
     assert mrr.first == pytest.approx((1 / 2 + 1 + 1 / 4 + 1) / 4)
     assert mrr.second == pytest.approx((1 + 1 + 1 / 2 + 1 / 2) / 4)
     # By fact: +0.375 and -0.25. The four flips of signs give ±0.125 and ±0.625, all of them as
@@ -475,9 +475,9 @@ def test_a_comparison_is_exact_on_few_facts(world):
     assert mrr.p_value == 1.0
     assert mrr.low == pytest.approx(-0.25) and mrr.high == pytest.approx(0.375)
     better = compare(of_ranks(world, [2, 2, 2, 2]), of_ranks(world, [1, 1, 1, 1]))
-    assert better.figures["mrr"].p_value == 0.5  # of four flips, two: all or none
-    assert better.figures["hits@1"].difference == 1.0
-    assert better.figures["hits@10"].p_value == 1.0
+    assert better.metrics["mrr"].p_value == 0.5  # of four flips, two: all or none
+    assert better.metrics["hits@1"].difference == 1.0
+    assert better.metrics["hits@10"].p_value == 1.0
     relations = better.by_relation.to_dicts()
     assert [row["wins"] for row in relations] == [2, 2]
     assert all(row["difference"] == 0.5 for row in relations)
@@ -491,13 +491,13 @@ def test_a_comparison_is_symmetric():
             there = compare(first, second, protocol, ties, resamples=50, flips=200)
             back = compare(second, first, protocol, ties, resamples=50, flips=200)
             assert (there.wins, there.losses) == (back.losses, back.wins)
-            for name, one in there.figures.items():
-                other = back.figures[name]
+            for name, one in there.metrics.items():
+                other = back.metrics[name]
                 assert one.difference == pytest.approx(-other.difference)
                 assert (one.low, one.high) == pytest.approx((-other.high, -other.low))
                 assert one.p_value == other.p_value
     same = compare(first, first)
-    assert same.draws == len(first) and same.figures["mrr"].p_value == 1.0
+    assert same.draws == len(first) and same.metrics["mrr"].p_value == 1.0
 
 
 def test_chance_is_called_chance_and_a_difference_one(world):
@@ -508,8 +508,8 @@ def test_chance_is_called_chance_and_a_difference_one(world):
         return Scores.dense(chance.random((len(queries), len(graph.entities))))
 
     first, second = evaluate(noise, graph), evaluate(noise, graph)
-    assert compare(first, second).figures["mrr"].p_value > 0.01
-    assert compare(first, evaluate(popularity(graph), graph)).figures["mrr"].p_value < 0.001
+    assert compare(first, second).metrics["mrr"].p_value > 0.01
+    assert compare(first, evaluate(popularity(graph), graph)).metrics["mrr"].p_value < 0.001
 
 
 def test_other_queries_cannot_be_compared(world, facts):
@@ -518,7 +518,7 @@ def test_other_queries_cannot_be_compared(world, facts):
     first = evaluate(popularity(world), world)
     with pytest.raises(tilp.TilpError, match="their graphs differ"):
         compare(first, evaluate(popularity(other), other))
-    with pytest.raises(tilp.TilpError, match="one asked test, the other valid"):
+    with pytest.raises(tilp.TilpError, match="one is of test, the other of valid"):
         compare(first, evaluate(popularity(world), world, "valid"))
     with pytest.raises(tilp.TilpError, match="no ranks for the protocol"):
         compare(first, evaluate(popularity(world), world, protocols=["raw"]), "exact")
@@ -659,7 +659,7 @@ def test_the_examples_of_the_documentation_run(monkeypatch, tmp_path):
     names = {}
     for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
         exec(block, names)
-    assert names["comparison"].figures["mrr"].p_value < 0.05
+    assert names["comparison"].metrics["mrr"].p_value < 0.05
 
 
 def test_relations_of_one_label_stay_apart(facts, tmp_path):
@@ -698,13 +698,13 @@ def test_scores_of_some_candidates_and_the_totals_of_all(seed, n_queries, n_enti
         plain.append([of.get(one, scores.defaults[query]) for one in range(n_entities)])
     assert scores.totals(n_entities).tolist() == pytest.approx([sum(one) for one in plain])
     begin = np.cumsum([0, *map(len, wanted)])
-    found = scores.of(begin, np.concatenate([nothing, *wanted]).astype(np.int32))
+    found = scores.of_candidates(begin, np.concatenate([nothing, *wanted]).astype(np.int32))
     assert found.tolist() == [
         of[one] for of, some in zip(plain, wanted, strict=True) for one in some
     ]
 
 
-# Floors
+# Baselines
 
 
 @pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
@@ -743,7 +743,7 @@ def plain_gap(one, other):
     return other_start - end if end < other_start else start - other_end
 
 
-def test_fewer_queries_are_asked_at_once_where_there_are_very_many_entities(monkeypatch):
+def test_fewer_queries_are_asked_at_once_where_there_are_very_many_entities():
     graph = tilp.datasets.world(0, 1_000).graph
     asked = []
 
@@ -753,6 +753,6 @@ def test_fewer_queries_are_asked_at_once_where_there_are_very_many_entities(monk
         return Scores(offsets, queries.subject, np.ones(len(queries)), np.zeros(len(queries)))
 
     whole = evaluate(scorer, graph)
-    monkeypatch.setattr("tilp.evaluation.evaluate._MOST_LISTED", 10 * len(graph.entities))
-    assert evaluate(scorer, graph).ranks.equals(whole.ranks)
+    again = evaluate(scorer, graph, max_candidates=10 * len(graph.entities))
+    assert again.ranks.equals(whole.ranks)
     assert max(asked[1:]) == 10

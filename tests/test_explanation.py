@@ -15,7 +15,7 @@ from test_groundings import plain_gap
 from tilp import TILP, Query, TILPConfig
 from tilp.errors import TilpError
 from tilp.explanation import Explanation, Reason
-from tilp.explanation.render import fall_text, grounding_text, lack_lines, reason_lines
+from tilp.explanation.render import ablation_text, contrast_lines, grounding_text, reason_lines
 from tilp.features.candidate_history import HISTORY_KINDS
 from tilp.features.log_linear_scorer import LogLinearScorer
 from tilp.features.paper.scorer import PaperFeatureScorer
@@ -99,7 +99,7 @@ def test_reasons_add_up_to_the_score_that_is_predicted(world, model):
             assert found.share == pytest.approx(row["share"], rel=1e-12)
             assert adds_up((one.score for one in found.reasons), found.score)
             sizes = [abs(one.score) for one in found.reasons]
-            assert sizes == sorted(sizes, reverse=True) and all(one.words for one in found.reasons)
+            assert sizes == sorted(sizes, reverse=True) and all(one.text for one in found.reasons)
             seen |= {one.kind for one in found.reasons}
     expected = {
         "none": {"rule", "prior"},
@@ -116,7 +116,7 @@ def test_each_part_has_its_reasons(world, model):
     for query, answer in asked(world, seed=1):
         found = model.explain(query, answer, groundings=0)
         entity = np.array([world.entities.find(answer)], np.int32)
-        terms = model.scorer().terms(query_table(world, [query]), np.array([0, 1]), entity)
+        terms = model.scorer().contributions(query_table(world, [query]), np.array([0, 1]), entity)
         if any(one.kind == "not looked at" for one in found.reasons):
             continue
         together = {}
@@ -134,7 +134,7 @@ def test_what_was_not_looked_at_is_named(world, models, monkeypatch):
     far = models("paper").predict(query, len(world.entities))["candidate"][-1]
     found = models("paper").explain(query, far)
     (only,) = [one for one in found.reasons if one.kind == "not looked at"]
-    assert "too low for features to be looked at" in only.words
+    assert "too low for features to be looked at" in only.text
     assert adds_up((one.score for one in found.reasons), found.score)
     monkeypatch.setattr("tilp.features.log_linear_scorer._MOST_ENTITIES", 0)
     listed = set(models("full").scorer()(query_table(world, [query])).candidate.tolist())
@@ -189,9 +189,9 @@ def test_groundings_of_rules_are_walks_that_satisfy_them(world, model):
             plain = walks[one.rule.rule]
             assert one.walks == len(plain) == len(one.groundings)
             assert one.rule == model.rules()[one.rule.rule]
-            assert one.words == format_rule(one.rule.rule, Notation.SENTENCE)
+            assert one.text == format_rule(one.rule.rule, Notation.SENTENCE)
             facts = {
-                tuple((step.number, step.inverse) for step in grounding.steps)
+                tuple((step.fact_id, step.inverse) for step in grounding.steps)
                 for grounding in one.groundings
             }
             gaps = {
@@ -204,9 +204,9 @@ def test_groundings_of_rules_are_walks_that_satisfy_them(world, model):
                 assert steps[0].source == world.entities.label(subject)
                 assert steps[-1].target == answer
                 assert all(a.target == b.source for a, b in pairwise(steps))
-                assert all(world.fact(step.number) == step.fact for step in steps)
+                assert all(world.fact(step.fact_id) == step.fact for step in steps)
             order = [
-                gaps[tuple((step.number, step.inverse) for step in grounding.steps)]
+                gaps[tuple((step.fact_id, step.inverse) for step in grounding.steps)]
                 for grounding in one.groundings
             ]
             assert order == sorted(order)
@@ -236,7 +236,7 @@ def test_shares_of_rules_are_those_of_equation_15(world, model):
     several = 0
     for query, answer in asked(world, seed=3):
         table = query_table(world, [query])
-        applied = scorer.apply(table)
+        applied = scorer.apply_rules(table)
         entity = world.entities.find(answer)
         factor = dict(
             zip(
@@ -271,7 +271,7 @@ def test_the_prior_tells_how_often_it_is_an_answer(world, model):
         of_relation = train.filter(relation=query.relation)
         count = of_relation.filter(pl.col(end) == answer).height
         facts = f"{count:,} of {of_relation.height:,} {query.relation} facts"
-        assert one.words == f"asked for without any evidence: {facts} have it as their {end}"
+        assert one.text == f"asked for without any evidence: {facts} have it as their {end}"
 
 
 @pytest.mark.parametrize("model", ["full"], indirect=True)
@@ -293,13 +293,13 @@ def test_facts_of_the_candidate_are_the_nearest_of_their_relation(world, model):
             relation = world.relations.find(step.fact.relation) + size * step.inverse
             group = HISTORY_KINDS.index(one.kind) * 2 * size + relation
             plain = nearest[group]
-            assert (int(start[step.number]), int(end[step.number])) == (plain.start, plain.end)
+            assert (int(start[step.fact_id]), int(end[step.fact_id])) == (plain.start, plain.end)
             assert (step.target == world.entities.label(subject)) == (one.kind == HISTORY_KINDS[1])
-            assert step.fact.relation in one.words
+            assert step.fact.relation in one.text
             asks_it = relation == (query.subject is not None) * size + world.relations.find(
                 query.relation
             )
-            assert one.words.startswith("another ") == asks_it
+            assert one.text.startswith("another ") == asks_it
             kinds.add(one.kind)
     assert kinds == set(HISTORY_KINDS)
 
@@ -329,8 +329,8 @@ def test_the_features_of_the_paper_are_told_with_their_facts(world, model):
         for one in model.explain(query, answer, max_reasons=None).reasons:
             if one.kind in ("order", "pair"):
                 (grounding,) = one.groundings
-                apart = [int(start[step.number]) - time.start for step in grounding.steps]
-                said = one.words.split(" starts ")[1]
+                apart = [int(start[step.fact_id]) - time.start for step in grounding.steps]
+                said = one.text.split(" starts ")[1]
                 if one.kind == "order":
                     assert any((d > 0) == said.startswith("after the query;") for d in apart)
                     assert said.endswith("do")
@@ -338,15 +338,15 @@ def test_the_features_of_the_paper_are_told_with_their_facts(world, model):
                     told = said.split(" the query; usual ")[0]
                     assert told in {in_words(d) for d in apart}
                 seen.add((one.kind, len(grounding.steps) > 1))
-                if "on walks" in one.words:
+                if "on walks" in one.text:
                     assert grounding.steps[-1].target == answer
                     assert grounding.steps[0].source == (query.subject or query.object)
                 else:
                     assert grounding.steps[0].source == answer
                 relations = {step.fact.relation for step in grounding.steps}
-                assert one.words.removeprefix("another ").split(" ")[0] in relations
+                assert one.text.removeprefix("another ").split(" ")[0] in relations
             elif one.kind == "recurrence":
-                assert bool(one.groundings) == ("has another" in one.words)
+                assert bool(one.groundings) == ("has another" in one.text)
                 assert all(g.steps[0].fact.relation == query.relation for g in one.groundings)
                 seen.add(("recurrence", bool(one.groundings)))
     assert seen == {(kind, both) for kind in ("order", "pair", "recurrence") for both in (0, 1)}
@@ -366,18 +366,18 @@ def in_words(apart):
 def test_what_the_winner_has_more_adds_up(world, model):
     for query, answer in asked(world, seed=5):
         best = model.explain(query)
-        assert best.rank == 1 and best.winner == best.candidate and best.lacks == ()
+        assert best.rank == 1 and best.winner == best.candidate and best.contrasts == ()
         names = {answer, world.entities.label(3)} - {best.candidate}
         for name in names:
             found = model.explain(query, name, groundings=1)
-            more = [one.winner - one.candidate for one in found.lacks]
+            more = [one.winner - one.candidate for one in found.contrasts]
             assert more == sorted(more, reverse=True)
             assert adds_up(more, best.score - found.score)
-            assert adds_up((one.winner for one in found.lacks), best.score)
-            assert adds_up((one.candidate for one in found.lacks), found.score)
-            rules = [one.reason.rule for one in found.lacks if one.reason.rule]
+            assert adds_up((one.winner for one in found.contrasts), best.score)
+            assert adds_up((one.candidate for one in found.contrasts), found.score)
+            rules = [one.reason.rule for one in found.contrasts if one.reason.rule]
             assert len(set(rules)) == len(rules)
-            for one in found.lacks:
+            for one in found.contrasts:
                 of_whom = one.winner or one.candidate
                 assert one.reason.score == of_whom
 
@@ -388,8 +388,8 @@ def test_what_the_winner_has_more_adds_up(world, model):
 @pytest.mark.parametrize(
     ("share", "told"),
     [
-        (0.5, "hangs on these facts"),
-        (0.45, "hangs on these facts"),
+        (0.5, "attributed to these facts"),
+        (0.45, "attributed to these facts"),
         (0.8, "take over much of it"),
         (0.2, "other rules lose walks too"),
     ],
@@ -397,10 +397,12 @@ def test_what_the_winner_has_more_adds_up(world, model):
 @pytest.mark.parametrize("model", ["none"], indirect=True)
 def test_a_fall_far_from_plain_shares_is_said_to_be(world, model, share, told):
     query, _ = asked(world)[0]
-    fall = model.explain(query).fall
-    assert fall_text(replace(fall, share=share, score=2.0, fall=2.0)).endswith(told)
+    fall = model.explain(query).ablation
+    assert ablation_text(replace(fall, share=share, score_without=2.0, drop=2.0)).endswith(told)
     # Of a score that is not above 0 no share hangs on anything.
-    assert fall_text(replace(fall, share=0.0, score=-2.0, fall=1.0)).endswith("on these facts")
+    assert ablation_text(replace(fall, share=0.0, score_without=-2.0, drop=1.0)).endswith(
+        "to these facts"
+    )
 
 
 @pytest.mark.parametrize("model", FEATURES, indirect=True)
@@ -424,17 +426,17 @@ def test_json_holds_all_that_is_shown(world, model):
         assert held[name] == getattr(found, name)
     assert len(held["reasons"]) == 3 and len(held["lacks"]) == 3
     assert model.explain(query, answer, ablation=False).to_json()["fall"] is None
-    assert found.fall is not None
-    for name in ("share", "score", "fall"):
-        assert held["fall"][name] == getattr(found.fall, name)
+    assert found.ablation is not None
+    for key, name in (("share", "share"), ("score", "score_without"), ("fall", "drop")):
+        assert held["fall"][key] == getattr(found.ablation, name)
     numbers = [fact["number"] for fact in held["fall"]["grounding"]["facts"]]
-    assert numbers == [step.number for step in found.fall.grounding.steps]
+    assert numbers == [step.fact_id for step in found.ablation.grounding.steps]
     assert held["rest"]["count"] == len(found.reasons) - 3
     assert adds_up([*(one["score"] for one in held["reasons"]), held["rest"]["score"]], found.score)
     for end, whole in (("winner", model.explain(query).score), ("candidate", found.score)):
         parts = [*(one[end] for one in held["lacks"]), held["lacks_rest"][end]]
         assert adds_up(parts, whole)
-    assert held["lacks_rest"]["count"] == len(found.lacks) - 3
+    assert held["lacks_rest"]["count"] == len(found.contrasts) - 3
     for one, reason in zip(held["reasons"], found.reasons, strict=False):
         assert set(one) == {"kind", "score", "words", "walks", "rule", "groundings"}
         assert (one["rule"] is None) == (reason.rule is None)
@@ -443,7 +445,7 @@ def test_json_holds_all_that_is_shown(world, model):
             assert one["rule"]["weight"] == reason.rule.weight
         for grounding, plain in zip(one["groundings"], reason.groundings, strict=True):
             fact, step = grounding["facts"][0], plain.steps[0]
-            assert fact["number"] == step.number and fact["inverse"] == step.inverse
+            assert fact["number"] == step.fact_id and fact["inverse"] == step.inverse
             assert (fact["subject"], fact["object"]) == (step.fact.subject, step.fact.object)
             assert fact["start"] is None or fact["start"] == str(step.fact.interval.start)
 
@@ -456,7 +458,7 @@ def test_text_tells_reasons_facts_and_what_is_lacking(world, model):
         assert text == found.text() and text.startswith(f"{query}: why {answer}?")
         assert f"rank {found.rank:,}" in text
         for one in found.shown:
-            assert f"{one.score:+.4f}  {one.kind}: {one.words}" in text
+            assert f"{one.score:+.4f}  {one.kind}: {one.text}" in text
             for grounding in one.groundings:
                 assert grounding_text(grounding) in text
         hidden = len(found.reasons) - 3
@@ -466,9 +468,9 @@ def test_text_tells_reasons_facts_and_what_is_lacking(world, model):
         assert adds_up((line.score for line in reason_lines(found)), found.score)
         if found.rank > 1:
             best = model.explain(query, groundings=0).score
-            lines = list(lack_lines(found))
+            lines = list(contrast_lines(found))
             assert adds_up((line.score for line in lines), best - found.score)
-            against = any(one.winner < one.candidate for one in found.lacks)
+            against = any(one.winner < one.candidate for one in found.contrasts)
             assert (f"what {answer} has more: " in text) == against
 
 

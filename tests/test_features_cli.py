@@ -19,8 +19,8 @@ from tilp.features.candidate_history import (
 )
 from tilp.features.describe import duration_sentence, pair_sentence, seen_words
 from tilp.graph import QueryTable
-from tilp.plots import plot_features
 from tilp.types import Features, Unit
+from tilp.viz.figures import plot_features
 
 PAIR = ["evidence", "query", "other"]
 BORN = {"relation": "bornIn", "other": "graduatedFrom", "evidence": "others"}
@@ -205,7 +205,7 @@ def test_learned_words_add_up_to_the_terms_of_scores(model):
     candidates = np.unique(np.append(queries.answer, queries.subject))[:60]
     begin = np.arange(len(queries) + 1) * len(candidates)
     listed = np.tile(candidates, len(queries)).astype(np.int32)
-    terms = model.scorer().terms(queries, begin, listed)
+    terms = model.scorer().contributions(queries, begin, listed)
     facts = CandidateHistory(fact_edges(graph), size, model._fitted.features.bounds)
     of, words = facts.listed(listed_candidates(queries, begin, listed))
     columns = ("query", "part", "of", "words")
@@ -342,7 +342,7 @@ def test_what_was_observed_is_drawn_with_what_is_fitted(run, tmp_path, folder, m
 
 def test_a_panel_has_bars_and_a_curve_of_the_same_mass(model, table, tmp_path, monkeypatch):
     kept = []
-    monkeypatch.setattr("tilp.plots._save", lambda figure, path: kept.append(figure))
+    monkeypatch.setattr("tilp.viz.figures._save", lambda figure, path: kept.append(figure))
     plot_features(model.distributions(), table.filter(**BORN), tmp_path / "pair.png")
     (axes,) = kept[0].axes
     heights = [bar.get_height() for bar in axes.patches]

@@ -81,14 +81,14 @@ def test_a_fall_is_stated_where_it_is_wanted_and_there_is_a_grounding():
     model = fitted(Features.FULL)
     query = both_ways(model.graph, "valid")[0]
     found = model.explain(query)
-    assert found.fall is not None and found.fall.score == pytest.approx(
-        found.score - found.fall.fall
+    assert found.ablation is not None and found.ablation.score_without == pytest.approx(
+        found.score - found.ablation.drop
     )
-    assert "Without " in str(found) and found.to_json()["fall"]["share"] == found.fall.share
+    assert "Without " in str(found) and found.to_json()["fall"]["share"] == found.ablation.share
     plain = model.explain(query, ablation=False)
-    assert plain.fall is None and "Without " not in str(plain)
+    assert plain.ablation is None and "Without " not in str(plain)
     assert plain.reasons == found.reasons and plain.to_json()["fall"] is None
-    assert model.explain(query, groundings=0).fall is None
+    assert model.explain(query, groundings=0).ablation is None
 
 
 @pytest.mark.usefixtures("quick_features")
@@ -98,12 +98,12 @@ def test_a_low_candidate_is_computed_anew_too():
     for query in both_ways(model.graph, "valid", every=20):
         low = model.ask(query, 300)[-1]
         found = model.explain(query, low.id)
-        if found.fall is not None:
+        if found.ablation is not None:
             stated += 1
-            left = model.graph.without(found.fall.grounding.facts)
+            left = model.graph.without(found.ablation.grounding.facts)
             again = {one.id: one.score for one in model.ask(query, 10**6, graph=left)}
-            assert found.fall.score == pytest.approx(again[low.id], rel=1e-9, abs=1e-12)
-            assert found.fall.share >= 0
+            assert found.ablation.score_without == pytest.approx(again[low.id], rel=1e-9, abs=1e-12)
+            assert found.ablation.share >= 0
     assert stated
 
 

@@ -416,7 +416,7 @@ def assert_terms_add_up(terms, scores):
 def test_joint_scores_are_the_sum_of_their_terms(world, joint, split):
     queries = some_queries(world, split, 60)
     begin, candidate = some_candidates(world, queries, 40)
-    terms = joint.terms(queries, begin, candidate)
+    terms = joint.contributions(queries, begin, candidate)
     assert set(terms) == {"rules", "prior", "rule evidence", *HISTORY_KINDS, *COLUMNS[1:]}
     scores = joint(queries)
     assert scores.temperature == 1.0 and len(scores.candidate) == len(queries) * len(world.entities)
@@ -440,7 +440,7 @@ def test_joint_scores_do_not_depend_on_the_batch(world, joint):
 def test_joint_scores_of_no_queries(world, joint):
     nothing = some_queries(world, "valid", 0)
     assert len(joint(nothing)) == 0
-    terms = joint.terms(nothing, np.zeros(1, np.int64), np.empty(0, np.int32))
+    terms = joint.contributions(nothing, np.zeros(1, np.int64), np.empty(0, np.int32))
     assert all(len(one) == 0 for one in terms.values())
 
 
@@ -496,7 +496,7 @@ def test_paper_scores_are_the_sum_of_their_terms(world, paper, split):
     ]
     begin = np.cumsum([0, *map(len, places)])
     candidate = by_rules.candidate[np.concatenate(places)]
-    terms = paper.terms(queries, begin, candidate)
+    terms = paper.contributions(queries, begin, candidate)
     assert list(terms)[:2] == ["rules", "prior"]
     assert_terms_add_up(terms, of_pairs(paper(queries), begin, candidate))
     for name in ("recurrence_others", "order_others", "pair_others", "rules"):

@@ -14,8 +14,8 @@ import tilp
 from tilp import TILP, Query, TILPConfig
 from tilp.explanation.ablation import top_grounding
 from tilp.explanation.render import draw_grounding, explanation_page
-from tilp.pictures import standalone
 from tilp.rules.picture import draw_rule
+from tilp.viz import standalone
 
 OPTIONS = ("--max-length", 1, "--sample", 40, "--features", "none", "--threads", 2)
 
@@ -235,7 +235,7 @@ def test_evaluate_as_tables_as_json_and_as_a_folder_to_compare(run, tmp_path, fo
     expected = model.evaluate()
     assert found["split"] == "test" and found["queries"] == len(expected)
     assert set(found["protocols"]) == {str(one) for one in tilp.evaluation.Protocol}
-    for protocol, ties in expected.figures():
+    for protocol, ties in expected.protocols_and_ties():
         metrics = expected.metrics(protocol, ties)
         told = found["protocols"][protocol][ties]
         assert told["mrr"] == metrics.mrr

@@ -189,7 +189,7 @@ def test_pools_of_queries_leave_out_what_else_is_known_to_hold(shared, seed, of_
     pool = SampledCandidates.draw(graph, queries, scores, **options)
     known = known_answers(graph, queries, leave_out=options["seed"])
     assert (pool.candidate[pool.answer] == queries.answer).all()
-    assert pool.score.tolist() == scores.of(pool.begin, pool.candidate).tolist()
+    assert pool.score.tolist() == scores.of_candidates(pool.begin, pool.candidate).tolist()
     assert pool.default.tolist() == scores.defaults.tolist()
     assert pool.query.tolist() == np.repeat(np.arange(len(queries)), np.diff(pool.begin)).tolist()
     for number in range(len(queries)):

@@ -183,9 +183,9 @@ def test_answers_open_their_reasons(page, world_model, question):
 
 
 def test_an_explanation_tells_what_hangs_on_its_top_grounding(page, world_model, question):
-    fall = world_model.explain(tilp.Query(**question)).fall
+    effect = world_model.explain(tilp.Query(**question)).ablation
     page.open(ask(**question, why=world_model.ask(tilp.Query(**question))[0].candidate))
-    assert f"The score would fall by {fall.fall:.2f}" in page.one(".fall").text
+    assert f"The score would fall by {effect.drop:.2f}" in page.one(".fall").text
 
 
 def test_any_other_candidate_is_explained(page, question):

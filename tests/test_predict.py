@@ -113,7 +113,7 @@ def test_one_query_is_answered_as_many_are(model, elsewhere):
             found = model.ask(query, 4, graph=where)
             assert found.query == query and len(found) == 4
             assert [asdict(one) for one in found] == frame.select(list(SCHEMA)[6:]).to_dicts()
-            assert found[0] == found.answers[0] and found[1:3] == found.answers[1:3]
+            assert found[0] == found.candidates[0] and found[1:3] == found.candidates[1:3]
             lines = str(found).splitlines()
             assert lines[0] == str(query) and len(lines) == 6
             for line, one in zip(lines[2:], found, strict=True):

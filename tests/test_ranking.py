@@ -50,7 +50,7 @@ def some_rules(truth):
 
 def plain_scores(graph, queries, number, truth, rules, weights):
     """The score of every entity, one by one."""
-    head = int(queries.head[number])
+    head = int(queries.directed_relation[number])
     size = len(graph.entities)
     facts = all_queries(graph)
     answers = Counter(facts.answer[facts.directed_relation == head].tolist())

@@ -26,7 +26,7 @@ from tilp.graph import SPLITS
 from tilp.learning.rule_weights import TrainingSettings
 from tilp.rules import Notation, format_rule
 from tilp.rules.picture import draw_rule
-from tilp.scoring import Answer, Answers
+from tilp.scoring import Prediction, Predictions
 from tilp.time import UNKNOWN
 from tilp.types import RuleOrder
 from tilp.web.app import create_app
@@ -664,8 +664,8 @@ def test_a_body_that_does_not_arrive_is_not_waited_for(model, monkeypatch):
 
 def test_who_does_not_read_an_answer_does_not_keep_others_waiting(model, monkeypatch):
     monkeypatch.setattr(Asker, "warm_up", lambda self: Query(**QUERY))
-    large = Answers(
-        Query(**QUERY), tuple(Answer(1, "x" * 10**6, "", 0.0, 0.0, False) for _ in "xyz")
+    large = Predictions(
+        Query(**QUERY), tuple(Prediction(1, "x" * 10**6, "", 0.0, 0.0, False) for _ in "xyz")
     )
     monkeypatch.setattr(Asker, "ask_each", lambda self, part, k: [large for _ in part])
     limits = Limits(computations=1, waiting=0, arrival=0.5)

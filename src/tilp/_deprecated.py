@@ -20,6 +20,8 @@ MODULES = {
     "tilp.features.durations": "tilp.time.durations",
     "tilp.inspection": "tilp.data_quality",
     "tilp.intervals": "tilp.time",
+    "tilp.pictures": "tilp.viz",
+    "tilp.plots": "tilp.viz.figures",
     "tilp.ranking": "tilp.scoring",
     "tilp.timestamps": "tilp.forecasting",
 }

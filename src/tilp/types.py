@@ -1,7 +1,7 @@
 """Names of the choices that users make, and `choose`, which checks one."""
 
 from enum import StrEnum
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from tilp.errors import TilpError
 
@@ -96,11 +96,19 @@ class Protocol(StrEnum):
 
 
 class Ties(StrEnum):
-    """The rank of an answer among candidates of the same score."""
+    """Rank of an answer among candidates with the same score.
+
+    `optimistic`, `realistic` and `pessimistic` are accepted for best, average and worst.
+    """
 
     BEST = "best"
     AVERAGE = "average"
     WORST = "worst"
+
+    @classmethod
+    def _missing_(cls, value: object) -> Self | None:
+        aliases = {"optimistic": cls.BEST, "realistic": cls.AVERAGE, "pessimistic": cls.WORST}
+        return aliases.get(str(value))
 
 
 class Weights(StrEnum):

@@ -1,10 +1,9 @@
-"""The paper's experiments, and any others, on anybody's data: run from a plan, and reported."""
+"""Experiments from a plan, the paper's or any others, on any data: run and reported."""
 
-from tilp.bench.jobs import Job
-from tilp.bench.loading import load_plan, shipped_plans
-from tilp.bench.plans import Experiment, Plan
-from tilp.bench.running import Outcome, plan_jobs, run_plan
-from tilp.bench.side_by_side import Watcher
+from tilp.bench.experiments import Experiment
+from tilp.bench.jobs import Job, Watcher
+from tilp.bench.plan import Plan, load_plan, shipped_plans
+from tilp.bench.run import Outcome, plan_jobs, run_plan
 from tilp.bench.sources import Source, WorldSize, find_source, world_source
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""`Job`: one run of a plan, and the file that its result is kept in."""
+"""Jobs of a plan, the files of their results, and running them several at a time."""
 
 from __future__ import annotations
 
@@ -6,37 +6,38 @@ import contextlib
 import hashlib
 import json
 import shutil
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import groupby, islice
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 from tilp._utils.files import new_file
 from tilp._utils.versions import code_versions
 from tilp._version import __version__
-from tilp.errors import TilpError
+from tilp.errors import TilpError, TilpWarning
 
-__all__ = ["Advance", "Failed", "Job", "Place", "Results", "Store", "digest_of", "merged"]
-
-Advance = Callable[[str, float], None]
-"""Called with the name of a stage and the share of it that is done."""
-
+Advance = Callable[[str, float], None]  # called with a stage and the share of it that is done
 Result = dict[str, Any]
 
 _FORMAT = "tilp bench run"
 
 
 @dataclass(frozen=True)
-class Place:
+class Workspace:
     """Where and how a job is run.
 
     Attributes:
-        folder: to work in; what a run that was killed left there is used.
-        shared: a folder for what several jobs of a plan need.
-        threads: do not change results.
-        advance: told how far each stage is.
+        folder: Working folder; a job that was killed continues from what it left there.
+        shared: Folder for models that several jobs use.
+        threads: Count of threads; results do not depend on it.
+        advance: Called with the progress of each stage.
     """
 
     folder: Path
@@ -46,10 +47,10 @@ class Place:
 
 
 class Job(ABC):
-    """One run: same name and same key, same result.
+    """One run: the same name and key give the same result.
 
     Attributes:
-        alone: whether it says something only where nothing runs beside it.
+        alone: Whether other runs beside it would spoil what it measures.
     """
 
     alone: ClassVar[bool] = False
@@ -57,7 +58,7 @@ class Job(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """Readable, and of one plan alone this job's."""
+        """A readable name, unique within a plan."""
 
     @property
     def group(self) -> str:
@@ -66,31 +67,19 @@ class Job(ABC):
 
     @abstractmethod
     def identity(self) -> dict[str, Any]:
-        """All that decides the result, but the code.
-
-        Raises:
-            TilpError: the data set does not allow the job.
-        """
+        """Return all that decides the result, apart from the code."""
 
     @abstractmethod
-    def run(self, place: Place) -> Result:
-        """Do it, and tell as plain values.
-
-        Raises:
-            TilpError: it cannot be done.
-        """
+    def run(self, workspace: Workspace) -> Result:
+        """Run it, and return plain values."""
 
     def satisfied_by(self, result: Result) -> bool:
-        """Whether a result of the same key has all that is asked for."""
+        """Return whether a result of the same key has everything this job needs."""
         del result
         return True
 
     def merged_with(self, other: Job) -> Job:
-        """One job for what this one and another of the same name ask for.
-
-        Raises:
-            TilpError: they are different jobs.
-        """
+        """Return one job that does the work of this one and another of the same name."""
         if other != self:
             raise TilpError(
                 f"two different runs of the plan have the name {self.name}; give data sets, "
@@ -99,59 +88,54 @@ class Job(ABC):
         return self
 
     def key(self) -> str:
-        """The digest of all that decides the result."""
+        """Return the digest of all that decides the result."""
         return digest_of(self.identity())
 
 
-def digest_of(decided: Mapping[str, Any]) -> str:
-    """The digest of what decides a result, and of the code that makes it."""
-    text = json.dumps({**code_versions(), **decided}, sort_keys=True, default=str)
+def digest_of(decisive: Mapping[str, Any]) -> str:
+    """Return the digest of what decides a result, and of the code that computes it."""
+    text = json.dumps({**code_versions(), **decisive}, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def merged(jobs: Iterable[Job]) -> list[Job]:
-    """Each job once, in the order in which they are first asked for."""
-    found: dict[str, Job] = {}
+def merge_jobs(jobs: Iterable[Job]) -> list[Job]:
+    """Return each job once, in the order of their first appearance."""
+    merged: dict[str, Job] = {}
     for job in jobs:
-        found[job.name] = found[job.name].merged_with(job) if job.name in found else job
-    return list(found.values())
+        merged[job.name] = merged[job.name].merged_with(job) if job.name in merged else job
+    return list(merged.values())
 
 
 @dataclass(frozen=True)
 class Failed:
-    """A job that could not be done.
-
-    Attributes:
-        job: its name.
-        reason: why.
-    """
+    """A job that could not be run, and why."""
 
     job: str
     reason: str
 
 
 class Results:
-    """What came of jobs, by their names."""
+    """Results of jobs, by their names."""
 
     def __init__(self) -> None:
         self._results: dict[str, Result] = {}
         self.failed: dict[str, Failed] = {}
 
     def add(self, job: Job, result: Result | Failed) -> None:
-        """Keep what came of a job."""
+        """Add the result of a job."""
         if isinstance(result, Failed):
             self.failed[job.name] = result
         else:
             self._results[job.name] = result
 
     def of(self, job: Job) -> Result | None:
-        """The result of a job; None where it failed."""
+        """Return the result of a job, or None if it failed."""
         return self._results.get(job.name)
 
     def reasons(self, jobs: Iterable[Job]) -> list[str]:
-        """Why some of the jobs failed, each reason once."""
-        found = (self.failed[job.name].reason for job in jobs if job.name in self.failed)
-        return list(dict.fromkeys(found))
+        """Return why some of the jobs failed, each reason once."""
+        reasons = (self.failed[job.name].reason for job in jobs if job.name in self.failed)
+        return list(dict.fromkeys(reasons))
 
     def __iter__(self) -> Iterator[Result]:
         return iter(self._results.values())
@@ -161,36 +145,28 @@ class Results:
 
 
 class Store:
-    """The folder of results, one JSON file a job, each whole or not there.
-
-    Args:
-        folder: of the report.
-    """
+    """The results in the folder of a report: one JSON file per job, complete or not there."""
 
     def __init__(self, folder: Path) -> None:
         self._runs, self._work = folder / "runs", folder / "unfinished"
+        self.shared = self._work / "shared"
 
     def path(self, job: Job) -> Path:
-        """The file of a job's result."""
+        """Return the file of a job's result."""
         return self._runs / f"{job.name}.json"
 
     def work(self, job: Job, key: str) -> Path:
-        """The folder that a job works in."""
+        """Return the working folder of a job."""
         return self._work / f"{job.name}-{key[:12]}"
 
-    @property
-    def shared(self) -> Path:
-        """The folder for what several jobs need."""
-        return self._work / "shared"
-
     def clear(self, work: Path) -> None:
-        """Remove what was worked with; and the folder of such, when it was the last."""
+        """Remove a working folder, and the folder around it if it was the last."""
         shutil.rmtree(work, ignore_errors=True)
         with contextlib.suppress(OSError):
             self._work.rmdir()
 
     def load(self, job: Job, key: str) -> Result | None:
-        """The result of a job that was run before; None where it is another's, or not there."""
+        """Return the result of an earlier run, or None if there is none of this key."""
         try:
             result: Result = json.loads(self.path(job).read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -203,17 +179,103 @@ class Store:
         return result if same and job.satisfied_by(result) else None
 
     def save(self, job: Job, key: str, result: Result) -> Result:
-        """Write the result of a job."""
-        noted = {
+        """Write the result of a job, and return it as it will be read."""
+        record = {
             "format": _FORMAT,
             "tilp": __version__,
             "key": key,
             "finished": datetime.now(UTC).isoformat(timespec="seconds"),
             **result,
         }
+        text = json.dumps(record, indent=1, ensure_ascii=False, default=str)
         self._runs.mkdir(parents=True, exist_ok=True)
         with new_file(self.path(job)) as partial:
-            text = json.dumps(noted, indent=1, ensure_ascii=False, default=str)
             partial.write_text(text + "\n", encoding="utf-8")
-        # As it is read back: the same, whether it was run now or before.
-        return dict(json.loads(self.path(job).read_text(encoding="utf-8")))
+        return dict(json.loads(text))
+
+
+class Watcher(Protocol):
+    """Receives the progress of a plan."""
+
+    def begins(self, job: Job) -> None:
+        """A job begins."""
+
+    def advances(self, stage: str, share: float) -> None:
+        """A share of a stage is done."""
+
+    def ends(self, job: Job, outcome: str, number: int, count: int) -> None:
+        """Job `number` of `count` has ended: `run` now, `kept` from before, or why it failed."""
+
+
+Ended = tuple[Job, Result | Failed, bool]  # a job, its result, and whether it was run now
+
+
+def run_jobs(
+    jobs: Sequence[Job], store: Store, threads: int, processes: int, watcher: Watcher | None = None
+) -> Iterator[Ended]:
+    """Yield each job with its result as it ends; with several processes, that many at a time."""
+    if processes > 1:
+        side_by_side = (job for job in jobs if not job.alone)
+        yield from _run_in_processes(side_by_side, store, threads, processes)
+    for job in jobs:
+        if job.alone or processes == 1:
+            if watcher is not None:
+                watcher.begins(job)
+            yield _run_job(job, store, threads, _ignore if watcher is None else watcher.advances)
+
+
+def _run_in_processes(
+    jobs: Iterable[Job], store: Store, threads: int, processes: int
+) -> Iterator[Ended]:
+    threads = max(1, threads // processes)
+    ordered = sorted(jobs, key=lambda job: job.group)
+    # The first job of a group makes the model that the others use: they run one after the other.
+    groups = (list(group) for _, group in groupby(ordered, lambda job: job.group))
+    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+        under_way: dict[Future[Ended], list[Job]] = {}
+
+        def begin(group: list[Job]) -> None:
+            under_way[pool.submit(_run_quietly, group[0], store, threads)] = group[1:]
+
+        for group in islice(groups, processes):
+            begin(group)
+        try:
+            while under_way:
+                for future in wait(under_way, return_when=FIRST_COMPLETED).done:
+                    if following := under_way.pop(future) or next(groups, []):
+                        begin(following)
+                    yield future.result()
+        except BrokenProcessPool as failure:
+            raise TilpError(
+                "the process of a run ended by itself, perhaps for lack of memory; run the same "
+                "command again with fewer runs at a time: finished runs are kept"
+            ) from failure
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _run_quietly(job: Job, store: Store, threads: int) -> Ended:
+    with warnings.catch_warnings():
+        # Warnings about the data came when the plan began.
+        warnings.simplefilter("ignore", TilpWarning)
+        return _run_job(job, store, threads, _ignore)
+
+
+def _ignore(_stage: str, _share: float) -> None:
+    """Ignore the progress of a job."""
+
+
+def _run_job(job: Job, store: Store, threads: int, advance: Advance) -> Ended:
+    """Return the result of a job from the store, or run it."""
+    try:
+        key = job.key()
+        result = store.load(job, key)
+        if result is not None:
+            return job, result, False
+        folder = store.work(job, key)
+        workspace = Workspace(folder, store.shared, threads, advance)
+        result = store.save(job, key, job.run(workspace))
+        store.clear(folder)
+    except TilpError as failure:
+        return job, Failed(job.name, str(failure)), False
+    return job, result, True

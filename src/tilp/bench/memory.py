@@ -1,4 +1,4 @@
-"""How much memory this process takes, and took at the most since it was last asked."""
+"""Read the peak memory of this process."""
 
 from __future__ import annotations
 
@@ -6,19 +6,17 @@ import contextlib
 import sys
 from pathlib import Path
 
-__all__ = ["forget_peak", "peak_megabytes"]
-
 _STATUS, _FORGET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 def forget_peak() -> None:
-    """Count the peak anew from here on, where the system lets one; else it is the run's."""
+    """Reset the peak, if the system allows it."""
     with contextlib.suppress(OSError):
         _FORGET.write_text("5")
 
 
 def peak_megabytes() -> float | None:
-    """The most memory that was taken at once since `forget_peak`; None where no one can tell."""
+    """Return the peak since `forget_peak`, or None if the system does not tell."""
     with contextlib.suppress(OSError, StopIteration):
         lines = _STATUS.read_text().splitlines()
         peak = next(line for line in lines if line.startswith("VmHWM"))

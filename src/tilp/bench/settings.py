@@ -1,41 +1,28 @@
-"""Settings of experiments: what becomes of a data set before a method sees it."""
+"""Settings of experiments: how a data set is changed before a method sees it."""
 
 from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar
 
 from tilp._utils.files import unique_file_name
-from tilp.bench.keys import DATE, NUMBER, SHARE, TEXT, Keys, word_of
+from tilp.bench.schema import Date, Share
 from tilp.bench.sources import Source
 from tilp.graph import SPLITS, TemporalGraph
 from tilp.splits import balanced, biased, few, released, time_shift
 from tilp.types import LateEnds, SettingKind, Walked
 
-__all__ = [
-    "Balanced",
-    "Biased",
-    "Case",
-    "Few",
-    "Forecast",
-    "Rare",
-    "Setting",
-    "TimeShifted",
-    "Whole",
-    "read_setting",
-]
-
 
 @dataclass(frozen=True)
 class Rare:
-    """A relation that has fewer facts to learn from than in what is known.
+    """A relation with fewer facts to learn from than are known.
 
     Attributes:
-        relation: its number.
-        least: of what predicts a relation, the share that must go through the rare one for it to be
-            learned anew.
+        relation: Its id.
+        least: Refit a relation if at least this share of what predicts it uses the rare one.
     """
 
     relation: int
@@ -47,63 +34,63 @@ class Case:
     """The graphs of one run.
 
     Attributes:
-        learned: what is learned from.
-        applied: the evidence of what is asked.
-        known: whose split is asked, and what other answers are removed by.
-        kept: whether the model of it serves other runs too.
-        rare: what was made rare, where a model of what is known is to be learned anew in part.
-        evidence: the splits that are evidence, where it is all that is dated before a query; None
-            where it is train, whatever the dates.
+        learned: Graph to learn from.
+        applied: Evidence of the queries.
+        known: Graph with the queries' split, and with the known answers to filter.
+        shared: Whether other runs use the same model.
+        rare: The relation that was made rare, if only part of a model is to be refitted.
+        evidence: Splits whose facts before a query are its evidence; None if train is the
+            evidence, whatever the dates.
     """
 
     learned: TemporalGraph
     applied: TemporalGraph
     known: TemporalGraph
-    kept: bool = False
+    shared: bool = False
     rare: Rare | None = None
     evidence: tuple[str, ...] | None = None
 
     @classmethod
-    def of(cls, graph: TemporalGraph) -> Case:
-        """One graph for all."""
-        return cls(graph, graph, graph)
+    def of(cls, graph: TemporalGraph, **more: Any) -> Case:
+        """Use one graph for everything."""
+        return cls(graph, graph, graph, **more)
 
 
+@dataclass(frozen=True)
 class Setting(ABC):
-    """What becomes of a data set.
+    """How a data set is changed; its fields are keys of a plan.
 
     Attributes:
-        kind: its name in a plan.
-        seeded: whether another seed makes something else of the data.
-        keeps: whether several runs use one model.
+        kind: Its name in a plan.
+        words: What it does, for reports.
+        seeded: Whether another seed gives other graphs.
+        shares_models: Whether several runs use one model.
     """
 
     kind: ClassVar[SettingKind]
+    words: ClassVar[str]
     seeded: ClassVar[bool] = False
-    keeps: ClassVar[bool] = False
+    shares_models: ClassVar[bool] = False
 
     @property
-    @abstractmethod
     def name(self) -> str:
-        """As the files of runs have it."""
+        """The name in the files of runs."""
+        return self.kind.value
 
     @property
-    @abstractmethod
-    def words(self) -> str:
-        """As a report has it."""
+    def description(self) -> str:
+        """What it does, and its parameters."""
+        parameters = [f"{key} = {value}" for key, value in asdict(self).items() if value]
+        return f"{self.words} ({', '.join(parameters)})" if parameters else self.words
 
     @abstractmethod
     def case(self, source: Source, seed: int) -> Case:
-        """The graphs.
-
-        Raises:
-            TilpError: the data set does not allow it.
-        """
+        """Return the graphs, or raise a `TilpError` if the data set does not allow it."""
 
     def identity(self, source: Source) -> dict[str, Any]:
-        """All that decides the graphs beside the data set's own facts and the seed."""
+        """Return all that decides the graphs, apart from the facts and the seed."""
         del source
-        return {"kind": self.kind.value, **asdict(self)}  # type: ignore[call-overload]
+        return {"kind": self.kind.value, **asdict(self)}
 
 
 @dataclass(frozen=True)
@@ -111,53 +98,35 @@ class Whole(Setting):
     """The data set as it is."""
 
     kind = SettingKind.NONE
-
-    @property
-    def name(self) -> str:
-        """As the files of runs have it."""
-        return "whole"
-
-    @property
-    def words(self) -> str:
-        """As a report has it."""
-        return "the data set as it is"
+    name = "whole"
+    words = "the data set as it is"
 
     def case(self, source: Source, seed: int) -> Case:
-        """The graph."""
+        """Return the graph."""
         del seed
         return Case.of(source.graph)
 
 
 @dataclass(frozen=True)
 class Few(Setting):
-    """A share of the training facts to learn from.
+    """A share of the training facts; the others stay in the graph (`kept`) or go (`reduced`)."""
 
-    Attributes:
-        share: of them.
-        walked: whether the others are walked on.
-    """
-
-    share: float
-    walked: Walked = Walked.KEPT
+    share: Share
+    walked: Walked = field(default=Walked.KEPT, metadata={"key": "graph"})
 
     kind = SettingKind.FEW
+    words = "the model learns from a share of the training facts"
     seeded = True
 
     @property
     def name(self) -> str:
-        """As the files of runs have it."""
+        """The name in the files of runs."""
         return f"few-{self.share}-{self.walked.value}"
 
-    @property
-    def words(self) -> str:
-        """As a report has it."""
-        others = "walked on" if self.walked is Walked.KEPT else "gone"
-        return f"{self.share:.0%} of the training facts are learned from, the others {others}"
-
     def case(self, source: Source, seed: int) -> Case:
-        """The sample; answers that only facts set aside state are known all the same."""
-        made = few(source.graph, self.share, seed=seed, walked=self.walked)
-        return Case(made, made, source.graph)
+        """Return the sample; answers of facts that were set aside stay known."""
+        sample = few(source.graph, self.share, seed=seed, walked=self.walked)
+        return Case(sample, sample, source.graph)
 
 
 @dataclass(frozen=True)
@@ -165,22 +134,13 @@ class Balanced(Setting):
     """As many test facts of each relation: what biased data are compared with."""
 
     kind = SettingKind.BALANCED
+    words = "all facts split again, with as many test facts of each relation as possible"
     seeded = True
-    keeps = True
-
-    @property
-    def name(self) -> str:
-        """As the files of runs have it."""
-        return "balanced"
-
-    @property
-    def words(self) -> str:
-        """As a report has it."""
-        return "all facts split anew, with as many test facts of each relation as can be"
+    shares_models = True
 
     def case(self, source: Source, seed: int) -> Case:
-        """The splits."""
-        return replace(Case.of(balanced(source.graph, seed=seed)), kept=True)
+        """Return the new splits."""
+        return Case.of(balanced(source.graph, seed=seed), shared=True)
 
 
 @dataclass(frozen=True)
@@ -188,116 +148,89 @@ class Biased(Setting):
     """`Balanced`, with a share of one relation's training facts removed.
 
     Attributes:
-        relation: its id.
-        removed: the share.
-        walked: whether removed facts are walked on.
-        label: what the relation is called, for people.
-        refit: where TILP learns anew only what the relation touches, the share of what predicts a
-            relation that makes it touched; None: all is learned anew.
+        relation: Its id.
+        removed: Share of its training facts to remove.
+        walked: Whether removed facts stay in the graph.
+        label: Name of the relation, for the names of files.
+        refit: Refit only relations of whose rules at least this share uses the rare relation;
+            None to refit everything.
     """
 
     relation: str
     removed: float = 0.5
-    walked: Walked = Walked.REDUCED
-    label: str = ""
+    walked: Walked = field(default=Walked.REDUCED, metadata={"key": "graph"})
+    label: str = field(default="", metadata={"key": None})
     refit: float | None = None
 
     kind = SettingKind.BIASED
+    words = "balanced, with a share of one relation's training facts removed"
     seeded = True
-    keeps = True
+    shares_models = True
 
     @property
     def name(self) -> str:
-        """As the files of runs have it."""
-        words = dict.fromkeys(filter(None, (self.relation, self.label)))
-        relation = "-".join(unique_file_name(one) for one in words)
+        """The name in the files of runs."""
+        names = dict.fromkeys(filter(None, (self.relation, self.label)))
+        relation = "-".join(unique_file_name(name) for name in names)
         refit = "" if self.refit is None else f"-refit-{self.refit}"
         return f"biased-{self.removed}-{self.walked.value}{refit}-{relation}"
 
-    @property
-    def words(self) -> str:
-        """As a report has it."""
-        return f"balanced, with {self.removed:.0%} of one relation's training facts removed"
-
     def case(self, source: Source, seed: int) -> Case:
-        """The splits; removed facts are known answers."""
+        """Return the new splits; removed facts are known answers."""
         whole = balanced(source.graph, seed=seed)
-        made = biased(whole, self.relation, removed=self.removed, seed=seed, walked=self.walked)
+        reduced = biased(whole, self.relation, removed=self.removed, seed=seed, walked=self.walked)
+        case = Case(reduced, reduced, whole)
         if self.refit is None:
-            return Case(made, made, whole)
-        rare = Rare(source.graph.relations.find(self.relation), self.refit)
-        return Case(made, made, whole, rare=rare)
+            return case
+        return replace(case, rare=Rare(source.graph.relations.find(self.relation), self.refit))
 
 
 @dataclass(frozen=True)
 class TimeShifted(Setting):
-    """All facts split anew by their start.
+    """All facts split again by their start; later starts than `latest` count as unknown."""
 
-    Attributes:
-        latest: the latest start that is no error.
-        ends: what becomes of training facts that end in the time that is asked for.
-    """
-
-    latest: str | None = None
+    latest: Date | None = None
     ends: LateEnds = LateEnds.MASK
 
     kind = SettingKind.TIME_SHIFT
+    words = "all facts split again by their start, train before valid before test"
 
     @property
     def name(self) -> str:
-        """As the files of runs have it."""
+        """The name in the files of runs."""
         return "-".join(filter(None, ("time-shift", self.latest, self.ends.value)))
 
-    @property
-    def words(self) -> str:
-        """As a report has it."""
-        latest = "" if self.latest is None else f", starts after {self.latest} taken for unknown"
-        return (
-            "all facts split anew by their start, train before valid before test"
-            f"{latest}; ends of training facts in that time: {self.ends.value}"
-        )
-
     def case(self, source: Source, seed: int) -> Case:
-        """The splits."""
+        """Return the new splits."""
         del seed
         return Case.of(time_shift(source.graph, latest=self.latest, ends=self.ends).graph)
 
 
 @dataclass(frozen=True)
 class Release(Setting):
-    """Splits that were released beside the data set.
-
-    Attributes:
-        folder: within the data set's own.
-        background: the file in it with the graph to walk on, where there is one.
-    """
+    """Splits in a folder of the data set, with `background` as the graph of test queries."""
 
     folder: str
     background: str | None = None
 
     kind = SettingKind.RELEASE
-    keeps = True
+    words = "the splits that were released beside the data set"
+    shares_models = True
 
     @property
     def name(self) -> str:
-        """As the files of runs have it."""
+        """The name in the files of runs."""
         walked = "" if self.background is None else f"-on-{unique_file_name(self.background)}"
         return f"release-{unique_file_name(self.folder)}{walked}"
 
-    @property
-    def words(self) -> str:
-        """As a report has it."""
-        walked = f", walking on {self.background} where test is asked" if self.background else ""
-        return f"the splits in its folder {self.folder}{walked}"
-
     def case(self, source: Source, seed: int) -> Case:
-        """The splits."""
+        """Return the released splits."""
         del seed
-        found = released(source.graph, source.within(self.folder), self.background)
-        return Case(found.learned, found.applied, found.graph, kept=True)
+        splits = released(source.graph, source.within(self.folder), self.background)
+        return Case(splits.learned, splits.applied, splits.graph, shared=True)
 
     def identity(self, source: Source) -> dict[str, Any]:
-        """With the digest of the folder's files."""
+        """Return all that decides the graphs, with the digest of the folder's files."""
         folder, digest = source.within(self.folder), hashlib.sha256()
         walked = [] if self.background is None else [folder / self.background]
         for path in [*sorted(folder.glob("*")), *walked]:
@@ -308,51 +241,17 @@ class Release(Setting):
 
 @dataclass(frozen=True)
 class Forecast(Setting):
-    """What comes next: evidence is every fact before the query, of whatever split."""
+    """What comes next: every fact before the query is evidence, of any split."""
 
     kind = SettingKind.FORECAST
-
-    @property
-    def name(self) -> str:
-        """As the files of runs have it."""
-        return "forecast"
-
-    @property
-    def words(self) -> str:
-        """As a report has it."""
-        return (
-            "learned from train; evidence is every fact that is dated before the query, of valid "
-            "and test too"
-        )
+    words = "learned from train; every fact before the query is evidence, of valid and test too"
 
     def case(self, source: Source, seed: int) -> Case:
-        """The graph."""
+        """Return the graph."""
         del seed
-        return replace(Case.of(source.graph), evidence=SPLITS)
+        return Case.of(source.graph, evidence=SPLITS)
 
 
-def read_setting(keys: Keys) -> Setting:
-    """The setting that an experiment names; what it needs are keys of the experiment too."""
-    kind = keys.get("setting", word_of(SettingKind), SettingKind.NONE)
-    match kind:
-        case SettingKind.FEW:
-            share = keys.take("share", SHARE)
-            return Few(share, keys.get("graph", word_of(Walked), Walked.KEPT))
-        case SettingKind.BALANCED:
-            return Balanced()
-        case SettingKind.BIASED:
-            return Biased(
-                keys.take("relation", TEXT),
-                keys.get("removed", NUMBER, 0.5),
-                keys.get("graph", word_of(Walked), Walked.REDUCED),
-                refit=keys.get("refit", NUMBER, None),
-            )
-        case SettingKind.TIME_SHIFT:
-            ends = keys.get("ends", word_of(LateEnds), LateEnds.MASK)
-            return TimeShifted(keys.get("latest", DATE, None), ends)
-        case SettingKind.RELEASE:
-            return Release(keys.take("folder", TEXT), keys.get("background", TEXT, None))
-        case SettingKind.FORECAST:
-            return Forecast()
-        case SettingKind.NONE:
-            return Whole()
+SETTINGS: Mapping[SettingKind, type[Setting]] = {
+    cls.kind: cls for cls in (Whole, Few, Balanced, Biased, TimeShifted, Release, Forecast)
+}

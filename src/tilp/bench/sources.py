@@ -1,19 +1,17 @@
-"""`Source`: a data set that a plan is run on: files, a published set by its name, or the world."""
+"""Data sets that a plan is run on: files, published sets by name, or the bundled world."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
+from tilp.bench.schema import Count, Seed
 from tilp.datasets import PUBLISHED, get, world
 from tilp.errors import TilpError
 from tilp.graph import TemporalGraph
 from tilp.io import read
-
-__all__ = ["Source", "WorldSize", "find_source", "world_source"]
 
 
 @dataclass(frozen=True)
@@ -21,77 +19,65 @@ class WorldSize:
     """Which bundled world.
 
     Attributes:
-        size: about how many facts.
-        seed: another one, another world.
+        size: About how many facts. Default 10,000.
+        seed: Another seed gives another world. Default 0.
     """
 
-    size: int = 10_000
-    seed: int = 0
+    size: Count = 10_000
+    seed: Seed = 0
 
 
 @dataclass(frozen=True)
 class Source:
-    """A data set, read when it is first looked at.
+    """A data set, read when it is first used.
 
     Attributes:
-        name: as reports and files of runs have it.
-        place: its file or folder, or which world it is.
+        name: Name in reports and in the files of runs.
+        location: Its file or folder, or which world it is.
     """
 
     name: str
-    place: Path | WorldSize
+    location: Path | WorldSize
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Another process reads the data itself, once.
-        return _source, (self.name, self.place)
+        return _source, (self.name, self.location)
 
     @cached_property
     def graph(self) -> TemporalGraph:
-        """Its facts."""
-        if isinstance(self.place, WorldSize):
-            return world(self.place.seed, self.place.size).graph
-        return read(self.place)
+        """The facts."""
+        if isinstance(self.location, WorldSize):
+            return world(self.location.seed, self.location.size).graph
+        return read(self.location)
 
     @cached_property
     def fingerprint(self) -> str:
-        """Of its facts."""
+        """The digest of the facts."""
         return self.graph.fingerprint()
 
     def within(self, folder: str) -> Path:
-        """A folder within the data set's own.
-
-        Raises:
-            TilpError: the data set is no folder.
-        """
-        if isinstance(self.place, WorldSize) or not self.place.is_dir():
-            raise TilpError(f"{self.name} is no folder, and holds no {folder}")
-        return self.place / folder
-
-    def to_json(self) -> dict[str, Any]:
-        """As plain values, from which a child process makes it again."""
-        if isinstance(self.place, WorldSize):
-            return {"name": self.name, "size": self.place.size, "seed": self.place.seed}
-        return {"name": self.name, "path": str(self.place)}
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> Source:
-        """From what `to_json` gave."""
-        if "path" in values:
-            return cls(values["name"], Path(values["path"]))
-        return cls(values["name"], WorldSize(values["size"], values["seed"]))
+        """Return a folder within the data set's folder."""
+        if isinstance(self.location, WorldSize) or not self.location.is_dir():
+            raise TilpError(f"{self.name} is not a folder and has no {folder} in it")
+        return self.location / folder
 
 
 @lru_cache(2)
-def _source(name: str, place: Path | WorldSize) -> Source:
-    """The same one every time, so that what was read stays."""
-    return Source(name, place)
+def _source(name: str, location: Path | WorldSize) -> Source:
+    """Return the same source every time, so that its data stay in memory."""
+    return Source(name, location)
 
 
 def find_source(data: str) -> Source:
-    """A file or folder, or a published set by its name, which is fetched where it must be.
+    """Return the data set of a file, a folder or the name of a published set.
+
+    A published set is downloaded if it is not there yet.
+
+    Args:
+        data: Path or name.
 
     Raises:
-        TilpError: there is neither.
+        TilpError: There is neither such a file nor such a set.
     """
     path = Path(data).expanduser()
     if path.exists():
@@ -100,12 +86,19 @@ def find_source(data: str) -> Source:
     if data in PUBLISHED:
         return Source(data, get(data))
     raise TilpError(
-        f"{data}: no such file or folder, and no published set of that name; there are "
+        f"{data}: there is no such file or folder, and no published set of that name; there are "
         f"{', '.join(PUBLISHED)}"
     )
 
 
 def world_source(which: WorldSize) -> Source:
-    """The bundled world."""
+    """Return a bundled world as a data set.
+
+    >>> world_source(WorldSize(2_000)).name
+    'world-2000'
+
+    Args:
+        which: Its size and seed.
+    """
     seed = f"-{which.seed}" if which.seed else ""
     return Source(f"world-{which.size}{seed}", which)

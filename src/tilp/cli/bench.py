@@ -1,4 +1,4 @@
-"""The command that runs experiments from a plan, and reports them."""
+"""The command `tilp bench`: run the experiments of a plan, and report them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from tilp.bench import Job
 
-__all__ = ["bench_command"]
-
 
 def bench_command(
     plan: Annotated[
@@ -36,8 +34,8 @@ def bench_command(
         typer.Argument(
             metavar="[DATA]…",
             show_default=False,
-            help="Files or folders of facts, or names of published sets (tilp datasets list); "
-            "the bundled world where there are none.",
+            help="Files or folders of facts, or names of published sets (tilp datasets list). "
+            "Default: the bundled world.",
         ),
     ] = None,
     out: Annotated[
@@ -46,8 +44,8 @@ def bench_command(
             "--out",
             metavar="REPORT",
             show_default=False,
-            help="The folder of the report and of every run. What is there already is not run "
-            "again; several plans may share it, one after the other.",
+            help="Folder of the report and of the results. Runs that have a result are not run "
+            "again; several plans may share a folder, one after the other.",
         ),
     ] = None,
     threads: ThreadsOption = None,
@@ -56,8 +54,8 @@ def bench_command(
         typer.Option(
             "--jobs",
             min=1,
-            help="Runs at a time, which share the threads: much shorter where there are many runs "
-            "and little else to do, but what one run took then says less.",
+            help="Count of runs at a time, which share the threads. Much faster for many small "
+            "runs, but the seconds of a single run then mean less.",
         ),
     ] = 1,
     seeds: Annotated[
@@ -67,7 +65,7 @@ def bench_command(
             "--rounds",
             min=1,
             show_default="as the plan says",
-            help="How many runs of each method, each with a seed of its own.",
+            help="Count of runs of each method, each with a seed of its own.",
         ),
     ] = None,
     only: Annotated[
@@ -80,18 +78,18 @@ def bench_command(
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Name the runs, and run nothing.")
+        bool, typer.Option("--dry-run", help="List the runs, and run nothing.")
     ] = False,
     list_plans: Annotated[
-        bool, typer.Option("--list", help="Name the plans that come with tilp, and stop.")
+        bool, typer.Option("--list", help="List the plans that come with tilp, and stop.")
     ] = False,
 ) -> None:
-    """Run the experiments of a PLAN on DATA, and write a report: the paper's, or your own.
+    """Run the experiments of a PLAN on DATA, the paper's or your own, and write a report.
 
     A plan says which methods are compared, in which settings, under which protocols, with how many
-    seeds. Every run is kept as a file, so that a plan that was stopped goes on where it was. The
-    report comes as HTML and as Markdown, with tables, figures, the command, versions and the
-    fingerprints of the data. An example: tilp bench quick --out report
+    seeds. The result of every run is a file, so a plan that was stopped continues where it was. The
+    report is Markdown and HTML, with tables, charts (they need tilp[plot]), the command, versions
+    and fingerprints of the data. Example: tilp bench quick --out report
     """
     from tilp.bench import (
         Source,
@@ -106,23 +104,23 @@ def bench_command(
     console = output()
     if list_plans:
         for name, shipped in shipped_plans().items():
-            experiments = ", ".join(one.name for one in shipped.experiments)
+            experiments = ", ".join(experiment.name for experiment in shipped.experiments)
             console.print(f"{name:12}{shipped.title} ({experiments})")
         return
     if plan is None:
         raise TilpError("name a PLAN: a TOML file, or one of those that tilp bench --list names")
     chosen = load_plan(plan).narrowed(seeds, tuple(only or ()))
-    sources: list[Source] = [find_source(one) for one in data or ()]
+    sources: list[Source] = [find_source(name) for name in data or ()]
     sources = sources or [world_source(chosen.world)]
     if dry_run:
-        every, refused = plan_jobs(chosen, sources)
-        for job in every:
+        planned, refused = plan_jobs(chosen, sources)
+        for job in planned:
             console.print(job.name)
-        for where, why in refused.items():
-            print_warning(f"{where}: {why}")
+        for where, reason in refused.items():
+            print_warning(f"{where}: {reason}")
         return
     if out is None:
-        raise TilpError("say where the report goes: --out REPORT")
+        raise TilpError("name the folder of the report: --out REPORT")
     command = shlex.join(["tilp", *sys.argv[1:]])
     with goes_on_from(out), progress_bar() as bar:
         done = run_plan(
@@ -132,20 +130,23 @@ def bench_command(
             threads=threads,
             side_by_side=jobs,
             command=command,
-            watcher=_Shown(bar),
+            watcher=_ProgressBars(bar),
         )
     failed = done.results.failed
-    for one in failed.values():
-        print_warning(f"{one.job}: {one.reason}")
+    for failure in failed.values():
+        print_warning(f"{failure.job}: {failure.reason}")
+    if done.missing_charts:
+        charts = f"{len(done.missing_charts)} charts are missing from the report"
+        print_warning(f'{charts}; to draw them: pip install "tilp[plot]"')
     count = len(done.results)
-    and_failed = f"; {len(failed)} more could not be" if failed else ""
+    and_failed = f"; {len(failed)} more failed" if failed else ""
     console.print(f"{count} runs, {done.ran} of them now{and_failed}; {done.page} and {done.text}")
     if failed or not count:
         raise typer.Exit(1)
 
 
-class _Shown:
-    """A bar over all runs, with the stage of the present one; or a line for each that ended."""
+class _ProgressBars:
+    """A bar over all runs, with the stage of the present one; and a line for each that ended."""
 
     def __init__(self, bar: Progress) -> None:
         self._bar = bar
@@ -154,16 +155,16 @@ class _Shown:
         self._began = time.perf_counter()
 
     def begins(self, job: Job) -> None:
-        """Show which run it is."""
+        """Show the name of the run."""
         self._began = time.perf_counter()
         self._bar.update(self._all, description=job.name)
 
     def advances(self, stage: str, share: float) -> None:
-        """Show how far the stage is."""
+        """Show the progress of the stage."""
         self._bar.update(self._stage, completed=share, description=f"  {stage}")
 
     def ends(self, job: Job, outcome: str, number: int, count: int) -> None:
-        """Say what became of the run, and how long after the one before it ended."""
+        """Print the outcome of the run, and the seconds since the one before ended."""
         self._bar.update(self._all, total=count, completed=number)
         taken = f"{time.perf_counter() - self._began:.1f} s"
         self._began = time.perf_counter()

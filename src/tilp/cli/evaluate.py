@@ -56,7 +56,7 @@ def print_evaluation(
             _FIGURES,
             (
                 [protocol.value, ties.value, *_cells(metrics.values())]
-                for protocol, ties in evaluation.figures()
+                for protocol, ties in evaluation.protocols_and_ties()
                 for metrics in [evaluation.metrics(protocol, ties).to_json()]
             ),
         )
@@ -71,11 +71,11 @@ def print_evaluation(
 
 
 def _print_parts(evaluation: Evaluation, headline: str, shown: int) -> None:
-    from tilp.evaluation import APART
+    from tilp.evaluation import SUBSETS
 
     rows = []
-    for row in evaluation.apart().iter_rows(named=True):
-        words = APART[row["rows"]] if row["holds"] else "… the rest"
+    for row in evaluation.by_subset().iter_rows(named=True):
+        words = SUBSETS[row["rows"]] if row["holds"] else "… the rest"
         rows.append([words, f"{row['queries']:,}", *_cells(row[one] for one in _FIGURES)])
     console = output()
     console.print(_table(f"apart · {headline}", ("rows",), ("queries", *_FIGURES), rows))
@@ -126,7 +126,7 @@ def print_comparison(
                     f"{one.low:+.4f} to {one.high:+.4f}",
                     "< 0.001" if one.p_value < 0.001 else f"{one.p_value:.3f}",
                 ]
-                for name, one in comparison.figures.items()
+                for name, one in comparison.metrics.items()
             ),
         )
     )

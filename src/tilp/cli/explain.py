@@ -90,7 +90,7 @@ def _picture(one: Explanation) -> str:
     """The grounding that the score hangs on most."""
     from tilp.explanation.ablation import top_grounding
     from tilp.explanation.render import draw_grounding
-    from tilp.pictures import standalone
+    from tilp.viz import standalone
 
     top = top_grounding(one.shown)
     if top is None:
@@ -129,17 +129,17 @@ def _asked(
 
 def print_explanation(one: Explanation) -> None:
     """Reasons, and what the best has more, as tables."""
-    from tilp.explanation.render import fall_text, lack_lines, reason_lines, standing
+    from tilp.explanation.render import ablation_text, contrast_lines, reason_lines, summary_line
 
     console = output()
     console.print(f"{one.query}: why {one.candidate}?", style="bold")
-    console.print(standing(one))
+    console.print(summary_line(one))
     console.print(_table("adds", reason_lines(one)))
-    if one.fall is not None:
-        console.print(fall_text(one.fall))
-    if one.lacks:
+    if one.ablation is not None:
+        console.print(ablation_text(one.ablation))
+    if one.contrasts:
         console.print(f"What {one.winner} has more than {one.candidate}:", style="bold")
-        console.print(_table("more", lack_lines(one)))
+        console.print(_table("more", contrast_lines(one)))
 
 
 def _table(title: str, lines: Iterable[Line]) -> Table:
@@ -154,6 +154,6 @@ def _table(title: str, lines: Iterable[Line]) -> Table:
         style = "green" if line.score > 0 else "red"
         notes = "".join(f"\n  {note}" for note in line.notes)
         table.add_row(
-            Text(f"{line.score:+.4f}", style=style), Text(line.words).append(notes, style="dim")
+            Text(f"{line.score:+.4f}", style=style), Text(line.text).append(notes, style="dim")
         )
     return table

@@ -248,7 +248,7 @@ def features_command(
             min_seen=min_seen,
         )
         if plot is not None:
-            from tilp.plots import plot_features
+            from tilp.viz.figures import plot_features
 
             task = bar.add_task("draw", total=1.0)
             plot_features(

@@ -282,9 +282,9 @@ def rules_command(
     from itertools import groupby, islice
 
     from tilp.cli.rules import rule_table
-    from tilp.pictures import standalone
     from tilp.rules import Notation, format_rule
     from tilp.rules.picture import draw_rule
+    from tilp.viz import standalone
 
     fitted = load_model(model, None)
     shown = [

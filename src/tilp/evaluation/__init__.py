@@ -1,16 +1,16 @@
-"""Filters and ties, ranks, metrics and comparisons, for any scorer.
+"""Filtered ranks, metrics and comparisons, for any scorer.
 
-Every query is asked in both directions, and every entity is a candidate. A protocol says which
-other answers are removed, a tie rule which of several ranks an answer has among candidates of
-the same score.
+Every fact is queried in both directions, and every entity is a candidate. A protocol says which
+other answers are removed, and a tie rule which rank an answer has among candidates with the same
+score.
 """
 
 from tilp.evaluation.compare import Comparison, Difference, compare
 from tilp.evaluation.evaluate import DIRECTIONS, evaluate
 from tilp.evaluation.filtered_ranks import Ranker, rank_column, ties_of
 from tilp.evaluation.result import (
-    APART,
     HITS,
+    SUBSETS,
     Bounds,
     Evaluation,
     Metrics,
@@ -24,10 +24,10 @@ from tilp.scoring.scores import ScoreFunction
 from tilp.types import Protocol, Ties
 
 __all__ = [
-    "APART",
     "DIRECTIONS",
     "HITS",
     "SCORE_COLUMNS",
+    "SUBSETS",
     "Bounds",
     "Comparison",
     "Difference",

@@ -10,19 +10,19 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tilp.errors import TilpError
-from tilp.evaluation.result import Evaluation, fact_means, gains, resampled_bounds
+from tilp.evaluation.result import Evaluation, fact_means, query_metrics, resampled_bounds
 from tilp.types import Protocol, Ties
 
-_CLOSE = 1e-12
+_TOLERANCE = 1e-12
 _BLOCK = 1 << 22  # signs drawn at a time
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One figure of both, and second - first with its bootstrap interval.
+    """A metric of two evaluations, and second - first with its bootstrap interval.
 
-    `p_value` is the chance of a difference at least as large, up or down, if for every fact it
-    were a toss-up which of the two evaluations is which.
+    `p_value` is the probability of an absolute difference at least as large, if for every fact
+    the two evaluations were exchanged at random.
     """
 
     first: float
@@ -38,29 +38,32 @@ class Comparison:
     """Two evaluations side by side, under one protocol and tie rule.
 
     Attributes:
-        protocol: of the ranks; likewise `ties`.
-        facts: how many facts were asked, each in both directions.
-        figures: MRR and hits.
-        wins: queries whose answer the second ranks better; `losses`: worse; `draws`: the same.
+        protocol: Protocol of the ranks.
+        ties: Tie rule of the ranks.
+        facts: Number of facts, each a query in both directions.
+        metrics: MRR and hits.
+        wins: Number of queries whose answer the second ranks better.
+        losses: Number of queries whose answer the second ranks worse.
+        draws: Number of queries whose answer both rank the same.
         by_relation: MRR of both for each relation and direction, most queries first.
     """
 
     protocol: Protocol
     ties: Ties
     facts: int
-    figures: dict[str, Difference]
+    metrics: dict[str, Difference]
     wins: int
     losses: int
     draws: int
     by_relation: pl.DataFrame
 
     def to_json(self) -> dict[str, Any]:
-        """The same as plain values."""
+        """Return the comparison as plain values."""
         return {
             "protocol": self.protocol.value,
             "ties": self.ties.value,
             "facts": self.facts,
-            "figures": {name: asdict(one) for name, one in self.figures.items()},
+            "figures": {name: asdict(metric) for name, metric in self.metrics.items()},
             "wins": self.wins,
             "losses": self.losses,
             "draws": self.draws,
@@ -79,61 +82,69 @@ def compare(
     seed: int = 0,
     level: float = 0.95,
 ) -> Comparison:
-    """Tell how much better the second evaluation is than the first, and whether that is chance.
+    """Compare two evaluations of the same queries: differences, intervals and p-values.
 
-    What is resampled, and what signs are flipped of, is a fact: its two queries stay together.
+    Facts are resampled, and signs are flipped by fact, so that its two queries stay together.
 
     Args:
-        first: the one to compare with.
-        second: the other, of the same queries.
-        protocol: `enumerate` by default.
-        ties: `average` by default.
-        resamples: for the interval of each difference.
-        flips: how many flips of signs the p-value is estimated from; all of them are counted,
-            and the p-value is exact, where they are no more than that.
-        seed: for both.
-        level: of the interval.
+        first: The baseline.
+        second: The evaluation to compare with it.
+        protocol: Protocol of the ranks; `enumerate` by default.
+        ties: Tie rule of the ranks; `average` by default.
+        resamples: Number of bootstrap samples for intervals, 1,000 by default.
+        flips: Number of random sign flips for p-values, 10,000 by default. If there are no more
+            possible flips than that, all are counted and p-values are exact.
+        seed: Seed of samples and flips.
+        level: Confidence level of intervals, 0.95 by default.
 
     Raises:
-        TilpError: they are not of the same queries, or have no such ranks.
+        TilpError: The evaluations are of different queries, or have no such ranks.
+
+    >>> from tilp import datasets
+    >>> from tilp.evaluation import evaluate, popularity, recurrence
+    >>> graph = datasets.world(0, 1000).graph
+    >>> scorers = popularity(graph), recurrence(graph)
+    >>> comparison = compare(*(evaluate(scorer, graph, "valid") for scorer in scorers))
+    >>> comparison.wins + comparison.losses + comparison.draws == 2 * comparison.facts
+    True
     """
     if first.graph != second.graph or first.split != second.split:
         raise TilpError(
             "the two evaluations are not of the same queries: "
             + (
-                f"one asked {first.split}, the other {second.split}"
+                f"one is of {first.split}, the other of {second.split}"
                 if first.split != second.split
                 else "their graphs differ. Evaluate both on the same data, read in the same way."
             )
         )
     if protocol is None and Protocol.ENUMERATE not in {*first.protocols} & {*second.protocols}:
-        protocol = next((one for one in first.protocols if one in second.protocols), None)
+        protocol = next((shared for shared in first.protocols if shared in second.protocols), None)
     column = first.column(protocol, ties)
     second.column(protocol, ties)
-    chosen = next(one for one in first.figures() if first.column(*one) == column)
-    ranks = [one.ranks[column] for one in (first, second)]
-    both = [gains(rank) for rank in ranks]
-    means = [fact_means(first.ranks["fact"], np.stack(list(g.values()), axis=1)) for g in both]
+    chosen = next(pair for pair in first.protocols_and_ties() if first.column(*pair) == column)
+    ranks = [evaluation.ranks[column] for evaluation in (first, second)]
+    values = [query_metrics(rank) for rank in ranks]
+    means = [fact_means(first.ranks["fact"], np.stack(list(v.values()), axis=1)) for v in values]
     differences = means[1] - means[0]
     low, high = resampled_bounds(differences, resamples, seed, level)
     p_values = _sign_flip(differences, flips, seed)
-    figures = {
+    metrics = {
         name: Difference(
-            first=float(means[0][:, place].mean()),
-            second=float(means[1][:, place].mean()),
-            difference=float(differences[:, place].mean()),
-            low=float(low[place]),
-            high=float(high[place]),
-            p_value=float(p_values[place]),
+            first=float(means[0][:, i].mean()),
+            second=float(means[1][:, i].mean()),
+            difference=float(differences[:, i].mean()),
+            low=float(low[i]),
+            high=float(high[i]),
+            p_value=float(p_values[i]),
         )
-        for place, name in enumerate(both[0])
+        for i, name in enumerate(values[0])
     }
     wins, losses = int((ranks[1] < ranks[0]).sum()), int((ranks[1] > ranks[0]).sum())
     return Comparison(
         protocol=chosen[0],
         ties=chosen[1],
         facts=len(differences),
-        figures=figures,
+        metrics=metrics,
         wins=wins,
         losses=losses,
         draws=len(first) - wins - losses,
@@ -142,26 +153,23 @@ def compare(
 
 
 def _sign_flip(differences: NDArray[np.float64], flips: int, seed: int) -> NDArray[np.float64]:
-    """The share of flips of signs that give a sum at least as far from zero, column by column.
-
-    Facts without a difference change no sum and are left out.
-    """
+    """Return the share of sign flips with a sum at least as far from zero, for each column."""
     if flips < 1:
         raise TilpError("a p-value needs at least 1 flip")
-    differences = differences[(differences != 0).any(axis=1)]
+    differences = differences[(differences != 0).any(axis=1)]  # the others change no sum
     facts = len(differences)
-    seen = np.abs(differences.sum(axis=0)) - _CLOSE * max(facts, 1)
+    observed = np.abs(differences.sum(axis=0)) - _TOLERANCE * max(facts, 1)
     if facts < flips.bit_length() and 2**facts <= flips:
         patterns = np.arange(2**facts)[:, None] >> np.arange(facts)
         sums = np.abs((1.0 - 2.0 * (patterns & 1)) @ differences)
-        return np.asarray((sums >= seen).mean(axis=0))
-    chance = np.random.default_rng(seed)
+        return np.asarray((sums >= observed).mean(axis=0))
+    rng = np.random.default_rng(seed)
     extreme = np.zeros(differences.shape[1])
     block = max(1, _BLOCK // facts)
     for done in range(0, flips, block):
         size = (min(block, flips - done), facts)
-        signs = 2.0 * chance.integers(2, size=size, dtype=np.int8) - 1.0
-        extreme += (np.abs(signs @ differences) >= seen).sum(axis=0)
+        signs = 2.0 * rng.integers(2, size=size, dtype=np.int8) - 1.0
+        extreme += (np.abs(signs @ differences) >= observed).sum(axis=0)
     return (extreme + 1.0) / (flips + 1.0)
 
 

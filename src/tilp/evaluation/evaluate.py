@@ -1,4 +1,4 @@
-"""`evaluate`: ask a scorer every fact of a split, and rank the answers."""
+"""`evaluate`: rank the answers of all facts of a split by any scorer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tilp._utils.arrays import read_only
 from tilp.errors import TilpError
 from tilp.evaluation.filtered_ranks import Ranker, rank_column, ties_of
-from tilp.evaluation.result import APART, QUERY_SCHEMA, Evaluation
+from tilp.evaluation.result import QUERY_SCHEMA, SUBSETS, Evaluation
 from tilp.graph import TemporalGraph, Vocabulary
 from tilp.parallel import Workers, opened
 from tilp.scoring import Scores
@@ -21,10 +21,8 @@ from tilp.scoring.scores import ScoreFunction
 from tilp.time import UNKNOWN
 from tilp.types import Protocol
 
-_MOST_LISTED = 20_000_000  # candidates of a batch, if all entities are
-
 DIRECTIONS = ("object", "subject")
-"""Which end of a fact is asked for: first of all facts the object, then of all the subject."""
+"""End of a fact that a query asks for: the objects of all facts, then the subjects of all."""
 
 
 def evaluate(
@@ -34,43 +32,53 @@ def evaluate(
     *,
     protocols: Iterable[Protocol | str] | None = None,
     batch: int = 512,
+    max_candidates: int = 20_000_000,
     threads: int = 1,
     workers: Workers | None = None,
     progress: Callable[[float], None] | None = None,
     note: str = "",
 ) -> Evaluation:
-    """Rank the answers of a split's facts, each asked in both directions, among all entities.
+    """Rank the answers of a split's facts, queried in both directions, among all entities.
 
     Args:
-        scorer: a function from queries to scores; or the scores of all queries of the split, in
-            the order of `QueryTable.of_facts`.
-        graph: its facts of all splits are what protocols remove other answers by.
-        split: whose facts are asked.
-        protocols: those to rank under; all by default.
-        batch: how many queries the scorer is given at a time, or fewer where there are very many
-            entities; does not change the result.
-        threads: of several the scorer is called at once; they do not change the result either.
-        workers: in place of threads.
-        progress: called with the share that is done.
-        note: kept with the evaluation, such as where the scores came from.
+        scorer: A function from queries to scores, such as `model.scorer()`; or the scores of all
+            queries of the split, in the order of `QueryTable.of_facts`.
+        graph: The facts. Protocols remove other answers by the facts of all splits.
+        split: Split whose facts are queried, `test` by default.
+        protocols: Protocols to rank by; all by default.
+        batch: Number of queries scored at a time, 512 by default. Lower it to save memory; it does
+            not change the result.
+        max_candidates: Number of candidates scored at a time, 20 million by default: batches have
+            fewer queries if there are very many entities.
+        threads: Number of threads that score batches, 1 by default; does not change the result.
+        workers: Workers in place of threads.
+        progress: Called with the share of queries that is done.
+        note: Text saved with the evaluation, such as where the scores came from.
 
     Raises:
-        TilpError: the split is empty, or scores are not of these queries and entities.
+        TilpError: The split is empty, or scores are not of these queries and entities.
+
+    >>> from tilp import datasets
+    >>> from tilp.evaluation import popularity
+    >>> graph = datasets.world(0, 1000).graph
+    >>> evaluation = evaluate(popularity(graph), graph, "valid")
+    >>> len(evaluation) == 2 * len(graph.rows("valid"))
+    True
     """
-    chosen = _chosen(protocols)
-    rows = facts_to_ask(graph, split)
+    chosen = _choose_protocols(protocols)
+    rows = split_facts(graph, split)
     if batch < 1:
         raise TilpError("a batch has at least one query")
-    batch = min(batch, max(1, _MOST_LISTED // max(len(graph.entities), 1)))
+    batch = min(batch, max(1, max_candidates // max(len(graph.entities), 1)))
     ranker = Ranker(graph, rows, walked=split == "train")
     queries = ranker.queries
     if isinstance(scorer, Scores):
         scorer.check(len(queries), len(graph.entities))
-        # Other processes share what is not written to.
-        columns_of = ("offsets", "candidate", "score")
-        scorer = replace(scorer, **{name: read_only(getattr(scorer, name)) for name in columns_of})
+        # Other processes share arrays that are read-only.
+        names = ("offsets", "candidate", "score")
+        scorer = replace(scorer, **{name: read_only(getattr(scorer, name)) for name in names})
 
-    # Queries of one subject are asked together: a scorer may find much in common to them.
+    # Queries of one subject are in one batch: a scorer may share work between them.
     order = np.argsort(queries.subject, kind="stable")
     parts = [order[begin : begin + batch] for begin in range(0, len(order), batch)]
     columns = {
@@ -95,15 +103,11 @@ def evaluate(
     return Evaluation(table, split, graph.fingerprint(), chosen, note)
 
 
-def facts_to_ask(graph: TemporalGraph, split: str) -> NDArray[np.int64]:
-    """The numbers of a split's facts.
-
-    Raises:
-        TilpError: it has none.
-    """
+def split_facts(graph: TemporalGraph, split: str) -> NDArray[np.int64]:
+    """Return the ids of a split's facts; raise an error if there are none."""
     rows = np.asarray(graph.rows(split), dtype=np.int64)
     if not len(rows):
-        raise TilpError(f"the {split} split has no facts to ask; tilp split makes one")
+        raise TilpError(f"the {split} split has no facts to query; make one with tilp split")
     return rows
 
 
@@ -113,63 +117,60 @@ def _rank(
     protocols: Sequence[Protocol],
     part: NDArray[np.int64],
 ) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.bool_]]:
-    """The ranks of some queries' answers by column, and whether each answer is reached."""
+    """Return the ranks of some queries' answers by column, and a mask of reached answers."""
     scores = scorer.take(part) if isinstance(scorer, Scores) else scorer(ranker.queries[part])
     ranks, listed = ranker.rank(part, scores, protocols)
     return ranks, listed if scores.reached is None else scores.reached
 
 
-def _chosen(protocols: Iterable[Protocol | str] | None) -> tuple[Protocol, ...]:
-    """The protocols in their own order, each once."""
-    names = [str(one) for one in (Protocol if protocols is None else protocols)]
-    strange = [name for name in names if name not in list(Protocol)]
-    if strange or not names:
-        raise TilpError(
-            f"no protocol is named {strange[0]!r}; there are {', '.join(Protocol)}"
-            if strange
-            else "choose at least one protocol"
-        )
+def _choose_protocols(protocols: Iterable[Protocol | str] | None) -> tuple[Protocol, ...]:
+    """Return the protocols in the order of `Protocol`, each once."""
+    names = [str(name) for name in (Protocol if protocols is None else protocols)]
+    if not names:
+        raise TilpError("choose at least one protocol")
+    for name in names:
+        if name not in list(Protocol):
+            raise TilpError(f"no protocol is named {name!r}; there are {', '.join(Protocol)}")
     return tuple(protocol for protocol in Protocol if protocol in names)
 
 
 def _query_table(
     graph: TemporalGraph, split: str, rows: NDArray[np.int64], reached: NDArray[np.bool_]
 ) -> pl.DataFrame:
-    """The queries with their facts as written, and the rows to be looked at apart."""
+    """Return a row for each query: its fact as written, and the subsets it belongs to."""
     facts = graph.frame(split).with_columns(
-        shown_names(graph.relations).gather(graph.relation[rows]).alias("relation"),
+        unique_labels(graph.relations).gather(graph.relation[rows]).alias("relation"),
         pl.Series("fact", rows),
         pl.Series("repeated", _repeated(graph, rows)),
         pl.Series("dated", (graph.start[rows] != UNKNOWN) & (graph.end[rows] != UNKNOWN)),
         pl.Series("unseen", _unseen(graph, rows)),
     )
-    asked = pl.concat(facts.with_columns(direction=pl.lit(one)) for one in DIRECTIONS)
-    return asked.with_columns(pl.Series("unreached", ~reached)).select(*QUERY_SCHEMA, *APART)
+    both = pl.concat(facts.with_columns(direction=pl.lit(end)) for end in DIRECTIONS)
+    return both.with_columns(pl.Series("unreached", ~reached)).select(*QUERY_SCHEMA, *SUBSETS)
 
 
-def shown_names(names: Vocabulary) -> pl.Series:
-    """Labels, with the id where several are the same: figures of two relations never mix."""
-    table = names.frame()
-    both = pl.format("{} ({})", "label", "id")
-    shown = pl.when(pl.col("label").is_duplicated()).then(both).otherwise("label")
-    return table.select(shown.alias("label")).to_series()
+def unique_labels(names: Vocabulary) -> pl.Series:
+    """Return labels, with the id where several are the same."""
+    with_id = pl.format("{} ({})", "label", "id")
+    label = pl.when(pl.col("label").is_duplicated()).then(with_id).otherwise("label")
+    return names.frame().select(label.alias("label")).to_series()
 
 
 def _repeated(graph: TemporalGraph, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether train has each fact's triple with another interval."""
-    everything = pl.DataFrame(
+    """Mask the facts whose triple train has with another interval."""
+    facts = pl.DataFrame(
         {name: getattr(graph, name) for name in ("subject", "relation", "object", "start", "end")}
     )
     triple = ["subject", "relation", "object"]
-    train = everything[graph.span("train")].group_by(triple).agg(times=pl.struct("start", "end"))
-    found = everything[rows].join(train, on=triple, how="left", maintain_order="left")
+    train = facts[graph.span("train")].group_by(triple).agg(times=pl.struct("start", "end"))
+    joined = facts[rows].join(train, on=triple, how="left", maintain_order="left")
     own = pl.struct("start", "end")
     another = pl.col("times").list.unique().list.len() - pl.col("times").list.contains(own)
-    return found.select((another > 0).fill_null(False)).to_series().to_numpy()
+    return joined.select((another > 0).fill_null(False)).to_series().to_numpy()
 
 
 def _unseen(graph: TemporalGraph, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether train lacks an end of each fact."""
+    """Mask the facts with an entity that train does not have."""
     seen = np.zeros(len(graph.entities), dtype=np.bool_)
     seen[graph.subject[graph.span("train")]] = True
     seen[graph.object[graph.span("train")]] = True

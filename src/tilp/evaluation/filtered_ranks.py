@@ -1,4 +1,4 @@
-"""The instants of `enumerate`: read from the date texts, as TimePlex reads them."""
+"""`Ranker`: filtered ranks of answers under every protocol and tie rule."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _FIRST_YEAR, _LAST_YEAR = 0, 3000
 
 
 def instants(graph: TemporalGraph) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The first and the last instant of every fact, as places among all instants.
+    """Return the indices of the first and the last instant of every fact, for `enumerate`.
 
-    A start that is not known is before all known ones, such an end after all; without both the
-    fact lies before all. In years, 'before all' is 0, 'after all' is 3000, and a year is known
-    only if it has four digits, whatever follows; in other units a date is known if it is one
-    instant of the unit.
+    Dates are read from their texts, as TimePlex reads them. A start that is not known is before
+    all known ones, such an end after all; without both the fact lies before all. In years,
+    'before all' is 0, 'after all' is 3000, and a year is known only if it has four digits,
+    whatever follows; in other units a date is known if it is one instant of the unit.
     """
     times = np.array([_known_time(text, graph.unit) for text in graph.texts], dtype=np.int64)
     start, end = times[graph.start_text], times[graph.end_text]
@@ -56,7 +56,7 @@ def instants(graph: TemporalGraph) -> tuple[NDArray[np.int64], NDArray[np.int64]
 
 
 def _known_time(text: str, unit: Unit) -> int:
-    """The time that a date says for sure; UNKNOWN where it does not.
+    """Return the time of a date that is exact, or UNKNOWN.
 
     >>> _known_time("1952-##-##", Unit.YEAR)
     1952
@@ -81,12 +81,12 @@ _COLUMN = {
 
 
 def ties_of(protocol: Protocol) -> tuple[Ties, ...]:
-    """The tie rules that a protocol has."""
+    """Return the tie rules of a protocol."""
     return (Ties.BEST,) if protocol is Protocol.TILP_RELEASE else tuple(Ties)
 
 
 def rank_column(protocol: Protocol, ties: Ties) -> str:
-    """The name of a column of ranks.
+    """Return the name of a column of ranks.
 
     >>> rank_column(Protocol.ENUMERATE, Ties.AVERAGE)
     'rank_enumerate_average'
@@ -95,7 +95,13 @@ def rank_column(protocol: Protocol, ties: Ties) -> str:
 
 
 class Ranker:
-    """Ranks the answers of facts, asked in both directions."""
+    """Ranks the answers of facts, queried in both directions, among all entities.
+
+    Args:
+        graph: Protocols remove other answers by its facts.
+        rows: Ids of the facts.
+        walked: True if the facts are evidence themselves, and are left out for their own queries.
+    """
 
     def __init__(self, graph: TemporalGraph, rows: NDArray[np.int64], *, walked: bool) -> None:
         self.queries = QueryTable.of_facts(graph, rows, walked=walked).read_only()
@@ -109,9 +115,9 @@ class Ranker:
         train[graph.span("train")] = True
 
         entity = np.concatenate([graph.subject, graph.object]).astype(np.int64)
-        head = np.concatenate([graph.relation, graph.relation + relations])
+        relation = np.concatenate([graph.relation, graph.relation + relations])
         target = np.concatenate([graph.object, graph.subject])
-        key = entity * 2 * relations + head
+        key = entity * 2 * relations + relation
         order = np.lexsort((np.tile(first, 2), target, key))
         fact = np.tile(np.arange(len(graph)), 2)[order]
         self._known = read_only_tuple(
@@ -125,15 +131,14 @@ class Ranker:
                 train[fact],
             )
         )
-        asked_key = (
-            self.queries.subject.astype(np.int64) * 2 * relations + self.queries.directed_relation
-        )
+        subject = self.queries.subject.astype(np.int64)
+        query_key = subject * 2 * relations + self.queries.directed_relation
         both = np.tile(rows, 2)
         self._asked = read_only_tuple(
             RankedQueries(
                 self.queries.answer,
-                np.searchsorted(key[order], asked_key, side="left"),
-                np.searchsorted(key[order], asked_key, side="right"),
+                np.searchsorted(key[order], query_key, side="left"),
+                np.searchsorted(key[order], query_key, side="right"),
                 start[both],
                 end[both],
                 codes[both],
@@ -145,13 +150,10 @@ class Ranker:
     def rank(
         self, part: NDArray[np.int64], scores: Scores, protocols: Sequence[Protocol]
     ) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.bool_]]:
-        """Rank the answers of some of the queries.
-
-        Returns:
-            The ranks by column name, and whether each answer is listed.
+        """Return the ranks of some queries' answers by column, and a mask of listed answers.
 
         Raises:
-            TilpError: scores that are not of these queries and entities.
+            TilpError: The scores are not of these queries and entities.
         """
         asked = RankedQueries(*(column[part] for column in self._asked))
         queries = len(asked.answer)
@@ -159,7 +161,7 @@ class Ranker:
         counts = np.empty((queries, 2), dtype=np.int64)
         listed = np.empty(queries, dtype=np.bool_)
         removed = np.empty((queries, 2, len(_COLUMN)))
-        twice = count_ranks(
+        duplicate = count_ranks(
             scores.offsets,
             scores.candidate,
             scores.score,
@@ -171,50 +173,54 @@ class Ranker:
             listed,
             removed,
         )
-        if twice >= 0:
+        if duplicate >= 0:
             raise TilpError(
-                f"query {twice} of its batch lists a candidate more than once; each has one score"
+                f"query {duplicate} of its batch lists a candidate more than once; give each one "
+                "score"
             )
         ranks = {}
         for protocol in protocols:
-            removed_now, whole = self._removed(protocol, removed, asked)
+            filtered, unit = self._removed(protocol, removed, asked)
             for ties in ties_of(protocol):
-                ranks[rank_column(protocol, ties)] = _rank(ties, counts, removed_now, whole)
+                ranks[rank_column(protocol, ties)] = _rank(ties, counts, filtered, unit)
         return ranks, listed
 
     @staticmethod
     def _removed(
         protocol: Protocol, removed: NDArray[np.float64], asked: RankedQueries
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """How much is removed of the higher and of the equal candidates, and what counts as one."""
-        one = np.ones(len(removed))
+        """Return how much of the higher and equal candidates is removed, and of how much each."""
+        unit = np.ones(len(removed))
         match protocol:
             case Protocol.RAW:
-                return np.zeros((len(removed), 2)), one
+                return np.zeros((len(removed), 2)), unit
             case Protocol.ENUMERATE:
-                one = asked.last - asked.first + one
+                unit = asked.last - asked.first + unit
             case Protocol.TILP_RELEASE:
-                one = asked.end.astype(np.float64) - asked.start
-                one[one == 0] = 1.0
-        return removed[:, :, _COLUMN[protocol]], one
+                unit = asked.end.astype(np.float64) - asked.start
+                unit[unit == 0] = 1.0
+        return removed[:, :, _COLUMN[protocol]], unit
 
 
 def _rank(
     ties: Ties,
     counts: NDArray[np.int64],
     removed: NDArray[np.float64],
-    whole: NDArray[np.float64],
+    unit: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Ranks; one division at the end keeps a whole rank whole, as hits need it."""
-    higher = np.maximum(whole * counts[:, 0] - removed[:, 0], 0.0)
-    equal = whole * counts[:, 1] - removed[:, 1]
+    """Return 1 + candidates with a higher score + those of the equal ones that the rule counts.
+
+    Counts are in units until the one division at the end, so that whole ranks stay whole.
+    """
+    higher = np.maximum(unit * counts[:, 0] - removed[:, 0], 0.0)
+    equal = unit * counts[:, 1] - removed[:, 1]
     match ties:
         case Ties.BEST:
-            return (whole + higher) / whole
+            return (unit + higher) / unit
         case Ties.WORST:
-            return (whole + higher + equal) / whole
+            return (unit + higher + equal) / unit
         case Ties.AVERAGE:
-            return (2.0 * (whole + higher) + equal) / (2.0 * whole)
+            return (2.0 * (unit + higher) + equal) / (2.0 * unit)
 
 
 _BATCH = 512
@@ -227,29 +233,29 @@ def best_variant(
     workers: Workers,
     progress: Callable[[float], None],
 ) -> int:
-    """The way with the highest mean of inverse ranks, of several equal ones the first.
+    """Return the index of the variant with the best MRR; of equal ones the first.
 
     Args:
-        ranker: of the held-out queries.
-        score: the scores of queries in each way.
-        workers: do not change the result.
-        progress: called with the share that is done.
+        ranker: Ranks the answers of held-out queries.
+        score: Returns the scores of queries by each variant.
+        workers: Do not change the result.
+        progress: Called with the share that is done.
     """
     order = np.argsort(ranker.queries.subject, kind="stable")
     parts = [order[begin : begin + _BATCH] for begin in range(0, len(order), _BATCH)]
-    found = []
-    for number, sums in enumerate(workers.map(partial(_inverse_ranks, ranker, score), parts)):
-        found.append(sums)
-        progress((number + 1) / len(parts))
-    return int(np.argmax(np.sum(found, axis=0)))
+    sums = []
+    for part in workers.map(partial(_reciprocal_ranks, ranker, score), parts):
+        sums.append(part)
+        progress(len(sums) / len(parts))
+    return int(np.argmax(np.sum(sums, axis=0)))
 
 
-def _inverse_ranks(
+def _reciprocal_ranks(
     ranker: Ranker,
     score: Callable[[QueryTable], Sequence[Scores]],
     part: NDArray[np.int64],
 ) -> list[float]:
-    """The sum of the inverse ranks of some queries' answers, in each way."""
-    ways = score(ranker.queries[part])
-    ranks = (ranker.rank(part, scores, [Protocol.ENUMERATE])[0] for scores in ways)
-    return [float((1.0 / one[_CHOSEN_BY]).sum()) for one in ranks]
+    """Return the sum of the reciprocal ranks of some queries' answers, by each variant."""
+    variants = score(ranker.queries[part])
+    ranks = (ranker.rank(part, scores, [Protocol.ENUMERATE])[0] for scores in variants)
+    return [float((1.0 / columns[_CHOSEN_BY]).sum()) for columns in ranks]

@@ -1,4 +1,4 @@
-"""`Evaluation`: the rank of every query's answer, and the figures made of the ranks."""
+"""`Evaluation`: the ranks of all answers, their metrics, and folders that hold them."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from numpy.typing import NDArray
 from tilp._utils.files import file_digest, new_folder, read_note, write_note
 from tilp.errors import TilpError
 from tilp.evaluation.filtered_ranks import rank_column, ties_of
-from tilp.types import Protocol, Ties
+from tilp.types import Protocol, Ties, choose
 
 HITS = (1, 3, 10)
-"""The ranks up to which an answer is a hit."""
+"""Ranks up to which an answer is a hit."""
 
-APART: Mapping[str, str] = {
+SUBSETS: Mapping[str, str] = {
     "repeated": "the triple stands in train with another interval",
     "dated": "both dates are known",
     "unreached": "no rule reaches the answer (or it is not listed)",
     "unseen": "an entity that train never saw",
 }
-"""The rows that are also looked at apart, and what they are."""
+"""Subsets of the queries with metrics of their own, and what they are."""
 
 QUERY_SCHEMA = {
     "fact": pl.Int64,
@@ -36,12 +36,12 @@ QUERY_SCHEMA = {
     "start": pl.String,
     "end": pl.String,
 }
-"""The columns that tell which query a rank is of."""
+"""Columns that identify the query of a rank."""
 
 
 @dataclass(frozen=True)
 class Metrics:
-    """Figures of some queries; `nan` where there are none."""
+    """Metrics of some queries; `nan` if there are none."""
 
     queries: int
     mrr: float
@@ -51,18 +51,17 @@ class Metrics:
     mean_rank: float
 
     def to_json(self) -> dict[str, float | None]:
-        """As in a report: `mrr`, `hits@1` and so on; None where there are no queries."""
-        figures = (self.mrr, self.hits_at_1, self.hits_at_3, self.hits_at_10, self.mean_rank)
-        names = ("mrr", *(f"hits@{k}" for k in HITS), "mean_rank")
+        """Return `mrr`, `hits@1` and so on by name; None if there are no queries."""
+        values = (self.mrr, self.hits_at_1, self.hits_at_3, self.hits_at_10, self.mean_rank)
         return {
-            name: float(one) if self.queries else None
-            for name, one in zip(names, figures, strict=True)
+            name: float(value) if self.queries else None
+            for name, value in zip(_METRICS[1:], values, strict=True)
         }
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """A figure, and the bootstrap interval that it lies in."""
+    """A metric and its bootstrap interval."""
 
     value: float
     low: float
@@ -71,16 +70,23 @@ class Bounds:
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """The ranks of the answers of one split's facts, each asked in both directions.
+    """Ranks of the answers of one split's facts, queried in both directions.
 
     Attributes:
-        ranks: one row a query: the fact's number in the graph, which end is asked for
-            (`direction`), the fact as written, whether it belongs to the rows that are looked
-            at `APART`, and a column of ranks for each protocol and tie rule.
-        split: whose facts were asked.
-        graph: the fingerprint of the graph.
-        protocols: those that ranks were made for.
-        note: anything worth keeping, such as where the scores came from.
+        ranks: One row a query: the id of the fact in the graph, the end that is asked for
+            (`direction`), the fact as written, a column for each of `SUBSETS`, and a column of
+            ranks for each protocol and tie rule.
+        split: Split whose facts were queried.
+        graph: Fingerprint of the graph.
+        protocols: Protocols of the ranks.
+        note: Text saved with it, such as where the scores came from.
+
+    >>> from tilp import datasets
+    >>> from tilp.evaluation import evaluate, popularity
+    >>> graph = datasets.world(0, 1000).graph
+    >>> evaluation = evaluate(popularity(graph), graph, "valid", protocols=["enumerate"])
+    >>> evaluation.metrics("enumerate", "realistic") == evaluation.metrics()
+    True
     """
 
     ranks: pl.DataFrame
@@ -112,29 +118,34 @@ class Evaluation:
 
     @property
     def headline(self) -> tuple[Protocol, Ties]:
-        """The protocol and tie rule that figures are given for where none is chosen."""
+        """Protocol and tie rule of metrics where none is chosen."""
         protocol = self.protocols[0]
         if Protocol.ENUMERATE in self.protocols:
             protocol = Protocol.ENUMERATE
         return protocol, Ties.AVERAGE if Ties.AVERAGE in ties_of(protocol) else Ties.BEST
 
-    def figures(self) -> list[tuple[Protocol, Ties]]:
-        """Every protocol and tie rule that there are ranks for."""
+    def protocols_and_ties(self) -> list[tuple[Protocol, Ties]]:
+        """Return every protocol and tie rule that there are ranks for."""
         return [(protocol, ties) for protocol in self.protocols for ties in ties_of(protocol)]
 
     def rank(
         self, protocol: Protocol | str | None = None, ties: Ties | str | None = None
     ) -> pl.Series:
-        """The rank of every query's answer.
-
-        Raises:
-            TilpError: there are no such ranks.
-        """
+        """Return the rank of every query's answer; for the arguments see `column`."""
         return self.ranks[self.column(protocol, ties)]
 
     def column(self, protocol: Protocol | str | None = None, ties: Ties | str | None = None) -> str:
-        """The column of ranks that is meant; the headline's protocol or ties where None."""
-        known = sorted({str(one) for one, _ in self.figures()})
+        """Return the name of a column of ranks.
+
+        Args:
+            protocol: Protocol; that of `headline` by default.
+            ties: `average` (or `realistic`), `best` (`optimistic`) or `worst` (`pessimistic`);
+                `average` by default, if the protocol has it.
+
+        Raises:
+            TilpError: There are no such ranks.
+        """
+        known = sorted(self.protocols)
         protocol = self.headline[0] if protocol is None else protocol
         if protocol not in known:
             raise TilpError(
@@ -144,36 +155,38 @@ class Evaluation:
         allowed = ties_of(Protocol(protocol))
         if ties is None:
             ties = Ties.AVERAGE if Ties.AVERAGE in allowed else Ties.BEST
-        if ties not in allowed:
+        chosen = choose(Ties, ties, "ties")
+        if chosen not in allowed:
             raise TilpError(f"ties under {protocol} are {', '.join(allowed)}, not {str(ties)!r}")
-        return rank_column(Protocol(protocol), Ties(ties))
+        return rank_column(Protocol(protocol), chosen)
 
     def metrics(
         self, protocol: Protocol | str | None = None, ties: Ties | str | None = None
     ) -> Metrics:
-        """MRR, hits and mean rank of all queries."""
-        return _metrics(self.ranks.select(_figures(self.column(protocol, ties))))
+        """Return MRR, hits and mean rank of all queries."""
+        queries, *values = self.ranks.select(_metrics(self.column(protocol, ties))).row(0)
+        return Metrics(queries, *(float("nan") if value is None else value for value in values))
 
     def by_relation(
         self, protocol: Protocol | str | None = None, ties: Ties | str | None = None
     ) -> pl.DataFrame:
-        """The same for each relation and direction, most queries first."""
+        """Return metrics of each relation and direction, most queries first."""
         return (
             self.ranks.group_by("relation", "direction")
-            .agg(_figures(self.column(protocol, ties)))
+            .agg(_metrics(self.column(protocol, ties)))
             .sort("queries", "relation", "direction", descending=[True, False, False])
         )
 
-    def apart(
+    def by_subset(
         self, protocol: Protocol | str | None = None, ties: Ties | str | None = None
     ) -> pl.DataFrame:
-        """The same for the rows that are looked at `APART`, and for the rest of each."""
+        """Return metrics of each of `SUBSETS`, and of all other queries."""
         column = self.column(protocol, ties)
         return pl.concat(
             self.ranks.filter(pl.col(name) == holds)
-            .select(_figures(column))
-            .select(rows=pl.lit(name), holds=pl.lit(holds), **{c: c for c in _FIGURES})
-            for name in APART
+            .select(_metrics(column))
+            .select(rows=pl.lit(name), holds=pl.lit(holds), **{c: c for c in _METRICS})
+            for name in SUBSETS
             for holds in (True, False)
         )
 
@@ -186,8 +199,16 @@ class Evaluation:
         seed: int = 0,
         level: float = 0.95,
     ) -> dict[str, Bounds]:
-        """Intervals for MRR and hits, from resampled facts; a fact's two queries stay together."""
-        values = gains(self.rank(protocol, ties))
+        """Return bootstrap intervals of MRR and hits; a fact's two queries stay together.
+
+        Args:
+            protocol: As in `column`.
+            ties: As in `column`.
+            resamples: Number of bootstrap samples, 1,000 by default.
+            seed: Seed of the samples.
+            level: Confidence level, 0.95 by default.
+        """
+        values = query_metrics(self.rank(protocol, ties))
         means = fact_means(self.ranks["fact"], np.stack(list(values.values()), axis=1))
         low, high = resampled_bounds(means, resamples, seed, level)
         return {
@@ -196,18 +217,18 @@ class Evaluation:
         }
 
     def save(self, folder: Path | str) -> Path:
-        """Write a folder that `load_evaluation` reads: see `save_evaluation`."""
+        """Write a folder that `load_evaluation` reads."""
         return save_evaluation(self, folder)
 
     def to_json(self, *, resamples: int = 1_000, seed: int = 0) -> dict[str, Any]:
-        """All of it as plain values: figures by protocol and ties, MRR's intervals, the parts."""
+        """Return all metrics, with intervals and by subset and relation, as plain values."""
         protocols: dict[str, dict[str, dict[str, float | None]]] = {}
-        for protocol, ties in self.figures():
+        for protocol, ties in self.protocols_and_ties():
             metrics = self.metrics(protocol, ties).to_json()
             protocols.setdefault(protocol.value, {})[ties.value] = metrics
         bounds = self.bootstrap(resamples=resamples, seed=seed)
         apart: dict[str, dict[str, Any]] = {}
-        for row in self.apart().iter_rows(named=True):
+        for row in self.by_subset().iter_rows(named=True):
             name = row.pop("rows") if row.pop("holds") else f"not {row.pop('rows')}"
             apart[name] = row
         return {
@@ -219,18 +240,18 @@ class Evaluation:
             "headline": {
                 "protocol": self.headline[0].value,
                 "ties": self.headline[1].value,
-                "intervals": {name: [one.low, one.high] for name, one in bounds.items()},
+                "intervals": {name: [metric.low, metric.high] for name, metric in bounds.items()},
                 "apart": apart,
                 "relations": self.by_relation().to_dicts(),
             },
         }
 
 
-_FIGURES = ("queries", "mrr", *(f"hits@{k}" for k in HITS), "mean_rank")
+_METRICS = ("queries", "mrr", *(f"hits@{k}" for k in HITS), "mean_rank")
 
 
-def _figures(column: str) -> list[pl.Expr]:
-    """What is told of a column of ranks."""
+def _metrics(column: str) -> list[pl.Expr]:
+    """Return the metrics of a column of ranks, as expressions."""
     rank = pl.col(column)
     return [
         rank.len().cast(pl.Int64).alias("queries"),
@@ -240,37 +261,32 @@ def _figures(column: str) -> list[pl.Expr]:
     ]
 
 
-def _metrics(figures: pl.DataFrame) -> Metrics:
-    queries, *rest = figures.row(0)
-    return Metrics(queries, *(float("nan") if one is None else one for one in rest))
-
-
-def gains(rank: pl.Series) -> dict[str, NDArray[np.float64]]:
-    """What each query adds to MRR and to hits."""
+def query_metrics(rank: pl.Series) -> dict[str, NDArray[np.float64]]:
+    """Return the reciprocal rank and the hits of each query."""
     ranks = rank.to_numpy()
     return {"mrr": 1.0 / ranks, **{f"hits@{k}": (ranks <= k).astype(np.float64) for k in HITS}}
 
 
 def fact_means(fact: pl.Series, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The mean of each fact's queries, column by column."""
-    _, place, count = np.unique(fact.to_numpy(), return_inverse=True, return_counts=True)
-    sums = [np.bincount(place, column, minlength=len(count)) for column in values.T]
+    """Return the mean of each fact's queries, column by column."""
+    _, index, count = np.unique(fact.to_numpy(), return_inverse=True, return_counts=True)
+    sums = [np.bincount(index, column, minlength=len(count)) for column in values.T]
     return np.stack(sums, axis=1) / count[:, None]
 
 
 def resampled_bounds(
     means: NDArray[np.float64], resamples: int, seed: int, level: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Percentile bootstrap intervals of the mean of each column."""
+    """Return percentile bootstrap intervals of the mean of each column."""
     if resamples < 1 or not 0 < level < 1:
         raise TilpError("a bootstrap takes at least 1 resample and a level between 0 and 1")
-    chance = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     facts = len(means)
-    found = np.empty((resamples, means.shape[1]))
-    for number in range(resamples):
-        times = np.bincount(chance.integers(facts, size=facts), minlength=facts)
-        found[number] = times @ means / facts
-    low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    samples = np.empty((resamples, means.shape[1]))
+    for sample in range(resamples):
+        times = np.bincount(rng.integers(facts, size=facts), minlength=facts)
+        samples[sample] = times @ means / facts
+    low, high = np.quantile(samples, [(1 - level) / 2, (1 + level) / 2], axis=0)
     return low, high
 
 
@@ -283,8 +299,12 @@ _VERSION = 1
 def save_evaluation(evaluation: Evaluation, folder: Path | str) -> Path:
     """Write an evaluation as a folder: `evaluation.json` for people, `ranks.parquet` beside it.
 
+    Args:
+        evaluation: The evaluation.
+        folder: A new or empty folder.
+
     Raises:
-        TilpError: the folder is in use.
+        TilpError: The folder is in use.
     """
     with new_folder(Path(folder)) as place:
         evaluation.ranks.write_parquet(place / _RANKS)
@@ -294,15 +314,18 @@ def save_evaluation(evaluation: Evaluation, folder: Path | str) -> Path:
 
 
 def is_evaluation(path: Path) -> bool:
-    """Whether a path looks like a saved evaluation."""
+    """Return True for a folder with a saved evaluation."""
     return path.is_dir() and (path / _NOTE).exists()
 
 
 def load_evaluation(folder: Path | str) -> Evaluation:
-    """Read what `save_evaluation` wrote.
+    """Read an evaluation that `save_evaluation` wrote.
+
+    Args:
+        folder: The folder.
 
     Raises:
-        TilpError: the folder holds no evaluation, or a damaged one.
+        TilpError: The folder holds no evaluation, or a damaged one.
     """
     folder = Path(folder)
     if not is_evaluation(folder):
@@ -310,10 +333,10 @@ def load_evaluation(folder: Path | str) -> Evaluation:
     note = read_note(folder / _NOTE, _FORMAT, _VERSION, "evaluate again", signed=False)
     try:
         protocols = tuple(Protocol(name) for name in note["protocols"])
-        split, graph, words = (str(note[name]) for name in ("split", "graph", "note"))
+        split, graph, text = (str(note[name]) for name in ("split", "graph", "note"))
         columns = {
             **QUERY_SCHEMA,
-            **dict.fromkeys(APART, pl.Boolean),
+            **dict.fromkeys(SUBSETS, pl.Boolean),
             **{
                 rank_column(protocol, ties): pl.Float64
                 for protocol in protocols
@@ -326,7 +349,7 @@ def load_evaluation(folder: Path | str) -> Evaluation:
     ranks = _read_ranks(folder / _RANKS, digest)
     if dict(ranks.schema) != columns or len(ranks) != queries or not protocols:
         raise TilpError(f"{folder}: {_RANKS} does not belong to {_NOTE}; evaluate again")
-    return Evaluation(ranks, split, graph, protocols, words)
+    return Evaluation(ranks, split, graph, protocols, text)
 
 
 def _read_ranks(path: Path, digest: object) -> pl.DataFrame:

@@ -1,7 +1,7 @@
-"""Scored candidates as a file that any tool can write: one row a candidate of a query.
+"""Files of scored candidates that any tool can write: one row for a candidate of a query.
 
 The columns, named in a header, in any order: subject, relation, object, start, end (the fact, as
-in the data), direction (which end is asked for), candidate and score.
+in the data), direction (the end that is asked for), candidate and score.
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ from tilp.scoring.scores import ScoreFunction
 from tilp.time import UNKNOWN, parse_date
 from tilp.types import TableFormat
 
-__all__ = ["SCORE_COLUMNS", "read_scores", "write_scores"]
-
 _FACT = ("subject", "relation", "object", "start", "end")
 SCORE_COLUMNS = (*_FACT, "direction", "candidate", "score")
 """The columns of a file of scored candidates."""
@@ -45,33 +43,31 @@ def read_scores(
 
     Args:
         path: TSV or CSV, gzipped or not, with a header; or Parquet. Names are ids, keys or
-            labels. Queries that the file lacks list no candidate, which is warned of.
-        graph: whose facts were asked.
-        split: which of them.
-        default: the score of candidates that the file does not list; below all by default.
+            labels. A query without a row lists no candidate, and a warning says so.
+        graph: The facts that were queried.
+        split: Their split, `test` by default.
+        default: Score of candidates that the file does not list; below all by default.
 
     Raises:
-        DataError: what cannot be read, with file, row and remedy.
+        DataError: A row cannot be read; names file, row and remedy.
     """
     path = Path(path)
     table = _read_table(path)
-    facts = table.frame.select(_FACT).unique(maintain_order=True).with_row_index("number")
-    places = _Places(path, table, graph, split)
-    found = places.of_facts(facts)
-    asked = table.frame.select(
-        *_FACT, "candidate", line=pl.Series(table.lines, dtype=pl.Int64)
-    ).with_columns(
-        score=_numbers(path, table),
-        inverse=_directions(path, table),
+    facts = table.frame.select(_FACT).unique(maintain_order=True).with_row_index("fact")
+    reader = _FactReader(path, table, graph, split)
+    positions = reader.positions(facts)
+    lines = pl.Series(table.lines, dtype=pl.Int64)
+    scored = table.frame.select(*_FACT, "candidate", line=lines).with_columns(
+        score=_read_numbers(path, table), inverse=_read_directions(path, table)
     )
-    numbers = places.names(graph.entities, ["candidate"])
+    ids = reader.ids(graph.entities, ["candidate"])
     rows = (
-        asked.join(facts, on=_FACT, nulls_equal=True)
-        .join(found, on="number")
+        scored.join(facts, on=_FACT, nulls_equal=True)
+        .join(positions, on="fact")
         .select(
-            query=pl.col("place") + pl.col("inverse") * len(graph.rows(split)),
+            query=pl.col("position") + pl.col("inverse") * len(graph.rows(split)),
             candidate=pl.col("candidate").replace_strict(
-                list(numbers), list(numbers.values()), return_dtype=pl.Int32
+                list(ids), list(ids.values()), return_dtype=pl.Int32
             ),
             score="score",
             line="line",
@@ -105,6 +101,12 @@ def write_scores(
     """Write the scored candidates of a split's queries, as `read_scores` reads them.
 
     Default scores are not written. Names are ids.
+
+    Args:
+        scorer: A function from queries to scores, or the scores of all queries of the split.
+        graph: The facts that are queried.
+        path: A `.tsv`, `.csv` or `.parquet` file to write.
+        split: Split whose facts are queried, `test` by default.
     """
     path = Path(path)
     format = path.suffix.removeprefix(".")
@@ -115,7 +117,7 @@ def write_scores(
     scores = scorer if isinstance(scorer, Scores) else scorer(queries)
     scores.check(len(queries), len(graph.entities))
     facts = graph.frame(split, names="ids").select(_FACT)
-    both = pl.concat(facts.with_columns(direction=pl.lit(one)) for one in DIRECTIONS)
+    both = pl.concat(facts.with_columns(direction=pl.lit(end)) for end in DIRECTIONS)
     table = both[scores.query].with_columns(
         candidate=graph.entities.ids.gather(scores.candidate), score=pl.Series(scores.score)
     )
@@ -124,7 +126,7 @@ def write_scores(
 
 
 def _read_table(path: Path) -> TextTable:
-    """The columns of the file by their names, the score as it is, all else as text."""
+    """Read the columns by their names, the score as it is and all else as text."""
     if not path.is_file():
         raise DataError(f"{path}: no such file")
     if path.suffix.lower() in PARQUET:
@@ -148,25 +150,22 @@ def _read_table(path: Path) -> TextTable:
 
 
 def _as_text(frame: pl.DataFrame) -> pl.DataFrame:
-    """Names and dates as text; a missing date is empty."""
-    whole = [
-        name
-        for name, kind in frame.schema.items()
-        if name != "score" and kind.is_float()  # integers with gaps, as pandas has them
-    ]
+    """Return names and dates as text; a missing date is empty."""
+    # Floats are integers with gaps, as pandas has them.
+    floats = [name for name, dtype in frame.schema.items() if name != "score" and dtype.is_float()]
     return (
-        frame.with_columns(pl.col(whole).fill_nan(None).cast(pl.Int64))
+        frame.with_columns(pl.col(floats).fill_nan(None).cast(pl.Int64))
         .with_columns(pl.all().exclude("score").cast(pl.String).fill_null(""))
         .with_columns(pl.col("direction").str.strip_chars().str.to_lowercase())
     )
 
 
 def _line(table: TextTable, wrong: pl.Series) -> int:
-    """The line of the first row that is wrong."""
+    """Return the line of the first wrong row."""
     return int(table.lines[int(wrong.arg_max() or 0)])
 
 
-def _numbers(path: Path, table: TextTable) -> pl.Series:
+def _read_numbers(path: Path, table: TextTable) -> pl.Series:
     numbers = table.frame["score"].cast(pl.Float64, strict=False)
     wrong = numbers.is_null() | numbers.is_nan()
     if wrong.any():
@@ -178,22 +177,22 @@ def _numbers(path: Path, table: TextTable) -> pl.Series:
     return numbers
 
 
-def _directions(path: Path, table: TextTable) -> pl.Series:
+def _read_directions(path: Path, table: TextTable) -> pl.Series:
     column = table.frame["direction"]
-    places = column.replace_strict(
+    codes = column.replace_strict(
         list(_DIRECTIONS), list(_DIRECTIONS.values()), default=None, return_dtype=pl.Int64
     )
-    wrong = places.is_null()
+    wrong = codes.is_null()
     if wrong.any():
         raise DataError(
             f"{path}, row {_line(table, wrong)}: the direction is {column.filter(wrong)[0]!r}; it "
             "is object where the object is asked for, and subject where the subject is"
         )
-    return places
+    return codes
 
 
 def _refuse_two_scores(path: Path, rows: pl.DataFrame) -> None:
-    """A candidate of a query has one score; the same row twice is no harm."""
+    """Raise an error if a candidate of a query has two scores."""
     again = rows.filter(rows.select("query", "candidate").is_duplicated())
     if len(again):
         lines = again["line"].head(2).sort().to_list()
@@ -203,40 +202,40 @@ def _refuse_two_scores(path: Path, rows: pl.DataFrame) -> None:
         )
 
 
-class _Places:
-    """Which facts of a split the rows of a file speak of."""
+class _FactReader:
+    """Finds the facts of a split that the rows of a file are about."""
 
     def __init__(self, path: Path, table: TextTable, graph: TemporalGraph, split: str) -> None:
         self._path, self._table, self._graph, self._split = path, table, graph, split
 
-    def names(self, known: Vocabulary, columns: Sequence[str]) -> dict[str, int]:
-        """The integer of every name in some columns."""
-        numbers: dict[str, int] = {}
+    def ids(self, vocabulary: Vocabulary, columns: Sequence[str]) -> dict[str, int]:
+        """Return the id of every name in some columns."""
+        ids: dict[str, int] = {}
         for column in columns:
             for name in self._table.frame[column].unique(maintain_order=True):
                 try:
-                    numbers[name] = known.find(name)
+                    ids[name] = vocabulary.find(name)
                 except TilpError as failure:
                     line = _line(self._table, self._table.frame[column] == name)
                     raise DataError(
                         f"{self._path}, row {line}, {column}: {failure}. Names are the ids, keys "
                         "or labels of the data."
                     ) from None
-        return numbers
+        return ids
 
-    def of_facts(self, facts: pl.DataFrame) -> pl.DataFrame:
-        """The place in the split of each of the file's facts, several where the split repeats it.
+    def positions(self, facts: pl.DataFrame) -> pl.DataFrame:
+        """Return the position in the split of each fact, several if the split repeats it.
 
         Raises:
-            DataError: a fact that the split does not hold.
+            DataError: The split does not have a fact.
         """
         graph = self._graph
-        entities = self.names(graph.entities, ["subject", "object"])
-        relations = self.names(graph.relations, ["relation"])
+        entities = self.ids(graph.entities, ["subject", "object"])
+        relations = self.ids(graph.relations, ["relation"])
         start, end = self._times(facts)
         keys = pl.DataFrame(
             {
-                "number": facts["number"],
+                "fact": facts["fact"],
                 "subject": [entities[name] for name in facts["subject"]],
                 "relation": [relations[name] for name in facts["relation"]],
                 "object": [entities[name] for name in facts["object"]],
@@ -246,40 +245,37 @@ class _Places:
             schema_overrides=dict.fromkeys(_FACT[:3], pl.Int32),
         )
         rows = graph.span(self._split)
-        held = pl.DataFrame({name: getattr(graph, name)[rows] for name in _FACT})
-        held = held.with_row_index("place").with_columns(pl.col("place").cast(pl.Int64))
-        found = keys.join(held, on=_FACT, how="left")
-        if found["place"].null_count():
-            self._refuse(facts, held, found.filter(pl.col("place").is_null()).sort("number"))
-        return found.select("number", "place")
+        split = pl.DataFrame({name: getattr(graph, name)[rows] for name in _FACT})
+        split = split.with_row_index("position").with_columns(pl.col("position").cast(pl.Int64))
+        joined = keys.join(split, on=_FACT, how="left")
+        if joined["position"].null_count():
+            missing = joined.filter(pl.col("position").is_null()).sort("fact")
+            raise self._error(facts, split, missing)
+        return joined.select("fact", "position")
 
     def _times(self, facts: pl.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Starts and ends as the graph has them, malformed ones and wrong order repaired too."""
+        """Return starts and ends as the graph has them, with the same repairs."""
         spans = {
             text: parse_date(text).span(self._graph.unit) or (UNKNOWN, UNKNOWN)
             for text in {*facts["start"], *facts["end"]}
         }
-        start = np.array([spans[text][0] for text in facts["start"]], dtype=np.int64)
+        start, last = np.array([spans[text] for text in facts["start"]], np.int64).reshape(-1, 2).T
         end = np.array([spans[text][1] for text in facts["end"]], dtype=np.int64)
-        last = np.array([spans[text][1] for text in facts["start"]], dtype=np.int64)
         backwards = (start > end) & (start != UNKNOWN) & (end != UNKNOWN)
         return start, np.where(backwards, last, end)
 
-    def _refuse(self, facts: pl.DataFrame, held: pl.DataFrame, found: pl.DataFrame) -> None:
-        first = found.row(0, named=True)
-        words = facts.row(int(first["number"]), named=True)
-        same = pl.all_horizontal(pl.col(name) == words[name] for name in _FACT)
+    def _error(self, facts: pl.DataFrame, split: pl.DataFrame, missing: pl.DataFrame) -> DataError:
+        first = missing.row(0, named=True)
+        names = facts.row(int(first["fact"]), named=True)
+        same = pl.all_horizontal(pl.col(name) == names[name] for name in _FACT)
         line = _line(self._table, self._table.frame.select(same).to_series())
         triple = pl.all_horizontal(pl.col(name) == first[name] for name in _FACT[:3])
-        others = held.filter(triple)["place"].to_list()
-        begin = self._graph.rows(self._split).start
-        hint = (
-            "The split has it as " + str(self._graph.fact(begin + others[0])) + "."
-            if others
-            else "Is the split the right one?"
-        )
-        listed = ", ".join(words[name] for name in _FACT)
-        raise DataError(
-            f"{self._path}, row {line}: ({listed}) is no fact of the {self._split} split; "
-            f"{len(found):,} such facts in all. {hint}"
+        others = split.filter(triple)["position"].to_list()
+        hint = "Is the split the right one?"
+        if others:
+            begin = self._graph.rows(self._split).start
+            hint = f"The split has it as {self._graph.fact(begin + others[0])}."
+        return DataError(
+            f"{self._path}, row {line}: ({', '.join(names[name] for name in _FACT)}) is no fact of "
+            f"the {self._split} split; {len(missing):,} such facts in all. {hint}"
         )

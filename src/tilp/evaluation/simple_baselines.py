@@ -1,4 +1,4 @@
-"""Baselines that any model must beat: popular answers, and answers that train already has."""
+"""Baselines that any model must beat: popular answers, and answers that recur."""
 
 from __future__ import annotations
 
@@ -13,10 +13,17 @@ from tilp.time import gap_lengths
 
 
 def popularity(graph: TemporalGraph) -> ScoreFunction:
-    """Each candidate scores the number of train facts in which it answers the relation.
+    """Return a baseline that scores candidates by how often train has them as answers.
 
-    The relation is taken in the direction that is asked; the query's subject and dates are not
-    looked at.
+    Counts are by directed relation; the query's subject and dates do not matter.
+
+    Args:
+        graph: The facts, whose train split is counted.
+
+    >>> from tilp import datasets, evaluation
+    >>> graph = datasets.world(0, 1000).graph
+    >>> evaluation.evaluate(popularity(graph), graph, "valid").metrics().mrr > 0
+    True
     """
     facts = _train_facts(graph)
     key = facts.directed_relation.astype(np.int64)
@@ -26,58 +33,64 @@ def popularity(graph: TemporalGraph) -> ScoreFunction:
     count = np.diff(np.append(first, len(order))).astype(np.float64)
 
     def score(queries: QueryTable) -> Scores:
-        offsets, places = _spans(key, queries.directed_relation.astype(np.int64))
-        return Scores(offsets, candidate[places], count[places])
+        offsets, rows = _rows_of(key, queries.directed_relation.astype(np.int64))
+        return Scores(offsets, candidate[rows], count[rows])
 
     return score
 
 
 def recurrence(graph: TemporalGraph) -> ScoreFunction:
-    """Each candidate scores the train facts that give it as an answer to the query.
+    """Return a baseline that scores candidates by the train facts that answer the query.
 
-    A fact counts 1 / (1 + the time between its interval and the query's): 1 where they touch,
-    and less the farther it is. The known end of an interval serves for both, and one of which
-    nothing is known touches every other.
+    A fact counts 1 / (1 + the time between its interval and the query's): 1 if they touch, and
+    less the farther it is. A missing date counts as the known one, and an interval without any
+    date touches every other.
+
+    Args:
+        graph: The facts, whose train split has the answers.
+
+    >>> from tilp import datasets, evaluation
+    >>> graph = datasets.world(0, 1000).graph
+    >>> evaluation.evaluate(recurrence(graph), graph, "valid").metrics().mrr > 0
+    True
     """
-    heads = 2 * len(graph.relations)
+    n_directed = 2 * len(graph.relations)
     facts = _train_facts(graph)
-    key = facts.subject.astype(np.int64) * heads + facts.directed_relation
+    key = facts.subject.astype(np.int64) * n_directed + facts.directed_relation
     order = np.lexsort((facts.answer, key))
     key, facts = key[order], facts[order]
 
     def score(queries: QueryTable) -> Scores:
-        offsets, places = _spans(
-            key, queries.subject.astype(np.int64) * heads + queries.directed_relation
-        )
+        wanted = queries.subject.astype(np.int64) * n_directed + queries.directed_relation
+        offsets, rows = _rows_of(key, wanted)
         query = np.repeat(np.arange(len(queries)), np.diff(offsets))
-        times = facts.start[places], facts.end[places]
+        times = facts.start[rows], facts.end[rows]
         gap = gap_lengths(*times, queries.start[query], queries.end[query])
-        candidate = facts.answer[places]
+        candidate = facts.answer[rows]
         first = _changes(query, candidate)
-        begins = np.searchsorted(query[first], np.arange(len(queries) + 1))
-        # No sum is asked for where nothing is listed.
+        offsets = np.searchsorted(query[first], np.arange(len(queries) + 1))
         sums = np.add.reduceat(1.0 / (1.0 + gap), first) if len(first) else gap
-        return Scores(begins, candidate[first], sums)
+        return Scores(offsets, candidate[first], sums)
 
     return score
 
 
 def _train_facts(graph: TemporalGraph) -> QueryTable:
-    """Train's facts, as the queries that they answer."""
+    """Return the train facts as the queries that they answer."""
     return QueryTable.of_facts(graph, np.asarray(graph.rows("train"), np.int64), walked=True)
 
 
 def _changes(first: NDArray[np.int64], second: NDArray[np.int32]) -> NDArray[np.int64]:
-    """The places at which either column is another than before."""
+    """Return the indices at which either column changes."""
     return np.flatnonzero(
         (np.diff(first, prepend=-1) != 0) | (np.diff(second, prepend=np.int32(-1)) != 0)
     )
 
 
-def _spans(
+def _rows_of(
     keys: NDArray[np.int64], wanted: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The places of each wanted key among ascending ones, as `ranges_to_indices` gives them."""
+    """Return offsets and rows of each wanted key among ascending ones."""
     return ranges_to_indices(
         np.searchsorted(keys, wanted, side="left"), np.searchsorted(keys, wanted, side="right")
     )

@@ -1,4 +1,4 @@
-"""Rules, groundings and feature terms behind one candidate, adding up to its score."""
+"""Why a candidate has its score: reasons with dated facts, ablation effect and contrasts."""
 
 from tilp.explanation.attribution import Explainer
 from tilp.explanation.types import (

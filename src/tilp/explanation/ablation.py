@@ -1,59 +1,56 @@
-"""How far a score falls without the facts of its top grounding."""
+"""Ablation: the effect on a score of removing the facts of its top grounding."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tilp.explanation.types import AblationEffect, ExplainedQuery, Grounding, Reason
+import numpy as np
+
+from tilp.explanation.types import AblationEffect, Grounding, Reason
+from tilp.graph import QueryTable
 from tilp.scoring import Scorer
 
 
 def top_grounding(reasons: Iterable[Reason]) -> tuple[Grounding, float] | None:
-    """The grounding on whose facts most of a score hangs by plain shares, and how much that is.
+    """Return the grounding to whose facts most of a score is attributed, and how much that is.
 
-    A walk adds what its reason adds, divided by the number of the reason's walks; where these have
-    chances rather than a number, in proportion to its own. What groundings of the same facts add,
-    whichever way they are walked and of whichever reasons, is added up, and the largest sum wins;
-    of equal ones the first. Only what is listed counts: a walk that a reason has but does not list
-    adds nothing.
+    A walk has an equal share of its reason's score, or a share in proportion to its probability
+    where walks have one. Shares of groundings with the same facts are added up, in whichever
+    order and for whichever reason the facts are walked; of equal sums the first wins. Walks that
+    a reason does not list count nothing.
 
     Returns:
-        None where no grounding speaks for the candidate.
+        None if no grounding has a positive sum.
     """
-    hangs: dict[frozenset[int], float] = {}
+    attributed: dict[frozenset[int], float] = {}
     first: dict[frozenset[int], Grounding] = {}
     for reason in reasons:
         for grounding in reason.groundings:
             facts = grounding.facts
-            hangs[facts] = hangs.get(facts, 0.0) + reason.score * grounding.share_of(reason.walks)
+            share = reason.score * grounding.share_of(reason.walks)
+            attributed[facts] = attributed.get(facts, 0.0) + share
             first.setdefault(facts, grounding)
-    if not hangs:
+    if not attributed:
         return None
-    facts = max(hangs, key=lambda one: hangs[one])
-    return (first[facts], hangs[facts]) if hangs[facts] > 0 else None
+    facts = max(attributed, key=attributed.__getitem__)
+    return (first[facts], attributed[facts]) if attributed[facts] > 0 else None
 
 
 def ablation_effect(
-    scorer: Scorer,
-    case: ExplainedQuery,
-    score: float,
-    reasons: Iterable[Reason],
+    scorer: Scorer, query: QueryTable, candidate: int, score: float, reasons: Iterable[Reason]
 ) -> AblationEffect | None:
-    """How far a candidate's score falls without the facts of its top grounding.
+    """Score a candidate again without the facts of its top grounding.
 
-    The score is computed anew on the evidence that is left: other walks, their numbers, the prior
-    and what is nearest in time change too.
-
-    Args:
-        scorer: of any kind of model.
-        case: what was asked, and the candidate.
-        score: of the candidate.
-        reasons: for it, with their groundings.
+    Everything is computed on the evidence that is left: other walks and their counts, the prior,
+    and the facts that are nearest in time change too.
     """
     top = top_grounding(reasons)
     if top is None:
         return None
-    grounding, hangs = top
-    terms = scorer.without(grounding.facts).contributions(case.queries, *case.listed)
-    left = sum(float(term[0]) for term in terms.values())
-    return AblationEffect(grounding, hangs / score if score > 0 else 0.0, left, score - left)
+    grounding, attributed = top
+    parts = scorer.without(grounding.facts).contributions(
+        query, np.array([0, 1]), np.array([candidate], np.int32)
+    )
+    left = sum(float(part[0]) for part in parts.values())
+    share = attributed / score if score > 0 else 0.0
+    return AblationEffect(grounding, share, left, score - left)

@@ -1,303 +1,35 @@
-"""Terms of rules and of the prior."""
+"""`Explainer`: attribute the score of a candidate, and contrast it with the best one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tilp.explanation.ablation import ablation_effect
-from tilp.explanation.types import (
-    NOT_LOOKED_AT,
-    Contrast,
-    Contribution,
-    ExplainedQuery,
-    Explanation,
-    Ground,
-    Grounding,
-    Reason,
-)
-from tilp.features.candidate_history import (
-    HISTORY_KINDS,
-    CandidateHistory,
-    HistoryFact,
-    listed_candidates,
-)
-from tilp.features.describe import in_units, percent
-from tilp.features.log_linear import SOFT_WALKS
-from tilp.features.log_linear_scorer import LogLinearScorer
-from tilp.features.paper.distributions import FittedFeatures, recurs
-from tilp.features.paper.evidence import EVIDENCE_KINDS, UNDATED, Evidence
-from tilp.features.paper.scorer import PaperFeatureScorer, Tracer
-from tilp.graph import TemporalGraph
-from tilp.rules import Notation, Rule, RuleSet, format_rule
-from tilp.scoring import Query, RuleScorer, Scorer
+from tilp.explanation.types import Contrast, Explanation, Grounding, Reason, WalkedFact
+from tilp.graph import QueryTable, TemporalGraph
+from tilp.learning import known_answers
+from tilp.rules import RuleSet
+from tilp.scoring import Query, Scorer, Scores
 from tilp.scoring.queries import query_table, read_queries
-from tilp.scoring.rule_scorer import RuleContributions
-from tilp.scoring.topk import CandidateRanks
-from tilp.types import EvidenceKind
-from tilp.walks import Grounder
-
-
-def rule_terms(
-    case: ExplainedQuery,
-    scorer: RuleScorer,
-    mined: RuleSet,
-    grounder: Grounder,
-    fired: RuleContributions,
-    added: NDArray[np.float64],
-) -> list[Contribution]:
-    """A term for each rule that leads to the candidate.
-
-    Args:
-        case: what is asked.
-        scorer: whose rules were applied.
-        mined: the rules with their counts.
-        grounder: finds their walks.
-        fired: the rules.
-        added: what each of them adds to the score.
-    """
-    settled = scorer.fill_dates(case.queries)
-
-    def ground(rule: Rule) -> Ground:
-        def found(n: int) -> tuple[Grounding, ...]:
-            walks = grounder(rule, settled, case.candidate, n).walks
-            return tuple(
-                case.walked((step.fact, step.inverse) for step in walk) for walk in walks[:n]
-            )
-
-        return found
-
-    terms = []
-    for place, number in enumerate(fired.rule.tolist()):
-        rule = scorer.rules[number]
-        reason = Reason(
-            kind="rule",
-            score=float(added[place]),
-            words=format_rule(rule, Notation.SENTENCE),
-            walks=int(fired.arriving[place]),
-            rule=mined[rule],
-        )
-        terms.append(Contribution(("rule", number), reason, ground(rule)))
-    return terms
-
-
-def prior_term(case: ExplainedQuery, scorer: RuleScorer, score: float) -> Contribution:
-    """The term of the prior: how often the candidate is an answer at all."""
-    _, candidate = case.listed
-    count, total = (
-        int(one[0]) for one in scorer.prior.counts(case.queries.directed_relation, candidate)
-    )
-    end = "object" if case.head < len(case.graph.relations) else "subject"
-    words = (
-        f"asked for without any evidence: {count:,} of {total:,} {case.relation(case.head)} facts "
-        f"have it as their {end}"
-    )
-    return Contribution(("prior",), Reason("prior", score, words))
-
-
-_MANNER = "walks of any facts, longer than rules and likelier the nearer in time, lead to it"
-
-
-def fact_terms(case: ExplainedQuery, scorer: LogLinearScorer) -> list[Contribution]:
-    """A term for each fact of the candidate that weighs anything, by kind and relation."""
-    edges = scorer.walks.edges
-    n_relations = len(case.graph.relations)
-    terms = []
-    for spoken, weight in scorer.facts_of(case.queries, case.candidate):
-        if not weight.any():
-            continue
-        heaviest = [spoken.words[place] for place in np.argsort(-np.abs(weight), kind="stable")]
-        said = heaviest[: np.count_nonzero(weight)]
-        reason = Reason(
-            kind=HISTORY_KINDS[spoken.kind],
-            score=float(weight.sum()),
-            words=_said_of(case, spoken, scorer.facts, said),
-            walks=1,
-        )
-        fact = case.walked([(int(edges.fact[spoken.edge]), spoken.relation >= n_relations)])
-        terms.append(Contribution((reason.kind, spoken.relation), reason, _only(fact)))
-    return terms
-
-
-def walk_term(case: ExplainedQuery, scorer: LogLinearScorer, added: float) -> Contribution:
-    """The term of soft walks, with the likeliest walk of each length."""
-    walks = scorer.walks
-    settled = scorer.rule_scorer.fill_dates(case.queries)
-    size = len(case.graph.relations)
-
-    def ground(n: int) -> tuple[Grounding, ...]:
-        likeliest = walks.strongest(settled, 0, case.candidate)
-        reached = float(walks.chances(listed_candidates(settled, *case.listed))[0])
-        return tuple(
-            case.walked(
-                (
-                    (int(walks.edges.fact[edge]), bool(walks.edges.relation[edge] >= size))
-                    for edge in walk
-                ),
-                share=chance / reached,
-            )
-            for walk, chance in likeliest[:n]
-        )
-
-    return Contribution((SOFT_WALKS,), Reason(SOFT_WALKS, added, _MANNER), ground)
-
-
-def _only(fact: Grounding) -> Ground:
-    return lambda _: (fact,)
-
-
-def _said_of(
-    case: ExplainedQuery, spoken: HistoryFact, facts: CandidateHistory, words: list[int]
-) -> str:
-    """A fact of the candidate and what is said of it: `another playsFor of the candidate ends …`.
-
-    The candidate is the subject of a fact `of` it, and the object of one `to` it.
-    """
-    n_relations = len(case.graph.relations)
-    relation = case.relation(spoken.relation)
-    asked_from_candidate = (case.head + n_relations) % (2 * n_relations)
-    article = "an" if relation[:1].lower() in "aeiou" else "a"
-    which = "another" if spoken.relation == asked_from_candidate else article
-    side = "of" if spoken.relation < n_relations else "to"
-    whom = f"{side} the candidate"
-    if HISTORY_KINDS[spoken.kind] != HISTORY_KINDS[0]:
-        whom += f" {'to' if side == 'of' else 'of'} the subject"
-    clauses = [facts.clause(word, case.graph.unit) for word in words]
-    *first, last = clauses
-    said = f"{', '.join(first)} and {last}" if first else last
-    return f"{which} {relation} {whom} {said}"
-
-
-_WHERE = {
-    EvidenceKind.BETWEEN: "between candidate and subject",
-    EvidenceKind.WALKS: "on walks to the candidate",
-}
-_WHOM = {EvidenceKind.BETWEEN: "with the subject", EvidenceKind.OTHERS: "with another entity"}
-
-
-def paper_terms(
-    case: ExplainedQuery, scorer: PaperFeatureScorer, added: dict[str, float]
-) -> list[Contribution]:
-    """A term for each feature and piece of evidence.
-
-    Args:
-        case: what is asked.
-        scorer: whose features are looked at.
-        added: what each kind of feature adds, by name.
-    """
-    if not scorer.looks_at(case.queries, case.applied, case.candidate):
-        words = "rules rank it too low for features to be looked at; it counts as without evidence"
-        score = scorer.without_evidence(case.queries)
-        return [Contribution((NOT_LOOKED_AT,), Reason(NOT_LOOKED_AT, score, words))]
-    settled = scorer.rule_scorer.fill_dates(case.queries)
-    tracer = Tracer(scorer.features, settled, case.candidate)
-
-    def ground(kind: int, relation: int, difference: int | None) -> Ground:
-        return lambda _: (case.walked(tracer(kind, relation, difference)),)
-
-    fitted = scorer.features.fitted
-    evidence, dated, of_pieces = scorer.pieces(case.queries, case.candidate)
-    terms = []
-    n_relations = len(case.graph.relations)
-    asked = (case.head + n_relations) % (2 * n_relations)
-    again = recurs(settled, evidence)[0]
-    for kind, recurring in enumerate(again.tolist()):
-        probability = float(fitted.recurrence.probability[kind, case.head])
-        words = _recurs(case, kind, recurring, probability)
-        reason = Reason(
-            "recurrence", added[f"recurrence_{EVIDENCE_KINDS[kind]}"], words, walks=recurring
-        )
-        grounded = ground(kind, asked, _closest(evidence, kind, asked)) if recurring else None
-        terms.append(Contribution(("recurrence", kind), reason, grounded))
-    places = fitted.places(dated.kind, dated.head, dated.relation)
-    for number, place in enumerate(places.tolist()):
-        kind, relation = int(dated.kind[number]), int(dated.relation[number])
-        apart = int(dated.difference[number])
-        for feature, words in (
-            ("order", _order(case, fitted, kind, relation, place, apart)),
-            ("pair", _pair(case, fitted, kind, relation, place, apart)),
-        ):
-            reason = Reason(feature, float(of_pieces[feature][number]), words, walks=1)
-            grounded = ground(kind, relation, apart)
-            terms.append(Contribution((feature, kind, relation), reason, grounded))
-    return terms
-
-
-def _closest(evidence: Evidence, kind: int, relation: int) -> int | None:
-    """The difference of the fact by which a relation recurs; None where it has no time."""
-    (place,) = np.flatnonzero((evidence.kind == kind) & (evidence.relation == relation))
-    difference = int(evidence.difference[place])
-    return None if difference == UNDATED else difference
-
-
-def _recurs(case: ExplainedQuery, kind: int, recurring: bool, probability: float) -> str:
-    relation, whom = case.relation(case.head), _WHOM[EvidenceKind(EVIDENCE_KINDS[kind])]
-    has = f"the candidate has {'another' if recurring else 'no other'} {relation} {whom}"
-    return f"{has}; {percent(probability)} of answers have one"
-
-
-def _order(
-    case: ExplainedQuery, fitted: FittedFeatures, kind: int, relation: int, place: int, apart: int
-) -> str:
-    later = float(fitted.order.probability[place])
-    side, share = ("after", later) if apart > 0 else ("no later than", 1 - later)
-    return f"{_named(case, kind, relation)} starts {side} the query; {percent(share)} do"
-
-
-def _pair(
-    case: ExplainedQuery, fitted: FittedFeatures, kind: int, relation: int, place: int, apart: int
-) -> str:
-    usual = fitted.interval[place]
-    length = (
-        f"{usual.gaussian.mean:,.1f} ± {usual.gaussian.deviation:,.1f}"
-        if usual.is_gaussian
-        else f"{1 / usual.exponential.rate:,.1f} on average"
-    )
-    return f"{_named(case, kind, relation)} starts {_away(case, apart)} the query; usual {length}"
-
-
-def _away(case: ExplainedQuery, apart: int) -> str:
-    if not apart:
-        return "with"
-    size = in_units(f"{abs(apart):,}", case.graph.unit)
-    if abs(apart) == 1:
-        size = size.removesuffix("s")
-    return f"{size} {'after' if apart > 0 else 'before'}"
-
-
-def _named(case: ExplainedQuery, kind: int, relation: int) -> str:
-    name = case.relation(relation)
-    if relation % len(case.graph.relations) == case.head % len(case.graph.relations):
-        name = f"another {name}"
-    if EVIDENCE_KINDS[kind] == EvidenceKind.OTHERS:
-        return f"{name} {'of' if relation < len(case.graph.relations) else 'to'} the candidate"
-    return f"{name} {_WHERE[EvidenceKind(EVIDENCE_KINDS[kind])]}"
-
-
-_LEAST = 1e-300  # so that nothing is divided by nothing
+from tilp.scoring.rule_scorer import AppliedRules
+from tilp.scoring.scorer import NOT_SCORED, Contribution
 
 
 class Explainer:
     """Explains the scores of a scorer.
 
     Args:
-        scorer: of any kind of model.
-        rules: with their counts; those of the scorer are among them.
-        graph: the facts as they were given, whose train split the scorer has as evidence.
+        scorer: Of any model.
+        rules: The mined rules with their counts; includes those of the scorer.
+        graph: The facts as they were given, whose train split is the scorer's evidence.
     """
 
     def __init__(self, scorer: Scorer, rules: RuleSet, graph: TemporalGraph) -> None:
-        self.scorer = scorer
+        self._scorer = scorer
         self._rules = rules
         self._graph = graph
-        self._by_rules = scorer.rule_scorer
-
-    @cached_property
-    def _grounder(self) -> Grounder:
-        return Grounder(self._by_rules.walker)
 
     def explain(
         self,
@@ -306,23 +38,25 @@ class Explainer:
         *,
         groundings: int = 3,
         top: int | None = 20,
-        fall: bool = True,
+        ablation: bool = True,
     ) -> Explanation:
-        """Why a candidate is where it is among the answers of a query.
+        """Explain the score and rank of a candidate.
 
         Args:
-            query: for the subject or the object of a fact.
-            candidate: the name of the other end; the best one by default.
-            groundings: how many of each reason at the most.
-            top: of how many reasons, and of how many lacks, groundings are looked for, the
-                largest first; None for all.
-            fall: whether the score is computed again without the facts of the top grounding.
+            query: For the subject or the object of a fact.
+            candidate: Name of the candidate; the best one by default.
+            groundings: Maximal number of groundings of each reason.
+            top: Number of reasons, and of contrasts, with groundings, the largest first; None for
+                all.
+            ablation: Also score the candidate without the facts of the top grounding.
 
         Raises:
-            TilpError: an unknown name, with the nearest known ones; a date that cannot be read.
+            TilpError: An unknown name, with the nearest known ones; a date that cannot be read.
         """
-        (found,) = self.explain_each(query, [candidate], groundings=groundings, top=top, fall=fall)
-        return found
+        (explanation,) = self.explain_each(
+            query, [candidate], groundings=groundings, top=top, ablation=ablation
+        )
+        return explanation
 
     def explain_each(
         self,
@@ -331,88 +65,104 @@ class Explainer:
         *,
         groundings: int = 3,
         top: int | None = 20,
-        fall: bool = True,
+        ablation: bool = True,
     ) -> list[Explanation]:
-        """Why each of some candidates is where it is; the arguments are those of `explain`."""
-        (asked,) = read_queries([query])
-        table = query_table(self._graph, [asked])
+        """Explain several candidates of a query; for the arguments see `explain`."""
+        (query,) = read_queries([query])
+        table = query_table(self._graph, [query])
         entities = self._graph.entities
-        applied = self._by_rules.apply_rules(table)
-        scores = self.scorer.score(table, applied)
-        standing = CandidateRanks.of(self._graph, table, scores)
-        winner = standing.winner
-        best: list[Contribution] | None = None
-        found = []
-        for candidate in candidates:
-            number = winner if candidate is None else entities.find(candidate)
-            case = ExplainedQuery(self._graph, table, applied, scores, number)
-            terms = self._terms(case)
-            lacks: list[tuple[Contribution, float, float]] = []
-            if number != winner:
-                best = best or self._terms(
-                    ExplainedQuery(self._graph, table, applied, scores, winner)
-                )
-                lacks = _lacks(best, terms)
-            shown = len(terms) + len(lacks) if top is None else top
-            score = float(standing.score[number])
+        applied = self._scorer.rule_scorer.apply_rules(table)
+        ranks = _CandidateRanks(self._graph, table, self._scorer.score(table, applied))
+        of_winner: list[Contribution] | None = None
+        explanations = []
+        for name in candidates:
+            candidate = ranks.winner if name is None else entities.find(name)
+            contributions = self._contributions(table, candidate, applied)
+            contrasts: list[tuple[Contribution, float, float]] = []
+            if candidate != ranks.winner:
+                of_winner = of_winner or self._contributions(table, ranks.winner, applied)
+                contrasts = _contrasts(of_winner, contributions)
+            contributions.sort(key=lambda part: -abs(part.score))
+            # Only what is shown has groundings.
+            shown = len(contributions) + len(contrasts) if top is None else top
             reasons = tuple(
-                one.grounded(groundings if place < shown else 0)
-                for place, one in enumerate(sorted(terms, key=lambda one: -abs(one.score)))
+                self._reason(part, groundings if index < shown else 0)
+                for index, part in enumerate(contributions)
             )
-            found.append(
+            score = float(ranks.score[candidate])
+            effect = None
+            if ablation:
+                effect = ablation_effect(self._scorer, table, candidate, score, reasons)
+            explanations.append(
                 Explanation(
-                    query=asked,
-                    candidate=entities.label(number),
-                    rank=standing.rank(number),
+                    query=query,
+                    candidate=entities.label(candidate),
+                    rank=ranks.rank(candidate),
                     score=score,
-                    share=float(standing.share[number]),
-                    known=number in standing.known,
+                    share=float(ranks.share[candidate]),
+                    known=candidate in ranks.known,
                     reasons=reasons,
-                    fall=ablation_effect(self.scorer, case, score, reasons) if fall else None,
-                    winner=entities.label(winner),
-                    lacks=tuple(
-                        Contrast(one.grounded(groundings if place < shown else 0), *both)
-                        for place, (one, *both) in enumerate(lacks)
+                    ablation=effect,
+                    winner=entities.label(ranks.winner),
+                    contrasts=tuple(
+                        Contrast(self._reason(part, groundings if index < shown else 0), *scores)
+                        for index, (part, *scores) in enumerate(contrasts)
                     ),
                     top=top,
                 )
             )
-        return found
+        return explanations
 
-    def _terms(self, case: ExplainedQuery) -> list[Contribution]:
-        """All that a candidate's score is the sum of."""
-        scorer = self.scorer
-        if isinstance(scorer, LogLinearScorer) and case.candidate not in case.scores.candidate:
-            words = "neither rules nor the prior lead to it, and nothing else was looked at"
-            return [Contribution((NOT_LOOKED_AT,), Reason(NOT_LOOKED_AT, 0.0, words))]
-        found = scorer.contributions(case.queries, *case.listed, case.applied)
-        added = {name: float(term[0]) for name, term in found.items()}
-        fired = self._by_rules.rule_contributions(case.queries, case.applied, case.candidate)
-        of_rules = added["rules"] * fired.score / max(fired.score.sum(), _LEAST)
-        if isinstance(scorer, LogLinearScorer):
-            of_rules += scorer.evidence_of(fired)
-        terms = rule_terms(case, self._by_rules, self._rules, self._grounder, fired, of_rules)
-        terms.append(prior_term(case, self._by_rules, added["prior"]))
-        if isinstance(scorer, LogLinearScorer):
-            terms += fact_terms(case, scorer)
-            terms.append(walk_term(case, scorer, added[SOFT_WALKS]))
-        elif isinstance(scorer, PaperFeatureScorer):
-            terms += paper_terms(case, scorer, added)
-        return [one for one in terms if one.score]
+    def _contributions(
+        self, query: QueryTable, candidate: int, applied: AppliedRules
+    ) -> list[Contribution]:
+        contributions = self._scorer.attribute_score(query, candidate, applied)
+        return [part for part in contributions if part.score or part.kind == NOT_SCORED]
+
+    def _reason(self, part: Contribution, n: int) -> Reason:
+        """Return a contribution as a reason with up to n groundings."""
+        paths = part.find_facts(n) if part.find_facts is not None and n > 0 else ()
+        groundings = tuple(
+            Grounding(
+                tuple(WalkedFact(fact, self._graph.fact(fact), inv) for fact, inv in path.steps),
+                path.share,
+            )
+            for path in paths
+        )
+        rule = None if part.rule is None else self._rules[part.rule]
+        walks = max(part.walks, len(groundings))
+        return Reason(part.kind, part.score, part.text, groundings, walks, rule)
 
 
-def _lacks(
+def _contrasts(
     winner: list[Contribution], candidate: list[Contribution]
 ) -> list[tuple[Contribution, float, float]]:
-    """The terms of either, with what each adds to both, where the winner gains most first."""
-    best = {one.key: one for one in winner}
-    own = {one.key: one for one in candidate}
+    """Return the contributions to either score, each with both of its values.
+
+    Those that favour the winner most come first.
+    """
+    best = {part.key: part for part in winner}
+    own = {part.key: part for part in candidate}
     both = [
-        (
-            term,
-            best[key].score if key in best else 0.0,
-            own[key].score if key in own else 0.0,
-        )
-        for key, term in {**own, **best}.items()
+        (part, best[key].score if key in best else 0.0, own[key].score if key in own else 0.0)
+        for key, part in {**own, **best}.items()
     ]
-    return sorted(both, key=lambda one: one[2] - one[1])
+    return sorted(both, key=lambda item: item[2] - item[1])
+
+
+class _CandidateRanks:
+    """Score, share and rank of every entity as a candidate of a single query."""
+
+    def __init__(self, graph: TemporalGraph, query: QueryTable, scores: Scores) -> None:
+        n = len(graph.entities)
+        self.score = np.full(n, scores.defaults[0])
+        self.score[scores.candidate] = scores.score
+        self.share = scores.shares(np.zeros(n, np.int64), self.score, n)
+        self.winner = int(np.argmax(self.score))
+        _, known = known_answers(graph, query).at_the_time()
+        self.known = frozenset(known.tolist())
+
+    def rank(self, entity: int) -> int:
+        """Return the rank, from 1; equal scores in the order of entities."""
+        score = self.score[entity]
+        return 1 + int((self.score > score).sum() + (self.score[:entity] == score).sum())

@@ -8,75 +8,76 @@ from dataclasses import asdict, dataclass, replace
 from itertools import count
 from typing import Any
 
-from tilp.explanation.types import (
-    AblationEffect,
-    Contrast,
-    Explanation,
-    Grounding,
-    Reason,
-    WalkedFact,
-)
-from tilp.pictures import Chain, Link, draw_chain
-from tilp.pictures.markup import Markup, bar, element, fragment, page
+from tilp.explanation.types import AblationEffect, Explanation, Grounding, Reason, WalkedFact
 from tilp.rules import MinedRule, Notation, format_rule
 from tilp.scoring import Query
 from tilp.time import format_time
 from tilp.types import Unit
+from tilp.viz import Chain, Link, draw_chain
+from tilp.viz.html import Markup, bar, element, fragment, page
 
 Json = dict[str, Any]
 
 
-def explanation_json(one: Explanation) -> Json:
-    """All of an explanation that is shown; `rest` and `lacks_rest` tell what is not."""
-    hidden, more = one.reasons[len(one.shown) :], one.lacks[len(one.shown_lacks) :]
+def explanation_json(explanation: Explanation) -> Json:
+    """Return what is shown of an explanation; `rest` and `lacks_rest` sum up the others."""
+    hidden = explanation.reasons[len(explanation.shown) :]
+    hidden_contrasts = explanation.contrasts[len(explanation.shown_contrasts) :]
     return {
-        "query": asdict(one.query),
-        "candidate": one.candidate,
-        "rank": one.rank,
-        "score": one.score,
-        "share": one.share,
-        "known": one.known,
-        "winner": one.winner,
-        "reasons": [_reason(reason) for reason in one.shown],
+        "query": asdict(explanation.query),
+        "candidate": explanation.candidate,
+        "rank": explanation.rank,
+        "score": explanation.score,
+        "share": explanation.share,
+        "known": explanation.known,
+        "winner": explanation.winner,
+        "reasons": [_reason_json(reason) for reason in explanation.shown],
         "rest": {"count": len(hidden), "score": sum(reason.score for reason in hidden)},
-        "fall": None if one.fall is None else _fall(one.fall),
-        "lacks": [_lack(lack) for lack in one.shown_lacks],
+        "fall": None if explanation.ablation is None else _ablation_json(explanation.ablation),
+        "lacks": [
+            {
+                "reason": _reason_json(contrast.reason),
+                "winner": contrast.winner,
+                "candidate": contrast.candidate,
+            }
+            for contrast in explanation.shown_contrasts
+        ],
         "lacks_rest": {
-            "count": len(more),
-            "winner": sum(lack.winner for lack in more),
-            "candidate": sum(lack.candidate for lack in more),
+            "count": len(hidden_contrasts),
+            "winner": sum(contrast.winner for contrast in hidden_contrasts),
+            "candidate": sum(contrast.candidate for contrast in hidden_contrasts),
         },
     }
 
 
-def _reason(one: Reason) -> Json:
+def _reason_json(reason: Reason) -> Json:
     return {
-        "kind": one.kind,
-        "score": one.score,
-        "words": one.words,
-        "walks": one.walks,
-        "rule": None if one.rule is None else _rule(one.rule),
-        "groundings": [_grounding(grounding) for grounding in one.groundings],
+        "kind": reason.kind,
+        "score": reason.score,
+        "words": reason.text,
+        "walks": reason.walks,
+        "rule": None if reason.rule is None else _rule_json(reason.rule),
+        "groundings": [_grounding_json(grounding) for grounding in reason.groundings],
     }
 
 
-def _rule(one: MinedRule) -> Json:
+def _rule_json(mined: MinedRule) -> Json:
     return {
-        "text": str(one.rule),
-        "sentence": format_rule(one.rule, Notation.SENTENCE),
-        "confidence": one.confidence,
-        "support": one.support,
-        "fired": one.body_support,
-        "facts": one.facts,
-        "weight": one.weight,
+        "text": str(mined.rule),
+        "sentence": format_rule(mined.rule, Notation.SENTENCE),
+        "confidence": mined.confidence,
+        "support": mined.support,
+        "fired": mined.body_support,
+        "facts": mined.facts,
+        "weight": mined.weight,
     }
 
 
-def _grounding(one: Grounding) -> Json:
+def _grounding_json(grounding: Grounding) -> Json:
     return {
         "facts": [
             {
-                "number": step.number,
+                "number": step.fact_id,
                 "subject": step.fact.subject,
                 "relation": step.fact.relation,
                 "object": step.fact.object,
@@ -84,37 +85,33 @@ def _grounding(one: Grounding) -> Json:
                 "end": format_time(step.fact.interval.end, step.fact.unit) or None,
                 "inverse": step.inverse,
             }
-            for step in one.steps
+            for step in grounding.steps
         ]
     }
 
 
-def _fall(one: AblationEffect) -> Json:
+def _ablation_json(effect: AblationEffect) -> Json:
     return {
-        "grounding": _grounding(one.grounding),
-        "share": one.share,
-        "score": one.score,
-        "fall": one.fall,
+        "grounding": _grounding_json(effect.grounding),
+        "share": effect.share,
+        "score": effect.score_without,
+        "fall": effect.drop,
     }
 
 
-def _lack(one: Contrast) -> Json:
-    return {"reason": _reason(one.reason), "winner": one.winner, "candidate": one.candidate}
-
-
 def draw_grounding(grounding: Grounding, query: Query, candidate: str) -> str:
-    """A picture of a grounding, as SVG.
+    """Draw a grounding as SVG.
 
     Args:
-        grounding: a walk from the query's subject (or the object, where that is given) to the
-            candidate; or a fact that one of these two has.
-        query: as it was asked.
-        candidate: the answer that the grounding speaks for.
+        grounding: A walk from the given end of the query to the candidate, or a fact that one of
+            these two has.
+        query: The query as it was given.
+        candidate: Name of the candidate.
     """
     unit = grounding.steps[0].fact.unit if grounding.steps else Unit.YEAR
-    asked = query.interval(unit)
-    nodes, steps, ends = _laid_out(grounding.steps, query.given, candidate)
-    numbers = count(1)
+    interval = query.interval(unit)
+    nodes, steps, ends = _layout(grounding.steps, query.given, candidate)
+    marks = count(1)
     links = tuple(
         None
         if step is None
@@ -122,25 +119,25 @@ def draw_grounding(grounding: Grounding, query: Query, candidate: str) -> str:
             step.fact.relation,
             step.fact.interval,
             unit,
-            asked,
+            interval,
             inverse=step.inverse,
-            mark=str(next(numbers)),
+            mark=str(next(marks)),
         )
         for step in steps
     )
     inverse = query.subject != query.given
-    head = Link.dated(query.relation, asked, unit, None, inverse=inverse, mark="?")
+    head = Link.dated(query.relation, interval, unit, None, inverse=inverse, mark="?")
     return draw_chain(Chain(tuple(nodes), links, head, ends, unit))
 
 
-def _laid_out(
+def _layout(
     steps: Sequence[WalkedFact], given: str, candidate: str
 ) -> tuple[list[str], list[WalkedFact | None], tuple[int, int]]:
-    """Names in a row, the facts between them, and the places of what is given and asked for."""
+    """Return names in a row, the facts between them, and the indices of the query's two ends."""
     path = [step.source for step in steps[:1]] + [step.target for step in steps]
     walked: list[WalkedFact | None] = list(steps)
     if path and path[-1] == candidate:
-        # What is given may be told by its id, but a walk to the candidate begins there.
+        # The query may give an id, but a walk to the candidate begins at what is given.
         return path, walked, (0, len(steps))
     if path and (path[0], path[-1]) == (candidate, given):
         back = [replace(step, inverse=not step.inverse) for step in reversed(steps)]
@@ -154,190 +151,193 @@ def _laid_out(
     return path, walked, (0, path.index(candidate, 1))
 
 
-_FAR = 0.1  # of the score
+_FAR = 0.1  # share of the score
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One reason as it is shown.
+    """One line of an explanation.
 
     Attributes:
-        score: what it adds; of lacks, what the winner has more.
-        words: what it is.
-        notes: what stands below it: counts, and the facts of its groundings.
-        reason: itself; None for several in one line.
-        whom: the candidate that its groundings speak of.
+        score: Contribution; of contrasts, the difference in favour of the winner.
+        text: Description.
+        notes: Lines below it: counts, and the facts of groundings.
+        reason: The reason; None if the line sums up several.
+        candidate: Name of the candidate that the groundings are about.
     """
 
     score: float
-    words: str
+    text: str
     notes: tuple[str, ...] = ()
     reason: Reason | None = None
-    whom: str = ""
+    candidate: str = ""
 
 
-def explanation_text(one: Explanation) -> str:
-    """What `str(explanation)` gives."""
-    found = [f"{one.query}: why {one.candidate}?", standing(one), "", *_written(reason_lines(one))]
-    if one.fall is not None:
-        found += ["", fall_text(one.fall)]
-    if one.lacks:
-        found += ["", f"What {one.winner} has more than {one.candidate}:"]
-        found += _written(lack_lines(one))
-    return "\n".join(found)
+def explanation_text(explanation: Explanation) -> str:
+    """Return an explanation as text."""
+    name = explanation.candidate
+    lines = [f"{explanation.query}: why {name}?", summary_line(explanation), ""]
+    lines += _text_lines(reason_lines(explanation))
+    if explanation.ablation is not None:
+        lines += ["", ablation_text(explanation.ablation)]
+    if explanation.contrasts:
+        lines += ["", f"What {explanation.winner} has more than {name}:"]
+        lines += _text_lines(contrast_lines(explanation))
+    return "\n".join(lines)
 
 
-def standing(one: Explanation) -> str:
-    """Rank, score and share, and who is first."""
-    first = "" if one.rank == 1 else f"; first is {one.winner}"
-    known = "; already known as an answer at that time" if one.known else ""
-    return f"rank {one.rank:,}, score {one.score:.4f}, share {one.share:.1%}{first}{known}"
-
-
-def reason_lines(one: Explanation) -> Iterator[Line]:
-    """The reasons that are shown, and all others in one line; the scores add up to the whole."""
-    for reason in one.shown:
-        words, notes = f"{reason.kind}: {reason.words}", tuple(_notes(reason))
-        yield Line(reason.score, words, notes, reason, one.candidate)
-    hidden = one.reasons[len(one.shown) :]
-    if hidden:
-        words = f"{_many(len(hidden), 'further reason')}: {_kinds(hidden)}"
-        yield Line(sum(reason.score for reason in hidden), words)
-
-
-def lack_lines(one: Explanation) -> Iterator[Line]:
-    """The lacks that are shown where the winner has more, the others in one line or two."""
-    shown = [lack for lack in one.shown_lacks if lack.winner > lack.candidate]
-    for lack in shown:
-        words = f"{lack.reason.kind}: {lack.reason.words}"
-        if lack.candidate:
-            words += f" ({lack.winner:+.4f} against {lack.candidate:+.4f})"
-        whom = one.winner if lack.winner else one.candidate
-        notes = tuple(_notes(lack.reason))
-        yield Line(lack.winner - lack.candidate, words, notes, lack.reason, whom)
-    rest = one.lacks[len(shown) :]
-    hidden = [lack for lack in rest if lack.winner > lack.candidate]
-    against = [lack for lack in rest if lack.winner < lack.candidate]
-    if hidden:
-        words = f"{_many(len(hidden), 'further difference')}: {_kinds(hidden)}"
-        yield Line(sum(lack.winner - lack.candidate for lack in hidden), words)
-    if against:
-        words = f"what {one.candidate} has more: {_kinds(against)}"
-        yield Line(sum(lack.winner - lack.candidate for lack in against), words)
-
-
-def grounding_text(one: Grounding) -> str:
-    """The facts of a walk, an arrow for each: against it, where one is read backwards."""
-    found = one.steps[0].source
-    for step in one.steps:
-        arrow = "←" if step.inverse else "→"
-        dates = step.fact.interval.format(step.fact.unit)
-        found += f" {arrow} {step.fact.relation} {dates} {arrow} {step.target}"
-    return found
-
-
-def fall_text(one: AblationEffect) -> str:
-    """What happens to the score without the facts of the top grounding."""
-    change = "falls" if one.fall >= 0 else "rises"
-    return (
-        f"Without {grounding_text(one.grounding)} the score {change} by {abs(one.fall):.4f} to "
-        f"{one.score:.4f}; by plain shares {one.share:.1%} of it hangs on these facts"
-        f"{_why_apart(one)}"
-    )
-
-
-def _why_apart(one: AblationEffect) -> str:
-    """Why what is lost is not what plain shares say, where the two are far apart."""
-    before = one.score + one.fall
-    apart = one.fall - one.share * before
-    if before <= 0 or abs(apart) < _FAR * before:  # of such a score nothing hangs by shares
-        return ""
-    if apart < 0:
-        return ", but without them other walks and facts take over much of it"
-    return ", and more goes with them: other rules lose walks too"
-
-
-def _notes(one: Reason) -> Iterator[str]:
-    if one.rule is not None:
-        rule = one.rule
-        weight = "" if rule.weight is None else f", weight {rule.weight:.3g}"
-        support = f"support {rule.support:,} of {rule.facts:,}"
-        yield f"confidence {rule.confidence:.2f}, {support}{weight}"
-    for grounding in one.groundings:
-        yield grounding_text(grounding)
-    if one.walks > len(one.groundings):
-        yield f"{'… ' if one.groundings else ''}{one.walks:,} walks in all"
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
-def _kinds(some: Sequence[Reason] | Sequence[Contrast]) -> str:
-    """How many of which kinds are not shown one by one."""
-    reasons = [one.reason if isinstance(one, Contrast) else one for one in some]
-    kinds = Counter(reason.kind for reason in reasons)
-    return ", ".join(f"{count:,} × {kind}" for kind, count in kinds.most_common())
-
-
-def _written(lines: Iterator[Line]) -> Iterator[str]:
+def _text_lines(lines: Iterator[Line]) -> Iterator[str]:
     for line in lines:
-        yield f"{line.score:+9.4f}  {line.words}"
+        yield f"{line.score:+9.4f}  {line.text}"
         for note in line.notes:
             yield f"{' ' * 13}{note}"
 
 
-def explanation_html(one: Explanation) -> str:
-    """What stands within a page or a notebook."""
-    return fragment(*_parts(one))
+def summary_line(explanation: Explanation) -> str:
+    """Return rank, score and share, and the name of the winner."""
+    rank, score, share = explanation.rank, explanation.score, explanation.share
+    first = "" if rank == 1 else f"; first is {explanation.winner}"
+    known = "; already known as an answer at that time" if explanation.known else ""
+    return f"rank {rank:,}, score {score:.4f}, share {share:.1%}{first}{known}"
 
 
-def explanation_page(one: Explanation) -> str:
-    """A page of its own, which needs nothing else."""
-    return page(f"{one.query}: why {one.candidate}?", *_parts(one))
+def reason_lines(explanation: Explanation) -> Iterator[Line]:
+    """Return a line for each reason that is shown, and one for all others."""
+    for reason in explanation.shown:
+        text, notes = f"{reason.kind}: {reason.text}", tuple(_notes(reason))
+        yield Line(reason.score, text, notes, reason, explanation.candidate)
+    hidden = explanation.reasons[len(explanation.shown) :]
+    if hidden:
+        text = f"{_counted(len(hidden), 'further reason')}: {_kinds(hidden)}"
+        yield Line(sum(reason.score for reason in hidden), text)
 
 
-def _parts(one: Explanation) -> Iterator[Markup]:
-    yield element("h2", f"Why {one.candidate}?")
-    yield element("p", str(one.query))
-    yield element("p", standing(one), class_="tilp-soft")
+def contrast_lines(explanation: Explanation) -> Iterator[Line]:
+    """Return a line for each shown contrast in favour of the winner, and one or two for others."""
+    shown = [one for one in explanation.shown_contrasts if one.winner > one.candidate]
+    for contrast in shown:
+        text = f"{contrast.reason.kind}: {contrast.reason.text}"
+        if contrast.candidate:
+            text += f" ({contrast.winner:+.4f} against {contrast.candidate:+.4f})"
+        name = explanation.winner if contrast.winner else explanation.candidate
+        notes = tuple(_notes(contrast.reason))
+        yield Line(contrast.winner - contrast.candidate, text, notes, contrast.reason, name)
+    rest = explanation.contrasts[len(shown) :]
+    hidden = [contrast for contrast in rest if contrast.winner > contrast.candidate]
+    against = [contrast for contrast in rest if contrast.winner < contrast.candidate]
+    for contrasts, title in (
+        (hidden, _counted(len(hidden), "further difference")),
+        (against, f"what {explanation.candidate} has more"),
+    ):
+        if contrasts:
+            score = sum(contrast.winner - contrast.candidate for contrast in contrasts)
+            yield Line(score, f"{title}: {_kinds([contrast.reason for contrast in contrasts])}")
+
+
+def grounding_text(grounding: Grounding) -> str:
+    """Return the facts of a walk, with an arrow for each in the direction of the fact."""
+    text = grounding.steps[0].source
+    for step in grounding.steps:
+        arrow = "←" if step.inverse else "→"
+        dates = step.fact.interval.format(step.fact.unit)
+        text += f" {arrow} {step.fact.relation} {dates} {arrow} {step.target}"
+    return text
+
+
+def ablation_text(effect: AblationEffect) -> str:
+    """Return a sentence on the score without the facts of the top grounding."""
+    change = "falls" if effect.drop >= 0 else "rises"
+    return (
+        f"Without {grounding_text(effect.grounding)} the score {change} by {abs(effect.drop):.4f} "
+        f"to {effect.score_without:.4f}; {effect.share:.1%} of the score is attributed to these "
+        f"facts{_why_different(effect)}"
+    )
+
+
+def _why_different(effect: AblationEffect) -> str:
+    """Say why the ablation effect is far from the attribution, if it is."""
+    score = effect.score_without + effect.drop
+    difference = effect.drop - effect.share * score
+    if score <= 0 or abs(difference) < _FAR * score:
+        return ""
+    if difference < 0:
+        return ", but without them other walks and facts take over much of it"
+    return ", and more goes with them: other rules lose walks too"
+
+
+def _notes(reason: Reason) -> Iterator[str]:
+    if reason.rule is not None:
+        rule = reason.rule
+        weight = "" if rule.weight is None else f", weight {rule.weight:.3g}"
+        support = f"support {rule.support:,} of {rule.facts:,}"
+        yield f"confidence {rule.confidence:.2f}, {support}{weight}"
+    for grounding in reason.groundings:
+        yield grounding_text(grounding)
+    if reason.walks > len(reason.groundings):
+        yield f"{'… ' if reason.groundings else ''}{reason.walks:,} walks in all"
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _kinds(reasons: Sequence[Reason]) -> str:
+    kinds = Counter(reason.kind for reason in reasons)
+    return ", ".join(f"{count:,} × {kind}" for kind, count in kinds.most_common())
+
+
+def explanation_html(explanation: Explanation) -> str:
+    """Return an explanation as HTML for a page or a notebook."""
+    return fragment(*_html_parts(explanation))
+
+
+def explanation_page(explanation: Explanation) -> str:
+    """Return an explanation as an HTML page of its own."""
+    title = f"{explanation.query}: why {explanation.candidate}?"
+    return page(title, *_html_parts(explanation))
+
+
+def _html_parts(explanation: Explanation) -> Iterator[Markup]:
+    query, name = explanation.query, explanation.candidate
+    yield element("h2", f"Why {name}?")
+    yield element("p", str(query))
+    yield element("p", summary_line(explanation), class_="tilp-soft")
     yield element("h3", "Reasons, which add up to the score")
-    yield from _reasons(one.query, list(reason_lines(one)), opened=1)
-    if one.fall is not None:
+    yield from _html_lines(query, list(reason_lines(explanation)), opened=1)
+    if explanation.ablation is not None:
         yield element("h3", "Without the facts of the top grounding")
-        yield element("p", fall_text(one.fall))
-        yield _figure(one.fall.grounding, one.query, one.candidate)
-    if one.lacks:
-        yield element("h3", f"What {one.winner} has more than {one.candidate}")
-        yield from _reasons(one.query, list(lack_lines(one)), opened=0)
+        yield element("p", ablation_text(explanation.ablation))
+        yield _figure(explanation.ablation.grounding, query, name)
+    if explanation.contrasts:
+        yield element("h3", f"What {explanation.winner} has more than {name}")
+        yield from _html_lines(query, list(contrast_lines(explanation)), opened=0)
 
 
-def _reasons(query: Query, lines: Sequence[Line], opened: int) -> Iterator[Markup]:
-    """Reasons with their bars, the first few with their facts in sight."""
+def _html_lines(query: Query, lines: Sequence[Line], opened: int) -> Iterator[Markup]:
+    """Return lines with bars; the facts behind the first few are unfolded."""
     scores = [0.0, *(line.score for line in lines)]
-    for number, line in enumerate(lines):
+    for index, line in enumerate(lines):
         row = element(
             "span",
             bar(line.score, min(scores), max(scores)),
             element("span", f"{line.score:+.4f}", class_="tilp-number"),
-            element("span", line.words),
+            element("span", line.text),
             class_="tilp-row",
         )
-        inner = list(_behind(query, line))
-        if inner:
-            opening = {"open": None} if number < opened else {}
-            box = element("div", *inner, class_="tilp-inner")
+        notes = list(_html_notes(query, line))
+        if notes:
+            opening = {"open": None} if index < opened else {}
+            box = element("div", *notes, class_="tilp-inner")
             row = element("details", element("summary", row), box, **opening)
         yield element("div", row, class_="tilp-reason")
 
 
-def _behind(query: Query, line: Line) -> Iterator[Markup]:
-    """What was counted of a reason, and the facts behind it."""
+def _html_notes(query: Query, line: Line) -> Iterator[Markup]:
     groundings = () if line.reason is None else line.reason.groundings
-    captions = [grounding_text(one) for one in groundings]
+    captions = [grounding_text(grounding) for grounding in groundings]
     for note in line.notes:
         if note in captions:
-            yield _figure(groundings[captions.index(note)], query, line.whom, note)
+            yield _figure(groundings[captions.index(note)], query, line.candidate, note)
         else:
             yield element("p", note, class_="tilp-soft")
 

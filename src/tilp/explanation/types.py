@@ -1,18 +1,13 @@
-"""The parts of an explanation: facts as walks read them, groundings, reasons."""
+"""The parts of an explanation: reasons with their groundings, ablation effect and contrasts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from tilp.graph import Fact, QueryTable, TemporalGraph
+from tilp.graph import Fact
 from tilp.rules import MinedRule
-from tilp.scoring import Query, Scores
-from tilp.scoring.rule_scorer import AppliedRules
+from tilp.scoring import Query
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,65 +15,64 @@ class WalkedFact:
     """A fact of the evidence, as a walk reads it.
 
     Attributes:
-        number: of the fact in the graph.
-        fact: with its names and dates.
-        inverse: whether it is read from object to subject.
+        fact_id: Id of the fact in the graph.
+        fact: The fact with its names and dates.
+        inverse: True if it is read from object to subject.
     """
 
-    number: int
+    fact_id: int
     fact: Fact
     inverse: bool = False
 
     @property
     def source(self) -> str:
-        """Where the walk comes from."""
+        """Entity that the walk comes from."""
         return self.fact.object if self.inverse else self.fact.subject
 
     @property
     def target(self) -> str:
-        """Where it goes to."""
+        """Entity that the walk goes to."""
         return self.fact.subject if self.inverse else self.fact.object
 
 
 @dataclass(frozen=True, slots=True)
 class Grounding:
-    """The dated facts of one walk, in order; or the one fact of a candidate that is spoken of.
+    """The dated facts of one walk, in order; or a single fact of the candidate.
 
     Attributes:
-        steps: these.
-        share: of all walks of its reason, where they are weighed; None where they are counted, and
-            each is one of them.
+        steps: The facts.
+        share: Share of its reason's score; None if all walks of the reason have the same share.
     """
 
     steps: tuple[WalkedFact, ...]
     share: float | None = None
 
     def share_of(self, walks: int) -> float:
-        """Its share of so many walks."""
+        """Return its share of the score of a reason with a number of walks."""
         return 1 / walks if self.share is None else self.share
 
     @property
     def facts(self) -> frozenset[int]:
-        """The numbers of the facts."""
-        return frozenset(step.number for step in self.steps)
+        """Ids of the facts."""
+        return frozenset(step.fact_id for step in self.steps)
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One named term of a candidate's score.
+    """One contribution to a candidate's score.
 
     Attributes:
-        kind: what it comes from: `rule`, `prior`, `other facts`, `soft walks` and so on.
-        score: what it adds to the score.
-        words: it as a sentence.
-        groundings: the facts behind it, those nearest to the query's time first; perhaps not all.
-        walks: how many groundings there are in all.
-        rule: the rule that fired, where it is one, with its counts and weight.
+        kind: Source of the contribution: `rule`, `prior`, `other facts`, `soft walks` and so on.
+        score: Summand of the score.
+        text: Description as a sentence.
+        groundings: Facts behind it, those nearest to the query's time first; perhaps not all.
+        walks: Number of groundings in all.
+        rule: The rule with its counts and weight, if there is one.
     """
 
     kind: str
     score: float
-    words: str
+    text: str
     groundings: tuple[Grounding, ...] = ()
     walks: int = 0
     rule: MinedRule | None = None
@@ -86,30 +80,30 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class AblationEffect:
-    """How far a score falls when the facts of one grounding are taken out of the evidence.
+    """Effect on a score of removing the facts of one grounding from the evidence.
 
     Attributes:
-        grounding: whose facts.
-        share: of the score that hangs on it by plain shares, as if each walk added its share of
-            what its reason adds; 0 where the score is not above 0.
-        score: what the score becomes, computed anew without these facts.
-        fall: how much less that is.
+        grounding: The grounding whose facts are removed.
+        share: Share of the score that is attributed to it, if each walk has its share of its
+            reason's score; 0 if the score is not positive.
+        score_without: The score, computed again without these facts.
+        drop: The score minus `score_without`.
     """
 
     grounding: Grounding
     share: float
-    score: float
-    fall: float
+    score_without: float
+    drop: float
 
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """What speaks more for the winner than for a candidate.
+    """One contribution to the scores of a candidate and of the best one, the winner.
 
     Attributes:
-        reason: of the winner; where only the candidate has it, of the candidate.
-        winner: what it adds to the winner's score; 0 if the winner has no such reason.
-        candidate: likewise.
+        reason: Of the winner; of the candidate if the winner has no such reason.
+        winner: Summand of the winner's score; 0 if it has no such reason.
+        candidate: Summand of the candidate's score, likewise.
     """
 
     reason: Reason
@@ -119,21 +113,21 @@ class Contrast:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a candidate is where it is among the answers of a query.
+    """Explanation of the score and rank of a candidate.
 
     Attributes:
-        query: as it was asked.
-        candidate: its name.
-        rank: among all entities; equal scores in the order of entities.
-        score: the sum of the reasons' scores.
-        share: of all candidates' scores, or of their softmax, as in predictions.
-        known: whether the evidence already has it as an answer at a touching time.
-        reasons: the largest first.
-        fall: how far the score falls without the facts of the top grounding; None if it has none.
-        winner: the best candidate of the query.
-        lacks: what the winner has that the candidate lacks, the largest difference first; empty
-            for the winner itself. The differences add up to that of the scores.
-        top: how many reasons and lacks are shown, and have groundings; None for all.
+        query: The query as it was given.
+        candidate: Name of the candidate.
+        rank: Rank among all entities; equal scores in the order of entities.
+        score: Sum of the reasons' scores.
+        share: Share of all candidates' scores, or of their softmax, as in predictions.
+        known: True if the evidence has it as an answer at a time that touches the query's.
+        reasons: The largest first.
+        ablation: Effect of removing the facts of the top grounding; None if there is none.
+        winner: Name of the best candidate.
+        contrasts: Contributions to the scores of winner and candidate, the largest difference
+            first; they add up to the difference of the scores. Empty for the winner itself.
+        top: Number of reasons and of contrasts that are shown, and have groundings; None for all.
     """
 
     query: Query
@@ -143,9 +137,9 @@ class Explanation:
     share: float
     known: bool
     reasons: tuple[Reason, ...]
-    fall: AblationEffect | None = None
+    ablation: AblationEffect | None = None
     winner: str = ""
-    lacks: tuple[Contrast, ...] = ()
+    contrasts: tuple[Contrast, ...] = ()
     top: int | None = None
 
     @property
@@ -154,104 +148,30 @@ class Explanation:
         return self.reasons[: self.top]
 
     @property
-    def shown_lacks(self) -> tuple[Contrast, ...]:
-        """The lacks that are shown."""
-        return self.lacks[: self.top]
+    def shown_contrasts(self) -> tuple[Contrast, ...]:
+        """The contrasts that are shown."""
+        return self.contrasts[: self.top]
 
     def __str__(self) -> str:
         return self.text()
 
     def text(self) -> str:
-        """As people read it: the reasons with their scores and facts, and what it lacks."""
+        """Return the explanation as text: reasons with scores and facts, and contrasts."""
         from tilp.explanation.render import explanation_text
 
         return explanation_text(self)
 
     def to_json(self) -> dict[str, Any]:
-        """As programs read it; what is not shown is told in `rest`."""
+        """Return what is shown as plain values; `rest` and `lacks_rest` sum up the others."""
         from tilp.explanation.render import explanation_json
 
         return explanation_json(self)
 
     def html(self) -> str:
-        """As browsers show it: an element with its style and pictures, for any page."""
+        """Return the explanation as an HTML element with its style and pictures."""
         from tilp.explanation.render import explanation_html
 
         return explanation_html(self)
 
     def _repr_html_(self) -> str:
         return self.html()
-
-
-NOT_LOOKED_AT = "not looked at"
-"""The kind of what stands for all that was not looked at."""
-
-Key = tuple[str | int, ...]
-Ground = Callable[[int], tuple[Grounding, ...]]
-
-
-@dataclass(frozen=True, eq=False)
-class ExplainedQuery:
-    """A single query and one of its candidates.
-
-    Attributes:
-        graph: the facts as they were given, whose train split is the evidence.
-        queries: the query.
-        applied: the rules, applied to it.
-        scores: of the candidates that are listed.
-        candidate: the entity.
-    """
-
-    graph: TemporalGraph
-    queries: QueryTable
-    applied: AppliedRules
-    scores: Scores
-    candidate: int
-
-    @property
-    def head(self) -> int:
-        """The directed relation that is asked for."""
-        return int(self.queries.directed_relation[0])
-
-    @property
-    def listed(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """The candidate as a list of candidates: where it begins and ends, and itself."""
-        return np.array([0, 1]), np.array([self.candidate], np.int32)
-
-    def walked(self, steps: Iterable[tuple[int, bool]], share: float | None = None) -> Grounding:
-        """Facts, each with whether it is read from object to subject, as people read them."""
-        return Grounding(
-            tuple(WalkedFact(fact, self.graph.fact(fact), inverse) for fact, inverse in steps),
-            share,
-        )
-
-    def relation(self, directed: int) -> str:
-        """The name of a relation, whichever way it is read."""
-        return self.graph.relations.label(directed % len(self.graph.relations))
-
-
-@dataclass(frozen=True, eq=False)
-class Contribution:
-    """A part of a score, and the reason that it is, whose groundings are found when wanted.
-
-    Attributes:
-        key: by which the same reason of two candidates is known.
-        reason: without groundings.
-        ground: gives the groundings, up to a number; None where a reason has none.
-    """
-
-    key: Key
-    reason: Reason
-    ground: Ground | None = None
-
-    @property
-    def score(self) -> float:
-        """What it adds."""
-        return self.reason.score
-
-    def grounded(self, n: int) -> Reason:
-        """The reason with up to n groundings."""
-        if self.ground is None or n < 1:
-            return self.reason
-        found = self.ground(n)
-        return replace(self.reason, groundings=found, walks=max(self.reason.walks, len(found)))

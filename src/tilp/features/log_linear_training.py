@@ -172,7 +172,7 @@ class RelationLearner:
         graph = scorer.walker.graph
         edges = fact_edges(graph)
         return cls(
-            tuple(scorer.reweighted(weights) for weights in out_of_fold),
+            tuple(scorer.with_weights(weights) for weights in out_of_fold),
             CandidateHistory(edges, 2 * len(graph.relations), distance_bounds(graph)),
             RandomWalks.of(scorer.walker, edges, time_scale(graph), settings.walk_length),
             settings,

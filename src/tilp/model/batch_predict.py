@@ -22,7 +22,7 @@ from tilp.graph import QueryTable, TemporalGraph
 from tilp.model.query_sources import QuerySlice, QuerySource
 from tilp.parallel import Workers
 from tilp.scoring import Query
-from tilp.scoring.predictions import answers_frame
+from tilp.scoring.predictions import predictions_frame
 from tilp.scoring.topk import QueryBatches, TopCandidates, TopKPredictor
 
 NOTE = "predict.json"
@@ -117,37 +117,37 @@ class BatchPredictor:
 
     Attributes:
         top_k: Finds the candidates.
-        explainer: Of the same scorer.
+        explainer: Of the same scorer; None if nothing is explained.
         n_explained: How many candidates of each query are explained.
     """
 
     top_k: TopKPredictor
-    explainer: Explainer
+    explainer: Explainer | None = None
     n_explained: int = 0
 
     def __call__(self, chunk: Chunk) -> ChunkResult:
         """Return the best candidates of a chunk."""
         best = self.top_k(chunk.table)
-        if not self.n_explained:
+        if self.explainer is None or not self.n_explained:
             return ChunkResult(best)
         ids = self.top_k.graph.entities.ids.gather(best.entity).to_list()
-        bounds = zip(chunk.queries, best.begin[:-1], best.begin[1:], strict=True)
+        bounds = zip(chunk.queries, best.offsets[:-1], best.offsets[1:], strict=True)
         return ChunkResult(
             best,
             tuple(
-                self._explain(query, ids[first : min(first + self.n_explained, last)])
+                _explain(self.explainer, query, ids[first : min(first + self.n_explained, last)])
                 for query, first, last in bounds
             ),
         )
 
-    def _explain(self, query: Query, candidates: list[str]) -> tuple[str, ...]:
-        explanations = self.explainer.explain_each(
-            query, candidates, groundings=_GROUNDINGS, top=_REASONS
-        )
-        return tuple(
-            json.dumps(explanation.to_json(), ensure_ascii=False, default=str)
-            for explanation in explanations
-        )
+
+def _explain(explainer: Explainer, query: Query, candidates: list[str]) -> tuple[str, ...]:
+    """Return explanations of candidates as JSON."""
+    explanations = explainer.explain_each(query, candidates, groundings=_GROUNDINGS, top=_REASONS)
+    return tuple(
+        json.dumps(explanation.to_json(), ensure_ascii=False, default=str)
+        for explanation in explanations
+    )
 
 
 class Part:
@@ -159,7 +159,9 @@ class Part:
         self._graph = predictor.top_k.graph
         self._is_explained = predictor.n_explained > 0
         table, self._valid_rows = queries.columns.encode(self._graph)
-        self._batches = QueryBatches(table, predictor.top_k.scorer, apart=self._is_explained)
+        self._batches = QueryBatches(
+            table, predictor.top_k.scorer, keep_duplicates=self._is_explained
+        )
         self._results: list[ChunkResult] = []
 
     def __len__(self) -> int:
@@ -168,7 +170,7 @@ class Part:
     def chunks(self) -> Iterator[Chunk]:
         """Yield the chunks of the part, at least one."""
         columns = self._queries.columns
-        for rows, table in zip(self._batches.rows, self._batches.chunks, strict=True):
+        for rows, table in zip(self._batches.rows, self._batches, strict=True):
             queries = (columns.query(row) for row in self._valid_rows[rows].tolist())
             yield Chunk(table, tuple(queries) if self._is_explained else ())
 
@@ -179,15 +181,15 @@ class Part:
 
     def predictions(self) -> pl.DataFrame:
         """Return the predictions in the order of the queries."""
-        best = self._batches.together([result.best for result in self._results])
+        best = self._batches.join([result.best for result in self._results])
         text = self._queries.columns.text[self._valid_rows]
-        frame = answers_frame(self._graph, self._queries.first + self._valid_rows, text, best)
+        frame = predictions_frame(self._graph, self._queries.first + self._valid_rows, text, best)
         if not self._is_explained:
             return frame
         explanations = np.full(len(best.entity), None, np.object_)
         for rows, result in zip(self._batches.rows, self._results, strict=True):
             for row, texts in zip(rows.tolist(), result.explanations, strict=True):
-                explanations[best.begin[row] : best.begin[row] + len(texts)] = texts
+                explanations[best.offsets[row] : best.offsets[row] + len(texts)] = texts
         return frame.with_columns(pl.Series("explanation", explanations.tolist(), pl.String))
 
     def skipped(self) -> pl.DataFrame:
@@ -209,7 +211,7 @@ def invalid_queries(
     columns = queries.columns
     rows = np.setdiff1d(np.arange(len(columns)), valid_rows)
     reasons = [
-        str(columns.refusal(graph, row, near=index < max_near_names))
+        str(columns.error_of(graph, row, near=index < max_near_names))
         for index, row in enumerate(rows.tolist())
     ]
     return pl.DataFrame(

@@ -66,7 +66,7 @@ class QuerySource(ABC):
         """Return where the first invalid query of a slice is, and what is wrong with it."""
         columns = queries.columns
         row = int(np.setdiff1d(np.arange(len(columns)), valid_rows)[0])
-        reason = columns.refusal(graph, row)
+        reason = columns.error_of(graph, row)
         return f"{self.location(queries.lines[row])}, {columns.query(row)}: {reason}"
 
 

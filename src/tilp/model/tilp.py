@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
 import polars as pl
 
 from tilp._deprecated import renamed_keywords
@@ -39,10 +38,8 @@ from tilp.model.query_sources import QueryFile, QueryFrame, queries_of
 from tilp.model.update import UpdateReport, update_model
 from tilp.parallel import Workers, thread_count
 from tilp.rules import RuleSet
-from tilp.scoring import Answers, Query, RuleWeights, Scorer
-from tilp.scoring.predictions import answers, answers_frame
-from tilp.scoring.queries import QueryColumns, query_table, read_queries
-from tilp.scoring.topk import TopKPredictor, predict_all
+from tilp.scoring import Predictions, Query, RuleWeights, Scorer, TopKPredictor
+from tilp.scoring.queries import QueryColumns, read_queries
 from tilp.types import (
     MAX_RULES,
     Backend,
@@ -150,7 +147,7 @@ class TILP(Params, DeprecatedNames):
         self._graph: TemporalGraph | None = None
         self._fitted: FittedModel | None = None
         self._settings: ModelSettings | None = None
-        self._explainer: Explainer | None = None
+        self._scorer: Scorer | None = None
         self.last_update: UpdateReport | None = None
 
     def _check_params(self) -> None:
@@ -294,7 +291,7 @@ class TILP(Params, DeprecatedNames):
             checkpoints = Path(temporary) / "fit" if folder is None else Path(folder)
             context = FitContext(settings, workers, checkpoints, Stages(progress))
             self._fitted = fit_model(graph, context)
-        self._settings, self._graph, self._explainer = settings, graph, None
+        self._settings, self._graph, self._scorer = settings, graph, None
         return self
 
     def update(
@@ -448,18 +445,16 @@ class TILP(Params, DeprecatedNames):
             graph: Use its train split as evidence (default None: that of the model's graph).
                 Another graph has the same unit of time, and relations of the same names.
         """
-        return self._explainer_on(graph).scorer
-
-    def _explainer_on(self, graph: TemporalGraph | None) -> Explainer:
-        """Return what scores and explains; that of the model's own graph is made once."""
         fitted = self._need_fit()
         if graph is not None and graph is not self.graph:
-            scorer = fitted.scorer(graph, self.graph, self.settings)
-            return Explainer(scorer, fitted.rules, graph)
-        if self._explainer is None:
-            scorer = fitted.scorer(self.graph, self.graph, self.settings)
-            self._explainer = Explainer(scorer, fitted.rules, self.graph)
-        return self._explainer
+            return fitted.scorer(graph, self.graph, self.settings)
+        if self._scorer is None:
+            self._scorer = fitted.scorer(self.graph, self.graph, self.settings)
+        return self._scorer
+
+    def _explainer(self, graph: TemporalGraph | None) -> Explainer:
+        evidence = self.graph if graph is None else graph
+        return Explainer(self.scorer(graph), self._need_fit().rules, evidence)
 
     def predict(
         self,
@@ -500,8 +495,7 @@ class TILP(Params, DeprecatedNames):
             columns = QueryColumns.of_queries(read_queries(queries))
         predictor = self._predictor(k, graph, new_only=new_only)
         with self._workers() as workers:
-            best = predict_all(predictor, columns.table(predictor.graph), workers)
-        return answers_frame(predictor.graph, np.arange(len(columns)), columns.text, best)
+            return predictor.predict_frame(columns, workers)
 
     def predict_to(
         self,
@@ -546,7 +540,10 @@ class TILP(Params, DeprecatedNames):
         settings = BatchSettings(k, new_only, explain, skip, part_size)
         source = QueryFrame(queries) if isinstance(queries, pl.DataFrame) else QueryFile(queries)
         top_k = self._predictor(k, graph, new_only=new_only)
-        predictor = BatchPredictor(top_k, self._explainer_on(graph), explain)
+        explainer = None
+        if explain:
+            explainer = Explainer(top_k.scorer, self._need_fit().rules, top_k.graph)
+        predictor = BatchPredictor(top_k, explainer, explain)
         decided_by = {
             "model": model_digest(self.settings, self.graph, self._need_fit()),
             "evidence": top_k.graph.fingerprint(),
@@ -576,7 +573,7 @@ class TILP(Params, DeprecatedNames):
         """
         return queries_of(graph if graph is not None else self.graph, relation, start, end)
 
-    def ask(self, query: Query, k: int = 10, *, graph: TemporalGraph | None = None) -> Answers:
+    def ask(self, query: Query, k: int = 10, *, graph: TemporalGraph | None = None) -> Predictions:
         """Return the k best candidates of one query, to print or to loop over.
 
         Args:
@@ -585,17 +582,12 @@ class TILP(Params, DeprecatedNames):
             graph: Apply the rules on another graph, whose entities may all be new (default None:
                 the model's).
         """
-        (checked,) = read_queries([query])
-        predictor = self._predictor(k, graph)
-        best = predictor(query_table(predictor.graph, [checked]))
-        (result,) = answers(predictor.graph, [checked], best)
-        return result
+        (predictions,) = self._predictor(k, graph).predict(read_queries([query]))
+        return predictions
 
     def _predictor(
         self, k: int, graph: TemporalGraph | None, *, new_only: bool = False
     ) -> TopKPredictor:
-        if k < 1:
-            raise TilpError(f"k is {k}; ask for at least one candidate")
         evidence = graph if graph is not None else self.graph
         return TopKPredictor(evidence, self.scorer(graph), k, new_only)
 
@@ -632,8 +624,8 @@ class TILP(Params, DeprecatedNames):
             >>> explanation.candidate, explanation.rank
             ('Dedbridge', 1)
         """
-        return self._explainer_on(graph).explain(
-            query, candidate, groundings=groundings, top=max_reasons, fall=ablation
+        return self._explainer(graph).explain(
+            query, candidate, groundings=groundings, top=max_reasons, ablation=ablation
         )
 
     def evaluate(

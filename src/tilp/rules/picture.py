@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from itertools import combinations, islice
 from typing import TYPE_CHECKING
 
-from tilp.pictures import Chain, Link, draw_chain
-from tilp.pictures.markup import Markup, element, fragment, table
 from tilp.rules.consistency import is_temporal, possible_classes, satisfying_intervals
 from tilp.rules.rule import Atom, Constraint, Rule
 from tilp.rules.text import Notation, format_rule
 from tilp.time import GAP_CLASSES, Allen, Interval, TemporalRelation, temporal_relation
+from tilp.viz import Chain, Link, draw_chain
+from tilp.viz.html import Markup, element, fragment, table
 
 if TYPE_CHECKING:
     from tilp.rules.ruleset import MinedRule, RuleSet

@@ -1,17 +1,19 @@
-"""Scores of all candidates of queries, from rules and features (eq. 15-16)."""
+"""Scores of all candidates of queries, and the k best of them (eq. 15-16)."""
 
-from tilp.scoring.predictions import Answer, Answers
+from tilp.scoring.predictions import Prediction, Predictions
 from tilp.scoring.queries import Query
 from tilp.scoring.rule_scorer import RuleScorer, RuleWeights
 from tilp.scoring.scorer import Scorer
 from tilp.scoring.scores import Scores
+from tilp.scoring.topk import TopKPredictor
 
 __all__ = [
-    "Answer",
-    "Answers",
+    "Prediction",
+    "Predictions",
     "Query",
     "RuleScorer",
     "RuleWeights",
     "Scorer",
     "Scores",
+    "TopKPredictor",
 ]

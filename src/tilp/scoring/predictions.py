@@ -1,32 +1,35 @@
-"""`Answers`: the best candidates of a query, with their names; and many of them as a table."""
+"""`Predictions`: the best candidates of a query with their names, also as a table."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from tilp.graph import TemporalGraph
-from tilp.pictures.markup import bar, element, fragment, table
 from tilp.scoring.queries import Query
-from tilp.scoring.topk import TopCandidates
+from tilp.viz.html import bar, element, fragment, table
+
+if TYPE_CHECKING:
+    from tilp.scoring.topk import TopCandidates
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Prediction:
     """One candidate of a query.
 
     Attributes:
-        rank: among all entities; equal scores in the order of entities.
-        candidate: its name.
-        id: of the candidate.
-        score: higher is better.
-        share: of all candidates' scores; of their softmax, where scores have a temperature.
-        known: whether the evidence already has it as an answer at a time that touches the query's.
+        rank: Rank among all entities; equal scores in the order of entities.
+        candidate: Its name.
+        id: Its id.
+        score: Higher is better.
+        share: Share of all candidates' scores, or of their softmax where scores have a
+            temperature.
+        known: True if the evidence has it as an answer at a time that touches the query's.
     """
 
     rank: int
@@ -38,14 +41,16 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Answers(Sequence[Answer]):
+class Predictions(Sequence[Prediction]):
     """The best candidates of a query, the best first.
 
     Attributes:
-        query: as it was asked.
-        answers: these.
+        query: The query as it was given.
+        candidates: Its best candidates.
 
-    >>> found = Answers(Query("playsFor", "Ada"), (Answer(1, "Rovers", "7", 2.5, 0.625, True),))
+    >>> found = Predictions(
+    ...     Query("playsFor", "Ada"), (Prediction(1, "Rovers", "7", 2.5, 0.625, True),)
+    ... )
     >>> print(found)
     (Ada, playsFor, ?, [?, ?])
     rank  candidate   share   score
@@ -53,97 +58,81 @@ class Answers(Sequence[Answer]):
     """
 
     query: Query
-    answers: tuple[Answer, ...]
+    candidates: tuple[Prediction, ...]
 
     def __len__(self) -> int:
-        return len(self.answers)
+        return len(self.candidates)
 
     @overload
-    def __getitem__(self, place: int) -> Answer: ...
+    def __getitem__(self, index: int) -> Prediction: ...
     @overload
-    def __getitem__(self, place: slice) -> tuple[Answer, ...]: ...
-    def __getitem__(self, place: int | slice) -> Answer | tuple[Answer, ...]:
-        return self.answers[place]
+    def __getitem__(self, index: slice) -> tuple[Prediction, ...]: ...
+    def __getitem__(self, index: int | slice) -> Prediction | tuple[Prediction, ...]:
+        return self.candidates[index]
+
+    def _cells(self) -> list[tuple[str, str, str, str, str]]:
+        """Return the cells of each row: rank, candidate, share, score, `known` or nothing."""
+        return [
+            (
+                str(row.rank),
+                row.candidate,
+                f"{100 * row.share:.1f} %",
+                f"{row.score:.4f}",
+                "known" if row.known else "",
+            )
+            for row in self
+        ]
 
     def __str__(self) -> str:
-        cells = [("rank", "candidate", "share", "score", "")]
-        cells += [
-            (
-                str(one.rank),
-                one.candidate,
-                f"{100 * one.share:.1f} %",
-                f"{one.score:.4f}",
-                "known" if one.known else "",
-            )
-            for one in self
-        ]
-        rank, name, share, score = (max(len(row[place]) for row in cells) for place in range(4))
+        rows = [("rank", "candidate", "share", "score", ""), *self._cells()]
+        rank, name, share, score = (max(len(row[column]) for row in rows) for column in range(4))
         lines = (
-            f"{a:>{rank}}  {b:<{name}}  {c:>{share}}  {d:>{score}}  {e}" for a, b, c, d, e in cells
+            f"{a:>{rank}}  {b:<{name}}  {c:>{share}}  {d:>{score}}  {e}" for a, b, c, d, e in rows
         )
         return "\n".join([str(self.query), *(line.rstrip() for line in lines)])
 
     def _repr_html_(self) -> str:
-        greatest = max((one.share for one in self), default=0.0)
+        greatest = max((row.share for row in self), default=0.0)
         rows = [
-            [
-                str(one.rank),
-                one.candidate,
-                bar(one.share, 0.0, greatest),
-                f"{100 * one.share:.1f} %",
-                f"{one.score:.4f}",
-                "known" if one.known else "",
-            ]
-            for one in self
+            [*cells[:2], bar(row.share, 0.0, greatest), *cells[2:]]
+            for row, cells in zip(self, self._cells(), strict=True)
         ]
         header = ["", "candidate", "", "share", "score", ""]
         return fragment(element("h3", str(self.query)), table(header, rows, numbers=3))
 
 
-def answers(graph: TemporalGraph, queries: Sequence[Query], best: TopCandidates) -> list[Answers]:
-    """The best candidates of each query, with names.
-
-    Args:
-        graph: whose entities they are.
-        queries: as they were asked.
-        best: their best candidates.
-    """
-    entities = graph.entities
+def name_predictions(
+    graph: TemporalGraph, queries: Sequence[Query], best: TopCandidates
+) -> list[Predictions]:
+    """Return the best candidates of each query with their names."""
     columns = (
         best.rank.tolist(),
-        entities.labels.gather(best.entity).to_list(),
-        entities.ids.gather(best.entity).to_list(),
+        graph.entities.labels.gather(best.entity).to_list(),
+        graph.entities.ids.gather(best.entity).to_list(),
         best.score.tolist(),
         best.share.tolist(),
         best.known.tolist(),
     )
-    every = [Answer(*row) for row in zip(*columns, strict=True)]
+    rows = [Prediction(*row) for row in zip(*columns, strict=True)]
     return [
-        Answers(query, tuple(every[first:last]))
-        for query, first, last in zip(queries, best.begin[:-1], best.begin[1:], strict=True)
+        Predictions(query, tuple(rows[first:last]))
+        for query, first, last in zip(queries, best.offsets[:-1], best.offsets[1:], strict=True)
     ]
 
 
-def answers_frame(
-    graph: TemporalGraph, numbers: NDArray[np.int64], asked: pl.DataFrame, best: TopCandidates
+def predictions_frame(
+    graph: TemporalGraph, ids: NDArray[np.int64], queries: pl.DataFrame, best: TopCandidates
 ) -> pl.DataFrame:
-    """The best candidates of many queries as a table.
+    """Return the best candidates of many queries as a table.
 
-    Args:
-        graph: whose entities they are.
-        numbers: of the queries.
-        asked: the queries, as the text of `QueryColumns` has them.
-        best: their best candidates.
-
-    Returns:
-        A row for each candidate: the number of the query, the query as it was asked, and the
-        fields of `Answer`.
+    Each row has the id of the query, the query as it was given (the text of `QueryColumns`), and
+    the fields of `Prediction`.
     """
-    query = np.repeat(np.arange(len(asked)), np.diff(best.begin))
+    query = np.repeat(np.arange(len(queries)), np.diff(best.offsets))
     return pl.DataFrame(
         [
-            pl.Series("query", numbers[query], pl.Int64),
-            *asked[query],
+            pl.Series("query", ids[query], pl.Int64),
+            *queries[query],
             pl.Series("rank", best.rank),
             graph.entities.labels.gather(best.entity).alias("candidate"),
             graph.entities.ids.gather(best.entity).alias("id"),

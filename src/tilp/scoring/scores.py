@@ -1,4 +1,4 @@
-"""`Scores`: what a scorer says of queries, sparse."""
+"""`Scores`: the scored candidates of queries, sparse."""
 
 from __future__ import annotations
 
@@ -16,17 +16,22 @@ from tilp.graph import QueryTable
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """The scored candidates of a batch of queries; every entity that is not listed is one too.
+    """Scored candidates of a batch of queries; entities that are not listed have a default score.
 
     Attributes:
-        offsets: where the candidates of each query begin, and where the last end.
-        candidate: entities, each at most once a query, in any order.
-        score: of each of them; higher is better.
-        default: the score of all that are not listed; one for all queries, or one for each.
-        reached: whether some rule reaches each query's answer; None where that is not known, and
-            an answer counts as reached if it is listed.
-        temperature: that scores are divided by to be logarithms of candidates' shares; None where
-            they are shares themselves.
+        offsets: First index of each query's candidates, and the end of the last.
+        candidate: Entity ids, each at most once a query, in any order.
+        score: Score of each candidate; higher is better.
+        default: Score of all entities that are not listed, for all queries or for each. 0 by
+            default.
+        reached: True for each query whose answer a rule reaches. None if that is not known: an
+            answer then counts as reached if it is listed.
+        temperature: Divisor that makes scores logarithms of probabilities (up to a constant).
+            None if scores are proportional to probabilities.
+
+    >>> scores = Scores(np.array([0, 2]), np.array([4, 7]), np.array([0.5, 0.25]), default=0.01)
+    >>> scores.totals(n_entities=10)
+    array([0.83])
     """
 
     offsets: NDArray[np.int64]
@@ -39,9 +44,9 @@ class Scores:
     def __post_init__(self) -> None:
         set_field = object.__setattr__
         set_field(self, "offsets", np.ascontiguousarray(self.offsets, dtype=np.int64))
-        set_field(self, "candidate", _integers(self.candidate))
+        set_field(self, "candidate", _entity_ids(self.candidate))
         set_field(self, "score", np.ascontiguousarray(self.score, dtype=np.float64))
-        if any(one.ndim != 1 for one in (self.offsets, self.candidate, self.score)):
+        if any(column.ndim != 1 for column in (self.offsets, self.candidate, self.score)):
             raise TilpError("offsets, candidates and scores are arrays of one dimension")
         if len(self.candidate) != len(self.score):
             raise TilpError(
@@ -68,7 +73,7 @@ class Scores:
         if len(missing):
             raise TilpError(
                 f"the score of candidate {self.candidate[missing[0]]} of query "
-                f"{self.query_of(missing[0])} in its batch is not a number; "
+                f"{self._query_of(missing[0])} in its batch is not a number; "
                 "leave out a candidate that has no score"
             )
         if np.isnan(default).any():
@@ -78,7 +83,7 @@ class Scores:
     def dense(
         cls, matrix: NDArray[np.floating[Any]], reached: NDArray[np.bool_] | None = None
     ) -> Scores:
-        """All candidates listed: one row a query, one column an entity.
+        """Make scores from a matrix with a row for each query and a column for each entity.
 
         >>> len(Scores.dense(np.zeros((2, 3))).candidate)
         6
@@ -100,59 +105,63 @@ class Scores:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
+    @property
+    def query(self) -> NDArray[np.int64]:
+        """Query index of each listed candidate."""
+        return np.repeat(np.arange(len(self)), np.diff(self.offsets))
+
+    @property
+    def defaults(self) -> NDArray[np.float64]:
+        """Default score of each query."""
+        return np.broadcast_to(np.asarray(self.default, dtype=np.float64), (len(self),)).copy()
+
     def take(self, queries: NDArray[np.int64]) -> Scores:
-        """The scores of some of the queries, in the given order."""
-        offsets, place = ranges_to_indices(self.offsets[queries], self.offsets[1:][queries])
+        """Return the scores of some of the queries, in the given order."""
+        offsets, index = ranges_to_indices(self.offsets[queries], self.offsets[1:][queries])
         return Scores(
             offsets,
-            self.candidate[place],
-            self.score[place],
+            self.candidate[index],
+            self.score[index],
             self.default[queries] if isinstance(self.default, np.ndarray) else self.default,
             None if self.reached is None else self.reached[queries],
             self.temperature,
         )
 
-    def of(self, begin: NDArray[np.int64], candidate: NDArray[np.int32]) -> NDArray[np.float64]:
-        """The scores of some candidates of each query, where those listed here are ascending.
+    def of_candidates(
+        self, offsets: NDArray[np.int64], candidate: NDArray[np.int32]
+    ) -> NDArray[np.float64]:
+        """Return the scores of given candidates of each query; the listed ones are ascending."""
+        index = self.indices_of(offsets, candidate)
+        # Index -1 reads the appended element.
+        listed = np.append(self.score, np.nan)[index]
+        return np.where(index >= 0, listed, np.repeat(self.defaults, np.diff(offsets)))
 
-        Args:
-            begin: where the candidates of each query begin, and where the last end.
-            candidate: these.
-        """
-        place = self.places_of(begin, candidate)
-        # A score at the end, for those that are not listed.
-        listed = np.append(self.score, np.nan)[place]
-        return np.where(place >= 0, listed, np.repeat(self.defaults, np.diff(begin)))
-
-    def places_of(
-        self, begin: NDArray[np.int64], candidate: NDArray[np.int32]
+    def indices_of(
+        self, offsets: NDArray[np.int64], candidate: NDArray[np.int32]
     ) -> NDArray[np.int64]:
-        """Where such candidates stand in the list; -1: they are not listed."""
-        found = np.full(len(candidate), -1, np.int64)
+        """Return the index of given candidates of each query among those listed, or -1."""
+        indices = np.full(len(candidate), -1, np.int64)
         for query in range(len(self)):
             first, last = self.offsets[query], self.offsets[query + 1]
-            wanted = slice(begin[query], begin[query + 1])
+            wanted = slice(offsets[query], offsets[query + 1])
             if first < last:
-                place = first + np.searchsorted(self.candidate[first:last], candidate[wanted])
-                place[place == last] = first
-                listed = self.candidate[place] == candidate[wanted]
-                found[wanted][listed] = place[listed]
-        return found
+                index = first + np.searchsorted(self.candidate[first:last], candidate[wanted])
+                index[index == last] = first
+                listed = self.candidate[index] == candidate[wanted]
+                indices[wanted][listed] = index[listed]
+        return indices
 
     def totals(self, n_entities: int) -> NDArray[np.float64]:
-        """The sum of the scores of all entities, for each query."""
+        """Return the sum of the scores of all entities, for each query."""
         listed = np.bincount(self.query, self.score, minlength=len(self))
         return listed + (n_entities - np.diff(self.offsets)) * self.defaults
 
     def shares(
         self, query: NDArray[np.int64], score: NDArray[np.float64], n_entities: int
     ) -> NDArray[np.float64]:
-        """What share of all candidates' scores some scores are; of their softmax, if they have one.
+        """Return scores of candidates of queries as shares of all entities' scores.
 
-        Args:
-            query: that each score is a candidate's of.
-            score: these.
-            n_entities: all candidates that a query has.
+        With a temperature, these are shares of the softmax.
         """
         if self.temperature is None:
             total = self.totals(n_entities)
@@ -163,49 +172,33 @@ class Scores:
                 self.offsets, self.score, self.defaults, n_entities, self.temperature
             )
             score = np.exp((score - greatest[query]) / self.temperature)
-        some = (total > 0)[query]
-        return np.divide(score, total[query], out=np.zeros_like(score), where=some)
-
-    @property
-    def query(self) -> NDArray[np.int64]:
-        """The query of each listed candidate."""
-        return np.repeat(np.arange(len(self)), np.diff(self.offsets))
-
-    @property
-    def defaults(self) -> NDArray[np.float64]:
-        """The default score of each query."""
-        return np.broadcast_to(np.asarray(self.default, dtype=np.float64), (len(self),)).copy()
-
-    def query_of(self, place: int) -> int:
-        """The query that a listed candidate belongs to."""
-        return int(np.searchsorted(self.offsets, place, side="right")) - 1
+        positive = (total > 0)[query]
+        return np.divide(score, total[query], out=np.zeros_like(score), where=positive)
 
     def check(self, queries: int, entities: int) -> None:
-        """Refuse scores of another number of queries, and candidates that are no entities.
-
-        Raises:
-            TilpError: what is wrong, and where.
-        """
+        """Raise an error for another number of queries, or for candidates that are no entities."""
         if len(self) != queries:
             raise TilpError(f"{queries:,} queries were asked, but scores of {len(self):,} came")
-        strange = np.flatnonzero((self.candidate < 0) | (self.candidate >= entities))
-        if len(strange):
+        wrong = np.flatnonzero((self.candidate < 0) | (self.candidate >= entities))
+        if len(wrong):
             raise TilpError(
-                f"query {self.query_of(strange[0])} of its batch lists candidate "
-                f"{self.candidate[strange[0]]}, but entities are 0 to {entities - 1}"
+                f"query {self._query_of(wrong[0])} of its batch lists candidate "
+                f"{self.candidate[wrong[0]]}, but entities are 0 to {entities - 1}"
             )
 
+    def _query_of(self, index: int) -> int:
+        return int(np.searchsorted(self.offsets, index, side="right")) - 1
 
-def _integers(candidate: NDArray[Any]) -> NDArray[np.int32]:
+
+def _entity_ids(candidate: NDArray[Any]) -> NDArray[np.int32]:
     candidate = np.asarray(candidate)
     if candidate.size and not np.issubdtype(candidate.dtype, np.integer):
         raise TilpError(f"candidates are the integers of entities, not {candidate.dtype}")
-    if candidate.size and (
-        candidate.max() > np.iinfo(np.int32).max or candidate.min() < np.iinfo(np.int32).min
-    ):
+    int32 = np.iinfo(np.int32)
+    if candidate.size and (candidate.max() > int32.max or candidate.min() < int32.min):
         raise TilpError("a candidate is past every entity")
     return np.ascontiguousarray(candidate, dtype=np.int32)
 
 
 ScoreFunction = Callable[[QueryTable], Scores]
-"""From queries to the scores of their candidates, in the order of the queries."""
+"""Function that scores the candidates of queries, in the order of the queries."""

@@ -1,20 +1,29 @@
-"""The k best candidates of many queries, and the rank of every candidate of one."""
+"""The k best candidates of queries: the one path of every prediction."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from tilp._kernels.topk import best_candidates
 from tilp._utils.arrays import ranges_to_indices
+from tilp.errors import TilpError
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.learning import known_answers
 from tilp.parallel import Workers
+from tilp.scoring.predictions import Predictions, name_predictions, predictions_frame
+from tilp.scoring.queries import Query, QueryColumns, query_table
 from tilp.scoring.scorer import Scorer
 from tilp.scoring.scores import Scores
+
+MAX_BATCH_MEMORY = 2**22
+"""Numbers in memory while a batch is scored, about."""
+_MAX_BATCH_QUERIES = 2**11
+"""Larger batches have nothing more to share."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,15 +31,16 @@ class TopCandidates:
     """The best candidates of queries, one query after the other, the best first.
 
     Attributes:
-        begin: where the candidates of each query begin, and where the last end.
-        entity: the candidates.
-        rank: of each among all entities; equal scores in the order of entities.
-        score: higher is better.
-        share: of all candidates' scores; of their softmax, where scores have a temperature.
-        known: whether the evidence already has it as an answer at a time that touches the query's.
+        offsets: First index of each query's candidates, and the end of the last.
+        entity: The candidates.
+        rank: Rank of each among all entities; equal scores in the order of entities.
+        score: Higher is better.
+        share: Share of all candidates' scores, or of their softmax where scores have a
+            temperature.
+        known: True if the evidence has it as an answer at a time that touches the query's.
     """
 
-    begin: NDArray[np.int64]
+    offsets: NDArray[np.int64]
     entity: NDArray[np.int32]
     rank: NDArray[np.int64]
     score: NDArray[np.float64]
@@ -38,196 +48,141 @@ class TopCandidates:
     known: NDArray[np.bool_]
 
     @classmethod
-    def of(
-        cls,
-        graph: TemporalGraph,
-        table: QueryTable,
-        scores: Scores,
-        k: int,
-        *,
-        new_only: bool = False,
+    def select(
+        cls, graph: TemporalGraph, queries: QueryTable, scores: Scores, k: int, *, new_only: bool
     ) -> TopCandidates:
-        """The k best candidates of each query.
-
-        Args:
-            graph: whose train split is the evidence.
-            table: the queries.
-            scores: of their candidates.
-            k: how many.
-            new_only: whether those that are known are left out; the others keep their ranks.
-        """
+        """Select the k best candidates of each query; with `new_only`, of those not yet known."""
         n = len(graph.entities)
-        known_begin, known_entity = known_answers(graph, table).at_the_time()
-        n_known = np.diff(known_begin)
-        most = np.minimum(k + n_known if new_only else np.full(len(table), k), n)
-        begin, entity, score = best_candidates(
-            scores.offsets, scores.candidate, scores.score, scores.defaults, most, n
+        known_offsets, known_entity = known_answers(graph, queries).at_the_time()
+        n_known = np.diff(known_offsets)
+        k_each = np.minimum(k + n_known if new_only else np.full(len(queries), k), n)
+        offsets, entity, score = best_candidates(
+            scores.offsets, scores.candidate, scores.score, scores.defaults, k_each, n
         )
-        query = np.repeat(np.arange(len(table)), np.diff(begin))
-        known = np.isin(
-            query * n + entity, np.repeat(np.arange(len(table)), n_known) * n + known_entity
-        )
-        found = cls(
-            begin,
-            entity,
-            np.arange(len(entity)) - begin[query] + 1,
-            score,
-            scores.shares(query, score, n),
-            known,
-        )
-        return found._only(~known, k) if new_only else found
+        query = np.repeat(np.arange(len(queries)), np.diff(offsets))
+        known_key = np.repeat(np.arange(len(queries)), n_known) * n + known_entity
+        known = np.isin(query * n + entity, known_key)
+        rank = np.arange(len(entity)) - offsets[query] + 1
+        best = cls(offsets, entity, rank, score, scores.shares(query, score, n), known)
+        return best._first(k, ~known) if new_only else best
 
     @classmethod
     def join(cls, parts: Sequence[TopCandidates]) -> TopCandidates:
-        """Those of the queries of several parts, one part after the other."""
-        sizes = [np.diff(one.begin) for one in parts]
-        rest = (
-            np.concatenate([getattr(one, column.name) for one in parts])
+        """Join the candidates of several parts, one part after the other."""
+        sizes = np.concatenate([np.diff(part.offsets) for part in parts])
+        columns = (
+            np.concatenate([getattr(part, column.name) for part in parts])
             for column in fields(cls)[1:]
         )
-        return cls(np.append(0, np.cumsum(np.concatenate(sizes))), *rest)
+        return cls(np.append(0, np.cumsum(sizes)), *columns)
 
     def __len__(self) -> int:
-        return len(self.begin) - 1
+        return len(self.offsets) - 1
 
     def take(self, queries: NDArray[np.int64]) -> TopCandidates:
-        """Those of some queries, in the given order; a query may come more than once."""
-        begin, place = ranges_to_indices(self.begin[queries], self.begin[1:][queries])
-        return TopCandidates(
-            begin, *(getattr(self, column.name)[place] for column in fields(self)[1:])
-        )
+        """Return the candidates of some queries, in the given order, repeated or not."""
+        offsets, index = ranges_to_indices(self.offsets[queries], self.offsets[1:][queries])
+        return self._rows(offsets, index)
 
-    def _only(self, kept: NDArray[np.bool_], k: int) -> TopCandidates:
-        """The first k of each query that are kept."""
-        before = np.append(0, np.cumsum(kept))
-        number = before[1:] - np.repeat(before[self.begin[:-1]], np.diff(self.begin))
-        kept = kept & (number <= k)
-        begin = np.append(0, np.cumsum(kept))[self.begin]
-        return TopCandidates(
-            begin, *(getattr(self, column.name)[kept] for column in fields(self)[1:])
-        )
+    def _first(self, k: int, mask: NDArray[np.bool_]) -> TopCandidates:
+        """Return the first k candidates of each query that are in a mask."""
+        before = np.append(0, np.cumsum(mask))
+        position = before[1:] - np.repeat(before[self.offsets[:-1]], np.diff(self.offsets))
+        mask = mask & (position <= k)
+        return self._rows(np.append(0, np.cumsum(mask))[self.offsets], mask)
+
+    def _rows(
+        self, offsets: NDArray[np.int64], rows: NDArray[np.int64] | NDArray[np.bool_]
+    ) -> TopCandidates:
+        columns = (getattr(self, column.name)[rows] for column in fields(self)[1:])
+        return TopCandidates(offsets, *columns)
 
 
 @dataclass(frozen=True)
 class TopKPredictor:
-    """Asks a scorer for the k best candidates of queries.
+    """Predicts the k best candidates of queries.
 
     Attributes:
-        graph: the facts as they were given, whose train split the scorer has as evidence.
-        scorer: of any kind of model.
-        k: how many.
-        new_only: whether those that are known are left out.
+        graph: The facts as they were given, whose train split is the scorer's evidence.
+        scorer: Of any model.
+        k: Number of candidates.
+        new_only: Leave out known answers; the others keep their ranks.
     """
 
     graph: TemporalGraph
     scorer: Scorer
-    k: int
+    k: int = 10
     new_only: bool = False
 
-    def __call__(self, table: QueryTable) -> TopCandidates:
-        """Ask queries; the best not too many at once."""
-        return TopCandidates.of(
-            self.graph, table, self.scorer(table), self.k, new_only=self.new_only
-        )
+    def __post_init__(self) -> None:
+        if self.k < 1:
+            raise TilpError(f"k is {self.k}; ask for at least one candidate")
 
+    def __call__(self, batch: QueryTable) -> TopCandidates:
+        """Return the best candidates of one batch of queries."""
+        scores = self.scorer.score(batch)
+        return TopCandidates.select(self.graph, batch, scores, self.k, new_only=self.new_only)
 
-_ROOM = 2**22
-"""Numbers that the scores of a chunk may take, about."""
-_STEPS_A_NUMBER = 8
-"""Steps of walks that leave one number behind, about: most are counted together."""
-_MOST = 2**11
-"""Queries of a chunk: beyond it there is nothing more to share."""
+    def top_candidates(self, queries: QueryTable, workers: Workers | None = None) -> TopCandidates:
+        """Return the best candidates of any number of queries, whatever the workers."""
+        batches = QueryBatches(queries, self.scorer)
+        if workers is None:
+            return batches.join([self(batch) for batch in batches])
+        return batches.join(list(workers.map(self, batches)))
+
+    def predict(self, queries: Sequence[Query]) -> list[Predictions]:
+        """Return the best candidates of each query, with their names."""
+        best = self.top_candidates(query_table(self.graph, queries))
+        return name_predictions(self.graph, queries, best)
+
+    def predict_frame(self, queries: QueryColumns, workers: Workers) -> pl.DataFrame:
+        """Return the best candidates of all queries as a table."""
+        best = self.top_candidates(queries.table(self.graph), workers)
+        return predictions_frame(self.graph, np.arange(len(queries)), queries.text, best)
 
 
 class QueryBatches:
-    """Some queries in chunks, those of one subject together, and each that is asked twice once.
+    """Queries in batches of bounded memory, sorted by subject, each distinct query once.
 
-    Chunks depend on the queries and the evidence alone.
+    Batches depend on the queries and the evidence alone.
 
     Args:
-        table: the queries.
-        scorer: that they are asked of; its walks tell what they cost.
-        apart: whether queries that are the same stay apart.
+        queries: The queries.
+        scorer: The scorer, which estimates the memory of each query.
+        keep_duplicates: Score equal queries one by one.
+        max_memory: Numbers in memory while a batch is scored, about.
 
     Attributes:
-        rows: the queries of each chunk.
+        rows: Indices of the queries of each batch; there is at least one batch.
     """
 
-    def __init__(self, table: QueryTable, scorer: Scorer, *, apart: bool = False) -> None:
-        start, end = table.given_dates()
-        columns = (table.subject, table.directed_relation, start, end)
+    def __init__(
+        self,
+        queries: QueryTable,
+        scorer: Scorer,
+        *,
+        keep_duplicates: bool = False,
+        max_memory: int = MAX_BATCH_MEMORY,
+    ) -> None:
+        columns = (queries.subject, queries.directed_relation, *queries.given_dates())
         order = np.lexsort(columns[::-1])
-        new = np.full(len(order), apart)
-        new[:1] = True
+        is_new = np.full(len(order), keep_duplicates)
+        is_new[:1] = True
         for column in columns:
-            new[1:] |= np.diff(column[order]) != 0
-        self._table = table
-        self._number = np.empty(len(order), np.int64)
-        self._number[order] = np.cumsum(new) - 1
-        asked = order[new]
-        self.rows = np.split(asked, _cuts(table[asked], scorer))
+            is_new[1:] |= np.diff(column[order]) != 0
+        self._queries = queries
+        self._index = np.empty(len(order), np.int64)
+        self._index[order] = np.cumsum(is_new) - 1
+        distinct = order[is_new]
+        self.rows = [distinct]
+        if len(distinct) > 1:
+            memory = scorer.memory_per_query(queries[distinct])
+            total = np.cumsum(np.maximum(memory, max_memory / _MAX_BATCH_QUERIES))
+            self.rows = np.split(distinct, np.flatnonzero(np.diff(total // max_memory)) + 1)
 
-    @property
-    def chunks(self) -> list[QueryTable]:
-        """The queries that are scored, at least one chunk of them."""
-        return [self._table[rows] for rows in self.rows]
+    def __iter__(self) -> Iterator[QueryTable]:
+        return (self._queries[rows] for rows in self.rows)
 
-    def together(self, found: Sequence[TopCandidates]) -> TopCandidates:
-        """What was found for each chunk, as one, in the order of the queries."""
-        return TopCandidates.join(found).take(self._number)
-
-
-def predict_all(ask: TopKPredictor, table: QueryTable, workers: Workers) -> TopCandidates:
-    """The best candidates of any number of queries; workers do not change them."""
-    batch = QueryBatches(table, ask.scorer)
-    return batch.together(list(workers.map(ask, batch.chunks)))
-
-
-def _cuts(table: QueryTable, scorer: Scorer) -> NDArray[np.int64]:
-    """Where chunks of queries begin, but for the first."""
-    rules = scorer.rule_scorer
-    listed = np.diff(rules.prior.begin)[table.directed_relation]
-    if scorer.lists_all:
-        listed = np.full(len(table), rules.prior.n_entities)
-    room = listed + rules.walker.steps_from[table.subject] / _STEPS_A_NUMBER
-    return np.flatnonzero(np.diff(np.cumsum(np.maximum(room, _ROOM / _MOST)) // _ROOM)) + 1
-
-
-@dataclass(frozen=True, eq=False)
-class CandidateRanks:
-    """The score, share and rank of every entity.
-
-    Attributes:
-        score: of each entity.
-        share: of all scores; of their softmax, where scores have a temperature.
-        known: the entities that the evidence has as answers at a time that touches the query's.
-    """
-
-    score: NDArray[np.float64]
-    share: NDArray[np.float64]
-    known: frozenset[int]
-
-    @classmethod
-    def of(cls, graph: TemporalGraph, table: QueryTable, scores: Scores) -> CandidateRanks:
-        """Of a single query.
-
-        Args:
-            graph: whose train split is the evidence.
-            table: the query.
-            scores: of its candidates.
-        """
-        n = len(graph.entities)
-        score = np.full(n, scores.defaults[0])
-        score[scores.candidate] = scores.score
-        _, known = known_answers(graph, table).at_the_time()
-        return cls(score, scores.shares(np.zeros(n, np.int64), score, n), frozenset(known.tolist()))
-
-    @property
-    def winner(self) -> int:
-        """The best entity; of equal ones the first."""
-        return int(np.argmax(self.score))
-
-    def rank(self, entity: int) -> int:
-        """From 1 on; equal scores in the order of entities."""
-        own = self.score[entity]
-        return 1 + int((self.score > own).sum() + (self.score[:entity] == own).sum())
+    def join(self, parts: Sequence[TopCandidates]) -> TopCandidates:
+        """Join the candidates of all batches, in the order of the queries."""
+        return TopCandidates.join(parts).take(self._index)

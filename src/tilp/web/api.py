@@ -12,7 +12,7 @@ from starlette.responses import StreamingResponse
 
 from tilp.errors import TilpError
 from tilp.rules.picture import draw_rule
-from tilp.scoring import Answers
+from tilp.scoring import Predictions
 from tilp.scoring import Query as Question
 from tilp.types import RuleOrder
 from tilp.web import schemas
@@ -259,9 +259,9 @@ async def _lines(served: Served, queries: Sequence[Question], k: int) -> AsyncIt
                 yield b"".join(_line(number, query, failure) for number, query in part)
 
 
-def _line(number: int, query: Question, found: Answers | TilpError | ServiceError) -> bytes:
+def _line(number: int, query: Question, found: Predictions | TilpError | ServiceError) -> bytes:
     line: dict[str, Any] = {"number": number, "query": asdict(query)}
-    if isinstance(found, Answers):
+    if isinstance(found, Predictions):
         line["answers"] = [asdict(one) for one in found]
     else:
         error = found if isinstance(found, ServiceError) else error_of(found)

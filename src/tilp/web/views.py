@@ -16,13 +16,11 @@ from tilp.data_quality import facts_over_time, inspect
 from tilp.errors import TilpError, UnknownNameError
 from tilp.explanation import Explanation, Grounding, WalkedFact
 from tilp.explanation.render import draw_grounding
-from tilp.graph import SPLITS, QueryTable, TemporalGraph, Vocabulary
+from tilp.graph import SPLITS, TemporalGraph, Vocabulary
 from tilp.model import TILP
 from tilp.rules import MinedRule, Notation, RuleSet, format_rule
-from tilp.scoring import Answers, Query
-from tilp.scoring.predictions import answers
+from tilp.scoring import Predictions, Query, TopKPredictor
 from tilp.scoring.queries import query_table, read_queries
-from tilp.scoring.topk import TopCandidates
 from tilp.time import OPEN_END, OPEN_START, UNKNOWN, format_time
 from tilp.types import RuleOrder
 
@@ -39,8 +37,8 @@ def add_pictures(one: Explanation, told: dict[str, Any]) -> None:
         for reason, shown in zip(one.shown, told["reasons"], strict=True)
         for grounding, place in zip(reason.groundings, shown["groundings"], strict=True)
     ]
-    if one.fall is not None:
-        drawn.append((one.fall.grounding, told["fall"]["grounding"]))
+    if one.ablation is not None:
+        drawn.append((one.ablation.grounding, told["fall"]["grounding"]))
     for grounding, place in drawn:
         place["svg"] = draw_grounding(grounding, one.query, one.candidate)
 
@@ -87,31 +85,25 @@ class Asker:
         self._graph = model.graph
         self._scorer = model.scorer()
 
-    def ask(self, query: Query, k: int) -> Answers:
+    def ask(self, query: Query, k: int) -> Predictions:
         """The k best candidates.
 
         Raises:
             TilpError: the query cannot be asked.
         """
-        asked = read_queries(query)
-        return self._answer(asked, query_table(self._graph, asked), k)[0]
+        return self._predict(read_queries(query), k)[0]
 
-    def ask_each(self, queries: Sequence[Query], k: int) -> list[Answers | TilpError]:
+    def ask_each(self, queries: Sequence[Query], k: int) -> list[Predictions | TilpError]:
         """For each query the k best candidates, or why it cannot be asked."""
-        tables: list[QueryTable | TilpError] = []
+        checked: list[Query | TilpError] = []
         for query in queries:
             try:
-                tables.append(query_table(self._graph, read_queries(query)))
+                query_table(self._graph, read_queries(query))
+                checked.append(query)
             except TilpError as failure:
-                tables.append(failure)
-        whole = [one for one in tables if isinstance(one, QueryTable)]
-        if not whole:
-            return [one for one in tables if isinstance(one, TilpError)]
-        asked = [
-            query for query, one in zip(queries, tables, strict=True) if isinstance(one, QueryTable)
-        ]
-        found = iter(self._answer(asked, QueryTable.join(whole), k))
-        return [one if isinstance(one, TilpError) else next(found) for one in tables]
+                checked.append(failure)
+        found = iter(self._predict([one for one in checked if isinstance(one, Query)], k))
+        return [one if isinstance(one, TilpError) else next(found) for one in checked]
 
     def explain(
         self, query: Query, candidate: str | None, *, groundings: int, reasons: int, pictures: bool
@@ -169,9 +161,8 @@ class Asker:
             return self._graph.entities.id(entity)
         return self._graph.entities.label(entity)
 
-    def _answer(self, queries: list[Query], table: QueryTable, k: int) -> list[Answers]:
-        best = TopCandidates.of(self._graph, table, self._scorer(table), k)
-        return answers(self._graph, queries, best)
+    def _predict(self, queries: list[Query], k: int) -> list[Predictions]:
+        return TopKPredictor(self._graph, self._scorer, k).predict(queries) if queries else []
 
 
 class DataView:

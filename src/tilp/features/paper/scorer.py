@@ -11,11 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilp._kernels.negative_sampling import top_indices
-from tilp.features.paper.evidence import EVIDENCE_KINDS, Dated, Evidence
+from tilp.features.paper.attribution import feature_contributions
+from tilp.features.paper.evidence import EVIDENCE_KINDS
 from tilp.features.paper.features import FeatureWeights, PaperFeatures
 from tilp.graph import QueryTable
 from tilp.scoring import RuleScorer, Scores
 from tilp.scoring.rule_scorer import AppliedRules
+from tilp.scoring.scorer import NOT_SCORED, Contribution
 from tilp.time import known_ends
 from tilp.types import EvidenceKind
 
@@ -146,17 +148,17 @@ class PaperFeatureScorer:
         other.features = self.features.on(other.rule_scorer.walker.graph)
         return other
 
-    @property
-    def lists_all(self) -> bool:
-        """Whether every entity is listed as a candidate of every query."""
-        return False
+    def memory_per_query(self, queries: QueryTable) -> NDArray[np.float64]:
+        """Estimate how many numbers are in memory while each query is scored."""
+        return self.rule_scorer.memory_per_query(queries)
 
     def __call__(self, queries: QueryTable) -> Scores:
         """Score the candidates of queries."""
-        return self.score(queries, self.rule_scorer.apply_rules(queries))
+        return self.score(queries)
 
-    def score(self, queries: QueryTable, applied: AppliedRules) -> Scores:
-        """Scores from what the rules' `apply` found."""
+    def score(self, queries: QueryTable, applied: AppliedRules | None = None) -> Scores:
+        """Score the candidates of queries; `applied` is what `RuleScorer.apply_rules` returned."""
+        applied = applied or self.rule_scorer.apply_rules(queries)
         return self.scores_by([self._weights], queries, applied)[0]
 
     def scores_by(
@@ -185,51 +187,50 @@ class PaperFeatureScorer:
     def contributions(
         self,
         queries: QueryTable,
-        begin: NDArray[np.int64],
+        offsets: NDArray[np.int64],
         candidate: NDArray[np.int32],
         applied: AppliedRules | None = None,
     ) -> dict[str, NDArray[np.float64]]:
-        """What each part adds to the scores of listed candidates, by name; the sum is the score.
+        """Split the scores of the given candidates into parts by name, which add up to them.
 
-        What rules and prior add together is split by their shares of φ_TLR.
-
-        Args:
-            queries: the queries.
-            begin: where the candidates of each query begin, and where the last end.
-            candidate: these.
-            applied: what the rules' `apply` found, if it was asked already.
+        The joint contribution of rules and prior is split by their shares of φ_TLR.
         """
-        by_rules = self.rule_scorer.score(queries, applied or self.rule_scorer.apply_rules(queries))
+        by_rules = self.rule_scorer.score(queries, applied)
         settled = self.rule_scorer.fill_dates(queries)
-        query = np.repeat(np.arange(len(queries)), np.diff(begin))
-        scores = by_rules.of(begin, candidate)
+        query = np.repeat(np.arange(len(queries)), np.diff(offsets))
+        scores = by_rules.of_candidates(offsets, candidate)
         phi = scores / by_rules.totals(self._n_entities)[query]
         looked_at = top_indices(by_rules.offsets, by_rules.score, _LOOKED_AT)
-        evidence = self.features.gather(settled, begin, candidate).only(
-            np.isin(by_rules.places_of(begin, candidate), looked_at)
+        evidence = self.features.gather(settled, offsets, candidate).only(
+            np.isin(by_rules.indices_of(offsets, candidate), looked_at)
         )
         terms = self.features.terms(self._weights, settled, evidence, phi)
         together = terms.pop("rules")
-        return {
-            **self.rule_scorer.split(queries.directed_relation[query], candidate, scores, together),
-            **terms,
-        }
+        relation = queries.directed_relation[query]
+        rules = self.rule_scorer.split_rules_and_prior(relation, candidate, scores, together)
+        return {**rules, **terms}
 
-    def looks_at(self, queries: QueryTable, applied: AppliedRules, candidate: int) -> bool:
-        """Whether the features of a candidate of a single query are looked at."""
-        by_rules = self.rule_scorer.score(queries, applied)
-        place = top_indices(by_rules.offsets, by_rules.score, _LOOKED_AT)
-        return candidate in by_rules.candidate[place]
-
-    def pieces(
-        self, queries: QueryTable, candidate: int
-    ) -> tuple[Evidence, Dated, dict[str, NDArray[np.float64]]]:
-        """The evidence for a candidate of a single query, and what each dated piece adds."""
-        settled = self.rule_scorer.fill_dates(queries)
-        only = np.array([candidate], np.int32)
-        evidence = self.features.gather(settled, np.array([0, 1]), only)
-        return evidence, *self.features.pieces(self._weights, settled, evidence)
-
-    def without_evidence(self, queries: QueryTable) -> float:
-        """What features add to a candidate of a single query that are not looked at."""
-        return float(self.features.nothing(self._weights)[queries.directed_relation[0]])
+    def attribute_score(
+        self, query: QueryTable, candidate: int, applied: AppliedRules
+    ) -> list[Contribution]:
+        """Split a score into contributions of rules, prior, and each feature with its evidence."""
+        only, offsets = np.array([candidate], np.int32), np.array([0, 1])
+        parts = self.contributions(query, offsets, only, applied)
+        by_rules = self.rule_scorer.score(query, applied)
+        of_rules = self.rule_scorer.attribute_score(query, candidate, applied, parts)
+        looked_at = top_indices(by_rules.offsets, by_rules.score, _LOOKED_AT)
+        if candidate not in by_rules.candidate[looked_at]:
+            text = (
+                "rules rank it too low for features to be looked at; it counts as without evidence"
+            )
+            score = float(self.features.nothing(self._weights)[query.directed_relation[0]])
+            rest = Contribution((NOT_SCORED,), NOT_SCORED, score, text)
+            return [*of_rules, rest] if score else of_rules
+        dated = self.rule_scorer.fill_dates(query)
+        evidence = self.features.gather(dated, offsets, only)
+        pieces = self.features.pieces(self._weights, dated, evidence)
+        tracer = Tracer(self.features, dated, candidate)
+        return [
+            *of_rules,
+            *feature_contributions(self.features, dated, evidence, parts, *pieces, tracer),
+        ]

@@ -1,0 +1,169 @@
+"""Reports: Markdown with its figures beside it, and one HTML page rendered from that."""
+
+from __future__ import annotations
+
+import base64
+import html
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import unquote
+
+from tilp._utils.files import new_file
+from tilp.viz import standalone
+from tilp.viz.charts import MissingMatplotlibError
+from tilp.viz.html import Markup, page
+from tilp.viz.labels import clean, legal
+
+_SIGNS = re.compile(r"([\\`*_{}\[\]<>|#~$])")
+# The sign that begins a list or a rule, where it comes first.
+_FIRST = re.compile(r"^((?:\d+(?=[.)]))?)([-+.)])(?=\s|$|-+$)")
+
+
+class Marked(str):
+    """Text that is Markdown already."""
+
+    __slots__ = ()
+
+
+def escape(text: str) -> Marked:
+    """Return Markdown that shows a text as it is, on one line."""
+    if isinstance(text, Marked):
+        return text
+    return Marked(_FIRST.sub(r"\1\\\2", _SIGNS.sub(r"\\\1", clean(text).replace("&", "&amp;"))))
+
+
+def bold(text: str) -> Marked:
+    """Return bold text."""
+    return Marked(f"**{escape(text)}**" if text else "")
+
+
+def italic(text: str) -> Marked:
+    """Return italic text."""
+    return Marked(f"*{escape(text)}*" if text else "")
+
+
+class Report:
+    """A report under construction.
+
+    Args:
+        name: Name of its files, without an ending.
+        title: Title of the page.
+    """
+
+    def __init__(self, name: str, title: str) -> None:
+        self._name, self._title = name, title
+        self._blocks: list[str] = []
+        self._files: dict[str, str] = {}  # SVG files of figures, by their path
+        self._shown: dict[str, Markup] = {}  # the same figures as HTML
+        self.missing_charts: list[str] = []
+
+    def heading(self, text: str, level: int = 2) -> None:
+        """Add a heading; level 1 is the title."""
+        self._blocks.append(f"{'#' * level} {escape(text)}")
+
+    def text(self, text: str) -> None:
+        """Add a paragraph."""
+        self._blocks.append(escape(text))
+
+    def items(self, lines: Iterable[str]) -> None:
+        """Add a list."""
+        self._blocks.append("\n".join(f"- {escape(line)}" for line in lines))
+
+    def code(self, text: str) -> None:
+        """Add a command, or what a command printed."""
+        self._blocks.append(f"```text\n{legal(text).replace('```', '` ` `')}\n```")
+
+    def table(
+        self,
+        header: Sequence[str],
+        rows: Iterable[Sequence[str]],
+        words: int = 1,
+        caption: str = "",
+    ) -> None:
+        """Add a table; the first `words` columns hold words, the others numbers."""
+        if caption:
+            self._blocks.append(bold(caption))
+        rule = ["---" if column < words else "---:" for column in range(len(header))]
+        lines: list[Sequence[str]] = [[escape(cell) for cell in header], rule]
+        lines += [[escape(cell) for cell in row] for row in rows]
+        self._blocks.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
+
+    def picture(self, name: str, svg: str, caption: str) -> None:
+        """Add a drawing of this package."""
+        self._figure(name, standalone(svg), Markup(svg), caption)
+
+    def chart(self, name: str, draw: Callable[[], str], caption: str) -> None:
+        """Add a matplotlib chart, or say that it is missing if matplotlib is."""
+        try:
+            svg = draw()
+        except MissingMatplotlibError as failure:
+            self.missing_charts.append(caption)
+            self.text(f"Missing chart: {caption}; {failure}")
+            return
+        data = base64.b64encode(svg.encode()).decode()
+        shown = Markup(
+            f'<img src="data:image/svg+xml;base64,{data}" alt="{html.escape(clean(caption))}">'
+        )
+        self._figure(name, svg, shown, caption)
+
+    def _figure(self, name: str, file: str, shown: Markup, caption: str) -> None:
+        path = f"{self._name}-figures/{name}.svg"
+        self._files[path], self._shown[path] = file, shown
+        self._blocks += [f"![{escape(caption)}]({path})", escape(caption)]
+
+    @contextmanager
+    def folded(self, summary: str) -> Iterator[None]:
+        """Fold what is added meanwhile under a summary."""
+        text = html.escape(clean(summary), quote=False)
+        self._blocks.append(f"<details><summary>{text}</summary>")
+        yield
+        self._blocks.append("</details>")
+
+    def markdown(self) -> str:
+        """Return the report as Markdown."""
+        return "\n\n".join(self._blocks) + "\n"
+
+    def html(self) -> str:
+        """Return the report as one page that needs nothing else."""
+        from markdown_it import MarkdownIt
+        from markdown_it.renderer import RendererHTML
+
+        def image(_self: RendererHTML, tokens, index, _options, _env) -> str:  # type: ignore[no-untyped-def]
+            return self._shown[unquote(tokens[index].attrs["src"])]
+
+        # Raw HTML is for <details>; whatever else a report says is escaped.
+        renderer = MarkdownIt("commonmark", {"html": True}).enable("table")
+        renderer.add_render_rule("image", image)
+        return page(self._title, Markup(renderer.render(self.markdown())), style=_STYLE)
+
+    def write(self, folder: Path) -> tuple[Path, Path]:
+        """Write the report, and return the paths of the HTML and of the Markdown."""
+        (folder / f"{self._name}-figures").mkdir(parents=True, exist_ok=True)
+        page, text = f"{self._name}.html", f"{self._name}.md"
+        for path, content in {**self._files, page: self.html(), text: self.markdown()}.items():
+            with new_file(folder / path) as partial:
+                partial.write_text(content, encoding="utf-8")
+        return folder / page, folder / text
+
+
+_STYLE = """
+.tilp{max-width:68em;padding:1.5em 1.5em 4em}
+.tilp h1{font-size:1.7em;line-height:1.2;margin:0 0 .4em}
+.tilp h2{font-size:1.35em;margin:2.2em 0 .4em;padding-top:.7em;
+border-top:1px solid var(--tilp-line)}
+.tilp h3{font-size:1.08em;margin:1.6em 0 .3em}
+.tilp p{max-width:54em;margin:.5em 0}
+.tilp p:has(>img)+p,.tilp p:has(>svg)+p{color:var(--tilp-soft);font-size:.92em}
+.tilp ul{margin:.4em 0;padding-left:1.2em}
+.tilp pre{background:var(--tilp-band);padding:.7em .9em;overflow-x:auto;font-size:.9em;
+white-space:pre-wrap;overflow-wrap:anywhere}
+.tilp table{display:block;width:auto;overflow-x:auto;margin:.8em 0 1.4em;
+font-variant-numeric:tabular-nums}
+.tilp th,.tilp td{padding:.28em 1.1em .28em 0}
+.tilp em{color:var(--tilp-soft)}
+.tilp img{max-width:100%;height:auto;background:#fff}
+.tilp details{margin:.8em 0}
+.tilp summary{color:var(--tilp-soft)}
+"""

@@ -1,1 +1,0 @@
-"""Reports: one structure, written as HTML and as Markdown."""

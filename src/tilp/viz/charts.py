@@ -1,0 +1,222 @@
+"""Draw line and bar charts with matplotlib (the `plot` extra), the same bytes every time."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import isnan, nan
+from typing import TYPE_CHECKING, Any
+
+from tilp.errors import TilpError
+from tilp.viz.labels import clean, shorten
+from tilp.viz.svg import LIGHT, SERIES
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_WIDTH = 7.2
+_MOST_TICKS = 8
+_LABEL_WIDTH = 190.0
+_DASHES = ("solid", "dashed", "dotted")  # tell lines apart when all colours are used
+_STYLE: dict[Any, Any] = {
+    "svg.hashsalt": "tilp",
+    "svg.fonttype": "none",
+    "text.parse_math": False,  # a dollar sign in a name is a dollar sign
+    "font.size": 9.5,
+    "axes.edgecolor": LIGHT["soft"],
+    "axes.labelcolor": LIGHT["soft"],
+    "xtick.color": LIGHT["soft"],
+    "ytick.color": LIGHT["soft"],
+    "text.color": LIGHT["ink"],
+    "grid.color": LIGHT["line"],
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+
+
+class MissingMatplotlibError(TilpError):
+    """Figures were asked for, and matplotlib is not installed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A value at x, and its standard deviation (0 for none)."""
+
+    x: float
+    y: float
+    spread: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A series of points from left to right.
+
+    Attributes:
+        name: Label in the legend; empty for no label.
+        points: The points.
+        colour: Index of its colour; by default the index of the line.
+        faint: Whether it shows an expectation, not a measurement.
+    """
+
+    name: str
+    points: tuple[Point, ...]
+    colour: int | None = None
+    faint: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """One bar in each group: its length and standard deviation, or None for no bar."""
+
+    name: str
+    values: tuple[tuple[float, float] | None, ...]
+
+
+def draw_lines(
+    lines: Sequence[Line], x_name: str, y_name: str, *, x_log: bool = False, y_log: bool = False
+) -> str:
+    """Return a chart of lines with error bars, as SVG."""
+    with _style():
+        figure = new_figure((_WIDTH, 3.6))
+        axes: Any = figure.subplots()
+        for index, line in enumerate(lines):
+            if line.points:
+                _draw_line(axes, line, index if line.colour is None else line.colour)
+        points = [point for line in lines for point in line.points if point.y > 0 or not y_log]
+        x_log = x_log and any(point.x > 0 for point in points)
+        y_log = y_log and any(point.y > 0 for point in points)
+        if x_log:
+            axes.set_xscale("log")
+        if y_log:
+            axes.set_yscale("log", nonpositive="mask")
+        ticks = sorted({point.x for point in points})
+        if len(ticks) <= _MOST_TICKS:
+            axes.set_xticks(ticks)
+            axes.minorticks_off()
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter(lambda value, _: _short(value))
+        if not y_log:
+            axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
+        axes.set_xlabel(x_name, loc="right")
+        axes.set_ylabel(y_name)
+        axes.grid(axis="y", linewidth=0.6)
+        _add_legend(figure, axes)
+        return _to_svg(figure)
+
+
+def draw_bars(groups: Sequence[str], bars: Sequence[Bars], x_name: str) -> str:
+    """Return a chart of horizontal bars from zero, in groups, as SVG."""
+    with _style():
+        figure = new_figure((_WIDTH, 1.1 + len(groups) * (0.17 * len(bars) + 0.16)))
+        axes: Any = figure.subplots()
+        height = 0.8 / max(len(bars), 1)
+        for index, series in enumerate(bars):
+            drawn = [(group, *value) for group, value in enumerate(series.values) if value]
+            positions = [group + height * (index - (len(bars) - 1) / 2) for group, _, _ in drawn]
+            axes.barh(
+                positions,
+                [length for _, length, _ in drawn],
+                height * 0.9,
+                xerr=[spread or nan for _, _, spread in drawn],
+                color=_colour(index),
+                error_kw={"elinewidth": 1, "capsize": 2, "ecolor": LIGHT["ink"]},
+                label=_legend_name(series.name),
+            )
+            for y, (_, length, spread) in zip(positions, drawn, strict=True):
+                side = -1 if length < 0 else 1
+                axes.annotate(
+                    f"{length:.3f}",
+                    (length + side * spread, y),
+                    (side * 4, 0),
+                    textcoords="offset points",
+                    ha="left" if side > 0 else "right",
+                    va="center",
+                    fontsize=8,
+                    color=LIGHT["soft"],
+                )
+        names = [shorten(clean(group), _LABEL_WIDTH, 10.0) for group in groups]
+        axes.set_yticks(range(len(groups)), labels=names)
+        axes.set_ylim(len(groups) - 0.5, -0.5)
+        axes.tick_params(axis="y", length=0, labelcolor=LIGHT["ink"])
+        axes.margins(x=0.12)
+        axes.axvline(0.0, color=LIGHT["soft"], linewidth=0.8)
+        axes.set_xlabel(x_name, loc="right")
+        axes.grid(axis="x", linewidth=0.6)
+        axes.set_axisbelow(True)
+        _add_legend(figure, axes)
+        return _to_svg(figure)
+
+
+def new_figure(size: tuple[float, float]) -> Figure:
+    """Return an empty matplotlib figure, or say how to install matplotlib."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as failure:
+        raise MissingMatplotlibError(
+            'figures need matplotlib: pip install "tilp[plot]"'
+        ) from failure
+    return Figure(figsize=size, layout="constrained")
+
+
+@contextmanager
+def _style() -> Iterator[None]:
+    try:
+        from matplotlib import rc_context
+    except ImportError:
+        yield  # `new_figure` says what is missing
+        return
+    with rc_context(_STYLE), warnings.catch_warnings():
+        # Names may have characters that matplotlib's own font lacks; the reader's font has them.
+        warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
+        yield
+
+
+def _to_svg(figure: Figure) -> str:
+    buffer = io.StringIO()
+    metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+    figure.savefig(buffer, format="svg", metadata=metadata)
+    return buffer.getvalue()
+
+
+def _draw_line(axes: Any, line: Line, index: int) -> None:
+    x, y = [point.x for point in line.points], [point.y for point in line.points]
+    colour = _colour(index)
+    if line.faint:
+        axes.plot(x, y, color=colour, linewidth=1.0, linestyle=(0, (3, 3)), alpha=0.65)
+        return
+    spreads = [point.spread or nan for point in line.points]
+    axes.errorbar(
+        x,
+        y,
+        yerr=None if all(map(isnan, spreads)) else spreads,
+        color=colour,
+        linestyle=_DASHES[index // SERIES % len(_DASHES)],
+        linewidth=1.6,
+        marker="o",
+        markersize=4,
+        capsize=3,
+        label=_legend_name(line.name),
+    )
+
+
+def _add_legend(figure: Any, axes: Any) -> None:
+    handles, labels = axes.get_legend_handles_labels()
+    if handles:
+        columns = max(1, min(4, 72 // (max(map(len, labels)) + 6)))
+        figure.legend(handles, labels, loc="outside upper left", ncols=columns, frameon=False)
+
+
+def _legend_name(name: str) -> str:
+    """Return a name that matplotlib shows: it hides those that begin with an underscore."""
+    return f" {clean(name)}" if name.startswith("_") else clean(name)
+
+
+def _colour(index: int) -> str:
+    return LIGHT[str(index % SERIES + 1)]
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.3g}"

@@ -1,0 +1,197 @@
+"""Draw figures of data and models with matplotlib (the `plot` extra)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from textwrap import fill
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from tilp.data_quality import facts_over_time
+from tilp.errors import TilpError
+from tilp.features.paper.distributions import Exponential, Gaussian
+from tilp.graph import TemporalGraph
+from tilp.model.feature_tables import Distributions
+from tilp.time import format_time
+from tilp.types import Unit
+from tilp.viz.charts import new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_COLOURS = ("#4477aa", "#ee6677", "#ccbb44")  # distinct in print and for the colour-blind
+_OUTLIERS = 0.005
+_PANEL_BARS = 30
+_PAIRS, _LENGTHS, _ACROSS = 6, 3, 3
+_TITLE_WIDTH = 48
+_LEAST_LENGTH = 0.5  # of a unit; shorter durations show nothing
+_FINE = 2_000  # steps of a curve
+
+Numbers = NDArray[np.float64]
+
+
+def plot_facts_over_time(graph: TemporalGraph, path: Path) -> None:
+    """Draw how many facts start when, by split; rare far outliers are counted, not drawn.
+
+    Args:
+        graph: Facts to count.
+        path: File of the figure; its ending decides the format.
+
+    Raises:
+        TilpError: Matplotlib is missing, no start is known, or the ending is not known.
+    """
+    figure = new_figure((8, 3.2))
+    axes: Any = figure.subplots()
+    counts = facts_over_time(graph)
+    axes.hist(
+        [counts.bins[:-1]] * len(counts.splits),
+        counts.bins,
+        weights=list(counts.splits.values()),
+        stacked=True,
+        label=list(counts.splits),
+        color=_COLOURS[: len(counts.splits)],
+    )
+    axes.set_xlabel(
+        f"start · {counts.unknown:,} facts without one, {counts.outside:,} outside the figure"
+    )
+    axes.set_ylabel("facts")
+    if graph.unit is not Unit.INTEGER:
+        axes.xaxis.set_major_formatter(lambda time, _: format_time(int(time), graph.unit))
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False)
+    _save(figure, path)
+
+
+def plot_features(
+    distributions: Distributions,
+    rows: pl.DataFrame,
+    path: Path,
+    *,
+    progress: Callable[[float], None] | None = None,
+) -> None:
+    """Draw times between relations, and durations, as observed and as fitted.
+
+    The first few rows that are not pooled are drawn.
+
+    Args:
+        distributions: Fitted distributions.
+        rows: Rows of their table to draw; each needs its row of `order` too.
+        path: File of the figure; its ending decides the format.
+        progress: Called with the share that is done.
+
+    Raises:
+        TilpError: Matplotlib is missing, there is nothing to draw, or the ending is not known.
+    """
+    own = rows.filter(~pl.col("pooled"))
+    pairs = own.filter(feature="pair").head(_PAIRS)
+    lengths = own.filter(pl.col("mean") >= _LEAST_LENGTH, feature="duration").head(_LENGTHS)
+    if not len(pairs) + len(lengths):
+        raise TilpError(
+            "nothing to draw: no such pair, and no such relation that lasts, was seen often enough"
+        )
+    across = min(max(len(pairs), len(lengths)), _ACROSS)
+    begin = -(-len(pairs) // across) * across  # durations have rows of their own
+    down = begin // across + -(-len(lengths) // across)
+    figure = new_figure((4.4 * across, 3.0 * down))
+    panels: list[Any] = list(figure.subplots(down, across, squeeze=False).flat)
+    _draw_pairs(distributions, rows, pairs, panels, progress)
+    _draw_lengths(distributions, lengths, panels[begin:])
+    for axes in panels:
+        axes.set_visible(axes.has_data())
+    panels[0].legend(frameon=False, fontsize="small")
+    _save(figure, path)
+
+
+def _draw_pairs(
+    distributions: Distributions,
+    rows: pl.DataFrame,
+    pairs: pl.DataFrame,
+    panels: list[Any],
+    progress: Callable[[float], None] | None,
+) -> None:
+    """Draw differences of starts: the density of their size, times the share of their sign."""
+    if pairs.is_empty():
+        return
+    observed = distributions.observed(progress=progress)
+    for axes, row in zip(panels, pairs.iter_rows(named=True), strict=False):
+        key = {name: row[name] for name in ("evidence", "query", "other")}
+        later = rows.filter(feature="order", **key)["probability"].item()
+        if row["distribution"] == "Gaussian":
+            size = Gaussian(np.array(row["mean"]), np.array(row["deviation"])).log_density
+        else:
+            size = Exponential(np.array(row["rate"])).log_density
+        _draw(
+            axes,
+            row["sentence"],
+            f"from {row['relation']} to {row['other']}",
+            observed.filter(**key)["difference"].to_numpy(),
+            partial(_on_both_sides, later, size),
+            ("pairs", _units(distributions)),
+        )
+
+
+def _draw_lengths(distributions: Distributions, lengths: pl.DataFrame, panels: list[Any]) -> None:
+    for axes, row in zip(panels, lengths.iter_rows(named=True), strict=False):
+        relation = np.array(distributions.graph.relations.find(row["relation"]), np.int32)
+        _draw(
+            axes,
+            row["sentence"],
+            f"that {row['relation']} lasts",
+            distributions.lengths(row["relation"]),
+            partial(distributions.durations.log_density, relation),
+            ("intervals", _units(distributions)),
+        )
+
+
+def _on_both_sides(later: float, size: Callable[[Numbers], Numbers], x: Numbers) -> Numbers:
+    logs: Numbers = np.log(np.where(x > 0, later, 1.0 - later)) + size(np.abs(x))
+    return logs
+
+
+def _draw(
+    axes: Any,
+    title: str,
+    label: str,
+    values: Numbers,
+    log_density: Callable[[Numbers], Numbers],
+    counted: tuple[str, str],
+) -> None:
+    """Draw a histogram of whole times, and the counts that the fitted density expects."""
+    things, units = counted
+    low, high = (int(value) for value in np.quantile(values, [_OUTLIERS, 1 - _OUTLIERS]))
+    width = -(-(high - low + 1) // _PANEL_BARS)
+    edges = np.arange(low - 2 * width, high + 3 * width, width) - 0.5
+    axes.hist(values, edges, color="0.82", edgecolor="0.45", linewidth=0.5, label="observed")
+    fine = np.linspace(edges[0] - width, edges[-1] + width, _FINE)
+    density = np.exp(log_density((fine[1:] + fine[:-1]) / 2))
+    mass = np.append(0.0, np.cumsum(density * np.diff(fine)))
+    at = np.linspace(edges[0], edges[-1], _FINE // 4)
+    expected = np.interp(at + width / 2, fine, mass) - np.interp(at - width / 2, fine, mass)
+    axes.plot(at, len(values) * expected, color="black", linewidth=1.4, label="fitted")
+    outside = int(((values < edges[0]) | (values > edges[-1])).sum())
+    words, _, count = title.rpartition("; ")
+    count = count.replace(" ", "\N{NO-BREAK SPACE}")
+    axes.set_title(fill(f"{words}; {count}", _TITLE_WIDTH), fontsize="medium", loc="left")
+    axes.set_xlabel(f"{units} {label}" + (f" · {outside:,} outside" if outside else ""))
+    axes.set_ylabel(things if width == 1 else f"{things} in {width} {units}")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.get_major_locator().set_params(integer=True)
+    axes.set_ylim(bottom=0)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _units(distributions: Distributions) -> str:
+    unit = distributions.graph.unit
+    return "time" if unit is Unit.INTEGER else f"{unit.value}s"
+
+
+def _save(figure: Figure, path: Path) -> None:
+    try:
+        figure.savefig(path, dpi=150)
+    except ValueError as failure:
+        raise TilpError(f"{path}: {failure}") from failure

@@ -1,0 +1,134 @@
+"""Write HTML that escapes its text, in the style that all displays share.
+
+Displays stand in notebooks and in other pages. They carry their style with them, run no script and
+load nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from tilp.viz.labels import legal
+from tilp.viz.svg import DARK, LIGHT
+
+
+class Markup(str):
+    """Text that is HTML already."""
+
+    __slots__ = ()
+
+
+def element(tag: str, *children: str, **attributes: str | None) -> Markup:
+    """Return an element; its children are escaped unless they are `Markup`.
+
+    An attribute that is None has no value; an underscore at the end of its name is dropped.
+
+    >>> element("p", "1 < 2 ", element("b", "so"), class_="note")
+    '<p class="note">1 &lt; 2 <b>so</b></p>'
+    """
+    opening = tag + "".join(
+        f" {name.rstrip('_')}" + ("" if value is None else f'="{escape(legal(value))}"')
+        for name, value in attributes.items()
+    )
+    return Markup(f"<{opening}>{_joined(children)}</{tag}>")
+
+
+def bar(value: float, low: float, high: float) -> Markup:
+    """Return a bar from zero to a value, on a scale from low (at most 0) to high (at least 0)."""
+    whole = high - low or 1.0
+    left, width = (min(value, 0.0) - low) / whole, abs(value) / whole
+    kind = "tilp-bar tilp-minus" if value < 0 else "tilp-bar"
+    inner = element("span", class_=kind, style=f"left:{left:.2%};width:{width:.2%}")
+    zero = element("span", class_="tilp-zero", style=f"left:{-low / whole:.2%}")
+    return element("span", inner, zero, class_="tilp-track")
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], numbers: int) -> Markup:
+    """Return a table; its last `numbers` columns hold numbers."""
+    words = len(header) - numbers
+
+    def row(tag: str, cells: Sequence[str]) -> Markup:
+        kinds = [
+            {} if column < words else {"class_": "tilp-number"} for column in range(len(cells))
+        ]
+        return element(
+            "tr", *(element(tag, cell, **kind) for cell, kind in zip(cells, kinds, strict=True))
+        )
+
+    body = element("tbody", *(row("td", cells) for cells in rows))
+    return element("table", element("thead", row("th", header)), body)
+
+
+def fragment(*children: str) -> str:
+    """Return HTML to stand within any page, with its style."""
+    return element("div", element("style", Markup(_STYLE)), *children, class_="tilp")
+
+
+def page(title: str, *children: str, style: str = "") -> str:
+    """Return a whole page; `style` holds further CSS rules."""
+    head = element(
+        "head",
+        Markup('<meta charset="utf-8">'),
+        Markup('<meta name="viewport" content="width=device-width, initial-scale=1">'),
+        element("title", title),
+        element("style", Markup(_PAGE_STYLE)),
+    )
+    own = [element("style", Markup(style))] if style else []
+    body = element("body", fragment(*own, *children))
+    return "<!DOCTYPE html>\n" + element("html", head, body, lang="en") + "\n"
+
+
+def _joined(children: Iterable[str]) -> str:
+    return "".join(
+        child if isinstance(child, Markup) else escape(legal(child)) for child in children
+    )
+
+
+def _properties(colours: dict[str, str]) -> str:
+    return "".join(f"--tilp-{name}:{value};" for name, value in colours.items())
+
+
+_LIGHT, _DARK = _properties(LIGHT), _properties(DARK)
+# Notebooks have themes of their own, whatever the system prefers.
+_STYLE = (
+    f"""
+.tilp{{{_LIGHT}color:var(--tilp-ink);background:var(--tilp-paper);padding:.75em;max-width:56em;
+font:14px/1.45 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif}}
+@media (prefers-color-scheme:dark){{.tilp{{{_DARK}}}}}
+[data-jp-theme-light="true"] .tilp,.vscode-light .tilp{{{_LIGHT}}}
+[data-jp-theme-light="false"] .tilp,.vscode-dark .tilp{{{_DARK}}}
+"""
+    + """
+.tilp svg{display:block;max-width:100%;height:auto}
+.tilp h2{font-size:1.3em;margin:0 0 .2em}
+.tilp h3{font-size:1.1em;margin:1.2em 0 .3em}
+.tilp p{margin:.2em 0}
+.tilp small,.tilp .tilp-soft{color:var(--tilp-soft);font-size:.92em}
+.tilp table{border-collapse:collapse;width:100%;color:inherit;font-size:1em}
+.tilp th,.tilp td{text-align:left;vertical-align:top;padding:.3em .8em .3em 0;background:none;
+border:0;border-bottom:1px solid var(--tilp-line)}
+.tilp th{color:var(--tilp-soft);font-weight:500}
+.tilp .tilp-number{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
+.tilp .tilp-track{display:inline-block;position:relative;width:7em;height:.8em;
+vertical-align:-.05em}
+.tilp .tilp-bar{position:absolute;top:0;bottom:0;min-width:1px;background:var(--tilp-1)}
+.tilp .tilp-minus{background:var(--tilp-2)}
+.tilp .tilp-zero{position:absolute;top:-.15em;bottom:-.15em;border-left:1px solid var(--tilp-soft)}
+.tilp .tilp-reason{border-bottom:1px solid var(--tilp-line);padding:.35em 0}
+.tilp summary{cursor:pointer}
+.tilp .tilp-row{display:inline-grid;grid-template-columns:7em 5em 1fr;gap:0 .8em;
+width:calc(100% - 1.5em);vertical-align:top;align-items:baseline}
+.tilp .tilp-reason>.tilp-row{margin-left:1.15em}
+.tilp .tilp-inner{margin:.4em 0 .6em 1.15em}
+.tilp figure{margin:.5em 0 1em;max-width:640px}
+.tilp figcaption{color:var(--tilp-soft);font-size:.92em;overflow-wrap:anywhere}
+.tilp td,.tilp .tilp-row>span{overflow-wrap:anywhere}
+@media (max-width:34em){.tilp .tilp-row{grid-template-columns:5em 5em 1fr}
+.tilp .tilp-track{width:5em}}
+"""
+)
+_PAGE_STYLE = (
+    f"html{{background:{LIGHT['paper']}}}body{{margin:0}}.tilp{{margin:0 auto}}"
+    f"@media (prefers-color-scheme:dark){{html{{background:{DARK['paper']}}}}}"
+)

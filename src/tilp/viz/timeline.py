@@ -1,0 +1,343 @@
+"""Draw intervals on a time axis, one lane each, with the query's interval across all lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tilp.time import (
+    OPEN_END,
+    OPEN_START,
+    UNKNOWN,
+    Interval,
+    TemporalRelation,
+    format_time,
+    possible_relations,
+    temporal_relation,
+)
+from tilp.types import Unit
+from tilp.viz.axis import TICK_SIZE, Axis, known_times
+from tilp.viz.labels import clean, wrap
+from tilp.viz.svg import Drawing, colour
+
+_SIZE, _SMALL = 12.0, 10.5
+_HEIGHT = 34.0
+_NAMES, _WORDS = 178.0, 98.0  # width of the names on the left, and of the words on the right
+_MARGIN = 12.0
+_BADGE = 16.0
+_THIN, _THICK = 8.0, 16.0
+_POINT, _LARGE_POINT = 5.0, 7.0
+_LEAST = 4.0  # width of the shortest interval, so that it can be seen
+_FADE, _FADE_STEPS = 40.0, 5  # how far an unknown end fades out
+_SIGNS = {
+    TemporalRelation.BEFORE: "←",
+    TemporalRelation.TOUCHING: "↔",
+    TemporalRelation.AFTER: "→",
+}
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A relation between two entities at a time.
+
+    Attributes:
+        label: Name of the relation.
+        interval: When it holds; None if nothing is said about it.
+        inverse: Whether it points from right to left.
+        mark: One or two characters that join the edge to its lane.
+        detail: Text below the label beside the axis, such as the dates.
+        word: How the interval lies to the query's; empty for the query itself.
+        relation: The temporal relation that the word means, if it means a single one.
+    """
+
+    label: str
+    interval: Interval | None = None
+    inverse: bool = False
+    mark: str = ""
+    detail: str = ""
+    word: str = ""
+    relation: TemporalRelation | None = None
+
+    @classmethod
+    def dated(
+        cls, label: str, interval: Interval, unit: Unit, asked: Interval | None, **more: Any
+    ) -> Link:
+        """Make a link with its dates as text, and their relation to the query's interval.
+
+        >>> Link.dated("won", Interval(1990, 1993), Unit.YEAR, Interval(1995, 1999)).word
+        '2 years before'
+        """
+        word = "" if asked is None else _relation_text(interval, asked, unit)
+        relation = None if asked is None else temporal_relation(interval, asked)
+        return cls(
+            label, interval, detail=_dates(interval, unit), word=word, relation=relation, **more
+        )
+
+    def sentence(self, here: str, there: str) -> str:
+        """Return the link as text, from the node on its left to the node on its right."""
+        subject, object_ = (there, here) if self.inverse else (here, there)
+        text = f"{self.mark}: " * bool(self.mark) + f"{subject} {self.label} {object_}"
+        return ", ".join(filter(None, (text, self.detail, self.word)))
+
+
+def draw_timeline(
+    drawing: Drawing,
+    top: float,
+    width: float,
+    links: Sequence[tuple[Link, str]],
+    asked: Link,
+    unit: Unit | None,
+) -> float:
+    """Draw the intervals of links, and the query's below them; return where they end.
+
+    Args:
+        drawing: Picture to draw on.
+        top: Where the lanes begin.
+        width: Width of the picture.
+        links: Links, each with its colour.
+        asked: The query's link.
+        unit: Unit of time; None to show only the order of times.
+    """
+    intervals = [link.interval for link, _ in links] + [asked.interval]
+    axis = _axis([interval for interval in intervals if interval is not None], unit, width)
+    bars = _Bars(drawing, axis, asked.interval)
+    bottom = top + len(intervals) * _HEIGHT
+    bars.draw_band(top, bottom - top)
+    for x, _ in axis.ticks:
+        drawing.line([(x, top), (x, bottom)], colour("line"), 1.0, stroke_dasharray="1 3")
+    for index, (link, fill) in enumerate([*links, (asked, colour("ink"))]):
+        middle = top + (index + 0.5) * _HEIGHT
+        drawing.line([(axis.left, middle), (axis.right, middle)], colour("line"), 1.0)
+        is_asked = index == len(links)
+        _draw_names(drawing, middle, link, fill, hollow=is_asked)
+        _draw_word(drawing, axis.right + 10, middle, link)
+        # Where only an order is shown, the position of an unconstrained interval means nothing.
+        loose = unit is None and link.relation is None and asked.interval is not None
+        bars.draw(middle, link.interval, fill, link.relation, hollow=loose and not is_asked)
+    for x in axis.breaks:
+        drawing.rect(x - 2, top, 4, bottom - top, colour("paper"))
+    _draw_axis(drawing, axis, bottom)
+    return bottom + 22
+
+
+def draw_badge(drawing: Drawing, x: float, y: float, mark: str, fill: str, hollow: bool) -> None:
+    """Draw the sign that joins an edge to its lane."""
+    wide = _BADGE + 6.5 * max(len(mark) - 1, 0)
+    drawing.rect(
+        x - wide / 2,
+        y - _BADGE / 2,
+        wide,
+        _BADGE,
+        colour("paper") if hollow else fill,
+        rx=_BADGE / 2,
+        stroke=fill,
+        stroke_width=1.5,
+        **({"stroke_dasharray": "3 2"} if hollow else {}),
+    )
+    ink = fill if hollow else colour("paper")
+    drawing.text(x, y + 4, [mark], 11, fill=ink, text_anchor="middle", font_weight=600)
+
+
+@dataclass(frozen=True)
+class _Bars:
+    """Draws intervals, and how they lie to the query's."""
+
+    drawing: Drawing
+    axis: Axis
+    asked: Interval | None
+
+    def draw_band(self, top: float, tall: float) -> None:
+        """Draw the query's interval behind all others."""
+        span = _known_span(self.asked)
+        if span is None or self.asked is None:
+            return
+        first, last = self._stretch(span, least=_LEAST + 2)
+        self.drawing.rect(first, top, last - first, tall, colour("band"))
+        if self.asked.start == UNKNOWN:
+            self._fade(first, -1, top, tall, colour("band"), _FADE / _FADE_STEPS)
+        if self.asked.end == UNKNOWN:
+            self._fade(last, 1, top, tall, colour("band"), _FADE / _FADE_STEPS)
+
+    def draw(
+        self,
+        middle: float,
+        interval: Interval | None,
+        fill: str,
+        relation: TemporalRelation | None = None,
+        *,
+        hollow: bool = False,
+    ) -> None:
+        """Draw one interval: time shared with the query's is thick, time between is dotted."""
+        span = _known_span(interval)
+        if interval is None:
+            self._outline(self.axis.left + 4, self.axis.right - 4, middle, fill)
+        elif span is None:
+            self._draw_unknown(middle, fill)
+            self._draw_open(middle, interval, fill)
+        elif hollow:
+            self._outline(*self._stretch(span, _LEAST), middle, fill)
+        else:
+            self._draw_known(middle, interval, span, fill, relation)
+            self._draw_open(middle, interval, fill)
+
+    def _draw_known(
+        self,
+        middle: float,
+        interval: Interval,
+        span: Span,
+        fill: str,
+        relation: TemporalRelation | None,
+    ) -> None:
+        first, last = self._stretch(span, _LEAST)
+        if interval.start == UNKNOWN:
+            self._draw_doubt(first, -1, middle, fill)
+        if interval.end == UNKNOWN:
+            self._draw_doubt(last, 1, middle, fill)
+        other = _known_span(self.asked)
+        if interval.is_point and known_times([interval]):
+            large = relation is TemporalRelation.TOUCHING
+            radius = _LARGE_POINT if large else _POINT
+            self.drawing.circle((first + last) / 2, middle, radius, fill)
+        else:
+            self.drawing.rect(first, middle - _THIN / 2, last - first, _THIN, fill, rx=2)
+            if other is not None and relation is TemporalRelation.TOUCHING:
+                self._draw_shared(middle, span, other, fill)
+        if other is not None and relation in (TemporalRelation.BEFORE, TemporalRelation.AFTER):
+            before = relation is TemporalRelation.BEFORE
+            times = (span[1], other[0]) if before else (other[1], span[0])
+            points = [(self.axis.x(time), middle) for time in times]
+            self.drawing.line(points, fill, 1.5, stroke_dasharray="2 3")
+
+    def _draw_shared(self, middle: float, span: Span, other: Span, fill: str) -> None:
+        shared = max(span[0], other[0]), min(span[1], other[1])
+        if shared[0] <= shared[1]:
+            first, last = self._stretch(shared, _LEAST)
+            self.drawing.rect(first, middle - _THICK / 2, last - first, _THICK, fill, rx=2)
+
+    def _draw_unknown(self, middle: float, fill: str) -> None:
+        left, width = self.axis.left, self.axis.right - self.axis.left
+        self.drawing.rect(left, middle - _THIN / 2, width, _THIN, fill, opacity=0.18, rx=2)
+        self._draw_question(left + width / 2, middle, fill)
+
+    def _draw_open(self, middle: float, interval: Interval, fill: str) -> None:
+        times = interval.start, interval.end
+        if OPEN_START in times:
+            self.drawing.arrowhead(self.axis.left - 4, middle, (-1, 0), fill, 14)
+        if OPEN_END in times:
+            self.drawing.arrowhead(self.axis.right + 4, middle, (1, 0), fill, 14)
+
+    def _outline(self, first: float, last: float, middle: float, fill: str) -> None:
+        self.drawing.rect(
+            first,
+            middle - _THIN / 2,
+            last - first,
+            _THIN,
+            colour("paper"),
+            rx=2,
+            stroke=fill,
+            stroke_width=1.2,
+            stroke_dasharray="3 3",
+        )
+
+    def _draw_doubt(self, x: float, side: int, middle: float, fill: str) -> None:
+        step = _FADE / (_FADE_STEPS + 1)
+        self._fade(x, side, middle - _THIN / 2, _THIN, fill, step)
+        self._draw_question(x + side * (_FADE - step / 2), middle, fill)
+
+    def _fade(self, x: float, side: int, top: float, tall: float, fill: str, step: float) -> None:
+        for index in range(_FADE_STEPS):
+            near = x + side * step * index
+            pale = 0.75 * (1 - index / _FADE_STEPS)
+            self.drawing.rect(min(near, near + side * step), top, step, tall, fill, opacity=pale)
+
+    def _draw_question(self, x: float, middle: float, fill: str) -> None:
+        self.drawing.text(
+            x, middle + 4, ["?"], _SIZE, fill=fill, text_anchor="middle", font_weight=700
+        )
+
+    def _stretch(self, span: Span, least: float) -> tuple[float, float]:
+        first, last = self.axis.x(span[0]), self.axis.x(span[1])
+        short = max(least - (last - first), 0.0) / 2
+        return first - short, last + short
+
+
+def _known_span(interval: Interval | None) -> Span | None:
+    """Return the part of an interval that is certain: all of it, or its known end."""
+    if interval is None or not (interval.is_known or known_times([interval])):
+        return None
+    start = interval.end if interval.start == UNKNOWN else interval.start
+    end = interval.start if interval.end == UNKNOWN else interval.end
+    return start, end
+
+
+def _axis(intervals: Sequence[Interval], unit: Unit | None, width: float) -> Axis:
+    left, right = _NAMES, width - _WORDS
+    if unit is None:
+        return Axis.of_order(intervals, left, right, _MARGIN)
+    sides = {UNKNOWN, OPEN_START, OPEN_END}
+    fading = any({interval.start, interval.end} & sides for interval in intervals)
+    return Axis.of_dates(intervals, unit, left, right, _MARGIN + _FADE * fading)
+
+
+def _draw_names(drawing: Drawing, middle: float, link: Link, fill: str, *, hollow: bool) -> None:
+    draw_badge(drawing, 14, middle, link.mark, fill, hollow)
+    room = _NAMES - 38
+    y = middle - 2 if link.detail else middle + 4
+    drawing.label(30, y, link.label, room, _SIZE, font_weight=500)
+    drawing.label(30, middle + 11, link.detail, room, _SMALL, fill=colour("soft"))
+
+
+def _draw_word(drawing: Drawing, x: float, middle: float, link: Link) -> None:
+    if link.relation is not None:
+        drawing.text(x, middle + 4, [_SIGNS[link.relation]], _SIZE, font_weight=600)
+    words = wrap(clean(link.word), _WORDS - 28, _SMALL)
+    y = middle + 4 - (len(words) - 1) * 6
+    drawing.text(x + 17, y, words, _SMALL, full=link.word)
+
+
+def _draw_axis(drawing: Drawing, axis: Axis, y: float) -> None:
+    soft = colour("soft")
+    drawing.line([(axis.left, y), (axis.right, y)], soft, 1.0)
+    drawing.arrowhead(axis.right + 6, y, (1, 0), soft, 6)
+    for x in axis.breaks:
+        drawing.line([(x - 3, y), (x + 3, y)], colour("paper"), 4.0)
+        for shift in (-3, 3):
+            drawing.line([(x + shift - 2, y + 5), (x + shift + 2, y - 5)], soft, 1.2)
+    for x, date in axis.ticks:
+        drawing.line([(x, y), (x, y + 4)], soft, 1.0)
+        drawing.text(x, y + 16, [date], TICK_SIZE, fill=soft, text_anchor="middle")
+    if not axis.ticks:
+        text = "time: one arrangement that fits" if axis.knots else "no date is known"
+        middle = (axis.left + axis.right) / 2
+        drawing.text(middle, y + 16, [text], TICK_SIZE, fill=soft, text_anchor="middle")
+
+
+def _dates(interval: Interval, unit: Unit) -> str:
+    start, end = (format_time(time, unit) or "?" for time in (interval.start, interval.end))
+    if start == end:
+        return "no dates" if start == "?" else start
+    return f"{start} – {end}"
+
+
+def _relation_text(interval: Interval, asked: Interval, unit: Unit) -> str:
+    """Say how an interval lies to the query's, as far as known ends tell (eq. 4)."""
+    possible = possible_relations(interval, asked)
+    if len(possible) > 1:
+        in_order = [relation.value for relation in TemporalRelation if relation in possible]
+        return "not known" if len(possible) == 3 else " or ".join(in_order)
+    (relation,) = possible
+    match relation:
+        case TemporalRelation.BEFORE:
+            times = interval.end, asked.start
+        case TemporalRelation.AFTER:
+            times = asked.end, interval.start
+        case _:
+            return relation.value
+    if not all(OPEN_START < time < OPEN_END for time in times):
+        return relation.value
+    gap = times[1] - times[0]
+    name = "" if unit is Unit.INTEGER else f" {unit.value}{'' if gap == 1 else 's'}"
+    return f"{gap:,}{name} {relation.value}"
