@@ -5,6 +5,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 
 import tilp
 from tilp import TILP, Query, TILPConfig
@@ -93,3 +94,19 @@ def kill_at(monkeypatch, name, count, moment):
             raise KilledError
 
     monkeypatch.setattr(Path, "replace", stop)
+
+
+def fact_table(*rows):
+    names = ("subject", "relation", "object", "start", "end")
+    return pl.DataFrame([dict(zip(names, row, strict=False)) for row in rows], schema=names)
+
+
+def read_facts(*rows, **options):
+    return tilp.read(fact_table(*rows).cast(pl.String), unit="year", **options)
+
+
+def fact_rows(graph, split=None):
+    return [
+        (one.subject, one.relation, one.object, one.interval.start, one.interval.end)
+        for one in graph.facts(split)
+    ]

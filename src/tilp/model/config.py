@@ -93,7 +93,9 @@ def tilp_arguments(preset: Preset | str, options: Mapping[str, Any]) -> dict[str
     given = {name: value for name, value in options.items() if value is not None}
     arguments = {**PRESETS[choose(Preset, preset, "preset")]}
     config = given.pop("config", arguments.get("config", DEFAULT_CONFIG))
-    finer = {one.name: given.pop(one.name) for one in fields(TILPConfig) if one.name in given}
+    finer = {
+        field.name: given.pop(field.name) for field in fields(TILPConfig) if field.name in given
+    }
     return {**arguments, **given, "config": replace(config, **finer)}
 
 
@@ -141,7 +143,7 @@ class ModelSettings:
         """
         try:
             values = _renamed(values, {old: new for new, old in _SAVED_KEYS.items()})
-            if set(values) != {one.name for one in fields(cls)}:
+            if set(values) != {option.name for option in fields(cls)}:
                 raise ValueError(f"keys {', '.join(sorted(values))}")
             mining, training = dict(values["mining"]), dict(values["training"])
             _refuse_removed(training)

@@ -101,7 +101,7 @@ class FittedModel:
         dates = MissingDates.fit(fitted_to, settings.missing, settings.seed)
         dates = dates.for_relations(graph.relations)
         walker = mining_walker(dates.fill_graph(graph), settings.mining)
-        rules = RuleScorer(walker, [one.rule for one in fitted.rules], fitted.weights, dates)
+        rules = RuleScorer(walker, [mined.rule for mined in fitted.rules], fitted.weights, dates)
         if fitted.features is None:
             return rules
         return fitted.features.scorer(rules, settings.walk_length)

@@ -150,8 +150,8 @@ def held_out_facts(graph: TemporalGraph, settings: ModelSettings) -> tuple[NDArr
     return rows, is_walked
 
 
-_QUERY_COLUMNS = [one.name for one in fields(QueryTable)]
-_COLUMNS = [one.name for one in fields(TrainingExamples) if one.name != "queries"]
+_QUERY_COLUMNS = [column.name for column in fields(QueryTable)]
+_COLUMNS = [column.name for column in fields(TrainingExamples) if column.name != "queries"]
 
 
 def _to_arrays(examples: TrainingExamples) -> dict[str, Any]:
