@@ -249,11 +249,14 @@ def test_candidates_that_no_rule_reaches_can_score_alike(world_model):
     assert found.default < found.score.min()
     for number in range(len(queries)):
         one = np.array([number])
-        applied = scorer.rules.apply(queries[one])
+        applied = scorer.rule_scorer.apply_rules(queries[one])
         reached = np.unique(applied.rows[:, 2])
         listed, before = found.take(one), whole.take(one)
         assert listed.candidate.tolist() == reached.tolist()
-        assert listed.score.tolist() == before.of(np.array([0, len(reached)]), reached).tolist()
+        assert (
+            listed.score.tolist()
+            == before.of_candidates(np.array([0, len(reached)]), reached).tolist()
+        )
         assert found.reached[number] == (queries.answer[number] in reached)
 
 
