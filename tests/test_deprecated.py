@@ -68,8 +68,10 @@ def test_old_parameters_together_and_the_preset():
     assert model.get_params() == expected.get_params()
     with pytest.warns(DeprecationWarning):
         assert TILP(preset="paper", max_length=3).max_length == 3
-    with pytest.raises(TypeError, match="colour"):
-        TILP(colour="red")
+    for arguments, options in (((), {"colour": "red"}), ((1, 2), {}), ((1,), {"max_length": 2})):
+        with pytest.raises(TypeError):
+            TILP(*arguments, **options)
+    assert TILP(None, features=None, missing=None).get_params() == TILP().get_params()
 
 
 def test_old_attributes_and_methods_of_a_model(world_model):

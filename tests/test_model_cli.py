@@ -112,7 +112,7 @@ def test_options_of_fit_reach_the_model(run, tmp_path, data, monkeypatch):
     assert (mining.max_length, mining.min_support, mining.top) == (1, 3, 5)
     assert (mining.sample, mining.limit) == (30, 500)
     assert settings.seed == mining.seed == settings.training.seed == 7
-    assert models[0].threads == 1
+    assert models[0].n_jobs == 1
     assert settings.features == "full" and settings.walk_length == 4
     assert settings.without == ("mixing", "own-facts")
     run("fit", data, "--out", tmp_path / "m", "--preset", "paper", "--max-length", 2)
@@ -357,7 +357,7 @@ def test_predict_on_other_data(run, tmp_path, folder, model):
         "predict", folder, "--relation", "dwells", "--subject", subject,
         "--data", tmp_path / "strange.csv",
     )  # fmt: skip
-    assert code == 2 and "no rule of the model speaks of" in err and "dwells" in err
+    assert code == 2 and "no rule of the model uses" in err and "dwells" in err
 
 
 @pytest.mark.parametrize(
@@ -438,8 +438,9 @@ def test_rules_as_json(run, folder, model):
     for one in found:
         mined = model.rules()[tilp.rules.parse_rule(one["rule"])]
         assert one["sentence"].startswith("If ")
-        assert {name: one[name] for name in ("weight", "confidence", "support", "fired")} == {
-            name: getattr(mined, name) for name in ("weight", "confidence", "support", "fired")
+        assert one["fired"] == mined.body_support
+        assert {name: one[name] for name in ("weight", "confidence", "support")} == {
+            name: getattr(mined, name) for name in ("weight", "confidence", "support")
         }
     code, _, err = run("rules", folder, "--relation", "liveIn")
     assert code == 2 and "did you mean 'livesIn'" in err
@@ -491,4 +492,4 @@ def test_a_folder_without_a_model(run, tmp_path, command):
     assert code == 2 and f"{tmp_path}: no model; tilp fit DATA --out" in err
     (tmp_path / "model.json").write_text("{")
     code, _, err = run(command, tmp_path, *more)
-    assert code == 2 and "model.json: cannot be read" in err and "defect of tilp" not in err
+    assert code == 2 and "model.json: damaged" in err and "defect of tilp" not in err

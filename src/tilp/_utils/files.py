@@ -88,8 +88,8 @@ def new_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
             raise TilpError(f"{folder} is not empty: choose another folder or empty it")
         if in_use and backup_folder(folder).exists():
             raise TilpError(
-                f"{backup_folder(folder)} is in the way, of when {folder} was replaced before: remove it, "
-                "or if it is wanted, give it another name"
+                f"{backup_folder(folder)} is in the way, left from when {folder} was replaced: "
+                "remove it, or give it another name"
             )
         folder.parent.mkdir(parents=True, exist_ok=True)
         place = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))

@@ -38,25 +38,24 @@ Parameters = ParamSpec("Parameters")
 
 
 def parameters_of_0_1(init: Callable[Parameters, None]) -> Callable[Parameters, None]:
-    """Let `TILP(...)` accept the keywords that it had in 0.1."""
+    """Let `TILP(...)` accept what it did in 0.1: old keywords, and None for a default."""
 
     @wraps(init)
     def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
-        given = cast(dict[str, Any], kwargs)
-        old = [name for name in given if name in {"preset", *OPTIONS_OF_0_1}]
-        if not old:
-            init(*args, **kwargs)
-            return
-        for name in old:
-            instead = "TILP.paper(…)" if name == "preset" else f"TILP({_PARAMETERS.get(name)}=…)"
-            if name in _CONFIG:
-                instead = f"TILP(config=TILPConfig({_CONFIG[name]}=…))"
-            warn_renamed(f"TILP({name}=…)", instead)
-        options = {OPTIONS_OF_0_1.get(name, name): value for name, value in given.items()}
+        if len(args) > 2 or (len(args) == 2 and "max_length" in kwargs):
+            init(*args, **kwargs)  # raises the usual TypeError
         model, *lengths = args
-        options |= dict(zip(["max_length"], lengths, strict=False))
-        preset = options.pop("preset", Preset.DEFAULT)
-        cast(Any, init)(model, **tilp_arguments(preset, options))
+        given = cast(dict[str, Any], kwargs) | dict(zip(["max_length"], lengths, strict=False))
+        for name in given:
+            if name in _CONFIG:
+                warn_renamed(f"TILP({name}=…)", f"TILP(config=TILPConfig({_CONFIG[name]}=…))")
+            elif name in _PARAMETERS:
+                warn_renamed(f"TILP({name}=…)", f"TILP({_PARAMETERS[name]}=…)")
+            elif name == "preset":
+                warn_renamed("TILP(preset=…)", "TILP.paper(…)")
+        options = {OPTIONS_OF_0_1.get(name, name): value for name, value in given.items()}
+        arguments = tilp_arguments(options.pop("preset", Preset.DEFAULT), options)
+        cast(Any, init)(model, **arguments)
 
     return call
 
