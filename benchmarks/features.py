@@ -25,8 +25,7 @@ from published import load
 import tilp
 from tilp.evaluation import evaluate
 from tilp.features.log_linear_training import CandidateTable, LogLinearSettings, fit_log_linear
-from tilp.features.paper.features import PaperFeatures
-from tilp.features.paper.fit import walked_relations
+from tilp.features.paper.features import PaperFeatures, walked_relations
 from tilp.graph import QueryTable
 from tilp.model import FitContext, ModelSettings
 from tilp.model.fit import cross_fit_weights, learn_features, learn_rule_weights
@@ -105,7 +104,7 @@ def fits(
                     workers,
                     folder=place,
                     progress=lambda _: None,
-                    gathered=gathered,
+                    tables=gathered,
                 )
                 fitted = replace(weighed, features=weights)
             else:

@@ -24,7 +24,7 @@ from published import load
 import tilp
 from tilp._utils.progress import Stages
 from tilp.evaluation import compare, evaluate
-from tilp.learning import CandidatePrior
+from tilp.learning import PopularityPrior
 from tilp.learning.rule_weights import LogWeights, Objective
 from tilp.model import FitContext, ModelSettings
 from tilp.model.fit import learn_rule_weights
@@ -56,7 +56,7 @@ def measured(part: TrainingData, fitted: FittedModel, split: str, protocols: lis
 
 def gradient_seconds(part: TrainingData, fitted: FittedModel, settings: ModelSettings) -> float:
     """The median time of a full gradient for rule weights, prior and factors."""
-    prior = CandidatePrior.of(part.walker.graph)
+    prior = PopularityPrior.from_graph(part.walker.graph)
     power = settings.training.walks_power
     objective = Objective(part.training, prior, len(part.rules), power)
     weights = fitted.weights

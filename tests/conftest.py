@@ -32,17 +32,17 @@ def published():
 def quick_features():
     """Weights of features that need not be the best: few steps, few candidates."""
     from tilp.features.log_linear_training import LogLinearSettings
-    from tilp.features.paper.training import FeatureTraining
+    from tilp.features.paper.training import FeatureTrainingSettings
 
+    few = {"n_best": 12, "n_sampled": 12}
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("tilp.features.log_linear._STEPS", 4)
-        few = partial(LogLinearSettings, best=12, drawn=12)
-        patched.setattr("tilp.model.fit.LogLinearSettings", few)
         patched.setattr(
-            "tilp.features.paper.fit.FeatureTraining", partial(FeatureTraining, steps=5)
+            "tilp.model.fit.LogLinearSettings", partial(LogLinearSettings, max_steps=4, **few)
         )
-        patched.setattr("tilp.features.paper.fit._BEST", 12)
-        patched.setattr("tilp.features.paper.fit._DRAWN", 12)
+        patched.setattr(
+            "tilp.model.fit.FeatureTrainingSettings",
+            partial(FeatureTrainingSettings, steps=5, **few),
+        )
         yield
 
 
@@ -92,7 +92,7 @@ def run(monkeypatch, capsys):
 @pytest.fixture(scope="session")
 def rule_model():
     """A model of a small bundled world, with rules of length 2 alone."""
-    from models import small_world
+    from strategies import small_world
     from tilp import TILP
 
     return TILP(2, features="none", n_jobs=2).fit(small_world())

@@ -8,7 +8,8 @@ import numpy as np
 import polars as pl
 
 import tilp
-from tilp import TILP, Query, TILPConfig
+from strategies import small_world
+from tilp import TILP, TILPConfig
 from tilp.learning.rule_weights import TrainingSettings
 from tilp.time import known_ends
 
@@ -21,11 +22,6 @@ FAST = {
 
 
 @cache
-def small_world(seed=1):
-    return tilp.datasets.world(seed, 1_000).graph
-
-
-@cache
 def fitted(weights="free"):
     return TILP(rule_weights=weights, **FAST).fit(small_world())
 
@@ -34,16 +30,6 @@ def contents(folder):
     """Every file of a folder, byte for byte."""
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
-
-
-def both_ways(graph, split="test", every=1):
-    """Facts of a split, each as a question for its object and one for its subject."""
-    facts = graph.frame(split)[::every].to_dicts()
-    return [
-        Query(one["relation"], start=one["start"], end=one["end"], **{given: one[given]})
-        for one in facts
-        for given in ("subject", "object")
-    ]
 
 
 def same(first, second):

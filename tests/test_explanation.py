@@ -104,7 +104,7 @@ def test_reasons_add_up_to_the_score_that_is_predicted(world, model):
     expected = {
         "none": {"rule", "prior"},
         "paper": {"rule", "prior", "recurrence", "order", "pair", "not looked at"},
-        "full": {"rule", "prior", *HISTORY_KINDS, "soft walks"},
+        "full": {"rule", "prior", *HISTORY_KINDS, "random walks"},
     }
     assert seen == expected[model.settings.features]
 
@@ -130,13 +130,13 @@ def test_each_part_has_its_reasons(world, model):
 
 def test_what_was_not_looked_at_is_named(world, models, monkeypatch):
     query, _ = asked(world)[1]
-    monkeypatch.setattr("tilp.features.paper.scorer._LOOKED_AT", 1)
+    monkeypatch.setattr(models("paper").scorer(), "max_candidates", 1)
     far = models("paper").predict(query, len(world.entities))["candidate"][-1]
     found = models("paper").explain(query, far)
     (only,) = [one for one in found.reasons if one.kind == "not looked at"]
     assert "too low for features to be looked at" in only.text
     assert adds_up((one.score for one in found.reasons), found.score)
-    monkeypatch.setattr("tilp.features.log_linear_scorer._MOST_ENTITIES", 0)
+    monkeypatch.setattr(models("full").scorer(), "max_entities", 0)
     listed = set(models("full").scorer()(query_table(world, [query])).candidate.tolist())
     outside = next(one for one in range(len(world.entities)) if one not in listed)
     found = models("full").explain(query, world.entities.label(outside))
@@ -309,7 +309,7 @@ def test_soft_walks_are_grounded_by_the_likeliest(world, model):
     seen = 0
     for query, answer in asked(world, count=6):
         for one in model.explain(query, answer, groundings=9, max_reasons=None).reasons:
-            if one.kind != "soft walks":
+            if one.kind != "random walks":
                 continue
             assert one.groundings and one.walks == len(one.groundings)
             for grounding in one.groundings:

@@ -17,7 +17,7 @@ from tilp.features.candidate_history import (
     fact_edges,
     listed_candidates,
 )
-from tilp.features.describe import duration_sentence, pair_sentence, seen_words
+from tilp.features.describe import count_phrase, duration_sentence, pair_sentence
 from tilp.graph import QueryTable
 from tilp.types import Features, Unit
 from tilp.viz.figures import plot_features
@@ -150,9 +150,9 @@ def test_a_model_of_the_paper_shows_what_it_holds_and_any_other_the_same_fit(
     paper, model, rules_alone, table
 ):
     assert rules_alone.feature_table().equals(table)
-    held = paper._fitted.features.features.fitted
+    held = paper._fitted.features.features.distributions
     halved = replace(held, order=replace(held.order, probability=held.order.probability / 2))
-    features = replace(paper._fitted.features.features, fitted=halved)
+    features = replace(paper._fitted.features.features, distributions=halved)
     other = TILP.from_parts(
         paper.settings,
         paper.graph,
@@ -183,8 +183,10 @@ def test_sentences_say_where_and_of_how_many():
     same = pair_sentence("between", "a", "a", 0.5, 2, 2, "exponential", Unit.INTEGER)
     assert same == "another a starts on average 2.0 before or after a between the same two"
     assert duration_sentence("a", 0.2, 0.1, Unit.INTEGER) == "a lasts less than 1"
-    assert seen_words("pair", 1, False) == "; 1 pair"
-    assert seen_words("duration", 3, True) == "; 3 intervals, too few: pooled with other relations"
+    assert count_phrase("pair", 1, False) == "; 1 pair"
+    assert (
+        count_phrase("duration", 3, True) == "; 3 intervals, too few: pooled with other relations"
+    )
 
 
 # what phase two learned
@@ -206,8 +208,8 @@ def test_learned_words_add_up_to_the_terms_of_scores(model):
     begin = np.arange(len(queries) + 1) * len(candidates)
     listed = np.tile(candidates, len(queries)).astype(np.int32)
     terms = model.scorer().contributions(queries, begin, listed)
-    facts = CandidateHistory(fact_edges(graph), size, model._fitted.features.bounds)
-    of, words = facts.listed(listed_candidates(queries, begin, listed))
+    facts = CandidateHistory(fact_edges(graph), size, model._fitted.features.distance_bounds)
+    of, words = facts.list_features(listed_candidates(queries, begin, listed))
     columns = ("query", "part", "of", "words")
     weights = dict(
         zip(learned.select(columns).iter_rows(), learned["weight"].to_list(), strict=True)
@@ -216,7 +218,7 @@ def test_learned_words_add_up_to_the_terms_of_scores(model):
     for place in range(len(listed)):
         head = graph.relations.label(queries.directed_relation[place // len(candidates)])
         for number in words[of[place] : of[place + 1]].tolist():
-            group, word = divmod(number, facts.width)
+            group, word = divmod(number, facts.n_features)
             kind, relation = divmod(group, size)
             said = (graph.relations.label(relation), facts.describe(word, "year"))
             found[HISTORY_KINDS[kind]][place] += weights.get(
@@ -237,10 +239,10 @@ def test_learned_weights_are_told_the_strongest_first(model):
     }
     assert dict(of_rules.select("of", "weight").iter_rows()) == expected and expected
     relations = model.graph.relations
-    for place, part in enumerate(("rules", "soft walks")):
+    for place, part in enumerate(("rules", "random walks")):
         weights = dict(learned.filter(part=part).select("query", "weight").iter_rows())
         for head in range(2 * len(relations)):
-            assert weights.get(relations.label(head), 0.0) == joint.columns[head, place]
+            assert weights.get(relations.label(head), 0.0) == joint.dense[head, place]
     one = model.feature_weights("livesIn^-1")
     assert set(one["query"]) == {"livesIn⁻¹"} and one["part"][0] == "mixing"
     words = one.filter(pl.col("words").is_not_null())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from models import both_ways, small_world
+from strategies import both_ways, small_world
 from tilp import TILP, TILPConfig
 from tilp.explanation import Grounding, Reason, WalkedFact
 from tilp.explanation.ablation import top_grounding
@@ -50,7 +50,7 @@ def test_the_top_grounding_has_the_largest_sum_of_plain_shares():
 
 def test_walks_that_have_chances_share_by_them():
     likely, rare = walk(3, share=0.5), walk(4, share=0.01)
-    reasons = [Reason("soft walks", 6.0, "", (rare, likely), walks=2)]
+    reasons = [Reason("random walks", 6.0, "", (rare, likely), walks=2)]
     assert top_grounding(reasons) == (likely, pytest.approx(3.0))
     reasons.append(Reason("rule", 3.5, "", (walk(4),), walks=1))
     assert top_grounding(reasons) == (rare, pytest.approx(3.56))
@@ -67,7 +67,7 @@ def test_shares_of_soft_walks_are_of_all_soft_walks():
     seen = 0
     for query in both_ways(model.graph, "valid", every=12):
         for reason in model.explain(query, groundings=5, max_reasons=None, ablation=False).reasons:
-            if reason.kind == "soft walks":
+            if reason.kind == "random walks":
                 shares = [one.share for one in reason.groundings]
                 assert all(share > 0 for share in shares) and sum(shares) <= 1 + 1e-6, shares
                 seen += len(shares)

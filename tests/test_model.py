@@ -7,14 +7,8 @@ import polars as pl
 import pytest
 
 import tilp
-from models import (
-    FAST,
-    both_ways,
-    contents,
-    fitted,
-    same,
-    small_world,
-)
+from models import FAST, contents, fitted, same
+from strategies import both_ways, small_world
 from tilp import TILP, Query
 from tilp.errors import TilpError
 from tilp.evaluation import evaluate

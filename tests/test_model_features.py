@@ -11,7 +11,8 @@ import polars as pl
 import pytest
 
 import tilp
-from models import KilledError, both_ways, contents, edit, kill_at, small_world
+from models import KilledError, contents, edit, kill_at
+from strategies import both_ways, small_world
 from tilp import TILP, Query, TILPConfig
 from tilp._utils.files import note_digest, read_arrays, write_arrays
 from tilp.errors import TilpError
@@ -127,10 +128,10 @@ def test_every_part_can_be_left_out(tmp_path, part):
     elif part is Part.RULE_EVIDENCE:
         assert not learned.rule.any() and whole._fitted.features.rule.any()
     elif part is Part.OWN_FACTS:
-        assert (learned.row_of == -1).all() and not learned.words.size
-        assert (whole._fitted.features.row_of >= 0).any()
+        assert (learned.history_row == -1).all() and not learned.history.size
+        assert (whole._fitted.features.history_row >= 0).any()
     elif part is Part.SOFT_WALKS:
-        assert not learned.columns[:, 1].any() and whole._fitted.features.columns[:, 1].any()
+        assert not learned.dense[:, 1].any() and whole._fitted.features.dense[:, 1].any()
     elif part is Part.MIXING:
         assert set(learned.mixing) == {0.0, 1.0}
         assert set(whole._fitted.features.mixing) > {0.0}
@@ -188,8 +189,8 @@ def test_steps_of_soft_walks_reach_further():
         TILP(features="full", **quick(walk_length=length)).fit(small_world()) for length in (1, 3)
     ]
     assert [model.settings.walk_length for model in models] == [1, 3]
-    assert not models[0]._fitted.features.columns[:, 1].any()
-    assert models[1]._fitted.features.columns[:, 1].any()
+    assert not models[0]._fitted.features.dense[:, 1].any()
+    assert models[1]._fitted.features.dense[:, 1].any()
 
 
 # Presets
@@ -428,7 +429,7 @@ def test_heads_that_were_learned_are_not_learned_again(tmp_path, monkeypatch, wo
     def again(*_, **__):
         raise AssertionError("done again")
 
-    monkeypatch.setattr("tilp.features.log_linear_training.fit_head", again)
+    monkeypatch.setattr("tilp.features.log_linear_training.fit_relation_weights", again)
     model = TILP(features="full", **QUICK).fit(graph, folder=work)
     assert contents(model.save(tmp_path / "m")) == contents(fitted("full").save(tmp_path / "whole"))
     with pytest.raises(TilpError, match="begun with other data or settings"):

@@ -15,14 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilp
-from models import (
-    FAST,
-    both_ways,
-    contents,
-    edit,
-    same,
-    small_world,
-)
+from models import FAST, contents, edit, same
+from strategies import both_ways, small_world
 from tilp import TILP, Query, TILPConfig
 from tilp.errors import TilpError
 from tilp.learning.rule_weights import TrainingSettings

@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 
 import tilp
-from models import both_ways, interval_by_hand, small_world
+from models import interval_by_hand
+from strategies import both_ways, small_world
 from tilp import TILP, Query
 from tilp.errors import TilpError
 from tilp.graph import QueryTable

@@ -16,7 +16,7 @@ import pytest
 
 import tilp
 from tilp.errors import TilpError
-from tilp.features.paper.training import FeatureTraining
+from tilp.features.paper.training import FeatureTrainingSettings
 from tilp.graph import QueryTable
 from tilp.learning.rule_weights import TrainingSettings
 from tilp.parallel import Workers
@@ -89,8 +89,8 @@ def test_a_model_and_its_answers_are_those_of_one_thread(
     workers, graph, tmp_path, monkeypatch, features
 ):
     # Gradients are taken here, not by workers.
-    quick = partial(FeatureTraining, steps=10)
-    monkeypatch.setattr("tilp.features.paper.fit.FeatureTraining", quick)
+    quick = partial(FeatureTrainingSettings, steps=10)
+    monkeypatch.setattr("tilp.model.fit.FeatureTrainingSettings", quick)
     asked = graph.frame("valid").select("relation", "subject", "start").to_dicts() * 6
     found = {}
     for backend in ("serial", "ray"):

@@ -6,15 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from models import (
-    FAST,
-    KilledError,
-    contents,
-    fitted,
-    kill_at,
-    same,
-    small_world,
-)
+from models import FAST, KilledError, contents, fitted, kill_at, same
+from strategies import small_world
 from tilp import TILP
 from tilp.errors import TilpError
 

@@ -432,7 +432,7 @@ def _stage_size(
     name: str, graph: TemporalGraph, rows: NDArray[np.int64], settings: ModelSettings
 ) -> float:
     """Return the number of facts that a stage handles; some take a limited number per relation."""
-    limit = {"mine": settings.mining.sample, "features": LogLinearSettings.queries}.get(name)
+    limit = {"mine": settings.mining.sample, "features": LogLinearSettings.max_queries}.get(name)
     counts = np.bincount(graph.relation[rows])
     return float((counts if limit is None else np.minimum(counts, limit)).sum())
 

@@ -24,8 +24,7 @@ from tilp.bench.methods import Method
 from tilp.bench.sources import Source
 from tilp.datasets import world
 from tilp.errors import TilpError, TilpWarning
-from tilp.features.paper.features import PaperFeatures
-from tilp.features.paper.fit import walked_relations
+from tilp.features.paper.features import PaperFeatures, walked_relations
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.model import TILP
 from tilp.parallel import Workers

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _PAIR = ["evidence", "query", "other"]
 _AGAIN = {"between": "again with the same", "others": "again with another"}
-_FEW = ("mixing", "rules", "soft walks")
+_FEW = ("mixing", "rules", "random walks")
 
 
 def show_distributions(rows: pl.DataFrame, top: int) -> None:

@@ -163,7 +163,7 @@ class ModelSettings:
             raise TilpError(f"settings of another tilp, or damaged ones ({failure})") from failure
 
 
-_SAVED_KEYS = {"walk_length": "soft_length"}
+_SAVED_KEYS = {"walk_length": "soft_length", "l2": "pull"}
 
 
 def _renamed(values: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:

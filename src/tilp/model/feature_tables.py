@@ -11,18 +11,23 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tilp.errors import TilpError
-from tilp.features.candidate_history import HISTORY_KINDS, CandidateHistory, fact_edges, unit_word
+from tilp.features.candidate_history import HISTORY_KINDS, CandidateHistory, fact_edges, unit_name
 from tilp.features.describe import (
+    count_phrase,
     duration_sentence,
     order_sentence,
     pair_sentence,
     recurrence_sentence,
-    seen_words,
 )
-from tilp.features.log_linear import COLUMNS, LogLinearWeights
+from tilp.features.log_linear import DENSE_FEATURES, LogLinearWeights
 from tilp.features.paper.evidence import EVIDENCE_KINDS
-from tilp.features.paper.features import FEATURES, TERMS, PaperFeatures
-from tilp.features.paper.fit import FittedPaper, walked_relations
+from tilp.features.paper.features import (
+    CONTRIBUTIONS,
+    FEATURES,
+    FittedPaper,
+    PaperFeatures,
+    walked_relations,
+)
 from tilp.graph import TemporalGraph
 from tilp.model.config import ModelSettings
 from tilp.model.fitted_model import FittedModel
@@ -77,9 +82,9 @@ class Distributions:
     ) -> Distributions:
         """Return those of a model, or those it would have with the paper's features."""
         dated = MissingDates.fit(graph, settings.missing, settings.seed).fill_graph(graph)
-        features = None if fitted.features is None else fitted.features.distributions
+        features = None if fitted.features is None else fitted.features.paper_features
         if features is not None:
-            features = features.on(dated)
+            features = features.with_graph(dated)
         else:
             features = PaperFeatures.fit(
                 dated,
@@ -131,7 +136,7 @@ class Distributions:
         return pl.DataFrame(
             {
                 "evidence": pl.Series(EVIDENCE_KINDS).gather(dated.kind),
-                "query": labels.gather(dated.head),
+                "query": labels.gather(dated.query_relation),
                 "other": labels.gather(dated.relation),
                 "difference": dated.difference,
             }
@@ -186,7 +191,7 @@ class Distributions:
                     text = pair_sentence(evidence, relation, other, after, *length, name, unit)
                 case _:
                     text = duration_sentence(relation, *length, unit)
-            sentences.append(f"{text}{seen_words(row['feature'], row['seen'], row['pooled'])}")
+            sentences.append(f"{text}{count_phrase(row['feature'], row['seen'], row['pooled'])}")
         return sentences
 
 
@@ -232,8 +237,8 @@ _EVIDENCE = {
     EvidenceKind.WALKS: "on walks to the candidate",
 }
 _MEANING = {
-    COLUMNS[0]: "the logarithm of what the rules say together",
-    COLUMNS[1]: "walks of any facts, longer than rules, nearer in time likelier",
+    DENSE_FEATURES[0]: "the logarithm of what the rules say together",
+    DENSE_FEATURES[1]: "walks of any facts, longer than rules, nearer in time likelier",
 }
 
 
@@ -282,7 +287,7 @@ def _column_weights(labels: list[str], weights: LogLinearWeights) -> pl.DataFram
         mixing = float(weights.mixing[relation])
         share = f"{100 * mixing:.0f} %" if mixing else "nothing"
         rows.append((label, "mixing", None, None, mixing, f"{share} of what was learned counts"))
-        for name, weight in zip(COLUMNS, weights.columns[relation].tolist(), strict=True):
+        for name, weight in zip(DENSE_FEATURES, weights.dense[relation].tolist(), strict=True):
             if weight:
                 sentence = f"{name} ({_MEANING[name]}): {weight:+.2f}"
                 rows.append((label, name, None, None, weight, sentence))
@@ -302,10 +307,12 @@ def _rule_weights(rules: RuleSet, weights: LogLinearWeights) -> pl.DataFrame:
 def _history_weights(
     graph: TemporalGraph, labels: list[str], weights: LogLinearWeights
 ) -> pl.DataFrame:
-    history = CandidateHistory(fact_edges(graph), len(labels), weights.bounds)
-    texts = [history.describe(feature, unit_word(graph.unit)) for feature in range(history.width)]
-    query, group = np.nonzero(weights.row_of >= 0)
-    by_row = weights.words[weights.row_of[query, group]]
+    history = CandidateHistory(fact_edges(graph), len(labels), weights.distance_bounds)
+    texts = [
+        history.describe(feature, unit_name(graph.unit)) for feature in range(history.n_features)
+    ]
+    query, group = np.nonzero(weights.history_row >= 0)
+    by_row = weights.history[weights.history_row[query, group]]
     row, feature = np.nonzero(by_row)
     weight = by_row[row, feature]
     order = np.argsort(-np.abs(weight), kind="stable")
@@ -345,7 +352,7 @@ def _paper_table(_: TemporalGraph, fitted: FittedModel) -> pl.DataFrame:
     values["rules"] = weights.rules
     rows = [
         (None, name, None, None, values[name], _describe_term(name))
-        for name in TERMS
+        for name in CONTRIBUTIONS
         if values[name]
     ]
     return pl.DataFrame(rows, _WEIGHT_COLUMNS, orient="row")

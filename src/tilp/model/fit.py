@@ -11,14 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilp.evaluation.filtered_ranks import best_variant
-from tilp.features.log_linear_training import FOLDS, LogLinearSettings, fit_log_linear, fold_of
+from tilp.features.log_linear_training import N_FOLDS, LogLinearSettings, fit_log_linear, fold_index
+from tilp.features.paper.features import FEATURES
 from tilp.features.paper.fit import fit_paper
+from tilp.features.paper.training import FeatureTrainingSettings
 from tilp.graph import QueryTable, TemporalGraph
-from tilp.learning import CandidatePrior
-from tilp.learning.attention_net import AttentionNet, flat
-from tilp.learning.checkpoint import LossCurve
+from tilp.learning import PopularityPrior
+from tilp.learning.attention_net import AttentionNet, flatten_parameters
 from tilp.learning.examples import TrainingExamples
-from tilp.learning.rule_weights import LogWeights, Objective, train
+from tilp.learning.rule_weights import LogWeights, Objective, train_rule_weights
+from tilp.learning.training_loop import LossCurve
 from tilp.model.config import FitContext
 from tilp.model.fitted_model import FittedFeatures, FittedModel, with_weights
 from tilp.model.training_data import TrainingData, prepare_training_data
@@ -66,8 +68,18 @@ def learn_features(data: TrainingData, fitted: FittedModel, context: FitContext)
     scorer = RuleScorer(data.walker, rules, fitted.weights, data.missing_dates)
     features: FittedFeatures
     if settings.features is Features.PAPER:
+        without = tuple(name for name in FEATURES if Part(name) in settings.without)
         with stages("features") as advance:
-            features = fit_paper(data, scorer, settings, workers, advance)
+            features = fit_paper(
+                scorer,
+                data.rules,
+                data.training.queries,
+                data.held_out.queries,
+                data.ranker,
+                FeatureTrainingSettings(without=without, seed=settings.seed),
+                workers,
+                advance,
+            )
     else:
         folds: tuple[RuleWeights, ...] = (fitted.weights,)
         if Part.OUT_OF_FOLD not in settings.without:
@@ -94,15 +106,15 @@ def cross_fit_weights(
     Features trained on scores of queries that the rules were trained on would trust the rules
     too much.
     """
-    fold_ids = fold_of(data.training.queries.fact, context.settings.seed)
+    fold_ids = fold_index(data.training.queries.fact, context.settings.seed)
     folds = []
-    for fold in range(FOLDS):
-        examples = data.training.of_queries(fold_ids != fold)
+    for fold in range(N_FOLDS):
+        examples = data.training.select(fold_ids != fold)
         weights, _, _ = train_weights(
             data,
             examples,
             context,
-            lambda share, fold=fold: advance((fold + share) / FOLDS),  # type: ignore[misc]
+            lambda share, fold=fold: advance((fold + share) / N_FOLDS),  # type: ignore[misc]
             f"fold-{fold}",
         )
         folds.append(replace(weights, walks_power=fitted.weights.walks_power))
@@ -122,8 +134,8 @@ def train_weights(
     of the checkpoint.
     """
     settings, n_rules = context.settings.training, len(data.rules)
-    prior = CandidatePrior.of(data.walker.graph)
-    trained = train(
+    prior = PopularityPrior.from_graph(data.walker.graph)
+    trained = train_rule_weights(
         AttentionNet(data.walker.encoding, settings.dimension),
         data.rows,
         smoothed_confidence(data.rules),
@@ -134,8 +146,8 @@ def train_weights(
         checkpoint=context.path(f"{name}-state.npz"),
         progress=advance,
     )
-    net = None if trained.net is None else flat(trained.net)
-    return _scale_weights(trained.logs, data.rows[:, 2]), trained.curve, net
+    net = None if trained.net is None else flatten_parameters(trained.net)
+    return _scale_weights(trained.log_weights, data.rows[:, 2]), trained.curve, net
 
 
 def _scale_weights(logs: LogWeights, relation: NDArray[np.int64]) -> RuleWeights:

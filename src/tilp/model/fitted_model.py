@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from tilp.errors import TilpError
 from tilp.features.log_linear import LogLinearWeights
-from tilp.features.paper.features import PaperFeatures
-from tilp.features.paper.fit import FittedPaper
+from tilp.features.paper.features import FittedPaper, PaperFeatures
 from tilp.graph import TemporalGraph
-from tilp.learning.checkpoint import LossCurve
+from tilp.learning.training_loop import LossCurve
 from tilp.model.config import ModelSettings
 from tilp.parallel import Workers
 from tilp.rules import RuleSet
@@ -28,8 +27,8 @@ class FittedFeatures(Protocol):
     """Temporal features, and the weights that phase two learned for them."""
 
     @property
-    def distributions(self) -> PaperFeatures | None:
-        """The distributions of eq. 17-21; None for features that have none."""
+    def paper_features(self) -> PaperFeatures | None:
+        """The features with distributions (eq. 17-21); None for features without any."""
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return everything as arrays by name."""
@@ -38,7 +37,7 @@ class FittedFeatures(Protocol):
     def from_arrays(cls, arrays: dict[str, NDArray[Any]], graph: TemporalGraph) -> Self:
         """Read what `to_arrays` returned."""
 
-    def of(self, relations: NDArray[np.int64], rules: NDArray[np.int64]) -> Self:
+    def remap(self, relations: NDArray[np.int64], rules: NDArray[np.int64]) -> Self:
         """Return the same for other directed relations and rules, given the old ids or -1."""
 
     def scorer(self, rules: RuleScorer, walk_length: int) -> Scorer:
@@ -128,7 +127,7 @@ class FittedModel:
             self,
             rules=RuleSet(self.rules[index] for index in usable),
             weights=reindex_relations(weights, relations),
-            features=None if self.features is None else self.features.of(relations, rules),
+            features=None if self.features is None else self.features.remap(relations, rules),
         )
 
 

@@ -32,7 +32,7 @@ from tilp.io import read, write
 from tilp.io.packed.open import is_still_packed
 from tilp.io.packed.pack import copy_pack
 from tilp.learning import KNOWN_KINDS
-from tilp.learning.checkpoint import LossCurve
+from tilp.learning.training_loop import LossCurve
 from tilp.model.config import ModelSettings
 from tilp.model.fitted_model import FEATURES, FittedFeatures, FittedModel
 from tilp.rules import RuleSet

@@ -17,7 +17,7 @@ from tilp.errors import TilpError
 from tilp.evaluation import Evaluation, evaluate
 from tilp.explanation import Explainer, Explanation
 from tilp.graph import TemporalGraph, merge_facts
-from tilp.learning.checkpoint import LossCurve
+from tilp.learning.training_loop import LossCurve
 from tilp.model.batch_predict import BatchPredictor, BatchResult, BatchSettings, predict_to
 from tilp.model.config import (
     DEFAULT_CONFIG,

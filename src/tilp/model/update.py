@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from tilp._version import __version__
 from tilp.graph import SPLITS, MergedGraph, TemporalGraph
 from tilp.graph.vocabulary import NearNames
-from tilp.learning.attention_net import AttentionNet, flat
-from tilp.learning.rule_weights import PRIOR_AT_FIRST
+from tilp.learning.attention_net import AttentionNet, flatten_parameters
+from tilp.learning.rule_weights import INITIAL_LOG_PRIOR
 from tilp.model.config import FitContext
 from tilp.model.fit import smoothed_confidence
 from tilp.model.fitted_model import FittedModel, old_relations, reindex_relations, with_weights
@@ -222,15 +222,15 @@ class _Update:
         parameters = None
         if fitted.net is not None:
             seed = self._settings.training.seed
-            parameters = net.carried_over(fitted.net, relations, seed)
-        flat_net = None if parameters is None else flat(parameters)
+            parameters = net.transfer_parameters(fitted.net, relations, seed)
+        flat_net = None if parameters is None else flatten_parameters(parameters)
         if not self._changed:  # the new relations have no training facts
             every_rule = np.arange(len(fitted.rules))
             return replace(
                 fitted,
                 net=flat_net,
                 weights=reindex_relations(fitted.weights, relations),
-                features=fitted.features and fitted.features.of(relations, every_rule),
+                features=fitted.features and fitted.features.remap(relations, every_rule),
             )
         rules = self._mine(walker)
         index = {mined.rule: row for row, mined in enumerate(fitted.rules)}
@@ -238,11 +238,11 @@ class _Update:
         rows = walker.encoding.encode([mined.rule for mined in rules])
         net_scores = np.zeros(len(rows))
         if parameters is not None:
-            net_scores = np.asarray(net.log_scores(parameters, net.places(rows)), np.float64)
+            net_scores = np.asarray(net.log_scores(parameters, net.part_indices(rows)), np.float64)
         weights = self._weights(rules, rows[:, 2], old_rules, relations, net_scores)
         updated = FittedModel(with_weights(rules, weights), weights, fitted.curve, net=flat_net)
-        features = fitted.features and fitted.features.of(relations, old_rules)
-        if features is not None and features.distributions is not None:
+        features = fitted.features and fitted.features.remap(relations, old_rules)
+        if features is not None and features.paper_features is not None:
             length = self._settings.mining.max_length
             with context.stages("features") as advance:
                 features = features.refresh(
@@ -343,6 +343,6 @@ class _Update:
                 scale[directed] = np.median(ratio[mask & is_old])
             else:
                 scale[directed] = -expected[mask].max()
-                prior[directed] = np.exp(PRIOR_AT_FIRST + scale[directed])
+                prior[directed] = np.exp(INITIAL_LOG_PRIOR + scale[directed])
         rule = np.where(is_old, fitted.weights.rule[old_rules], np.exp(expected + scale[relation]))
         return replace(weights, rule=rule, prior=prior)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tilp._kernels.score import score_candidates
 from tilp._utils.arrays import read_only
 from tilp.graph import QueryTable
-from tilp.learning import CandidatePrior, KnownAnswers, Mark, known_answers
+from tilp.learning import KnownAnswers, Mark, PopularityPrior, known_answers
 from tilp.rules import Notation, Rule, format_rule
 from tilp.scoring.scorer import Contribution, FactPath
 from tilp.scoring.scores import Scores
@@ -107,7 +107,7 @@ class RuleScorer:
         self.walker = walker
         self.rules = tuple(rules)
         self._rows = read_only(walker.encoding.encode(rules))
-        self.prior = CandidatePrior.of(walker.graph)
+        self.prior = PopularityPrior.from_graph(walker.graph)
         self._missing_dates = missing_dates or MissingDates(Missing.POINT)
         self._compiled = walker.encoding.compiled(self._rows)
         self._set_weights(weights)
@@ -133,10 +133,10 @@ class RuleScorer:
         }
 
     def _set_weights(self, weights: RuleWeights) -> None:
-        relations = np.repeat(np.arange(self.prior.n_heads), np.diff(self.prior.begin))
+        relations = np.repeat(np.arange(self.prior.n_directed), np.diff(self.prior.offsets))
         self._weights = weights
         self._prior_score = read_only(weights.prior[relations] * self.prior.probability)
-        self._default = weights.prior * self.prior.lowest
+        self._default = weights.prior * self.prior.min_probability
 
     def with_weights(self, weights: RuleWeights) -> RuleScorer:
         """Return the same rules with other weights."""
@@ -189,13 +189,13 @@ class RuleScorer:
             *applied.by_query(len(queries)),
             queries.directed_relation,
             queries.answer,
-            known.begin,
+            known.offsets,
             known.entity,
             known.mark - Mark.KNOWN,
             self._weights.rule,
             self._weights.factor,
             self._weights.walks_power if walks_power is None else walks_power,
-            self.prior.begin,
+            self.prior.offsets,
             self.prior.entity,
             self._prior_score,
             self._default,
@@ -205,7 +205,7 @@ class RuleScorer:
 
     def memory_per_query(self, queries: QueryTable) -> NDArray[np.float64]:
         """Estimate how many numbers are in memory while each query is scored."""
-        listed = np.diff(self.prior.begin)[queries.directed_relation]
+        listed = np.diff(self.prior.offsets)[queries.directed_relation]
         return np.asarray(listed + self.walk_memory(queries))
 
     def walk_memory(self, queries: QueryTable) -> NDArray[np.float64]:
@@ -239,7 +239,9 @@ class RuleScorer:
             score: φ of each, from rules and prior.
             total: Joint contribution, which may be a function of φ.
         """
-        share = self._weights.prior[relation] * self.prior.of_entities(relation, candidate) / score
+        share = (
+            self._weights.prior[relation] * self.prior.probabilities(relation, candidate) / score
+        )
         return {"rules": (1 - share) * total, "prior": share * total}
 
     def rule_contributions(

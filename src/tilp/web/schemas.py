@@ -347,7 +347,7 @@ class RuleBehind(BaseModel):
 class ReasonShown(BaseModel):
     """One term of a score."""
 
-    kind: Annotated[str, Field(description="rule, prior, other facts, soft walks and so on.")]
+    kind: Annotated[str, Field(description="rule, prior, other facts, random walks and so on.")]
     score: Annotated[float, Field(description="What it adds.")]
     words: str
     walks: Annotated[int, Field(description="How many groundings there are in all.")]

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilp
-from test_walks import all_queries, graphs, shared_queries
+from strategies import all_queries, every_candidate, graphs, shared_queries
 from tilp._utils.files import read_arrays, write_arrays
 from tilp.datasets import world
 from tilp.datasets.synthetic.people import GRADUATION_AGE
@@ -21,21 +21,21 @@ from tilp.errors import TilpError
 from tilp.features.paper.distributions import (
     Bernoulli,
     Exponential,
-    FittedFeatures,
+    FittedDistributions,
     Gaussian,
     PairInterval,
 )
 from tilp.features.paper.evidence import EVIDENCE_KINDS, UNDATED, Gatherer
-from tilp.features.paper.features import FEATURES, TERMS, FeatureWeights, PaperFeatures
+from tilp.features.paper.features import CONTRIBUTIONS, FEATURES, FeatureWeights, PaperFeatures
 from tilp.features.paper.training import (
-    Examples,
+    FeatureExamples,
     FeatureObjective,
-    FeatureTraining,
+    FeatureTrainingSettings,
     _factors,
-    _first,
+    _initial,
     _weights,
+    calibrate_temperature,
     feature_values,
-    tempered,
     train_features,
 )
 from tilp.graph import QueryTable
@@ -101,7 +101,7 @@ def plain_evidence(edges, query, candidate, walked, max_length):
 
 
 def query_of(queries, number):
-    columns = (queries.subject, queries.head, queries.start, queries.fact)
+    columns = (queries.subject, queries.directed_relation, queries.start, queries.fact)
     return tuple(int(column[number]) for column in columns)
 
 
@@ -116,13 +116,6 @@ def found_for(evidence, row):
     }
     assert len(found) == len(rows)
     return found
-
-
-def everyone(graph, queries):
-    """All entities as the candidates of each query."""
-    size = len(graph.entities)
-    offsets = np.arange(len(queries) + 1) * size
-    return offsets, np.tile(np.arange(size, dtype=np.int32), len(queries))
 
 
 def random_walked(graph, seed):
@@ -141,7 +134,7 @@ def test_evidence_equals_the_listing_of_facts_and_walks(shared, max_length, seed
     if of_facts:
         queries = all_queries(graph)
     walked = random_walked(graph, seed)
-    offsets, candidate = everyone(graph, queries)
+    offsets, candidate = every_candidate(graph, queries)
     evidence = Gatherer(graph, walked, max_length)(queries, offsets, candidate, Workers())
     edges = plain_edges(graph)
     for row in range(len(candidate)):
@@ -213,18 +206,18 @@ def test_walks_of_several_lengths_to_an_entity_all_go_on():
     assert relations(4) == {"p", "q", "r", "t"}
 
 
-def test_threads_and_the_cut_into_chunks_do_not_change_evidence(monkeypatch):
+def test_threads_and_the_cut_into_chunks_do_not_change_evidence():
     graph = world(0, 1000).graph
     queries = all_queries(graph)
-    offsets, candidate = everyone(graph, queries)
+    offsets, candidate = every_candidate(graph, queries)
     size = 2 * len(graph.relations)
-    gather = Gatherer(graph, np.ones((size, size), np.bool_), 3)
-    told = []
+    walked = np.ones((size, size), np.bool_)
+    gather = Gatherer(graph, walked, 3)
+    shares = []
     with Workers(3) as workers:
-        first = gather(queries, offsets, candidate, workers, progress=told.append)
-    assert len(told) > 4 and told[-1] == 1.0 and told == sorted(told)
-    monkeypatch.setattr("tilp.features.paper.evidence._MOST_CHUNKS", 1)
-    second = gather(queries, offsets, candidate, Workers())
+        first = gather(queries, offsets, candidate, workers, progress=shares.append)
+    assert len(shares) > 4 and shares[-1] == 1.0 and shares == sorted(shares)
+    second = Gatherer(graph, walked, 3, max_chunks=1)(queries, offsets, candidate, Workers())
     for one in fields(first):
         assert np.array_equal(getattr(first, one.name), getattr(second, one.name))
 
@@ -232,20 +225,22 @@ def test_threads_and_the_cut_into_chunks_do_not_change_evidence(monkeypatch):
 def test_the_place_of_an_answer_among_candidates(facts):
     graph = tilp.read(facts)
     queries = all_queries(graph)
-    offsets, candidate = everyone(graph, queries)
+    offsets, candidate = every_candidate(graph, queries)
     features = PaperFeatures.fit(graph, np.ones((4, 4), np.bool_), 2)
     evidence = features.gather(queries, offsets, candidate)
-    places = evidence.places_of(queries.answer)
+    places = evidence.rows_of(queries.answer)
     assert (candidate[places] == queries.answer).all()
     assert (places // len(graph.entities) == np.arange(len(queries))).all()
-    assert (evidence.places_of(np.full(len(queries), -1)) == -1).all()
+    assert (evidence.rows_of(np.full(len(queries), -1)) == -1).all()
 
 
 def test_what_cannot_be_gathered_is_refused(facts):
     graph = tilp.read(facts)
-    with pytest.raises(TilpError, match=r"4 heads and 4 directed relations, not in the shape \(2"):
+    with pytest.raises(
+        TilpError, match=r"has shape \(2, 4\), but 4 directed relations need \(4, 4\)"
+    ):
         Gatherer(graph, np.ones((2, 4), np.bool_), 2)
-    with pytest.raises(TilpError, match="at least one step"):
+    with pytest.raises(TilpError, match="a length and a limit of edges of at least 1"):
         Gatherer(graph, np.ones((4, 4), np.bool_), 0)
 
 
@@ -383,7 +378,7 @@ class PlainFeatures:
             above = below = 0.0
             for relation, difference in dated.items():
                 numbers = (np.array([n]) for n in (EVIDENCE_KINDS.index(kind), head, relation))
-                (place,) = fitted.places(*numbers)
+                (place,) = fitted.indices(*numbers)
                 above += exp(weight[place]) * (h(kind, head, relation, difference) + bias[place])
                 below += exp(weight[place])
             return above / below if below else 0.0
@@ -392,15 +387,15 @@ class PlainFeatures:
 
 
 def random_weights(features, seed):
-    chance = np.random.default_rng(seed)
-    directed, pairs = features.fitted.directed, len(features.fitted)
-    mixing = chance.random((3, 3)) * [[1, 1, 1], [1, 1, 1], [0, 1, 1]]
+    generator = np.random.default_rng(seed)
+    directed, pairs = features.distributions.n_directed, len(features.distributions)
+    mixing = generator.random((3, 3)) * [[1, 1, 1], [1, 1, 1], [0, 1, 1]]
     return FeatureWeights(
-        *chance.normal(size=(2, 2, directed)),
-        *chance.normal(size=(4, pairs)),
+        *generator.normal(size=(2, 2, directed)),
+        *generator.normal(size=(4, pairs)),
         mixing / mixing.sum(axis=1, keepdims=True),
-        chance.random(3),
-        *chance.random(3),
+        generator.random(3),
+        *generator.random(3),
     )
 
 
@@ -412,30 +407,32 @@ def test_scores_equal_the_equations_of_the_paper(graph, max_length, seed):
     features = PaperFeatures.fit(graph, walked, max_length)
     plain = PlainFeatures(graph, walked, max_length)
     queries = all_queries(graph)
-    offsets, candidate = everyone(graph, queries)
+    offsets, candidate = every_candidate(graph, queries)
     phi = np.random.default_rng(seed).random(len(candidate))
     weights = random_weights(features, seed)
     evidence = features.gather(queries, offsets, candidate)
-    terms = features.terms(weights, queries, evidence, phi)
+    terms = features.contributions(weights, queries, evidence, phi)
     scores = features.score(weights, queries, evidence, phi)
-    assert tuple(terms) == TERMS
+    assert tuple(terms) == CONTRIBUTIONS
     for row in range(len(candidate)):
         query = query_of(queries, row // len(graph.entities))
-        parts = plain.score(weights, features.fitted, query, int(candidate[row]), phi[row])
+        parts = plain.score(weights, features.distributions, query, int(candidate[row]), phi[row])
         assert {name: terms[name][row] for name in terms} == pytest.approx(parts, rel=1e-9)
         assert scores[row] == pytest.approx(sum(parts.values()), rel=1e-9)
     # Places of pairs are their own: each one that was seen, and one for all others of a head.
     keys = {key for key, seen in plain.apart.items() if len(key) == 3 and seen}
-    assert len(features.fitted.key) == len(keys)
+    assert len(features.distributions.key) == len(keys)
 
 
 def test_candidates_without_evidence_get_nothing_from_order_and_interval(facts):
     graph = tilp.read(facts)
     features = PaperFeatures.fit(graph, np.zeros((4, 4), np.bool_), 3)
     queries = all_queries(graph)
-    offsets, candidate = everyone(graph, queries)
+    offsets, candidate = every_candidate(graph, queries)
     evidence = features.gather(queries, offsets, candidate)
-    terms = features.terms(random_weights(features, 1), queries, evidence, np.zeros(len(candidate)))
+    terms = features.contributions(
+        random_weights(features, 1), queries, evidence, np.zeros(len(candidate))
+    )
     assert not terms["order_walks"].any() and not terms["pair_walks"].any()
     assert terms["recurrence_others"].all() and terms["order_others"].any()
 
@@ -472,15 +469,15 @@ def lesson():
     graph = world(0, 1000).graph
     size = 2 * len(graph.relations)
     features = PaperFeatures.fit(graph, np.ones((size, size), np.bool_), 3)
-    chance = np.random.default_rng(3)
+    generator = np.random.default_rng(3)
 
     def examples(split, walked):
         queries = QueryTable.of_facts(graph, np.asarray(graph.rows(split)), walked=walked)
-        listed = chance.integers(0, len(graph.entities), (len(queries), 20)).astype(np.int32)
+        listed = generator.integers(0, len(graph.entities), (len(queries), 20)).astype(np.int32)
         listed[:, 7] = queries.answer
         evidence = features.gather(queries, np.arange(len(queries) + 1) * 20, listed.reshape(-1))
-        phi = chance.random(listed.size) / 20
-        return Examples(queries, evidence, phi, evidence.places_of(queries.answer))
+        phi = generator.random(listed.size) / 20
+        return FeatureExamples(queries, evidence, phi, evidence.rows_of(queries.answer))
 
     return features, examples("train", True), examples("valid", False)
 
@@ -489,7 +486,7 @@ def loss_of(features, weights, examples):
     """The mean negative log-likelihood of answers, query by query."""
     scores = features.score(weights, examples.queries, examples.evidence, examples.phi)
     losses = []
-    for number, answer in enumerate(examples.answer_place):
+    for number, answer in enumerate(examples.answer_row):
         if answer >= 0:
             begin, end = examples.evidence.offsets[number : number + 2]
             shares = np.exp(scores[begin:end] / weights.temperature)
@@ -499,10 +496,10 @@ def loss_of(features, weights, examples):
 
 def test_the_loss_and_its_gradient_are_those_of_the_scores(lesson):
     features, _, examples = lesson
-    hidden = examples.answer_place.copy()
+    hidden = examples.answer_row.copy()
     hidden[::3] = -1
-    examples = replace(examples, answer_place=hidden)
-    chance = np.random.default_rng(8)
+    examples = replace(examples, answer_row=hidden)
+    generator = np.random.default_rng(8)
     weights = replace(random_weights(features, 2), temperature=0.4)
     values = feature_values(weights)
     objective = FeatureObjective(features, examples)
@@ -515,7 +512,7 @@ def test_the_loss_and_its_gradient_are_those_of_the_scores(lesson):
     # Along any direction the loss changes as the gradient says.
     for place, array in enumerate(values):
         for _ in range(3):
-            way = chance.normal(size=array.shape)
+            way = generator.normal(size=array.shape)
             losses = [
                 objective(values._replace(**{values._fields[place]: array + step * way}), Workers())
                 for step in (1e-5, -1e-5)
@@ -526,11 +523,11 @@ def test_the_loss_and_its_gradient_are_those_of_the_scores(lesson):
 
 def test_training_makes_held_out_answers_likelier(lesson):
     features, training, held_out = lesson
-    told = []
-    settings_ = FeatureTraining(steps=60)
-    trained = train_features(features, training, held_out, settings_, progress=told.append)
+    shares = []
+    settings_ = FeatureTrainingSettings(steps=60)
+    trained = train_features(features, training, held_out, settings_, progress=shares.append)
     weights, curve = trained.weights, trained.curve
-    assert told[-1] == 1.0 or len(told) < 60
+    assert shares[-1] == 1.0 or len(shares) < 60
     assert curve.train[-1] < 0.8 * curve.train[0]
     assert min(curve.held_out) < 0.8 * log(20)
     assert loss_of(features, weights, held_out) == pytest.approx(min(curve.held_out), rel=1e-4)
@@ -543,7 +540,7 @@ def test_training_makes_held_out_answers_likelier(lesson):
 
 
 def test_slopes_go_back_through_what_the_loss_is_made_of(lesson):
-    values = _first(lesson[0], ("order",))
+    values = _initial(lesson[0], ("order",))
     values["mixing"] = values["mixing"].at[1, 0].set(0.7)
     values["evidence"] = values["evidence"].at[2].set(-0.3)
     factor, scale = _factors(values)
@@ -555,7 +552,7 @@ def test_slopes_go_back_through_what_the_loss_is_made_of(lesson):
 def test_the_temperature_makes_held_out_answers_likeliest(lesson):
     features, _, held_out = lesson
     weights = replace(random_weights(features, 4), temperature=2.0)
-    found = tempered(features, weights, held_out, Workers())
+    found = calibrate_temperature(features, weights, held_out, Workers())
     assert replace(found, temperature=2.0) == weights
     losses = {
         by: loss_of(features, replace(weights, temperature=2.0 * 2**by), held_out)
@@ -568,7 +565,8 @@ def test_the_temperature_makes_held_out_answers_likeliest(lesson):
 def test_training_twice_gives_the_same(lesson):
     features, training, held_out = lesson
     first, second = (
-        train_features(features, training, held_out, FeatureTraining(steps=10)) for _ in range(2)
+        train_features(features, training, held_out, FeatureTrainingSettings(steps=10))
+        for _ in range(2)
     )
     for name, array in first.weights.to_arrays().items():
         assert np.array_equal(array, second.weights.to_arrays()[name])
@@ -577,10 +575,10 @@ def test_training_twice_gives_the_same(lesson):
 
 def test_queries_without_their_answer_teach_nothing(lesson):
     features, training, held_out = lesson
-    settings_ = FeatureTraining(steps=5)
-    hidden = training.answer_place.copy()
+    settings_ = FeatureTrainingSettings(steps=5)
+    hidden = training.answer_row.copy()
     hidden[::2] = -1
-    some = replace(training, answer_place=hidden)
+    some = replace(training, answer_row=hidden)
     changed = some.phi.copy()
     changed[training.evidence.query % 2 == 0] = 5.0
     first, second = (
@@ -588,7 +586,7 @@ def test_queries_without_their_answer_teach_nothing(lesson):
         for one in (some, replace(some, phi=changed))
     )
     assert first == second
-    nothing = replace(training, answer_place=np.full_like(hidden, -1))
+    nothing = replace(training, answer_row=np.full_like(hidden, -1))
     with pytest.raises(TilpError, match="nothing to learn from"):
         train_features(features, nothing, held_out, settings_)
     alone = train_features(features, some, nothing, settings_).curve
@@ -597,7 +595,7 @@ def test_queries_without_their_answer_teach_nothing(lesson):
 
 def test_training_ends_when_held_out_queries_gain_nothing(lesson):
     features, training, held_out = lesson
-    settings_ = FeatureTraining(steps=200, patience=10, learning_rate=2.0)
+    settings_ = FeatureTrainingSettings(steps=200, patience=10, learning_rate=2.0)
     curve = train_features(features, training, held_out, settings_).curve
     best = curve.held_out_step[int(np.argmin(curve.held_out))]
     assert len(curve.train) == best + 10 < 200
@@ -626,9 +624,9 @@ def test_features_and_weights_can_be_kept_in_a_file(lesson, tmp_path):
     with pytest.raises(TilpError, match="weights of features lack"):
         FeatureWeights.from_arrays({})
     with pytest.raises(TilpError, match="distributions of features lack"):
-        FittedFeatures.from_arrays({})
-    with pytest.raises(TilpError, match="lack what is walked along"):
-        PaperFeatures.from_arrays(features.graph, features.fitted.to_arrays())
+        FittedDistributions.from_arrays({})
+    with pytest.raises(TilpError, match="lack the walked relations"):
+        PaperFeatures.from_arrays(features.graph, features.distributions.to_arrays())
 
 
 def test_applying_features_needs_no_jax():

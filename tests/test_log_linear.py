@@ -1,5 +1,6 @@
-"""The joint score of phase two: evidence of rules, likelihood, training, and the two scorers."""
+"""Phase two: evidence of rules, the log-linear likelihood and training, and the two scorers."""
 
+from copy import copy
 from dataclasses import fields
 from itertools import groupby
 from math import exp, log, sqrt
@@ -10,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilp
+from oracles import assert_terms_add_up, of_pairs
+from strategies import some_candidates
 from tilp._kernels.likelihood import (
     LogLinearTable,
     add_log_linear_likelihood,
@@ -19,7 +22,12 @@ from tilp._kernels.likelihood import (
 from tilp._kernels.score import add_rule_evidence, list_rule_evidence
 from tilp.errors import TilpError
 from tilp.features.candidate_history import HISTORY_KINDS, CandidateHistory, listed_candidates
-from tilp.features.log_linear import COLUMNS, LogLinearWeights, fit_relation, nothing_learned
+from tilp.features.log_linear import (
+    DENSE_FEATURES,
+    LogLinearWeights,
+    fit_relation_weights,
+    rules_only,
+)
 from tilp.features.log_linear_scorer import LogLinearScorer
 from tilp.features.paper.scorer import PaperFeatureScorer
 from tilp.graph import QueryTable
@@ -31,16 +39,18 @@ SEEDS = st.integers(0, 2**32 - 1)
 # --- evidence of rules -----------------------------------------------------------------------
 
 
-def random_rows(chance, n_queries, n_rules, n_entities):
+def random_rows(generator, n_queries, n_rules, n_entities):
     """Rows of rule, end and count for each query, those of a rule together."""
     rows = []
     for _ in range(n_queries):
-        fired = chance.permutation(n_rules)[: chance.integers(0, n_rules + 1)]
+        fired = generator.permutation(n_rules)[: generator.integers(0, n_rules + 1)]
         rows.append(
             [
-                (int(rule), int(end), int(chance.integers(1, 9)))
+                (int(rule), int(end), int(generator.integers(1, 9)))
                 for rule in fired
-                for end in chance.permutation(n_entities)[: chance.integers(1, n_entities + 1)]
+                for end in generator.permutation(n_entities)[
+                    : generator.integers(1, n_entities + 1)
+                ]
             ]
         )
     return rows
@@ -59,10 +69,10 @@ def plain_evidence(rows, candidate):
 @settings(max_examples=80)
 @given(SEEDS, st.integers(0, 4), st.integers(1, 5), st.integers(1, 6))
 def test_evidence_of_rules_equals_a_count_of_rows(seed, n_queries, n_rules, n_entities):
-    chance = np.random.default_rng(seed)
-    rows = random_rows(chance, n_queries, n_rules, n_entities)
+    generator = np.random.default_rng(seed)
+    rows = random_rows(generator, n_queries, n_rules, n_entities)
     listed = [
-        chance.permutation(n_entities)[: chance.integers(0, n_entities + 1)]
+        generator.permutation(n_entities)[: generator.integers(0, n_entities + 1)]
         for _ in range(n_queries)
     ]
     columns = np.array([row for part in rows for row in part], np.int64).reshape(-1, 3).T.copy()
@@ -80,8 +90,8 @@ def test_evidence_of_rules_equals_a_count_of_rows(seed, n_queries, n_rules, n_en
         assert len(rule[part]) == len(expected)
         found = dict(zip(rule[part].tolist(), root[part].tolist(), strict=True))
         assert found == pytest.approx(expected, rel=1e-6)
-    weight = chance.normal(size=n_rules) * chance.integers(0, 2, n_rules)
-    before = chance.normal(size=len(candidate))
+    weight = generator.normal(size=n_rules) * generator.integers(0, 2, n_rules)
+    before = generator.normal(size=len(candidate))
     score = before.copy()
     add_rule_evidence(row_begin, *columns, begin, candidate, weight, n_entities, score)
     expected = [sum(weight[rule] * root for rule, root in one.items()) for one in plain]
@@ -102,34 +112,34 @@ def add_twice(row_begin, columns, listed, weight, n_entities):
 
 # --- likelihood ------------------------------------------------------------------------------
 
-N_RULES, N_WORDS = 4, 6
+N_RULES, N_HISTORY = 4, 6
 
 
-def random_table(chance, n_queries, most_candidates=5):
-    sizes = chance.integers(1, most_candidates + 1, n_queries)
+def random_table(generator, n_queries, most_candidates=5):
+    sizes = generator.integers(1, most_candidates + 1, n_queries)
     begin = np.cumsum([0, *sizes])
     total = int(begin[-1])
-    n_rules, n_words = chance.integers(0, 4, (2, total))
+    n_rules, n_history = generator.integers(0, 4, (2, total))
     return LogLinearTable(
         offsets=begin,
-        answer=begin[:-1] + chance.integers(0, sizes),
-        log_count=np.where(chance.random(total) < 0.5, 0.0, 3.0 * chance.random(total)),
-        columns=chance.normal(size=(total, len(COLUMNS))),
+        answer=begin[:-1] + generator.integers(0, sizes),
+        log_count=np.where(generator.random(total) < 0.5, 0.0, 3.0 * generator.random(total)),
+        columns=generator.normal(size=(total, len(DENSE_FEATURES))),
         rule_offsets=np.cumsum([0, *n_rules]),
-        rule=chance.integers(0, N_RULES, n_rules.sum()).astype(np.int32),
-        root_rate=chance.random(n_rules.sum()).astype(np.float32),
-        history_offsets=np.cumsum([0, *n_words]),
-        history_feature=chance.integers(0, N_WORDS, n_words.sum()).astype(np.int32),
+        rule=generator.integers(0, N_RULES, n_rules.sum()).astype(np.int32),
+        root_rate=generator.random(n_rules.sum()).astype(np.float32),
+        history_offsets=np.cumsum([0, *n_history]),
+        history_feature=generator.integers(0, N_HISTORY, n_history.sum()).astype(np.int32),
     )
 
 
-def plain_score(table, place, of_column, of_rule, of_word):
+def plain_score(table, place, of_dense, of_rule, of_history):
     rules = range(table.rule_offsets[place], table.rule_offsets[place + 1])
     words = range(table.history_offsets[place], table.history_offsets[place + 1])
     return (
-        sum(float(w) * float(x) for w, x in zip(of_column, table.columns[place], strict=True))
-        + sum(float(of_rule[table.rule[one]]) * float(table.root[one]) for one in rules)
-        + sum(float(of_word[table.history_feature[one]]) for one in words)
+        sum(float(w) * float(x) for w, x in zip(of_dense, table.columns[place], strict=True))
+        + sum(float(of_rule[table.rule[one]]) * float(table.root_rate[one]) for one in rules)
+        + sum(float(of_history[table.history_feature[one]]) for one in words)
     )
 
 
@@ -153,13 +163,13 @@ def loss_and_gradient(table, queries, weights):
 @settings(max_examples=60)
 @given(SEEDS, st.integers(1, 6))
 def test_the_likelihood_is_a_softmax_and_its_gradient_is_its_slope(seed, n_queries):
-    chance = np.random.default_rng(seed)
-    table = random_table(chance, n_queries)
-    weights = tuple(chance.normal(size=n) for n in (len(COLUMNS), N_RULES, N_WORDS))
+    generator = np.random.default_rng(seed)
+    table = random_table(generator, n_queries)
+    weights = tuple(generator.normal(size=n) for n in (len(DENSE_FEATURES), N_RULES, N_HISTORY))
     every = log_linear_scores(table, 0, int(table.offsets[-1]), *weights)
     plain = [plain_score(table, place, *weights) for place in range(len(every))]
     assert every.tolist() == pytest.approx(plain, rel=1e-9, abs=1e-12)
-    some = chance.permutation(n_queries)[: chance.integers(1, n_queries + 1)]
+    some = generator.permutation(n_queries)[: generator.integers(1, n_queries + 1)]
     loss, gradient = loss_and_gradient(table, some, weights)
     assert loss == pytest.approx(plain_loss(table, some, weights), rel=1e-9, abs=1e-12)
     for number, array in enumerate(weights):
@@ -174,9 +184,9 @@ def test_the_likelihood_is_a_softmax_and_its_gradient_is_its_slope(seed, n_queri
 
 
 def test_the_gradient_is_added_to_what_is_there():
-    chance = np.random.default_rng(4)
-    table = random_table(chance, 8)
-    weights = tuple(chance.normal(size=n) for n in (len(COLUMNS), N_RULES, N_WORDS))
+    generator = np.random.default_rng(4)
+    table = random_table(generator, 8)
+    weights = tuple(generator.normal(size=n) for n in (len(DENSE_FEATURES), N_RULES, N_HISTORY))
     loss, gradient = loss_and_gradient(table, np.arange(8), weights)
     again = tuple(np.ones_like(one) for one in weights)
     parts = [
@@ -189,20 +199,22 @@ def test_the_gradient_is_added_to_what_is_there():
 
 
 def test_scores_however_high_have_a_likelihood():
-    chance = np.random.default_rng(4)
-    table = random_table(chance, 8)
-    weights = tuple(1e4 * chance.normal(size=n) for n in (len(COLUMNS), N_RULES, N_WORDS))
+    generator = np.random.default_rng(4)
+    table = random_table(generator, 8)
+    weights = tuple(
+        1e4 * generator.normal(size=n) for n in (len(DENSE_FEATURES), N_RULES, N_HISTORY)
+    )
     loss, gradient = loss_and_gradient(table, np.arange(8), weights)
     assert np.isfinite(loss) and all(np.isfinite(one).all() for one in gradient)
 
 
 @given(SEEDS, st.integers(1, 6))
 def test_ranks_of_answers_by_mixings_of_scores(seed, n_queries):
-    chance = np.random.default_rng(seed)
-    table = random_table(chance, n_queries)
+    generator = np.random.default_rng(seed)
+    table = random_table(generator, n_queries)
     table.log_count[table.answer] = 0.0
-    before, after = chance.integers(0, 3, (2, len(table.log_count))).astype(float)
-    some = chance.permutation(n_queries)[: chance.integers(1, n_queries + 1)]
+    before, after = generator.integers(0, 3, (2, len(table.log_count))).astype(float)
+    some = generator.permutation(n_queries)[: generator.integers(1, n_queries + 1)]
     expected = np.zeros(3)
     for number, mixing in enumerate((0.0, 0.5, 1.0)):
         score = (1 - mixing) * before + mixing * after
@@ -218,33 +230,33 @@ def test_ranks_of_answers_by_mixings_of_scores(seed, n_queries):
 # --- training --------------------------------------------------------------------------------
 
 MARK = 5
-"""The rule or word that is planted."""
+"""The rule or history feature that is planted."""
 
 
 def lesson(n_queries=80, size=8, *, mark=None, noise=True, seed=0):
     """Queries whose candidates have random scores by the rules, and a table of fold numbers.
 
     Args:
-        mark: `rule` or `word`: one of these marks every answer and nothing else.
-        noise: whether candidates have other rules and words, at random.
+        mark: `rule` or `history`: one of these marks every answer and nothing else.
+        noise: whether candidates have other rules and history features, at random.
     """
-    chance = np.random.default_rng(seed)
+    generator = np.random.default_rng(seed)
     total = n_queries * size
     begin = np.arange(n_queries + 1) * size
-    answer = begin[:-1] + chance.integers(0, size, n_queries)
+    answer = begin[:-1] + generator.integers(0, size, n_queries)
     rules = [[] for _ in range(total)]
     words = [[] for _ in range(total)]
     for place in range(total):
         if noise:
-            rules[place] += chance.permutation(MARK)[: chance.integers(0, 3)].tolist()
-            words[place] += chance.permutation(MARK)[: chance.integers(0, 3)].tolist()
+            rules[place] += generator.permutation(MARK)[: generator.integers(0, 3)].tolist()
+            words[place] += generator.permutation(MARK)[: generator.integers(0, 3)].tolist()
     for place in answer:
         if mark == "rule":
             rules[place].append(MARK)
-        elif mark == "word":
+        elif mark == "history":
             words[place].append(MARK)
-    columns = np.zeros((total, len(COLUMNS)))
-    columns[:, 0] = chance.normal(size=total)
+    columns = np.zeros((total, len(DENSE_FEATURES)))
+    columns[:, 0] = generator.normal(size=total)
     columns[answer, 0] += 1.0
     table = LogLinearTable(
         offsets=begin,
@@ -266,76 +278,80 @@ def same_weights(first, second):
     )
 
 
-@pytest.mark.parametrize("kind", ["rule", "word"])
+IDS = {"rule": "rule", "history": "history_feature"}
+WEIGHTS = {"rule": "rule_weight", "history": "history_weight"}
+
+
+@pytest.mark.parametrize("kind", ["rule", "history"])
 def test_what_marks_every_answer_is_learned(kind):
     table, fold = lesson(mark=kind)
-    learned = fit_relation(table, fold)
-    of = dict(zip(getattr(learned, kind), getattr(learned, f"of_{kind}"), strict=True))
+    learned = fit_relation_weights(table, fold)
+    of = dict(zip(getattr(learned, IDS[kind]), getattr(learned, WEIGHTS[kind]), strict=True))
     assert learned.mixing > 0 and set(of) == set(range(MARK + 1))
     assert of[MARK] > 0.3 and of[MARK] > 3 * max(abs(of[one]) for one in range(MARK))
-    assert learned.columns[0] > 0
-    other = "word" if kind == "rule" else "rule"
-    assert np.abs(getattr(learned, f"of_{other}")).max() < of[MARK] / 3
-    assert same_weights(fit_relation(table, fold), learned)
+    assert learned.dense[0] > 0
+    other = "history" if kind == "rule" else "rule"
+    assert np.abs(getattr(learned, WEIGHTS[other])).max() < of[MARK] / 3
+    assert same_weights(fit_relation_weights(table, fold), learned)
 
 
 def test_a_walk_that_ends_at_every_answer_is_learned():
     table, fold = lesson()
     columns = table.columns.copy()
     columns[table.answer, 1] = 1.0
-    learned = fit_relation(table._replace(columns=columns), fold)
-    assert learned.mixing > 0 and learned.columns[1] > 1.0
+    learned = fit_relation_weights(table._replace(columns=columns), fold)
+    assert learned.mixing > 0 and learned.dense[1] > 1.0
 
 
-def test_the_numbers_of_rules_and_words_do_not_matter():
-    table, fold = lesson(mark="word")
-    learned = fit_relation(table, fold)
-    far = fit_relation(
+def test_the_ids_of_rules_and_history_features_do_not_matter():
+    table, fold = lesson(mark="history")
+    learned = fit_relation_weights(table, fold)
+    far = fit_relation_weights(
         table._replace(rule=table.rule + 1_000, history_feature=table.history_feature * 70), fold
     )
     assert far.rule.tolist() == (learned.rule + 1_000).tolist()
-    assert far.word.tolist() == (learned.word * 70).tolist()
-    assert np.array_equal(far.of_word, learned.of_word)
+    assert far.history_feature.tolist() == (learned.history_feature * 70).tolist()
+    assert np.array_equal(far.history_weight, learned.history_weight)
 
 
 def test_without_a_choice_all_that_was_learned_is_taken():
-    table, fold = lesson(mark="word")
-    learned = fit_relation(table, fold, mix=False)
-    assert learned.mixing == 1.0 and learned.of_word[-1] > 0.3
-    assert same_weights(fit_relation(table, 1 - fold, mix=False), learned)
+    table, fold = lesson(mark="history")
+    learned = fit_relation_weights(table, fold, mix=False)
+    assert learned.mixing == 1.0 and learned.history_weight[-1] > 0.3
+    assert same_weights(fit_relation_weights(table, 1 - fold, mix=False), learned)
 
 
 @pytest.mark.parametrize("mix", [True, False])
 def test_too_few_queries_leave_the_rules_as_they_are(mix):
-    table, fold = lesson(19, mark="word")
-    learned = fit_relation(table, fold, mix=mix)
-    assert same_weights(learned, nothing_learned())
-    assert learned.columns.tolist() == [1.0, 0.0] and learned.mixing == 0.0
-    assert not len(learned.rule) and not len(learned.word)
-    more, fold = lesson(20, mark="word")
-    assert len(fit_relation(more, fold, mix=mix).word)
+    table, fold = lesson(19, mark="history")
+    learned = fit_relation_weights(table, fold, mix=mix)
+    assert same_weights(learned, rules_only())
+    assert learned.dense.tolist() == [1.0, 0.0] and learned.mixing == 0.0
+    assert not len(learned.rule) and not len(learned.history_feature)
+    more, fold = lesson(20, mark="history")
+    assert len(fit_relation_weights(more, fold, mix=mix).history_feature)
 
 
 def test_where_there_is_nothing_else_the_rules_stay_as_they_are():
     table, fold = lesson(noise=False)
-    learned = fit_relation(table, fold)
-    assert learned.mixing == 0.0 and learned.columns.tolist() == [1.0, 0.0]
+    learned = fit_relation_weights(table, fold)
+    assert learned.mixing == 0.0 and learned.dense.tolist() == [1.0, 0.0]
 
 
 def test_noise_beside_rules_that_are_right_is_not_taken():
     table, fold = lesson()
     columns = table.columns.copy()
     columns[table.answer, 0] += 10.0
-    learned = fit_relation(table._replace(columns=columns), fold)
-    assert learned.mixing == 0.0 and learned.columns.tolist() == [1.0, 0.0]
-    assert not learned.of_rule.any() and not learned.of_word.any()
+    learned = fit_relation_weights(table._replace(columns=columns), fold)
+    assert learned.mixing == 0.0 and learned.dense.tolist() == [1.0, 0.0]
+    assert not learned.rule_weight.any() and not learned.history_weight.any()
 
 
 def test_candidates_count_for_all_that_they_stand_for():
-    """A word of most entities is worth less than the same word of a few."""
-    table, fold = lesson(mark="word")
+    """A feature of most entities is worth less than the same feature of a few."""
+    table, fold = lesson(mark="history")
     others = np.setdiff1d(np.arange(len(table.log_count)), table.answer)
-    # In each query one other candidate has the word, and stands for many.
+    # In each query one other candidate has the feature, and stands for many.
     begin, word = table.history_offsets.copy(), table.history_feature.tolist()
     chosen = [int(others[others >= first][0]) for first in table.offsets[:-1]]
     for number, place in enumerate(sorted(chosen)):
@@ -345,10 +361,10 @@ def test_candidates_count_for_all_that_they_stand_for():
     many = np.zeros(len(table.log_count))
     many[chosen] = log(50.0)
     few, often = (
-        fit_relation(shared._replace(log_count=one), fold, mix=False)
+        fit_relation_weights(shared._replace(log_count=one), fold, mix=False)
         for one in (np.zeros_like(many), many)
     )
-    assert often.of_word[-1] < few.of_word[-1]
+    assert often.history_weight[-1] < few.history_weight[-1]
 
 
 # --- scorers ---------------------------------------------------------------------------------
@@ -387,37 +403,12 @@ def some_queries(graph, split, count, seed=0):
     return queries[np.sort(np.random.default_rng(seed).permutation(len(queries))[:count])]
 
 
-def some_candidates(graph, queries, count, seed=0):
-    """Entities drawn for each query, its answer and its subject among them."""
-    chance = np.random.default_rng(seed)
-    drawn = chance.integers(0, len(graph.entities), (len(queries), count)).astype(np.int32)
-    drawn[:, 0], drawn[:, 1] = queries.answer, queries.subject
-    return np.arange(len(queries) + 1) * count, drawn.reshape(-1)
-
-
-def of_pairs(scores, begin, candidate):
-    """Scores of listed candidates, whatever their order."""
-    found = []
-    for query in range(len(scores)):
-        part = slice(scores.offsets[query], scores.offsets[query + 1])
-        of = dict(zip(scores.candidate[part].tolist(), scores.score[part].tolist(), strict=True))
-        default = float(scores.defaults[query])
-        found += [of.get(int(one), default) for one in candidate[begin[query] : begin[query + 1]]]
-    return np.array(found)
-
-
-def assert_terms_add_up(terms, scores):
-    total = np.sum(list(terms.values()), axis=0)
-    size = np.sum(np.abs(list(terms.values())), axis=0)
-    assert (np.abs(total - scores) <= 1e-9 * size + 1e-12).all()
-
-
 @pytest.mark.parametrize("split", ["valid", "train"])
 def test_joint_scores_are_the_sum_of_their_terms(world, joint, split):
     queries = some_queries(world, split, 60)
     begin, candidate = some_candidates(world, queries, 40)
     terms = joint.contributions(queries, begin, candidate)
-    assert set(terms) == {"rules", "prior", "rule evidence", *HISTORY_KINDS, *COLUMNS[1:]}
+    assert set(terms) == {"rules", "prior", "rule evidence", *HISTORY_KINDS, *DENSE_FEATURES[1:]}
     scores = joint(queries)
     assert scores.temperature == 1.0 and len(scores.candidate) == len(queries) * len(world.entities)
     assert_terms_add_up(terms, of_pairs(scores, begin, candidate))
@@ -449,24 +440,28 @@ def test_facts_of_all_entities_are_those_of_each(world, joint, split):
     queries = some_queries(world, split, 50, seed=3)
     n = len(world.entities)
     begin = np.arange(len(queries) + 1) * n
-    asked = listed_candidates(
-        joint.rules.settled(queries), begin, np.tile(np.arange(n, dtype=np.int32), len(queries))
+    listed = listed_candidates(
+        joint.rule_scorer.fill_dates(queries),
+        begin,
+        np.tile(np.arange(n, dtype=np.int32), len(queries)),
     )
     together, each = np.zeros((len(queries), n)), np.zeros(len(queries) * n)
     for _ in range(2):  # the second time from what was kept
         together[:] = 0.0
-        joint.facts.add_of_all(asked, joint._weights.row_of, joint._weights.words, together)
-    joint._add_facts(asked, np.ones(len(HISTORY_KINDS), np.bool_), each)
+        weights = joint._weights
+        joint.history.add_scores_to_all(listed, weights.history_row, weights.history, together)
+    joint._add_history(listed, np.ones(len(HISTORY_KINDS), np.bool_), each)
     np.testing.assert_allclose(together.reshape(-1), each, rtol=1e-12, atol=1e-12)
     assert each.any()
 
 
-def test_many_entities_are_scored_alike_where_they_are_listed(world, joint, monkeypatch):
+def test_many_entities_are_scored_alike_where_they_are_listed(world, joint):
     queries = some_queries(world, "valid", 40)
     everything = joint(queries)
-    monkeypatch.setattr("tilp.features.log_linear_scorer._MOST_ENTITIES", 0)
-    listed = joint(queries)
-    by_rules = joint.rules(queries)
+    few = copy(joint)
+    few.max_entities = 0
+    listed = few(queries)
+    by_rules = joint.rule_scorer(queries)
     np.testing.assert_array_equal(listed.offsets, by_rules.offsets)
     np.testing.assert_array_equal(listed.candidate, by_rules.candidate)
     assert len(listed.candidate) < len(everything.candidate)
@@ -475,21 +470,20 @@ def test_many_entities_are_scored_alike_where_they_are_listed(world, joint, monk
     np.testing.assert_array_equal(listed.reached, everything.reached)
 
 
-def test_facts_that_are_kept_do_not_grow_without_end(world, joint, monkeypatch):
+def test_the_cache_of_nearest_facts_has_a_limit(world, joint):
     queries = some_queries(world, "valid", 20)
     expected = joint(queries)
-    monkeypatch.setattr("tilp.features.candidate_history._MOST_KEPT", 0)
-    facts = CandidateHistory(joint._edges, 2 * len(world.relations), joint._weights.bounds)
-    monkeypatch.setattr(joint, "facts", facts)
-    again = joint(queries)
-    np.testing.assert_array_equal(again.score, expected.score)
-    assert facts._nearest_to.cache_info().currsize == 1
+    bounds = joint._weights.distance_bounds
+    small = copy(joint)
+    small.history = CandidateHistory(joint._edges, 2 * len(world.relations), bounds, cache_size=0)
+    np.testing.assert_array_equal(small(queries).score, expected.score)
+    assert small.history._nearest_to.cache_info().currsize == 1
 
 
 @pytest.mark.parametrize("split", ["valid", "train"])
 def test_paper_scores_are_the_sum_of_their_terms(world, paper, split):
     queries = some_queries(world, split, 40)
-    by_rules = paper.rules(queries)
+    by_rules = paper.rule_scorer(queries)
     places = [
         np.sort(np.argsort(-by_rules.score[slice(*both)], kind="stable")[:30]) + both[0]
         for both in zip(by_rules.offsets, by_rules.offsets[1:], strict=False)
@@ -503,11 +497,12 @@ def test_paper_scores_are_the_sum_of_their_terms(world, paper, split):
         assert terms[name].any()
 
 
-def test_paper_scores_past_those_looked_at_count_as_without_evidence(world, paper, monkeypatch):
+def test_paper_scores_past_the_best_candidates_count_as_without_evidence(world, paper):
     queries = some_queries(world, "valid", 30)
-    whole, by_rules = paper(queries), paper.rules(queries)
-    monkeypatch.setattr("tilp.features.paper.scorer._LOOKED_AT", 5)
-    few = paper(queries)
+    whole, by_rules = paper(queries), paper.rule_scorer(queries)
+    limited = copy(paper)
+    limited.max_candidates = 5
+    few = limited(queries)
     np.testing.assert_array_equal(few.offsets, whole.offsets)
     np.testing.assert_array_equal(few.defaults, whole.defaults)
     totals = by_rules.totals(len(world.entities))
@@ -538,7 +533,7 @@ def test_paper_scores_do_not_depend_on_the_batch(world, paper):
 def test_joint_weights_are_arrays_and_back(joint):
     weights = joint._weights
     again = LogLinearWeights.from_arrays(weights.to_arrays())
-    assert again.scale == weights.scale
+    assert again.time_scale == weights.time_scale
     assert all(
         np.array_equal(array, again.to_arrays()[name])
         for name, array in weights.to_arrays().items()
@@ -549,17 +544,17 @@ def test_joint_weights_are_arrays_and_back(joint):
 
 def test_joint_weights_follow_the_numbers_of_relations_and_rules(joint):
     weights = joint._weights
-    n = len(weights.columns)
-    heads = np.array([3, -1, 0, 3 + n // 2, -1, n // 2])
+    n = len(weights.dense)
+    relations = np.array([3, -1, 0, 3 + n // 2, -1, n // 2])
     rules = np.array([4, 2])
-    moved = weights.of(heads, rules)
+    moved = weights.remap(relations, rules)
     assert moved.rule.tolist() == weights.rule[rules].tolist()
-    for new, old in enumerate(heads):
-        expected = weights.columns[old].tolist() if old >= 0 else [1.0, 0.0]
-        assert moved.columns[new].tolist() == expected
+    for new, old in enumerate(relations):
+        expected = weights.dense[old].tolist() if old >= 0 else [1.0, 0.0]
+        assert moved.dense[new].tolist() == expected
         assert moved.mixing[new] == (weights.mixing[old] if old >= 0 else 0.0)
         for kind in range(len(HISTORY_KINDS)):
-            for group, of in enumerate(heads):
-                row = weights.row_of[old, kind * n + of] if old >= 0 and of >= 0 else -1
-                assert moved.row_of[new, kind * len(heads) + group] == row
-    assert moved.words is weights.words and moved.scale == weights.scale
+            for group, of in enumerate(relations):
+                row = weights.history_row[old, kind * n + of] if old >= 0 and of >= 0 else -1
+                assert moved.history_row[new, kind * len(relations) + group] == row
+    assert moved.history is weights.history and moved.time_scale == weights.time_scale
