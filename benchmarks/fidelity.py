@@ -1,15 +1,15 @@
-"""Whether explanations are true: the fall that they state against facts that are really removed.
+"""Fidelity of explanations: the ablation effect that they state against facts really removed.
 
-TILP_DATA names the folder of published data sets. Of a seeded sample of valid queries, asked from
-either end, the best candidate is explained. The facts of its top grounding are then struck from
-the files of the graph, the files read again, and the model asked again on what they hold, without
-fitting. Printed are
-  agree     the share of cases in which the score falls as was stated, within 1e-9 of the score,
+TILP_DATA names the folder of published data sets. The best candidate of a seeded sample of valid
+queries, from either end, is explained. The facts of its top grounding are removed from the files
+of the graph, the files read again, and the model queried again on what they hold, without fitting.
+Printed are
+  agree     the share of cases in which the score drops as stated, within 1e-9 of the score,
             and the mean and the greatest difference, as shares of the score;
-  predict   how well plain shares tell the fall: correlation, and mean absolute error as a share
-            of the score;
+  predict   how well attributions predict the drop: correlation, and mean absolute error as a
+            share of the score;
   first     how often the candidate is still the best without these facts;
-  seconds   that an explanation takes, without and with the fall, and asking again takes.
+  seconds   of an explanation, without and with the ablation, and of the query on the new files.
 Models are fitted with default settings, or read from the folders of sets in --models.
 """
 
@@ -31,22 +31,22 @@ AGREE = 1e-9
 
 
 def sample(graph: tilp.TemporalGraph, count: int, seed: int) -> list[tilp.Query]:
-    """Facts of valid, each asked from one end, drawn; names are ids, which are never two."""
+    """Return random facts of valid, each a query from one end; names are ids."""
     facts = graph.frame("valid", names="ids").select(
         "subject", "relation", "object", "start", "end"
     )
-    chance = np.random.default_rng(seed)
-    rows = np.sort(chance.permutation(len(facts))[:count])
-    given = chance.choice(["subject", "object"], len(rows))
+    rng = np.random.default_rng(seed)
+    rows = np.sort(rng.permutation(len(facts))[:count])
+    given = rng.choice(["subject", "object"], len(rows))
     return [
-        tilp.Query(one["relation"], start=one["start"], end=one["end"], **{end: one[end]})
-        for one, end in zip(facts[rows].to_dicts(), given, strict=True)
+        tilp.Query(fact["relation"], start=fact["start"], end=fact["end"], **{end: fact[end]})
+        for fact, end in zip(facts[rows].to_dicts(), given, strict=True)
     ]
 
 
 def without_lines(folder: Path, header: str, lines: list[str], facts: Collection[int]):
-    """The graph in a folder, read again after some facts were struck from its train file."""
-    left = (line for number, line in enumerate(lines) if number not in facts)
+    """Return the graph in a folder, read again without some facts of its train file."""
+    left = (line for fact, line in enumerate(lines) if fact not in facts)
     (folder / "train.tsv").write_text("".join([header, *left]), "utf-8")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tilp.TilpWarning)
@@ -54,16 +54,16 @@ def without_lines(folder: Path, header: str, lines: list[str], facts: Collection
 
 
 def measured(model: tilp.TILP, queries: list[tilp.Query]) -> pl.DataFrame:
-    """A row for each query whose best candidate has a grounding.
+    """Return a row for each query whose best candidate has a grounding.
 
-    Its score, the plain share of the top grounding, the fall as stated and as it really is, the
-    new rank, and seconds.
+    Its score, the share attributed to the top grounding, the drop as stated and as it really is,
+    the new rank, and seconds.
     """
     rows = []
     size = len(model.graph.entities)
     model.explain(queries[0])  # compiled before the clock runs
-    with tempfile.TemporaryDirectory() as place:
-        folder = tilp.write(model.graph, Path(place) / "graph")
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = tilp.write(model.graph, Path(temporary) / "graph")
         header, *lines = (folder / "train.tsv").read_text("utf-8").splitlines(keepends=True)
         for query in queries:
             best = model.ask(query, 1)[0]
@@ -74,18 +74,18 @@ def measured(model: tilp.TILP, queries: list[tilp.Query]) -> pl.DataFrame:
             clock.append(time.perf_counter())
             if explained.ablation is None:
                 continue
-            fall = explained.ablation
-            left = without_lines(folder, header, lines, fall.grounding.facts)
+            effect = explained.ablation
+            left = without_lines(folder, header, lines, effect.grounding.facts)
             (again,) = model.predict(query, size, graph=left).filter(id=best.id).to_dicts()
             clock.append(time.perf_counter())
             rows.append(
                 {
                     "score": best.score,
-                    "share": fall.share,
-                    "stated": fall.drop,
+                    "share": effect.share,
+                    "stated": effect.drop,
                     "real": best.score - again["score"],
                     "rank": again["rank"],
-                    "facts": len(fall.grounding.facts),
+                    "facts": len(effect.grounding.facts),
                     **dict(zip(("plain", "explain", "again"), np.diff(clock), strict=True)),
                 }
             )
@@ -93,21 +93,21 @@ def measured(model: tilp.TILP, queries: list[tilp.Query]) -> pl.DataFrame:
 
 
 def figures(found: pl.DataFrame) -> dict[str, float]:
-    """What is printed, by name."""
+    """Return what is printed, by name."""
     of_score = found.select(
         "share",
-        fall=pl.col("real") / pl.col("score"),
+        drop=pl.col("real") / pl.col("score"),
         error=(pl.col("stated") - pl.col("real")).abs() / pl.col("score").abs(),
     )
-    share, fall, error = (of_score[name].to_numpy() for name in ("share", "fall", "error"))
+    share, drop, error = (of_score[name].to_numpy() for name in ("share", "drop", "error"))
     return {
         "agree": float((error <= AGREE).mean()),
         "mean error": float(error.mean()),
         "greatest error": float(error.max()),
-        "mean fall": float(fall.mean()),
+        "mean drop": float(drop.mean()),
         "mean share": float(share.mean()),
-        "correlation": float(np.corrcoef(share, fall)[0, 1]),
-        "absolute error": float(np.abs(share - fall).mean()),
+        "correlation": float(np.corrcoef(share, drop)[0, 1]),
+        "absolute error": float(np.abs(share - drop).mean()),
         "first": float((found["rank"] == 1).mean()),
     }
 
@@ -115,23 +115,23 @@ def figures(found: pl.DataFrame) -> dict[str, float]:
 def part(name: str, model: tilp.TILP, count: int, seed: int) -> None:
     queries = sample(model.graph, count, seed)
     found = measured(model, queries)
-    told = figures(found)
+    values = figures(found)
     seconds = ", ".join(
-        f"{words} {1e3 * found[column].median():.0f} ms"
-        for column, words in (
+        f"{text} {1e3 * found[column].median():.0f} ms"
+        for column, text in (
             ("plain", "an explanation"),
-            ("explain", "with the fall"),
-            ("again", "files read and asked again"),
+            ("explain", "with ablation"),
+            ("again", "files read and queried again"),
         )
     )
     print(f"({model.settings.features.value}) {name}: {len(queries)} valid queries, {len(found)} "
           f"with a grounding, of {found['facts'].mean():.1f} facts\n"
-          f"    agree: {told['agree']:.1%}, mean error {told['mean error']:.1e}, greatest "
-          f"{told['greatest error']:.1e} of the score\n"
-          f"    predict: share {told['mean share']:.3f}, fall {told['mean fall']:.3f} of the score "
-          f"on average; correlation {told['correlation']:.3f}, mean absolute error "
-          f"{told['absolute error']:.3f} of the score\n"
-          f"    first: {told['first']:.1%} stay the best\n"
+          f"    agree: {values['agree']:.1%}, mean error {values['mean error']:.1e}, greatest "
+          f"{values['greatest error']:.1e} of the score\n"
+          f"    predict: share {values['mean share']:.3f}, drop {values['mean drop']:.3f} of the "
+          f"score on average; correlation {values['correlation']:.3f}, mean absolute error "
+          f"{values['absolute error']:.3f} of the score\n"
+          f"    first: {values['first']:.1%} stay the best\n"
           f"    seconds, median: {seconds}", flush=True)  # fmt: skip
 
 

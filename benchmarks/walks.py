@@ -5,7 +5,7 @@
 a      every training query, all walks of length <= 3, arriving rates of all rules (all pairs) and
        candidates, one thread, as a multiple of a loop that only counts the same walks; and mining
        with default settings as another multiple
-b      mining at length <= 5, and the kept rules applied to the valid queries, two threads
+b      mining at length <= 5, and the mined rules applied to the valid queries, two threads
 c      two threads over one, mining at length <= 3 and 4
 d      peak memory of b, in a process of its own
 e      cost of mining a fixed number of facts as the bundled world grows
@@ -97,12 +97,12 @@ def part_b(name: str) -> None:
     started = time.perf_counter()
     rules = mine(graph, None, MiningSettings(max_length=5), threads=2)
     mined = time.perf_counter()
-    sampled = sum(one.sampled for one in rules)
+    sampled = sum(mined.sampled for mined in rules)
     print(f"(b) {name}: mined at length <= 5 in {mined - started:.0f} s: {rules}, "
           f"{sampled:,} of them with sampled counts")  # fmt: skip
     walker = Walker(graph, max_length=5)
     queries = QueryTable.of_facts(graph, np.array(graph.rows("valid")), walked=False)
-    compiled = walker.compile([one.rule for one in rules])
+    compiled = walker.compile([mined.rule for mined in rules])
     rows = apply_in_chunks(walker, queries, compiled)
     print(f"    applied to {len(queries):,} valid queries in {time.perf_counter() - mined:.0f} s: "
           f"{rows:,} rows (query, rule, end)")  # fmt: skip
@@ -123,11 +123,11 @@ def part_c(name: str) -> None:
         mine(graph, list(graph.relations)[:1], settings)
         ratios = []
         for _ in range(3 if length == 3 else 1):
-            one = seconds(lambda: mine(graph, None, settings, threads=1))  # noqa: B023
-            two = seconds(lambda: mine(graph, None, settings, threads=2))  # noqa: B023
-            ratios.append(one / two)
+            single = seconds(lambda: mine(graph, None, settings, threads=1))  # noqa: B023
+            double = seconds(lambda: mine(graph, None, settings, threads=2))  # noqa: B023
+            ratios.append(single / double)
         print(f"(c) {name}, length <= {length}: two threads are {median(ratios):.2f} × one "
-              f"({one:.1f} s, {two:.1f} s)")  # fmt: skip
+              f"({single:.1f} s, {double:.1f} s)")  # fmt: skip
 
 
 def part_e() -> None:
@@ -137,13 +137,13 @@ def part_e() -> None:
         walker = mining_walker(graph, settings)
         walker.edges  # noqa: B018 - built once for a graph, not for each fact
         list(mine_relations(walker, ["livesIn"], MiningSettings(sample=2), Workers()))
-        number = graph.relations.find("livesIn")
-        rows = np.flatnonzero(graph.relation[graph.span("train")] == number)
-        rows = np.random.default_rng([0, number]).choice(rows, 300, replace=False)
+        relation = graph.relations.find("livesIn")
+        rows = np.flatnonzero(graph.relation[graph.span("train")] == relation)
+        rows = np.random.default_rng([0, relation]).choice(rows, 300, replace=False)
         queries = QueryTable.of_facts(graph, np.sort(rows), walked=True)
         subjects, cost = walker.cost(queries.subject)
-        asked = np.unique(queries.subject, return_counts=True)[1]
-        walks = (cost / (4 + asked)).sum()
+        n_queries = np.unique(queries.subject, return_counts=True)[1]
+        walks = (cost / (4 + n_queries)).sum()
         taken = seconds(lambda: list(mine_relations(walker, ["livesIn"], settings, Workers())))  # noqa: B023
         print(f"(e) world of {len(graph):,} facts, 300 facts mined: {1e3 * taken / 300:.1f} ms a "
               f"fact; {len(subjects)} neighbourhoods of {walks / len(subjects):,.0f} walks, "
@@ -152,22 +152,21 @@ def part_e() -> None:
 
 def part_check(name: str) -> None:
     sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-    from oracles import counts, edges_of, pick, query_parts
-    from test_walks import counted
+    from oracles import counted, counts, edges_of, pick, query_parts
 
     graph = load(name)
     walker, edges = Walker(graph, max_length=3), edges_of(graph)
     queries = QueryTable.of_facts(graph, pick(200, len(graph.rows("train"))), walked=True)
     subjects, cost = walker.cost(queries.subject)
-    compared = left = 0
-    for number in range(len(queries)):
-        if cost[np.searchsorted(subjects, queries.subject[number])] > 100_000:
-            left += 1  # brute force would take minutes for one of these
+    compared = skipped = 0
+    for index in range(len(queries)):
+        if cost[np.searchsorted(subjects, queries.subject[index])] > 100_000:
+            skipped += 1  # brute force would take minutes for one of these
             continue
-        parts = query_parts(walker, queries, number)
-        assert counted(walker, queries, number) == counts(edges, *parts, 3, walker.grains)
+        parts = query_parts(walker, queries, index)
+        assert counted(walker, queries, index) == counts(edges, *parts, 3, walker.grains)
         compared += 1
-    print(f"(check) {name}: {compared} queries of 200 facts equal brute force; {left} left out")
+    print(f"(check) {name}: {compared} queries of 200 facts equal brute force; {skipped} skipped")
 
 
 def main() -> None:

@@ -102,3 +102,12 @@ def rule_model():
 def saved_model(tmp_path_factory, rule_model):
     """The folder of `rule_model`, which no test may change."""
     return rule_model.save(tmp_path_factory.mktemp("model") / "saved")
+
+
+@pytest.fixture
+def football(facts):
+    """The football world as a graph, with two facts in test and one in valid."""
+    import tilp
+
+    splits = ["train", "test", "train", "valid", "test"]
+    return tilp.read(facts.with_columns(split=pl.Series(splits)))

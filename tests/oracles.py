@@ -6,9 +6,20 @@ from itertools import product
 
 import numpy as np
 
+from tilp._kernels.candidate_history import FAR
 from tilp.learning import KNOWN_KINDS
 from tilp.rules import Atom, Constraint, Rule
-from tilp.time import GAP_CLASSES, Interval, allen, gap_code, known_ends, temporal_relation
+from tilp.time import (
+    GAP_CLASSES,
+    OPEN_END,
+    OPEN_START,
+    UNKNOWN,
+    Interval,
+    allen,
+    gap_code,
+    known_ends,
+    temporal_relation,
+)
 from tilp.types import Grain
 
 
@@ -111,6 +122,20 @@ def walks_with_repeats(edges, rule, subject, query):
     return dict(reached)
 
 
+def counted(walker, queries, index):
+    """Return what a walker counts for one query, as `counts` does: walks by rule and end."""
+    records, weights = walker.count(queries[np.array([index])])
+    assert (weights == 1).all()
+    relation = int(queries.directed_relation[index])
+    found = Counter()
+    for _, form, length, relations, digits, code, end, count in records.tolist():
+        rule = walker.encoding.lift((form, length, relation, relations, digits, code))
+        if (rule, end) in found:  # the same rule in two forms: the same walks
+            assert found[rule, end] == count
+        found[rule, end] = count
+    return found
+
+
 def query_parts(walker, queries, number):
     """Subject, head, interval and own fact of one query."""
     head = int(queries.directed_relation[number])
@@ -194,3 +219,62 @@ def assert_terms_add_up(terms, scores):
     total = np.sum(list(terms.values()), axis=0)
     size = np.sum(np.abs(list(terms.values())), axis=0)
     assert (np.abs(total - scores) <= 1e-9 * size + 1e-12).all()
+
+
+def walk_gap(walk, query):
+    """How far the facts of a walk are from a time, together; open ends are numbers too."""
+    return sum(
+        max(float(query.start) - edge[2].end, float(edge[2].start) - query.end, 0.0)
+        for edge in walk
+    )
+
+
+def clipped(interval):
+    return tuple(min(max(one, -FAR), FAR) for one in (interval.start, interval.end))
+
+
+def nearest_intervals(graph, edges, candidate, subject, own, query):
+    """The nearest fact's interval for each group: kind · directed relations + relation."""
+    size = len(graph.relations)
+    start, end = clipped(query)
+    found = {}
+    for atom, target, interval, row in edges.get(candidate, ()):
+        if row == own:
+            continue
+        relation = graph.relations.find(atom.relation) + size * atom.inverse
+        group = 2 * size * (target == subject) + relation
+        low, high = clipped(interval)
+        order = (max(start - high, low - end, 0), abs(low - start), row)
+        if group not in found or order < found[group][0]:
+            found[group] = (order, interval)
+    return {group: interval for group, (_, interval) in found.items()}
+
+
+def extreme_intervals(interval):
+    """The extreme intervals that the known ends of an interval allow."""
+    start, end = interval.start, interval.end
+    match (start == UNKNOWN, end == UNKNOWN):
+        case (False, False):
+            return [interval]
+        case (True, False):
+            return [Interval(end, end), Interval(OPEN_START, end)]
+        case (False, True):
+            return [Interval(start, start), Interval(start, OPEN_END)]
+    times = ((OPEN_START, OPEN_END), (OPEN_START, OPEN_START), (OPEN_END, OPEN_END))
+    return [Interval(*pair) for pair in times]
+
+
+def given_edges(graph):
+    """Facts and inverse facts by source, with their intervals as they were given."""
+    edges = {}
+    for row in graph.rows("train"):
+        fact = graph.fact(row)
+        subject, object_ = int(graph.subject[row]), int(graph.object[row])
+        for source, target, inverse in ((subject, object_, False), (object_, subject, True)):
+            edge = (Atom(fact.relation, inverse), target, fact.interval, row)
+            edges.setdefault(source, []).append(edge)
+    return edges
+
+
+def given_interval(queries, index):
+    return Interval(*(int(column[index]) for column in queries.given_dates()))

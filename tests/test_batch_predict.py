@@ -457,7 +457,7 @@ def test_complete_and_out_from_the_command_line(run, tmp_path, folder, rules_mod
     options = ("--complete", "diedIn", "--start", "1970", "-k", 2)
     code, printed, err = run("predict", folder, *options, "--out", tmp_path / "out")
     assert code == 0 and f"{len(subjects):,} queries answered in 1 part\n" in printed
-    assert err.splitlines()[0] == "check the queries …" and "ask them" in err
+    assert err.splitlines()[0] == "check the queries …" and "answer them" in err
     found = parts_of(tmp_path / "out")
     assert set(found["subject"]) == set(subjects) and set(found["start"]) == {"1970"}
     code, printed, err = run("predict", folder, *options, "--json")
@@ -479,7 +479,7 @@ def test_skipped_queries_are_told_by_the_command(run, tmp_path, folder, wrong):
     assert code == 2 and f"{wrong}, line 5" in err and "--on-error skip" in err
     code, printed, _ = run(*options, "--on-error", "skip")
     assert code == 0 and "7 queries answered" in printed
-    assert f"3 queries could not be asked: see {tmp_path / 'out'}{os.sep}skipped-" in printed
+    assert f"3 queries could not be answered: see {tmp_path / 'out'}{os.sep}skipped-" in printed
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilp
-from oracles import edges_of
+from oracles import clipped, edges_of, nearest_intervals
 from strategies import all_queries, every_candidate, shared_queries
 from tilp._kernels.candidate_history import FAR, N_ALLEN
 from tilp.features.candidate_history import (
@@ -26,27 +26,6 @@ from tilp.types import Unit
 NO_WARNING = pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
 SEEDS = st.integers(0, 2**32 - 1)
 BOUNDS = np.array([1, 2, 3, 5, 8, 13], np.int64)
-
-
-def clipped(interval):
-    return tuple(min(max(one, -FAR), FAR) for one in (interval.start, interval.end))
-
-
-def plain_nearest(graph, edges, candidate, subject, own, query):
-    """The nearest fact's interval for each group: kind · directed relations + relation."""
-    size = len(graph.relations)
-    start, end = clipped(query)
-    found = {}
-    for atom, target, interval, row in edges.get(candidate, ()):
-        if row == own:
-            continue
-        relation = graph.relations.find(atom.relation) + size * atom.inverse
-        group = 2 * size * (target == subject) + relation
-        low, high = clipped(interval)
-        order = (max(start - high, low - end, 0), abs(low - start), row)
-        if group not in found or order < found[group][0]:
-            found[group] = (order, interval)
-    return {group: interval for group, (_, interval) in found.items()}
 
 
 def plain_bin(distance, bounds):
@@ -76,7 +55,7 @@ def plain_facts(graph, queries, bounds):
         query = Interval(int(queries.start[number]), int(queries.end[number]))
         subject, own = int(queries.subject[number]), int(queries.fact[number])
         for candidate in range(len(graph.entities)):
-            nearest = plain_nearest(graph, edges, candidate, subject, own, query)
+            nearest = nearest_intervals(graph, edges, candidate, subject, own, query)
             yield {group: plain_words(fact, query, bounds) for group, fact in nearest.items()}
 
 

@@ -1,4 +1,4 @@
-"""Constraints of one's own: a planted rule about heights is found, printed and read back."""
+"""User-defined constraints: a planted rule about heights is found, printed and read back."""
 
 import numpy as np
 import polars as pl
@@ -18,13 +18,13 @@ STATIC = MiningSettings(grains=(Grain.STATIC,), max_length=2, min_support=2)
 @pytest.fixture(scope="module")
 def graph(tmp_path_factory):
     """People meet; the taller one of a pair guards the other, which only heights can tell."""
-    chance = np.random.default_rng(0)
-    heights = chance.integers(150, 200, 60)
+    rng = np.random.default_rng(0)
+    heights = rng.integers(150, 200, 60)
     rows = []
     for year in range(400):
-        a, b = chance.choice(60, 2, replace=False)
+        a, b = rng.choice(60, 2, replace=False)
         rows.append((f"p{a}", "meets", f"p{b}", str(1500 + year)))
-        if heights[a] > heights[b] and chance.random() < 0.9:
+        if heights[a] > heights[b] and rng.random() < 0.9:
             rows.append((f"p{a}", "guards", f"p{b}", str(1500 + year)))
     folder = tmp_path_factory.mktemp("people")
     columns = ["subject", "relation", "object", "date"]
@@ -50,8 +50,8 @@ def test_rules_with_words_are_applied(graph):
     queries = QueryTable.of_facts(graph, np.arange(30), walked=True)
     applied, _ = walker.apply(queries, walker.compile(rules))
     heights = graph.attributes["height"]
-    place = rules.index(tilp.rules.parse_rule("guards(E1,E2,I2) ← meets(E1,E2,I1) ∧ taller(E1,E2)"))
-    ends = applied[applied[:, 1] == place]
+    rule = rules.index(tilp.rules.parse_rule("guards(E1,E2,I2) ← meets(E1,E2,I1) ∧ taller(E1,E2)"))
+    ends = applied[applied[:, 1] == rule]
     assert len(ends)
     assert (heights[queries.subject[ends[:, 0]]] > heights[ends[:, 2]]).all()
 
@@ -66,14 +66,14 @@ def test_words_about_intervals(graph):
     assert "guards(E1,E2,I2) ← meets(E1,E2,I1)" in texts
 
 
-def test_words_of_ones_own_between_intervals_that_are_the_usual_ones_change_nothing(graph):
+def test_classes_of_intervals_that_equal_the_usual_ones_change_nothing(graph):
     usual = PairConstraint(("before", "touching", "after"), temporal_relation_codes)
     settings = MiningSettings(grains=(Grain.PAIRS, Grain.ADJACENT, Grain.GAP), max_length=2)
     rules = mine(graph, ["guards"], settings)
     assert mine(graph, ["guards"], settings, classes=usual) == rules
 
 
-def test_words_of_ones_own_between_intervals(graph):
+def test_user_defined_classes_of_intervals(graph):
     """Whoever meets in an even year does so in an even year: same or other parity of starts."""
     parity = PairConstraint(("in step with", "out of step with"), lambda s, e, t, f: (s + t) % 2)
     rules = mine(graph, ["guards"], MiningSettings(grains=(Grain.PAIRS,), max_length=2, top=9),
@@ -82,7 +82,7 @@ def test_words_of_ones_own_between_intervals(graph):
     assert str(best.rule) == "guards(E1,E2,I2) ← meets(E1,E2,I1) ∧ in step with(I1,I2)"
     assert best.rule == tilp.rules.parse_rule(str(best.rule))
     wrong = PairConstraint(("odd",), lambda s, e, t, f: (s + t) % 2)
-    with pytest.raises(TilpError, match="has 1 words, numbered from 0, but gave 0 to 1"):
+    with pytest.raises(TilpError, match="has 1 words, numbered from 0, but returned 0 to 1"):
         mine(graph, ["guards"], STATIC, classes=wrong)
 
 
@@ -90,7 +90,7 @@ def test_mistakes_are_named(graph):
     with pytest.raises(TilpError, match="no entity has a weight; there are attributes: height"):
         mine(graph, ["guards"], STATIC, constraints=[compare("weight", ("a", "b", "c"))])
     wild = StepConstraint(("odd",), lambda steps: np.full(len(steps.start), 7))
-    with pytest.raises(TilpError, match="has 1 words, numbered from 0, but gave 7 to 7"):
+    with pytest.raises(TilpError, match="has 1 words, numbered from 0, but returned 7 to 7"):
         mine(graph, ["guards"], STATIC, constraints=[wild])
     short = StepConstraint(("odd",), lambda steps: np.zeros(3, dtype=np.int64))
     with pytest.raises(TilpError, match="one whole number a step"):

@@ -9,9 +9,7 @@ import polars as pl
 import pytest
 
 import tilp
-from oracles import edges_of, lift, walks_from
-from test_candidate_history import plain_nearest
-from test_groundings import plain_gap
+from oracles import edges_of, lift, nearest_intervals, walk_gap, walks_from
 from tilp import TILP, Query, TILPConfig
 from tilp.errors import TilpError
 from tilp.explanation import Explanation, Reason
@@ -78,6 +76,58 @@ def adds_up(parts, whole):
     return sum(parts) == pytest.approx(whole, rel=1e-9, abs=1e-9 * sum(map(abs, parts)) + 1e-15)
 
 
+# the contract of every scorer
+
+
+def listed(scores, query):
+    """Return the scores of all entities that are listed for a query."""
+    part = slice(scores.offsets[query], scores.offsets[query + 1])
+    return dict(zip(scores.candidate[part].tolist(), scores.score[part].tolist(), strict=True))
+
+
+@pytest.mark.parametrize("model", FEATURES, indirect=True)
+def test_scores_do_not_depend_on_the_batch_nor_on_what_is_passed(world, model):
+    scorer = model.scorer()
+    queries = query_table(world, [query for query, _ in asked(world)])
+    scores = scorer.score(queries)
+    again = scorer.score(queries, scorer.rule_scorer.apply_rules(queries))
+    for name in ("offsets", "candidate", "score", "default", "reached"):
+        for other in (again, scorer(queries)):
+            assert np.array_equal(getattr(scores, name), getattr(other, name))
+    backwards = scorer.score(queries[np.arange(len(queries))[::-1]])
+    for query in range(len(queries)):
+        alone = scorer.score(queries[np.array([query])])
+        assert listed(scores, query) == listed(alone, 0)
+        assert listed(scores, query) == listed(backwards, len(queries) - 1 - query)
+
+
+@pytest.mark.parametrize("model", FEATURES, indirect=True)
+def test_contributions_and_attributions_add_up_to_scores(world, model):
+    scorer = model.scorer()
+    for query, answer in asked(world, count=4):
+        table = query_table(world, [query])
+        offsets, entity = np.array([0, 1]), np.array([world.entities.find(answer)], np.int32)
+        (score,) = scorer.score(table).of_candidates(offsets, entity)
+        parts = scorer.contributions(table, offsets, entity)
+        assert adds_up((float(part[0]) for part in parts.values()), score)
+        applied = scorer.rule_scorer.apply_rules(table)
+        single = scorer.attribute_score(table, int(entity[0]), applied)
+        assert adds_up((part.score for part in single), score)
+        assert len({part.key for part in single}) == len(single)
+
+
+@pytest.mark.parametrize("model", FEATURES, indirect=True)
+def test_scorers_estimate_memory_and_leave_out_facts(world, model):
+    scorer = model.scorer()
+    queries = query_table(world, [query for query, _ in asked(world)])
+    memory = scorer.memory_per_query(queries)
+    assert memory.shape == (len(queries),) and (memory > 0).all()
+    same = scorer.without([])
+    assert np.array_equal(same.score(queries).score, scorer.score(queries).score)
+    less = scorer.without(range(0, len(world.rows("train")), 2))
+    assert not np.array_equal(less.score(queries).score, scorer.score(queries).score)
+
+
 # reasons add up
 
 
@@ -111,18 +161,18 @@ def test_reasons_add_up_to_the_score_that_is_predicted(world, model):
 
 @pytest.mark.parametrize("model", FEATURES, indirect=True)
 def test_each_part_has_its_reasons(world, model):
-    """What the terms of the scorer say together, reasons say one by one."""
-    parts = {"rules": "rule", "rule evidence": "rule"}
+    """Reasons of a kind add up to the contribution of the scorer."""
+    kinds = {"rules": "rule", "rule evidence": "rule"}
     for query, answer in asked(world, seed=1):
         found = model.explain(query, answer, groundings=0)
         entity = np.array([world.entities.find(answer)], np.int32)
-        terms = model.scorer().contributions(query_table(world, [query]), np.array([0, 1]), entity)
+        parts = model.scorer().contributions(query_table(world, [query]), np.array([0, 1]), entity)
         if any(one.kind == "not looked at" for one in found.reasons):
             continue
         together = {}
-        for name, term in terms.items():
-            kind = parts.get(name, name.partition("_")[0])
-            together[kind] = together.get(kind, 0.0) + float(term[0])
+        for name, part in parts.items():
+            kind = kinds.get(name, name.partition("_")[0])
+            together[kind] = together.get(kind, 0.0) + float(part[0])
         for kind, expected in together.items():
             of_kind = [one.score for one in found.reasons if one.kind == kind]
             assert sum(of_kind) == pytest.approx(expected, rel=1e-9, abs=1e-9)
@@ -195,7 +245,7 @@ def test_groundings_of_rules_are_walks_that_satisfy_them(world, model):
                 for grounding in one.groundings
             }
             gaps = {
-                tuple((edge[3], edge[0].inverse) for edge in walk): plain_gap(walk, time)
+                tuple((edge[3], edge[0].inverse) for edge in walk): walk_gap(walk, time)
                 for walk in plain
             }
             assert facts == set(gaps)
@@ -282,7 +332,7 @@ def test_facts_of_the_candidate_are_the_nearest_of_their_relation(world, model):
     for query, answer in asked(world, "train", 40, seed=4):
         subject, _, time = settled_interval(query, world)
         entity = world.entities.find(answer)
-        nearest = plain_nearest(world, edges, entity, subject, -1, time)
+        nearest = nearest_intervals(world, edges, entity, subject, -1, time)
         start, end = known_ends(world.start, world.end)
         for one in model.explain(query, answer, max_reasons=None).reasons:
             if one.kind not in HISTORY_KINDS:
@@ -363,7 +413,7 @@ def in_words(apart):
 
 
 @pytest.mark.parametrize("model", FEATURES, indirect=True)
-def test_what_the_winner_has_more_adds_up(world, model):
+def test_contrasts_add_up(world, model):
     for query, answer in asked(world, seed=5):
         best = model.explain(query)
         assert best.rank == 1 and best.winner == best.candidate and best.contrasts == ()
@@ -395,12 +445,12 @@ def test_what_the_winner_has_more_adds_up(world, model):
     ],
 )
 @pytest.mark.parametrize("model", ["none"], indirect=True)
-def test_a_fall_far_from_plain_shares_is_said_to_be(world, model, share, told):
+def test_an_effect_far_from_the_attribution_is_said_to_be(world, model, share, told):
     query, _ = asked(world)[0]
-    fall = model.explain(query).ablation
-    assert ablation_text(replace(fall, share=share, score_without=2.0, drop=2.0)).endswith(told)
-    # Of a score that is not above 0 no share hangs on anything.
-    assert ablation_text(replace(fall, share=0.0, score_without=-2.0, drop=1.0)).endswith(
+    effect = model.explain(query).ablation
+    assert ablation_text(replace(effect, share=share, score_without=2.0, drop=2.0)).endswith(told)
+    # Nothing is attributed of a score that is not positive.
+    assert ablation_text(replace(effect, share=0.0, score_without=-2.0, drop=1.0)).endswith(
         "to these facts"
     )
 
@@ -451,7 +501,7 @@ def test_json_holds_all_that_is_shown(world, model):
 
 
 @pytest.mark.parametrize("model", FEATURES, indirect=True)
-def test_text_tells_reasons_facts_and_what_is_lacking(world, model):
+def test_text_has_reasons_facts_and_contrasts(world, model):
     for query, answer in asked(world, count=6):
         found = model.explain(query, answer, max_reasons=3)
         text = str(found)
@@ -491,9 +541,31 @@ def test_an_explanation_without_reasons_can_be_shown():
     assert "already known as an answer at that time" in str(empty)
     assert empty.to_json()["reasons"] == [] and empty.to_json()["rest"]["count"] == 0
     one = Explanation(
-        Query("r", "a"), "b", 1, 0.5, 0.5, False, (Reason("prior", 0.5, "often"),), top=0
+        Query("r", "a"), "b", 1, 0.5, 0.5, False, (Reason("prior", 0.5, "often"),), max_reasons=0
     )
     assert "+0.5000  1 further reason: 1 × prior" in str(one)
+
+
+@pytest.mark.parametrize("model", ["none"], indirect=True)
+def test_old_names_of_explanations_work_and_warn(world, model):
+    query, answer = asked(world)[0]
+    found = model.explain(query, answer)
+    reason, step = found.reasons[0], found.ablation.grounding.steps[0]
+    for owner, old, new in (
+        (found, "fall", "ablation"),
+        (found, "lacks", "contrasts"),
+        (found, "shown_lacks", "shown_contrasts"),
+        (found, "top", "max_reasons"),
+        (found.ablation, "fall", "drop"),
+        (found.ablation, "score", "score_without"),
+        (reason, "words", "text"),
+        (step, "number", "fact_id"),
+    ):
+        name = type(owner).__name__
+        with pytest.warns(DeprecationWarning, match=rf"{name}\.{old} is now {name}\.{new}"):
+            assert getattr(owner, old) == getattr(owner, new)
+    with pytest.warns(DeprecationWarning, match=r"tilp\.scoring\.Predictions"):
+        assert tilp.scoring.Answers is type(model.ask(query))
 
 
 # the estimator

@@ -1,4 +1,4 @@
-"""What an explanation says of its top grounding, against facts that are really removed."""
+"""Attributions and ablation effects of explanations, against facts that are really removed."""
 
 import importlib
 from functools import cache
@@ -32,7 +32,7 @@ def walk(*facts, share=None):
     return Grounding(tuple(WalkedFact(fact, graph.fact(fact)) for fact in facts), share)
 
 
-def test_the_top_grounding_has_the_largest_sum_of_plain_shares():
+def test_the_top_grounding_has_the_largest_sum_of_shares():
     one, other, back = walk(3, 4), walk(5), walk(4, 3)
     reasons = [
         Reason("rule", 4.0, "", (one, other), walks=4),
@@ -48,7 +48,7 @@ def test_the_top_grounding_has_the_largest_sum_of_plain_shares():
     assert top_grounding(reasons[:1]) == (one, pytest.approx(1.0))
 
 
-def test_walks_that_have_chances_share_by_them():
+def test_walks_that_have_probabilities_share_by_them():
     likely, rare = walk(3, share=0.5), walk(4, share=0.01)
     reasons = [Reason("random walks", 6.0, "", (rare, likely), walks=2)]
     assert top_grounding(reasons) == (likely, pytest.approx(3.0))
@@ -56,7 +56,7 @@ def test_walks_that_have_chances_share_by_them():
     assert top_grounding(reasons) == (rare, pytest.approx(3.56))
 
 
-def test_nothing_hangs_on_what_speaks_against_a_candidate():
+def test_nothing_is_attributed_to_facts_against_a_candidate():
     assert top_grounding([Reason("prior", 1.0, "")]) is None
     assert top_grounding([Reason("rule", -2.0, "", (walk(3),), walks=1)]) is None
 
@@ -77,7 +77,7 @@ def test_shares_of_soft_walks_are_of_all_soft_walks():
 
 
 @pytest.mark.usefixtures("quick_features")
-def test_a_fall_is_stated_where_it_is_wanted_and_there_is_a_grounding():
+def test_ablation_is_computed_if_wanted_and_there_is_a_grounding():
     model = fitted(Features.FULL)
     query = both_ways(model.graph, "valid")[0]
     found = model.explain(query)
@@ -92,7 +92,7 @@ def test_a_fall_is_stated_where_it_is_wanted_and_there_is_a_grounding():
 
 
 @pytest.mark.usefixtures("quick_features")
-def test_a_low_candidate_is_computed_anew_too():
+def test_a_low_candidate_is_scored_again_too():
     model = fitted(Features.FULL)
     stated = 0
     for query in both_ways(model.graph, "valid", every=20):
@@ -117,7 +117,7 @@ def test_a_low_candidate_is_computed_anew_too():
         (Features.FULL, Missing.UNKNOWN),
     ],
 )
-def test_removing_the_facts_gives_the_fall_that_is_stated(monkeypatch, features, missing):
+def test_removing_the_facts_gives_the_stated_drop(monkeypatch, features, missing):
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     fidelity = importlib.import_module("fidelity")
     model = fitted(features, missing)
@@ -125,9 +125,9 @@ def test_removing_the_facts_gives_the_fall_that_is_stated(monkeypatch, features,
     assert len(queries) == 12 and {one.subject is None for one in queries} == {True, False}
     found = fidelity.measured(model, queries)
     assert len(found) > 8 and (found["stated"] > 0).any()
-    told = fidelity.figures(found)
-    assert told["agree"] == 1.0 and told["greatest error"] <= 1e-9
-    assert told["mean share"] > 0 and 0 <= told["first"] <= 1
+    values = fidelity.figures(found)
+    assert values["agree"] == 1.0 and values["greatest error"] <= 1e-9
+    assert values["mean share"] > 0 and 0 <= values["first"] <= 1
     # A statement about other facts would be found out.
     moved = found.with_columns(stated=found["stated"].shift(1, fill_value=0.0))
     assert fidelity.figures(moved)["agree"] < 1.0

@@ -3,6 +3,7 @@
 import copy
 import difflib
 import pickle
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -13,8 +14,10 @@ from hypothesis import strategies as st
 import tilp
 from tilp.errors import DataError, TilpError, UnknownNameError
 from tilp.graph import SPLITS, EdgeIndex, TemporalGraph, Vocabulary
+from tilp.graph.fingerprint import graph_fingerprint
 from tilp.graph.vocabulary import NearNames
 from tilp.time import OPEN_END, UNKNOWN, Interval, known_ends
+from tilp.time.missing import distinct_times
 from tilp.types import Unit
 
 
@@ -254,20 +257,19 @@ def test_an_unknown_name_tells_the_near_ones():
     assert raised.value.near == ("Rovers",)
 
 
-def test_near_names_and_fingerprints_do_not_depend_on_what_is_looked_at_at_once(graph, monkeypatch):
+def test_near_names_and_fingerprints_do_not_depend_on_the_size_of_batches(graph):
     names = ["Ada", "Adele", "Ben", "ada", "Aden", "Bea"]
-    near, fingerprint = NearNames(names).find("adel"), graph.fingerprint()
     for size in (1, 2, 5):
-        monkeypatch.setattr("tilp.graph.vocabulary._BATCH", size)
-        monkeypatch.setattr("tilp.graph.fingerprint._BLOCK", size)
-        assert NearNames(names).find("adel") == near
-        assert graph.fingerprint() == fingerprint
+        assert NearNames(names, batch_size=size).find("adel") == NearNames(names).find("adel")
+        columns = partial(getattr, graph)
+        assert graph_fingerprint(graph, columns, block_size=size) == graph.fingerprint()
 
 
-def test_the_times_of_training_facts(graph, monkeypatch):
+def test_the_times_of_training_facts(graph):
     train = graph.span("train")
-    expected = np.unique(np.concatenate(known_ends(graph.start[train], graph.end[train])))
+    start, end = graph.start[train], graph.end[train]
+    expected = np.unique(np.concatenate(known_ends(start, end)))
     for size in (1, 2, 1000):
-        monkeypatch.setattr("tilp.graph.graph._BLOCK", size)
-        assert graph.without([]).train_times.tolist() == expected.tolist()
+        assert distinct_times(start, end, block_size=size).tolist() == expected.tolist()
+    assert graph.train_times.tolist() == expected.tolist()
     assert not len(graph.without(range(3)).train_times)

@@ -10,9 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilp
-from oracles import edges_of, lift, query_parts, walks_from
-from test_missing import given_edges, given_interval, plain_readings
-from test_walks import all_queries, graphs
+from oracles import (
+    edges_of,
+    extreme_intervals,
+    given_edges,
+    given_interval,
+    lift,
+    query_parts,
+    walk_gap,
+    walks_from,
+)
+from strategies import all_queries, graphs
 from tilp.errors import TilpError
 from tilp.graph import QueryTable
 from tilp.rules import parse_rule
@@ -22,14 +30,6 @@ from tilp.types import Grain
 from tilp.walks import Grounder, PairConstraint, Walker
 
 NO_WARNING = pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
-
-
-def plain_gap(walk, query):
-    """How far the facts of a walk are from a time, together; open ends are numbers too."""
-    return sum(
-        max(float(query.start) - edge[2].end, float(edge[2].start) - query.end, 0.0)
-        for edge in walk
-    )
 
 
 def steps_of(walk):
@@ -47,20 +47,20 @@ def by_rule(walker, edges, parts):
     for walk in walks_from(edges, subject, walker.max_length, own):
         for grain in walker.grains:
             rule = lift(walk, head, query, grain)
-            found[rule, walk[-1][1]][steps_of(walk)] = plain_gap(walk, query)
+            found[rule, walk[-1][1]][steps_of(walk)] = walk_gap(walk, query)
     return found
 
 
 @NO_WARNING
 @settings(max_examples=40)
 @given(graphs(), st.booleans(), st.integers(0, 100))
-def test_groundings_are_the_walks_of_a_rule_the_nearest_first(graph, walked, number):
+def test_groundings_are_the_walks_of_a_rule_the_nearest_first(graph, walked, index):
     walker = Walker(graph, grains=list(Grain), max_length=3)
     grounder, queries = Grounder(walker), all_queries(graph, walked)
-    number %= len(queries)
-    asked = queries[np.array([number])]
+    index %= len(queries)
+    asked = queries[np.array([index])]
     for (rule, end), plain in by_rule(
-        walker, edges_of(graph), query_parts(walker, queries, number)
+        walker, edges_of(graph), query_parts(walker, queries, index)
     ).items():
         grounded = grounder(rule, asked, end)
         steps = found_steps(grounded)
@@ -73,23 +73,23 @@ def test_groundings_are_the_walks_of_a_rule_the_nearest_first(graph, walked, num
 @NO_WARNING
 @settings(max_examples=10)
 @given(graphs(), st.integers(0, 100))
-def test_groundings_of_long_rules(graph, number):
+def test_groundings_of_long_rules(graph, index):
     walker = Walker(graph, max_length=5)
     grounder, queries = Grounder(walker), all_queries(graph)
-    number %= len(queries)
-    plain = by_rule(walker, edges_of(graph), query_parts(walker, queries, number))
+    index %= len(queries)
+    plain = by_rule(walker, edges_of(graph), query_parts(walker, queries, index))
     for rule, end in sorted(plain, key=str)[:: max(1, len(plain) // 40)]:
-        steps = found_steps(grounder(rule, queries[np.array([number])], end))
+        steps = found_steps(grounder(rule, queries[np.array([index])], end))
         assert sorted(steps) == sorted(plain[rule, end])
 
 
 @NO_WARNING
 @settings(max_examples=20)
 @given(graphs(), st.integers(0, 100))
-def test_groundings_are_as_many_as_are_counted(graph, number):
+def test_groundings_are_as_many_as_are_counted(graph, index):
     walker = Walker(graph, grains=list(Grain), max_length=3)
     grounder, queries = Grounder(walker), all_queries(graph, walked=False)
-    asked = queries[np.array([number % len(queries)])]
+    asked = queries[np.array([index % len(queries)])]
     head = int(asked.directed_relation[0])
     rows = walker.count(asked)[0].tolist()
     lifted = [walker.encoding.lift((row[1], row[2], head, *row[3:6])) for row in rows]
@@ -103,16 +103,16 @@ def test_groundings_are_as_many_as_are_counted(graph, number):
 @NO_WARNING
 @settings(max_examples=30)
 @given(graphs(), st.integers(0, 100))
-def test_groundings_in_every_reading_are_told_once(graph, number):
+def test_groundings_with_possible_intervals_are_listed_once(graph, index):
     walker = Walker(graph, grains=[Grain.PAIRS], max_length=2, every_reading=True)
     grounder, queries = Grounder(walker), all_queries(graph)
-    number %= len(queries)
-    asked = queries[np.array([number])]
-    subject, head, _, own = query_parts(walker, queries, number)
-    at = plain_readings(given_interval(queries, number))
+    index %= len(queries)
+    asked = queries[np.array([index])]
+    subject, head, _, own = query_parts(walker, queries, index)
+    at = extreme_intervals(given_interval(queries, index))
     plain = defaultdict(set)
     for walk in walks_from(given_edges(graph), subject, 2, own):
-        for *steps, query in product(*(plain_readings(edge[2]) for edge in walk), at):
+        for *steps, query in product(*(extreme_intervals(edge[2]) for edge in walk), at):
             read = [(e[0], e[1], step, e[3]) for e, step in zip(walk, steps, strict=True)]
             plain[lift(read, head, query, Grain.PAIRS), walk[-1][1]].add(steps_of(walk))
     for (rule, end), expected in plain.items():
@@ -131,17 +131,17 @@ def crowd(n):
     return tilp.read(pl.DataFrame(rows, columns, orient="row"))
 
 
-def asked_of(graph, subject, relation, time):
+def query_of(graph, subject, relation, time):
     return query_table(graph, [Query(relation, subject, start=time, end=time)])
 
 
-def test_where_there_are_too_many_the_farthest_are_left_out():
+def test_past_the_limit_the_farthest_are_dropped():
     graph = crowd(40)
     rule = parse_rule(
         "climbs(E1,E4,I4) <- livesIn(E1,E2,I1) & livesIn^-1(E2,E3,I2) & climbs(E3,E4,I3)"
     )
     walker = Walker(graph, grains=[Grain.STATIC], max_length=3)
-    query = asked_of(graph, "ann", "climbs", 1960)
+    query = query_of(graph, "ann", "climbs", 1960)
     tower = graph.entities.find("tower")
     every = Grounder(walker)(rule, query, tower)
     assert every.complete and len(every.walks) == 40
@@ -157,7 +157,7 @@ def test_a_rule_that_does_not_lead_there_has_no_groundings():
     graph = crowd(3)
     walker = Walker(graph, grains=[Grain.GAP], max_length=1)
     grounder = Grounder(walker)
-    query = asked_of(graph, "ann", "climbs", 1961)
+    query = query_of(graph, "ann", "climbs", 1961)
     city = graph.entities.find("city")
     near = parse_rule("climbs(E1,E2,I2) <- livesIn(E1,E2,I1) & 1 before(I1,I2)")
     assert found_steps(grounder(near, query, city)) == [((6, False),)]
@@ -168,7 +168,7 @@ def test_a_rule_that_does_not_lead_there_has_no_groundings():
         grounder(parse_rule("climbs(E1,E2,I2) <- livesIn(E1,E2,I1)"), query, city)
 
 
-def test_the_fact_that_is_asked_is_not_walked():
+def test_the_queried_fact_is_not_walked():
     graph = crowd(2)
     walker = Walker(graph, grains=[Grain.STATIC], max_length=1)
     rule = parse_rule("livesIn(E1,E2,I2) <- livesIn(E1,E2,I1)")
@@ -178,11 +178,11 @@ def test_the_fact_that_is_asked_is_not_walked():
     assert found_steps(Grounder(walker)(rule, free, int(rows.answer[0]))) == [((4, False),)]
 
 
-def test_words_of_ones_own_are_kept_to():
+def test_groundings_satisfy_user_defined_classes():
     graph = crowd(6)
     parity = PairConstraint(("in step with", "out of step with"), lambda s, e, t, f: (s + t) % 2)
     walker = Walker(graph, grains=[Grain.PAIRS], max_length=2, classes=parity)
-    city = asked_of(graph, "city", "climbs", 1960)
+    city = query_of(graph, "city", "climbs", 1960)
     tower = graph.entities.find("tower")
     for word, expected in (
         ("in step with", [1904, 1902, 1900]),

@@ -285,7 +285,7 @@ def test_folders_that_cannot_be_read(tmp_path):
         ("entities.tsv", "id\tlabel\n0\tAda\n0\tBen\n", r"line 2: the id '0' stands .* once"),
         ("attributes.tsv", "id\tage\nAda\told\n", r"line 2: age is 'old', not a number"),
         ("attributes.tsv", "Ada\t3\n", "attributes need a header"),
-        ("graph.json", "[]", "not a note of a unit"),
+        ("graph.json", "[]", "does not name a unit"),
     ],
 )
 def test_side_files_that_cannot_be_read(tmp_path, name, text, message):

@@ -28,7 +28,7 @@ def mined(world):
     return mine(world.graph, heads, PAIRS, threads=2)
 
 
-def test_planted_rules_stand_at_the_top_of_their_relations(world, mined):
+def test_planted_rules_are_at_the_top_of_their_relations(world, mined):
     planted = {}
     for rule in world.rules:
         planted.setdefault(rule.relation, []).append(rule.text)
@@ -71,8 +71,8 @@ def test_statistics_are_those_of_the_walker(world):
     settings = MiningSettings(max_length=2, top=50)
     rules = mine(world.graph, ["diedIn"], settings)
     walker = Walker(world.graph, max_length=2)
-    number = world.graph.relations.find("diedIn")
-    rows = np.flatnonzero(world.graph.relation[world.graph.span("train")] == number)
+    relation = world.graph.relations.find("diedIn")
+    rows = np.flatnonzero(world.graph.relation[world.graph.span("train")] == relation)
     queries = QueryTable.of_facts(world.graph, rows, walked=True)
     statistics, _ = walker.tally(queries, walker.compile([one.rule for one in rules]))
     for one, (support, fired, rate) in zip(rules, statistics, strict=True):
@@ -80,7 +80,7 @@ def test_statistics_are_those_of_the_walker(world):
         assert one.confidence == pytest.approx(rate / fired)
 
 
-def test_few_facts_and_few_rules_can_be_asked_for(world):
+def test_facts_and_rules_can_be_limited(world):
     settings = MiningSettings(max_length=1, sample=20, top=3, min_support=1)
     rules = mine(world.graph, ["livesIn"], settings)
     assert {one.facts for one in rules} == {20}
@@ -108,7 +108,7 @@ def stop_after_first(run):
         run.finish(progress=progress)
 
 
-def test_a_stopped_run_goes_on_to_the_same_file(world, tmp_path):
+def test_a_stopped_run_resumes_to_the_same_file(world, tmp_path):
     relations = ["diedIn", "marriedTo", "wonTitle"]
     settings = MiningSettings(max_length=2)
     whole, stopped = tmp_path / "whole.jsonl", tmp_path / "stopped.jsonl"
@@ -142,7 +142,7 @@ def test_a_file_begun_with_other_settings_is_not_touched(world, tmp_path):
         MiningCheckpoint(world.graph, ["dieIn"], MiningSettings(), tmp_path / "other.jsonl")
 
 
-def test_rules_in_a_file_say_nothing_of_how_they_were_found(world, tmp_path):
+def test_a_file_of_rules_has_only_rules_and_counts(world, tmp_path):
     out = tmp_path / "rules.jsonl"
     MiningCheckpoint(world.graph, ["diedIn"], MiningSettings(max_length=1), out).finish()
     keys = {key for line in out.read_text().splitlines() for key in json.loads(line)}

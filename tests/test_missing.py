@@ -12,15 +12,22 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 import tilp
-from oracles import lift, query_parts, walks_from
-from test_walks import all_queries, graphs
+from oracles import (
+    extreme_intervals,
+    given_edges,
+    given_interval,
+    lift,
+    query_parts,
+    walks_from,
+)
+from strategies import all_queries, graphs
 from tilp import TILP, Query, TILPConfig
 from tilp._utils.random import keyed_uniform
 from tilp.errors import DataError, TilpError
 from tilp.evaluation import popularity, read_scores, write_scores
 from tilp.graph import ESTIMATED, QueryTable
 from tilp.model import ModelSettings
-from tilp.rules import Atom, Constraint, Rule
+from tilp.rules import Constraint, Rule
 from tilp.time import (
     OPEN_END,
     OPEN_START,
@@ -110,7 +117,9 @@ def test_few_intervals_borrow_the_parameters_of_all_relations():
     everything = [*range(40), *[7] * 9, *[5] * 10]
     assert few["mean"] == none["mean"] == pytest.approx(np.mean(everything))
     assert (same["mu"], same["sigma"]) == (5.0, 0.1)
-    other = durations.of(graph_of([("s", "same", "o", 1, 1), ("s", "new", "o", 1, 1)]).relations)
+    other = durations.for_relations(
+        graph_of([("s", "same", "o", 1, 1), ("s", "new", "o", 1, 1)]).relations
+    )
     assert other.mu.tolist() == [durations.all_mu, 5.0]
     assert other.intervals.tolist() == [0, 10]
 
@@ -140,21 +149,7 @@ def test_estimates_count_from_the_known_end_in_whole_units():
     assert found[1].tolist() == [107, 100, 103, UNKNOWN, UNKNOWN, OPEN_END]
 
 
-# readings
-
-
-def plain_readings(interval):
-    """The extreme intervals that the known ends of one allow."""
-    start, end = interval.start, interval.end
-    match (start == UNKNOWN, end == UNKNOWN):
-        case (False, False):
-            return [interval]
-        case (True, False):
-            return [Interval(end, end), Interval(OPEN_START, end)]
-        case (False, True):
-            return [Interval(start, start), Interval(start, OPEN_END)]
-    times = ((OPEN_START, OPEN_END), (OPEN_START, OPEN_START), (OPEN_END, OPEN_END))
-    return [Interval(*pair) for pair in times]
+# possible intervals
 
 
 TIMES = st.sampled_from([UNKNOWN, OPEN_START, 1_990, 1_991, 1_995, 2_010, OPEN_END])
@@ -162,7 +157,7 @@ INTERVALS = st.tuples(TIMES, TIMES).filter(lambda t: UNKNOWN in t or t[0] <= t[1
 
 
 @given(st.lists(INTERVALS, min_size=1))
-def test_readings_are_the_extremes_and_between_them_lies_all_that_is_possible(times):
+def test_possible_intervals_are_the_extremes_and_between_them_lies_all_that_is_possible(times):
     start, end = np.array(times, np.int64).T
     number, read_start, read_end = possible_intervals(start, end)
     assert (np.diff(number) >= 0).all()
@@ -170,7 +165,7 @@ def test_readings_are_the_extremes_and_between_them_lies_all_that_is_possible(ti
     for place, *ends in zip(number.tolist(), read_start.tolist(), read_end.tolist(), strict=True):
         read.setdefault(place, []).append(Interval(*ends))
     intervals = [Interval(*one) for one in times]
-    assert list(read.values()) == [plain_readings(one) for one in intervals]
+    assert list(read.values()) == [extreme_intervals(one) for one in intervals]
     firsts = [(one[0].start, one[0].end) for one in read.values()]
     assert firsts == list(zip(*(one.tolist() for one in known_ends(start, end)), strict=True))
     for a, b in product(range(len(times)), repeat=2):
@@ -178,27 +173,13 @@ def test_readings_are_the_extremes_and_between_them_lies_all_that_is_possible(ti
         assert classes == possible_relations(intervals[a], intervals[b])
 
 
-def given_edges(graph):
-    """Facts and inverse facts by source, with their intervals as they were given."""
-    edges = {}
-    for row in graph.rows("train"):
-        fact = graph.fact(row)
-        subject, object_ = int(graph.subject[row]), int(graph.object[row])
-        for source, target, inverse in ((subject, object_, False), (object_, subject, True)):
-            edge = (Atom(fact.relation, inverse), target, fact.interval, row)
-            edges.setdefault(source, []).append(edge)
-    return edges
-
-
-def given_interval(queries, number):
-    return Interval(*(int(column[number]) for column in queries.given_dates()))
-
-
 def counts_in_every_reading(edges, subject, head, query, own_fact, max_length, grains):
     """N_c by rule and end, a walk counted once for each reading of its facts and of the query."""
     found = Counter()
     for walk in walks_from(edges, subject, max_length, own_fact):
-        for *steps, asked in product(*(plain_readings(e[2]) for e in walk), plain_readings(query)):
+        for *steps, asked in product(
+            *(extreme_intervals(e[2]) for e in walk), extreme_intervals(query)
+        ):
             read = [(e[0], e[1], step, e[3]) for e, step in zip(walk, steps, strict=True)]
             for rule in {lift(read, head, asked, grain) for grain in grains}:
                 found[rule, walk[-1][1]] += 1
@@ -211,7 +192,7 @@ def counted(walker, queries):
     assert weights.shape == (len(queries), walker.max_length + 1) and (weights == 1).all()
     found = [Counter() for _ in range(len(queries))]
     for number, form, length, relations, digits, code, end, count in records.tolist():
-        head = int(queries.head[number])
+        head = int(queries.directed_relation[number])
         rule = walker.encoding.lift((form, length, head, relations, digits, code))
         found[number][rule, end] = count
     return found
@@ -374,17 +355,17 @@ def test_what_is_drawn_depends_on_the_fact_alone(world):
     drawn = impute(world, estimate="drawn", seed=1)
     assert drawn == impute(world, estimate="drawn", seed=1)
     assert drawn != impute(world, estimate="drawn", seed=2)
-    settling = MissingDates.fit(world, Missing.DURATION, 1)
+    dates = MissingDates.fit(world, Missing.DURATION, 1)
     one = (world.start == UNKNOWN) ^ (world.end == UNKNOWN)
-    settled = settling.fill_graph(world)
-    assert (settled.start == drawn.start)[one].all() and (settled.end == drawn.end)[one].all()
+    filled = dates.fill_graph(world)
+    assert (filled.start == drawn.start)[one].all() and (filled.end == drawn.end)[one].all()
     order = np.random.default_rng(0).permutation(len(world.rows("train")))[:300]
     queries = QueryTable.of_facts(world, order, walked=True)
-    whole = settling.fill_queries(queries)
-    parts = [settling.fill_queries(queries[np.array([n])]) for n in range(len(queries))]
+    whole = dates.fill_queries(queries)
+    parts = [dates.fill_queries(queries[np.array([n])]) for n in range(len(queries))]
     assert whole.start.tolist() == [int(part.start[0]) for part in parts]
     assert whole.end.tolist() == [int(part.end[0]) for part in parts]
-    elsewhere = settling.fill_queries(queries.without_answers())  # the answer has no part in it
+    elsewhere = dates.fill_queries(queries.without_answers())  # the answer has no part in it
     assert whole.end.tolist() == elsewhere.end.tolist()
 
 
@@ -396,11 +377,11 @@ def test_chances_are_spread_evenly_over_facts():
         assert len(np.unique(drawn)) == len(drawn)
 
 
-# what unknown ends are taken for
+# what missing dates are taken for
 
 
 @pytest.mark.parametrize("missing", list(Missing))
-def test_settled_ends(missing):
+def test_missing_dates_are_filled_in(missing):
     rows = [*facts_of([5] * 10), ("a", "r", "b", 100, None), ("a", "r", "b", None, 100)]
     graph = graph_of([*rows, ("a", "r", "b", None, None), ("a", "q", "b", 100, 103)])
     truth = {
@@ -409,20 +390,20 @@ def test_settled_ends(missing):
         Missing.OPEN: [(100, OPEN_END), (OPEN_START, 100), (OPEN_START, OPEN_END)],
         Missing.UNKNOWN: [(100, UNKNOWN), (UNKNOWN, 100), (UNKNOWN, UNKNOWN)],
     }[missing]
-    settling = MissingDates.fit(graph, missing, 0)
-    settled = settling.fill_graph(graph)
-    queries = settling.fill_queries(QueryTable.of_facts(graph, np.arange(10, 14), walked=False))
+    dates = MissingDates.fit(graph, missing, 0)
+    filled_graph = dates.fill_graph(graph)
+    queries = dates.fill_queries(QueryTable.of_facts(graph, np.arange(10, 14), walked=False))
     filled = missing in (Missing.DURATION, Missing.OPEN)
     if missing is Missing.POINT:  # left to walks, which take it so
-        start, end = known_ends(settled.start, settled.end)
+        start, end = known_ends(filled_graph.start, filled_graph.end)
     else:
-        start, end = settled.start, settled.end
+        start, end = filled_graph.start, filled_graph.end
     asked = (queries.start, queries.end) if missing is Missing.POINT else queries.given_dates()
     for times, first in (((start, end), 10), (asked, 0), (asked, 4)):
         found = [(int(times[0][n]), int(times[1][n])) for n in range(first, first + 4)]
         assert found == [*truth, (100, 103)]
     assert queries.unknown.any() != filled
-    assert settled.date_text("end").equals(graph.date_text("end"))
+    assert filled_graph.date_text("end").equals(graph.date_text("end"))
 
 
 def test_queries_keep_known_ends_for_other_scorers(world):
@@ -433,9 +414,9 @@ def test_queries_keep_known_ends_for_other_scorers(world):
     given_start, given_end = queries.given_dates()
     assert given_start.tolist() == np.tile(world.start[rows], 2).tolist()
     assert given_end.tolist() == np.tile(world.end[rows], 2).tolist()
-    none = QueryTable(*(getattr(queries, name) for name in
-                        ("subject", "head", "start", "end", "fact", "answer")))  # fmt: skip
-    assert not none.unknown.any() and none.unknown.shape == (len(queries), 2)
+    names = ("subject", "directed_relation", "start", "end", "fact", "answer")
+    complete = QueryTable(*(getattr(queries, name) for name in names))
+    assert not complete.unknown.any() and complete.unknown.shape == (len(queries), 2)
 
 
 @pytest.fixture(scope="module")

@@ -526,7 +526,7 @@ def explained(name):
             Contrast(own, 0.0, -0.5),
             Contrast(prior, 0.0, 0.125),
         ),
-        top=2,
+        max_reasons=2,
     )
 
 

@@ -152,15 +152,14 @@ TEXTS = {
 
 @pytest.mark.parametrize("name", TEXTS)
 @pytest.mark.parametrize("zipped", [False, True])
-def test_slices_of_a_text_are_the_whole_text(tmp_path, monkeypatch, name, zipped):
+def test_slices_of_a_text_are_the_whole_text(tmp_path, name, zipped):
     path = tmp_path / (f"{name}.gz" if zipped else name)
     raw = TEXTS[name].encode()
     path.write_bytes(gzip.compress(raw) if zipped else raw)
-    whole = read_text_table(path, True, lambda _: True, least=2)
+    whole = read_text_table(path, True, lambda _: True, min_columns=2)
     for block in (8, 64, 1 << 20):
-        monkeypatch.setattr("tilp.io.text._BLOCK", block)
         for rows in (1, 2, 7, 100):
-            slices = list(text_slices(path, rows))
+            slices = list(text_slices(path, rows, block_size=block))
             assert all(len(one.frame) == rows for one in slices[:-1])
             assert {one.names for one in slices} == {whole.names}
             assert pl.concat([one.frame for one in slices]).equals(whole.frame)

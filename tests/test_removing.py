@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 import tilp
 from oracles import assert_terms_add_up, of_pairs
-from strategies import both_ways, small_world, some_candidates
-from test_walks import all_queries, graphs
+from strategies import all_queries, both_ways, graphs, small_world, some_candidates
 from tilp import TILP, TILPConfig
 from tilp.features.candidate_history import fact_edges, fact_edges_without
 from tilp.graph import QueryTable

@@ -1,4 +1,4 @@
-"""Facts that are walked on but not learned from: marked, written, read, and never asked."""
+"""Facts that are walked on but not learned from: marked, written, read, and never queried."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -34,7 +34,7 @@ def marked(graph, targets):
     st.lists(st.floats(0, 1.5), min_size=1, max_size=6),
     st.integers(0, 5),
 )
-def test_samples_are_as_large_as_asked_nested_and_the_same_for_a_seed(size, shares, seed):
+def test_samples_have_the_given_size_are_nested_and_the_same_for_a_seed(size, shares, seed):
     found = [sample_share(size, share, seed) for share in sorted(shares)]
     for share, rows in zip(sorted(shares), found, strict=True):
         assert len(rows) == round(min(share, 1.0) * size)
@@ -71,7 +71,7 @@ def test_only_training_facts_can_be_marked(world):
         replace(world, walked_only=np.arange(len(world)) == world.rows("valid").start)
 
 
-def test_other_words_are_refused():
+def test_other_values_are_refused():
     rows = [("a", "r", "b", "1990", "1991", word) for word in ("yes", "", "perhaps")]
     frame = pl.DataFrame(rows, [*COLUMNS, "walked_only"], orient="row")
     assert tilp.read(frame[:2]).targets.tolist() == [1]

@@ -68,6 +68,23 @@ def renamed_keywords(
     return decorate
 
 
+class RenamedAttribute:
+    """An attribute of a class under its old name: `fall = RenamedAttribute("ablation")`."""
+
+    def __init__(self, new: str) -> None:
+        self._new = new
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._owner, self._old = owner.__name__, name
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        """Return the attribute under its new name, with a warning."""
+        if instance is None:
+            return self
+        warn_renamed(f"{self._owner}.{self._old}", f"{self._owner}.{self._new}")
+        return getattr(instance, self._new)
+
+
 class RenamedModules(MetaPathFinder, Loader):
     """Import hook that finds modules by their old names."""
 

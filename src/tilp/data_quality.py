@@ -1,4 +1,4 @@
-"""Summarise a graph and find its defects: `inspect`, and facts over time."""
+"""Data quality of a graph: `inspect` counts facts and defects; facts over time."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tilp.time import OPEN_END, OPEN_START, UNKNOWN, format_time, parse_date
 from tilp.types import Unit
 
 PLAUSIBLE_YEARS = (1000, 2100)
-"""Years outside are reported: fewer digits or a far future are mostly what parsing went wrong."""
+"""Years outside are reported; they are mostly errors of whoever wrote the dates."""
 
 
 @dataclass(frozen=True, slots=True)
-class Dates:
-    """How the dates of some facts are known; an open end is known to be open."""
+class DateSummary:
+    """Which dates of some facts are known; an open date is known to be open."""
 
     both: int
     start_only: int
@@ -36,28 +36,28 @@ class Dates:
 
 @dataclass(frozen=True, slots=True)
 class SplitSummary:
-    """Counts of one split, or of all facts."""
+    """Counts of a split, or of all facts."""
 
     facts: int
     entities: int
     relations: int
-    dates: Dates
+    dates: DateSummary
 
 
 @dataclass(frozen=True, slots=True)
 class RelationSummary:
-    """One relation: its facts by split, its ends, its dates."""
+    """Counts of a relation: facts by split, distinct subjects and objects, dates."""
 
     name: str
     facts: Mapping[str, int]
     subjects: int
     objects: int
-    dates: Dates
+    dates: DateSummary
 
 
 @dataclass(frozen=True, slots=True)
 class YearCount:
-    """A year outside `PLAUSIBLE_YEARS` and how many starts and ends lie in it."""
+    """A year outside `PLAUSIBLE_YEARS`, and the count of starts and ends in it."""
 
     year: int
     dates: int
@@ -65,20 +65,20 @@ class YearCount:
 
 @dataclass(frozen=True, slots=True)
 class Defects:
-    """What spoils results. Counts of rows by split, or by 'later split in earlier split'.
+    """Defects that spoil results: counts of rows by split, or by 'later in earlier split'.
 
     Attributes:
         start_after_end: rows whose start lies after their end.
         malformed_dates: dates that could not be read.
         estimated: rows with a date that is an estimate.
-        walked_only: rows that are walked on, but not learned from.
+        walked_only: rows that walks use, but that are no training examples.
         duplicates: rows that repeat an earlier row of their split, dates and all.
-        same_fact: rows that stand, dates and all, in another split.
-        same_triple: rows whose subject, relation and object stand in another split.
-        reversed: rows whose subject and object, swapped, stand in another split.
+        same_fact: rows that are, dates and all, in another split.
+        same_triple: rows whose subject, relation and object are in another split.
+        reversed: rows whose triple with subject and object swapped is in another split.
         reversed_by_relation: the same for each relation that has any.
-        unseen_entities: rows with an entity that train never saw.
-        unseen: rows with an entity or a relation that train never saw.
+        unseen_entities: rows with an entity that is not in train.
+        unseen: rows with an entity or a relation that is not in train.
         absurd_years: most frequent first.
     """
 
@@ -98,7 +98,7 @@ class Defects:
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """All that `inspect` found."""
+    """Result of `inspect`: counts by split and relation, and defects."""
 
     unit: str
     splits: Mapping[str, SplitSummary]
@@ -106,20 +106,22 @@ class Inspection:
     defects: Defects
 
     def to_json(self) -> dict[str, Any]:
-        """The same as plain mappings, lists and numbers."""
+        """Return the same as plain mappings, lists and numbers."""
         return asdict(self)
 
 
 def inspect(graph: TemporalGraph) -> Inspection:
-    """Summarise a graph and count its defects."""
+    """Summarise a graph and count its defects.
+
+    >>> import tilp
+    >>> tilp.inspect(tilp.datasets.world(seed=0, size=1_000).graph).defects.start_after_end
+    {'train': 0, 'valid': 0, 'test': 0}
+    """
     spans = {split: graph.span(split) for split in SPLITS if len(graph.rows(split))}
-    everything = slice(0, len(graph))
+    parts = {**spans, "all": slice(0, len(graph))}
     return Inspection(
         unit=graph.unit.value,
-        splits={
-            name: _summarise_split(graph, rows)
-            for name, rows in {**spans, "all": everything}.items()
-        },
+        splits={name: _summarise_split(graph, rows) for name, rows in parts.items()},
         relations=_summarise_relations(graph),
         defects=_find_defects(graph, spans),
     )
@@ -135,11 +137,11 @@ def _summarise_split(graph: TemporalGraph, rows: slice) -> SplitSummary:
     )
 
 
-def _summarise_dates(start: NDArray[np.int64], end: NDArray[np.int64], unit: Unit) -> Dates:
+def _summarise_dates(start: NDArray[np.int64], end: NDArray[np.int64], unit: Unit) -> DateSummary:
     has_start, has_end = start != UNKNOWN, end != UNKNOWN
     times = np.union1d(np.unique(start), np.unique(end))
     times = times[~np.isin(times, (UNKNOWN, OPEN_START, OPEN_END))]
-    return Dates(
+    return DateSummary(
         both=int((has_start & has_end).sum()),
         start_only=int((has_start & ~has_end).sum()),
         end_only=int((~has_start & has_end).sum()),
@@ -152,7 +154,7 @@ def _summarise_dates(start: NDArray[np.int64], end: NDArray[np.int64], unit: Uni
 
 
 def _summarise_relations(graph: TemporalGraph) -> tuple[RelationSummary, ...]:
-    """One row a relation, the most frequent first."""
+    """Summarise each relation, the most frequent first."""
     order = np.argsort(graph.relation, kind="stable")
     ends = np.cumsum(np.bincount(graph.relation, minlength=len(graph.relations)))
     summaries = []
@@ -168,14 +170,12 @@ def _summarise_relations(graph: TemporalGraph) -> tuple[RelationSummary, ...]:
                 dates=_summarise_dates(graph.start[rows], graph.end[rows], graph.unit),
             )
         )
-    return tuple(sorted(summaries, key=lambda one: -sum(one.facts.values())))
+    return tuple(sorted(summaries, key=lambda relation: -sum(relation.facts.values())))
 
 
 def _find_defects(graph: TemporalGraph, spans: Mapping[str, slice]) -> Defects:
-    found = graph.defects
     backwards = (Defect.START_AFTER_END.value,)
     malformed = (Defect.MALFORMED_START.value, Defect.MALFORMED_END.value)
-    pairs = [(late, early) for early, late in combinations(spans, 2)]
     forward = _triple_keys(graph, graph.subject, graph.object)
     swapped = _triple_keys(graph, graph.object, graph.subject)
     # A fact from an entity to itself is its own reverse, which is no defect.
@@ -185,57 +185,42 @@ def _find_defects(graph: TemporalGraph, spans: Mapping[str, slice]) -> Defects:
             "triple": forward,
             "start": graph.start,
             "end": graph.end,
-            # Two dates that could not be read are not the same date.
-            "start_text": _unreadable(graph, graph.start_text),
-            "end_text": _unreadable(graph, graph.end_text),
+            # Two malformed dates are not the same date.
+            "start_text": _malformed_texts(graph, graph.start_text),
+            "end_text": _malformed_texts(graph, graph.end_text),
         }
     )
-    reversed_rows = {
-        _pair_name(pair): np.isin(swapped[spans[pair[0]]], forward[spans[pair[1]]])
-        for pair in pairs
-    }
+    same_fact, same_triple, reversed_, reversed_by_relation = {}, {}, {}, {}
+    for earlier, later in combinations(spans, 2):
+        name, rows, earlier_rows = f"{later} in {earlier}", spans[later], spans[earlier]
+        same_fact[name] = len(facts[rows].join(facts[earlier_rows], on=facts.columns, how="semi"))
+        same_triple[name] = int(np.isin(forward[rows], forward[earlier_rows]).sum())
+        is_reversed = np.isin(swapped[rows], forward[earlier_rows])
+        reversed_[name] = int(is_reversed.sum())
+        reversed_by_relation[name] = _by_relation(graph, rows, is_reversed)
     return Defects(
-        start_after_end={split: _count(found, split, backwards) for split in spans},
-        malformed_dates={split: _count(found, split, malformed) for split in spans},
-        estimated={
-            split: int(np.count_nonzero(graph.estimated[rows])) for split, rows in spans.items()
-        },
+        start_after_end={split: _count(graph.defects, split, backwards) for split in spans},
+        malformed_dates={split: _count(graph.defects, split, malformed) for split in spans},
+        estimated={s: int(np.count_nonzero(graph.estimated[rows])) for s, rows in spans.items()},
         walked_only={
-            split: int(np.count_nonzero(graph.walked_only[rows])) for split, rows in spans.items()
+            s: int(np.count_nonzero(graph.walked_only[rows])) for s, rows in spans.items()
         },
         duplicates={
-            split: rows.stop - rows.start - facts[rows].n_unique() for split, rows in spans.items()
+            s: rows.stop - rows.start - facts[rows].n_unique() for s, rows in spans.items()
         },
-        same_fact={
-            _pair_name((late, early)): len(
-                facts[spans[late]].join(facts[spans[early]], on=facts.columns, how="semi")
-            )
-            for late, early in pairs
-        },
-        same_triple={
-            _pair_name((late, early)): int(
-                np.isin(forward[spans[late]], forward[spans[early]]).sum()
-            )
-            for late, early in pairs
-        },
-        reversed={name: int(rows.sum()) for name, rows in reversed_rows.items()},
-        reversed_by_relation={
-            _pair_name(pair): _by_relation(graph, spans[pair[0]], reversed_rows[_pair_name(pair)])
-            for pair in pairs
-        },
+        same_fact=same_fact,
+        same_triple=same_triple,
+        reversed=reversed_,
+        reversed_by_relation=reversed_by_relation,
         **_find_unseen(graph, spans),
         absurd_years=_find_absurd_years(graph),
     )
 
 
-def _unreadable(graph: TemporalGraph, codes: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The code of each date that is malformed in the graph's unit, and -1 for all others."""
+def _malformed_texts(graph: TemporalGraph, text: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return the index of each text that is malformed in the graph's unit, -1 for all others."""
     malformed = [parse_date(text).span(graph.unit) is None for text in graph.texts]
-    return np.where(np.array(malformed, dtype=np.bool_)[codes], codes, -1)
-
-
-def _pair_name(pair: tuple[str, str]) -> str:
-    return f"{pair[0]} in {pair[1]}"
+    return np.where(np.array(malformed, dtype=np.bool_)[text], text, -1)
 
 
 def _count(defects: pl.DataFrame, split: str, kinds: tuple[str, ...]) -> int:
@@ -251,8 +236,8 @@ def _triple_keys(
     return key * len(graph.entities) + object
 
 
-def _by_relation(graph: TemporalGraph, rows: slice, chosen: NDArray[np.bool_]) -> dict[str, int]:
-    counts = np.bincount(graph.relation[rows][chosen], minlength=len(graph.relations))
+def _by_relation(graph: TemporalGraph, rows: slice, mask: NDArray[np.bool_]) -> dict[str, int]:
+    counts = np.bincount(graph.relation[rows][mask], minlength=len(graph.relations))
     return {graph.relations.label(int(r)): int(counts[r]) for r in np.flatnonzero(counts)}
 
 
@@ -266,9 +251,9 @@ def _find_unseen(graph: TemporalGraph, spans: Mapping[str, slice]) -> dict[str, 
     unseen_entities, unseen = {}, {}
     for split, rows in spans.items():
         if split != "train":
-            strange = ~(entity_seen[graph.subject[rows]] & entity_seen[graph.object[rows]])
-            unseen_entities[split] = int(strange.sum())
-            unseen[split] = int((strange | ~relation_seen[graph.relation[rows]]).sum())
+            new_entity = ~(entity_seen[graph.subject[rows]] & entity_seen[graph.object[rows]])
+            unseen_entities[split] = int(new_entity.sum())
+            unseen[split] = int((new_entity | ~relation_seen[graph.relation[rows]]).sum())
     return {"unseen_entities": unseen_entities, "unseen": unseen}
 
 
@@ -288,19 +273,19 @@ def _find_absurd_years(graph: TemporalGraph) -> tuple[YearCount, ...]:
     return tuple(YearCount(year, count) for year, count in listed)
 
 
-_OUTLIERS = 0.005
+_OUTLIER_SHARE = 0.005  # on either side
 _BARS = 80
 
 
 @dataclass(frozen=True, slots=True)
 class FactsOverTime:
-    """Facts counted by their start; the rare far outliers only in one number.
+    """Counts of facts by their start; outliers are only counted in `outside`.
 
     Attributes:
         bins: where the bars begin, and where the last ends.
-        splits: the facts of each bar, for each split that has dated facts.
-        unknown: facts whose start is not known.
-        outside: facts whose start lies before the first bar or after the last.
+        splits: counts of each bar, for each split that has dated facts.
+        unknown: count of facts without a start.
+        outside: count of facts that start before the first bar or after the last.
     """
 
     bins: tuple[int, ...]
@@ -310,7 +295,7 @@ class FactsOverTime:
 
 
 def facts_over_time(graph: TemporalGraph) -> FactsOverTime:
-    """Count how many facts start when, by split.
+    """Count facts by their start and split.
 
     Raises:
         TilpError: no start is known.
@@ -322,7 +307,7 @@ def facts_over_time(graph: TemporalGraph) -> FactsOverTime:
     times = np.concatenate(list(known.values()))
     if not len(times):
         raise TilpError("no fact has a known start, so there is nothing to draw over time")
-    low, high = (int(t) for t in np.quantile(times, [_OUTLIERS, 1 - _OUTLIERS]))
+    low, high = (int(t) for t in np.quantile(times, [_OUTLIER_SHARE, 1 - _OUTLIER_SHARE]))
     width = -(-(high - low + 1) // _BARS)  # whole times in each bar, or it would look ragged
     bins = np.arange(low, high + width + 1, width)
     counts = {

@@ -1,25 +1,23 @@
-"""What goes wrong in a way that a user can mend: one clear paragraph, never a traceback."""
-
-__all__ = ["DataError", "NoRulesError", "TilpError", "TilpWarning", "UnknownNameError"]
+"""Errors that a user can correct: the command line shows their message, never a traceback."""
 
 
 class TilpError(Exception):
-    """A failure whose message names what was found and what to do about it."""
+    """Failure whose message says what is wrong and what to do about it."""
 
 
 class DataError(TilpError):
-    """Input that cannot be read as a temporal graph: names the file, the line and the remedy."""
+    """Input that cannot be read as a temporal graph; names the file, the line and the remedy."""
 
 
 class NoRulesError(TilpError):
-    """Facts in which no rule was found, so that nothing can be learned from them."""
+    """Facts without any rule, so that nothing can be learned from them."""
 
 
 class UnknownNameError(TilpError):
-    """A name that stands for nothing, or for several things.
+    """Name that nothing has, or that several things share.
 
     Attributes:
-        near: the nearest known names; of several things, their ids.
+        near: the most similar names; ids of the things that share the name.
     """
 
     def __init__(self, message: str, near: tuple[str, ...] = ()) -> None:
@@ -28,4 +26,4 @@ class UnknownNameError(TilpError):
 
 
 class TilpWarning(UserWarning):
-    """Something was repaired or looks wrong; the work goes on."""
+    """Something was repaired or looks wrong; work goes on."""

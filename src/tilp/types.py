@@ -1,4 +1,4 @@
-"""Names of the choices that users make, and `choose`, which checks one."""
+"""Choices that users make, as enumerations of their names."""
 
 from enum import StrEnum
 from typing import Self, TypeVar
@@ -19,7 +19,7 @@ class Unit(StrEnum):
 
 
 class OnError(StrEnum):
-    """What to do with a row whose dates cannot be taken as they are."""
+    """What to do with a row whose dates are malformed or run backwards."""
 
     REPAIR = "repair"
     SKIP = "skip"
@@ -27,14 +27,14 @@ class OnError(StrEnum):
 
 
 class OnInvalidQuery(StrEnum):
-    """What to do with a query that cannot be asked."""
+    """What to do with a query that has an unknown name or a malformed date."""
 
     RAISE = "raise"
     SKIP = "skip"
 
 
 class TableFormat(StrEnum):
-    """How tables are written."""
+    """File format of written tables."""
 
     TSV = "tsv"
     CSV = "csv"
@@ -42,7 +42,7 @@ class TableFormat(StrEnum):
 
 
 class Backend(StrEnum):
-    """Where chunks of work are done."""
+    """Where chunks of work run."""
 
     SERIAL = "serial"
     THREADS = "threads"
@@ -50,7 +50,7 @@ class Backend(StrEnum):
 
 
 class Grain(StrEnum):
-    """How finely rules speak of time."""
+    """Temporal detail of rules."""
 
     STATIC = "static"
     QUERY = "query"
@@ -61,7 +61,7 @@ class Grain(StrEnum):
 
 
 class Missing(StrEnum):
-    """What a start or an end that is not known is taken for."""
+    """What a missing start or end is taken for."""
 
     POINT = "point"
     DURATION = "duration"
@@ -70,14 +70,14 @@ class Missing(StrEnum):
 
 
 class Estimate(StrEnum):
-    """What an interval's length is estimated by: its expected value, or a draw."""
+    """How an interval's length is estimated: by its expected value, or by a random draw."""
 
     EXPECTED = "expected"
     DRAWN = "drawn"
 
 
 class DumpFormat(StrEnum):
-    """What a dump to import holds."""
+    """Format of a dump to import."""
 
     JSON = "json"
     NTRIPLES = "ntriples"
@@ -112,14 +112,14 @@ class Ties(StrEnum):
 
 
 class Weights(StrEnum):
-    """What the weight of a rule is made of."""
+    """How rule weights are parametrised."""
 
     ATTENTION = "attention"
     FREE = "free"
 
 
 class Features(StrEnum):
-    """Which temporal features join the rules."""
+    """Temporal features beside the rules."""
 
     NONE = "none"
     PAPER = "paper"
@@ -135,7 +135,7 @@ class EvidenceKind(StrEnum):
 
 
 class End(StrEnum):
-    """An end of a fact."""
+    """Subject or object of a fact."""
 
     SUBJECT = "subject"
     OBJECT = "object"
@@ -162,14 +162,14 @@ class Preset(StrEnum):
 
 
 class Transition(StrEnum):
-    """How a temporal random walk chooses among facts: by how late they are, or all alike."""
+    """How a temporal random walk chooses among facts: more recent ones rather, or uniformly."""
 
     EXPONENTIAL = "exponential"
     UNIFORM = "uniform"
 
 
 class RuleOrder(StrEnum):
-    """What rules are sorted by."""
+    """Sort order of rules."""
 
     WEIGHT = "weight"
     CONFIDENCE = "confidence"
@@ -178,7 +178,7 @@ class RuleOrder(StrEnum):
 
 
 class SplitKind(StrEnum):
-    """The harder settings that a data set can be split for."""
+    """Harder settings that a data set can be split for."""
 
     FEW = "few"
     BIASED = "biased"
@@ -186,14 +186,14 @@ class SplitKind(StrEnum):
 
 
 class Walked(StrEnum):
-    """What becomes of the graph to walk on when fewer of its facts are learned from."""
+    """Whether facts that are no training examples any more stay in the graph for walks."""
 
     KEPT = "kept"
     REDUCED = "reduced"
 
 
 class LateEnds(StrEnum):
-    """What becomes of training facts that end after all training facts have started."""
+    """What to do with training facts that end after the last training fact has started."""
 
     MASK = "mask"
     DROP = "drop"
@@ -201,7 +201,7 @@ class LateEnds(StrEnum):
 
 
 class ByLabel(StrEnum):
-    """What a new name is that is no id and no key, but the label of something known."""
+    """How to treat a new name that is the label, but no id and no key, of something known."""
 
     REFUSE = "refuse"
     MATCH = "match"
@@ -209,7 +209,7 @@ class ByLabel(StrEnum):
 
 
 class MoreDates(StrEnum):
-    """What becomes of a fact when another tells the same, and more of its dates."""
+    """What to do with a fact when a new one states the same and has more of its dates."""
 
     SUPERSEDE = "supersede"
     BOTH = "both"
@@ -250,16 +250,16 @@ class BaseMethod(StrEnum):
     RECURRENCE = "recurrence"
 
 
-Word = TypeVar("Word", bound=StrEnum)
+Choice = TypeVar("Choice", bound=StrEnum)
 
 
-def choose(words: type[Word], word: str, name: str) -> Word:
-    """The word of an enumeration.
+def choose(choices: type[Choice], value: str, name: str) -> Choice:
+    """Return the member of an enumeration that a parameter names.
 
     Raises:
-        TilpError: it has no such word.
+        TilpError: there is no such member.
     """
     try:
-        return words(word)
+        return choices(value)
     except ValueError:
-        raise TilpError(f"{name} is {word!r}; it can be {', '.join(words)}") from None
+        raise TilpError(f"{name} is {value!r}; it can be {', '.join(choices)}") from None

@@ -1,4 +1,7 @@
-"""Every compiled loop: plain functions on flat arrays, which release the interpreter lock.
+"""Compiled loops on flat arrays, which release the interpreter lock.
 
-They are compiled when first called and kept on disk. They know nothing of labels or files.
+A kernel is compiled when it is first called and cached on disk. Kernels know nothing of labels or
+files. In all of them `offsets` are row pointers: the items of row i stand at
+`offsets[i]:offsets[i + 1]`. A relation is a directed id: the inverse of relation r is
+`r + n_relations`. A query's own fact (-1: none) is never evidence for it.
 """

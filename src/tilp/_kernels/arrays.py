@@ -1,4 +1,4 @@
-"""Array helpers of the kernels: growing records, binary search, counting sort."""
+"""Array helpers of the kernels: growing arrays, binary search, radix sort, seeded numbers."""
 
 from typing import Any
 
@@ -7,21 +7,24 @@ import numpy as np
 from tilp._kernels.jit import kernel
 from tilp._kernels.types import Array
 
+_RADIX_BITS = 9
+_FEW = 64  # fewer values are sorted faster by comparisons
+
 
 @kernel
-def grown(records: Array, needed: int) -> Array:
-    """The same records with room for as many as needed."""
-    if needed <= len(records):
+def grown(records: Array, size: int) -> Array:
+    """Return the records with room for at least `size` of them."""
+    if size <= len(records):
         return records
-    larger = np.empty((max(needed, 2 * len(records)), records.shape[1]), dtype=np.int64)
+    larger = np.empty((max(size, 2 * len(records)), records.shape[1]), dtype=np.int64)
     larger[: len(records)] = records
     return larger
 
 
 @kernel
 def find_sorted(values: Array, first: int, last: int, value: int) -> int:
-    """The place of a value among those from first to last, which rise; -1 where it is not."""
-    found = -1
+    """Return the first index of a value in the sorted `values[first:last]`, or -1."""
+    index = -1
     while first < last:
         middle = (first + last) // 2
         here = values[middle]
@@ -29,50 +32,66 @@ def find_sorted(values: Array, first: int, last: int, value: int) -> int:
             first = middle + 1
         else:
             last = middle
-            found = middle if here == value else found
-    return found
+            index = middle if here == value else index
+    return index
 
 
 @kernel
-def run_of_equals(values: Array, first: int, last: int) -> int:
-    """Where the values that are equal to the first one end."""
+def lower_bound(values: Array, first: int, last: int, value: int) -> int:
+    """Return the first index in the sorted `values[first:last]` whose value is no smaller."""
+    while first < last:
+        middle = (first + last) // 2
+        if values[middle] < value:
+            first = middle + 1
+        else:
+            last = middle
+    return first
+
+
+@kernel
+def end_of_run(values: Array, first: int, last: int) -> int:
+    """Return where the values that equal the first one end."""
     stop = first + 1
     while stop < last and values[stop] == values[first]:
         stop += 1
     return stop
 
 
-_BITS = 9
-_FEW = 64  # fewer are sorted faster by comparing them
+@kernel
+def uniform(seed: int) -> float:
+    """Return a number in [0, 1) that the seed decides, by two rounds of a multiplicative hash."""
+    mixed = np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0xD1B54A32D192ED03)
+    mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+    return float(mixed >> np.uint64(11)) / 9007199254740992.0
 
 
 @kernel
-def sort_numbers(numbers: Array, bound: int) -> Array:
-    """The same numbers in ascending order; all are below the bound. The given array is used up."""
-    if len(numbers) < _FEW:
-        numbers.sort()
-        return numbers
-    other = np.empty_like(numbers)
-    begins = np.empty(1 << _BITS, dtype=np.uint32)
+def radix_sort(values: Array, bound: int) -> Array:
+    """Return values, all below the bound, in ascending order; the given array is overwritten."""
+    if len(values) < _FEW:
+        values.sort()
+        return values
+    other = np.empty_like(values)
+    begins = np.empty(1 << _RADIX_BITS, dtype=np.uint32)
     shift = 0
     while bound >> shift > 0:
         begins[:] = 0
-        for place in range(len(numbers)):
-            begins[_digit(numbers[place], shift)] += np.uint32(1)
+        for index in range(len(values)):
+            begins[_digit(values[index], shift)] += np.uint32(1)
         total = np.uint32(0)
         for digit in range(len(begins)):
             count = begins[digit]
             begins[digit] = total
             total += count
-        for place in range(len(numbers)):
-            digit = _digit(numbers[place], shift)
-            other[begins[digit]] = numbers[place]
+        for index in range(len(values)):
+            digit = _digit(values[index], shift)
+            other[begins[digit]] = values[index]
             begins[digit] += np.uint32(1)
-        numbers, other = other, numbers
-        shift += _BITS
-    return numbers
+        values, other = other, values
+        shift += _RADIX_BITS
+    return values
 
 
 @kernel
-def _digit(number: Any, shift: int) -> Any:
-    return (number >> np.uint32(shift)) & np.uint32((1 << _BITS) - 1)
+def _digit(value: Any, shift: int) -> Any:
+    return (value >> np.uint32(shift)) & np.uint32((1 << _RADIX_BITS) - 1)

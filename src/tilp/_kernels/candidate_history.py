@@ -1,4 +1,9 @@
-"""The candidate's own facts against the dates of queries, as words."""
+"""Candidate history: features of the facts of candidates near the dates of queries.
+
+A *group* is a kind of facts (other facts; facts with the query's subject) and a relation. Of each
+group the fact nearest to the query is described by up to `MAX_FEATURES` features: Allen's relation
+to the query, and three binned distances.
+"""
 
 from typing import NamedTuple
 
@@ -12,8 +17,8 @@ FAR = 2**61
 """Times at or past it are open; differences of two such times still fit into 64 bits."""
 
 N_ALLEN = 13
-MOST_WORDS = 4
-"""That one fact is described by."""
+MAX_FEATURES = 4
+"""Of one fact."""
 
 allen_code = kernel(plain_allen_code)
 
@@ -21,7 +26,7 @@ allen_code = kernel(plain_allen_code)
 class FactEdges(NamedTuple):
     """Facts and their inverses by entity and relation, with their times, none past `FAR`.
 
-    Edges of equal times have the same number, `interval`, whose times are in `starts` and `ends`.
+    `interval` is the id of each edge's interval among the distinct `starts` and `ends`.
     """
 
     offsets: Array
@@ -36,88 +41,81 @@ class FactEdges(NamedTuple):
 
 
 class DistanceBins(NamedTuple):
-    """From which distances of times on a new word begins; and the words of small ones."""
+    """Lower bounds of the bins of absolute distances, and the bins of small distances."""
 
     bounds: Array
     of_small: Array
 
 
-class Words(NamedTuple):
-    """The words for intervals of facts, found once for each interval that is asked for.
+class IntervalFeatures(NamedTuple):
+    """Features of the intervals of facts, computed once for each interval of queries.
 
-    They are good where `found_for` is the number of the query's interval.
+    Those of an interval are valid where `valid_for` is the id of the query's interval.
     """
 
-    found_for: Array
-    size: Array
-    word: Array
+    valid_for: Array
+    n_features: Array
+    feature: Array
 
 
 @kernel
-def _no_words(edges: FactEdges) -> Words:
+def _make_features(edges: FactEdges) -> IntervalFeatures:
     n = len(edges.starts)
-    return Words(
+    return IntervalFeatures(
         np.full(n, -1, dtype=np.int64),
         np.empty(n, dtype=np.int64),
-        np.empty((n, MOST_WORDS), dtype=np.int32),
+        np.empty((n, MAX_FEATURES), dtype=np.int32),
     )
 
 
 @kernel
-def same_interval(asked: ListedCandidates, query: int, before: int) -> int:
-    """The number of a query's interval: `before`, where that query has the same, or its own."""
-    same = asked.start[query] == asked.start[before] and asked.end[query] == asked.end[before]
-    return before if same else query
+def interval_id(listed: ListedCandidates, query: int, previous: int) -> int:
+    """Return an id of a query's interval: the previous one if that query has the same interval."""
+    same_start = listed.start[query] == listed.start[previous]
+    return previous if same_start and listed.end[query] == listed.end[previous] else query
 
 
 @kernel
 def list_history_features(
-    edges: FactEdges, asked: ListedCandidates, bins: DistanceBins, n_directed: int
+    edges: FactEdges, listed: ListedCandidates, bins: DistanceBins, n_directed: int
 ) -> tuple[Array, Array]:
-    """The words for the facts of each listed candidate.
-
-    Args:
-        edges: that are evidence.
-        asked: the queries.
-        bins: of distances.
-        n_directed: directed relations.
+    """List the history features of each listed candidate.
 
     Returns:
-        Where the words of each candidate begin; these: group · words of a group + word. A group is
-        a kind (other facts; facts with the subject) and a relation.
+        Offsets of the features of each candidate; these, as group · features of a group + feature.
     """
     width = N_ALLEN + 1 + 3 * (2 * len(bins.bounds) + 1)
-    begins = np.zeros(len(asked.candidate) + 1, dtype=np.int64)
-    found = np.empty(4096, dtype=np.int32)
+    offsets = np.zeros(len(listed.candidate) + 1, dtype=np.int64)
+    features = np.empty(4096, dtype=np.int32)
     group = np.empty(2 * n_directed, dtype=np.int32)
     nearest = np.empty(2 * n_directed, dtype=np.int64)
-    words = _no_words(edges)
-    size = number = 0
-    for query in range(len(asked.subject)):
-        start, end = asked.start[query], asked.end[query]
-        number = same_interval(asked, query, number)
-        for place in range(asked.offsets[query], asked.offsets[query + 1]):
-            n = _nearest(
-                edges, asked.candidate[place], asked.subject[query], asked.fact[query], start, end,
-                n_directed, group, nearest,
-            )  # fmt: skip
-            if size + MOST_WORDS * n > len(found):
-                larger = np.empty(2 * len(found) + MOST_WORDS * n, dtype=np.int32)
-                larger[:size] = found[:size]
-                found = larger
-            for one in range(n):
-                interval = _described(edges, nearest[one], start, end, bins, number, words)
-                for place_of_word in range(words.size[interval]):
-                    found[size] = group[one] * width + words.word[interval, place_of_word]
+    described = _make_features(edges)
+    size = query_interval = 0
+    for query in range(len(listed.subject)):
+        start, end = listed.start[query], listed.end[query]
+        query_interval = interval_id(listed, query, query_interval)
+        for row in range(listed.offsets[query], listed.offsets[query + 1]):
+            entity = listed.candidate[row]
+            n = _find_nearest(edges, listed, query, entity, n_directed, group, nearest)
+            if size + MAX_FEATURES * n > len(features):
+                larger = np.empty(2 * len(features) + MAX_FEATURES * n, dtype=np.int32)
+                larger[:size] = features[:size]
+                features = larger
+            for index in range(n):
+                interval = _describe_edge(
+                    edges, nearest[index], start, end, bins, query_interval, described
+                )
+                for item in range(described.n_features[interval]):
+                    features[size] = group[index] * width + described.feature[interval, item]
                     size += 1
-            begins[place + 1] = size
-    return begins, found[:size].copy()
+            offsets[row + 1] = size
+    return offsets, features[:size].copy()
 
 
 @kernel
 def add_history_scores(
     edges: FactEdges,
-    asked: ListedCandidates,
+    listed: ListedCandidates,
     bins: DistanceBins,
     n_directed: int,
     row_of: Array,
@@ -125,32 +123,32 @@ def add_history_scores(
     kinds: Array,
     score: Array,
 ) -> None:
-    """Add the weights of the words for its facts to the score of each listed candidate.
+    """Add the weights of its history features to the score of each listed candidate.
 
     Args:
-        row_of: for each head and group the row of its weights; -1: none.
-        weight: of words, row by row.
-        kinds: whether other facts, and whether facts with the subject, are added.
+        row_of: row of weights of each relation and group (-1: none).
+        weight: of features, row by row.
+        kinds: mask of the two kinds of facts that are added.
         score: of each candidate, which is added to.
     """
     group = np.empty(2 * n_directed, dtype=np.int32)
     nearest = np.empty(2 * n_directed, dtype=np.int64)
-    words = _no_words(edges)
-    number = 0
-    for query in range(len(asked.subject)):
-        number = same_interval(asked, query, number)
-        rows = row_of[asked.directed_relation[query]]
-        for place in range(asked.offsets[query], asked.offsets[query + 1]):
-            score[place] += worth_of_facts(
-                edges, asked, query, asked.candidate[place], bins, n_directed, rows, weight, kinds,
-                number, group, nearest, words,
+    described = _make_features(edges)
+    query_interval = 0
+    for query in range(len(listed.subject)):
+        query_interval = interval_id(listed, query, query_interval)
+        rows = row_of[listed.directed_relation[query]]
+        for row in range(listed.offsets[query], listed.offsets[query + 1]):
+            score[row] += _history_score(
+                edges, listed, query, listed.candidate[row], bins, n_directed, rows, weight, kinds,
+                query_interval, group, nearest, described,
             )  # fmt: skip
 
 
 @kernel
-def worth_of_facts(
+def _history_score(
     edges: FactEdges,
-    asked: ListedCandidates,
+    listed: ListedCandidates,
     query: int,
     candidate: int,
     bins: DistanceBins,
@@ -158,48 +156,47 @@ def worth_of_facts(
     rows: Array,
     weight: Array,
     kinds: Array,
-    number: int,
+    query_interval: int,
     group: Array,
     nearest: Array,
-    words: Words,
+    described: IntervalFeatures,
 ) -> float:
-    """What a candidate's facts, of some kinds, add to its score."""
-    start, end = asked.start[query], asked.end[query]
-    n = _nearest(
-        edges, candidate, asked.subject[query], asked.fact[query], start, end, n_directed, group,
-        nearest,
-    )  # fmt: skip
+    """Return the sum of the weights of a candidate's history features."""
+    start, end = listed.start[query], listed.end[query]
+    n = _find_nearest(edges, listed, query, candidate, n_directed, group, nearest)
     total = 0.0
-    for one in range(n):
-        row = rows[group[one]]
-        if row >= 0 and kinds[group[one] // n_directed]:
-            interval = _described(edges, nearest[one], start, end, bins, number, words)
-            for place in range(words.size[interval]):
-                total += weight[row, words.word[interval, place]]
+    for index in range(n):
+        row = rows[group[index]]
+        if row >= 0 and kinds[group[index] // n_directed]:
+            interval = _describe_edge(
+                edges, nearest[index], start, end, bins, query_interval, described
+            )
+            for item in range(described.n_features[interval]):
+                total += weight[row, described.feature[interval, item]]
     return total
 
 
 @kernel
-def _nearest(
+def _find_nearest(
     edges: FactEdges,
+    listed: ListedCandidates,
+    query: int,
     entity: int,
-    subject: int,
-    own: int,
-    start: int,
-    end: int,
     n_directed: int,
     group: Array,
     nearest: Array,
 ) -> int:
-    """The fact nearest to an interval of each kind and relation that an entity has.
+    """Find the fact of each group of an entity that is nearest to a query's interval.
 
-    Nearest is the one with the smallest gap, then the one whose start is closest, then the first.
+    That is the one with the smallest gap, then the one with the closest start, then the first.
 
     Returns:
-        How many there are; `group` and `nearest` get their groups and edges.
+        The number of groups; `group` and `nearest` get their ids and edges.
     """
     relation_of, target, fact = edges.relation, edges.target, edges.fact
     starts, ends = edges.start, edges.end
+    subject, query_fact = listed.subject[query], listed.fact[query]
+    start, end = listed.start[query], listed.end[query]
     n = 0
     edge, stop = edges.offsets[entity], edges.offsets[entity + 1]
     while edge < stop:
@@ -207,7 +204,7 @@ def _nearest(
         other = between = -1
         other_gap = between_gap = other_start = between_start = 0
         while edge < stop and relation_of[edge] == relation:
-            if fact[edge] != own:
+            if fact[edge] != query_fact:
                 gap = max(start - ends[edge], starts[edge] - end, 0)
                 from_start = abs(starts[edge] - start)
                 if target[edge] == subject:
@@ -234,105 +231,109 @@ def _nearest(
 
 
 @kernel
-def _described(
-    edges: FactEdges, edge: int, start: int, end: int, bins: DistanceBins, number: int, words: Words
+def _describe_edge(
+    edges: FactEdges,
+    edge: int,
+    start: int,
+    end: int,
+    bins: DistanceBins,
+    query_interval: int,
+    described: IntervalFeatures,
 ) -> int:
-    """The number of an edge's interval, whose words against the query's are then known.
-
-    They are Allen's relation, and three distances; where an end is open, one: nothing is known.
-    """
+    """Describe an edge's interval against the query's, unless done, and return its id."""
     interval = edges.interval[edge]
-    if words.found_for[interval] != number:
-        words.found_for[interval] = number
-        words.size[interval] = describe(
-            edges.start[edge], edges.end[edge], start, end, bins, words.word[interval]
+    if described.valid_for[interval] != query_interval:
+        described.valid_for[interval] = query_interval
+        described.n_features[interval] = _describe(
+            edges.start[edge], edges.end[edge], start, end, bins, described.feature[interval]
         )
     return interval
 
 
 @kernel
-def describe(
-    fact_start: int, fact_end: int, start: int, end: int, bins: DistanceBins, word: Array
+def _describe(
+    fact_start: int, fact_end: int, start: int, end: int, bins: DistanceBins, feature: Array
 ) -> int:
-    """Find the words for an interval of a fact; how many there are."""
+    """Write the features of a fact's interval, and return how many there are.
+
+    They are Allen's relation and three distances, or a single one where an end is open.
+    """
     if min(fact_start, start) <= -FAR or max(fact_end, end) >= FAR:
-        word[0] = N_ALLEN
+        feature[0] = N_ALLEN
         return 1
     n_bins = 2 * len(bins.bounds) + 1
-    word[0] = allen_code(fact_start, fact_end, start, end)
-    word[1] = N_ALLEN + 1 + _bin(fact_start - start, bins)
-    word[2] = N_ALLEN + 1 + n_bins + _bin(fact_end - start, bins)
-    word[3] = N_ALLEN + 1 + 2 * n_bins + _bin(fact_start - end, bins)
-    return MOST_WORDS
+    feature[0] = allen_code(fact_start, fact_end, start, end)
+    feature[1] = N_ALLEN + 1 + _signed_bin(fact_start - start, bins)
+    feature[2] = N_ALLEN + 1 + n_bins + _signed_bin(fact_end - start, bins)
+    feature[3] = N_ALLEN + 1 + 2 * n_bins + _signed_bin(fact_start - end, bins)
+    return MAX_FEATURES
 
 
 @kernel
-def _bin(distance: int, bins: DistanceBins) -> int:
-    """The place of a signed distance among the words for it; 0 is in the middle."""
+def _signed_bin(distance: int, bins: DistanceBins) -> int:
+    """Return the bin of a signed distance; 0 is in the middle one."""
     size = abs(distance)
     if size < len(bins.of_small):
-        first = bins.of_small[size]
+        index = bins.of_small[size]
     else:
-        first = np.searchsorted(bins.bounds, size, side="right")
-    return len(bins.bounds) + first if distance >= 0 else len(bins.bounds) - first
+        index = np.searchsorted(bins.bounds, size, side="right")
+    return len(bins.bounds) + index if distance >= 0 else len(bins.bounds) - index
 
 
 class FactGroups(NamedTuple):
-    """Edges of one entity and relation are a group; edges of one relation and interval a pair.
+    """Edges of one entity and relation are a group, edges of one relation and interval a pair.
 
-    `offsets` is where the groups of each entity begin, `begin` where the edges of each group do,
-    and both where the last end; `pair` is the pair of each edge; `relation` and `interval` are
-    those of each pair.
+    `offsets` are those of the groups of each entity, `edge_offsets` of the edges of each group;
+    `pair` is the pair of each edge; `relation` and `interval` are those of each pair.
     """
 
     offsets: Array
-    begin: Array
+    edge_offsets: Array
     pair: Array
     relation: Array
     interval: Array
 
 
 class NearestFacts(NamedTuple):
-    """The pair of each group's fact that is nearest to an interval; the words for all intervals."""
+    """The pair of each group's fact nearest to an interval, and the features of all intervals."""
 
     pair: Array
-    words: Words
+    described: IntervalFeatures
 
 
 @kernel
 def nearest_facts(
     edges: FactEdges, groups: FactGroups, start: int, end: int, bins: DistanceBins
 ) -> NearestFacts:
-    """The fact of each group that is nearest to an interval, and the words for all intervals.
+    """Find the fact of each group that is nearest to an interval, and describe all intervals.
 
-    Nearest is as in `list_own_facts`, none of the facts being left out or with a subject.
+    Nearest is as for listed candidates, without regard to a query's own fact or subject.
     """
     n = len(edges.starts)
-    words = Words(
-        np.zeros(n, dtype=np.int64),
-        np.empty(n, dtype=np.int64),
-        np.empty((n, MOST_WORDS), dtype=np.int32),
-    )
+    described = _make_features(edges)
+    described.valid_for[:] = 0
     gap = np.empty(n, dtype=np.int64)
     from_start = np.empty(n, dtype=np.int64)
-    for one in range(n):
-        fact_start, fact_end = edges.starts[one], edges.ends[one]
-        words.size[one] = describe(fact_start, fact_end, start, end, bins, words.word[one])
-        gap[one] = max(start - fact_end, fact_start - end, 0)
-        from_start[one] = abs(fact_start - start)
-    begin, interval = groups.begin, edges.interval
-    pair = np.empty(len(begin) - 1, dtype=np.int32)
+    for index in range(n):
+        fact_start, fact_end = edges.starts[index], edges.ends[index]
+        described.n_features[index] = _describe(
+            fact_start, fact_end, start, end, bins, described.feature[index]
+        )
+        gap[index] = max(start - fact_end, fact_start - end, 0)
+        from_start[index] = abs(fact_start - start)
+    offsets, interval = groups.edge_offsets, edges.interval
+    pair = np.empty(len(offsets) - 1, dtype=np.int32)
     for group in range(len(pair)):
-        nearest = begin[group]
+        nearest = offsets[group]
         best = interval[nearest]
-        for edge in range(begin[group] + 1, begin[group + 1]):
+        for edge in range(offsets[group] + 1, offsets[group + 1]):
             other = interval[edge]
             if gap[other] < gap[best] or (
                 gap[other] == gap[best] and from_start[other] < from_start[best]
             ):
                 nearest, best = edge, other
         pair[group] = groups.pair[nearest]
-    return NearestFacts(pair, words)
+    return NearestFacts(pair, described)
 
 
 @kernel
@@ -340,7 +341,7 @@ def add_history_scores_of_all(
     edges: FactEdges,
     groups: FactGroups,
     facts: NearestFacts,
-    asked: ListedCandidates,
+    listed: ListedCandidates,
     queries: Array,
     bins: DistanceBins,
     n_directed: int,
@@ -348,67 +349,67 @@ def add_history_scores_of_all(
     weight: Array,
     score: Array,
 ) -> None:
-    """Add the weights of the words for its facts to the score of each entity.
+    """Add the weights of its history features to the score of each entity.
 
-    What the facts of all entities say is found once for a head, none of them being with the
-    subject; then the few that have such facts, and the ends of the query's own fact, are looked at
-    one by one.
+    The scores of all entities are computed once for a relation, as if no fact were with the
+    subject; then the few entities with such facts, and the ends of the query's own fact, are
+    corrected one by one.
 
     Args:
-        groups: of the edges.
-        facts: those nearest to the queries' interval.
-        asked: queries, whose candidates are all entities.
-        queries: the ones that are scored: all of one interval, those of a head together.
-        score: a row for each query, a column for each entity, which is added to; the other
-            arguments are those of `add_own_facts`.
+        facts: nearest to the interval of the queries.
+        listed: queries, whose candidates are all entities.
+        queries: those to score, all of one interval, those of a relation together.
+        score: a row for each query, a column for each entity; the others are as in
+            `add_history_scores`.
     """
     n_entities = len(edges.offsets) - 1
-    worth = np.empty(len(groups.relation))
-    of_entity = np.empty(n_entities)
+    pair_score = np.empty(len(groups.relation))
+    entity_score = np.empty(n_entities)
     seen_by = np.full(n_entities, -1, dtype=np.int64)
     group = np.empty(2 * n_directed, dtype=np.int32)
     nearest = np.empty(2 * n_directed, dtype=np.int64)
     kinds = np.ones(2, dtype=np.bool_)
-    head = -1
+    relation = -1
     for query in queries:
-        rows = row_of[asked.directed_relation[query]]
-        if asked.directed_relation[query] != head:
-            head = asked.directed_relation[query]
-            _worth_of_pairs(groups, rows, weight, facts.words.size, facts.words.word, worth)
-            _sums(groups.offsets, facts.pair, worth, of_entity)
-        score[query] += of_entity
-        subject = asked.subject[query]
+        rows = row_of[listed.directed_relation[query]]
+        if listed.directed_relation[query] != relation:
+            relation = listed.directed_relation[query]
+            _score_pairs(groups, rows, weight, facts.described, pair_score)
+            _sum_by_entity(groups.offsets, facts.pair, pair_score, entity_score)
+        score[query] += entity_score
+        subject = listed.subject[query]
         for edge in range(edges.offsets[subject] - 1, edges.offsets[subject + 1]):
             entity = subject if edge < edges.offsets[subject] else edges.target[edge]
             if seen_by[entity] != query:
                 seen_by[entity] = query
-                exact = worth_of_facts(
-                    edges, asked, query, entity, bins, n_directed, rows, weight, kinds, 0, group,
-                    nearest, facts.words,
+                exact = _history_score(
+                    edges, listed, query, entity, bins, n_directed, rows, weight, kinds, 0, group,
+                    nearest, facts.described,
                 )  # fmt: skip
-                score[query, entity] += exact - of_entity[entity]
+                score[query, entity] += exact - entity_score[entity]
 
 
 @kernel
-def _worth_of_pairs(
-    groups: FactGroups, rows: Array, weight: Array, size: Array, word: Array, worth: Array
+def _score_pairs(
+    groups: FactGroups, rows: Array, weight: Array, described: IntervalFeatures, pair_score: Array
 ) -> None:
-    """What a fact of each relation and interval adds to a candidate, by the weights of a head."""
+    """Write what a fact of each relation and interval adds to a candidate's score."""
     relation, interval = groups.relation, groups.interval
-    for pair in range(len(worth)):
+    n_features, feature = described.n_features, described.feature
+    for pair in range(len(pair_score)):
         row = rows[relation[pair]]
         total = 0.0
         if row >= 0:
-            for place in range(size[interval[pair]]):
-                total += weight[row, word[interval[pair], place]]
-        worth[pair] = total
+            for item in range(n_features[interval[pair]]):
+                total += weight[row, feature[interval[pair], item]]
+        pair_score[pair] = total
 
 
 @kernel
-def _sums(offsets: Array, place: Array, number: Array, total: Array) -> None:
-    """The sums of the numbers at some places, from one offset to the next."""
-    for one in range(len(total)):
-        found = 0.0
-        for at in range(offsets[one], offsets[one + 1]):
-            found += number[place[at]]
-        total[one] = found
+def _sum_by_entity(offsets: Array, pair: Array, pair_score: Array, entity_score: Array) -> None:
+    """Write the sum of the scores of each entity's groups, given the pair of each group."""
+    for entity in range(len(entity_score)):
+        total = 0.0
+        for group in range(offsets[entity], offsets[entity + 1]):
+            total += pair_score[pair[group]]
+        entity_score[entity] = total

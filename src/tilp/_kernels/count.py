@@ -1,216 +1,205 @@
-"""Counting the walks of one level for the queries asked of one entity.
+"""Counting the walks of one level for the queries of one entity.
 
-A walk's *code* says how its intervals lie to the query's; a rule is a body and a code. The code
-of an item is the sum of what its prefix and what its last edge contribute, so that two small
-tables, made anew for each interval that is asked about, give the codes of all items.
+A walk's *code* says how its intervals lie to the query's; a rule is a body and a code. The code of
+a walk is the sum of what its prefix and its last edge contribute, so that two small tables, made
+anew for each query interval, give the codes of all walks.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tilp._kernels.expand import CLASS_WORDS, relation_code
 from tilp._kernels.jit import kernel
-from tilp._kernels.types import Array
+from tilp._kernels.levels import N_TEMPORAL_RELATIONS, relation_code
+from tilp._kernels.types import (
+    ALLEN_CODES,
+    CLASS_CODES,
+    GAP_CODES,
+    Array,
+    Edges,
+    IntervalClasses,
+    Level,
+)
 from tilp.time import GAP_CLASSES, Allen
 from tilp.time import allen_code as plain_allen_code
 from tilp.time import gap_code as plain_gap_code
 
-CLASSES, ALLEN, GAP, NOTHING = 0, 1, 2, 3
-"""What codes are made of: classes or Allen's relations of each interval, the last one's gap."""
-
-_ALLEN_WORDS = len(Allen)
-_GAP_WORDS = len(GAP_CLASSES)
+_N_ALLEN = len(Allen)
+_N_GAPS = len(GAP_CLASSES)
 
 allen_code = kernel(plain_allen_code)
 gap_code = kernel(plain_gap_code)
 
 
 @kernel
-def _code_width(words: int, base: int, length: int) -> int:
-    """How many codes the walks of one length have; `base` is the number of classes."""
-    if words == CLASSES:
-        return base**length
-    if words == ALLEN:
-        return _ALLEN_WORDS**length
-    return _GAP_WORDS if words == GAP else 1
-
-
-@kernel
-def code_bits(words: int, base: int, length: int) -> int:
-    """How many bits the codes of the walks of one length need."""
+def code_bits(code_type: int, n_classes: int, length: int) -> int:
+    """Return how many bits the codes of walks of a length need."""
+    n_codes = 1
+    if code_type == CLASS_CODES:
+        n_codes = n_classes**length
+    elif code_type == ALLEN_CODES:
+        n_codes = _N_ALLEN**length
+    elif code_type == GAP_CODES:
+        n_codes = _N_GAPS
     bits = 0
-    while 1 << bits < _code_width(words, base, length):
+    while 1 << bits < n_codes:
         bits += 1
     return bits
 
 
 @kernel
-def contributions(
-    words: int,
-    classes: int,
+def fill_codes(
+    level: Level,
+    edges: Edges,
+    classes: IntervalClasses,
     query: int,
     query_start: int,
     query_end: int,
-    of_query: Array,
-    interval: Array,
-    start: Array,
-    end: Array,
-    chain: Array,
-    edges: Array,
-    of_prefix: Array,
-    of_edge: Array,
+    prefix_code: Array,
+    edge_code: Array,
 ) -> None:
-    """Fill the two tables of a query: what each prefix and each last edge adds to a code.
-
-    `of_query` holds the class of every interval against each query's, where classes are one's own.
-    """
-    if words == CLASSES and len(of_query) > 0:
-        _own_classes(classes, query, of_query, interval, chain, edges, of_prefix, of_edge)
-    elif words == CLASSES:
-        _classes(query_start, query_end, start, end, chain, edges, of_prefix, of_edge)
-    elif words == ALLEN:
-        _allen(query_start, query_end, start, end, chain, edges, of_prefix, of_edge)
+    """Fill the two tables of a query: what each prefix and each last edge adds to a code."""
+    chain, last_edges, start, end = level.chain, level.last_edges, edges.start, edges.end
+    if level.code_type == CLASS_CODES and len(classes.of_query) > 0:
+        _fill_user_classes(
+            classes.n_classes, classes.of_query[query], edges.interval, chain, last_edges,
+            prefix_code, edge_code,
+        )  # fmt: skip
+    elif level.code_type == CLASS_CODES:
+        _fill_classes(query_start, query_end, start, end, chain, last_edges, prefix_code, edge_code)
+    elif level.code_type == ALLEN_CODES:
+        _fill_allen(query_start, query_end, start, end, chain, last_edges, prefix_code, edge_code)
     else:
-        of_prefix[:] = 0
-        for local in range(len(edges)):
-            edge = edges[local]
+        prefix_code[:] = 0
+        for local in range(len(last_edges)):
+            edge = last_edges[local]
             gap = gap_code(start[edge], end[edge], query_start, query_end)
-            of_edge[local] = gap if words == GAP else 0
+            edge_code[local] = gap if level.code_type == GAP_CODES else 0
 
 
-# The same three times: a loop that chooses among words, or calls a function to, is much slower.
+# Three loops of one shape: one that chooses the code, or calls a function to, is much slower.
 
 
 @kernel
-def _classes(
+def _fill_classes(
     query_start: int,
     query_end: int,
     start: Array,
     end: Array,
     chain: Array,
-    edges: Array,
-    of_prefix: Array,
-    of_edge: Array,
+    last_edges: Array,
+    prefix_code: Array,
+    edge_code: Array,
 ) -> None:
-    for local in range(len(edges)):
-        edge = edges[local]
-        of_edge[local] = relation_code(start[edge], end[edge], query_start, query_end)
-    for walk in range(len(chain)):
+    for local in range(len(last_edges)):
+        edge = last_edges[local]
+        edge_code[local] = relation_code(start[edge], end[edge], query_start, query_end)
+    for prefix in range(len(chain)):
         code = 0
         for step in range(chain.shape[1]):
-            edge = chain[walk, step]
-            word = relation_code(start[edge], end[edge], query_start, query_end)
-            code = CLASS_WORDS * (code + word)
-        of_prefix[walk] = code
+            edge = chain[prefix, step]
+            digit = relation_code(start[edge], end[edge], query_start, query_end)
+            code = N_TEMPORAL_RELATIONS * (code + digit)
+        prefix_code[prefix] = code
 
 
 @kernel
-def _allen(
+def _fill_allen(
     query_start: int,
     query_end: int,
     start: Array,
     end: Array,
     chain: Array,
-    edges: Array,
-    of_prefix: Array,
-    of_edge: Array,
+    last_edges: Array,
+    prefix_code: Array,
+    edge_code: Array,
 ) -> None:
-    for local in range(len(edges)):
-        edge = edges[local]
-        of_edge[local] = allen_code(start[edge], end[edge], query_start, query_end)
-    for walk in range(len(chain)):
+    for local in range(len(last_edges)):
+        edge = last_edges[local]
+        edge_code[local] = allen_code(start[edge], end[edge], query_start, query_end)
+    for prefix in range(len(chain)):
         code = 0
         for step in range(chain.shape[1]):
-            edge = chain[walk, step]
-            word = allen_code(start[edge], end[edge], query_start, query_end)
-            code = _ALLEN_WORDS * (code + word)
-        of_prefix[walk] = code
+            edge = chain[prefix, step]
+            digit = allen_code(start[edge], end[edge], query_start, query_end)
+            code = _N_ALLEN * (code + digit)
+        prefix_code[prefix] = code
 
 
 @kernel
-def _own_classes(
-    classes: int,
-    query: int,
+def _fill_user_classes(
+    n_classes: int,
     of_query: Array,
     interval: Array,
     chain: Array,
-    edges: Array,
-    of_prefix: Array,
-    of_edge: Array,
+    last_edges: Array,
+    prefix_code: Array,
+    edge_code: Array,
 ) -> None:
-    for local in range(len(edges)):
-        of_edge[local] = of_query[query, interval[edges[local]]]
-    for walk in range(len(chain)):
+    for local in range(len(last_edges)):
+        edge_code[local] = of_query[interval[last_edges[local]]]
+    for prefix in range(len(chain)):
         code = 0
         for step in range(chain.shape[1]):
-            code = classes * (code + of_query[query, interval[chain[walk, step]]])
-        of_prefix[walk] = code
+            code = n_classes * (code + of_query[interval[chain[prefix, step]]])
+        prefix_code[prefix] = code
 
 
-@kernel
-def number_of_run(begin: Array) -> Array:
-    """For each item the number of the run that it stands in; runs begin at `begin`."""
-    number = np.empty(begin[-1], dtype=np.uint32)
-    for run in range(len(begin) - 1):
-        for item in range(begin[run], begin[run + 1]):
-            number[item] = run
-    return number
+class WalkRows(NamedTuple):
+    """Counts of walks: a row is a group of walks and a code.
 
-
-@kernel
-def count_rows(
-    group_begin: Array,
-    group_of: Array,
-    prefix: Array,
-    last: Array,
-    of_prefix: Array,
-    of_edge: Array,
-    bits: int,
-    counts: Array,
-    touched: Array,
-    first_row: Array,
-    row_code: Array,
-    row_count: Array,
-) -> int:
-    """Count walks by group and code.
-
-    Args:
-        group_begin: where the walks of each group begin, and where the last end.
-        group_of: the group of each walk; likewise `prefix` and `last`.
-        of_prefix: what each prefix adds to the code; likewise `of_edge` each last edge.
-        bits: that a code has at the most.
-        counts: a 0 for each slot, to count with: as many groups at once as there is room for.
-        touched: room for as many slots as there are walks.
-        first_row: gets the first row of each group, and the number of rows.
-        row_code: gets the code of each row, in the order of groups; likewise `row_count`.
-
-    Returns:
-        The number of rows.
+    `offsets` are those of the walks of each group; `group`, `prefix` and `last` are of each walk.
+    `prefix_code` and `edge_code` are what prefixes and last edges add to codes. The rows of group
+    g stand at `first[g]:first[g + 1]`, with `code` and `n_walks` of each.
     """
-    n_groups = len(group_begin) - 1
+
+    offsets: Array
+    group: Array
+    prefix: Array
+    last: Array
+    prefix_code: Array
+    edge_code: Array
+    first: Array
+    code: Array
+    n_walks: Array
+
+
+@kernel
+def group_ids(offsets: Array) -> Array:
+    """Return the group of each walk."""
+    groups = np.empty(offsets[-1], dtype=np.uint32)
+    for group in range(len(offsets) - 1):
+        for walk in range(offsets[group], offsets[group + 1]):
+            groups[walk] = group
+    return groups
+
+
+@kernel
+def count_rows(rows: WalkRows, bits: int, counts: Array, touched: Array) -> int:
+    """Count walks by group and code, and return the number of rows.
+
+    `counts` are zeros to count in, as many groups at once as there is room for; `touched` has room
+    for as many slots of it as there are walks.
+    """
+    offsets, first_row, row_code, row_count = rows.offsets, rows.first, rows.code, rows.n_walks
+    group, prefix, last = rows.group, rows.prefix, rows.last
+    prefix_code, edge_code = rows.prefix_code, rows.edge_code
+    n_groups = len(offsets) - 1
     at_once = max(1, len(counts) >> bits)
     codes = (1 << bits) - 1
     n_rows = 0
     for first in range(0, n_groups, at_once):
-        begin, stop = group_begin[first], group_begin[min(first + at_once, n_groups)]
+        begin, stop = offsets[first], offsets[min(first + at_once, n_groups)]
         n_touched = _count_slots(
-            group_of[begin:stop],
-            prefix[begin:stop],
-            last[begin:stop],
-            of_prefix,
-            of_edge,
-            np.uint32(first),
-            np.uint32(bits),
-            counts,
-            touched,
-        )
-        # Backwards, so that the first row of each group is written to `first_row` last.
-        for place in range(n_touched - 1, -1, -1):
-            slot = np.uint32(touched[place])
-            row_code[n_rows + place] = slot & codes
-            row_count[n_rows + place] = counts[slot]
-            first_row[first + (slot >> bits)] = n_rows + place
+            group[begin:stop], prefix[begin:stop], last[begin:stop], prefix_code, edge_code,
+            np.uint32(first), np.uint32(bits), counts, touched,
+        )  # fmt: skip
+        # Backwards, so that the first row of each group is the last one written to `first_row`.
+        for index in range(n_touched - 1, -1, -1):
+            slot = np.uint32(touched[index])
+            row_code[n_rows + index] = slot & codes
+            row_count[n_rows + index] = counts[slot]
+            first_row[first + (slot >> bits)] = n_rows + index
             counts[slot] = 0
         n_rows += n_touched
     first_row[n_groups] = n_rows
@@ -219,21 +208,21 @@ def count_rows(
 
 @kernel
 def _count_slots(
-    group_of: Array,
+    group: Array,
     prefix: Array,
     last: Array,
-    of_prefix: Array,
-    of_edge: Array,
+    prefix_code: Array,
+    edge_code: Array,
     first_group: np.uint32,
     bits: np.uint32,
     counts: Array,
     touched: Array,
 ) -> Any:
-    """Count walks by slot, and list the slots that are touched; without a branch."""
+    """Count walks by slot and list the slots that are touched, without a branch."""
     n = np.uint64(0)
-    for item in range(len(prefix)):
-        slot = np.uint32((group_of[item] - first_group) << bits)
-        slot = np.uint32(slot + of_prefix[prefix[item]] + of_edge[last[item]])
+    for walk in range(len(prefix)):
+        slot = np.uint32((group[walk] - first_group) << bits)
+        slot = np.uint32(slot + prefix_code[prefix[walk]] + edge_code[last[walk]])
         count = counts[slot]
         touched[n] = slot
         n += np.uint64(count == 0)
@@ -243,7 +232,7 @@ def _count_slots(
 
 @kernel
 def find_row(first_row: Array, row_code: Array, group: int, code: int) -> int:
-    """The row of a group and a code that it has; it has few."""
+    """Return the row of a group and of a code that it has; a group has few rows."""
     row = first_row[group]
     while row_code[row] != code:
         row += 1
@@ -252,138 +241,111 @@ def find_row(first_row: Array, row_code: Array, group: int, code: int) -> int:
 
 @kernel
 def number_rules(
-    body_begin: Array,
-    first_row: Array,
-    row_code: Array,
-    row_count: Array,
-    number_of: Array,
+    body_offsets: Array,
+    rows: WalkRows,
+    number_of_code: Array,
     row_rule: Array,
     rule_body: Array,
     rule_code: Array,
     rule_total: Array,
 ) -> int:
-    """Number the rules of rows: the codes of each body.
+    """Number the rules of rows, that is the codes of each body, and return how many there are.
 
-    Args:
-        body_begin: where the groups of each body begin, and where the last end.
-        first_row: of each group; likewise `row_code` and `row_count`, as `count_rows` gives them.
-        number_of: room for a number for each code.
-        row_rule: gets the number of each row's rule.
-        rule_body: gets the body of each rule; likewise its code, and how many walks it has.
-
-    Returns:
-        The number of rules.
+    `row_rule` gets the rule of each row, the others the body, code and walks of each rule;
+    `number_of_code` has room for each code.
     """
+    first_row, row_code, row_count = rows.first, rows.code, rows.n_walks
     n = 0
-    number_of[:] = 0
-    for body in range(len(body_begin) - 1):
+    number_of_code[:] = 0
+    for body in range(len(body_offsets) - 1):
         before = n
-        for row in range(first_row[body_begin[body]], first_row[body_begin[body + 1]]):
+        for row in range(first_row[body_offsets[body]], first_row[body_offsets[body + 1]]):
             code = row_code[row]
             # Numbers of earlier bodies are not wiped: they are too small to be of this one.
-            if number_of[code] <= before:
+            if number_of_code[code] <= before:
                 rule_body[n], rule_code[n], rule_total[n] = body, code, 0
                 n += 1
-                number_of[code] = n
-            rule = number_of[code] - 1
+                number_of_code[code] = n
+            rule = number_of_code[code] - 1
             row_rule[row] = rule
             rule_total[rule] += row_count[row]
     return n
 
 
+class FactLinks(NamedTuple):
+    """Linked lists of the walks over each query's own fact, one list for each step and fact.
+
+    `fact_of_query` is the list of each query (0: none), `latest` the last walk of each step and
+    list, `earlier` the walk before each one (-1: the end).
+    """
+
+    fact_of_query: Array
+    latest: Array
+    earlier: Array
+
+
 @kernel
-def link_own_facts(
-    own_facts: Array,
-    fact: Array,
-    chain: Array,
-    edges: Array,
-    prefix: Array,
-    last: Array,
-    of_fact: Array,
-) -> tuple[Array, Array, Array]:
+def link_query_facts(query_facts: Array, fact: Array, level: Level, of_fact: Array) -> FactLinks:
     """Link the walks over each query's own fact, so that they are found without a search.
 
-    Args:
-        own_facts: of the queries (-1: none).
-        fact: of each edge of the graph.
-        chain: the edges of each prefix.
-        edges: the distinct last edges.
-        prefix: of each walk; likewise `last`, the place of its last edge.
-        of_fact: a 0 for each fact, to work with.
-
-    Returns:
-        The number of each query's own fact, and for each step: the last walk that takes that fact
-        there, and for each walk the one before it (-1: there is none).
+    `fact` is of each edge of the graph; `of_fact` is a zero for each fact, to work with.
     """
-    number = np.zeros(len(own_facts), dtype=np.int32)
+    chain, last_edges, prefix, last = level.chain, level.last_edges, level.prefix, level.last
+    fact_of_query = np.zeros(len(query_facts), dtype=np.int32)
     n_facts = 0
-    for query in range(len(own_facts)):
-        own = own_facts[query]
-        if own >= 0:
-            if of_fact[own] == 0:
+    for query in range(len(query_facts)):
+        query_fact = query_facts[query]
+        if query_fact >= 0:
+            if of_fact[query_fact] == 0:
                 n_facts += 1
-                of_fact[own] = n_facts
-            number[query] = of_fact[own]
+                of_fact[query_fact] = n_facts
+            fact_of_query[query] = of_fact[query_fact]
     length = chain.shape[1] + 1
     latest = np.full((length, n_facts + 1), -1, dtype=np.int32)
     earlier = np.empty((length, len(prefix) if n_facts > 0 else 0), dtype=np.int32)
     if n_facts > 0:
-        own_of = np.empty(max(len(chain), len(edges)), dtype=np.int32)
+        link_of = np.empty(max(len(chain), len(last_edges)), dtype=np.int32)
         for step in range(length - 1):
-            for walk in range(len(chain)):
-                own_of[walk] = of_fact[fact[chain[walk, step]]]
-            _link(prefix, own_of, latest[step], earlier[step])
-        for local in range(len(edges)):
-            own_of[local] = of_fact[fact[edges[local]]]
-        _link(last, own_of, latest[-1], earlier[-1])
-        for query in range(len(own_facts)):
-            if own_facts[query] >= 0:
-                of_fact[own_facts[query]] = 0
-    return number, latest, earlier
+            for index in range(len(chain)):
+                link_of[index] = of_fact[fact[chain[index, step]]]
+            _link(prefix, link_of, latest[step], earlier[step])
+        for local in range(len(last_edges)):
+            link_of[local] = of_fact[fact[last_edges[local]]]
+        _link(last, link_of, latest[-1], earlier[-1])
+        for query in range(len(query_facts)):
+            if query_facts[query] >= 0:
+                of_fact[query_facts[query]] = 0
+    return FactLinks(fact_of_query, latest, earlier)
 
 
 @kernel
-def _link(part: Array, own_of: Array, latest: Array, earlier: Array) -> None:
-    """Link the walks by what a part of them takes; 0 stands for nothing, and begins no links."""
-    for item in range(len(part)):
-        own = own_of[part[item]]
-        earlier[item] = latest[own]
-        latest[own] = item
+def _link(part: Array, link_of: Array, latest: Array, earlier: Array) -> None:
+    """Link walks by the list of one of their parts; list 0 stands for no fact and stays empty."""
+    for walk in range(len(part)):
+        link = link_of[part[walk]]
+        earlier[walk] = latest[link]
+        latest[link] = walk
     latest[0] = -1
 
 
 @kernel
-def take_out(
-    own: int,
-    latest: Array,
-    earlier: Array,
-    group_of: Array,
-    prefix: Array,
-    last: Array,
-    of_prefix: Array,
-    of_edge: Array,
-    first_row: Array,
-    row_code: Array,
-    row_count: Array,
-    taken: Array,
-) -> int:
-    """Take the walks over a query's own fact out of the rows.
+def remove_query_fact(rows: WalkRows, links: FactLinks, query: int, removed: Array) -> int:
+    """Take the walks over a query's own fact out of the rows, and return how many these are.
 
-    Args:
-        own: the number of the fact, as `link_own_facts` gives it; likewise the links.
-        taken: gets the row of each walk that is taken out.
-
-    Returns:
-        How many walks are taken out.
+    `removed` gets the row of each.
     """
+    group, prefix, last, first_row = rows.group, rows.prefix, rows.last, rows.first
+    row_code, row_count = rows.code, rows.n_walks
+    prefix_code, edge_code = rows.prefix_code, rows.edge_code
+    latest, earlier, link = links.latest, links.earlier, links.fact_of_query[query]
     n = 0
     for step in range(len(latest)):
-        item = latest[step, own]
-        while item >= 0:
-            code = of_prefix[prefix[item]] + of_edge[last[item]]
-            row = find_row(first_row, row_code, group_of[item], code)
+        walk = latest[step, link]
+        while walk >= 0:
+            code = prefix_code[prefix[walk]] + edge_code[last[walk]]
+            row = find_row(first_row, row_code, group[walk], code)
             row_count[row] -= 1
-            taken[n] = row
+            removed[n] = row
             n += 1
-            item = earlier[step, item]
+            walk = earlier[step, walk]
     return n

@@ -1,4 +1,7 @@
-"""Facts at instants and their inverses, in the orders in which timestamp rules read them."""
+"""Facts at instants and their inverses, in the orders in which forecasting rules read them.
+
+A *run* is the edges that share all columns of an order but the time.
+"""
 
 from typing import NamedTuple
 
@@ -17,11 +20,7 @@ class ByTime(NamedTuple):
 
 
 class ByEntityRelation(NamedTuple):
-    """Edges by entity, relation and time.
-
-    The relations that an entity has stand at `offsets[e]:offsets[e + 1]` of `relation`, the edges
-    of the one at place p at `begin[p]:begin[p + 1]`.
-    """
+    """Edges by entity, relation and time: the runs of each entity, and the edges of each run."""
 
     offsets: Array
     relation: Array
@@ -32,7 +31,7 @@ class ByEntityRelation(NamedTuple):
 
 
 class ByRelation(NamedTuple):
-    """Edges by relation, then by time; those of relation r stand at `begin[r]:begin[r + 1]`."""
+    """Edges by relation, then by time."""
 
     offsets: Array
     source: Array
@@ -42,11 +41,7 @@ class ByRelation(NamedTuple):
 
 
 class ByPair(NamedTuple):
-    """Edges by entity, target, relation and time.
-
-    The pairs of a target and a relation that an entity has stand at `offsets[e]:offsets[e + 1]` of
-    `target` and `relation`, the times of the one at place p at `begin[p]:begin[p + 1]`.
-    """
+    """Edges by entity, target, relation and time: the runs of each entity, the times of each."""
 
     offsets: Array
     target: Array
@@ -56,11 +51,7 @@ class ByPair(NamedTuple):
 
 
 class ByAnswer(NamedTuple):
-    """Edges by relation, target and time.
-
-    What answered a relation stands at `offsets[r]:offsets[r + 1]` of `target`, the times at which
-    the one at place p did at `begin[p]:begin[p + 1]`.
-    """
+    """Edges by relation, target and time: the runs of each relation, and the times of each run."""
 
     offsets: Array
     target: Array
@@ -69,24 +60,9 @@ class ByAnswer(NamedTuple):
 
 
 @kernel
-def edges_of(edges: ByEntityRelation, entity: int, relation: int) -> tuple[int, int]:
-    """Where the edges of an entity's relation begin and end."""
+def find_edges(edges: ByEntityRelation, entity: int, relation: int) -> tuple[int, int]:
+    """Return where the edges of an entity's relation begin and end."""
     run = find_sorted(edges.relation, edges.offsets[entity], edges.offsets[entity + 1], relation)
     if run < 0:
         return 0, 0
     return edges.run_offsets[run], edges.run_offsets[run + 1]
-
-
-@kernel
-def first_from(times: Array, first: int, last: int, time: int) -> int:
-    """The place of the first time that is no earlier, among those from first to last, which rise.
-
-    `last` where all are earlier.
-    """
-    while first < last:
-        middle = (first + last) // 2
-        if times[middle] < time:
-            first = middle + 1
-        else:
-            last = middle
-    return first

@@ -1,61 +1,81 @@
-"""How loops are compiled."""
+"""Compilation of kernels, and where their machine code is cached."""
 
 import hashlib
-import shutil
-import time
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 
 from tilp._utils.files import cache_folder
-
-__all__ = ["kernel"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def _digest_of_sources() -> str:
-    """What is written in the modules that loops are made of."""
+def _source_digest() -> str:
+    """Return a digest of all modules that kernels are compiled from."""
     package = Path(__file__).parents[1]
     sources = sorted([*package.glob("_kernels/*.py"), *package.glob("time/*.py")])
     return hashlib.sha256(b"\0".join(path.read_bytes() for path in sources)).hexdigest()
 
 
-def _folder_of_loops(sources: str) -> Path | None:
-    """The folder of loops that were compiled from the same sources, wherever these lie.
+def _first_writable(*folders: Path) -> Path | None:
+    for folder in folders:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=folder).close()
+        except OSError:
+            continue
+        return folder
+    return None
 
-    Those of other sources are removed when they are old. None where nothing can be kept: numba
-    then looks for another place.
+
+_DIGEST = _source_digest()
+_FOLDER = _first_writable(
+    cache_folder() / "loops" / _DIGEST[:16], Path(__file__).parent / "__pycache__"
+)
+
+
+class _Locator(_CacheLocator):
+    """Tells numba the folder of compiled kernels, and when they are out of date.
+
+    numba's own locators take a kernel as valid while its own file is unchanged, though the kernels
+    that it calls are compiled into it. Here any change of any kernel's source makes all of them
+    new, and installations with the same sources share one folder.
     """
-    folders = cache_folder() / "loops"
-    folder = folders / sources[:16]
-    try:
-        if not folder.exists():
-            folder.mkdir(parents=True)
-            for other in folders.iterdir():
-                if time.time() - other.stat().st_mtime > _OLD:
-                    shutil.rmtree(other)
-    except OSError:
-        return None
-    return folder
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._line = function.__code__.co_firstlineno
+
+    def get_cache_path(self) -> str:
+        return str(_FOLDER)
+
+    def get_source_stamp(self) -> str:
+        return _DIGEST
+
+    def get_disambiguator(self) -> str:
+        return str(self._line)
+
+    @classmethod
+    def from_function(cls, py_func: Callable[..., Any], py_file: str) -> "_Locator":  # noqa: ARG003
+        return cls(py_func)
 
 
-_OLD = 30 * 86_400  # seconds
-_SOURCES = _digest_of_sources()
-_FOLDER = _folder_of_loops(_SOURCES)
+class _CacheImpl(CompileResultCacheImpl):
+    _locator_classes = [_Locator]  # type: ignore[list-item]  # noqa: RUF012
+
+
+class _KernelCache(FunctionCache):
+    _impl_class = _CacheImpl
 
 
 def kernel(function: Function) -> Function:
-    """Compile a loop when it is first called; keep it on disk; run it without the lock."""
-    compiled: Any = numba.njit(nogil=True, cache=True)(function)
-    # What numba keeps beside a loop's file is held to be good as long as that file is the same,
-    # though the loops that it calls were compiled into it: here any change makes all of it new,
-    # and what is the same serves every installation.
-    kept = compiled._cache._cache_file
-    kept._source_stamp = _SOURCES
+    """Compile a function at its first call, cache it on disk, and run it without the lock."""
+    compiled: Any = numba.njit(nogil=True)(function)
     if _FOLDER is not None:
-        kept._cache_path = str(_FOLDER)
-        kept._index_path = str(_FOLDER / kept._index_name)
+        # What `cache=True` does, with the cache above: numba has no option for a locator that
+        # holds for some functions only.
+        compiled._cache = _KernelCache(function)  # type: ignore[no-untyped-call]
     return cast("Function", compiled)

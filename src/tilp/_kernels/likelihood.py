@@ -12,96 +12,94 @@ from tilp._kernels.types import Array
 def add_likelihood(
     first: int,
     last: int,
-    begin: Array,
+    offsets: Array,
     rule: Array,
     others: Array,
     at_answer: Array,
     at_known: Array,
     gain: Array,
-    head: Array,
+    directed_relation: Array,
     answer_kind: Array,
     prior: Array,
     weight: Array,
     prior_weight: Array,
     factor: Array,
-    of_weight: Array,
-    of_prior: Array,
-    of_factor: Array,
+    weight_gradient: Array,
+    prior_gradient: Array,
+    factor_gradient: Array,
 ) -> float:
-    """Add up the gradient of the negative log-likelihood of some queries' answers.
+    """Return the negative log-likelihood of the answers of queries, and add up its gradient.
 
-    The likelihood of a query's answer is a mixture over the rules that fired and the prior:
+    The likelihood of an answer is a mixture over the rules that apply and the prior:
     p(o) = (v π_o + Σ w g α_o) / (v + Σ w g), where known candidates count by their factor in α.
 
     Args:
-        first: query to begin with; likewise `last`, where to stop.
-        begin: where the entries of each query begin.
-        rule: of each entry; what follows are its walks.
-        others: that end in candidates which are not known.
-        at_answer: that end in the answer.
-        at_known: that end in known candidates of each kind.
-        gain: what the entry's rule is worth more for having many walks, g.
-        head: of each query.
-        answer_kind: the kind of known candidate that the answer is; -1: none.
-        prior: of the answer.
+        first: query to begin with; `last` is where to stop.
+        offsets: of the examples of each query.
+        rule: of each example; what follows are its walks.
+        others: walks that end in candidates that are not known.
+        at_answer: walks that end in the answer.
+        at_known: walks that end in known candidates of each kind.
+        gain: factor of a rule's weight by its number of walks, g.
+        directed_relation: of each query.
+        answer_kind: kind of known candidate that the answer is (-1: none).
+        prior: of the answer, π.
         weight: of each rule, w.
-        prior_weight: of each head, v.
-        factor: of each head and kind.
-        of_weight: gets the gradient for the logarithm of each weight; likewise `of_prior` and
-            `of_factor`.
-
-    Returns:
-        The negative log-likelihood.
+        prior_weight: of each relation, v.
+        factor: of each relation and kind.
+        weight_gradient: gets the gradient by the logarithm of each weight; likewise the others.
     """
     n_kinds = factor.shape[1]
     longest = 0
     for query in range(first, last):
-        longest = max(longest, begin[query + 1] - begin[query])
+        longest = max(longest, offsets[query + 1] - offsets[query])
     rate = np.empty(longest)
     total = np.empty(longest)
     loss = 0.0
     for query in range(first, last):
-        low, high = begin[query], begin[query + 1]
+        low, high = offsets[query], offsets[query + 1]
         if low == high:
             continue
-        of_head, kind = head[query], answer_kind[query]
-        own_factor = factor[of_head, kind] if kind >= 0 else 1.0
-        whole = prior_weight[of_head]
+        relation, kind = directed_relation[query], answer_kind[query]
+        answer_factor = factor[relation, kind] if kind >= 0 else 1.0
+        whole = prior_weight[relation]
         right = whole * prior[query]
-        for entry in range(low, high):
-            arriving = own_factor * at_answer[entry]
-            walks = others[entry] + arriving
+        for example in range(low, high):
+            arriving = answer_factor * at_answer[example]
+            walks = others[example] + arriving
             for known in range(n_kinds):
-                walks += factor[of_head, known] * at_known[entry, known]
-            total[entry - low] = walks
-            rate[entry - low] = arriving / walks
-            mass = weight[rule[entry]] * gain[entry]
+                walks += factor[relation, known] * at_known[example, known]
+            total[example - low] = walks
+            rate[example - low] = arriving / walks
+            mass = weight[rule[example]] * gain[example]
             whole += mass
-            right += mass * rate[entry - low]
+            right += mass * rate[example - low]
         loss -= np.log(right / whole)
-        of_prior[of_head] -= prior_weight[of_head] * (prior[query] / right - 1.0 / whole)
+        prior_gradient[relation] -= prior_weight[relation] * (prior[query] / right - 1.0 / whole)
         by_rules = 0.0
-        for entry in range(low, high):
-            mass = weight[rule[entry]] * gain[entry]
-            of_weight[rule[entry]] -= mass * (rate[entry - low] / right - 1.0 / whole)
-            if rate[entry - low] > 0.0:
-                share = mass * rate[entry - low] / right
+        for example in range(low, high):
+            mass = weight[rule[example]] * gain[example]
+            weight_gradient[rule[example]] -= mass * (rate[example - low] / right - 1.0 / whole)
+            if rate[example - low] > 0.0:
+                share = mass * rate[example - low] / right
                 by_rules += share
                 for known in range(n_kinds):
-                    lost = factor[of_head, known] * at_known[entry, known] / total[entry - low]
-                    of_factor[of_head, known] += share * lost
+                    lost = factor[relation, known] * at_known[example, known] / total[example - low]
+                    factor_gradient[relation, known] += share * lost
                 if kind >= 0:
-                    of_factor[of_head, kind] += share * rate[entry - low]
+                    factor_gradient[relation, kind] += share * rate[example - low]
         if kind >= 0:
-            of_factor[of_head, kind] -= by_rules
+            factor_gradient[relation, kind] -= by_rules
     return loss
 
 
 class FeatureTable(NamedTuple):
-    """Queries, their candidates, which begin at `offsets`, and the evidence for these.
+    """Queries, their candidates at `offsets`, and the evidence for these.
 
-    The evidence for a candidate and kind begins at `begin[3 · candidate + kind]`. `answer` is the
-    place of a query's answer among the candidates, -1 where it is not one of them.
+    The evidence for a candidate and kind begins at `evidence_offsets[3 · candidate + kind]`.
+    `answer` is the index of a query's answer among the candidates (-1: not listed);
+    `directed_relation`, `phi` and `recurrence` are of each candidate, and `pair`, `order` and
+    `interval` of each piece of evidence.
     """
 
     offsets: Array
@@ -116,10 +114,10 @@ class FeatureTable(NamedTuple):
 
 
 class FeatureValues(NamedTuple):
-    """What scores are made of: w and b of recurrence; of each pair w and b of order and interval.
+    """Parameters of φ_TILP: w and b of recurrence, and of order and interval for each pair.
 
-    `factor` is what φ of each kind of evidence and feature counts; `scale` what φ_TLR counts, and
-    what the whole is multiplied with.
+    `factor` multiplies φ of each kind of evidence and feature; `scale` is the factors of φ_TLR and
+    of the whole score. A gradient has the same shape.
     """
 
     recurrence: Array
@@ -128,31 +126,17 @@ class FeatureValues(NamedTuple):
     scale: Array
 
 
-FeatureSlopes = FeatureValues
-"""The gradient has the same shape."""
-
-
 @kernel
 def add_feature_likelihood(
-    first: int, last: int, table: FeatureTable, values: FeatureValues, of: FeatureSlopes
+    first: int, last: int, table: FeatureTable, values: FeatureValues, gradient: FeatureValues
 ) -> float:
-    """Add up the gradient of the negative log-likelihood of some queries' answers (eq. 14-21).
-
-    Args:
-        first: query to begin with; likewise `last`, where to stop.
-        table: the queries.
-        values: what scores are made of.
-        of: gets the gradient for each of them.
-
-    Returns:
-        The negative log-likelihood.
-    """
+    """Return the negative log-likelihood of answers, and add up its gradient (eq. 14-21)."""
     most = 0
     for query in range(first, last):
         most = max(most, table.offsets[query + 1] - table.offsets[query])
     score = np.empty(most)
     mean = np.zeros((most, 3, 3))
-    below = np.empty((most, 3, 2))
+    divisor = np.empty((most, 3, 2))
     mass = np.exp(values.pairs[:, ::2])
     sharpness = values.scale[1]
     loss = 0.0
@@ -162,7 +146,7 @@ def add_feature_likelihood(
         low, high = table.offsets[query], table.offsets[query + 1]
         highest = -np.inf
         for row in range(low, high):
-            score[row - low] = _score(row, row - low, table, values, mass, mean, below)
+            score[row - low] = _score(row, row - low, table, values, mass, mean, divisor)
             highest = max(highest, score[row - low])
         total = 0.0
         for row in range(low, high):
@@ -170,96 +154,97 @@ def add_feature_likelihood(
         right = score[table.answer[query] - low]
         loss += np.log(total) - sharpness * (right - highest)
         for row in range(low, high):
-            away = np.exp(sharpness * (score[row - low] - highest)) / total
+            error = np.exp(sharpness * (score[row - low] - highest)) / total
             if row == table.answer[query]:
-                away -= 1.0
-            of.scale[1] += away * score[row - low]
-            _add_slopes(row, row - low, away * sharpness, table, values, mass, mean, below, of)
+                error -= 1.0
+            gradient.scale[1] += error * score[row - low]
+            _add_gradient(
+                row, row - low, error * sharpness, table, values, mass, mean, divisor, gradient
+            )
     return loss
 
 
 @kernel
 def _score(
     row: int,
-    number: int,
+    index: int,
     table: FeatureTable,
     values: FeatureValues,
     mass: Array,
     mean: Array,
-    below: Array,
+    divisor: Array,
 ) -> float:
-    """φ_TILP of a candidate; φ of each kind and feature goes into `mean`, divisors into `below`.
+    """Return φ_TILP of a candidate, the `index`-th of its query.
 
-    `number` is the candidate's among its query's; `mass` is exp(w) of order and interval, for each
-    pair.
+    `mean` gets φ of each kind and feature, `divisor` the sums of `mass`, which is exp(w) of order
+    and interval of each pair.
     """
-    head = table.directed_relation[row]
+    relation = table.directed_relation[row]
     score = values.scale[0] * table.phi[row]
     for kind in range(3):
         if kind < 2:
-            weight, bias = values.recurrence[0, kind, head], values.recurrence[1, kind, head]
-            mean[number, kind, 0] = weight * table.recurrence[row, kind] + bias
+            weight = values.recurrence[0, kind, relation]
+            bias = values.recurrence[1, kind, relation]
+            mean[index, kind, 0] = weight * table.recurrence[row, kind] + bias
         order = order_mass = interval = interval_mass = 0.0
-        for place in range(
-            table.evidence_offsets[3 * row + kind], table.evidence_offsets[3 * row + kind + 1]
-        ):
-            pair = table.pair[place]
-            order += mass[pair, 0] * (table.order[place] + values.pairs[pair, 1])
+        begin = table.evidence_offsets[3 * row + kind]
+        for item in range(begin, table.evidence_offsets[3 * row + kind + 1]):
+            pair = table.pair[item]
+            order += mass[pair, 0] * (table.order[item] + values.pairs[pair, 1])
             order_mass += mass[pair, 0]
-            interval += mass[pair, 1] * (table.interval[place] + values.pairs[pair, 3])
+            interval += mass[pair, 1] * (table.interval[item] + values.pairs[pair, 3])
             interval_mass += mass[pair, 1]
-        below[number, kind, 0] = order_mass
-        below[number, kind, 1] = interval_mass
-        mean[number, kind, 1] = order / order_mass if order_mass > 0.0 else 0.0
-        mean[number, kind, 2] = interval / interval_mass if interval_mass > 0.0 else 0.0
+        divisor[index, kind, 0] = order_mass
+        divisor[index, kind, 1] = interval_mass
+        mean[index, kind, 1] = order / order_mass if order_mass > 0.0 else 0.0
+        mean[index, kind, 2] = interval / interval_mass if interval_mass > 0.0 else 0.0
         for feature in range(3):
-            score += values.factor[kind, feature] * mean[number, kind, feature]
+            score += values.factor[kind, feature] * mean[index, kind, feature]
     return score
 
 
 @kernel
-def _add_slopes(
+def _add_gradient(
     row: int,
-    number: int,
+    index: int,
     slope: float,
     table: FeatureTable,
     values: FeatureValues,
     mass: Array,
     mean: Array,
-    below: Array,
-    of: FeatureSlopes,
+    divisor: Array,
+    gradient: FeatureValues,
 ) -> None:
-    """Add what a candidate's score, whose own gradient is given, adds to the gradient."""
-    head = table.directed_relation[row]
-    of.scale[0] += slope * table.phi[row]
+    """Add to the gradient by a candidate's score, whose own gradient is `slope`."""
+    relation = table.directed_relation[row]
+    gradient.scale[0] += slope * table.phi[row]
     for kind in range(3):
         for feature in range(3):
-            of.factor[kind, feature] += slope * mean[number, kind, feature]
+            gradient.factor[kind, feature] += slope * mean[index, kind, feature]
         if kind < 2:
             onward = slope * values.factor[kind, 0]
-            of.recurrence[0, kind, head] += onward * table.recurrence[row, kind]
-            of.recurrence[1, kind, head] += onward
-        for place in range(
-            table.evidence_offsets[3 * row + kind], table.evidence_offsets[3 * row + kind + 1]
-        ):
-            pair = table.pair[place]
-            share = slope * values.factor[kind, 1] * mass[pair, 0] / below[number, kind, 0]
-            above = table.order[place] + values.pairs[pair, 1]
-            of.pairs[pair, 0] += share * (above - mean[number, kind, 1])
-            of.pairs[pair, 1] += share
-            share = slope * values.factor[kind, 2] * mass[pair, 1] / below[number, kind, 1]
-            above = table.interval[place] + values.pairs[pair, 3]
-            of.pairs[pair, 2] += share * (above - mean[number, kind, 2])
-            of.pairs[pair, 3] += share
+            gradient.recurrence[0, kind, relation] += onward * table.recurrence[row, kind]
+            gradient.recurrence[1, kind, relation] += onward
+        begin = table.evidence_offsets[3 * row + kind]
+        for item in range(begin, table.evidence_offsets[3 * row + kind + 1]):
+            pair = table.pair[item]
+            share = slope * values.factor[kind, 1] * mass[pair, 0] / divisor[index, kind, 0]
+            value = table.order[item] + values.pairs[pair, 1]
+            gradient.pairs[pair, 0] += share * (value - mean[index, kind, 1])
+            gradient.pairs[pair, 1] += share
+            share = slope * values.factor[kind, 2] * mass[pair, 1] / divisor[index, kind, 1]
+            value = table.interval[item] + values.pairs[pair, 3]
+            gradient.pairs[pair, 2] += share * (value - mean[index, kind, 2])
+            gradient.pairs[pair, 3] += share
 
 
 class LogLinearTable(NamedTuple):
-    """What is known of the listed candidates of queries.
+    """Features of the listed candidates of queries.
 
-    Candidates of each query begin at `begin`, its answer stands at `answer`. `stands_for` is the
-    logarithm of how many entities each candidate stands for, `columns` what has a weight for each
-    column. The rules that lead to a candidate begin at `rule_begin`, with the root of its arriving
-    rate; the words for its facts begin at `word_begin`.
+    The candidates of each query stand at `offsets`, its answer at `answer`. `log_count` is the
+    logarithm of how many entities each candidate stands for, `columns` its dense features. The
+    rules that reach a candidate stand at `rule_offsets`, with the root of its arriving rate; the
+    features of its history at `history_offsets`.
     """
 
     offsets: Array
@@ -275,19 +260,24 @@ class LogLinearTable(NamedTuple):
 
 @kernel
 def log_linear_scores(
-    table: LogLinearTable, first: int, last: int, of_column: Array, of_rule: Array, of_word: Array
+    table: LogLinearTable,
+    first: int,
+    last: int,
+    column_weight: Array,
+    rule_weight: Array,
+    history_weight: Array,
 ) -> Array:
-    """The scores of the candidates from `first` to `last`."""
+    """Return the scores of the candidates from `first` to `last`."""
     scores = np.empty(last - first)
-    for place in range(first, last):
+    for row in range(first, last):
         score = 0.0
-        for column in range(len(of_column)):
-            score += of_column[column] * table.columns[place, column]
-        for one in range(table.rule_offsets[place], table.rule_offsets[place + 1]):
-            score += of_rule[table.rule[one]] * table.root_rate[one]
-        for one in range(table.history_offsets[place], table.history_offsets[place + 1]):
-            score += of_word[table.history_feature[one]]
-        scores[place - first] = score
+        for column in range(len(column_weight)):
+            score += column_weight[column] * table.columns[row, column]
+        for item in range(table.rule_offsets[row], table.rule_offsets[row + 1]):
+            score += rule_weight[table.rule[item]] * table.root_rate[item]
+        for item in range(table.history_offsets[row], table.history_offsets[row + 1]):
+            score += history_weight[table.history_feature[item]]
+        scores[row - first] = score
     return scores
 
 
@@ -295,45 +285,41 @@ def log_linear_scores(
 def add_log_linear_likelihood(
     table: LogLinearTable,
     queries: Array,
-    of_column: Array,
-    of_rule: Array,
-    of_word: Array,
+    column_weight: Array,
+    rule_weight: Array,
+    history_weight: Array,
     column_gradient: Array,
     rule_gradient: Array,
-    word_gradient: Array,
+    history_gradient: Array,
 ) -> float:
-    """Add the gradient of the negative log-likelihood of some queries' answers.
-
-    Returns:
-        The negative log-likelihood.
-    """
+    """Return the negative log-likelihood of the answers of queries, and add up its gradient."""
     loss = 0.0
     for query in queries:
         first, last = table.offsets[query], table.offsets[query + 1]
-        scores = log_linear_scores(table, first, last, of_column, of_rule, of_word)
+        scores = log_linear_scores(table, first, last, column_weight, rule_weight, history_weight)
         answer = table.answer[query]
         at_answer = scores[answer - first] + table.log_count[answer]
         highest = -np.inf
-        for place in range(first, last):
-            scores[place - first] += table.log_count[place]
-            highest = max(highest, scores[place - first])
+        for row in range(first, last):
+            scores[row - first] += table.log_count[row]
+            highest = max(highest, scores[row - first])
         total = 0.0
-        for one in range(last - first):
-            total += np.exp(scores[one] - highest)
+        for index in range(last - first):
+            total += np.exp(scores[index] - highest)
         normaliser = highest + np.log(total)
         loss += normaliser - at_answer
-        for place in range(first, last):
-            share = np.exp(scores[place - first] - normaliser)
-            if place == answer:
+        for row in range(first, last):
+            share = np.exp(scores[row - first] - normaliser)
+            if row == answer:
                 share -= 1.0
             elif share < 1e-6:
-                continue  # does not move anything
-            for column in range(len(of_column)):
-                column_gradient[column] += share * table.columns[place, column]
-            for one in range(table.rule_offsets[place], table.rule_offsets[place + 1]):
-                rule_gradient[table.rule[one]] += share * table.root_rate[one]
-            for one in range(table.history_offsets[place], table.history_offsets[place + 1]):
-                word_gradient[table.history_feature[one]] += share
+                continue  # too small to move a weight
+            for column in range(len(column_weight)):
+                column_gradient[column] += share * table.columns[row, column]
+            for item in range(table.rule_offsets[row], table.rule_offsets[row + 1]):
+                rule_gradient[table.rule[item]] += share * table.root_rate[item]
+            for item in range(table.history_offsets[row], table.history_offsets[row + 1]):
+                history_gradient[table.history_feature[item]] += share
     return loss
 
 
@@ -341,26 +327,22 @@ def add_log_linear_likelihood(
 def sum_reciprocal_ranks(
     table: LogLinearTable, queries: Array, before: Array, after: Array, mixings: Array
 ) -> Array:
-    """The sums of the inverse ranks of some queries' answers, by each mixing of two scores.
+    """Return the sum of reciprocal ranks of answers for each mixing of two scores of candidates.
 
-    A candidate counts as many entities as it stands for, those that tie with the answer by half.
-
-    Args:
-        before: the scores of all listed candidates.
-        after: likewise.
-        mixings: how much of `after` is mixed in.
+    A mixing is the share of `after`. A candidate counts as many entities as it stands for, and
+    half of them where it ties with the answer.
     """
     total = np.zeros(len(mixings))
     for query in queries:
         answer = table.answer[query]
-        for one, mixing in enumerate(mixings):
-            least = (1.0 - mixing) * before[answer] + mixing * after[answer]
+        for index, mixing in enumerate(mixings):
+            answer_score = (1.0 - mixing) * before[answer] + mixing * after[answer]
             rank = 0.5  # with the answer itself, which ties
-            for place in range(table.offsets[query], table.offsets[query + 1]):
-                score = (1.0 - mixing) * before[place] + mixing * after[place]
-                if score > least:
-                    rank += np.exp(table.log_count[place])
-                elif score == least:
-                    rank += 0.5 * np.exp(table.log_count[place])
-            total[one] += 1.0 / rank
+            for row in range(table.offsets[query], table.offsets[query + 1]):
+                score = (1.0 - mixing) * before[row] + mixing * after[row]
+                if score > answer_score:
+                    rank += np.exp(table.log_count[row])
+                elif score == answer_score:
+                    rank += 0.5 * np.exp(table.log_count[row])
+            total[index] += 1.0 / rank
     return total

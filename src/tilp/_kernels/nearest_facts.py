@@ -1,4 +1,4 @@
-"""Facts and walks that speak for candidates: the closest start of each relation (Appendix A)."""
+"""Evidence for candidates (Appendix A): the closest start of each relation in facts and walks."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from tilp._kernels.types import Array, ListedCandidates
 from tilp.time.relations import INCOMPARABLE, INFINITE
 from tilp.time.relations import time_distance as plain_time_distance
 
-BETWEEN, OTHERS, WALKS = 0, 1, 2
+BETWEEN, OTHERS, WALKS = range(3)
 """Facts between candidate and subject, the candidate's other facts, walks from subject to it."""
 
 time_distance = kernel(plain_time_distance)
@@ -26,107 +26,125 @@ class DatedEdges(NamedTuple):
     start: Array
 
 
+class _Workspace(NamedTuple):
+    """Entities reached by walks, and the closest start of each relation on walks to each.
+
+    `index_of` is the index of each entity among `members`, or -1; `steps` the length of the longest
+    walks to each member. Levels of walks alternate between the two frontiers and between `closest`
+    and `next_closest`.
+    """
+
+    index_of: Array
+    members: Array
+    steps: Array
+    frontier: Array
+    closest: Array
+    next_closest: Array
+
+
 @kernel
 def gather_evidence(
     first: int,
     last: int,
     edges: DatedEdges,
-    asked: ListedCandidates,
+    listed: ListedCandidates,
     column: Array,
     width: Array,
     max_length: int,
     limit: int,
 ) -> Array:
-    """The closest start to the query's of each relation, by candidate and kind of evidence.
+    """Find the closest start to the query's of each relation, by candidate and kind of evidence.
 
-    Walks are not listed. What the walks of at most l steps from the subject hold is known for each
-    entity they end in, as one number a relation; a step onward takes the smaller of two numbers.
-    The last step is read from the candidate's end.
+    Walks are not listed. For each entity that walks of at most l steps end in, the closest start
+    on them is known for each relation; a step onward takes the minimum of two such rows. The last
+    step is read from the candidate's end.
 
     Args:
-        first: query to begin with; likewise `last`, where to stop.
+        first: query to begin with; `last` is where to stop.
         edges: that are evidence.
-        asked: the queries.
-        column: for each head, the place of each relation among those walked for it; -1: not walked.
-        width: how many relations are walked for each head.
+        listed: the queries and candidates.
+        column: for each relation of a query, the column of each walked relation (-1: not walked).
+        width: number of walked relations, for each relation of a query.
         max_length: of walks.
-        limit: edges that are read at most on one level of walks, and of one candidate; the others,
-            which stand later, are left out.
+        limit: edges that are read of one level of walks, and of one candidate; later ones are
+            left out.
 
     Returns:
-        Rows of candidate's place, kind, relation and time distance; by place, kind and relation.
+        Rows of candidate's index, kind, relation and time distance, in this order.
     """
     n_entities = len(edges.offsets) - 1
     n_relations = column.shape[1] // 2
     room = min(n_entities, 1 + (max_length - 1) * limit)
-    widest = max(width.max(), 1)
-    slot = np.full(n_entities, -1, dtype=np.int32)
-    members = np.empty(room, dtype=np.int32)
-    steps = np.empty(room, dtype=np.int32)
-    frontier = np.empty((2, room), dtype=np.int32)
-    known = np.empty((room, widest), dtype=np.int32)
-    onward = np.empty((room, widest), dtype=np.int32)
-    by_walks = np.empty(widest, dtype=np.int32)
+    max_width = max(width.max(), 1)
+    space = _Workspace(
+        np.full(n_entities, -1, dtype=np.int32),
+        np.empty(room, dtype=np.int32),
+        np.empty(room, dtype=np.int32),
+        np.empty((2, room), dtype=np.int32),
+        np.empty((room, max_width), dtype=np.int32),
+        np.empty((room, max_width), dtype=np.int32),
+    )
+    index_of = space.index_of
+    by_walks = np.empty(max_width, dtype=np.int32)
     others = np.empty((column.shape[1], 2), dtype=np.int64)
     rows = np.empty((1024, 4), dtype=np.int64)
     size = 0
     for query in range(first, last):
-        subject, head, own = asked.subject[query], asked.directed_relation[query], asked.fact[query]
-        start, wide = asked.start[query], width[head]
-        reached = _walk(
-            edges, subject, own, start, column[head], wide, max_length, limit, slot, members, steps,
-            frontier, known, onward,
+        subject, query_fact = listed.subject[query], listed.fact[query]
+        query_relation, start = listed.directed_relation[query], listed.start[query]
+        n_walked = width[query_relation]
+        n_reached = _walk(
+            edges, subject, query_fact, start, column[query_relation], n_walked, max_length, limit,
+            space,
         )  # fmt: skip
-        # Levels take turns with the two tables.
-        last_known = known if max_length % 2 == 1 else onward
-        for place in range(asked.offsets[query], asked.offsets[query + 1]):
-            entity = asked.candidate[place]
+        closest = space.closest if max_length % 2 == 1 else space.next_closest
+        for candidate in range(listed.offsets[query], listed.offsets[query + 1]):
+            entity = listed.candidate[candidate]
             rows = grown(rows, size + 3 * column.shape[1])
-            by_walks[:wide] = INFINITE
+            by_walks[:n_walked] = INFINITE
             n_others = 0
             edge = edges.offsets[entity]
             stop = min(edges.offsets[entity + 1], edge + limit)
             while edge < stop:
                 relation = edges.relation[edge]
-                towards = relation - n_relations if relation >= n_relations else (
-                    relation + n_relations
-                )  # fmt: skip
-                at = column[head, towards]
+                inverse = relation + (n_relations if relation < n_relations else -n_relations)
+                walked = column[query_relation, inverse]
                 between = other = INFINITE
                 while edge < stop and edges.relation[edge] == relation:
                     target = edges.target[edge]
-                    if edges.fact[edge] != own:
+                    if edges.fact[edge] != query_fact:
                         code = time_distance(edges.start[edge], start)
                         if target == subject:
                             between = min(between, code)
                         else:
                             other = min(other, code)
-                        if at >= 0 and slot[target] >= 0:
-                            for one in range(wide):
-                                by_walks[one] = min(by_walks[one], last_known[slot[target], one])
-                            by_walks[at] = min(by_walks[at], code)
+                        if walked >= 0 and index_of[target] >= 0:
+                            for index in range(n_walked):
+                                by_walks[index] = min(
+                                    by_walks[index], closest[index_of[target], index]
+                                )
+                            by_walks[walked] = min(by_walks[walked], code)
                     edge += 1
                 if between < INFINITE:
-                    size = _put(rows, size, place, BETWEEN, relation, between)
+                    size = _append(rows, size, candidate, BETWEEN, relation, between)
                 if other < INFINITE:
                     others[n_others, 0] = relation
                     others[n_others, 1] = other
                     n_others += 1
-            for one in range(n_others):
-                size = _put(rows, size, place, OTHERS, others[one, 0], others[one, 1])
+            for index in range(n_others):
+                size = _append(rows, size, candidate, OTHERS, others[index, 0], others[index, 1])
             for relation in range(column.shape[1]):
-                at = column[head, relation]
-                if at >= 0 and by_walks[at] < INCOMPARABLE:
-                    size = _put(rows, size, place, WALKS, relation, by_walks[at])
-        for one in range(reached):
-            slot[members[one]] = -1
+                walked = column[query_relation, relation]
+                if walked >= 0 and by_walks[walked] < INCOMPARABLE:
+                    size = _append(rows, size, candidate, WALKS, relation, by_walks[walked])
+        for index in range(n_reached):
+            index_of[space.members[index]] = -1
     return rows[:size].copy()
 
 
 @kernel
-def _put(rows: Array, size: int, place: int, kind: int, relation: int, code: int) -> int:
-    """Write one row after the others."""
-    rows[size, 0] = place
+def _append(rows: Array, size: int, candidate: int, kind: int, relation: int, code: int) -> int:
+    rows[size, 0] = candidate
     rows[size, 1] = kind
     rows[size, 2] = relation
     rows[size, 3] = code
@@ -137,64 +155,53 @@ def _put(rows: Array, size: int, place: int, kind: int, relation: int, code: int
 def _walk(
     edges: DatedEdges,
     subject: int,
-    own: int,
+    query_fact: int,
     start: int,
     column: Array,
-    wide: int,
+    n_walked: int,
     max_length: int,
     limit: int,
-    slot: Array,
-    members: Array,
-    steps: Array,
-    frontier: Array,
-    known: Array,
-    onward: Array,
+    space: _Workspace,
 ) -> int:
-    """Walk all but the last step from a subject.
-
-    Args:
-        slot: gets the place of each entity that is reached among `members`.
-        steps: gets how long the longest walks to each member are.
-        frontier: is for the members that walks of one length end in, in turns.
-        known: gets what walks to each member hold, or `onward` does, in turns.
-
-    Returns:
-        How many entities are reached, the subject among them.
-    """
-    slot[subject] = 0
+    """Walk all but the last step from a subject, and return how many entities are reached."""
+    index_of, members, steps, frontier = space.index_of, space.members, space.steps, space.frontier
+    closest, next_closest = space.closest, space.next_closest
+    index_of[subject] = 0
     members[0] = subject
     steps[0] = 0
     frontier[0, 0] = 0
-    known[0, :wide] = INFINITE
-    reached = at_front = 1
+    closest[0, :n_walked] = INFINITE
+    n_reached = n_frontier = 1
     for level in range(1, max_length):
-        onward[:reached, :wide] = known[:reached, :wide]
-        read = following = 0
-        for place in range(at_front):
-            source = frontier[(level - 1) % 2, place]
+        next_closest[:n_reached, :n_walked] = closest[:n_reached, :n_walked]
+        n_read = n_next = 0
+        for position in range(n_frontier):
+            source = frontier[(level - 1) % 2, position]
             low, high = edges.offsets[members[source]], edges.offsets[members[source] + 1]
-            high = min(high, low + limit - read)
-            read += high - low
+            high = min(high, low + limit - n_read)
+            n_read += high - low
             for edge in range(low, high):
-                at = column[edges.relation[edge]]
-                if at < 0 or edges.fact[edge] == own:
+                walked = column[edges.relation[edge]]
+                if walked < 0 or edges.fact[edge] == query_fact:
                     continue
-                target = slot[edges.target[edge]]
+                target = index_of[edges.target[edge]]
                 if target < 0:
-                    target = reached
-                    slot[edges.target[edge]] = target
+                    target = n_reached
+                    index_of[edges.target[edge]] = target
                     members[target] = edges.target[edge]
                     steps[target] = 0
-                    onward[target, :wide] = INFINITE
-                    reached += 1
+                    next_closest[target, :n_walked] = INFINITE
+                    n_reached += 1
                 if steps[target] < level:
                     steps[target] = level
-                    frontier[level % 2, following] = target
-                    following += 1
-                for one in range(wide):
-                    onward[target, one] = min(onward[target, one], known[source, one])
+                    frontier[level % 2, n_next] = target
+                    n_next += 1
+                for index in range(n_walked):
+                    next_closest[target, index] = min(
+                        next_closest[target, index], closest[source, index]
+                    )
                 code = time_distance(edges.start[edge], start)
-                onward[target, at] = min(onward[target, at], code)
-        known, onward = onward, known
-        at_front = following
-    return reached
+                next_closest[target, walked] = min(next_closest[target, walked], code)
+        closest, next_closest = next_closest, closest
+        n_frontier = n_next
+    return n_reached

@@ -1,25 +1,25 @@
-"""Soft walks: a walker that prefers facts near the query's time, and where it may end."""
+"""Random walk scores: how likely a walker that prefers facts near the query's time ends where."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from tilp._kernels.candidate_history import FactEdges, same_interval
+from tilp._kernels.candidate_history import FactEdges, interval_id
 from tilp._kernels.jit import kernel
 from tilp._kernels.types import Array, ListedCandidates
 
-_PRESENT = 1e-300  # added to chances, so that an entity is told from one that was not reached
-_NEGLIGIBLE = 1e-3  # of the least chance that matters
-_DENSE = 4  # from an n-th of all edges on, every entity asks where the walker may come from
+_PRESENT = 1e-300  # added to probabilities, so that a reached entity differs from others
+_NEGLIGIBLE = 1e-3  # of the least probability that matters
+_DENSE = 4  # from an n-th of all edges on, a step is computed for every entity from its own edges
 
 
 class WalkSettings(NamedTuple):
-    """How the walker goes.
+    """Settings of the random walk.
 
-    From each entity it takes one of its edges, with chances in proportion to exp(-gap / scale),
-    where gap is the time between the edge's interval and the query's. It counts where it is after
-    more than `near` steps, up to `far`; in one step at most `limit` edges are read, where the
-    walker is likeliest to be. A chance far below `least` is none.
+    From each entity the walker takes one of its edges, with probability in proportion to
+    exp(-gap / scale), where gap is the time between the edge's interval and the query's. Its
+    position counts after more than `near` steps, up to `far`. One step reads at most `limit` edges,
+    those of the likeliest positions. Probabilities far below `least` count as 0.
     """
 
     scale: float
@@ -30,28 +30,28 @@ class WalkSettings(NamedTuple):
 
 
 class _Walker(NamedTuple):
-    """Who walks: from where, at what time, and without which fact, whose ends are two.
-
-    `interval` is a number for the time, `own` the fact (-1: none).
-    """
+    """Subject, own fact with its other end, and interval of a query; `interval` is its id."""
 
     subject: int
     other_end: int
-    own: int
+    query_fact: int
     start: int
     end: int
     interval: int
     scale: float
 
 
-class _Space(NamedTuple):
-    """What is known while walking: of edges and entities for an interval, of a query's walk."""
+class _Workspace(NamedTuple):
+    """Weights of edges for the interval of a query, and probabilities of positions.
 
-    of_interval: Array
-    known_for: Array
+    Weights are valid where `weight_of_interval_for` and `weighed_for` are the interval's id.
+    """
+
+    weight_of_interval: Array
+    weight_of_interval_for: Array
     weight: Array
     total: Array
-    weighed: Array
+    weighed_for: Array
     mass: Array
     members: Array
     reached: Array
@@ -59,9 +59,9 @@ class _Space(NamedTuple):
 
 
 @kernel
-def _space(edges: FactEdges) -> _Space:
+def _make_workspace(edges: FactEdges) -> _Workspace:
     n = len(edges.offsets) - 1
-    return _Space(
+    return _Workspace(
         np.empty(len(edges.starts)),
         np.full(len(edges.starts), -1, dtype=np.int64),
         np.empty(len(edges.target)),
@@ -76,156 +76,145 @@ def _space(edges: FactEdges) -> _Space:
 
 @kernel
 def list_random_walk_scores(
-    edges: FactEdges, asked: ListedCandidates, order: Array, manner: WalkSettings
+    edges: FactEdges, listed: ListedCandidates, order: Array, settings: WalkSettings
 ) -> Array:
-    """How likely each listed candidate is reached.
+    """Return log(1 + p / least) of each listed candidate.
 
-    Args:
-        edges: that are walked.
-        asked: the queries.
-        order: in which they are walked; those of one interval should stand together.
-        manner: how.
-
-    Returns:
-        log(1 + chance / least), with the sum of the chances after each number of steps that counts.
+    p is the sum of the probabilities of the candidate after each number of steps that counts.
+    `order` is that of the queries; those of one interval should stand together.
     """
-    found = np.zeros(len(asked.candidate))
-    space = _space(edges)
+    scores = np.zeros(len(listed.candidate))
+    space = _make_workspace(edges)
     interval = 0
     for query in order:
-        interval = same_interval(asked, query, interval)
-        _walk(edges, asked, query, interval, manner, space)
-        for place in range(asked.offsets[query], asked.offsets[query + 1]):
-            found[place] = np.log(1.0 + space.reached[asked.candidate[place]] / manner.least)
-    return found
+        interval = interval_id(listed, query, interval)
+        _walk(edges, listed, query, interval, settings, space)
+        for row in range(listed.offsets[query], listed.offsets[query + 1]):
+            scores[row] = np.log(1.0 + space.reached[listed.candidate[row]] / settings.least)
+    return scores
 
 
 @kernel
 def add_random_walk_scores(
     edges: FactEdges,
-    asked: ListedCandidates,
+    listed: ListedCandidates,
     order: Array,
-    manner: WalkSettings,
+    settings: WalkSettings,
     weight: Array,
     score: Array,
 ) -> None:
-    """Add to the scores of listed candidates what `list_soft_walks` finds, weighted.
-
-    Args:
-        edges: that are walked.
-        asked: the queries.
-        order: in which they are walked; those of one interval should stand together.
-        manner: how.
-        weight: of what is found, for each query.
-        score: of each candidate, which is added to.
-    """
-    space = _space(edges)
+    """Add to the scores of listed candidates their random walk scores, by each query's weight."""
+    space = _make_workspace(edges)
     interval = 0
     for query in order:
         if weight[query] == 0.0:
             continue
-        interval = same_interval(asked, query, interval)
-        _walk(edges, asked, query, interval, manner, space)
-        for place in range(asked.offsets[query], asked.offsets[query + 1]):
-            chance = space.reached[asked.candidate[place]]
-            if chance > _NEGLIGIBLE * manner.least:
-                score[place] += weight[query] * np.log(1.0 + chance / manner.least)
+        interval = interval_id(listed, query, interval)
+        _walk(edges, listed, query, interval, settings, space)
+        for row in range(listed.offsets[query], listed.offsets[query + 1]):
+            probability = space.reached[listed.candidate[row]]
+            if probability > _NEGLIGIBLE * settings.least:
+                score[row] += weight[query] * np.log(1.0 + probability / settings.least)
 
 
 @kernel
 def _walk(
     edges: FactEdges,
-    asked: ListedCandidates,
+    listed: ListedCandidates,
     query: int,
     interval: int,
-    manner: WalkSettings,
-    space: _Space,
+    settings: WalkSettings,
+    space: _Workspace,
 ) -> None:
-    """Walk from a query's subject; `space.reached` gets the chances of where."""
-    subject, own = asked.subject[query], asked.fact[query]
+    """Walk from a query's subject; `space.reached` gets the probabilities of positions."""
+    subject, query_fact = listed.subject[query], listed.fact[query]
     walker = _Walker(
-        subject, _other_end(edges, subject, own), own, asked.start[query], asked.end[query],
-        interval, manner.scale,
+        subject, _other_end(edges, subject, query_fact), query_fact, listed.start[query],
+        listed.end[query], interval, settings.scale,
     )  # fmt: skip
     mass, members, reached = space.mass, space.members, space.reached
     reached[:] = 0.0
-    if manner.near >= manner.far:
+    if settings.near >= settings.far:
         return
     mass[0, subject] = 1.0
     members[0, 0] = subject
     n = 1
     dense = False
-    for step in range(manner.far):
+    for step in range(settings.far):
         here, there = step % 2, (step + 1) % 2
-        dense = dense or _edges_of(edges, members[here], n) * _DENSE > len(edges.target)
-        if dense and len(edges.target) <= manner.limit * _DENSE:
+        dense = dense or _count_edges(edges, members[here], n) * _DENSE > len(edges.target)
+        if dense and len(edges.target) <= settings.limit * _DENSE:
             _step_to_all(edges, walker, space, here, there)
         else:
             dense = False
-            n = _likeliest(edges, members[here], n, mass[here], manner.limit)
+            n = _limit_members(edges, members[here], n, mass[here], settings.limit)
             n = _step(edges, walker, space, here, there, n)
-        if step < manner.near:
+        if step < settings.near:
             continue
         if dense:
             reached += mass[there]
         else:
-            for place in range(n):
-                reached[members[there, place]] += mass[there, members[there, place]]
+            for index in range(n):
+                reached[members[there, index]] += mass[there, members[there, index]]
     mass[:] = 0.0
 
 
 @kernel
-def _step(edges: FactEdges, walker: _Walker, space: _Space, here: int, there: int, n: int) -> int:
-    """One step from the entities where the walker may be; how many it may then be at."""
-    mass, following_mass = space.mass[here], space.mass[there]
-    members, following_members = space.members[here], space.members[there]
+def _step(
+    edges: FactEdges, walker: _Walker, space: _Workspace, here: int, there: int, n: int
+) -> int:
+    """Take one step from the n possible positions, and return how many are possible then."""
+    mass, next_mass = space.mass[here], space.mass[there]
+    members, next_members = space.members[here], space.members[there]
     offsets, target, fact, weight = edges.offsets, edges.target, edges.fact, space.weight
-    _weigh(edges, walker, space, members[:n])
-    following = 0
-    for place in range(n):
-        entity = members[place]
-        total, own = space.total[entity], -1
-        if _has_own(entity, walker):
-            total, own = _total_without_own(edges, entity, walker, weight), walker.own
+    _weigh_edges(edges, walker, space, members[:n])
+    n_next = 0
+    for index in range(n):
+        entity = members[index]
+        total, excluded = space.total[entity], -1
+        if _has_query_fact(entity, walker):
+            total, excluded = _total_without_fact(edges, entity, walker, weight), walker.query_fact
         share = mass[entity]
         mass[entity] = 0.0
         if total == 0.0:
             continue
         share /= total
         for edge in range(offsets[entity], offsets[entity + 1]):
-            if fact[edge] != own:
+            if fact[edge] != excluded:
                 end = target[edge]
-                if following_mass[end] == 0.0:
-                    following_members[following] = end
-                    following += 1
-                following_mass[end] += share * weight[edge] + _PRESENT
-    return following
+                if next_mass[end] == 0.0:
+                    next_members[n_next] = end
+                    n_next += 1
+                next_mass[end] += share * weight[edge] + _PRESENT
+    return n_next
 
 
 @kernel
-def _step_to_all(edges: FactEdges, walker: _Walker, space: _Space, here: int, there: int) -> None:
-    """One step, told from where it ends: an edge read the other way has the same weight."""
-    mass, following_mass = space.mass[here], space.mass[there]
+def _step_to_all(
+    edges: FactEdges, walker: _Walker, space: _Workspace, here: int, there: int
+) -> None:
+    """Take one step, computed from where it ends: an inverse edge has the same weight."""
+    mass, next_mass = space.mass[here], space.mass[there]
     offsets, target, weight = edges.offsets, edges.target, space.weight
-    _weigh(edges, walker, space, space.everyone)
+    _weigh_edges(edges, walker, space, space.everyone)
     for entity in space.everyone:
         total = space.total[entity]
-        if _has_own(entity, walker):
-            total = _total_without_own(edges, entity, walker, weight)
+        if _has_query_fact(entity, walker):
+            total = _total_without_fact(edges, entity, walker, weight)
         mass[entity] = mass[entity] / total if total > 0.0 else 0.0
     for entity in space.everyone:
-        chance = 0.0
+        probability = 0.0
         for edge in range(offsets[entity], offsets[entity + 1]):
-            chance += weight[edge] * mass[target[edge]]
-        following_mass[entity] = chance
-    if walker.own >= 0:
-        for end_of_own in range(2):
-            entity = walker.subject if end_of_own == 0 else walker.other_end
-            chance = 0.0
+            probability += weight[edge] * mass[target[edge]]
+        next_mass[entity] = probability
+    if walker.query_fact >= 0:
+        for end in range(2):
+            entity = walker.subject if end == 0 else walker.other_end
+            probability = 0.0
             for edge in range(offsets[entity], offsets[entity + 1]):
-                if edges.fact[edge] != walker.own:
-                    chance += weight[edge] * mass[target[edge]]
-            following_mass[entity] = chance
+                if edges.fact[edge] != walker.query_fact:
+                    probability += weight[edge] * mass[target[edge]]
+            next_mass[entity] = probability
 
 
 @kernel
@@ -235,122 +224,117 @@ def likeliest_walk(
     answer: int,
     start: int,
     end: int,
-    own: int,
+    query_fact: int,
     scale: float,
     length: int,
 ) -> tuple[Array, float]:
-    """The likeliest soft walk of a given length from one entity to another.
-
-    Returns:
-        Its edges, none where there is no such walk; and its chance.
-    """
+    """Return the edges of the likeliest walk of a length, none without any, and its probability."""
     n_entities = len(edges.offsets) - 1
     best = np.zeros((length + 1, n_entities))
-    came_by = np.full((length + 1, n_entities), -1, dtype=np.int64)
-    space = _space(edges)
+    best_edge = np.full((length + 1, n_entities), -1, dtype=np.int64)
+    space = _make_workspace(edges)
     weight = space.weight
-    walker = _Walker(subject, _other_end(edges, subject, own), own, start, end, 0, scale)
+    other_end = _other_end(edges, subject, query_fact)
+    walker = _Walker(subject, other_end, query_fact, start, end, 0, scale)
     source = np.empty(len(edges.target), dtype=np.int64)
     best[0, subject] = 1.0
-    _weigh(edges, walker, space, space.everyone)
+    _weigh_edges(edges, walker, space, space.everyone)
     for step in range(length):
         for entity in range(n_entities):
             if best[step, entity] == 0.0:
                 continue
-            total = _total_without_own(edges, entity, walker, weight)
+            total = _total_without_fact(edges, entity, walker, weight)
             for edge in range(edges.offsets[entity], edges.offsets[entity + 1]):
-                if edges.fact[edge] == own or weight[edge] == 0.0:
+                if edges.fact[edge] == query_fact or weight[edge] == 0.0:
                     continue
                 source[edge] = entity
-                chance = best[step, entity] * weight[edge] / total
-                if chance > best[step + 1, edges.target[edge]]:
-                    best[step + 1, edges.target[edge]] = chance
-                    came_by[step + 1, edges.target[edge]] = edge
-    chance = best[length, answer]
-    if chance == 0.0:
-        return np.empty(0, dtype=np.int64), chance
+                probability = best[step, entity] * weight[edge] / total
+                if probability > best[step + 1, edges.target[edge]]:
+                    best[step + 1, edges.target[edge]] = probability
+                    best_edge[step + 1, edges.target[edge]] = edge
+    probability = best[length, answer]
+    if probability == 0.0:
+        return np.empty(0, dtype=np.int64), probability
     walk = np.empty(length, dtype=np.int64)
     entity = answer
     for step in range(length, 0, -1):
-        walk[step - 1] = came_by[step, entity]
-        entity = source[came_by[step, entity]]
-    return walk, chance
+        walk[step - 1] = best_edge[step, entity]
+        entity = source[best_edge[step, entity]]
+    return walk, probability
 
 
 @kernel
-def _other_end(edges: FactEdges, subject: int, own: int) -> int:
-    """The other end of a query's own fact; -1 where it has none."""
-    if own >= 0:
+def _other_end(edges: FactEdges, subject: int, query_fact: int) -> int:
+    """Return the other end of a query's own fact, or -1."""
+    if query_fact >= 0:
         for edge in range(edges.offsets[subject], edges.offsets[subject + 1]):
-            if edges.fact[edge] == own:
+            if edges.fact[edge] == query_fact:
                 return edges.target[edge]
     return -1
 
 
 @kernel
-def _has_own(entity: int, walker: _Walker) -> bool:
-    """Whether an entity is an end of the walker's own fact."""
+def _has_query_fact(entity: int, walker: _Walker) -> bool:
     at_end = entity == walker.subject or entity == walker.other_end
-    return walker.own >= 0 and at_end
+    return walker.query_fact >= 0 and at_end
 
 
 @kernel
-def _weigh(edges: FactEdges, walker: _Walker, space: _Space, entities: Array) -> None:
-    """Know the weights of some entities' edges against the walker's time, and their sums."""
-    of_interval, known_for = space.of_interval, space.known_for
-    weight, weighed = space.weight, space.weighed
+def _weigh_edges(edges: FactEdges, walker: _Walker, space: _Workspace, entities: Array) -> None:
+    """Compute the weights of entities' edges at the walker's time, and their sums, unless done."""
+    weight_of_interval, computed_for = space.weight_of_interval, space.weight_of_interval_for
+    weight, weighed_for = space.weight, space.weighed_for
     for entity in entities:
-        if weighed[entity] == walker.interval:
+        if weighed_for[entity] == walker.interval:
             continue
-        weighed[entity] = walker.interval
+        weighed_for[entity] = walker.interval
         total = 0.0
         for edge in range(edges.offsets[entity], edges.offsets[entity + 1]):
-            times = edges.interval[edge]
-            if known_for[times] != walker.interval:
-                known_for[times] = walker.interval
+            interval = edges.interval[edge]
+            if computed_for[interval] != walker.interval:
+                computed_for[interval] = walker.interval
                 gap = max(walker.start - edges.end[edge], edges.start[edge] - walker.end, 0)
-                of_interval[times] = np.exp(-gap / walker.scale)
-            weight[edge] = of_interval[times]
+                weight_of_interval[interval] = np.exp(-gap / walker.scale)
+            weight[edge] = weight_of_interval[interval]
             total += weight[edge]
         space.total[entity] = total
 
 
 @kernel
-def _total_without_own(edges: FactEdges, entity: int, walker: _Walker, weight: Array) -> float:
-    """The sum of the weights of an entity's edges but for the walker's own fact.
+def _total_without_fact(edges: FactEdges, entity: int, walker: _Walker, weight: Array) -> float:
+    """Return the sum of the weights of an entity's edges, without the walker's own fact.
 
-    Taken from the whole, the own fact would take all with it beside which others weigh little.
+    Subtracted from the total, that fact would cancel all edges that weigh little beside it.
     """
     total = 0.0
     for edge in range(edges.offsets[entity], edges.offsets[entity + 1]):
-        if edges.fact[edge] != walker.own:
+        if edges.fact[edge] != walker.query_fact:
             total += weight[edge]
     return total
 
 
 @kernel
-def _edges_of(edges: FactEdges, members: Array, n: int) -> int:
-    """How many edges some entities have."""
+def _count_edges(edges: FactEdges, members: Array, n: int) -> int:
     total = 0
-    for place in range(n):
-        total += edges.offsets[members[place] + 1] - edges.offsets[members[place]]
+    for index in range(n):
+        total += edges.offsets[members[index] + 1] - edges.offsets[members[index]]
     return total
 
 
 @kernel
-def _likeliest(edges: FactEdges, members: Array, n: int, mass: Array, limit: int) -> int:
-    """Keep the likeliest members whose edges are no more than the limit; the first one always."""
-    if _edges_of(edges, members, n) <= limit:
+def _limit_members(edges: FactEdges, members: Array, n: int, mass: Array, limit: int) -> int:
+    """Reduce members to the likeliest, at least one, whose edges are within the limit."""
+    if _count_edges(edges, members, n) <= limit:
         return n
     ordered = members[:n][np.argsort(-mass[members[:n]], kind="mergesort")]
     members[:n] = ordered
-    kept = 1
-    read = _edges_of(edges, members, 1)
-    while kept < n:
-        read += _edges_of(edges, members[kept:], 1)
-        if read > limit:
+    n_left = 1
+    n_edges = _count_edges(edges, members, 1)
+    while n_left < n:
+        n_edges += _count_edges(edges, members[n_left:], 1)
+        if n_edges > limit:
             break
-        kept += 1
-    for place in range(kept, n):
-        mass[members[place]] = 0.0
-    return kept
+        n_left += 1
+    for index in range(n_left, n):
+        mass[members[index]] = 0.0
+    return n_left

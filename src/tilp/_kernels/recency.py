@@ -1,21 +1,24 @@
-"""Clues: what is known of a query's candidates before it is asked, each with a weight.
+"""Recency features of candidates before a query's time, and the weights that score them.
 
-A clue says how long ago something last was so, and how often: that the subject met the candidate
+A feature says how long ago something last held, and how often: that the subject met the candidate
 in one relation (the body of a rule), or in any; that the candidate answered the same relation; that
-there was anything about it at all.
+there was any fact about it at all.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from tilp._kernels.events import ByAnswer, ByEntityRelation, ByPair, ByTime, first_from
+from tilp._kernels.arrays import lower_bound
+from tilp._kernels.events import ByAnswer, ByEntityRelation, ByPair, ByTime
 from tilp._kernels.jit import kernel
 from tilp._kernels.types import Array
 
+_NEGLIGIBLE = 1e-5  # a slope this small moves no weight
+
 
 class Evidence(NamedTuple):
-    """The edges that clues are read from, in three orders; only those before a query are read."""
+    """The edges that features are read from, in three orders; only earlier ones than the query."""
 
     pairs: ByPair
     answers: ByAnswer
@@ -25,12 +28,10 @@ class Evidence(NamedTuple):
 class WeightBlocks(NamedTuple):
     """Where the weights of each kind begin.
 
-    Of each clue one weight is by its class of recency, one by its class of counts. `body_*`: for
-    bodies of another relation, then of the head's own; `rule_*`: for each rule a level, and by
-    recency;
-    `pair_*`: for any relation between subject and candidate, where the count is of relations;
-    `answer_*` and `entity_recency`: for candidates that the subject never met, then for those that
-    it did.
+    Each feature has one weight by its class of recency and one by its class of counts. `body_*`:
+    bodies of another relation, then of the query's own; `rule_*`: a level of each rule, and by
+    recency; `pair_*`: any relation between subject and candidate, counting relations; `answer_*`
+    and `entity_recency`: candidates that the subject never met, then those that it met.
     """
 
     body_recency: int
@@ -46,11 +47,11 @@ class WeightBlocks(NamedTuple):
 
 
 class WeightTable(NamedTuple):
-    """Which clues have which weights.
+    """Which features have which weights.
 
-    The bodies of rules for head h stand at `begin[h]:begin[h + 1]` of `body`. Bodies that no rule
-    has share the place `len(body) + h`. `gaps` and `counts` are the highest values of all classes
-    of recency and of counts but the last.
+    The bodies of the rules of relation r stand at `rule_offsets[r]:rule_offsets[r + 1]` of `body`;
+    bodies without a rule share the index `len(body) + r`. `gaps` and `counts` are the highest
+    values of all classes of recency and of counts but the last.
     """
 
     rule_offsets: Array
@@ -60,215 +61,213 @@ class WeightTable(NamedTuple):
     blocks: WeightBlocks
 
 
-class Clues(NamedTuple):
-    """Space for the clues of one query.
+class QueryFeatures(NamedTuple):
+    """Space for the features of one query.
 
-    `candidate[:n]` are its candidates, those first that the subject met; `place` is where each
-    entity stands among them, if its `stamp` is the query's. Entry j gives candidate `of[j]` the
-    weight at `weight[j]`.
+    `candidate[:n]` are its candidates, first those that the subject met; `index_of` is the index of
+    each entity among them, valid if its `stamp` is the query's. Feature j belongs to candidate
+    `of[j]` and has the weight at `weight[j]`.
     """
 
     stamp: Array
-    place: Array
+    index_of: Array
     candidate: Array
     latest: Array
-    relations: Array
+    n_relations: Array
     rule_of: Array
     of: Array
     weight: Array
 
 
 @kernel
-def make_clues(evidence: Evidence, table: WeightTable) -> Clues:
-    """Space that holds the clues of any query."""
+def _make_features(evidence: Evidence, table: WeightTable) -> QueryFeatures:
+    """Allocate space that holds the features of any query."""
     n = len(evidence.pairs.offsets) - 1
-    heads = len(table.rule_offsets) - 1
-    bodies = np.max(np.diff(evidence.pairs.offsets))
-    answers = np.max(np.diff(evidence.answers.offsets))
-    most = 4 * bodies + 3 * n + 2 * answers
-    return Clues(
+    n_directed = len(table.rule_offsets) - 1
+    n_bodies = np.max(np.diff(evidence.pairs.offsets))
+    n_answers = np.max(np.diff(evidence.answers.offsets))
+    size = 4 * n_bodies + 3 * n + 2 * n_answers
+    return QueryFeatures(
         np.full(n, -1, dtype=np.int64),
         np.empty(n, dtype=np.int64),
         np.empty(n, dtype=np.int32),
         np.empty(n, dtype=np.int64),
         np.empty(n, dtype=np.int64),
-        np.full(heads, -1, dtype=np.int64),
-        np.empty(most, dtype=np.int32),
-        np.empty(most, dtype=np.int64),
+        np.full(n_directed, -1, dtype=np.int64),
+        np.empty(size, dtype=np.int32),
+        np.empty(size, dtype=np.int64),
     )
 
 
 @kernel
-def gather_clues(
+def _gather_features(
     evidence: Evidence,
     table: WeightTable,
-    clues: Clues,
+    features: QueryFeatures,
     subject: int,
-    head: int,
+    relation: int,
     time: int,
     stamp: int,
 ) -> tuple[int, int]:
-    """Find the candidates of a query, and the weights of what is known of them before its time.
+    """Find the candidates of a query and their features before its time.
 
-    Args:
-        evidence: nothing at or after the query's time is read.
-        table: of the weights.
-        clues: where to put them.
-        subject: of the query; likewise `head` and `time`.
-        stamp: another one for each query.
-
-    Returns:
-        How many candidates and how many entries there are.
+    `stamp` differs for each query. Returns the numbers of candidates and features.
     """
-    for rule in range(table.rule_offsets[head], table.rule_offsets[head + 1]):
-        clues.rule_of[table.body[rule]] = rule
-    known, used = _gather_met(evidence.pairs, table, clues, subject, head, time, stamp)
-    for rule in range(table.rule_offsets[head], table.rule_offsets[head + 1]):
-        clues.rule_of[table.body[rule]] = -1
-    n, used = _gather_answers(
-        evidence.answers, table, clues, subject, head, time, stamp, known, used
+    for rule in range(table.rule_offsets[relation], table.rule_offsets[relation + 1]):
+        features.rule_of[table.body[rule]] = rule
+    n_met, size = _gather_met(evidence.pairs, table, features, subject, relation, time, stamp)
+    for rule in range(table.rule_offsets[relation], table.rule_offsets[relation + 1]):
+        features.rule_of[table.body[rule]] = -1
+    n, size = _gather_answers(
+        evidence.answers, table, features, subject, relation, time, stamp, n_met, size
     )
     entities, blocks = evidence.entities, table.blocks
-    recencies = len(table.gaps) + 1
-    for place in range(n):
-        entity = clues.candidate[place]
+    n_recencies = len(table.gaps) + 1
+    for index in range(n):
+        entity = features.candidate[index]
         low = entities.offsets[entity]
-        high = first_from(entities.time, low, entities.offsets[entity + 1], time)
+        high = lower_bound(entities.time, low, entities.offsets[entity + 1], time)
         recency = _class_of(table.gaps, time - entities.time[high - 1])
-        met = recencies if place < known else 0
-        used = _note(clues, used, place, blocks.entity_recency + met + recency)
-    return n, used
+        met = n_recencies if index < n_met else 0
+        size = _add_feature(features, size, index, blocks.entity_recency + met + recency)
+    return n, size
 
 
 @kernel
-def sum_clues(clues: Clues, n: int, used: int, weights: Array, scores: Array) -> None:
-    """The sum of the weights of each candidate's clues."""
+def _sum_weights(features: QueryFeatures, n: int, size: int, weights: Array, scores: Array) -> None:
+    """Write the sum of the weights of each candidate's features."""
     scores[:n] = 0.0
-    for entry in range(used):
-        scores[clues.of[entry]] += weights[clues.weight[entry]]
+    for item in range(size):
+        scores[features.of[item]] += weights[features.weight[item]]
 
 
 @kernel
 def _gather_met(
-    pairs: ByPair, table: WeightTable, clues: Clues, subject: int, head: int, time: int, stamp: int
+    pairs: ByPair,
+    table: WeightTable,
+    features: QueryFeatures,
+    subject: int,
+    relation: int,
+    time: int,
+    stamp: int,
 ) -> tuple[int, int]:
-    """The candidates that the subject met: bodies of rules, and any relation between the two."""
-    recencies, counts, blocks = len(table.gaps) + 1, len(table.counts) + 1, table.blocks
-    n = used = 0
+    """Gather the candidates that the subject met: bodies of rules, and any relation to them."""
+    n_recencies, n_counts = len(table.gaps) + 1, len(table.counts) + 1
+    blocks = table.blocks
+    n = size = 0
     for run in range(pairs.offsets[subject], pairs.offsets[subject + 1]):
         low = pairs.run_offsets[run]
-        high = first_from(pairs.time, low, pairs.run_offsets[run + 1], time)
+        high = lower_bound(pairs.time, low, pairs.run_offsets[run + 1], time)
         if low == high:
             continue
         entity, body, gap = pairs.target[run], pairs.relation[run], time - pairs.time[high - 1]
-        if clues.stamp[entity] != stamp:
-            n = _add(clues, n, entity, stamp)
-            clues.latest[n - 1], clues.relations[n - 1] = gap, 0
-        place = clues.place[entity]
-        clues.latest[place] = min(clues.latest[place], gap)
-        clues.relations[place] += 1
+        if features.stamp[entity] != stamp:
+            n = _add_candidate(features, n, entity, stamp)
+            features.latest[n - 1], features.n_relations[n - 1] = gap, 0
+        index = features.index_of[entity]
+        features.latest[index] = min(features.latest[index], gap)
+        features.n_relations[index] += 1
         recency, count = _class_of(table.gaps, gap), _class_of(table.counts, high - low)
-        rule = clues.rule_of[body]
+        rule = features.rule_of[body]
         if rule < 0:
-            rule = len(table.body) + head
-        own = 1 if body == head else 0
-        used = _note(clues, used, place, blocks.body_recency + own * recencies + recency)
-        used = _note(clues, used, place, blocks.body_count + own * counts + count)
-        used = _note(clues, used, place, blocks.rule_level + rule)
-        used = _note(clues, used, place, blocks.rule_recency + rule * recencies + recency)
-    for place in range(n):
-        recency = _class_of(table.gaps, clues.latest[place])
-        count = _class_of(table.counts, clues.relations[place])
-        used = _note(clues, used, place, blocks.pair_recency + recency)
-        used = _note(clues, used, place, blocks.pair_count + count)
-    return n, used
+            rule = len(table.body) + relation
+        same = 1 if body == relation else 0
+        first = blocks.body_recency + same * n_recencies
+        size = _add_feature(features, size, index, first + recency)
+        size = _add_feature(features, size, index, blocks.body_count + same * n_counts + count)
+        size = _add_feature(features, size, index, blocks.rule_level + rule)
+        first = blocks.rule_recency + rule * n_recencies
+        size = _add_feature(features, size, index, first + recency)
+    for index in range(n):
+        recency = _class_of(table.gaps, features.latest[index])
+        count = _class_of(table.counts, features.n_relations[index])
+        size = _add_feature(features, size, index, blocks.pair_recency + recency)
+        size = _add_feature(features, size, index, blocks.pair_count + count)
+    return n, size
 
 
 @kernel
 def _gather_answers(
     answers: ByAnswer,
     table: WeightTable,
-    clues: Clues,
+    features: QueryFeatures,
     subject: int,
-    head: int,
+    relation: int,
     time: int,
     stamp: int,
-    known: int,
-    used: int,
+    n_met: int,
+    size: int,
 ) -> tuple[int, int]:
-    """What answered the head before, whoever was asked about."""
-    recencies, counts, blocks = len(table.gaps) + 1, len(table.counts) + 1, table.blocks
-    n = known
-    for run in range(answers.offsets[head], answers.offsets[head + 1]):
+    """Gather the candidates that answered the relation before, for any subject."""
+    n_recencies, n_counts = len(table.gaps) + 1, len(table.counts) + 1
+    blocks = table.blocks
+    n = n_met
+    for run in range(answers.offsets[relation], answers.offsets[relation + 1]):
         entity = answers.target[run]
         low = answers.run_offsets[run]
-        high = first_from(answers.time, low, answers.run_offsets[run + 1], time)
+        high = lower_bound(answers.time, low, answers.run_offsets[run + 1], time)
         if low == high:
             continue
-        if clues.stamp[entity] != stamp:
+        if features.stamp[entity] != stamp:
             if entity == subject:
                 continue
-            n = _add(clues, n, entity, stamp)
-        place = clues.place[entity]
+            n = _add_candidate(features, n, entity, stamp)
+        index = features.index_of[entity]
         recency = _class_of(table.gaps, time - answers.time[high - 1])
         count = _class_of(table.counts, high - low)
-        met = 1 if place < known else 0
-        used = _note(clues, used, place, blocks.answer_recency + met * recencies + recency)
-        used = _note(clues, used, place, blocks.answer_count + met * counts + count)
-    return n, used
+        met = 1 if index < n_met else 0
+        first = blocks.answer_recency + met * n_recencies
+        size = _add_feature(features, size, index, first + recency)
+        size = _add_feature(features, size, index, blocks.answer_count + met * n_counts + count)
+    return n, size
 
 
 @kernel
-def _add(clues: Clues, n: int, entity: int, stamp: int) -> int:
-    """Make an entity a candidate; how many there are then."""
-    clues.stamp[entity] = stamp
-    clues.place[entity] = n
-    clues.candidate[n] = entity
+def _add_candidate(features: QueryFeatures, n: int, entity: int, stamp: int) -> int:
+    features.stamp[entity] = stamp
+    features.index_of[entity] = n
+    features.candidate[n] = entity
     return n + 1
 
 
 @kernel
-def _note(clues: Clues, used: int, place: int, weight: int) -> int:
-    """Put down one more entry; how many there are then."""
-    clues.of[used], clues.weight[used] = place, weight
-    return used + 1
+def _add_feature(features: QueryFeatures, size: int, index: int, weight: int) -> int:
+    features.of[size], features.weight[size] = index, weight
+    return size + 1
 
 
 @kernel
 def _class_of(highest: Array, value: int) -> int:
-    """The first class whose highest value is no less; the last has none."""
-    number = 0
-    while number < len(highest) and value > highest[number]:
-        number += 1
-    return number
-
-
-_NEGLIGIBLE = 1e-5  # so small a slope changes no weight
+    """Return the first class whose highest value is no less; the last class has none."""
+    index = 0
+    while index < len(highest) and value > highest[index]:
+        index += 1
+    return index
 
 
 @kernel
-def candidate_rules(edges: ByEntityRelation, heads: int) -> Array:
-    """The rules whose bodies may be known when their heads are asked for.
+def candidate_rules(edges: ByEntityRelation, n_directed: int) -> Array:
+    """Return all rules with one body relation whose body may be known to a query's subject.
 
-    Those of two relations that one entity has, whether or not its head ever follows: a rule that
-    was chosen since a fact supports it would look better in train than it is.
+    These are the pairs of relations that an entity has, whether or not the head ever follows: a
+    rule that was chosen because a fact supports it would look better in training than it is.
 
     Returns:
-        `head · heads + body` of each, ascending.
+        `relation · n_directed + body` of each, ascending.
     """
-    found = np.empty(1024, dtype=np.int64)
+    rules = np.empty(1024, dtype=np.int64)
     size = 0
     for entity in range(len(edges.offsets) - 1):
         relations = edges.relation[edges.offsets[entity] : edges.offsets[entity + 1]]
-        for head in relations:
-            if size + len(relations) > len(found):
-                found = np.unique(found[:size])
-                size = len(found)
-                found = np.concatenate((found, np.empty(size + 2 * heads, dtype=np.int64)))
+        for relation in relations:
+            if size + len(relations) > len(rules):
+                rules = np.unique(rules[:size])
+                size = len(rules)
+                rules = np.concatenate((rules, np.empty(size + 2 * n_directed, dtype=np.int64)))
             for body in relations:
-                found[size] = np.int64(head) * heads + body
+                rules[size] = np.int64(relation) * n_directed + body
                 size += 1
-    return np.unique(found[:size])
+    return np.unique(rules[:size])
 
 
 @kernel
@@ -276,88 +275,88 @@ def fit_weights(
     evidence: Evidence,
     table: WeightTable,
     subject: Array,
-    head: Array,
+    relation: Array,
     time: Array,
-    begin: Array,
+    offsets: Array,
     answer: Array,
     rate: Array,
     weights: Array,
     squares: Array,
-    asked: Array,
-    held: Array,
+    body_support: Array,
+    support: Array,
 ) -> tuple[float, int]:
-    """Go through queries in their order and raise the likelihood of their answers.
+    """Raise the likelihood of the answers of queries, one query after the other.
 
-    The share of an answer among its query's candidates is that of exp(score), other answers of the
-    query left out; its logarithm's slope moves each weight by rate / √(1 + sum of squared slopes).
+    The likelihood of an answer is its share of exp(score) among its query's candidates, without
+    other answers of the query. The gradient of its logarithm moves each weight by
+    rate / √(1 + sum of squared slopes).
 
     Args:
-        evidence: that queries are asked of; for each, only what is earlier.
+        evidence: of which each query reads what is earlier.
         table: of the weights.
-        subject: of each query; likewise `head` and `time`.
-        begin: where the answers of each query begin, and where the last end.
+        subject: of each query; likewise `relation` and `time`.
+        offsets: of the answers of each query.
         answer: these.
-        rate: of each weight.
-        weights: changed; likewise `squares`, the sums of squared slopes.
-        asked: raised for each rule and class of recency by the candidates that had its body.
-        held: likewise by those of them that were the answer.
+        rate: learning rate of each weight.
+        weights: changed in place; likewise `squares`, the sums of squared slopes.
+        body_support: gets, for each rule and class of recency, the candidates with its body.
+        support: gets those of them that are the answer.
 
     Returns:
-        The sum of the logarithms of answers' shares before each step, and how many answers were
-        among the candidates.
+        The log-likelihood before each step, and how many answers were among the candidates.
     """
-    clues = make_clues(evidence, table)
-    recencies = len(table.gaps) + 1
+    features = _make_features(evidence, table)
+    n_recencies = len(table.gaps) + 1
     first_rule, last_rule = table.blocks.rule_recency, table.blocks.pair_recency
-    n_entities = len(clues.stamp)
+    n_entities = len(features.stamp)
     share = np.empty(n_entities)
     slope = np.empty(n_entities)
-    wanted = np.full(n_entities, -1, dtype=np.int64)
+    answer_of = np.full(n_entities, -1, dtype=np.int64)
     total = 0.0
-    reached = 0
+    n_reached = 0
     for query in range(len(subject)):
-        n, used = gather_clues(
-            evidence, table, clues, subject[query], head[query], time[query], query
+        n, size = _gather_features(
+            evidence, table, features, subject[query], relation[query], time[query], query
         )
-        for entity in answer[begin[query] : begin[query + 1]]:
-            wanted[entity] = query
-        for entry in range(used):
-            kind = clues.weight[entry]
-            if first_rule <= kind < last_rule:
-                rule, recency = divmod(kind - first_rule, recencies)
-                asked[rule, recency] += 1
-                held[rule, recency] += wanted[clues.candidate[clues.of[entry]]] == query
-        sum_clues(clues, n, used, weights, share)
+        for entity in answer[offsets[query] : offsets[query + 1]]:
+            answer_of[entity] = query
+        for item in range(size):
+            weight = features.weight[item]
+            if first_rule <= weight < last_rule:
+                rule, recency = divmod(weight - first_rule, n_recencies)
+                body_support[rule, recency] += 1
+                support[rule, recency] += answer_of[features.candidate[features.of[item]]] == query
+        _sum_weights(features, n, size, weights, share)
         highest = share[:n].max() if n else 0.0
         others = 0.0
-        for place in range(n):
-            share[place] = np.exp(share[place] - highest)
-            if wanted[clues.candidate[place]] != query:
-                others += share[place]
-        pull = 0.0
+        for index in range(n):
+            share[index] = np.exp(share[index] - highest)
+            if answer_of[features.candidate[index]] != query:
+                others += share[index]
+        inverse_total = 0.0
         slope[:n] = 0.0
-        for entity in answer[begin[query] : begin[query + 1]]:
-            if clues.stamp[entity] != query:
+        for entity in answer[offsets[query] : offsets[query + 1]]:
+            if features.stamp[entity] != query:
                 continue
-            place = clues.place[entity]
-            whole = others + share[place]
-            slope[place] = others / whole
-            pull += 1.0 / whole
-            total += np.log(share[place] / whole)
-            reached += 1
-        if pull == 0.0:
+            index = features.index_of[entity]
+            whole = others + share[index]
+            slope[index] = others / whole
+            inverse_total += 1.0 / whole
+            total += np.log(share[index] / whole)
+            n_reached += 1
+        if inverse_total == 0.0:
             continue
-        for place in range(n):
-            if wanted[clues.candidate[place]] != query:
-                slope[place] = -share[place] * pull
-        for entry in range(used):
-            step = slope[clues.of[entry]]
+        for index in range(n):
+            if answer_of[features.candidate[index]] != query:
+                slope[index] = -share[index] * inverse_total
+        for item in range(size):
+            step = slope[features.of[item]]
             if abs(step) < _NEGLIGIBLE:
                 continue
-            kind = clues.weight[entry]
-            squares[kind] += step * step
-            weights[kind] += rate[kind] * step / np.sqrt(1.0 + squares[kind])
-    return total, reached
+            weight = features.weight[item]
+            squares[weight] += step * step
+            weights[weight] += rate[weight] * step / np.sqrt(1.0 + squares[weight])
+    return total, n_reached
 
 
 @kernel
@@ -366,34 +365,33 @@ def forecast_queries(
     table: WeightTable,
     weights: Array,
     subject: Array,
-    head: Array,
+    relation: Array,
     time: Array,
 ) -> tuple[Array, Array, Array]:
-    """Score the candidates of queries by clues from before their times.
+    """Score the candidates of queries by their features before the queries' times.
 
     Returns:
-        Where the candidates of each query begin, and where the last end; these; and the logarithms
-        of their shares, which sum to 1 for each query.
+        Offsets of the candidates of each query; these; and their log-probabilities.
     """
-    clues = make_clues(evidence, table)
-    sums = np.empty(len(clues.stamp))
-    begins = np.zeros(len(subject) + 1, dtype=np.int64)
+    features = _make_features(evidence, table)
+    sums = np.empty(len(features.stamp))
+    offsets = np.zeros(len(subject) + 1, dtype=np.int64)
     candidates = np.empty(1024, dtype=np.int32)
     scores = np.empty(1024)
     size = 0
     for query in range(len(subject)):
-        n, used = gather_clues(
-            evidence, table, clues, subject[query], head[query], time[query], query
+        n, n_features = _gather_features(
+            evidence, table, features, subject[query], relation[query], time[query], query
         )
-        sum_clues(clues, n, used, weights, sums)
+        _sum_weights(features, n, n_features, weights, sums)
         while size + n > len(candidates):
             candidates = np.concatenate((candidates, np.empty_like(candidates)))
             scores = np.concatenate((scores, np.empty_like(scores)))
         if n:
             highest = sums[:n].max()
             whole = highest + np.log(np.exp(sums[:n] - highest).sum())
-            candidates[size : size + n] = clues.candidate[:n]
+            candidates[size : size + n] = features.candidate[:n]
             scores[size : size + n] = sums[:n] - whole
         size += n
-        begins[query + 1] = size
-    return begins, candidates[:size].copy(), scores[:size].copy()
+        offsets[query + 1] = size
+    return offsets, candidates[:size].copy(), scores[:size].copy()

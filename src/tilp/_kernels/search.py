@@ -1,22 +1,26 @@
-"""The rules by which walks reach answers, each with the number of queries whose answer it reaches.
+"""Search for rules: the walks that reach the answers of queries, and what these are lifted to.
 
 Walks are searched from the queries' subjects and pruned from the answer's side: how many walks of
-each length lead from an entity to the answer is counted once for all queries that share it, and
-no step is taken that none of them follows. Where there are more walks than the limit, every n-th
-is taken, in depth-first order from a seeded place on; the same counts tell which steps lead to
-none of these.
+each length lead from an entity to the answer is counted once for all queries that share it, and no
+step is taken that none of them follows. Where there are more walks than the limit, every n-th is
+taken, in depth-first order from a seeded start; the same counts tell which steps lead to none of
+these.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tilp._kernels.count import ALLEN, CLASSES, GAP, allen_code, gap_code
-from tilp._kernels.expand import chance, relation_code, thin_out
+from tilp._kernels.arrays import uniform
+from tilp._kernels.count import allen_code, gap_code
 from tilp._kernels.jit import kernel
+from tilp._kernels.levels import relation_code, sample_prefixes
 from tilp._kernels.types import (
-    ADJACENT,
-    ALL,
+    ADJACENT_PAIRS,
+    ALL_PAIRS,
+    ALLEN_CODES,
+    CLASS_CODES,
+    GAP_CODES,
     Array,
     Edges,
     IntervalClasses,
@@ -25,17 +29,32 @@ from tilp._kernels.types import (
 )
 from tilp.time import Allen
 
-# The columns of the table of rules, and of those a query was just counted for.
-_FORM, _LENGTH, _HEAD, _RELATIONS, _DIGITS, _CODE, _SUPPORT, _QUERY = range(8)
-_COLUMNS = 8
-_SLOTS = 4  # for each rule that there is room for
+# Columns of the table of rules, and of the rules that a query was just counted for.
+_FORM, _LENGTH, _RELATION, _RELATIONS, _DIGITS, _CODE, _SUPPORT, _QUERY = range(8)
+_N_COLUMNS = 8
+_SLOTS_PER_RULE = 4
 _RECENT_BITS = 10
 
-# What a walk is lifted to, step by step: a number for its relations, for its digits (none, all or
-# adjacent pairs), and for its code in each kind of words (none for static ones).
-_NOTHING, _BODY, _ALL, _ADJACENT, _CLASSES, _ALLEN, _GAP, _FIRST_GAP = range(8)
-_PARTS = 8
-_ALLEN_WORDS = len(Allen)
+# What a walk is lifted to, step by step, each an integer: its relations, its digits (all or
+# adjacent pairs) and its code of each type.
+_NOTHING, _BODY, _ALL, _ADJACENT, _CLASSES, _ALLEN, _LAST_GAP, _FIRST_GAP = range(8)
+_N_PARTS = 8
+_N_ALLEN = len(Allen)
+
+
+class _State(NamedTuple):
+    """A depth-first search: edges of the walk, the next edge to try, and the lifted walk by depth.
+
+    `recent` are rules that queries were just counted for; `digits_part` and `code_part` say which
+    part of a lifted walk is the digits and the code of each form.
+    """
+
+    chain: Array
+    cursor: Array
+    lifted: Array
+    recent: Array
+    digits_part: Array
+    code_part: Array
 
 
 @kernel
@@ -44,9 +63,9 @@ def find_rules(
     inverse: Array,
     classes: IntervalClasses,
     queries: QueriesByAnswer,
-    kinds: Array,
-    words: Array,
-    first_gap: int,
+    body_pairs: Array,
+    code_types: Array,
+    first_gap_form: int,
     n_directed: int,
     max_length: int,
     limit: int,
@@ -55,349 +74,294 @@ def find_rules(
 ) -> tuple[Array, Array]:
     """Find the rules by which walks reach the answers of queries.
 
-    Args:
-        edges: the graph.
-        inverse: for each edge that of the same fact the other way.
-        classes: the words between intervals.
-        queries: by answer.
-        kinds: for each temporal form, what its bodies look at.
-        words: for each temporal form, what its codes are made of.
-        first_gap: the form whose code is the gap of the first interval, not of the last; -1: none.
-        n_directed: how many relations there are, inverse ones included.
-        max_length: of walks.
-        limit: how many walks of one length are taken from one query.
-        seed: for taking every n-th.
-        space: to work in.
+    `inverse` is the inverse of each edge. `body_pairs` and `code_types` describe the temporal
+    forms; the code of `first_gap_form` (-1: none) is the gap of the first interval, not the last.
+    Of each query at most `limit` walks of each length are taken.
 
     Returns:
-        Form, length, head, relations, digits and code of each rule; and its number of queries.
+        Form, length, relation, relations of the body, digits and code of each rule; and the number
+        of queries whose answer it reaches.
     """
-    table = np.empty((1024, _COLUMNS), dtype=np.int64)
-    slots = np.full(_SLOTS * 1024, -1, dtype=np.int64)
-    recent = np.full((1 << _RECENT_BITS, _COLUMNS), -1, dtype=np.int64)
+    table = np.empty((1024, _N_COLUMNS), dtype=np.int64)
+    slots = np.full(_SLOTS_PER_RULE * 1024, -1, dtype=np.int64)
     n_rules = 0
-    to_answer, to_it, next_to_it = space.to_answer, space.to_it, space.next_to_it
-    chain = np.empty(max_length, dtype=np.int64)
-    cursor = np.empty(max_length, dtype=np.int64)
-    lifted = np.zeros((max_length + 1, _PARTS), dtype=np.int64)
-    digits_of_form, code_of_form = _parts_of_forms(kinds, words, first_gap)
+    n_walks, first_to_answer = space.n_walks, space.first_to_answer
+    next_to_answer = space.next_to_answer
+    digits_part, code_part = _parts_of_forms(body_pairs, code_types, first_gap_form)
+    state = _State(
+        np.empty(max_length, dtype=np.int64),
+        np.empty(max_length, dtype=np.int64),
+        np.zeros((max_length + 1, _N_PARTS), dtype=np.int64),
+        np.full((1 << _RECENT_BITS, _N_COLUMNS), -1, dtype=np.int64),
+        digits_part,
+        code_part,
+    )
     of_query = np.empty(0, dtype=np.int8)
     offsets, target = edges.offsets, edges.target
-    for number in range(len(queries.answer)):
-        answer = queries.answer[number]
-        reached = _count_to_answer(offsets, target, answer, limit, seed, to_answer)
+    for row in range(len(queries.answer)):
+        answer = queries.answer[row]
+        reached = _count_to_answer(offsets, target, answer, limit, seed, n_walks)
         for back in range(offsets[answer + 1] - 1, offsets[answer] - 1, -1):
-            next_to_it[inverse[back]] = to_it[target[back]]
-            to_it[target[back]] = inverse[back] + 1
-        for query in range(queries.offsets[number], queries.offsets[number + 1]):
+            next_to_answer[inverse[back]] = first_to_answer[target[back]]
+            first_to_answer[target[back]] = inverse[back] + 1
+        for query in range(queries.offsets[row], queries.offsets[row + 1]):
             subject = queries.subject[query]
             if len(classes.of_query) > 0:
                 of_query = classes.of_query[query]
             for length in range(1, max_length + 1):
-                walks = 0.0
+                total = 0.0
                 for edge in range(offsets[subject], offsets[subject + 1]):
-                    walks += to_answer[length - 1, target[edge]]
-                if walks == 0.0:
+                    total += n_walks[length - 1, target[edge]]
+                if total == 0.0:
                     continue
-                stride = max(1.0, walks / limit)
-                wanted = stride * chance(seed + subject * 8 + length) if stride > 1 else 0.0
-                cursor[0] = to_it[subject] - 1 if length == 1 else offsets[subject]
-                depth, passed = 0, 0.0
+                stride = max(1.0, total / limit)
+                next_walk = stride * uniform(seed + subject * 8 + length) if stride > 1 else 0.0
+                state.cursor[0] = first_to_answer[subject] - 1 if length == 1 else offsets[subject]
+                depth, n_passed = 0, 0.0
                 while depth >= 0:
-                    depth, passed, wanted, n_rules = _search(
-                        offsets,
-                        target,
-                        edges.fact,
-                        edges.relation,
-                        edges.start,
-                        edges.end,
-                        edges.interval,
-                        classes.table,
-                        of_query,
-                        classes.n_classes,
-                        n_directed,
-                        digits_of_form,
-                        code_of_form,
-                        to_answer,
-                        to_it,
-                        next_to_it,
-                        subject,
-                        queries.fact[query],
-                        queries.start[query],
-                        queries.end[query],
-                        queries.directed_relation[query],
-                        query,
-                        length,
-                        stride,
-                        chain,
-                        cursor,
-                        lifted,
-                        depth,
-                        passed,
-                        wanted,
-                        recent,
-                        table,
-                        slots,
-                        n_rules,
-                    )
+                    depth, n_passed, next_walk, n_rules = _search(
+                        edges, classes, of_query, n_directed, queries, query, length, stride, space,
+                        state, depth, n_passed, next_walk, table, slots, n_rules,
+                    )  # fmt: skip
                     if depth >= 0:
-                        table, slots = _grown(table)
+                        table, slots = _grow_table(table)
         for entity in reached:
-            to_answer[:, entity] = 0.0
-        to_it[target[offsets[answer] : offsets[answer + 1]]] = 0
+            n_walks[:, entity] = 0.0
+        first_to_answer[target[offsets[answer] : offsets[answer + 1]]] = 0
     return table[:n_rules, :_SUPPORT].copy(), table[:n_rules, _SUPPORT].copy()
 
 
 @kernel
 def _search(
-    offsets: Array,
-    target: Array,
-    fact: Array,
-    relation: Array,
-    start: Array,
-    end: Array,
-    interval: Array,
-    class_table: Array,
+    edges: Edges,
+    classes: IntervalClasses,
     of_query: Array,
-    n_classes: int,
     n_directed: int,
-    digits_of_form: Array,
-    code_of_form: Array,
-    to_answer: Array,
-    to_it: Array,
-    next_to_it: Array,
-    subject: int,
-    own_fact: int,
-    query_start: int,
-    query_end: int,
-    head: int,
+    queries: QueriesByAnswer,
     query: int,
     length: int,
     stride: float,
-    chain: Array,
-    cursor: Array,
-    lifted: Array,
+    space: SearchWorkspace,
+    state: _State,
     depth: int,
-    passed: float,
-    wanted: float,
-    recent: Array,
+    n_passed: float,
+    next_walk: float,
     table: Array,
     slots: Array,
     n_rules: int,
 ) -> tuple[int, float, float, int]:
     """Search the walks of one length for one query, and count it for the rules they fall under.
 
-    All in one loop: a call that is given arrays costs more than a step.
-
-    Args:
-        stride: every how many walks one is taken.
-        chain: the edges of the walk under way; `cursor` the next edge to try at each depth.
-        lifted: what the walk is lifted to at each depth (eq. 1).
-        depth: where the search stands.
-        passed: how many walks come before those of the step under way.
-        wanted: the place of the next walk that is taken.
-        recent: rules that queries were just counted for.
+    All in one loop: a call with arrays costs more than a step. One walk in `stride` is taken, and
+    `next_walk` is the position of the next one; `n_passed` walks come before the current step.
 
     Returns:
-        Depth (-1: done; else there is no more room in the table), passed, wanted, and how many
-        rules there are.
+        Depth (-1: done; else the table is full), n_passed, next_walk, and the number of rules.
     """
-    with_allen, with_gap = np.any(code_of_form == _ALLEN), np.any(code_of_form >= _GAP)
-    here = subject if depth == 0 else target[chain[depth - 1]]
+    offsets, target, fact, relation = edges.offsets, edges.target, edges.fact, edges.relation
+    start, end, interval, class_table = edges.start, edges.end, edges.interval, classes.table
+    n_classes, n_walks = classes.n_classes, space.n_walks
+    first_to_answer, next_to_answer = space.first_to_answer, space.next_to_answer
+    chain, cursor, lifted, recent = state.chain, state.cursor, state.lifted, state.recent
+    digits_part, code_part = state.digits_part, state.code_part
+    subject, query_fact = queries.subject[query], queries.fact[query]
+    query_start, query_end = queries.start[query], queries.end[query]
+    query_relation = queries.directed_relation[query]
+    with_allen, with_gap = np.any(code_part == _ALLEN), np.any(code_part >= _LAST_GAP)
+    entity = subject if depth == 0 else target[chain[depth - 1]]
     while depth >= 0:
         last = depth + 1 == length
         edge = cursor[depth]
-        if edge == (-1 if last else offsets[here + 1]):
+        if edge == (-1 if last else offsets[entity + 1]):
             depth -= 1
-            here = target[chain[depth - 1]] if depth > 0 else subject
+            entity = target[chain[depth - 1]] if depth > 0 else subject
             continue
-        if last and n_rules + len(digits_of_form) > len(table):
-            return depth, passed, wanted, n_rules
-        cursor[depth] = next_to_it[edge] - 1 if last else edge + 1
-        ahead = to_answer[length - depth - 1, target[edge]]
-        if passed + ahead <= wanted:
-            passed += ahead
+        if last and n_rules + len(digits_part) > len(table):
+            return depth, n_passed, next_walk, n_rules
+        cursor[depth] = next_to_answer[edge] - 1 if last else edge + 1
+        ahead = n_walks[length - depth - 1, target[edge]]
+        if n_passed + ahead <= next_walk:
+            n_passed += ahead
             continue
-        fresh = fact[edge] != own_fact
+        valid = fact[edge] != query_fact
         for step in range(depth):
-            fresh &= fact[chain[step]] != fact[edge]
-        if not fresh:
-            passed += ahead
-            wanted += stride * np.ceil((passed - wanted) / stride)
+            valid &= fact[chain[step]] != fact[edge]
+        if not valid:
+            n_passed += ahead
+            next_walk += stride * np.ceil((n_passed - next_walk) / stride)
             continue
         chain[depth] = edge
         edge_start, edge_end = start[edge], end[edge]
-        word = 0
+        digit = 0
         pairs = lifted[depth, _ALL]
         for step in range(depth):
             earlier = chain[step]
             if len(class_table) > 0:
-                word = class_table[interval[earlier], interval[edge]]
+                digit = class_table[interval[earlier], interval[edge]]
             else:
-                word = relation_code(start[earlier], end[earlier], edge_start, edge_end)
-            pairs = n_classes * pairs + word
+                digit = relation_code(start[earlier], end[earlier], edge_start, edge_end)
+            pairs = n_classes * pairs + digit
         lifted[depth + 1, _BODY] = lifted[depth, _BODY] * n_directed + relation[edge]
         lifted[depth + 1, _ALL] = pairs
-        lifted[depth + 1, _ADJACENT] = n_classes * lifted[depth, _ADJACENT] + word
+        lifted[depth + 1, _ADJACENT] = n_classes * lifted[depth, _ADJACENT] + digit
         if len(of_query) > 0:
-            word = of_query[interval[edge]]
+            digit = of_query[interval[edge]]
         else:
-            word = relation_code(edge_start, edge_end, query_start, query_end)
-        lifted[depth + 1, _CLASSES] = n_classes * lifted[depth, _CLASSES] + word
+            digit = relation_code(edge_start, edge_end, query_start, query_end)
+        lifted[depth + 1, _CLASSES] = n_classes * lifted[depth, _CLASSES] + digit
         if with_allen:
-            word = allen_code(edge_start, edge_end, query_start, query_end)
-            lifted[depth + 1, _ALLEN] = _ALLEN_WORDS * lifted[depth, _ALLEN] + word
+            digit = allen_code(edge_start, edge_end, query_start, query_end)
+            lifted[depth + 1, _ALLEN] = _N_ALLEN * lifted[depth, _ALLEN] + digit
         if with_gap and (last or depth == 0):
             gap = gap_code(edge_start, edge_end, query_start, query_end)
-            lifted[depth + 1, _GAP] = gap
+            lifted[depth + 1, _LAST_GAP] = gap
             lifted[depth + 1, _FIRST_GAP] = gap
         if depth > 0:
             lifted[depth + 1, _FIRST_GAP] = lifted[depth, _FIRST_GAP]
         if not last:
             depth += 1
-            here = target[edge]
-            cursor[depth] = to_it[here] - 1 if depth + 1 == length else offsets[here]
+            entity = target[edge]
+            to_answer = depth + 1 == length
+            cursor[depth] = first_to_answer[entity] - 1 if to_answer else offsets[entity]
             continue
-        passed += ahead
-        wanted += stride
+        n_passed += ahead
+        next_walk += stride
         body = lifted[length, _BODY]
-        for form in range(len(digits_of_form)):
-            digits = lifted[length, digits_of_form[form]]
-            code = lifted[length, code_of_form[form]]
-            mixed = _mixed(form, length, head, body, digits, code)
+        for form in range(len(digits_part)):
+            digits = lifted[length, digits_part[form]]
+            code = lifted[length, code_part[form]]
+            mixed = _hash(form, length, query_relation, body, digits, code)
             # Most walks of a query fall under rules that it was just counted for: a small table
-            # of these spares the way to the large one.
-            place = mixed >> np.uint64(64 - _RECENT_BITS)
+            # of these saves the lookup in the large one.
+            slot: Any = mixed >> np.uint64(64 - _RECENT_BITS)
             if (
-                recent[place, _QUERY] == query
-                and recent[place, _FORM] == form
-                and recent[place, _LENGTH] == length
-                and recent[place, _RELATIONS] == body
-                and recent[place, _DIGITS] == digits
-                and recent[place, _CODE] == code
+                recent[slot, _QUERY] == query
+                and recent[slot, _FORM] == form
+                and recent[slot, _LENGTH] == length
+                and recent[slot, _RELATIONS] == body
+                and recent[slot, _DIGITS] == digits
+                and recent[slot, _CODE] == code
             ):
                 continue
-            recent[place, _QUERY], recent[place, _FORM] = query, form
-            recent[place, _LENGTH], recent[place, _RELATIONS] = length, body
-            recent[place, _DIGITS], recent[place, _CODE] = digits, code
-            slot: Any = np.int64(mixed % np.uint64(len(slots)))
-            while slots[slot] >= 0:
-                rule = slots[slot]
+            recent[slot, _QUERY], recent[slot, _FORM] = query, form
+            recent[slot, _LENGTH], recent[slot, _RELATIONS] = length, body
+            recent[slot, _DIGITS], recent[slot, _CODE] = digits, code
+            position: Any = np.int64(mixed % np.uint64(len(slots)))
+            while slots[position] >= 0:
+                rule = slots[position]
                 if (
                     table[rule, _FORM] == form
                     and table[rule, _LENGTH] == length
-                    and table[rule, _HEAD] == head
+                    and table[rule, _RELATION] == query_relation
                     and table[rule, _RELATIONS] == body
                     and table[rule, _DIGITS] == digits
                     and table[rule, _CODE] == code
                 ):
                     break
-                slot = slot + 1 if slot + 1 < len(slots) else 0
-            if slots[slot] < 0:
-                slots[slot] = n_rules
+                position = position + 1 if position + 1 < len(slots) else 0
+            if slots[position] < 0:
+                slots[position] = n_rules
                 table[n_rules, _FORM], table[n_rules, _LENGTH] = form, length
-                table[n_rules, _HEAD], table[n_rules, _RELATIONS] = head, body
+                table[n_rules, _RELATION], table[n_rules, _RELATIONS] = query_relation, body
                 table[n_rules, _DIGITS], table[n_rules, _CODE] = digits, code
                 table[n_rules, _SUPPORT], table[n_rules, _QUERY] = 0, -1
                 n_rules += 1
-            rule = slots[slot]
+            rule = slots[position]
             table[rule, _SUPPORT] += table[rule, _QUERY] != query
             table[rule, _QUERY] = query
-    return depth, passed, wanted, n_rules
+    return depth, n_passed, next_walk, n_rules
 
 
 @kernel
-def _parts_of_forms(kinds: Array, words: Array, first_gap: int) -> tuple[Array, Array]:
-    """Which part of what a walk is lifted to holds the digits of each form, and which its code."""
-    digits = np.full(len(kinds), _NOTHING)
-    code = np.full(len(kinds), _NOTHING)
-    for form in range(len(kinds)):
-        if kinds[form] == ALL:
+def _parts_of_forms(
+    body_pairs: Array, code_types: Array, first_gap_form: int
+) -> tuple[Array, Array]:
+    """Return which part of a lifted walk is the digits of each form, and which its code."""
+    digits = np.full(len(body_pairs), _NOTHING)
+    code = np.full(len(body_pairs), _NOTHING)
+    for form in range(len(body_pairs)):
+        if body_pairs[form] == ALL_PAIRS:
             digits[form] = _ALL
-        elif kinds[form] == ADJACENT:
+        elif body_pairs[form] == ADJACENT_PAIRS:
             digits[form] = _ADJACENT
-        if words[form] == CLASSES:
+        if code_types[form] == CLASS_CODES:
             code[form] = _CLASSES
-        elif words[form] == ALLEN:
+        elif code_types[form] == ALLEN_CODES:
             code[form] = _ALLEN
-        elif words[form] == GAP:
-            code[form] = _FIRST_GAP if form == first_gap else _GAP
+        elif code_types[form] == GAP_CODES:
+            code[form] = _FIRST_GAP if form == first_gap_form else _LAST_GAP
     return digits, code
 
 
 @kernel
 def _count_to_answer(
-    offsets: Array, target: Array, answer: int, limit: int, seed: int, to_answer: Array
+    offsets: Array, target: Array, answer: int, limit: int, seed: int, n_walks: Array
 ) -> Array:
-    """Count the walks of each length that lead from an entity to the answer, facts used twice too.
+    """Count the walks of each length from each entity to the answer, with repeated facts.
 
-    Where one more step back would read more edges than the limit, some entities are left out.
+    Where one more step back would read more edges than the limit, entities are sampled.
 
     Returns:
         The entities that have a count, some of them more than once.
     """
-    to_answer[0, answer] = 1.0
+    n_walks[0, answer] = 1.0
     frontier = np.full(1, answer, dtype=np.int32)
     reached = [frontier]
-    for length in range(1, len(to_answer)):
-        chosen = thin_out(offsets, frontier, limit, seed + answer * 8 + length)
-        if len(chosen) < len(frontier):
-            kept = to_answer[length - 1][frontier[chosen]]
-            to_answer[length - 1][frontier] = 0.0
-            to_answer[length - 1][frontier[chosen]] = kept
-            frontier = frontier[chosen]
+    for length in range(1, len(n_walks)):
+        sample = sample_prefixes(offsets, frontier, limit, seed + answer * 8 + length)
+        if len(sample) < len(frontier):
+            counts = n_walks[length - 1][frontier[sample]]
+            n_walks[length - 1][frontier] = 0.0
+            n_walks[length - 1][frontier[sample]] = counts
+            frontier = frontier[sample]
         steps = (offsets[frontier + 1] - offsets[frontier]).sum()
-        further = np.empty(min(steps, len(offsets) - 1), dtype=np.int32)
+        next_frontier = np.empty(min(steps, len(offsets) - 1), dtype=np.int32)
         n = 0
         for entity in frontier:
             for edge in range(offsets[entity], offsets[entity + 1]):
-                if to_answer[length, target[edge]] == 0.0:
-                    further[n] = target[edge]
+                if n_walks[length, target[edge]] == 0.0:
+                    next_frontier[n] = target[edge]
                     n += 1
-                to_answer[length, target[edge]] += to_answer[length - 1, entity]
-        frontier = further[:n].copy()
+                n_walks[length, target[edge]] += n_walks[length - 1, entity]
+        frontier = next_frontier[:n].copy()
         reached.append(frontier)
-    return _joined(reached)
+    return _concatenate(reached)
 
 
 @kernel
-def _joined(parts: list[Array]) -> Array:
+def _concatenate(parts: list[Array]) -> Array:
     size = 0
     for part in parts:
         size += len(part)
-    joined = np.empty(size, dtype=np.int32)
+    whole = np.empty(size, dtype=np.int32)
     size = 0
     for part in parts:
-        joined[size : size + len(part)] = part
+        whole[size : size + len(part)] = part
         size += len(part)
-    return joined
+    return whole
 
 
 @kernel
-def _mixed(form: int, length: int, head: int, body: int, digits: int, code: int) -> Any:
-    """A number in whose bits all numbers of a rule have their part."""
+def _hash(form: int, length: int, relation: int, body: int, digits: int, code: int) -> Any:
+    """Mix all integers of a rule into one."""
     mixed = np.uint64(body) * np.uint64(0xD1B54A32D192ED03)
     mixed += np.uint64(digits) * np.uint64(0xBF58476D1CE4E5B9)
     mixed += np.uint64(code) * np.uint64(0x94D049BB133111EB)
-    mixed += np.uint64((head * 8 + length) * 8 + form) * np.uint64(0x8CB92BA72F3D8DD7)
+    mixed += np.uint64((relation * 8 + length) * 8 + form) * np.uint64(0x8CB92BA72F3D8DD7)
     mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15)
     return mixed ^ (mixed >> np.uint64(32))
 
 
 @kernel
-def _grown(table: Array) -> tuple[Array, Array]:
-    """The same rules with room for twice as many, and their slots."""
-    larger = np.empty((2 * len(table), _COLUMNS), dtype=np.int64)
+def _grow_table(table: Array) -> tuple[Array, Array]:
+    """Return the same rules with room for twice as many, and their slots."""
+    larger = np.empty((2 * len(table), _N_COLUMNS), dtype=np.int64)
     larger[: len(table)] = table
-    slots = np.full(_SLOTS * len(larger), -1, dtype=np.int64)
+    slots = np.full(_SLOTS_PER_RULE * len(larger), -1, dtype=np.int64)
     for rule in range(len(table)):
-        mixed = _mixed(
-            table[rule, _FORM],
-            table[rule, _LENGTH],
-            table[rule, _HEAD],
-            table[rule, _RELATIONS],
-            table[rule, _DIGITS],
-            table[rule, _CODE],
+        row = table[rule]
+        mixed = _hash(
+            row[_FORM], row[_LENGTH], row[_RELATION], row[_RELATIONS], row[_DIGITS], row[_CODE]
         )
         slot: Any = np.int64(mixed % np.uint64(len(slots)))
         while slots[slot] >= 0:
@@ -414,19 +378,12 @@ def walks_between(
     subject: int,
     answer: int,
     max_length: int,
-    own_fact: int,
-    most: int,
+    query_fact: int,
+    max_walks: int,
 ) -> tuple[Array, bool]:
-    """Every walk from one entity to another, pruned by the distance to the answer.
+    """List the walks from one entity to another, pruned by the distance to the answer.
 
-    Args:
-        offsets: where each entity's edges begin.
-        target: of each edge; likewise `fact`.
-        subject: where walks begin.
-        answer: where they end; they may pass through it.
-        max_length: of walks.
-        own_fact: the fact that is not walked (-1: none).
-        most: how many walks to return.
+    Walks may pass through the answer, and do not use `query_fact`.
 
     Returns:
         The edges of each walk, -1 past its end, in depth-first order; and whether these are all.
@@ -440,12 +397,12 @@ def walks_between(
     while first < n_queued and distance[queue[first]] < max_length - 1:
         entity = queue[first]
         first += 1
-        for out in range(offsets[entity], offsets[entity + 1]):
-            if distance[target[out]] == far:
-                distance[target[out]] = distance[entity] + 1
-                queue[n_queued] = target[out]
+        for edge in range(offsets[entity], offsets[entity + 1]):
+            if distance[target[edge]] == far:
+                distance[target[edge]] = distance[entity] + 1
+                queue[n_queued] = target[edge]
                 n_queued += 1
-    found = np.full((16, max_length), -1, dtype=np.int32)
+    walks = np.full((16, max_length), -1, dtype=np.int32)
     n = 0
     chain = np.full(max_length, -1, dtype=np.int32)
     next_edge = np.empty(max_length, dtype=np.int64)
@@ -458,25 +415,25 @@ def walks_between(
             chain[depth] = -1
             depth -= 1
             continue
-        here = next_edge[depth]
+        edge = next_edge[depth]
         next_edge[depth] += 1
-        fresh = fact[here] != own_fact
+        valid = fact[edge] != query_fact
         for step in range(depth):
-            fresh &= fact[chain[step]] != fact[here]
-        if not fresh or distance[target[here]] > max_length - depth - 1:
+            valid &= fact[chain[step]] != fact[edge]
+        if not valid or distance[target[edge]] > max_length - depth - 1:
             continue
-        chain[depth] = here
-        if target[here] == answer:
-            if n == most:
-                return found[:n], False
-            if n == len(found):
+        chain[depth] = edge
+        if target[edge] == answer:
+            if n == max_walks:
+                return walks[:n], False
+            if n == len(walks):
                 larger = np.full((2 * n, max_length), -1, dtype=np.int32)
-                larger[:n] = found
-                found = larger
-            found[n, : depth + 1] = chain[: depth + 1]
+                larger[:n] = walks
+                walks = larger
+            walks[n, : depth + 1] = chain[: depth + 1]
             n += 1
         if depth + 1 < max_length:
             depth += 1
-            next_edge[depth] = offsets[target[here]]
-            stop[depth] = offsets[target[here] + 1]
-    return found[:n], True
+            next_edge[depth] = offsets[target[edge]]
+            stop[depth] = offsets[target[edge] + 1]
+    return walks[:n], True

@@ -1,11 +1,11 @@
-"""Temporal random walks: from a fact back in time, along facts, to where it began."""
+"""Temporal random walks of TLogic: from a fact back in time, along facts, to where it began."""
 
 from typing import Any
 
 import numpy as np
 
-from tilp._kernels.events import ByEntityRelation, ByRelation, ByTime, edges_of, first_from
-from tilp._kernels.expand import chance
+from tilp._kernels.arrays import lower_bound, uniform
+from tilp._kernels.events import ByEntityRelation, ByRelation, ByTime, find_edges
 from tilp._kernels.jit import kernel
 from tilp._kernels.types import Array
 
@@ -15,71 +15,55 @@ _NEGLIGIBLE = 40  # so much earlier than the latest, an edge's share is lost in 
 @kernel
 def walk_back(
     edges: ByTime,
-    heads: ByRelation,
+    first_edges: ByRelation,
     n_relations: int,
-    head: int,
+    relation: int,
     length: int,
-    walks: int,
+    n_walks: int,
     exponential: bool,
     seed: int,
 ) -> tuple[Array, Array, Array]:
-    """Try to find so many walks that close a cycle with an edge of the head relation.
+    """Try `n_walks` times to walk a cycle that begins with an edge of a relation.
 
-    A walk begins with any edge (s, head, o, t) and goes on from o, to edges that are earlier than
-    t, and then no later than the one before, never the same fact back at once; its last step
-    leads to s. Of the edges that it may take each is as likely as any other, or, exponentially,
-    e times as likely as one that is a unit of time earlier.
-
-    Args:
-        edges: that are walked.
-        heads: the same, by relation.
-        n_relations: the inverse of relation r is `r + n_relations`.
-        head: the first edge's relation.
-        length: steps after the first edge.
-        walks: how often it is tried.
-        exponential: or else uniform.
-        seed: of the walks.
+    A walk begins with any edge (s, relation, o, t) and goes on from o for `length` steps, along
+    edges that are earlier than t and then no later than the one before, never back along the same
+    fact at once; its last step leads to s. The edges that it may take are equally likely, or, if
+    `exponential`, e times as likely as those one unit of time earlier.
 
     Returns:
-        Of each walk that closed: its entities, relations and times, in the order of the walk.
+        Entities, relations and times of each walk that closed, in the order of the walk.
     """
-    entities = np.empty((walks, length + 2), dtype=np.int32)
-    relations = np.empty((walks, length + 1), dtype=np.int32)
-    times = np.empty((walks, length + 1), dtype=np.int64)
-    begin, end = heads.offsets[head], heads.offsets[head + 1]
-    found = 0
-    for _ in range(walks if begin < end else 0):
-        first = begin + int(chance(seed) * (end - begin))
+    entities = np.empty((n_walks, length + 2), dtype=np.int32)
+    relations = np.empty((n_walks, length + 1), dtype=np.int32)
+    times = np.empty((n_walks, length + 1), dtype=np.int64)
+    begin, end = first_edges.offsets[relation], first_edges.offsets[relation + 1]
+    n = 0
+    for _ in range(n_walks if begin < end else 0):
+        first = begin + int(uniform(seed) * (end - begin))
         seed += 1
-        entities[found, 0], entities[found, 1] = heads.source[first], heads.target[first]
-        relations[found, 0], times[found, 0] = head, heads.time[first]
+        entities[n, 0], entities[n, 1] = first_edges.source[first], first_edges.target[first]
+        relations[n, 0], times[n, 0] = relation, first_edges.time[first]
         step = 1
         while step <= length:
-            here, until = entities[found, step], times[found, step - 1]
+            here, until = entities[n, step], times[n, step - 1]
             low, high = edges.offsets[here], edges.offsets[here + 1]
-            high = first_from(edges.time, low, high, until if step == 1 else until + 1)
-            back = relations[found, step - 1]
-            back = back + n_relations if back < n_relations else back - n_relations
+            high = lower_bound(edges.time, low, high, until if step == 1 else until + 1)
+            inverse = relations[n, step - 1]
+            inverse = inverse + n_relations if inverse < n_relations else inverse - n_relations
+            required = entities[n, 0] if step == length else -1
             edge = _draw(
-                edges,
-                low,
-                high,
-                entities[found, 0] if step == length else -1,
-                back,
-                entities[found, step - 1],
-                until,
-                exponential,
-                chance(seed),
-            )
+                edges, low, high, required, inverse, entities[n, step - 1], until, exponential,
+                uniform(seed),
+            )  # fmt: skip
             seed += 1
             if edge < 0:
                 break
-            entities[found, step + 1] = edges.target[edge]
-            relations[found, step] = edges.relation[edge]
-            times[found, step] = edges.time[edge]
+            entities[n, step + 1] = edges.target[edge]
+            relations[n, step] = edges.relation[edge]
+            times[n, step] = edges.time[edge]
             step += 1
-        found += step > length
-    return entities[:found].copy(), relations[:found].copy(), times[:found].copy()
+        n += step > length
+    return entities[:n].copy(), relations[:n].copy(), times[:n].copy()
 
 
 @kernel
@@ -87,36 +71,36 @@ def _draw(
     edges: ByTime,
     low: int,
     high: int,
-    wanted: int,
-    back: int,
+    required: int,
+    inverse: int,
     source: int,
     until: int,
     exponential: bool,
-    lot: float,
+    random: float,
 ) -> int:
-    """One of the edges from low to high, latest first; -1 where none may be taken.
+    """Draw one of the edges from low to high, or -1 where none may be taken.
 
-    None that has another target than the wanted one (-1: any), and not the edge back, of relation
-    `back` to `source` at time `until`.
+    Its target is the required one (-1: any), and it is not the edge back, of relation `inverse` to
+    `source` at time `until`.
     """
     total = 0.0
     latest = until
     for drawing in range(2):  # first the sum of the shares, then the edge at which it is reached
-        reached = 0.0
+        cumulative = 0.0
         for edge in range(high - 1, low - 1, -1):
             target, time = edges.target[edge], edges.time[edge]
-            if wanted >= 0 and target != wanted:
+            if required >= 0 and target != required:
                 continue
-            if time == until and target == source and edges.relation[edge] == back:
+            if time == until and target == source and edges.relation[edge] == inverse:
                 continue
-            if reached == 0.0:
+            if cumulative == 0.0:
                 latest = time
             if exponential and latest - time > _NEGLIGIBLE:
                 break
-            reached += np.exp(float(time - latest)) if exponential else 1.0
-            if drawing and reached > lot * total:
+            cumulative += np.exp(float(time - latest)) if exponential else 1.0
+            if drawing and cumulative > random * total:
                 return edge
-        total = reached
+        total = cumulative
         if total == 0.0:
             break
     return -1
@@ -125,96 +109,82 @@ def _draw(
 @kernel
 def count_bodies(
     edges: ByEntityRelation,
-    heads: ByRelation,
-    head: int,
-    relations: Array,
+    first_edges: ByRelation,
+    relation: int,
+    body_relations: Array,
     same: Array,
-    samples: int,
+    n_samples: int,
     seeds: Array,
 ) -> tuple[Array, Array]:
-    """Sample bodies of rules of one head and length; count the distinct ones, and their heads.
+    """Sample bodies of rules of one relation and length; return body support and support of each.
 
     A body is a chain of edges of the rule's relations whose times do not fall; its first edge is
     drawn from all of its relation, each further one from those that may follow. Its head holds if
-    it joins the body's ends at any later time.
+    it joins the body's ends at any later time. Distinct bodies are counted.
 
-    Args:
-        edges: by entity, relation and time.
-        heads: the same, by relation.
-        head: of the rules.
-        relations: of each rule's body.
-        same: of each place in a rule the first with the same entity. Where two places share one,
-            they must in a body, and no others; without, a body's entities are not looked at.
-        samples: how many are drawn.
-        seeds: of each rule.
-
-    Returns:
-        The distinct bodies of each rule, and how many of them the head follows.
+    `same` is, of each position in a rule, the first position with the same entity. Where two
+    positions share one, so must a body's, and no others; else a body's entities are not compared.
     """
-    n, length = relations.shape
-    bodies = np.zeros(n, dtype=np.int64)
+    n, length = body_relations.shape
+    body_support = np.zeros(n, dtype=np.int64)
     support = np.zeros(n, dtype=np.int64)
-    drawn = np.empty((samples, 2 * length + 1), dtype=np.int64)  # entity, time, entity, …
-    slots = np.empty(2 * samples + 1, dtype=np.int64)
+    samples = np.empty((n_samples, 2 * length + 1), dtype=np.int64)  # entity, time, entity, …
+    slots = np.empty(2 * n_samples + 1, dtype=np.int64)
     for rule in range(n):
         slots[:] = -1
-        joins = _joins(same[rule])
-        begin, end = heads.offsets[relations[rule, 0]], heads.offsets[relations[rule, 0] + 1]
+        repeats = bool((same[rule] != np.arange(same.shape[1])).any())
+        first_relation = body_relations[rule, 0]
+        begin, end = first_edges.offsets[first_relation], first_edges.offsets[first_relation + 1]
         seed = seeds[rule]
-        for _ in range(samples if begin < end else 0):
-            first = begin + int(chance(seed) * (end - begin))
+        for _ in range(n_samples if begin < end else 0):
+            first = begin + int(uniform(seed) * (end - begin))
             seed += 1
-            body = drawn[bodies[rule]]
-            body[0], body[1], body[2] = heads.source[first], heads.time[first], heads.target[first]
-            whole = True
+            body = samples[body_support[rule]]
+            body[0], body[1] = first_edges.source[first], first_edges.time[first]
+            body[2] = first_edges.target[first]
+            complete = True
             for step in range(1, length):
-                low, high = edges_of(edges, body[2 * step], relations[rule, step])
-                low = first_from(edges.time, low, high, body[2 * step - 1])
+                low, high = find_edges(edges, body[2 * step], body_relations[rule, step])
+                low = lower_bound(edges.time, low, high, body[2 * step - 1])
                 if low == high:
-                    whole = False
+                    complete = False
                     break
-                edge = low + int(chance(seed) * (high - low))
+                edge = low + int(uniform(seed) * (high - low))
                 seed += 1
                 body[2 * step + 1], body[2 * step + 2] = edges.time[edge], edges.target[edge]
-            if not whole or (joins and not _is_of(body, same[rule])):
+            if not complete or (repeats and not _has_pattern(body, same[rule])):
                 continue
-            if _is_new(drawn, bodies[rule], slots):
-                bodies[rule] += 1
-                support[rule] += _followed(edges, body, head)
-    return bodies, support
+            if _is_new(samples, body_support[rule], slots):
+                body_support[rule] += 1
+                support[rule] += _head_holds(edges, body, relation)
+    return body_support, support
 
 
 @kernel
-def _joins(same: Array) -> bool:
-    """Whether two places share an entity."""
-    return bool((same != np.arange(len(same))).any())
-
-
-@kernel
-def _is_of(body: Array, same: Array) -> bool:
-    """Whether the places of a body that share entities are those of the rule."""
-    for place in range(len(same)):
+def _has_pattern(body: Array, same: Array) -> bool:
+    """Return whether the positions of a body that share entities are those of the rule."""
+    for position in range(len(same)):
         first = 0
-        while body[2 * first] != body[2 * place]:
+        while body[2 * first] != body[2 * position]:
             first += 1
-        if first != same[place]:
+        if first != same[position]:
             return False
     return True
 
 
 @kernel
-def _is_new(drawn: Array, last: int, slots: Array) -> bool:
-    """Whether the last body drawn is none of those before; it then has a slot."""
+def _is_new(samples: Array, last: int, slots: Array) -> bool:
+    """Return whether the last sample differs from all before; if so, it gets a slot."""
     mixed = np.uint64(0)
-    for column in range(drawn.shape[1]):
-        mixed = (mixed ^ np.uint64(drawn[last, column])) * np.uint64(0x9E3779B97F4A7C15)
+    for column in range(samples.shape[1]):
+        mixed = (mixed ^ np.uint64(samples[last, column])) * np.uint64(0x9E3779B97F4A7C15)
         mixed ^= mixed >> np.uint64(29)
     slot: Any = np.int64(mixed % np.uint64(len(slots)))
     while slots[slot] >= 0:
         column = 0
-        while column < drawn.shape[1] and drawn[slots[slot], column] == drawn[last, column]:
+        while column < samples.shape[1] and samples[slots[slot], column] == samples[last, column]:
             column += 1
-        if column == drawn.shape[1]:
+        if column == samples.shape[1]:
             return False
         slot = slot + 1 if slot + 1 < len(slots) else 0
     slots[slot] = last
@@ -222,8 +192,8 @@ def _is_new(drawn: Array, last: int, slots: Array) -> bool:
 
 
 @kernel
-def _followed(edges: ByEntityRelation, body: Array, head: int) -> bool:
-    """Whether the head joins a body's ends at a later time."""
-    low, high = edges_of(edges, body[0], head)
-    low = first_from(edges.time, low, high, body[-2] + 1)
+def _head_holds(edges: ByEntityRelation, body: Array, relation: int) -> bool:
+    """Return whether the relation joins a body's ends at a later time."""
+    low, high = find_edges(edges, body[0], relation)
+    low = lower_bound(edges.time, low, high, body[-2] + 1)
     return bool((edges.target[low:high] == body[-1]).any())

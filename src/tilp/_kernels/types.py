@@ -1,45 +1,29 @@
-"""What the loops over walks are given and make, as tuples of arrays."""
+"""Tuples of arrays that the kernels over walks take and make."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "ADJACENT",
-    "ALL",
-    "NONE",
-    "N_MARKS",
-    "Array",
-    "Edges",
-    "IntervalClasses",
-    "Level",
-    "ListedCandidates",
-    "Marks",
-    "QueriesByAnswer",
-    "QueriesBySubject",
-    "RuleIndex",
-    "SearchWorkspace",
-    "Trie",
-    "Workspace",
-]
-
 Array = NDArray[Any]
 
-NONE, ADJACENT, ALL = 0, 1, 2
-"""Which pairs of its own intervals a body looks at."""
+NO_PAIRS, ADJACENT_PAIRS, ALL_PAIRS = range(3)
+"""Which pairs of its own intervals a body distinguishes."""
+
+CLASS_CODES, ALLEN_CODES, GAP_CODES, NO_CODES = range(4)
+"""What codes consist of: each interval's class or Allen relation to the query's, the last gap."""
 
 N_MARKS = 6
 """How many kinds of marked candidates a query may have."""
 
-_SLOTS = 1 << 18  # to count in at once; in more, counts would not stay in the cache
+_MIN_SLOTS = 1 << 18  # that are counted in at once; more of them would not stay in the CPU cache
 
 
 class Edges(NamedTuple):
-    """Facts and their inverses by entity, with the times that constraints look at.
+    """Facts and their inverses by entity, with the times that constraints compare.
 
-    `rank` is each edge's place in the order of relation, target and edge, `by_rank` its inverse;
-    `interval` numbers the distinct intervals.
+    `rank` is each edge's position in the order of relation, target and edge, `by_rank` its
+    inverse; `interval` is the id of the edge's interval among the distinct ones.
     """
 
     offsets: Array
@@ -55,9 +39,10 @@ class Edges(NamedTuple):
 
 
 class IntervalClasses(NamedTuple):
-    """Words between two intervals: how many, and which, if they are not before, touching, after.
+    """Classes of pairs of intervals: before, touching and after, or user-defined ones.
 
-    `table` has the word of each pair of intervals, `of_query` of each query and interval.
+    User-defined classes are in `table` for each pair of intervals, and in `of_query` for each
+    query and interval; both are empty otherwise.
     """
 
     n_classes: int
@@ -66,20 +51,18 @@ class IntervalClasses(NamedTuple):
 
 
 class Trie(NamedTuple):
-    """Which relation may follow which; without any node every one may follow."""
+    """Which relation may follow which, as a prefix tree; without nodes, any may follow any."""
 
-    begin: Array
+    offsets: Array
     relation: Array
     child: Array
 
 
 class QueriesBySubject(NamedTuple):
-    """Queries in the order of their subjects, whose queries begin at `begin`.
+    """Queries in the order of their distinct subjects.
 
-    The queries of a subject that share the counts of walks stand together: those of one interval,
-    and where rules are given, of one head.
-
-    `fact` is the query's own fact, which is not walked (-1: none); `answer` its known answer.
+    Queries that share the counts of walks stand together: those of a subject with the same
+    interval and, where rules are given, the same relation. `answer` is the known answer.
     """
 
     subject: Array
@@ -91,49 +74,28 @@ class QueriesBySubject(NamedTuple):
     answer: Array
 
 
-class Marks(NamedTuple):
-    """Marked candidates of each query, in the order of queries, whose candidates begin at `begin`.
+class QueriesByAnswer(NamedTuple):
+    """Queries in the order of their distinct answers."""
 
-    `mark` says what each of them is; all other candidates have none.
-    """
+    answer: Array
+    offsets: Array
+    subject: Array
+    directed_relation: Array
+    fact: Array
+    start: Array
+    end: Array
+
+
+class Marks(NamedTuple):
+    """Marked candidates of each query, and which of the `N_MARKS` kinds each is of."""
 
     offsets: Array
     entity: Array
     mark: Array
 
 
-class QueriesByAnswer(NamedTuple):
-    """Queries in the order of their known answers, whose queries begin at `begin`."""
-
-    answer: Array
-    offsets: Array
-    subject: Array
-    directed_relation: Array
-    fact: Array
-    start: Array
-    end: Array
-
-
-class RuleIndex(NamedTuple):
-    """Rules by form, length and body: bodies sorted by relations and digits, then their rules.
-
-    Bodies of form f and length l stand at `first[f, l]:first[f, l + 1]`; the rules of body b,
-    sorted by head and code, at `begin[b]:begin[b + 1]`.
-    """
-
-    body_offsets: Array
-    relations: Array
-    digits: Array
-    rule_offsets: Array
-    directed_relation: Array
-    code: Array
-
-
 class ListedCandidates(NamedTuple):
-    """Queries and the candidates listed for each, at `offsets[q]:offsets[q + 1]`.
-
-    `fact` is the query's own fact, which is no evidence (-1: none).
-    """
+    """Queries, and the candidates listed for each."""
 
     subject: Array
     directed_relation: Array
@@ -144,40 +106,56 @@ class ListedCandidates(NamedTuple):
     candidate: Array
 
 
+class RuleIndex(NamedTuple):
+    """Rules by form, length and body, for lookup.
+
+    The bodies of form f and length l, sorted by relations and digits, stand at
+    `body_offsets[f, l]:body_offsets[f, l + 1]`; the rules of body b, sorted by relation and code,
+    at `rule_offsets[b]:rule_offsets[b + 1]`.
+    """
+
+    body_offsets: Array
+    relations: Array
+    digits: Array
+    rule_offsets: Array
+    directed_relation: Array
+    code: Array
+
+
 class Level(NamedTuple):
-    """The walks of one length from one entity, in the order of body and end, in one form.
+    """The walks of one length from one entity, by body and target, in one temporal form.
+
+    A group is the walks of one body that end in one entity.
 
     Attributes:
-        form: which of the temporal forms; `words` is what its codes are made of.
+        form: id of the temporal form; `code_type` is what its codes consist of.
         length: of the walks.
-        chain: the edges of each prefix.
-        edges: the distinct last edges.
-        prefix: of each walk; likewise `last`, the place of its last edge.
-        group_begin: where the walks of each body and end begin, and where the last end.
-        group_end: the entity that they end in.
-        body_begin: where the groups of each body begin, and where the last end.
-        relations: the number that stands for each body's relations; likewise `digits`.
+        chain: edges of each prefix (a walk without its last edge).
+        last_edges: the distinct last edges.
+        prefix: index of each walk's prefix; `last` is the index of its last edge.
+        group_offsets: of the walks of each group; `group_target` is the entity they end in.
+        body_offsets: of the groups of each body.
+        relations: the relations of each body as one integer; `digits` its temporal relations.
     """
 
     form: int
-    words: int
+    code_type: int
     length: int
     chain: Array
-    edges: Array
+    last_edges: Array
     prefix: Array
     last: Array
-    group_begin: Array
-    group_end: Array
-    body_begin: Array
+    group_offsets: Array
+    group_target: Array
+    body_offsets: Array
     relations: Array
     digits: Array
 
 
 class Workspace(NamedTuple):
-    """Zeros to work with; every loop leaves zeros behind.
+    """Zeros to work with; every kernel leaves zeros behind.
 
-    `counts` has room for the codes of one group at least; `of_entity` has a place for each entity,
-    `of_fact` for each fact.
+    `counts` holds the codes of at least one group; the others have an item for each entity or fact.
     """
 
     counts: Array
@@ -186,29 +164,29 @@ class Workspace(NamedTuple):
 
     @staticmethod
     def of(n_codes: int, n_entities: int, n_facts: int) -> "Workspace":
-        """As many zeros as are needed; pages of them that are not used cost nothing."""
+        """Allocate zeros; pages that are not used cost nothing."""
         return Workspace(
-            counts=np.zeros(max(_SLOTS, 2 * n_codes), np.int32),
+            counts=np.zeros(max(_MIN_SLOTS, 2 * n_codes), np.int32),
             of_entity=np.zeros(n_entities, np.int32),
             of_fact=np.zeros(n_facts, np.int32),
         )
 
 
 class SearchWorkspace(NamedTuple):
-    """To find rules in: zeros, but for `next_to_it`; pages that are not used cost nothing.
+    """Zeros to search rules with, `next_to_answer` apart.
 
-    `to_answer` counts the walks of each length from each entity to an answer. `to_it` is the first
-    edge from each entity to the answer, `next_to_it` the next one after each edge, as a chain, so
-    that no last step is searched for; both count from 1, and 0 is none.
+    `n_walks` counts the walks of each length from each entity to the answer. The edges from an
+    entity to the answer are a linked list, so that no last step is searched for: `first_to_answer`
+    is its first edge plus 1, `next_to_answer` the next one plus 1, and 0 is the end.
     """
 
-    to_answer: Array
-    to_it: Array
-    next_to_it: Array
+    n_walks: Array
+    first_to_answer: Array
+    next_to_answer: Array
 
     @staticmethod
     def of(max_length: int, n_entities: int, n_edges: int) -> "SearchWorkspace":
-        """As much as is needed."""
+        """Allocate what a search of walks up to a length takes."""
         return SearchWorkspace(
             np.zeros((max_length, n_entities)),
             np.zeros(n_entities, np.int64),

@@ -12,7 +12,7 @@ Columns = TypeVar("Columns", bound=tuple[Any, ...])
 
 
 def read_only(array: Array) -> Array:
-    """The same numbers, not to be written to; the array itself where it is so already.
+    """Return a read-only view of an array; the array itself if it is read-only already.
 
     >>> read_only(np.zeros(2)).flags.writeable
     False
@@ -25,18 +25,18 @@ def read_only(array: Array) -> Array:
 
 
 def read_only_tuple(columns: Columns) -> Columns:
-    """A named tuple with its arrays read-only."""
-    arrays = (read_only(one) if isinstance(one, np.ndarray) else one for one in columns)
+    """Return a named tuple with its arrays read-only."""
+    arrays = (read_only(item) if isinstance(item, np.ndarray) else item for item in columns)
     return type(columns)(*arrays)
 
 
 def ranges_to_indices(
     begin: NDArray[np.int64], end: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where each span's places begin, and where the last end; and the places.
+    """Return the offsets of each range's indices, and the indices of all ranges.
 
-    >>> offsets, places = ranges_to_indices(np.array([7, 2]), np.array([9, 5]))
-    >>> offsets.tolist(), places.tolist()
+    >>> offsets, indices = ranges_to_indices(np.array([7, 2]), np.array([9, 5]))
+    >>> offsets.tolist(), indices.tolist()
     ([0, 2, 5], [7, 8, 2, 3, 4])
     """
     sizes = end - begin

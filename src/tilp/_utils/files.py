@@ -24,7 +24,7 @@ from tilp.errors import TilpError
 
 
 def cache_folder() -> Path:
-    """The folder of downloads and compiled loops: `TILP_CACHE`, or `tilp` in the user's cache."""
+    """Return `TILP_CACHE`, or `tilp` in the user's cache folder: downloads and compiled loops."""
     if chosen := os.environ.get("TILP_CACHE"):
         return Path(chosen).expanduser()
     if sys.platform == "win32":
@@ -38,33 +38,33 @@ def cache_folder() -> Path:
 
 _log = logging.getLogger(__name__)
 
-_LONGEST = 60  # letters of a name
+_MAX_NAME = 60  # characters of a name in a file name
 
 
 def file_name_part(name: str) -> str:
-    """A name as it can stand in that of a file, cut where it is long.
+    """Return a name as it can be part of a file name, cut if it is long.
 
     >>> file_name_part("member of: sports team")
     'member-of-sports-team'
     """
-    return re.sub(r"\W+", "-", name).strip("-")[:_LONGEST]
+    return re.sub(r"\W+", "-", name).strip("-")[:_MAX_NAME]
 
 
 def unique_file_name(name: str) -> str:
-    """Such words, with a few signs that tell the name from all others where words leave some out.
+    """Return such a part, with a few digits of a digest where it leaves out characters.
 
     >>> unique_file_name("livesIn"), unique_file_name("C++") == unique_file_name("C#")
     ('livesIn', False)
     """
-    words = file_name_part(name)
-    if words == name:
-        return words
-    return "-".join(filter(None, (words, hashlib.sha256(name.encode()).hexdigest()[:6])))
+    part = file_name_part(name)
+    if part == name:
+        return part
+    return "-".join(filter(None, (part, hashlib.sha256(name.encode()).hexdigest()[:6])))
 
 
 @contextmanager
 def new_file(path: Path) -> Iterator[Path]:
-    """A temporary name beside a file, which takes its place when all of it is written."""
+    """Yield a temporary path beside a file; it replaces the file when all of it is written."""
     partial = path.with_name(f".{path.name}.partial")
     yield partial
     partial.replace(path)
@@ -72,88 +72,86 @@ def new_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def new_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
-    """A temporary folder that takes its final name when all of it is written.
+    """Yield a temporary folder that gets its final name when all of it is written.
 
-    Args:
-        folder: the final name.
-        replace: whether it takes the place of the folder that has the name, which until then stays
-            as it is. For a moment this one is called `before(folder)`.
+    With `replace`, it takes the place of a folder that has the name, which stays as it is until
+    then. For a moment that one is called `backup_folder(folder)`.
 
     Raises:
-        TilpError: the final name is in use, or its place cannot be written to.
+        TilpError: the final name is in use, or its parent cannot be written to.
     """
     try:
         in_use = folder.exists() and any(folder.iterdir())
+        backup = backup_folder(folder)
         if in_use and not replace:
             raise TilpError(f"{folder} is not empty: choose another folder or empty it")
-        if in_use and backup_folder(folder).exists():
+        if in_use and backup.exists():
             raise TilpError(
-                f"{backup_folder(folder)} is in the way, left from when {folder} was replaced: "
-                "remove it, or give it another name"
+                f"{backup} is in the way; it is from when {folder} was replaced before. Remove it, "
+                "or give it another name if you want to keep it."
             )
         folder.parent.mkdir(parents=True, exist_ok=True)
-        place = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+        partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
         try:
-            yield place
-            place.chmod(0o777 & ~_umask())
+            yield partial
+            partial.chmod(0o777 & ~_umask())
             if in_use:
-                _exchange(place, folder)
+                _swap(partial, folder)
             else:
                 if folder.exists():
                     folder.rmdir()
-                place.rename(folder)
+                partial.rename(folder)
         finally:
-            shutil.rmtree(place, ignore_errors=True)
+            shutil.rmtree(partial, ignore_errors=True)
     except OSError as failure:
-        raise TilpError(
-            f"{folder} cannot be written: {failure}. Choose another place for it."
-        ) from failure
+        raise TilpError(f"{folder} cannot be written: {failure}. Choose another path.") from failure
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Keep other processes from working in a folder that is there; a killed one lets go of it.
+    """Lock an existing folder against other processes; a lock ends with its process.
 
-    Where the system has no such locks, nothing is kept.
+    Nothing is locked where the system has no such locks.
 
     Raises:
-        TilpError: another process holds it.
+        TilpError: another process holds the lock.
     """
     try:
         import fcntl
     except ImportError:
         yield
         return
-    place = os.open(folder, os.O_RDONLY)
+    handle = os.open(folder, os.O_RDONLY)
     try:
         try:
-            fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise TilpError(
                 f"another process is at work in {folder}; wait until it is done, or end it"
             ) from None
-        except OSError as failure:  # of a file system without locks
+        except OSError as failure:  # a file system without locks
             _log.info("%s cannot be locked: %s", folder, failure)
         yield
     finally:
-        os.close(place)
+        os.close(handle)
 
 
 def backup_folder(folder: Path) -> Path:
-    """The name of a folder while another takes its place."""
+    """Return the name of a folder while another takes its place."""
     return folder.with_name(f"{folder.name}.before")
 
 
-def _exchange(place: Path, folder: Path) -> None:
-    """Let one folder take the name of another, which is removed; each is whole all the time."""
+def _swap(partial: Path, folder: Path) -> None:
+    """Give one folder the name of another, which is removed; each is whole all the time."""
+    backup = backup_folder(folder)
     try:
-        folder.rename(backup_folder(folder))
-        place.rename(folder)
+        folder.rename(backup)
+        partial.rename(folder)
     except BaseException:  # an interrupt as well
         if not folder.exists():
-            backup_folder(folder).rename(folder)
+            backup.rename(folder)
         raise
-    shutil.rmtree(backup_folder(folder))
+    shutil.rmtree(backup)
 
 
 def _umask() -> int:
@@ -167,28 +165,28 @@ Value = TypeVar("Value")
 
 def load_or_compute(
     path: Path,
-    make: Callable[[], Value],
+    compute: Callable[[], Value],
     to_arrays: Callable[[Value], dict[str, Any]],
     from_arrays: Callable[[dict[str, NDArray[Any]]], Value],
 ) -> Value:
-    """What is in the file, or else what is made, and put there.
+    """Return what the file holds; without the file, compute it and write it there.
 
     Raises:
-        TilpError: the file is damaged, or of something else.
+        TilpError: the file is damaged, or holds something else.
     """
     if path.exists():
-        held = read_arrays(path)
+        arrays = read_arrays(path)
         try:
-            return from_arrays(held)
+            return from_arrays(arrays)
         except (KeyError, TypeError):
-            raise TilpError(f"{path} cannot be read; remove it to have it made anew") from None
-    made = make()
-    write_arrays(path, to_arrays(made))
-    return made
+            raise _unreadable(path) from None
+    value = compute()
+    write_arrays(path, to_arrays(value))
+    return value
 
 
 def write_arrays(path: Path, arrays: dict[str, Any]) -> None:
-    """Put arrays into a file, whole or not at all."""
+    """Write arrays to a file, whole or not at all."""
     with new_file(path) as partial, partial.open("wb") as file:
         np.savez(file, **arrays)
         file.flush()
@@ -196,16 +194,16 @@ def write_arrays(path: Path, arrays: dict[str, Any]) -> None:
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """What `write_arrays` wrote; no object is ever unpickled.
+    """Read what `write_arrays` wrote; no object is ever unpickled.
 
     Raises:
-        TilpError: the file is damaged, or of something else.
+        TilpError: the file is damaged, or holds something else.
     """
     try:
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
     except (ValueError, AttributeError, OSError, EOFError, zipfile.BadZipFile):
-        raise TilpError(f"{path} cannot be read; remove it to have it made anew") from None
+        raise _unreadable(path) from None
 
 
 def write_note(
@@ -271,3 +269,7 @@ def file_digest(path: Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as failure:
         raise TilpError(f"{path} cannot be read: {failure}") from failure
+
+
+def _unreadable(path: Path) -> TilpError:
+    return TilpError(f"{path} cannot be read; remove it to have it computed again")

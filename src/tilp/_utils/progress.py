@@ -1,4 +1,4 @@
-"""Time the stages of a long job and report their progress."""
+"""Stages of a long job: how long each takes, and how far it is."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Progress = Callable[[str, float], None]
 
 
 class Stages:
-    """Times stages, and tells of them.
+    """Times stages and reports their progress.
 
     Attributes:
-        seconds: that each stage took.
+        seconds: run time of each finished stage.
     """
 
     def __init__(self, progress: Progress | None = None) -> None:
@@ -26,7 +26,7 @@ class Stages:
 
     @contextmanager
     def __call__(self, name: str) -> Iterator[Callable[[float], None]]:
-        """A stage; gives what is to be called with the share that is done."""
+        """Run a stage; yields a function to call with the share that is done."""
         began = time.perf_counter()
         _log.info("%s …", name)
         yield lambda share: self._progress(name, share)

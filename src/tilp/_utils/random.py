@@ -1,4 +1,4 @@
-"""Random numbers that depend on a seed and on what they are drawn for, not on their neighbours."""
+"""Random numbers that depend on a seed and their own row, not on the rows beside it."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,10 +7,10 @@ from numpy.typing import NDArray
 def keyed_uniform(
     seed: int, *columns: NDArray[np.int32] | NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """A number from 0 to below 1 for each row, by a multiplicative hash of its columns.
+    """Return a number in [0, 1) for each row, by a multiplicative hash of its columns.
 
-    >>> both = keyed_uniform(0, np.array([3, 8]))
-    >>> bool(both[1] == keyed_uniform(0, np.array([8]))[0])
+    >>> uniform = keyed_uniform(0, np.array([3, 8]))
+    >>> bool(uniform[1] == keyed_uniform(0, np.array([8]))[0])
     True
     """
     mixed = np.full(len(columns[0]), seed, np.uint64)
@@ -21,23 +21,23 @@ def keyed_uniform(
 
 
 def keyed_sample(
-    most: int, seed: int, *columns: NDArray[np.int32] | NDArray[np.int64]
+    size: int, seed: int, *columns: NDArray[np.int32] | NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """The places of at most so many rows, in order, drawn by their columns.
+    """Return the indices of at most `size` rows, in order, sampled by their columns.
 
     >>> keyed_sample(5, 0, np.array([3, 8])).tolist()
     [0, 1]
     """
-    return np.sort(np.argsort(keyed_uniform(seed, *columns), kind="stable")[:most])
+    return np.sort(np.argsort(keyed_uniform(seed, *columns), kind="stable")[:size])
 
 
 def sample_share(size: int, share: float, seed: int) -> NDArray[np.int64]:
-    """The places of a share of so many rows, in order; a smaller share is part of a greater one.
+    """Return the indices of a share of the rows, in order; larger shares include smaller ones.
 
     >>> len(sample_share(40, 0.3, 0)), set(sample_share(40, 0.1, 0)) < set(sample_share(40, 0.3, 0))
     (12, True)
     """
     if share >= 1.0:
         return np.arange(size)
-    lots = np.random.default_rng([seed, size]).permutation(size)
-    return np.flatnonzero(lots < round(share * size))
+    order = np.random.default_rng([seed, size]).permutation(size)
+    return np.flatnonzero(order < round(share * size))

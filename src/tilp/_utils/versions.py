@@ -1,4 +1,4 @@
-"""Versions of tilp, Python and the libraries, for bug reports and reports of figures."""
+"""Versions of tilp, Python and the libraries, for bug reports and checks of saved results."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tilp._version import __version__
 
 _LIBRARIES = ("numpy", "scipy", "numba", "polars", "jax", "optax", "typer")
 _EXTRAS = ("matplotlib", "fastapi", "pyoxigraph", "ray")
-_COMPUTED_WITH = ("jax", "numba", "numpy", "polars", "scipy")
+_COMPUTING = ("jax", "numba", "numpy", "polars", "scipy")
 
 
 def version_report() -> str:
-    """Versions of the package, Python and libraries, and the platform, a line each."""
+    """Return the versions of tilp, Python and the libraries, and the platform, one a line."""
     lines = [
         f"tilp {__version__}",
         f"python {platform.python_version()} ({platform.python_implementation()})",
@@ -34,10 +34,10 @@ def version_report() -> str:
 
 @cache
 def code_versions() -> Mapping[str, str]:
-    """The code that results come from: its digest, and the versions of what it computes with."""
+    """Return a digest of the source code, and the versions of the libraries that compute."""
     digest = hashlib.sha256()
     package = Path(__file__).parent.parent
     for path in sorted(package.rglob("*.py")):
         digest.update(path.relative_to(package).as_posix().encode() + path.read_bytes())
-    needed = {name: metadata.version(name) for name in _COMPUTED_WITH}
-    return {"tilp": __version__, "code": digest.hexdigest(), **needed}
+    versions = {name: metadata.version(name) for name in _COMPUTING}
+    return {"tilp": __version__, "code": digest.hexdigest(), **versions}

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
-    from tilp.data_quality import Dates, Defects, Inspection
+    from tilp.data_quality import DateSummary, Defects, Inspection
     from tilp.graph import TemporalGraph
     from tilp.time.durations import Durations
 
@@ -244,7 +244,7 @@ def _counted_table(title: str, first: str, rest: Sequence[str]) -> Table:
     return table
 
 
-def _date_cells(dates: Dates) -> list[str]:
+def _date_cells(dates: DateSummary) -> list[str]:
     known = (dates.both, dates.start_only, dates.end_only, dates.none)
     return [
         *(f"{count:,}" for count in known),

@@ -60,7 +60,7 @@ def pack_command(
     and says the same; processes that use it at once share what is in memory of it. A model that is
     fitted to it keeps its graph in this form.
     """
-    from tilp.io.packed.format import check_files, read_note
+    from tilp.io.packed.format import check_files, read_metadata
     from tilp.io.packed.pack import STAGES, pack
     from tilp.io.read import warn_of_defects
 
@@ -70,7 +70,7 @@ def pack_command(
         with progress_bar() as bar:
             task = bar.add_task("check", total=1.0)
             check_files(data, lambda share: bar.update(task, completed=share))
-        output().print(f"{data}: as it was written; {_size(read_note(data))}")
+        output().print(f"{data}: as it was written; {_size(read_metadata(data))}")
         return
     if out is None:
         raise TilpError("say where to: tilp pack DATA --out GRAPH")
@@ -89,7 +89,7 @@ def pack_command(
     taken = time.perf_counter() - started
     warn_of_defects(graph)
     output().print(f"{out}: {graph}")
-    output().print(f"{_size(read_note(out))} on disk, packed in {taken:,.1f} s")
+    output().print(f"{_size(read_metadata(out))} on disk, packed in {taken:,.1f} s")
 
 
 def _bytes(text: str) -> int:

@@ -150,9 +150,9 @@ def _stages(features: Features) -> dict[str, str]:
 
 def _unit(new_facts: Path, asked: Unit | None, of_model: Unit) -> Unit:
     """The unit that new facts are read in."""
-    from tilp.io.side_files import noted_unit
+    from tilp.io.tables import read_unit
 
-    noted = noted_unit(new_facts)
+    noted = read_unit(new_facts)
     if asked is None and noted is not None and noted is not of_model:
         raise TilpError(
             f"{new_facts}: times count {noted.value}s, as noted in graph.json, and {of_model.value}"

@@ -5,6 +5,7 @@ other answers are removed, and a tie rule which rank an answer has among candida
 score.
 """
 
+from tilp._deprecated import renamed_attributes
 from tilp.evaluation.compare import Comparison, Difference, compare
 from tilp.evaluation.evaluate import DIRECTIONS, evaluate
 from tilp.evaluation.filtered_ranks import Ranker, rank_column, ties_of
@@ -49,3 +50,5 @@ __all__ = [
     "ties_of",
     "write_scores",
 ]
+
+__getattr__ = renamed_attributes(__name__, {"APART": "SUBSETS"})

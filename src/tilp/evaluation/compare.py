@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tilp._deprecated import RenamedAttribute
 from tilp.errors import TilpError
 from tilp.evaluation.result import Evaluation, fact_means, query_metrics, resampled_bounds
 from tilp.types import Protocol, Ties
@@ -56,6 +57,8 @@ class Comparison:
     losses: int
     draws: int
     by_relation: pl.DataFrame
+
+    figures = RenamedAttribute("metrics")
 
     def to_json(self) -> dict[str, Any]:
         """Return the comparison as plain values."""

@@ -134,7 +134,7 @@ class Ranker:
         subject = self.queries.subject.astype(np.int64)
         query_key = subject * 2 * relations + self.queries.directed_relation
         both = np.tile(rows, 2)
-        self._asked = read_only_tuple(
+        self._ranked = read_only_tuple(
             RankedQueries(
                 self.queries.answer,
                 np.searchsorted(key[order], query_key, side="left"),
@@ -155,8 +155,8 @@ class Ranker:
         Raises:
             TilpError: The scores are not of these queries and entities.
         """
-        asked = RankedQueries(*(column[part] for column in self._asked))
-        queries = len(asked.answer)
+        batch = RankedQueries(*(column[part] for column in self._ranked))
+        queries = len(batch.answer)
         scores.check(queries, self._entities)
         counts = np.empty((queries, 2), dtype=np.int64)
         listed = np.empty(queries, dtype=np.bool_)
@@ -166,7 +166,7 @@ class Ranker:
             scores.candidate,
             scores.score,
             scores.defaults,
-            asked,
+            batch,
             self._known,
             np.full(self._entities, np.nan),
             counts,
@@ -180,14 +180,14 @@ class Ranker:
             )
         ranks = {}
         for protocol in protocols:
-            filtered, unit = self._removed(protocol, removed, asked)
+            filtered, unit = self._removed(protocol, removed, batch)
             for ties in ties_of(protocol):
                 ranks[rank_column(protocol, ties)] = _rank(ties, counts, filtered, unit)
         return ranks, listed
 
     @staticmethod
     def _removed(
-        protocol: Protocol, removed: NDArray[np.float64], asked: RankedQueries
+        protocol: Protocol, removed: NDArray[np.float64], batch: RankedQueries
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return how much of the higher and equal candidates is removed, and of how much each."""
         unit = np.ones(len(removed))
@@ -195,9 +195,9 @@ class Ranker:
             case Protocol.RAW:
                 return np.zeros((len(removed), 2)), unit
             case Protocol.ENUMERATE:
-                unit = asked.last - asked.first + unit
+                unit = batch.last - batch.first + unit
             case Protocol.TILP_RELEASE:
-                unit = asked.end.astype(np.float64) - asked.start
+                unit = batch.end.astype(np.float64) - batch.start
                 unit[unit == 0] = 1.0
         return removed[:, :, _COLUMN[protocol]], unit
 

@@ -11,10 +11,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tilp._deprecated import RenamedAttribute
 from tilp._utils.files import file_digest, new_folder, read_note, write_note
 from tilp.errors import TilpError
 from tilp.evaluation.filtered_ranks import rank_column, ties_of
 from tilp.types import Protocol, Ties, choose
+
+ProtocolName = Protocol | str | None
+TiesName = Ties | str | None
 
 HITS = (1, 3, 10)
 """Ranks up to which an answer is a hit."""
@@ -95,6 +99,9 @@ class Evaluation:
     protocols: tuple[Protocol, ...]
     note: str = ""
 
+    apart = RenamedAttribute("by_subset")
+    figures = RenamedAttribute("protocols_and_ties")
+
     def __len__(self) -> int:
         return len(self.ranks)
 
@@ -128,13 +135,11 @@ class Evaluation:
         """Return every protocol and tie rule that there are ranks for."""
         return [(protocol, ties) for protocol in self.protocols for ties in ties_of(protocol)]
 
-    def rank(
-        self, protocol: Protocol | str | None = None, ties: Ties | str | None = None
-    ) -> pl.Series:
+    def rank(self, protocol: ProtocolName = None, ties: TiesName = None) -> pl.Series:
         """Return the rank of every query's answer; for the arguments see `column`."""
         return self.ranks[self.column(protocol, ties)]
 
-    def column(self, protocol: Protocol | str | None = None, ties: Ties | str | None = None) -> str:
+    def column(self, protocol: ProtocolName = None, ties: TiesName = None) -> str:
         """Return the name of a column of ranks.
 
         Args:
@@ -160,16 +165,12 @@ class Evaluation:
             raise TilpError(f"ties under {protocol} are {', '.join(allowed)}, not {str(ties)!r}")
         return rank_column(Protocol(protocol), chosen)
 
-    def metrics(
-        self, protocol: Protocol | str | None = None, ties: Ties | str | None = None
-    ) -> Metrics:
+    def metrics(self, protocol: ProtocolName = None, ties: TiesName = None) -> Metrics:
         """Return MRR, hits and mean rank of all queries."""
         queries, *values = self.ranks.select(_metrics(self.column(protocol, ties))).row(0)
         return Metrics(queries, *(float("nan") if value is None else value for value in values))
 
-    def by_relation(
-        self, protocol: Protocol | str | None = None, ties: Ties | str | None = None
-    ) -> pl.DataFrame:
+    def by_relation(self, protocol: ProtocolName = None, ties: TiesName = None) -> pl.DataFrame:
         """Return metrics of each relation and direction, most queries first."""
         return (
             self.ranks.group_by("relation", "direction")
@@ -177,9 +178,7 @@ class Evaluation:
             .sort("queries", "relation", "direction", descending=[True, False, False])
         )
 
-    def by_subset(
-        self, protocol: Protocol | str | None = None, ties: Ties | str | None = None
-    ) -> pl.DataFrame:
+    def by_subset(self, protocol: ProtocolName = None, ties: TiesName = None) -> pl.DataFrame:
         """Return metrics of each of `SUBSETS`, and of all other queries."""
         column = self.column(protocol, ties)
         return pl.concat(
@@ -192,8 +191,8 @@ class Evaluation:
 
     def bootstrap(
         self,
-        protocol: Protocol | str | None = None,
-        ties: Ties | str | None = None,
+        protocol: ProtocolName = None,
+        ties: TiesName = None,
         *,
         resamples: int = 1_000,
         seed: int = 0,

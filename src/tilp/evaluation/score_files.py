@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tilp.errors import DataError, TilpError, TilpWarning
 from tilp.evaluation.evaluate import DIRECTIONS
 from tilp.graph import QueryTable, TemporalGraph, Vocabulary
-from tilp.io.side_files import PARQUET, as_table, read_parquet
+from tilp.io.tables import PARQUET_SUFFIXES, as_table, read_parquet
 from tilp.io.text import TextTable, read_text_table
 from tilp.io.write import write_table
 from tilp.scoring import Scores
@@ -58,7 +58,7 @@ def read_scores(
     positions = reader.positions(facts)
     lines = pl.Series(table.lines, dtype=pl.Int64)
     scored = table.frame.select(*_FACT, "candidate", line=lines).with_columns(
-        score=_read_numbers(path, table), inverse=_read_directions(path, table)
+        score=_read_score_column(path, table), inverse=_read_directions(path, table)
     )
     ids = reader.ids(graph.entities, ["candidate"])
     rows = (
@@ -129,10 +129,10 @@ def _read_table(path: Path) -> TextTable:
     """Read the columns by their names, the score as it is and all else as text."""
     if not path.is_file():
         raise DataError(f"{path}: no such file")
-    if path.suffix.lower() in PARQUET:
+    if path.suffix.lower() in PARQUET_SUFFIXES:
         table = as_table(read_parquet(path), 1)
     else:
-        table = read_text_table(path, True, lambda _: True, least=len(SCORE_COLUMNS))
+        table = read_text_table(path, True, lambda _: True, min_columns=len(SCORE_COLUMNS))
     names = [name.strip().lower() for name in table.names or ()]
     missing = [name for name in SCORE_COLUMNS if name not in names]
     if missing:
@@ -165,16 +165,16 @@ def _line(table: TextTable, wrong: pl.Series) -> int:
     return int(table.lines[int(wrong.arg_max() or 0)])
 
 
-def _read_numbers(path: Path, table: TextTable) -> pl.Series:
-    numbers = table.frame["score"].cast(pl.Float64, strict=False)
-    wrong = numbers.is_null() | numbers.is_nan()
+def _read_score_column(path: Path, table: TextTable) -> pl.Series:
+    scores = table.frame["score"].cast(pl.Float64, strict=False)
+    wrong = scores.is_null() | scores.is_nan()
     if wrong.any():
         text = table.frame["score"].filter(wrong)[0]
         raise DataError(
             f"{path}, row {_line(table, wrong)}: the score is {text!r}, not a number. Leave out "
             "the rows of candidates without a score."
         )
-    return numbers
+    return scores
 
 
 def _read_directions(path: Path, table: TextTable) -> pl.Series:

@@ -37,7 +37,7 @@ class Explainer:
         candidate: str | None = None,
         *,
         groundings: int = 3,
-        top: int | None = 20,
+        max_reasons: int | None = 20,
         ablation: bool = True,
     ) -> Explanation:
         """Explain the score and rank of a candidate.
@@ -46,15 +46,15 @@ class Explainer:
             query: For the subject or the object of a fact.
             candidate: Name of the candidate; the best one by default.
             groundings: Maximal number of groundings of each reason.
-            top: Number of reasons, and of contrasts, with groundings, the largest first; None for
-                all.
+            max_reasons: Number of reasons, and of contrasts, with groundings, the largest first;
+                None for all.
             ablation: Also score the candidate without the facts of the top grounding.
 
         Raises:
             TilpError: An unknown name, with the nearest known ones; a date that cannot be read.
         """
         (explanation,) = self.explain_each(
-            query, [candidate], groundings=groundings, top=top, ablation=ablation
+            query, [candidate], groundings=groundings, max_reasons=max_reasons, ablation=ablation
         )
         return explanation
 
@@ -64,7 +64,7 @@ class Explainer:
         candidates: Sequence[str | None],
         *,
         groundings: int = 3,
-        top: int | None = 20,
+        max_reasons: int | None = 20,
         ablation: bool = True,
     ) -> list[Explanation]:
         """Explain several candidates of a query; for the arguments see `explain`."""
@@ -84,7 +84,7 @@ class Explainer:
                 contrasts = _contrasts(of_winner, contributions)
             contributions.sort(key=lambda part: -abs(part.score))
             # Only what is shown has groundings.
-            shown = len(contributions) + len(contrasts) if top is None else top
+            shown = len(contributions) + len(contrasts) if max_reasons is None else max_reasons
             reasons = tuple(
                 self._reason(part, groundings if index < shown else 0)
                 for index, part in enumerate(contributions)
@@ -108,7 +108,7 @@ class Explainer:
                         Contrast(self._reason(part, groundings if index < shown else 0), *scores)
                         for index, (part, *scores) in enumerate(contrasts)
                     ),
-                    top=top,
+                    max_reasons=max_reasons,
                 )
             )
         return explanations

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from tilp._deprecated import RenamedAttribute
 from tilp.graph import Fact
 from tilp.rules import MinedRule
 from tilp.scoring import Query
@@ -23,6 +24,8 @@ class WalkedFact:
     fact_id: int
     fact: Fact
     inverse: bool = False
+
+    number = RenamedAttribute("fact_id")
 
     @property
     def source(self) -> str:
@@ -77,6 +80,8 @@ class Reason:
     walks: int = 0
     rule: MinedRule | None = None
 
+    words = RenamedAttribute("text")
+
 
 @dataclass(frozen=True, slots=True)
 class AblationEffect:
@@ -94,6 +99,9 @@ class AblationEffect:
     share: float
     score_without: float
     drop: float
+
+    score = RenamedAttribute("score_without")
+    fall = RenamedAttribute("drop")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +135,8 @@ class Explanation:
         winner: Name of the best candidate.
         contrasts: Contributions to the scores of winner and candidate, the largest difference
             first; they add up to the difference of the scores. Empty for the winner itself.
-        top: Number of reasons and of contrasts that are shown, and have groundings; None for all.
+        max_reasons: Number of reasons and of contrasts that are shown, and have groundings; None
+            for all.
     """
 
     query: Query
@@ -140,17 +149,22 @@ class Explanation:
     ablation: AblationEffect | None = None
     winner: str = ""
     contrasts: tuple[Contrast, ...] = ()
-    top: int | None = None
+    max_reasons: int | None = None
+
+    top = RenamedAttribute("max_reasons")
+    fall = RenamedAttribute("ablation")
+    lacks = RenamedAttribute("contrasts")
+    shown_lacks = RenamedAttribute("shown_contrasts")
 
     @property
     def shown(self) -> tuple[Reason, ...]:
         """The reasons that are shown."""
-        return self.reasons[: self.top]
+        return self.reasons[: self.max_reasons]
 
     @property
     def shown_contrasts(self) -> tuple[Contrast, ...]:
         """The contrasts that are shown."""
-        return self.contrasts[: self.top]
+        return self.contrasts[: self.max_reasons]
 
     def __str__(self) -> str:
         return self.text()

@@ -285,7 +285,7 @@ class CandidateHistory:
     @cached_property
     def _nearest_to(self) -> Callable[[int, int], NearestFacts]:
         """Function that finds the facts nearest to an interval, with a cache."""
-        n_values = len(self._groups.begin) + _VALUES_PER_INTERVAL * len(self._edges.starts)
+        n_values = len(self._groups.edge_offsets) + _VALUES_PER_INTERVAL * len(self._edges.starts)
 
         @lru_cache(1 + self._cache_size // n_values)
         def find(start: int, end: int) -> NearestFacts:

@@ -1,4 +1,4 @@
-"""A digest of all that a graph holds, in bounded memory."""
+"""Digest of everything in a graph, computed in bounded memory."""
 
 from __future__ import annotations
 
@@ -15,61 +15,58 @@ from tilp.graph.vocabulary import Vocabulary
 if TYPE_CHECKING:
     from tilp.graph.graph import TemporalGraph
 
-_BLOCK = 200_000  # rows
+BLOCK_SIZE = 200_000  # rows
 
 
 class Column(Protocol):
-    """An array, or what gives parts of one."""
+    """An array, or something that reads slices of one."""
 
     def __len__(self) -> int: ...
     def __getitem__(self, rows: slice, /) -> NDArray[Any]: ...
 
 
-def fingerprint_of(graph: TemporalGraph, column: Callable[[str], Column]) -> str:
-    """The SHA-256 digest of a graph.
-
-    Args:
-        graph: whose unit, splits, names, dates, marks and attributes.
-        column: gives its columns of facts by their names.
-    """
+def graph_fingerprint(
+    graph: TemporalGraph, column: Callable[[str], Column], block_size: int = BLOCK_SIZE
+) -> str:
+    """Return the SHA-256 digest of a graph, whose fact columns `column` gives by name."""
     digest = hashlib.sha256(f"{graph.unit.value} {graph.bounds}".encode())
     for name in ("subject", "relation", "object", "start", "end"):
-        _add(digest, _parts(column(name)))
+        _update(digest, _array_blocks(column(name), block_size))
     for names in (graph.entities, graph.relations):
-        _add(digest, _json(names))
+        _update(digest, _json_blocks(names, block_size))
     for name in ("start_text", "end_text"):
-        _add(digest, _lines(graph.texts, column(name)))
+        _update(digest, _text_blocks(graph.texts, column(name), block_size))
     if graph.estimated.any():
-        _add(digest, _parts(graph.estimated))
+        _update(digest, _array_blocks(graph.estimated, block_size))
     if graph.walked_only.any():
         digest.update(b"walked only")
-        _add(digest, _parts(graph.walked_only))
-    for name, numbers in sorted(graph.attributes.items()):
+        _update(digest, _array_blocks(graph.walked_only, block_size))
+    for name, values in sorted(graph.attributes.items()):
         digest.update(name.encode())
-        _add(digest, _parts(numbers))
+        _update(digest, _array_blocks(values, block_size))
     return digest.hexdigest()
 
 
-def _add(digest: hashlib._Hash, pieces: Iterator[Any]) -> None:
-    for piece in pieces:
-        digest.update(piece)
+def _update(digest: hashlib._Hash, blocks: Iterator[Any]) -> None:
+    for block in blocks:
+        digest.update(block)
 
 
-def _parts(column: Column) -> Iterator[memoryview]:
-    for begin in range(0, len(column), _BLOCK):
-        yield np.ascontiguousarray(column[begin : begin + _BLOCK]).data
+def _array_blocks(column: Column, size: int) -> Iterator[memoryview]:
+    for begin in range(0, len(column), size):
+        yield np.ascontiguousarray(column[begin : begin + size]).data
 
 
-def _json(names: Vocabulary) -> Iterator[bytes]:
-    """What `write_json` makes of all names at once."""
+def _json_blocks(names: Vocabulary, size: int) -> Iterator[bytes]:
+    """Yield what `write_json` makes of all names at once."""
     yield b"["
-    for number, table in enumerate(names.slices(_BLOCK)):
-        yield (b"," if number else b"") + table.write_json().encode()[1:-1]
+    for index, table in enumerate(names.slices(size)):
+        yield (b"," if index else b"") + table.write_json().encode()[1:-1]
     yield b"]"
 
 
-def _lines(texts: pl.Series, places: Column) -> Iterator[bytes]:
-    """Texts by their places, with line breaks between them."""
-    for begin in range(0, len(places), _BLOCK):
-        lines = texts.gather(places[begin : begin + _BLOCK]).str.join("\n").item()
+def _text_blocks(texts: pl.Series, indices: Column, size: int) -> Iterator[bytes]:
+    """Yield texts by their indices, with line breaks between them."""
+    for begin in range(0, len(indices), size):
+        lines = texts.gather(indices[begin : begin + size]).str.join("\n").item()
         yield (b"\n" if begin else b"") + lines.encode()

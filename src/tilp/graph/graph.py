@@ -14,10 +14,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tilp.errors import TilpError
-from tilp.graph.fingerprint import fingerprint_of
+from tilp.graph.fingerprint import graph_fingerprint
 from tilp.graph.index import EdgeIndex
 from tilp.graph.vocabulary import Vocabulary
-from tilp.time import UNKNOWN, Interval, format_time, known_ends
+from tilp.time import UNKNOWN, Interval, format_time
+from tilp.time.missing import distinct_times
 from tilp.types import Unit
 
 SPLITS = ("train", "valid", "test")
@@ -32,22 +33,21 @@ DEFECT_SCHEMA = {
     "end": pl.String,
     "done": pl.String,
 }
-"""The columns of a table of defects."""
+"""Columns of a table of defects."""
 
 ESTIMATED = ("", "start", "end", "both")
-"""Which dates of a fact are estimates, in a word; at the place whose bits say the same."""
+"""Which dates of a fact are estimates; the bits of the index say the same."""
 
 WALKED_ONLY = ("", "yes")
-"""Whether a fact is walked on only, in a word; at the place of the truth value."""
+"""Whether a fact is for walks only and no training example; the index is the truth value."""
 
-_BLOCK = 1_000_000  # facts that are looked at at once
 _MARKS = ("estimated", "walked_only")
 _COLUMNS = ("subject", "relation", "object", "start", "end", "start_text", "end_text")
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One fact as people read it."""
+    """A fact with names and interval, as people read it."""
 
     subject: str
     relation: str
@@ -62,12 +62,12 @@ class Fact:
 
 @dataclass(frozen=True)
 class StorageLocation:
-    """Where a graph lies whole, so that it can be opened again rather than copied.
+    """Folder of a packed graph, so that the graph can be opened again rather than copied.
 
     Attributes:
-        folder: where.
+        folder: path of the packed graph.
         fingerprint: of the graph.
-        open: makes the graph from both.
+        open: opens the graph at a path, and checks its fingerprint.
     """
 
     folder: Path
@@ -86,12 +86,12 @@ class TemporalGraph:
         subject: entity of each fact; likewise `relation` and `object`.
         start: time of each fact's start, or a mark such as `UNKNOWN`; likewise `end`.
         texts: the distinct dates as they were written.
-        start_text: place in `texts` of each fact's start; likewise `end_text`.
+        start_text: index in `texts` of each fact's start; likewise `end_text`.
         bounds: where the splits begin, and where the last ends.
-        attributes: numbers of entities by name, NaN where there is none.
-        defects: every row whose dates were repaired or that was skipped, and what was done.
-        estimated: which of each fact's dates are estimates, as the place in `ESTIMATED`.
-        walked_only: training facts that are walked on, but not learned from.
+        attributes: values of entities by attribute name, NaN where there is none.
+        defects: rows whose dates were repaired or that were skipped, and what was done.
+        estimated: which of each fact's dates are estimates, as the index in `ESTIMATED`.
+        walked_only: training facts that walks use, but that are no training examples.
     """
 
     entities: Vocabulary
@@ -120,13 +120,13 @@ class TemporalGraph:
             object.__setattr__(self, "walked_only", np.zeros(len(self), np.bool_))
         if self.walked_only[self.bounds[1] :].any():
             raise TilpError(
-                "a fact of valid or test is marked as walked only; only training facts are walked "
-                "on and learned from, so only they can be marked"
+                "a fact of valid or test is marked as walked only; walks and training use only "
+                "training facts, so only they can be marked"
             )
         for name in (*_COLUMNS, *_MARKS):
             getattr(self, name).flags.writeable = False
-        for numbers in self.attributes.values():
-            numbers.flags.writeable = False
+        for values in self.attributes.values():
+            values.flags.writeable = False
         object.__setattr__(self, "attributes", MappingProxyType(dict(self.attributes)))
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -154,15 +154,15 @@ class TemporalGraph:
         unit: Unit | str = Unit.YEAR,
         attributes: Mapping[str, NDArray[np.float64]] | None = None,
     ) -> TemporalGraph:
-        """A graph of facts that are integers already; the text of each date is made from its time.
+        """Return a graph of facts that are integers already; date texts are made from their times.
 
         Args:
             entities: names of subjects and objects.
             relations: names of relations.
             columns: subject, relation, object, start and end, one row a fact.
-            splits: place in `SPLITS` of each fact.
-            unit: what times count.
-            attributes: numbers of entities by name.
+            splits: index in `SPLITS` of each fact.
+            unit: what times count; years by default.
+            attributes: values of entities by attribute name; none by default.
         """
         start, end = columns["start"], columns["end"]
         if ((start > end) & (start != UNKNOWN) & (end != UNKNOWN)).any():
@@ -174,7 +174,7 @@ class TemporalGraph:
         start, end = columns["start"][order], columns["end"][order]
         times = np.union1d(np.unique(start), np.unique(end))
         start_text, end_text = (np.searchsorted(times, t).astype(np.int32) for t in (start, end))
-        # An open start and an open end are the same word but not the same time.
+        # An open start and an open end have the same text, but not the same time.
         texts = pl.Series("text", [format_time(int(time), Unit(unit)) for time in times])
         return cls(
             entities=entities,
@@ -197,9 +197,9 @@ class TemporalGraph:
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{len(self.rows(split)):,} {split}" for split in SPLITS)
-        learned = f", {len(self.targets):,} learned from" if self.walked_only.any() else ""
+        examples = f", {len(self.targets):,} learned from" if self.walked_only.any() else ""
         return (
-            f"TemporalGraph({counts} facts{learned}; {len(self.entities):,} entities, "
+            f"TemporalGraph({counts} facts{examples}; {len(self.entities):,} entities, "
             f"{len(self.relations):,} relations; unit {self.unit.value})"
         )
 
@@ -213,13 +213,13 @@ class TemporalGraph:
             and self.relations == other.relations
             and self.attributes.keys() == other.attributes.keys()
             and all(
-                np.array_equal(getattr(self, name), getattr(other, name)) for name in _COLUMNS[:5]
+                np.array_equal(getattr(self, name), getattr(other, name))
+                for name in (*_COLUMNS[:5], *_MARKS)
             )
             and all(
-                np.array_equal(numbers, other.attributes[name], equal_nan=True)
-                for name, numbers in self.attributes.items()
+                np.array_equal(values, other.attributes[name], equal_nan=True)
+                for name, values in self.attributes.items()
             )
-            and all(np.array_equal(getattr(self, name), getattr(other, name)) for name in _MARKS)
             and self.date_text("start").equals(other.date_text("start"))
             and self.date_text("end").equals(other.date_text("end"))
         )
@@ -232,45 +232,41 @@ class TemporalGraph:
         return sum(getattr(self, name).nbytes for name in _COLUMNS)
 
     def fingerprint(self) -> str:
-        """A digest of all that the graph holds; equal graphs have the same."""
+        """Return a digest of everything in the graph; equal graphs have the same."""
         if self._storage is not None:
             return self._storage.fingerprint
-        return fingerprint_of(self, lambda name: getattr(self, name))
+        return graph_fingerprint(self, lambda name: getattr(self, name))
 
     @property
     def storage(self) -> StorageLocation | None:
-        """Where the graph lies whole; None where it was made or changed in memory."""
+        """Where the packed graph is; None if the graph was made or changed in memory."""
         return self._storage
 
     @property
     def targets(self) -> NDArray[np.int64]:
-        """The numbers of the training facts that are learned from."""
+        """Rows of the training facts that are training examples."""
         return np.flatnonzero(~self.walked_only[self.span("train")])
 
     @cached_property
     def train_times(self) -> NDArray[np.int64]:
-        """The distinct times at which training facts start or end, as `known_ends` has them."""
-        found = [np.empty(0, np.int64)]
-        last = self.bounds[1]
-        for begin in range(0, last, _BLOCK):
-            part = slice(begin, min(begin + _BLOCK, last))
-            found += [np.unique(times) for times in known_ends(self.start[part], self.end[part])]
-        return np.unique(np.concatenate(found))
+        """Distinct times at which training facts start or end, as `known_ends` has them."""
+        train = self.span("train")
+        return distinct_times(self.start[train], self.end[train])
 
     def rows(self, split: str) -> range:
-        """The numbers of a split's facts."""
+        """Return the rows of a split's facts."""
         if split not in SPLITS:
             raise TilpError(f"no split is named {split!r}; there are {', '.join(SPLITS)}")
-        place = SPLITS.index(split)
-        return range(self.bounds[place], self.bounds[place + 1])
+        index = SPLITS.index(split)
+        return range(self.bounds[index], self.bounds[index + 1])
 
     def span(self, split: str) -> slice:
-        """A split's facts as a slice of the columns."""
+        """Return a split's facts as a slice of the columns."""
         rows = self.rows(split)
         return slice(rows.start, rows.stop)
 
     def fact(self, row: int) -> Fact:
-        """One fact with its names."""
+        """Return a fact with its names."""
         return Fact(
             self.entities.label(int(self.subject[row])),
             self.relations.label(int(self.relation[row])),
@@ -280,15 +276,15 @@ class TemporalGraph:
         )
 
     def facts(self, split: str | None = None) -> Iterator[Fact]:
-        """Facts with their names, one after the other; only those of a split if one is named."""
+        """Iterate over facts with their names: all, or those of one split."""
         return map(self.fact, range(len(self)) if split is None else self.rows(split))
 
     def date_text(self, end: str, split: str | None = None) -> pl.Series:
-        """The starts or ends of facts as they were written; an empty text for none.
+        """Return the starts or ends of facts as they were written; an empty text for none.
 
         Args:
             end: 'start' or 'end'.
-            split: only the facts of this split.
+            split: only the facts of this split; all by default.
         """
         if end not in ("start", "end"):
             raise TilpError(f"a fact has a start and an end, but no {end!r}")
@@ -296,11 +292,11 @@ class TemporalGraph:
         return self.texts.gather(codes if split is None else codes[self.span(split)]).alias(end)
 
     def frame(self, split: str | None = None, *, names: str = "labels") -> pl.DataFrame:
-        """Facts as a table of names and date texts, and the marks that any fact of the graph has.
+        """Return facts as a table of names and date texts, with columns of marks if any is set.
 
         Args:
-            split: only the facts of this split.
-            names: 'labels', 'keys' or 'ids'.
+            split: only the facts of this split; all by default.
+            names: 'labels' (default), 'keys' or 'ids'.
         """
         rows = slice(0, len(self)) if split is None else self.span(split)
         if names not in ("labels", "keys", "ids"):
@@ -316,56 +312,55 @@ class TemporalGraph:
             }
         )
         if self.estimated.any():
-            words = pl.Series("estimated", ESTIMATED).gather(self.estimated[rows])
-            table = table.with_columns(words)
-        if self.walked_only.any():
-            words = pl.Series("walked_only", WALKED_ONLY).gather(
-                self.walked_only[rows].astype(np.uint8)
+            table = table.with_columns(
+                pl.Series("estimated", ESTIMATED).gather(self.estimated[rows])
             )
-            table = table.with_columns(words)
+        if self.walked_only.any():
+            marks = self.walked_only[rows].astype(np.uint8)
+            table = table.with_columns(pl.Series("walked_only", WALKED_ONLY).gather(marks))
         return table
 
     def without(self, facts: Iterable[int]) -> TemporalGraph:
-        """The same graph without some facts; the others keep their order, not their numbers.
+        """Return the graph without some facts; the others keep their order, not their rows.
 
-        Names stay, also those of which no fact is left.
+        All names stay, even those without any fact left.
 
         Args:
-            facts: their numbers.
+            facts: rows of the facts to remove.
 
         Raises:
             TilpError: there is no such fact.
         """
-        numbers = self.rows_after_removal(facts)
-        kept = numbers >= 0
-        columns = {name: getattr(self, name)[kept] for name in (*_COLUMNS, *_MARKS)}
-        ends = np.append(0, np.cumsum(kept))[list(self.bounds)].tolist()
-        left = replace(self, **columns, bounds=tuple(ends))
+        new_rows = self.rows_after_removal(facts)
+        mask = new_rows >= 0
+        columns = {name: getattr(self, name)[mask] for name in (*_COLUMNS, *_MARKS)}
+        bounds = np.append(0, np.cumsum(mask))[list(self.bounds)].tolist()
+        graph = replace(self, **columns, bounds=tuple(bounds))
         for splits, index in self._indexes.items():
-            left._indexes[splits] = index.without(numbers)
-        return left
+            graph._indexes[splits] = index.without(new_rows)
+        return graph
 
     def rows_after_removal(self, facts: Iterable[int]) -> NDArray[np.int32]:
-        """The number that each fact has in the graph without some; -1 for these themselves."""
-        gone = np.fromiter(facts, np.int64)
-        strange = gone[(gone < 0) | (gone >= len(self))]
-        if len(strange):
-            raise TilpError(f"there is no fact {strange[0]}; facts are 0 to {len(self) - 1}")
-        kept = np.ones(len(self), np.bool_)
-        kept[gone] = False
-        return np.where(kept, np.cumsum(kept, dtype=np.int32) - np.int32(1), np.int32(-1))
+        """Return the row that each fact has once some facts are removed; -1 for these."""
+        removed = np.fromiter(facts, np.int64)
+        invalid = removed[(removed < 0) | (removed >= len(self))]
+        if len(invalid):
+            raise TilpError(f"there is no fact {invalid[0]}; facts are 0 to {len(self) - 1}")
+        mask = np.ones(len(self), np.bool_)
+        mask[removed] = False
+        return np.where(mask, np.cumsum(mask, dtype=np.int32) - np.int32(1), np.int32(-1))
 
     def index(self, splits: Iterable[str] | str = "train") -> EdgeIndex:
-        """The edges of the named splits by subject and relation; built once, then kept."""
+        """Return the edges of the named splits by subject and relation; built once, then cached."""
         splits = {splits} if isinstance(splits, str) else set(splits)
         if not splits or splits - set(SPLITS):
             raise TilpError(f"an index is of some of the splits {', '.join(SPLITS)}")
-        wanted = tuple(sorted(splits, key=SPLITS.index))
-        if wanted not in self._indexes:
-            spans = [self.span(split) for split in wanted]
+        key = tuple(sorted(splits, key=SPLITS.index))
+        if key not in self._indexes:
+            spans = [self.span(split) for split in key]
             fact = np.concatenate([np.arange(s.start, s.stop, dtype=np.int32) for s in spans])
             rows = spans[0] if len(spans) == 1 else fact  # a slice copies nothing
-            self._indexes[wanted] = EdgeIndex.build(
+            self._indexes[key] = EdgeIndex.build(
                 len(self.entities),
                 len(self.relations),
                 self.subject[rows],
@@ -373,4 +368,4 @@ class TemporalGraph:
                 self.object[rows],
                 fact,
             )
-        return self._indexes[wanted]
+        return self._indexes[key]

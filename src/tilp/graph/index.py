@@ -7,20 +7,17 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["EdgeIndex", "PreparedEdges", "remaining_edges"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PreparedEdges:
-    """What walks need of the edges of an index beside it, made in advance.
+    """Arrays about the edges of an index that walks need beside it, computed in advance.
 
     Attributes:
-        start: of each edge's fact, where it is not known its end, as `known_ends` has it;
-            likewise `end`.
-        source: the entity of each edge.
-        rank: the place of each edge in the order of relation, target and edge.
+        start: of each edge's fact, its missing date as in `known_ends`; likewise `end`.
+        source: entity that each edge starts from.
+        rank: index of each edge in the order of relation, target and edge.
         by_rank: the edges in this order.
-        inverse: for each edge that of the same fact the other way.
+        inverse: for each edge, the edge of the same fact in the other direction.
     """
 
     start: NDArray[np.int64]
@@ -39,9 +36,8 @@ class PreparedEdges:
 class EdgeIndex:
     """Every fact twice: as an edge from its subject, and as the inverse edge from its object.
 
-    The edges of entity `e` stand at `offsets[e]:offsets[e + 1]`, sorted by relation and then by
-    fact. An inverse edge has the relation `r + n_relations`. Where what walks need beside it was
-    made in advance, it is `prepared`.
+    The edges of entity `e` are `offsets[e]:offsets[e + 1]`, sorted by relation and then by fact.
+    An inverse edge has the relation `r + n_relations`. A packed graph also has `prepared`.
     """
 
     n_relations: int
@@ -61,7 +57,7 @@ class EdgeIndex:
         object: NDArray[np.int32],
         fact: NDArray[np.int32],
     ) -> EdgeIndex:
-        """Sort the edges; `fact` gives each row's number in the graph, in rising order."""
+        """Sort the edges; `fact` holds each row's index in the graph, ascending."""
         # Only walks need the index, and only they need a compiler.
         from tilp._kernels.edges import sort_edges
 
@@ -85,9 +81,9 @@ class EdgeIndex:
         """Memory of the arrays."""
         return sum(a.nbytes for a in (self.offsets, self.relation, self.target, self.fact))
 
-    def repeat(self, times: NDArray[np.int64]) -> EdgeIndex:
-        """The same edges, each as many times as is given for its fact."""
-        copies = times[self.fact]
+    def repeat(self, counts: NDArray[np.int64]) -> EdgeIndex:
+        """Return the same edges, each repeated as often as `counts` says for its fact."""
+        copies = counts[self.fact]
         return EdgeIndex(
             self.n_relations,
             np.concatenate([[0], np.cumsum(copies)])[self.offsets],
@@ -96,47 +92,42 @@ class EdgeIndex:
             np.repeat(self.fact, copies),
         )
 
-    def without(self, numbers: NDArray[np.int32]) -> EdgeIndex:
-        """The edges of some of the facts, which are numbered anew.
-
-        Args:
-            numbers: of each fact the new one, rising; -1: it is left out.
-        """
-        kept, offsets, fact = remaining_edges(self.offsets, self.fact, numbers)
-        return EdgeIndex(self.n_relations, offsets, self.relation[kept], self.target[kept], fact)
+    def without(self, new_rows: NDArray[np.int32]) -> EdgeIndex:
+        """Return the edges of the remaining facts; `new_rows` is that of `remaining_edges`."""
+        mask, offsets, fact = remaining_edges(self.offsets, self.fact, new_rows)
+        return EdgeIndex(self.n_relations, offsets, self.relation[mask], self.target[mask], fact)
 
     def edges(self, entity: int, relation: int | None = None) -> slice:
-        """Where the edges of an entity stand, or those of one of its relations."""
+        """Return the slice of an entity's edges, or of those with one relation."""
         first, last = int(self.offsets[entity]), int(self.offsets[entity + 1])
         if relation is None:
             return slice(first, last)
-        labels = self.relation[first:last]
-        low, high = np.searchsorted(labels, [relation, relation + 1])
+        low, high = np.searchsorted(self.relation[first:last], [relation, relation + 1])
         return slice(first + int(low), first + int(high))
 
     def edge_ranges(
         self, entity: NDArray[np.int32], relation: NDArray[np.int32]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Where the edges of entities' relations begin and end, as `edges` has it, for many."""
+        """Return where the edges of many entities' relations begin and end, as `edges` does."""
         from tilp._kernels.edges import edge_spans
 
         return edge_spans(self.offsets, self.relation, entity, relation)
 
 
 def remaining_edges(
-    offsets: NDArray[np.int64], fact: NDArray[np.int32], numbers: NDArray[np.int32]
+    offsets: NDArray[np.int64], fact: NDArray[np.int32], new_rows: NDArray[np.int32]
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.int32]]:
-    """What is left of edges when facts are left out.
+    """Return the edges that remain when facts are removed.
 
     Args:
         offsets: where the edges of each entity begin, and where the last end.
         fact: of each edge.
-        numbers: of each fact the new one; -1: it is left out.
+        new_rows: the new row of each fact, ascending; -1 for removed facts.
 
     Returns:
-        Which edges stay, where those of each entity then begin, and the new number of their facts.
+        The mask of remaining edges, their offsets by entity, and the new rows of their facts.
     """
-    number = numbers[fact]
-    kept = number >= 0
-    gone = np.flatnonzero(~kept)
-    return kept, offsets - np.searchsorted(gone, offsets), number[kept]
+    new_row = new_rows[fact]
+    mask = new_row >= 0
+    removed = np.flatnonzero(~mask)
+    return mask, offsets - np.searchsorted(removed, offsets), new_row[mask]

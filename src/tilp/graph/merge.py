@@ -16,135 +16,134 @@ from tilp.graph.vocabulary import Vocabulary
 from tilp.time import OPEN_END, OPEN_START, UNKNOWN
 from tilp.types import ByLabel, MoreDates
 
-_SHOWN = 3
+_MAX_SHOWN = 3
+_TRIPLE = ["subject", "relation", "object"]
 
 
 @dataclass(frozen=True)
-class Matched:
-    """Two vocabularies as one.
+class MatchedNames:
+    """Two vocabularies as one: the known names, then the new ones.
 
     Attributes:
-        names: the known ones, in their places and as they were, and then the new ones.
-        number: for each name of the new vocabulary its place among them.
+        names: all names.
+        index: of each name of the new vocabulary among all names.
     """
 
     names: Vocabulary
-    number: NDArray[np.int32]
+    index: NDArray[np.int32]
 
 
-def match_names(known: Vocabulary, new: Vocabulary, by_label: ByLabel) -> Matched:
+def match_names(known: Vocabulary, new: Vocabulary, by_label: ByLabel) -> MatchedNames:
     """Find the names of a new vocabulary in a known one, by id and then by key.
 
     Args:
-        known: whose names stay as they are.
-        new: whose names are looked for; an id or key of it may be an id or key of the other.
-        by_label: what a name is that is found by neither, but reads as the label of a known one.
+        known: names that stay as they are.
+        new: names to find; an id or key may be an id or key of a known one.
+        by_label: how to treat a name found by neither that is the label of a known one.
 
     Raises:
-        TilpError: a name that stands for two things, or is a label where these are refused.
+        TilpError: a name that could stand for two things, or a label with `ByLabel.REFUSE`.
     """
     if known == new:
-        return Matched(known, np.arange(len(known), dtype=np.int32))
-    look = _Look(known)
-    number = np.full(len(new), -1, np.int32)
+        return MatchedNames(known, np.arange(len(known), dtype=np.int32))
+    lookup = _NameLookup(known)
+    index = np.full(len(new), -1, np.int32)
     labels: list[tuple[str, list[int]]] = []
-    for place, (name, key, label) in enumerate(new.frame().iter_rows()):
-        number[place] = look.by_name(name, key)
-        if number[place] < 0 and (alike := look.by_label(name, key, label)):
-            labels.append((label, alike))
-            if by_label is ByLabel.MATCH and len(alike) == 1:
-                number[place] = alike[0]
-    refused = [one for one in labels if by_label is ByLabel.REFUSE or len(one[1]) > 1]
+    for row, (name, key, label) in enumerate(new.frame().iter_rows()):
+        index[row] = lookup.by_name(name, key)
+        if index[row] < 0 and (similar := lookup.by_label(name, key, label)):
+            labels.append((label, similar))
+            if by_label is ByLabel.MATCH and len(similar) == 1:
+                index[row] = similar[0]
+    refused = [pair for pair in labels if by_label is ByLabel.REFUSE or len(pair[1]) > 1]
     if refused and by_label is not ByLabel.NEW:
-        raise TilpError(_labels_refused(known, refused, by_label))
-    unknown = np.flatnonzero(number < 0)
-    number[unknown] = len(known) + np.arange(len(unknown), dtype=np.int32)
+        raise TilpError(_labels_message(known, refused, by_label))
+    unknown = np.flatnonzero(index < 0)
+    index[unknown] = len(known) + np.arange(len(unknown), dtype=np.int32)
     both = pl.concat([known.frame(), new.frame()[unknown]])
     names = Vocabulary(known.kind, both["id"], both["key"], both["label"])
     if known.kind == "relation":
         _refuse_same_labels(names)
-    return Matched(names, number)
+    return MatchedNames(names, index)
 
 
-class _Look:
-    """Places of known names."""
+class _NameLookup:
+    """Indices of known names."""
 
     def __init__(self, known: Vocabulary) -> None:
         self._known = known
-        self._ids = {name: place for place, name in enumerate(known.ids)}
+        self._ids = {name: index for index, name in enumerate(known.ids)}
         self._keys: dict[str, list[int]] = {}
         self._labels: dict[str, list[int]] = {}
-        self.plain: set[str] = set()
-        """Labels of things that have no other name."""
-        for place, (name, key, label) in enumerate(known.frame().iter_rows()):
-            self._keys.setdefault(key, []).append(place)
+        self._label_only: set[str] = set()  # labels of things without any other name
+        for index, (name, key, label) in enumerate(known.frame().iter_rows()):
+            self._keys.setdefault(key, []).append(index)
             if label == name:
-                self.plain.add(name)
+                self._label_only.add(name)
             else:
-                self._labels.setdefault(label, []).append(place)
+                self._labels.setdefault(label, []).append(index)
 
     def by_name(self, name: str, key: str) -> int:
-        """The place of what an id and a key stand for; -1: nothing known."""
-        found = self._by_id_or_key(name)
+        """Return the index of what an id and a key stand for; -1 if unknown."""
+        by_id = self._by_id_or_key(name)
         if key == name:
-            return found
+            return by_id
         by_key = self._by_id_or_key(key)
-        if found < 0 or by_key == found:
+        if by_id < 0 or by_key == by_id:
             return by_key
-        own = str(self._known.keys[found])
-        if by_key >= 0 or own != self._known.ids[found]:
-            kind = self._known.kind
+        known_key = str(self._known.keys[by_id])
+        if by_key >= 0 or known_key != self._known.ids[by_id]:
             raise TilpError(
-                f"{kind} {name!r} has the key {key!r} in the new facts, and {own!r} where it is "
-                "known: the same id stands for two things. Write the new facts with keys, or "
-                "with the known ids, as names."
+                f"{self._known.kind} {name!r} has the key {key!r} in the new facts, and "
+                f"{known_key!r} where it is known: the same id stands for two things. Write the "
+                "new facts with keys, or with the known ids, as names."
             )
-        return found
+        return by_id
 
     def _by_id_or_key(self, name: str) -> int:
         if name in self._ids:
             return self._ids[name]
-        places = self._keys.get(name, [])
-        if len(places) > 1:
-            ids = ", ".join(repr(str(self._known.ids[place])) for place in places[:_SHOWN])
+        indices = self._keys.get(name, [])
+        if len(indices) > 1:
+            ids = ", ".join(repr(str(self._known.ids[index])) for index in indices[:_MAX_SHOWN])
             raise TilpError(
-                f"{len(places)} known {self._known.kind} names have the key {name!r}; say in the "
+                f"{len(indices)} known {self._known.kind} names have the key {name!r}; say in the "
                 f"new facts which is meant by its id: {ids}"
             )
-        return places[0] if places else -1
+        return indices[0] if indices else -1
 
     def by_label(self, name: str, key: str, label: str) -> list[int]:
-        """Known things that the name may have been written for.
+        """Return the indices of known things that the name may be meant for.
 
-        That both have the same label says nothing where each has an id besides: different
-        entities may be called the same. Relations may not.
+        A common label says nothing where each has an id besides: different entities may be called
+        the same. Relations may not.
         """
-        read = (name, key, label) if self._known.kind == "relation" else (name, key)
-        alike = {place for one in read for place in self._labels.get(one, ())}
-        if label in self.plain:
-            alike.add(self._ids[label])
-        return sorted(alike)
+        texts = (name, key, label) if self._known.kind == "relation" else (name, key)
+        indices = {index for text in texts for index in self._labels.get(text, ())}
+        if label in self._label_only:
+            indices.add(self._ids[label])
+        return sorted(indices)
 
 
-def _labels_refused(
+def _labels_message(
     known: Vocabulary, refused: list[tuple[str, list[int]]], by_label: ByLabel
 ) -> str:
-    told = "; ".join(
-        f"{name!r} reads as the label of {' and '.join(repr(str(known.ids[p])) for p in places)}"
-        for name, places in refused[:_SHOWN]
+    listed = "; ".join(
+        f"{name!r} reads as the label of {' and '.join(repr(str(known.ids[i])) for i in indices)}"
+        for name, indices in refused[:_MAX_SHOWN]
     )
-    more = f" (and {len(refused) - _SHOWN:,} more)" if len(refused) > _SHOWN else ""
+    more = f" (and {len(refused) - _MAX_SHOWN:,} more)" if len(refused) > _MAX_SHOWN else ""
     choices = (
         "give ids for these"
         if by_label is ByLabel.MATCH
         else "write these, or say what is meant: labels='match' (--labels match) takes a label for "
         "the one that has it, labels='new' (--labels new) for something new that is called the same"
     )
-    return f"new facts name what is known by id or key, but {told}{more}; {choices}."
+    return f"new facts name what is known by id or key, but {listed}{more}; {choices}."
 
 
 def _refuse_same_labels(names: Vocabulary) -> None:
-    """Rules are written with the labels of relations, which therefore tell them apart."""
+    """Refuse two relations of one label, since rules are written with labels."""
     same = names.labels.is_duplicated()
     if same.any():
         label = names.labels.filter(same)[0]
@@ -156,22 +155,19 @@ def _refuse_same_labels(names: Vocabulary) -> None:
         )
 
 
-_TRIPLE = ["subject", "relation", "object"]
-
-
 @dataclass(frozen=True)
 class MergedGraph:
     """A graph with new facts.
 
     Attributes:
-        graph: all facts; names, numbers of names and the order of facts are as they were, and what
-            is new stands after that.
-        added: the numbers of the facts that are new.
-        superseded: those of the facts that a new one took the place of.
-        known: for each split, how many new facts were there already.
-        less: of these, those that are there with more of their dates.
-        elsewhere: new facts that are in another split too.
-        renumbered: attributes of entities that have another number now.
+        graph: all facts; names, their indices and the order of facts are as they were, and
+            everything new comes after them.
+        added: rows of the new facts.
+        superseded: rows of the facts that a new one replaced.
+        duplicates: for each split, how many new facts were in it already.
+        less_dated: how many of these are in it with more of their dates.
+        in_other_split: how many new facts are in another split too.
+        changed_attributes: how many attribute values of entities changed.
     """
 
     graph: TemporalGraph
@@ -190,21 +186,20 @@ def merge_facts(
     dates: MoreDates = MoreDates.SUPERSEDE,
     labels: ByLabel = ByLabel.REFUSE,
 ) -> MergedGraph:
-    """Put new facts into a graph, each into its split, unless they are there already.
+    """Add new facts to a graph, each to its split, unless they are in it already.
 
-    A fact is there already if one of the same split has the same subject, relation, object, start
-    and end. One that has one end in common and tells more of the other, which was unknown,
-    estimated or open, takes its place, of several the first one's; and one that tells less is there
-    already.
+    A fact is a duplicate if one of the same split has the same subject, relation, object, start
+    and end. A fact that shares one date and knows more of the other, which was unknown, estimated
+    or open, replaces the first such fact; one that knows less is a duplicate.
 
     Args:
-        graph: the facts that are known.
-        new: the new ones; their names are found by id, then by key.
-        dates: whether facts that tell more of the dates of another take its place, or stand beside.
-        labels: what a name is that is no id and no key, but reads as the label of a known one.
+        graph: the known facts.
+        new: the new facts; their names are matched by id, then by key.
+        dates: whether a fact that knows more of the dates of another replaces it.
+        labels: how to treat a name that is no id and no key, but the label of a known one.
 
     Raises:
-        TilpError: other units of time, or names that could stand for two things.
+        TilpError: another unit of time, or names that could stand for two things.
     """
     if new.unit is not graph.unit:
         raise TilpError(
@@ -215,172 +210,169 @@ def merge_facts(
     entities = match_names(graph.entities, new.entities, labels)
     relations = match_names(graph.relations, new.relations, labels)
     columns = {
-        "subject": entities.number[new.subject],
-        "relation": relations.number[new.relation],
-        "object": entities.number[new.object],
+        "subject": entities.index[new.subject],
+        "relation": relations.index[new.relation],
+        "object": entities.index[new.object],
     }
-    sorting = _Sorting(graph, dates)
-    sorting.know(columns)
-    facts = list(_facts(new, columns))
-    # One that tells more before one that tells less, so that their order in the data is all one.
+    merger = _Merger(graph, columns, dates)
+    facts = list(_iterate_facts(new, columns))
+    # Facts that know more before those that know less, so that the order in the data is no matter.
     for row in sorted(range(len(facts)), key=lambda row: _most_known_first(facts[row][2])):
-        sorting.take(row, facts[row])
-    attributes, renumbered = _attributes(graph, new, len(entities.names), entities.number)
-    ids, names = entities.names.ids, relations.names.ids
-    table, more = (
-        one.frame(names="ids").with_columns(
-            estimated=pl.Series(ESTIMATED).gather(one.estimated),
-            walked_only=pl.Series(WALKED_ONLY).gather(one.walked_only.astype(np.uint8)),
-        )
-        for one in (graph, new)
-    )
-    more = more.with_columns(
+        merger.add(row, facts[row])
+    attributes, changed = _merge_attributes(graph, new, len(entities.names), entities.index)
+    ids, relation_ids = entities.names.ids, relations.names.ids
+    table, new_table = _fact_frame(graph), _fact_frame(new)
+    new_table = new_table.with_columns(
         subject=ids.gather(columns["subject"]),
-        relation=names.gather(columns["relation"]),
+        relation=relation_ids.gather(columns["relation"]),
         object=ids.gather(columns["object"]),
     )
-    rows, by = np.array(sorted(sorting.replaced.items()), np.int64).reshape(-1, 2).T
+    rows, new_rows = np.array(sorted(merger.replaced.items()), np.int64).reshape(-1, 2).T
     for name in ("start", "end", "estimated"):
-        table = table.with_columns(table[name].scatter(rows, more[name].gather(by)))
-    added = np.array(sorted(sorting.added), np.int64)
-    tables, numbers, begin = [], [], 0
+        table = table.with_columns(table[name].scatter(rows, new_table[name].gather(new_rows)))
+    added = np.array(sorted(merger.added), np.int64)
+    tables, added_rows, end = [], [], 0
     for split in SPLITS:
-        fresh = added[(added >= new.span(split).start) & (added < new.span(split).stop)]
-        part = pl.concat([table[graph.span(split)], more[fresh]])
+        in_split = added[(added >= new.span(split).start) & (added < new.span(split).stop)]
+        part = pl.concat([table[graph.span(split)], new_table[in_split]])
         tables.append(FactTable(split, split, part, range(1, len(part) + 1)))
-        begin += len(part)
-        numbers.append(np.arange(begin - len(fresh), begin))
-    whole = build_graph(
+        end += len(part)
+        added_rows.append(np.arange(end - len(in_split), end))
+    merged = build_graph(
         tables,
         entities=LabelTable("entities", entities.names.frame()),
         relations=LabelTable("relations", relations.names.frame()),
-        attributes={name: (ids, numbers) for name, numbers in attributes.items()},
+        attributes={name: (ids, values) for name, values in attributes.items()},
         unit=graph.unit,
     )
-    moved = np.concatenate([np.arange(len(graph.rows(s))) + whole.rows(s).start for s in SPLITS])
+    moved = np.concatenate([np.arange(len(graph.rows(s))) + merged.rows(s).start for s in SPLITS])
     return MergedGraph(
-        whole,
-        np.concatenate(numbers),
+        merged,
+        np.concatenate(added_rows),
         moved[rows],
-        dict(zip(SPLITS, sorting.known, strict=True)),
-        sorting.less,
-        sorting.elsewhere,
-        renumbered,
+        dict(zip(SPLITS, merger.duplicates, strict=True)),
+        merger.less_dated,
+        merger.in_other_split,
+        changed,
     )
 
 
-_End = tuple[int, int]
+def _fact_frame(graph: TemporalGraph) -> pl.DataFrame:
+    """Return the facts as text, with columns of marks even if none is set."""
+    return graph.frame(names="ids").with_columns(
+        estimated=pl.Series(ESTIMATED).gather(graph.estimated),
+        walked_only=pl.Series(WALKED_ONLY).gather(graph.walked_only.astype(np.uint8)),
+    )
+
+
+_Date = tuple[int, int]
 """A time, and how much is known of it."""
-_Dated = tuple[_End, _End]
-_Fact = tuple[tuple[int, int, int], int, _Dated]
-"""Subject, relation and object; the place of the split; start and end."""
+_Dates = tuple[_Date, _Date]
+_Fact = tuple[tuple[int, int, int], int, _Dates]
+"""Subject, relation and object; index of the split; start and end."""
 
-_NOTHING, _GUESSED, _OPEN, _KNOWN = range(4)
+_MISSING, _ESTIMATED, _OPEN, _KNOWN = range(4)
 
 
-def _facts(
+def _iterate_facts(
     graph: TemporalGraph,
     columns: dict[str, NDArray[np.int32]],
     rows: NDArray[np.int64] | None = None,
 ) -> Iterator[_Fact]:
-    """Facts with what is known of their ends; all, or those that are named."""
+    """Iterate over facts, all or some rows, with what is known of their dates."""
     chosen = slice(None) if rows is None else rows
     split = np.repeat(np.arange(len(SPLITS)), np.diff(graph.bounds))[chosen].tolist()
     triples = zip(*(columns[name][chosen].tolist() for name in _TRIPLE), strict=True)
-    ends = []
+    dates = []
     for bit, (times, open_) in enumerate(((graph.start, OPEN_START), (graph.end, OPEN_END))):
-        guessed = (graph.estimated >> np.uint8(bit)) & 1
+        estimated = (graph.estimated >> np.uint8(bit)) & 1
         known = np.where(times == open_, _OPEN, _KNOWN)
-        known = np.where(guessed == 1, _GUESSED, known)
-        known = np.where(times == UNKNOWN, _NOTHING, known)
-        ends.append(zip(times[chosen].tolist(), known[chosen].tolist(), strict=True))
-    dates = zip(*ends, strict=True)
-    return zip(triples, split, dates, strict=True)
+        known = np.where(estimated == 1, _ESTIMATED, known)
+        known = np.where(times == UNKNOWN, _MISSING, known)
+        dates.append(zip(times[chosen].tolist(), known[chosen].tolist(), strict=True))
+    return zip(triples, split, zip(*dates, strict=True), strict=True)
 
 
-class _Sorting:
-    """Sorts new facts into those that are added, take the place of others, or are there already."""
+class _Merger:
+    """Decides for each new fact whether it is added, replaces another, or is a duplicate."""
 
-    def __init__(self, graph: TemporalGraph, dates: MoreDates) -> None:
-        self._graph = graph
+    def __init__(
+        self, graph: TemporalGraph, columns: dict[str, NDArray[np.int32]], dates: MoreDates
+    ) -> None:
         self._supersede = dates is MoreDates.SUPERSEDE
-        self._held: dict[tuple[int, int, int], dict[tuple[int, int], _Dated]] = {}
-        """By triple: the dates of facts, by their split and number; -1 - row for those added."""
+        # By triple: dates of facts by split and row; the row is -1 - row for new facts.
+        self._dates: dict[tuple[int, int, int], dict[tuple[int, int], _Dates]] = {}
         self.added: set[int] = set()
-        self.replaced: dict[int, int] = {}
-        """By the number of a known fact that of the new one in its place."""
-        self.known = [0] * len(SPLITS)
-        self.less = 0
-        self.elsewhere = 0
-
-    def know(self, columns: dict[str, NDArray[np.int32]]) -> None:
-        """Take note of the known facts that have a triple of the new ones."""
-        graph = self._graph
-        mine = pl.DataFrame({name: getattr(graph, name) for name in _TRIPLE}).with_row_index()
-        rows = mine.join(pl.DataFrame(columns), on=_TRIPLE, how="semi")["index"]
-        numbers = np.sort(rows.to_numpy().astype(np.int64))
-        own = {name: getattr(graph, name) for name in _TRIPLE}
-        for number, (triple, split, dated) in zip(
-            numbers.tolist(), _facts(graph, own, numbers), strict=True
+        self.replaced: dict[int, int] = {}  # from rows of known facts to rows of new ones
+        self.duplicates = [0] * len(SPLITS)
+        self.less_dated = 0
+        self.in_other_split = 0
+        # Only known facts that share a triple with a new one matter.
+        triples = {name: getattr(graph, name) for name in _TRIPLE}
+        known = pl.DataFrame(triples).with_row_index()
+        index = known.join(pl.DataFrame(columns), on=_TRIPLE, how="semi")["index"]
+        rows = np.sort(index.to_numpy().astype(np.int64))
+        for row, (triple, split, fact_dates) in zip(
+            rows.tolist(), _iterate_facts(graph, triples, rows), strict=True
         ):
-            self._held.setdefault(triple, {})[split, number] = dated
+            self._dates.setdefault(triple, {})[split, row] = fact_dates
 
-    def take(self, row: int, fact: _Fact) -> None:
-        """Sort in a new fact; those that tell more than it were taken before."""
-        triple, split, dated = fact
-        held = self._held.setdefault(triple, {})
-        mine = {place: other for place, other in held.items() if place[0] == split}
-        if dated in mine.values():
-            self.known[split] += 1
+    def add(self, row: int, fact: _Fact) -> None:
+        """Decide on a new fact; those that know more than it were added before."""
+        triple, split, dates = fact
+        all_dates = self._dates.setdefault(triple, {})
+        in_split = {key: other for key, other in all_dates.items() if key[0] == split}
+        if dates in in_split.values():
+            self.duplicates[split] += 1
             return
-        if self._supersede and any(_tells_more(other, dated) for other in mine.values()):
-            self.known[split] += 1
-            self.less += 1
+        if self._supersede and any(_knows_more(other, dates) for other in in_split.values()):
+            self.duplicates[split] += 1
+            self.less_dated += 1
             return
-        self.elsewhere += any(
-            _times(other) == _times(dated) for place, other in held.items() if place[0] != split
+        self.in_other_split += any(
+            _times(other) == _times(dates) for key, other in all_dates.items() if key[0] != split
         )
-        behind = [place for place, other in mine.items() if _tells_more(dated, other)]
-        if self._supersede and behind:
-            held[behind[0]] = dated
-            self.replaced[behind[0][1]] = row
+        superseded = [key for key, other in in_split.items() if _knows_more(dates, other)]
+        if self._supersede and superseded:
+            all_dates[superseded[0]] = dates
+            self.replaced[superseded[0][1]] = row
         else:
-            held[split, -1 - row] = dated
+            all_dates[split, -1 - row] = dates
             self.added.add(row)
 
 
-def _most_known_first(dated: _Dated) -> tuple[int, _Dated]:
-    (_, first), (_, second) = dated
-    return -first - second, dated
+def _most_known_first(dates: _Dates) -> tuple[int, _Dates]:
+    (_, start), (_, end) = dates
+    return -start - end, dates
 
 
-def _times(dated: _Dated) -> tuple[int, int]:
-    return dated[0][0], dated[1][0]
+def _times(dates: _Dates) -> tuple[int, int]:
+    return dates[0][0], dates[1][0]
 
 
-def _tells_more(one: _Dated, other: _Dated) -> bool:
-    """Whether one has a known end in common with another, and more is known of its other end."""
-    same = [first == second for first, second in zip(one, other, strict=True)]
+def _knows_more(dates: _Dates, other: _Dates) -> bool:
+    """Return whether both share a known date, and `dates` knows more of the other date."""
+    same = [first == second for first, second in zip(dates, other, strict=True)]
     if same[0] == same[1]:
         return False
     shared = same.index(True)
-    return one[shared][1] == _KNOWN and one[1 - shared][1] > other[1 - shared][1]
+    return dates[shared][1] == _KNOWN and dates[1 - shared][1] > other[1 - shared][1]
 
 
-def _attributes(
-    graph: TemporalGraph, new: TemporalGraph, size: int, number: NDArray[np.int32]
+def _merge_attributes(
+    graph: TemporalGraph, new: TemporalGraph, n_entities: int, index: NDArray[np.int32]
 ) -> tuple[dict[str, NDArray[np.float64]], int]:
-    """The numbers of entities, new ones in place of others; and how many of these changed."""
-    held: dict[str, NDArray[np.float64]] = {}
+    """Return the attributes, new values in place of old ones, and how many values changed."""
+    merged: dict[str, NDArray[np.float64]] = {}
     changed = 0
     for name in dict.fromkeys([*graph.attributes, *new.attributes]):
-        held[name] = np.full(size, np.nan)
+        column = merged[name] = np.full(n_entities, np.nan)
         if name in graph.attributes:
-            held[name][: len(graph.entities)] = graph.attributes[name]
+            column[: len(graph.entities)] = graph.attributes[name]
         if name in new.attributes:
             given = ~np.isnan(new.attributes[name])
-            places, numbers = number[given], new.attributes[name][given]
-            before = held[name][places]
-            changed += int((~np.isnan(before) & (before != numbers)).sum())
-            held[name][places] = numbers
-    return held, changed
+            entities, values = index[given], new.attributes[name][given]
+            before = column[entities]
+            changed += int((~np.isnan(before) & (before != values)).sum())
+            column[entities] = values
+    return merged, changed

@@ -12,22 +12,19 @@ from tilp._utils.arrays import read_only
 from tilp.graph.graph import TemporalGraph
 from tilp.time import UNKNOWN, known_ends
 
-__all__ = ["QueryTable"]
-
 
 @dataclass(frozen=True)
 class QueryTable:
     """Queries (subject, relation, ?, interval) as columns, in any order.
 
     Attributes:
-        subject: where walks begin.
-        head: the relation asked for; past the last relation its inverse.
-        start: of the query interval; likewise `end`. Where one of them was not given the other
-            stands for it, and where neither was, all of time.
-        fact: the fact that the query was made from, which is not walked; -1 for none.
+        subject: entity that the query starts from.
+        directed_relation: relation of the query; `r + n_relations` is the inverse of `r`.
+        start: of the query's interval; likewise `end`. If one date is missing the other stands for
+            it, and if both are, all of time.
+        fact: row of the fact that the query was made from, which walks leave out; -1 for none.
         answer: the known answer; -1 for none.
-        unknown: two columns, whether the start and whether the end was not given; by default
-            both were.
+        unknown: two columns, whether start and end are missing; by default neither is.
     """
 
     subject: NDArray[np.int32]
@@ -52,18 +49,18 @@ class QueryTable:
         fact: NDArray[np.int32],
         answer: NDArray[np.int32],
     ) -> QueryTable:
-        """Queries whose start or end may be `UNKNOWN`."""
+        """Return queries whose start or end may be `UNKNOWN`."""
         unknown = np.stack([start == UNKNOWN, end == UNKNOWN], axis=1)
         return cls(subject, directed_relation, *known_ends(start, end), fact, answer, unknown)
 
     @classmethod
     def of_facts(cls, graph: TemporalGraph, rows: NDArray[np.int64], *, walked: bool) -> QueryTable:
-        """Facts asked in both directions: first all (s, r, ?, I), then all (o, r⁻¹, ?, I).
+        """Return facts as queries in both directions: all (s, r, ?, I), then all (o, r⁻¹, ?, I).
 
         Args:
-            graph: whose facts.
-            rows: the facts.
-            walked: whether they are among the edges that are walked on, and so left out.
+            graph: the facts.
+            rows: which of them.
+            walked: whether walks see these facts, so that each query must leave its own out.
         """
         subject, object_ = graph.subject[rows], graph.object[rows]
         relation = graph.relation[rows]
@@ -79,27 +76,25 @@ class QueryTable:
 
     @classmethod
     def join(cls, tables: Sequence[QueryTable]) -> QueryTable:
-        """The queries of several tables, one after the other."""
-        columns = (
-            np.concatenate([getattr(one, column.name) for one in tables]) for column in fields(cls)
-        )
-        return cls(*columns)
+        """Concatenate tables of queries."""
+        names = (column.name for column in fields(cls))
+        return cls(*(np.concatenate([getattr(table, name) for table in tables]) for name in names))
 
     def given_dates(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Starts and ends as they were given, `UNKNOWN` among them."""
+        """Return starts and ends as given, missing ones as `UNKNOWN`."""
         no_start, no_end = self.unknown.T
         return np.where(no_start, UNKNOWN, self.start), np.where(no_end, UNKNOWN, self.end)
 
     def with_dates(self, start: NDArray[np.int64], end: NDArray[np.int64]) -> QueryTable:
-        """The same queries at other, known times."""
+        """Return the same queries with other, known dates."""
         return replace(self, start=start, end=end, unknown=np.zeros_like(self.unknown))
 
     def read_only(self) -> QueryTable:
-        """The same queries, as columns that are not written to."""
+        """Return the same queries with read-only columns."""
         return QueryTable(*(read_only(getattr(self, column.name)) for column in fields(self)))
 
     def without_answers(self) -> QueryTable:
-        """The same queries without their answers."""
+        """Return the same queries without their answers."""
         return replace(self, answer=np.full_like(self.answer, -1))
 
     def __len__(self) -> int:

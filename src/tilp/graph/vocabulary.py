@@ -1,4 +1,4 @@
-"""`NearNames`: known names that one that is not known may have been meant for."""
+"""`Vocabulary`: names and their indices; `NearNames`: known names similar to an unknown one."""
 
 from __future__ import annotations
 
@@ -15,81 +15,75 @@ from numpy.typing import NDArray
 from tilp.errors import DataError, TilpError, UnknownNameError
 
 _BUCKETS = 64
-_BATCH = 50_000  # names whose letters are counted at once
-_COMPARED = 200
-"""Names that are compared letter by letter: those whose letters are most alike in any order."""
+_MAX_COMPARED = 200
+"""Most names that are compared letter by letter: those with the most letters in common."""
 _CUTOFF = 0.6
-_SHOWN = 3
+_MAX_NEAR = 3
 
 
 class NearNames:
-    """Finds the names that are most like a given one, whatever their case.
+    """Finds the known names most similar to a given one, whatever their case.
 
-    Args:
-        names: the known ones.
+    `batch_size` is how many names are looked at at once; it bounds memory.
     """
 
-    def __init__(self, names: Iterable[str]) -> None:
+    def __init__(self, names: Iterable[str], batch_size: int = 50_000) -> None:
         by_case = {name.lower(): name for name in names}
         self._lower, self._names = list(by_case), list(by_case.values())
         self._size = np.array([len(name) for name in self._lower], np.int64)
-        self._letters = np.concatenate(
-            [
-                _letters(self._lower[begin : begin + _BATCH])
-                for begin in range(0, max(len(self._lower), 1), _BATCH)
-            ]
-        )
+        begins = range(0, max(len(self._lower), 1), batch_size)
+        self._batches = [slice(begin, begin + batch_size) for begin in begins]
+        self._letters = np.concatenate([_letters(self._lower[rows]) for rows in self._batches])
 
     def find(self, name: str) -> tuple[str, ...]:
-        """The nearest names, the nearest first; none where nothing is near.
+        """Return up to three similar names, the most similar first.
 
         >>> NearNames(["Ada", "Adele", "Ben"]).find("ade")
         ('Adele', 'Ada')
         """
         name = name.lower()
-        wanted = _letters([name])
-        together = np.concatenate(
+        letters = _letters([name])
+        common = np.concatenate(
             [
-                np.minimum(self._letters[begin : begin + _BATCH], wanted).sum(axis=1, dtype=int)
-                for begin in range(0, max(len(self._lower), 1), _BATCH)
+                np.minimum(self._letters[rows], letters).sum(axis=1, dtype=int)
+                for rows in self._batches
             ]
         )
-        # No order of letters makes two names more alike than these.
-        alike = 2 * together / np.maximum(self._size + len(name), 1)
-        close = np.flatnonzero(alike >= _CUTOFF)
-        best = close[np.argsort(-alike[close], kind="stable")[:_COMPARED]]
+        # An upper bound of the similarity, whatever the order of letters.
+        bound = 2 * common / np.maximum(self._size + len(name), 1)
+        close = np.flatnonzero(bound >= _CUTOFF)
+        best = close[np.argsort(-bound[close], kind="stable")[:_MAX_COMPARED]]
         matcher = SequenceMatcher(b=name)
-        found: list[tuple[float, str, int]] = []
-        for place in best.tolist():
-            matcher.set_seq1(self._lower[place])
+        similar: list[tuple[float, str, int]] = []
+        for index in best.tolist():
+            matcher.set_seq1(self._lower[index])
             ratio = matcher.ratio()
             if ratio >= _CUTOFF:
-                found.append((ratio, self._lower[place], place))
-        return tuple(self._names[place] for _, _, place in nlargest(_SHOWN, found))
+                similar.append((ratio, self._lower[index], index))
+        return tuple(self._names[index] for _, _, index in nlargest(_MAX_NEAR, similar))
 
 
 def _letters(names: list[str]) -> NDArray[np.uint8]:
-    """How often each kind of letter stands in each name; a few letters share a kind."""
+    """Count the letters of each name in buckets that a few letters share."""
     codes = np.frombuffer("".join(names).encode("utf-32-le", "surrogatepass"), np.uint32)
     row = np.repeat(np.arange(len(names)), [len(name) for name in names])
-    place = row * _BUCKETS + codes % _BUCKETS
-    counts = np.bincount(place, minlength=len(names) * _BUCKETS)
+    counts = np.bincount(row * _BUCKETS + codes % _BUCKETS, minlength=len(names) * _BUCKETS)
     return np.minimum(counts, 255).astype(np.uint8).reshape(len(names), _BUCKETS)
 
 
 INVERSE_MARK = "⁻¹"
-"""Follows the name of a relation that is read from object to subject."""
+"""Suffix of a relation that is read from object to subject."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Vocabulary:
-    """Names in a fixed order; a name's place is its integer.
+    """Names in a fixed order; the index of a name stands for it everywhere else.
 
     Attributes:
         kind: 'entity' or 'relation', for messages.
-        ids: the names as fact files have them; unique.
-        keys: the names in a wider world (a Wikidata id, say); the ids where there are none.
-        labels: the names to show; the keys where there are none. Not always unique.
+        ids: the names in fact files; unique.
+        keys: names in a wider context (a Wikidata id, say); the ids by default.
+        labels: the names to show; the keys by default. Not always unique.
     """
 
     kind: str
@@ -99,7 +93,7 @@ class Vocabulary:
 
     @classmethod
     def of(cls, kind: str, ids: pl.Series) -> Vocabulary:
-        """A vocabulary whose ids serve as keys and labels too."""
+        """Return a vocabulary whose ids are keys and labels too."""
         return cls(kind, ids, ids, ids)
 
     def __len__(self) -> int:
@@ -115,93 +109,87 @@ class Vocabulary:
         if not isinstance(other, Vocabulary):
             return NotImplemented
         return all(
-            mine.equals(theirs)
-            for mine, theirs in (
-                (self.ids, other.ids),
-                (self.keys, other.keys),
-                (self.labels, other.labels),
-            )
+            getattr(self, names).equals(getattr(other, names))
+            for names in ("ids", "keys", "labels")
         )
 
     __hash__ = None  # type: ignore[assignment]  # as large as a graph: compared, never hashed
 
-    def label(self, number: int) -> str:
-        """The name to show; a relation that is numbered past the last is an inverse one."""
-        if number < len(self):
-            return self._label(int(number))
-        if self.kind != "relation" or number >= 2 * len(self):
-            raise TilpError(f"there are {len(self):,} {self.kind} names; none has number {number}")
-        return f"{self._label(int(number) - len(self))}{INVERSE_MARK}"
+    def label(self, index: int) -> str:
+        """Return the name to show; a relation's index past the last stands for its inverse."""
+        if index < len(self):
+            return self._label(int(index))
+        if self.kind != "relation" or index >= 2 * len(self):
+            raise TilpError(f"there are {len(self):,} {self.kind} names; none has index {index}")
+        return f"{self._label(int(index) - len(self))}{INVERSE_MARK}"
 
-    def id(self, number: int) -> str:
-        """The name as fact files have it."""
-        return str(self.ids[int(number)])
+    def id(self, index: int) -> str:
+        """Return the name in fact files."""
+        return str(self.ids[int(index)])
 
     def find(self, name: str, *, near: bool = True) -> int:
-        """The integer of a name given as id, key or label, in this order.
+        """Return the index of a name given as id, key or label, in this order.
 
         Args:
             name: the name.
-            near: whether the nearest names are looked for where there is no such name.
+            near: whether the error about an unknown name lists similar ones; True by default.
 
         Raises:
-            UnknownNameError: no such name (the nearest ones are given), or a label of several.
+            UnknownNameError: no such name, or a label of several.
         """
-        for places in self._places(str(name)):
-            if len(places) == 1:
-                return places[0]
-            if places:
-                several = tuple(self.id(place) for place in places[:5])
+        for indices in self._indices(str(name)):
+            if len(indices) == 1:
+                return indices[0]
+            if indices:
+                several = tuple(self.id(index) for index in indices[:5])
                 raise UnknownNameError(
-                    f"{len(places)} {self.kind} names read {name!r}; say which by its id: "
+                    f"{len(indices)} {self.kind} names read {name!r}; say which by its id: "
                     f"{', '.join(map(repr, several))}",
                     several,
                 )
-        alike = self._near.find(str(name)) if near else ()
-        hint = f"; did you mean {' or '.join(map(repr, alike))}?" if alike else ""
-        raise UnknownNameError(f"no {self.kind} is named {name!r}{hint}", alike)
+        similar = self._near.find(str(name)) if near else ()
+        hint = f"; did you mean {' or '.join(map(repr, similar))}?" if similar else ""
+        raise UnknownNameError(f"no {self.kind} is named {name!r}{hint}", similar)
 
     def find_directed(self, name: str) -> int:
-        """The integer of a relation given as `find` takes it, or of `name⁻¹` or `name^-1`.
+        """Return the index of a relation given as for `find`, or of `name⁻¹` or `name^-1`.
 
         Raises:
-            TilpError: as `find`.
+            UnknownNameError: as `find`.
         """
         plain = str(name).removesuffix(INVERSE_MARK).removesuffix("^-1")
         return self.find(plain) + (len(self) if plain != name else 0)
 
     def encode(self, names: pl.Series) -> NDArray[np.int32]:
-        """The integers of a column of ids, all of which must be known."""
-        places = names.cast(self._enum, strict=False).to_physical()
-        if places.null_count():
-            unknown = names.filter(places.is_null())[0]
+        """Return the indices of a column of ids, all of which must be known."""
+        indices = names.cast(self._enum, strict=False).to_physical()
+        if indices.null_count():
+            unknown = names.filter(indices.is_null())[0]
             raise DataError(f"no {self.kind} has the id {unknown!r}")
-        return places.to_numpy().astype(np.int32)
+        return indices.to_numpy().astype(np.int32)
 
     def find_all(self, names: pl.Series) -> NDArray[np.int32]:
-        """The integers of a column of names, given as for `find`; -1 where it would refuse."""
-        every, place = self._found
-        found = names.cast(every, strict=False).to_physical()
-        numbers: NDArray[np.int32] = np.append(place, np.int32(-1))[
-            found.fill_null(len(place)).to_numpy()
-        ]
-        return numbers
+        """Return the indices of a column of names, given as for `find`; -1 where it would raise."""
+        enum, index = self._all_names
+        code = names.cast(enum, strict=False).to_physical().fill_null(len(index)).to_numpy()
+        indices: NDArray[np.int32] = np.append(index, np.int32(-1))[code]
+        return indices
 
     def frame(self) -> pl.DataFrame:
-        """The vocabulary as a table with the columns id, key and label."""
+        """Return the vocabulary as a table with the columns id, key and label."""
         return pl.DataFrame({"id": self.ids, "key": self.keys, "label": self.labels})
 
     def slices(self, rows: int) -> Iterator[pl.DataFrame]:
-        """The same table, so many rows at a time."""
+        """Iterate over this table, some rows at a time."""
         return self.frame().iter_slices(rows)
 
-    def _label(self, number: int) -> str:
-        return str(self.labels[number])
+    def _label(self, index: int) -> str:
+        return str(self.labels[index])
 
-    def _places(self, name: str) -> Iterator[Sequence[int]]:
-        """The integers of those with a name as their id, then as key, then as label."""
-        for names in self._lookups:
-            yield names.get(name, ())
+    def _indices(self, name: str) -> Iterator[Sequence[int]]:
+        """Yield the indices of those with a name as their id, then as key, then as label."""
+        for lookup in self._lookups:
+            yield lookup.get(name, ())
 
     @cached_property
     def _enum(self) -> pl.Enum:
@@ -215,21 +203,21 @@ class Vocabulary:
             if any(names is earlier for earlier in seen):
                 continue
             seen.append(names)
-            places: dict[str, list[int]] = {}
-            for place, name in enumerate(names):
-                places.setdefault(name, []).append(place)
-            lookups.append(places)
+            lookup: dict[str, list[int]] = {}
+            for index, name in enumerate(names):
+                lookup.setdefault(name, []).append(index)
+            lookups.append(lookup)
         return tuple(lookups)
 
     @cached_property
-    def _found(self) -> tuple[pl.Enum, NDArray[np.int32]]:
-        """Every name that `find` knows, and what it finds for it; -1: it stands for several."""
-        found: dict[str, int] = {}
-        for names in self._lookups:
-            for name, places in names.items():
-                found.setdefault(name, places[0] if len(places) == 1 else -1)
-        return pl.Enum(list(found)), np.fromiter(found.values(), np.int32, len(found))
+    def _all_names(self) -> tuple[pl.Enum, NDArray[np.int32]]:
+        """Every name that `find` knows, and the index it returns; -1 if several share the name."""
+        first: dict[str, int] = {}
+        for lookup in self._lookups:
+            for name, indices in lookup.items():
+                first.setdefault(name, indices[0] if len(indices) == 1 else -1)
+        return pl.Enum(list(first)), np.fromiter(first.values(), np.int32, len(first))
 
     @cached_property
     def _near(self) -> NearNames:
-        return NearNames(name for names in self._lookups for name in names)
+        return NearNames(name for lookup in self._lookups for name in lookup)

@@ -1,7 +1,7 @@
 """Wikidata's times as date text, and a statement's qualifiers as an interval.
 
 Years are astronomical throughout: year 0 is 1 BCE, -430 is 431 BCE. The calendar model of a date
-(Julian or Gregorian) is ignored: its numbers are written as the dump has them.
+(Julian or Gregorian) is ignored: year, month and day are written as the dump has them.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ _MAX_YEAR = 10**11  # the longest that date text may hold
 
 
 class MalformedError(ValueError):
-    """A piece of the input that does not have the shape it must have; says what was found."""
+    """A part of the input that is not as it must be; says what it is."""
 
 
-def clip(found: object) -> str:
-    """Show a value in a message: short however deep it is, in characters any terminal prints."""
-    text = reprlib.repr(found).encode("ascii", "backslashreplace").decode("ascii")
+def shorten(value: object) -> str:
+    """Return a value for a message: short however deep it is, in ASCII."""
+    text = reprlib.repr(value).encode("ascii", "backslashreplace").decode("ascii")
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def parse_time(text: str) -> tuple[int, int, int]:
-    """Split a time like `+1952-05-00T00:00:00Z` into year, month and day (0: unknown)."""
+    """Parse a time like `+1952-05-00T00:00:00Z` as year, month and day (0 if unknown)."""
     match = _TIME.fullmatch(text)
     if match is None:
-        raise MalformedError(f"the time {clip(text)} is not like 1952-05-12T00:00:00Z")
+        raise MalformedError(f"the time {shorten(text)} is not like 1952-05-12T00:00:00Z")
     year, month, day = (int(part) for part in match.groups())
     if month > 12 or day > 31:
-        raise MalformedError(f"the time {clip(text)} has no such month or day")
+        raise MalformedError(f"the time {shorten(text)} has no such month or day")
     return year, month, day
 
 
@@ -54,7 +54,7 @@ def astronomical(year: int) -> int:
 
 
 def date_text(year: int, month: int, day: int, precision: int) -> str:
-    """Write a date of an astronomical year, as far as Wikidata's precision makes it known.
+    """Format a date of an astronomical year, as far as Wikidata's precision makes it known.
 
     >>> date_text(1952, 5, 12, 11), date_text(1952, 5, 12, 9), date_text(2000, 0, 0, 7)
     ('1952-05-12', '1952-##-##', '19##-##-##')
@@ -65,33 +65,33 @@ def date_text(year: int, month: int, day: int, precision: int) -> str:
         raise MalformedError(f"a time in the year {year}, too far away for its precision")
     if precision <= 8:
         return f"{_decade_or_century(year, precision)}-##-##"
-    shown = f"{year:04d}" if year >= 0 else str(year)
+    digits = f"{year:04d}" if year >= 0 else str(year)
     if precision == 9 or month == 0:
-        return f"{shown}-##-##"
+        return f"{digits}-##-##"
     # A day that the proleptic Gregorian calendar lacks (Julian 29 February 1900) keeps its month.
     days = calendar.monthrange(year, month)[1]
     if precision == 10 or not 1 <= day <= days:
-        return f"{shown}-{month:02d}-##"
-    return f"{shown}-{month:02d}-{day:02d}"
+        return f"{digits}-{month:02d}-##"
+    return f"{digits}-{month:02d}-{day:02d}"
 
 
 def _decade_or_century(year: int, precision: int) -> str:
     # Both are counted in historical years: the 20th century is 1901 to 2000, the 430s BCE are
     # 439 to 430. Text with hashes is a year off for these (exact for centuries BCE).
-    before = year <= 0
-    count = 1 - year if before else year
-    hashes, stem = (1, count // 10) if precision == 8 else (2, (count - 1) // 100)
-    shown = f"-{stem}" if before else f"{stem:0{4 - hashes}d}"
-    return shown + "#" * hashes
+    is_bce = year <= 0
+    historical = 1 - year if is_bce else year
+    hashes, stem = (1, historical // 10) if precision == 8 else (2, (historical - 1) // 100)
+    digits = f"-{stem}" if is_bce else f"{stem:0{4 - hashes}d}"
+    return digits + "#" * hashes
 
 
 def spans(dates: Mapping[str, Iterable[str]]) -> list[tuple[str, str]]:
-    """Turn a statement's dates, by qualifier, into starts and ends; empty if there are none."""
+    """Return a statement's starts and ends from its dates by qualifier; empty if there are none."""
     starts, ends, points = (list(dates.get(name, ())) for name in DATE_PROPERTIES)
     if starts or ends:
         known = [start for start in starts if start != UNKNOWN] or [UNKNOWN]
         ends = ends or [UNKNOWN]
-        # Reading dates back takes longer than all the rest, and nearly always there is but one.
+        # Parsing takes longer than all the rest, and nearly always there is but one date.
         start = known[0] if len(known) == 1 else min(known, key=lambda date: _days(date)[0])
         end = ends[0] if len(ends) == 1 else max(ends, key=lambda date: _days(date)[1])
         return [(start, end)]

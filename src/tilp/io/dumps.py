@@ -1,4 +1,4 @@
-"""Read a Wikidata dump and write a graph folder: source, selection, report and output."""
+"""Import of dumps: the source, the selection of statements, the written folder, the report."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class FactWriter:
     """Writes facts as they come, then the labels of what they name, as a folder of tables.
 
     The folder appears under its name only when complete. Labels may come before or after the
-    facts that need them, so all wait in a temporary file; in memory are only the distinct
-    entities and relations of the facts.
+    facts that need them, so all go to a temporary file first; only the distinct entities and
+    relations of the facts are in memory.
     """
 
     def __init__(self, out: Path) -> None:
@@ -59,7 +59,7 @@ class FactWriter:
             if error is None:
                 self._write_names()
             else:
-                # The folder is given up only if it sees what went wrong.
+                # The folder is removed only if it sees the error.
                 stack.pop_all().__exit__(kind, error, trace)
 
     def _create(self, name: str, header: str) -> IO[str]:
@@ -68,13 +68,13 @@ class FactWriter:
         return file
 
     def fact(self, subject: str, relation: str, object_: str, start: str, end: str) -> None:
-        """Write one fact."""
+        """Write a fact."""
         self._table.write(f"{subject}\t{relation}\t{object_}\t{start}\t{end}\n")
         self._entities[subject] = self._entities[object_] = self._relations[relation] = None
         self.facts += 1
 
     def label(self, key: str, text: str, *, fallback: bool = False) -> None:
-        """Keep a label in case a fact names its entity or relation; a fallback yields to others."""
+        """Store a label in case a fact names its entity or relation; others replace a fallback."""
         text = _BREAKS.sub(" ", text.encode("utf-8", "replace").decode("utf-8")).strip()
         if text:
             self._labels.write(f"{key}\t{'' if fallback else '!'}\t{text}\n")
@@ -82,8 +82,8 @@ class FactWriter:
     def _write_names(self) -> None:
         labels: dict[str, tuple[str, str]] = {}
         self._labels.close()
-        with (self._partial / "labels").open(encoding="utf-8", newline="\n") as spilled:
-            for line in spilled:
+        with (self._partial / "labels").open(encoding="utf-8", newline="\n") as stored:
+            for line in stored:
                 key, rank, text = line.rstrip("\n").split("\t")
                 named = key in self._entities or key in self._relations
                 if named and (key not in labels or rank > labels[key][0]):
@@ -97,6 +97,9 @@ class FactWriter:
 
 OnError = Literal["skip", "raise"]
 MAX_PROBLEMS = 1000
+"""Most malformed places that a report lists."""
+MAX_LINE = 1 << 26
+"""Longest line in bytes: several times the largest entity, and memory stays bounded."""
 
 _ALL_LANGUAGES = "mul"  # Wikidata's label for every language without one of its own
 _PROPERTY = re.compile(r"P[1-9][0-9]*")
@@ -104,7 +107,7 @@ _PROPERTY = re.compile(r"P[1-9][0-9]*")
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One malformed place: where it is (line None: not known), what it holds, what was done."""
+    """A malformed place: file and line (None if unknown), what is there, what was done."""
 
     file: str
     line: int | None
@@ -117,12 +120,12 @@ class ImportReport:
     """What an import read and wrote.
 
     Attributes:
-        read: Entities (JSON) or triples (RDF) understood.
-        statements: Statements of the chosen properties.
-        facts: Rows written; a statement with several points in time gives one for each.
-        undated: Statements without any date, written only if asked for.
-        skipped: How many lines and statements were left out, by reason.
-        problems: The first malformed places in detail; `malformed` counts all of them.
+        read: count of entities (JSON) or triples (RDF) that were understood.
+        statements: count of statements of the chosen properties.
+        facts: count of rows written; a statement with several points in time gives one for each.
+        undated: count of statements without any date.
+        skipped: counts of lines and statements left out, by reason.
+        problems: the first malformed places in detail; `malformed` counts all of them.
     """
 
     read: int
@@ -134,12 +137,12 @@ class ImportReport:
 
     @property
     def malformed(self) -> int:
-        """The number of malformed places."""
+        """Count of malformed places."""
         return self.skipped.get("malformed", 0)
 
 
-class Intake:
-    """Decides what of a dump is kept, writes it, and counts the rest."""
+class Importer:
+    """Decides what of a dump becomes facts, writes these, and counts the rest."""
 
     def __init__(
         self,
@@ -150,6 +153,7 @@ class Intake:
         properties: Collection[str] | None,
         undated: bool,
         on_error: OnError,
+        max_problems: int = MAX_PROBLEMS,
     ) -> None:
         if on_error not in ("skip", "raise"):
             raise TilpError(f"on_error is {on_error!r}: choose 'skip' or 'raise'")
@@ -163,14 +167,15 @@ class Intake:
         self._writer = writer
         self.languages = (language.lower(), _ALL_LANGUAGES)
         self.properties = None if properties is None else frozenset(properties)
-        self._keep_undated = undated
+        self._write_undated = undated
         self._on_error = on_error
+        self._max_problems = max_problems
         self.read = self.statements = self.undated = 0
         self._skipped: Counter[str] = Counter()
         self._problems: list[Problem] = []
 
-    def keeps(self, name: str) -> bool:
-        """Whether the property is among the chosen ones."""
+    def includes(self, name: str) -> bool:
+        """Return whether the property is among the chosen ones."""
         return self.properties is None or name in self.properties
 
     def skip(self, reason: str) -> None:
@@ -178,35 +183,35 @@ class Intake:
         self._skipped[reason] += 1
 
     def malformed(self, line: int | None, found: str, done: str = "line left out") -> None:
-        """Count a malformed place, or end the import there if asked to."""
+        """Count a malformed place, or raise if `on_error` says so."""
         found = found[:300]
         if self._on_error == "raise":
-            place = self._file if line is None else f"{self._file}, line {line}"
+            where = self._file if line is None else f"{self._file}, line {line}"
             raise DataError(
-                f"{place}: {found}. Mend it, or import with on_error='skip' to leave it out."
+                f"{where}: {found}. Correct it, or import with on_error='skip' to leave it out."
             )
         self.skip("malformed")
-        if len(self._problems) < MAX_PROBLEMS:
+        if len(self._problems) < self._max_problems:
             self._problems.append(Problem(self._file, line, found, done))
 
     def statement(
         self, subject: str, relation: str, object_: str, dates: Mapping[str, Iterable[str]]
     ) -> None:
         """Write the facts of a statement, given its dates by qualifier."""
-        found = spans(dates)
-        if not found:
+        intervals = spans(dates)
+        if not intervals:
             self.undated += 1
-            found = [(UNKNOWN, UNKNOWN)] if self._keep_undated else []
-        for start, end in found:
+            intervals = [(UNKNOWN, UNKNOWN)] if self._write_undated else []
+        for start, end in intervals:
             self._writer.fact(subject, relation, object_, start, end)
 
     def label(self, key: str, language: str, text: str) -> None:
-        """Keep a label if it is in the chosen language, or in all."""
+        """Store a label if it is in the chosen language, or in all."""
         if language.lower() in self.languages:
             self._writer.label(key, text, fallback=language.lower() != self.languages[0])
 
     def report(self) -> ImportReport:
-        """Sum up."""
+        """Return the counts."""
         return ImportReport(
             read=self.read,
             statements=self.statements,
@@ -217,47 +222,49 @@ class Intake:
         )
 
 
-MAX_LINE = 1 << 26  # bytes: several times the largest entity, and memory stays bounded
-
-
-class _Packed(io.RawIOBase):
-    """The bytes of a source as they come, counted."""
+class _CountingReader(io.RawIOBase):
+    """Compressed bytes of a source, counted as they are read."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream
-        self._head = b""
+        self._begin = b""
         self.count = 0
 
-    def magic(self) -> bytes:
-        # A pipe may give fewer bytes than asked for, so it is asked again.
-        while len(self._head) < 3 and (data := self._stream.read(3 - len(self._head))):
-            self._head += data
-        return self._head
+    def peek(self) -> bytes:
+        """Return the first three bytes, without reading past them."""
+        # A pipe may give fewer bytes at a time.
+        while len(self._begin) < 3 and (data := self._stream.read(3 - len(self._begin))):
+            self._begin += data
+        return self._begin
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        data = self._head or self._stream.read(len(buffer)) or b""
-        self._head = b""
+        data = self._begin or self._stream.read(len(buffer)) or b""
+        self._begin = b""
         buffer[: len(data)] = data
         self.count += len(data)
         return len(data)
 
 
 class Source:
-    """A file or stream, unpacked according to its first bytes (gzip, bzip2), read once."""
+    """A file or stream, decompressed according to its first bytes (gzip, bzip2), read once."""
 
-    UNPACKING_ERRORS = (EOFError, OSError, zlib.error)
+    DECOMPRESSION_ERRORS = (EOFError, OSError, zlib.error)
 
     def __init__(
-        self, source: Path | IO[bytes], progress: Callable[[int], None] | None = None
+        self,
+        source: Path | IO[bytes],
+        progress: Callable[[int], None] | None = None,
+        max_line: int = MAX_LINE,
     ) -> None:
         self._source = source
         self._progress = progress
-        self._told = -1
-        named = source if isinstance(source, str | os.PathLike) else getattr(source, "name", None)
-        self.name = "<stream>" if named is None else str(named)
+        self._reported = -1
+        self._max_line = max_line
+        name = source if isinstance(source, str | os.PathLike) else getattr(source, "name", None)
+        self.name = "<stream>" if name is None else str(name)
         self.stream: IO[bytes]
 
     def __enter__(self) -> Self:
@@ -269,22 +276,22 @@ class Source:
                     raise self.unreadable(error) from error
             else:
                 stream = self._source
-            self._packed = _Packed(stream)
-            self.stream = stack.enter_context(self._unpacked())
+            self._raw = _CountingReader(stream)
+            self.stream = stack.enter_context(self._decompressed())
             self._open = stack.pop_all()
         return self
 
     def __exit__(self, *exception: object) -> None:
         self._open.close()
 
-    def _unpacked(self) -> IO[bytes]:
+    def _decompressed(self) -> IO[bytes]:
         try:
-            magic = self._packed.magic()
+            magic = self._raw.peek()
         except OSError as error:
             raise self.unreadable(error) from error
         except TypeError:
             raise TilpError(f"{self.name} is open as text: open it in binary mode") from None
-        buffered = io.BufferedReader(self._packed, 1 << 20)
+        buffered = io.BufferedReader(self._raw, 1 << 20)
         if magic.startswith(b"\x1f\x8b"):
             return cast("IO[bytes]", gzip.GzipFile(fileobj=buffered))
         if magic.startswith(b"BZh"):
@@ -292,38 +299,38 @@ class Source:
         return buffered
 
     def unreadable(self, error: BaseException) -> TilpError:
-        """Say that the source cannot be read (further)."""
+        """Return the error that the source cannot be read (further)."""
         if isinstance(error, OSError) and error.errno is not None:
             return TilpError(f"{self.name} cannot be read: {error.strerror}. Check the path.")
         return DataError(
-            f"{self.name}: the packed data is damaged or breaks off ({error}). Get the file again."
+            f"{self.name}: compressed data is damaged or breaks off ({error}). Get the file again."
         )
 
     def tick(self) -> None:
-        """Tell how many packed bytes have been read, where that has changed."""
-        if self._progress is not None and self._packed.count != self._told:
-            self._told = self._packed.count
-            self._progress(self._told)
+        """Report how many compressed bytes have been read, if that has changed."""
+        if self._progress is not None and self._raw.count != self._reported:
+            self._reported = self._raw.count
+            self._progress(self._reported)
 
-    def lines(self, intake: Intake) -> Iterator[tuple[int, bytes]]:
-        """Yield lines with their numbers; what cannot be unpacked ends them and is counted."""
-        number = 0
+    def lines(self, importer: Importer) -> Iterator[tuple[int, bytes]]:
+        """Yield lines, counted from 1; damaged compressed data ends them and is counted."""
+        line, limit = 0, self._max_line
         while True:
-            number += 1
+            line += 1
             try:
-                line = self.stream.readline(MAX_LINE)
-                if len(line) == MAX_LINE and not line.endswith(b"\n"):
-                    while (rest := self.stream.readline(MAX_LINE)) and not rest.endswith(b"\n"):
+                text = self.stream.readline(limit)
+                if len(text) == limit and not text.endswith(b"\n"):
+                    while (rest := self.stream.readline(limit)) and not rest.endswith(b"\n"):
                         pass
-                    intake.malformed(number, f"a line longer than {MAX_LINE} bytes")
+                    importer.malformed(line, f"a line longer than {limit} bytes")
                     continue
-            except self.UNPACKING_ERRORS as error:
+            except self.DECOMPRESSION_ERRORS as error:
                 if isinstance(error, OSError) and error.errno is not None:
                     raise self.unreadable(error) from error
-                found = f"packed data that is damaged or breaks off ({error})"
-                intake.malformed(number, found, "rest of the file left out")
+                found = f"compressed data that is damaged or breaks off ({error})"
+                importer.malformed(line, found, "rest of the file left out")
                 return
             self.tick()
-            if not line:
+            if not text:
                 return
-            yield number, line
+            yield line, text

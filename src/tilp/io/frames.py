@@ -1,20 +1,33 @@
-"""From the cells of any table to the columns of facts: which column is which, and their text."""
+"""Frames of facts from the cells of any table: which column is which, and their text."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
-from tilp.errors import DataError
+from tilp.errors import DataError, TilpWarning
 from tilp.graph import ESTIMATED, SPLITS, WALKED_ONLY
-from tilp.io.sources import SPLIT_NAMES, warn
 from tilp.io.text import TextTable
 from tilp.time import parse_date
 from tilp.time.dates import DateKind
 
 FACT_COLUMNS = ("subject", "relation", "object", "start", "end")
-"""The columns of a fact, in the order of a table without header."""
+"""Columns of a fact, in the order of a table without header."""
+
+SPLIT_NAMES = {
+    "train": "train",
+    "training": "train",
+    "facts": "train",
+    "valid": "valid",
+    "validation": "valid",
+    "val": "valid",
+    "dev": "valid",
+    "test": "test",
+    "testing": "test",
+}
+"""Splits by the names they have in files and mappings."""
 
 _SYNONYMS: Mapping[str, frozenset[str]] = {
     "subject": frozenset({"subject", "s", "subj", "head", "h", "source", "subject_id", "head_id"}),
@@ -39,28 +52,33 @@ _REMEDY = (
     "(--columns subject=…,relation=…,object=…,start=…,end=…)."
 )
 ROLES = tuple(_SYNONYMS)
-"""What a column can be; 'date' is the one date of a fact that has no interval, 'estimated' says
-which dates are estimates, 'walked_only' which facts are not learned from."""
+"""Roles of columns; 'date' is the only date of a fact without interval, 'estimated' says which
+dates are estimates, 'walked_only' which facts are no training examples."""
+
+
+def warn(message: str) -> None:
+    """Warn about the data."""
+    warnings.warn(TilpWarning(message), stacklevel=4)
 
 
 def name_roles(names: Sequence[str]) -> dict[str, list[int]]:
-    """The places of each role among column names."""
+    """Return the indices of each role among column names."""
     roles: dict[str, list[int]] = {}
     plain = [name.strip().lower().replace(" ", "_").replace("-", "_") for name in names]
-    for place, name in enumerate(plain):
+    for index, name in enumerate(plain):
         for role, synonyms in _SYNONYMS.items():
             if name in synonyms:
-                roles.setdefault(role, []).append(place)
+                roles.setdefault(role, []).append(index)
     if not {"subject", "object"} & roles.keys() and {"from", "to"} <= set(plain):
-        # Of a graph's edges rather than of a fact's dates.
+        # They name the ends of an edge, not the dates of a fact.
         for name, role, date in (("from", "subject", "start"), ("to", "object", "end")):
             roles[role] = [plain.index(name)]
             roles[date].remove(plain.index(name))
-    return {role: places for role, places in roles.items() if places}
+    return {role: indices for role, indices in roles.items() if indices}
 
 
 def is_header(cells: Sequence[str]) -> bool:
-    """Whether a first row names its columns rather than states a fact.
+    """Return whether a first row names its columns rather than states a fact.
 
     >>> is_header(["Subject", "predicate", "object", "since"]), is_header(["Ada", "knows", "Bob"])
     (True, False)
@@ -71,13 +89,7 @@ def is_header(cells: Sequence[str]) -> bool:
 def assign_columns(
     names: Sequence[str] | None, count: int, source: str, chosen: Mapping[str, str] | None
 ) -> dict[str, int]:
-    """The place of each role: chosen by the caller, by the names, or else by order.
-
-    Args:
-        names: the column names, where the table has any.
-        count: how many columns there are.
-        source: where the table comes from, for messages.
-        chosen: column names by role, as the caller gave them.
+    """Return the index of each role: chosen by the caller, by the names, or else by order.
 
     Raises:
         DataError: the columns cannot be told apart.
@@ -100,22 +112,22 @@ def assign_columns(
         )
     if count == 4:
         return {"subject": 0, "relation": 1, "object": 2, "date": 3}
-    return {role: place for place, role in enumerate(FACT_COLUMNS[:count])}
+    return {role: index for index, role in enumerate(FACT_COLUMNS[:count])}
 
 
 def _single_roles(
     names: Sequence[str], roles: Mapping[str, Sequence[int]], source: str
 ) -> dict[str, int]:
-    """Each role's one place."""
-    for role, places in roles.items():
-        if len(places) > 1:
-            listed = " and ".join(names[place] for place in places)
+    """Return the only index of each role."""
+    for role, indices in roles.items():
+        if len(indices) > 1:
+            listed = " and ".join(names[index] for index in indices)
             raise DataError(f"{source}: {listed} could both be the {role}. {_REMEDY}")
     if "date" in roles and {"start", "end"} & roles.keys():
         raise DataError(
             f"{source}: {names[roles['date'][0]]} is a date beside a start or end. {_REMEDY}"
         )
-    return {role: places[0] for role, places in roles.items()}
+    return {role: indices[0] for role, indices in roles.items()}
 
 
 def _chosen_columns(
@@ -147,62 +159,62 @@ _MARKS = {
 def find_roles(
     name: str, table: TextTable, columns: Mapping[str, str] | None, header: bool | None
 ) -> dict[str, int]:
-    """The place of each role among a table's columns; what was found out by itself is told.
+    """Return the index of each role among a table's columns; warns about what it assumes.
 
     Args:
         name: of the source, for messages.
         table: at least its first two rows.
-        columns: column names by role, as the caller gave them.
-        header: whether there is a row of column names, as the caller told.
+        columns: column names by role, if the caller chose them.
+        header: whether there is a row of column names, if the caller said so.
 
     Raises:
         DataError: the columns cannot be told apart, or the first row is no fact.
     """
     roles = assign_columns(table.names, table.frame.width, name, columns)
     if table.names is not None:
-        _note_columns(name, table.names, roles, named=bool(columns))
+        _warn_of_columns(name, table.names, roles, named=bool(columns))
     elif header is None:
         _refuse_unknown_header(name, table, roles)
     return roles
 
 
-def by_split(
+def split_masks(
     name: str, table: TextTable, roles: Mapping[str, int]
 ) -> Iterator[tuple[str, pl.Series]]:
-    """What the column of splits says, each word once, and which rows have it.
+    """Yield each distinct text of the column of splits, and the mask of its rows.
 
     Raises:
-        DataError: a word that is no split.
+        DataError: a text that is no split.
     """
-    told = (
+    texts = (
         _as_text(table.frame.to_series(roles["split"]), name, "split")
         .str.strip_chars()
         .str.to_lowercase()
     )
-    for text in told.unique(maintain_order=True):
+    for text in texts.unique(maintain_order=True):
         if text not in SPLIT_NAMES:
-            row = int((told.eq_missing(text)).arg_max() or 0)
+            row = int((texts.eq_missing(text)).arg_max() or 0)
             raise DataError(
                 f"{name}, line {table.lines[row]}: the split is {text!r}; "
                 f"it can be {', '.join(SPLITS)}"
             )
-        yield text, told == text
+        yield text, texts == text
 
 
-def _note_columns(
+def _warn_of_columns(
     name: str, columns: tuple[str, ...], roles: Mapping[str, int], *, named: bool
 ) -> None:
-    """Say which columns were taken by their order, and which were left aside."""
+    """Warn which columns were taken by their order, and which are not used."""
     if not named and not is_header(columns):
-        taken = ", ".join(f"{role} = {columns[place]}" for role, place in roles.items())
+        taken = ", ".join(f"{role} = {columns[index]}" for role, index in roles.items())
         warn(f"{name}: columns are taken by their order: {taken}")
-    unused = [column for place, column in enumerate(columns) if place not in roles.values()]
+    unused = [column for index, column in enumerate(columns) if index not in roles.values()]
     if unused:
         warn(f"{name}: columns not used: {', '.join(unused)}")
 
 
 def _refuse_unknown_header(name: str, table: TextTable, roles: Mapping[str, int]) -> None:
-    """A first row whose date is none, before one whose date is, is no fact but names columns."""
+    """Refuse a first row with a malformed date before one with a known date: a header."""
     dates = [table.frame.to_series(roles[role]) for role in ("start", "date") if role in roles]
     if not dates or len(table.frame) < 2:
         return
@@ -217,46 +229,45 @@ def _refuse_unknown_header(name: str, table: TextTable, roles: Mapping[str, int]
 
 
 def fact_frame(name: str, table: TextTable, roles: Mapping[str, int]) -> pl.DataFrame:
-    """The columns of facts as text; names present in every row."""
+    """Return the columns of facts as text, with names in every row."""
     columns: dict[str, pl.Series] = {}
     for role in FACT_COLUMNS:
-        place = roles.get(role, roles.get("date") if role in ("start", "end") else None)
-        if place is None:
+        index = roles.get(role, roles.get("date") if role in ("start", "end") else None)
+        if index is None:
             columns[role] = pl.repeat(None, len(table.frame), dtype=pl.String, eager=True)
             continue
-        column = _as_text(table.frame.to_series(place), name, role)
-        if role in ("subject", "relation", "object"):
+        column = _as_text(table.frame.to_series(index), name, role)
+        if role in _KEY_ROLES:
             absent = column.is_null() | (column == "")
             if absent.any():
                 line = table.lines[int(absent.arg_max() or 0)]
                 raise DataError(
-                    f"{name}, line {line}: column {place + 1} ({role}) is empty; every fact has "
+                    f"{name}, line {line}: column {index + 1} ({role}) is empty; every fact has "
                     "a subject, a relation and an object. Fill it in or remove the row."
                 )
         columns[role] = column
-    for mark, (words, meaning) in _MARKS.items():
+    for mark, (values, meaning) in _MARKS.items():
         if mark in roles:
-            columns[mark] = _marks(name, table, mark, roles[mark], words, meaning)
+            columns[mark] = _mark_column(name, table, mark, roles[mark], values, meaning)
     return pl.DataFrame(columns)
 
 
-def _marks(
-    name: str, table: TextTable, mark: str, place: int, words: tuple[str, ...], meaning: str
+def _mark_column(
+    name: str, table: TextTable, mark: str, index: int, values: tuple[str, ...], meaning: str
 ) -> pl.Series:
-    """A column of marks, in their words."""
-    found = _as_text(table.frame.to_series(place), name, mark).fill_null("")
-    strange = ~found.is_in(words)
-    if strange.any():
-        row = int(strange.arg_max() or 0)
+    column = _as_text(table.frame.to_series(index), name, mark).fill_null("")
+    invalid = ~column.is_in(values)
+    if invalid.any():
+        row = int(invalid.arg_max() or 0)
         raise DataError(
-            f"{name}, line {table.lines[row]}: column {place + 1} ({mark}) is {found[row]!r}; "
+            f"{name}, line {table.lines[row]}: column {index + 1} ({mark}) is {column[row]!r}; "
             f"it says {meaning}, and else is empty. Correct it, or give the column another name."
         )
-    return found
+    return column
 
 
 def _as_text(column: pl.Series, source: str, role: str) -> pl.Series:
-    """A column as text; whole floats (integers with gaps, in pandas) as integers."""
+    """Return a column as text; whole floats (integers with gaps, in pandas) as integers."""
     dtype = column.dtype
     if dtype == pl.String:
         return column

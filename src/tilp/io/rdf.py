@@ -1,8 +1,8 @@
 """Wikidata's RDF as a graph: the statement nodes of N-Triples or Turtle, through pyoxigraph.
 
 The triples of a statement may be in any order and far apart, so all statement nodes of the chosen
-properties, their date qualifiers and the time values are held in memory until the end of the
-input; labels are not. Other Wikibase sites name their nodes alike and are read as well.
+properties, their date qualifiers and the time values stay in memory until the end of the input;
+labels do not. Other Wikibase sites name their nodes alike and are read as well.
 """
 
 from __future__ import annotations
@@ -22,19 +22,17 @@ from tilp.io.dump_dates import (
     UNKNOWN,
     MalformedError,
     astronomical,
-    clip,
     date_text,
     parse_time,
+    shorten,
 )
-from tilp.io.dumps import FactWriter, ImportReport, Intake, OnError, Source
+from tilp.io.dumps import FactWriter, Importer, ImportReport, OnError, Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
     from pathlib import Path
 
     import pyoxigraph
-
-__all__ = ["RdfFormat", "import_rdf", "rdf_format"]
 
 RdfFormat = Literal["ntriples", "turtle"]
 
@@ -69,50 +67,50 @@ def import_rdf(
     writes for years.
 
     Args:
-        source: N-Triples or Turtle (also gzip or bzip2, told by the first bytes), or a stream.
-        out: The folder to write; it must not exist or be empty, and appears when complete.
-        format: `"ntriples"` or `"turtle"`; None goes by the name, `.nt` or `.ttl`, perhaps with
-            `.gz` or `.bz2` after it.
-        language: Language of the labels.
-        properties: The properties to keep; None keeps all.
-        undated: Whether to write statements without any date, too.
-        on_error: What to do with malformed lines and values. Bad syntax in Turtle always raises,
-            since what follows it cannot be read.
-        progress: Called with the number of (packed) bytes read so far.
+        source: N-Triples or Turtle, plain, gzip or bzip2, or an open binary stream.
+        out: the folder to write; it must not exist or be empty, and appears when complete.
+        format: `"ntriples"` or `"turtle"`; by default it follows from the name, `.nt` or `.ttl`,
+            perhaps with `.gz` or `.bz2` after it.
+        language: language of the labels; English by default.
+        properties: the properties to import; all by default.
+        undated: whether to write statements without any date, too; False by default.
+        on_error: `"skip"` (default) leaves malformed lines and values out, `"raise"` stops at the
+            first. Bad syntax in Turtle always raises, since what follows it cannot be read.
+        progress: called with the number of (compressed) bytes read so far.
 
     Raises:
-        DataError: Something is malformed, and `on_error` is `"raise"` or the format Turtle.
+        DataError: something is malformed, and `on_error` is `"raise"` or the format Turtle.
         TilpError: pyoxigraph is not there, the source cannot be read, the format is not known,
             or the folder cannot be written.
     """
-    origin = Source(source, progress)
-    read = _turtle if _format(origin.name, format) == "turtle" else _ntriples
+    opened = Source(source, progress)
+    parse = _parse_turtle if _format(opened.name, format) == "turtle" else _parse_ntriples
     try:
         import pyoxigraph  # noqa: F401
     except ImportError:
         raise TilpError('RDF needs an extra: pip install "tilp[rdf]"') from None
     writer = FactWriter(out)
-    intake = Intake(
-        origin.name,
+    importer = Importer(
+        opened.name,
         writer,
         language=language,
         properties=properties,
         undated=undated,
         on_error=on_error,
     )
-    with origin, writer:
-        statements = _Statements(intake)
-        for line, triple in read(origin, intake):
+    with opened, writer:
+        statements = _Statements(importer)
+        for line, triple in parse(opened, importer):
             try:
                 statements.add(triple)
             except MalformedError as error:
-                intake.malformed(line, str(error), "value left out")
+                importer.malformed(line, str(error), "value left out")
         statements.write()
-    return intake.report()
+    return importer.report()
 
 
 def rdf_format(path: PurePath) -> RdfFormat | None:
-    """The kind of RDF that a file's name speaks of."""
+    """Return the RDF format that a file's name stands for, if any."""
     return _FORMATS.get(_suffix(path))
 
 
@@ -133,7 +131,7 @@ def _format(name: str, given: RdfFormat | None) -> RdfFormat:
 
 
 class _Triple(NamedTuple):
-    """A triple in plain text; a datatype marks its object as a literal."""
+    """A triple as text; only a literal object has a datatype."""
 
     subject: str
     predicate: str
@@ -152,35 +150,35 @@ def _plain(triple: pyoxigraph.Quad | pyoxigraph.Triple) -> _Triple | None:
     return _Triple(subject, triple.predicate.value, value, datatype and datatype.value, language)
 
 
-def _ntriples(source: Source, intake: Intake) -> Iterator[tuple[int | None, _Triple]]:
+def _parse_ntriples(source: Source, importer: Importer) -> Iterator[tuple[int | None, _Triple]]:
     """Parse line by line: the parser itself goes on after an error, but loses lines on the way."""
     from pyoxigraph import RdfFormat, parse
 
-    for number, line in source.lines(intake):
+    for line, text in source.lines(importer):
         try:
-            triples = list(parse(line, RdfFormat.N_TRIPLES))
+            triples = list(parse(text, RdfFormat.N_TRIPLES))
         except SyntaxError as error:
-            intake.malformed(number, f"{clip(line.strip())} ({_reason(error)})")
+            importer.malformed(line, f"{shorten(text.strip())} ({_reason(error)})")
             continue
-        intake.read += len(triples)
-        yield from ((number, plain) for triple in triples if (plain := _plain(triple)))
+        importer.read += len(triples)
+        yield from ((line, plain) for triple in triples if (plain := _plain(triple)))
 
 
-def _turtle(source: Source, intake: Intake) -> Iterator[tuple[int | None, _Triple]]:
+def _parse_turtle(source: Source, importer: Importer) -> Iterator[tuple[int | None, _Triple]]:
     from pyoxigraph import RdfFormat, parse
 
     try:
         for triple in parse(source.stream, RdfFormat.TURTLE):
-            intake.read += 1
+            importer.read += 1
             source.tick()
             if plain := _plain(triple):
                 yield None, plain
     except SyntaxError as error:
         raise DataError(
             f"{source.name}, line {error.lineno}: {_reason(error)}. Turtle cannot be read past an "
-            "error: mend the line, or take N-Triples, where a bad line is left out by itself."
+            "error: correct the line, or take N-Triples, where a bad line is left out by itself."
         ) from None
-    except Source.UNPACKING_ERRORS as error:
+    except Source.DECOMPRESSION_ERRORS as error:
         raise source.unreadable(error) from error
     source.tick()
 
@@ -200,7 +198,7 @@ class _Time(NamedTuple):
 
 @dataclass(slots=True)
 class _Value:
-    """A time's own node."""
+    """The node of a time."""
 
     time: _Time | None = None
     precision: int | None = None
@@ -208,7 +206,7 @@ class _Value:
 
 @dataclass(slots=True)
 class _Statement:
-    """A statement's node: what is None was not seen yet, what is empty is not an item."""
+    """The node of a statement: None is not seen yet, the empty text is no item."""
 
     subject: str | None = None
     relation: str | None = None
@@ -220,22 +218,22 @@ class _Statement:
 
 
 class _Statements:
-    """Gathers statement nodes from triples in any order."""
+    """Collects statement nodes from triples in any order."""
 
-    def __init__(self, intake: Intake) -> None:
-        self._intake = intake
+    def __init__(self, importer: Importer) -> None:
+        self._importer = importer
         self._statements: defaultdict[str, _Statement] = defaultdict(_Statement)
         self._values: defaultdict[str, _Value] = defaultdict(_Value)
 
     def add(self, triple: _Triple) -> None:
-        """Take what the triple says of a statement, a time or a label; any other says nothing."""
+        """Add a triple about a statement, a time or a label; ignore any other."""
         kind, name = _predicate(triple.predicate)
         match kind:
-            case "link" if self._intake.keeps(name):
+            case "link" if self._importer.includes(name):
                 statement = self._statements[triple.object]
                 statement.subject = _item(triple.subject)
                 statement.relation = statement.relation or name
-            case "statement" if self._intake.keeps(name):
+            case "statement" if self._importer.includes(name):
                 statement = self._statements[triple.subject]
                 statement.relation = name
                 statement.object = "" if triple.datatype else _item(triple.object)
@@ -252,7 +250,7 @@ class _Statements:
             case "type" if match := _NO_VALUE.fullmatch(triple.object):
                 self._add_no_value(triple.subject, match[1])
             case "label" if triple.language and (match := _NAMED.fullmatch(triple.subject)):
-                self._intake.label(match[1], triple.language, triple.object)
+                self._importer.label(match[1], triple.language, triple.object)
 
     def _add_date(self, triple: _Triple, name: str) -> None:
         statement = self._statements[triple.subject]
@@ -268,7 +266,7 @@ class _Statements:
         # It is not said whether the statement itself or its qualifier has no value.
         if name in DATE_PROPERTIES:
             self._statements[node].dates.append((name, PRESENT if name == END else UNKNOWN))
-        elif self._intake.keeps(name):
+        elif self._importer.includes(name):
             self._statements[node].object = ""
 
     def write(self) -> None:
@@ -278,49 +276,49 @@ class _Statements:
                 self._write(statement)
             except MalformedError as error:
                 found = f"{statement.subject}, {statement.relation}: {error}"
-                self._intake.malformed(None, found, "statement left out")
+                self._importer.malformed(None, found, "statement left out")
 
     def _write(self, statement: _Statement) -> None:
-        intake = self._intake
+        importer = self._importer
         if statement.relation is None:
             # Only its qualifiers were seen: it belongs to another property, if some are chosen.
-            if intake.properties is None:
-                intake.skip("incomplete")
+            if importer.properties is None:
+                importer.skip("incomplete")
             return
-        intake.statements += 1
+        importer.statements += 1
         if statement.deprecated:
-            intake.skip("deprecated")
+            importer.skip("deprecated")
         elif statement.subject is None or statement.object is None:
-            intake.skip("incomplete")
+            importer.skip("incomplete")
         elif not statement.subject or not statement.object:
-            intake.skip("not an item")
+            importer.skip("not an item")
         elif statement.unreadable:
-            intake.skip("unreadable date")
+            importer.skip("unreadable date")
         else:
             dates = self._dates(statement)
-            intake.statement(statement.subject, statement.relation, statement.object, dates)
+            importer.statement(statement.subject, statement.relation, statement.object, dates)
 
     def _dates(self, statement: _Statement) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
+        dates: dict[str, list[str]] = {}
         precise = set()
         for name, node in statement.values:
             value = self._values.get(node)
             if value is not None and value.time is not None:
                 precise.add((name, value.time))
-                found.setdefault(name, []).append(_date(value.time, value.precision))
+                dates.setdefault(name, []).append(_date(value.time, value.precision))
         for name, date in statement.dates:
             if isinstance(date, str):
-                found.setdefault(name, []).append(date)
+                dates.setdefault(name, []).append(date)
             elif (name, date) not in precise:
-                found.setdefault(name, []).append(_date(date, None))
+                dates.setdefault(name, []).append(_date(date, None))
         for name, _ in statement.values:
-            found.setdefault(name, [UNKNOWN])
-        return found
+            dates.setdefault(name, [UNKNOWN])
+        return dates
 
 
 @lru_cache(maxsize=1 << 16)
 def _predicate(iri: str) -> tuple[str, str]:
-    """What a predicate tells of, and the property it is about."""
+    """Return the kind of a predicate, and the property it is about."""
     match = _PREDICATE.fullmatch(iri)
     if match is None:
         return "", ""
@@ -336,13 +334,13 @@ def _item(iri: str) -> str:
 
 def _time(triple: _Triple) -> _Time:
     if triple.datatype not in (f"{_XSD}dateTime", f"{_XSD}date"):
-        raise MalformedError(f"{clip(triple.object)} in place of an xsd:dateTime")
+        raise MalformedError(f"{shorten(triple.object)} in place of an xsd:dateTime")
     return _Time(*parse_time(triple.object), triple.object.endswith("-01-01T00:00:00Z"))
 
 
 def _precision(triple: _Triple) -> int:
     if triple.datatype is None or not re.fullmatch(r"\+?[0-9]{1,2}", triple.object):
-        raise MalformedError(f"{clip(triple.object)} in place of a time's precision")
+        raise MalformedError(f"{shorten(triple.object)} in place of a time's precision")
     return int(triple.object)
 
 

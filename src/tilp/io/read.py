@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tilp.errors import TilpError
-from tilp.graph import FactTable, TemporalGraph, build_graph
-from tilp.io.frames import by_split, fact_frame, find_roles, is_header
-from tilp.io.packed.open import is_pack, open_as
-from tilp.io.side_files import PARQUET, as_table, read_attributes, read_labels, read_parquet
-from tilp.io.sources import SPLIT_NAMES, as_polars, find_sources, regular_file, warn
+from tilp.errors import DataError, TilpError
+from tilp.graph import SPLITS, FactTable, TemporalGraph, build_graph
+from tilp.io.frames import SPLIT_NAMES, fact_frame, find_roles, is_header, split_masks, warn
+from tilp.io.packed.open import is_packed, open_checked
+from tilp.io.tables import (
+    PARQUET_SUFFIXES,
+    as_polars,
+    as_table,
+    read_attributes,
+    read_labels,
+    read_parquet,
+    read_unit,
+)
 from tilp.io.text import TextTable, read_text_table
 from tilp.types import OnError, Unit, choose
+
+_TEXT_SUFFIXES = (".tsv", ".txt", ".csv")
+_ID_FILES = ("entity2id.txt", "relation2id.txt")  # of published sets; entities.tsv replaces them
 
 
 def read(
@@ -35,30 +49,36 @@ def read(
         unit: what times count: year, month, day or integer; by default the finest in which at
             least 90 % of the known dates are complete.
         on_error: what to do with malformed dates and with starts after their ends: 'repair'
-            (unknown; end = start), 'skip' the row, or 'raise'.
+            (unknown; end = start; the default), 'skip' the row, or 'raise'.
         columns: column names by role, where they do not speak for themselves: subject,
             relation, object, and start and end, or date, and split, estimated and walked_only.
             Files then have a header.
-        header: whether files begin with a row of column names; found out by default.
+        header: whether files begin with a row of column names; detected by default.
 
     Raises:
         DataError: what cannot be read, naming file, line, column, what was found and the remedy.
+
+    >>> import polars as pl
+    >>> names = ["subject", "relation", "object", "start", "end"]
+    >>> facts = pl.DataFrame([("Ada", "playsFor", "Rovers", 1990, 1993)], names, orient="row")
+    >>> print(read(facts).fact(0))
+    (Ada, playsFor, Rovers, [1990, 1993])
     """
     on_error = choose(OnError, on_error, "on_error")
     chosen_unit = None if unit is None else choose(Unit, unit, "unit")
-    if isinstance(source, (str, Path)) and is_pack(Path(source).expanduser()):
+    if isinstance(source, (str, Path)) and is_packed(Path(source).expanduser()):
         if columns or header is not None:
             raise TilpError(f"{source}: a packed graph has no columns to choose and no header")
-        graph = open_as(Path(source).expanduser(), chosen_unit, on_error)
+        graph = open_checked(Path(source).expanduser(), chosen_unit, on_error)
         warn_of_defects(graph)
         return graph
     sources = find_sources(source)
     labels = {
-        name: read_labels(sources.beside[name])
+        name: read_labels(sources.side_files[name])
         for name in ("entities", "relations")
-        if name in sources.beside
+        if name in sources.side_files
     }
-    attributes = sources.beside.get("attributes")
+    attributes = sources.side_files.get("attributes")
     tables: list[FactTable] = []
     for split, part in sources.facts:
         tables += _fact_tables(part, split, columns, header)
@@ -79,7 +99,7 @@ def read(
 def _fact_tables(
     source: Any, split: str, columns: Mapping[str, str] | None, header: bool | None
 ) -> list[FactTable]:
-    """Facts of one source; several tables only where a column tells the split."""
+    """Return the facts of a source; several tables only if a column names the split."""
     if columns and header is None:
         header = True
     name, table = _read_table(source, header)
@@ -88,24 +108,24 @@ def _fact_tables(
     if "split" not in roles:
         return [FactTable(split, name, frame, table.lines)]
     tables = []
-    for text, mask in by_split(name, table, roles):
-        lines = [line for line, mine in zip(table.lines, mask, strict=True) if mine]
+    for text, mask in split_masks(name, table, roles):
+        lines = [line for line, selected in zip(table.lines, mask, strict=True) if selected]
         tables.append(FactTable(SPLIT_NAMES[text], name, frame.filter(mask), lines))
     return tables
 
 
 def _read_table(source: Any, header: bool | None) -> tuple[str, TextTable]:
-    """The name of a source and its cells."""
+    """Return the name of a source and its cells."""
     if isinstance(source, (str, Path)):
         with regular_file(Path(source).expanduser()) as path:
-            if path.suffix.lower() in PARQUET:
+            if path.suffix.lower() in PARQUET_SUFFIXES:
                 return str(source), as_table(read_parquet(path), 1)
             return str(source), read_text_table(path, header, is_header)
     return "the frame", as_table(as_polars(source), 0)
 
 
 def warn_of_defects(graph: TemporalGraph) -> None:
-    """Tell how many rows had defects, and what was done with them."""
+    """Warn how many rows have defects, and what was done with them."""
     if not len(graph.defects):
         return
     counts = graph.defects.group_by("defect", "done", maintain_order=True).len()
@@ -116,3 +136,91 @@ def warn_of_defects(graph: TemporalGraph) -> None:
         f"{first['start']!r}, end {first['end']!r}. See each row: graph.defects, or tilp inspect "
         "DATA --defects"
     )
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Parts of a data set.
+
+    Attributes:
+        facts: sources of facts, each with its split unless a column names it.
+        side_files: files of entities, relations and attributes, by these names.
+        unit: what times count, if a file beside the facts says so.
+    """
+
+    facts: tuple[tuple[str, Any], ...]
+    side_files: Mapping[str, Path] = field(default_factory=dict)
+    unit: Unit | None = None
+
+
+def find_sources(source: Any) -> Sources:
+    """Split whatever `read` takes into its parts.
+
+    Raises:
+        TilpError: a folder without facts, or a mapping with other splits.
+    """
+    if isinstance(source, (str, Path)) and Path(source).expanduser().is_dir():
+        folder = Path(source).expanduser()
+        splits, side_files = _find_files(folder)
+        return Sources(tuple(splits.items()), side_files, read_unit(folder))
+    if not isinstance(source, Mapping):
+        return Sources((("train", source),))
+    for split in source:
+        if split not in SPLIT_NAMES:
+            raise TilpError(
+                f"no split is named {split!r}; a mapping goes from {', '.join(SPLITS)} to tables"
+            )
+    if not source:
+        raise TilpError("there is nothing to read: the mapping is empty")
+    return Sources(tuple((SPLIT_NAMES[split], part) for split, part in source.items()))
+
+
+def _find_files(folder: Path) -> tuple[dict[str, Path], dict[str, Path]]:
+    """Return the fact files of a folder by split, and the side files by name."""
+    files: dict[str, Path] = {}
+    unread: list[str] = []
+    try:
+        paths = sorted(folder.iterdir())
+    except OSError as failure:
+        raise DataError(f"{folder}: cannot be read: {failure}") from failure
+    for path in paths:
+        stem, _, suffix = path.name.lower().removesuffix(".gz").rpartition(".")
+        if f".{suffix}" not in (*_TEXT_SUFFIXES, *PARQUET_SUFFIXES):
+            continue
+        name = SPLIT_NAMES.get(stem, stem)
+        if not path.is_file() or name not in (*SPLITS, "entities", "relations", "attributes"):
+            unread.append(path.name)
+            continue
+        if name in files:
+            raise DataError(
+                f"{folder}: both {files[name].name} and {path.name} could be the {name} file; "
+                "remove one, or read the one you mean by its own path"
+            )
+        files[name] = path
+    splits = {split: files.pop(split) for split in SPLITS if split in files}
+    if not splits:
+        listed = ", ".join(path.name for path in paths[:10]) or "nothing"
+        raise DataError(
+            f"{folder}: no fact file; a folder holds train, and perhaps valid and test, as .tsv, "
+            f".txt, .csv (.gz) or .parquet. Found: {listed}"
+        )
+    if unread := [name for name in unread if not (name in _ID_FILES and "entities" in files)]:
+        warn(f"{folder}: not read: {', '.join(unread)}")
+    if "train" not in splits:
+        warn(f"{folder}: there is no train file, so nothing can be learned from it")
+    return splits, files
+
+
+@contextmanager
+def regular_file(path: Path) -> Iterator[Path]:
+    """Yield a file that can be read more than once; a pipe is copied first."""
+    if not path.exists() or path.is_dir():
+        raise DataError(f"{path}: no such file or folder")
+    if path.is_file():
+        yield path
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / path.name
+        with path.open("rb") as pipe, copy.open("wb") as file:
+            shutil.copyfileobj(pipe, file)
+        yield copy

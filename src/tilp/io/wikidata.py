@@ -1,7 +1,7 @@
 """Wikidata's JSON dump as a graph: one entity a line, plain, gzipped or bzip2ed, read once.
 
-Memory holds one line, and the distinct entities that the facts name. Dates come without their
-calendar model: a Julian day is written with the numbers it has in the dump.
+Only one line and the distinct entities of the facts are in memory. Dates come without their
+calendar model: a Julian day is written as it is in the dump.
 """
 
 from __future__ import annotations
@@ -17,17 +17,15 @@ from tilp.io.dump_dates import (
     UNKNOWN,
     MalformedError,
     astronomical,
-    clip,
     date_text,
     parse_time,
+    shorten,
 )
-from tilp.io.dumps import FactWriter, ImportReport, Intake, OnError, Problem, Source
+from tilp.io.dumps import FactWriter, Importer, ImportReport, OnError, Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from pathlib import Path
-
-__all__ = ["ImportReport", "Problem", "import_wikidata"]
 
 _ENTITY = re.compile(r"[A-Z][1-9][0-9]*(-[A-Z][1-9][0-9]*)?")
 _ITEM = re.compile(r"Q[1-9][0-9]*")
@@ -53,38 +51,43 @@ def import_wikidata(
     of several ends the latest; a point in time counts only without either.
 
     Args:
-        source: The dump (gzip and bzip2 are told by their first bytes), or an open binary stream.
-        out: The folder to write; it must not exist or be empty, and appears when complete.
-        language: Language of the labels; where one is missing, Wikidata's label for all
-            languages (`mul`) and then the id take its place.
-        properties: The properties to keep, such as `["P39"]`; None keeps all.
-        undated: Whether to write statements without any date, too.
-        on_error: `"skip"` leaves malformed places out and counts them, `"raise"` stops at the
-            first.
-        progress: Called with the number of (packed) bytes read so far.
+        source: the dump, plain, gzip or bzip2, or an open binary stream.
+        out: the folder to write; it must not exist or be empty, and appears when complete.
+        language: language of the labels, English by default; where one is missing, Wikidata's
+            label for all languages (`mul`) and then the id take its place.
+        properties: the properties to import, such as `["P39"]`; all by default.
+        undated: whether to write statements without any date, too; False by default.
+        on_error: `"skip"` (default) leaves malformed places out and counts them, `"raise"` stops
+            at the first.
+        progress: called with the number of (compressed) bytes read so far.
 
     Raises:
-        DataError: Something is malformed, and `on_error` is `"raise"`.
-        TilpError: The source cannot be read, or the folder cannot be written.
+        DataError: something is malformed, and `on_error` is `"raise"`.
+        TilpError: the source cannot be read, or the folder cannot be written.
     """
-    origin = Source(source, progress)
+    opened = Source(source, progress)
     writer = FactWriter(out)
-    intake = Intake(
-        origin.name,
+    importer = Importer(
+        opened.name,
         writer,
         language=language,
         properties=properties,
         undated=undated,
         on_error=on_error,
     )
-    with origin, writer:
-        for number, line in origin.lines(intake):
-            _read_line(intake, number, line)
-    return intake.report()
+    import_json(opened, writer, importer)
+    return importer.report()
 
 
-def _read_line(intake: Intake, number: int, line: bytes) -> None:
-    text = line.removeprefix(b"\xef\xbb\xbf").strip().removesuffix(b",")
+def import_json(source: Source, writer: FactWriter, importer: Importer) -> None:
+    """Import every line of a JSON dump."""
+    with source, writer:
+        for line, text in source.lines(importer):
+            _read_line(importer, line, text)
+
+
+def _read_line(importer: Importer, line: int, text: bytes) -> None:
+    text = text.removeprefix(b"\xef\xbb\xbf").strip().removesuffix(b",")
     # The dump is an array that opens and closes on lines of its own.
     if text in (b"", b"[", b"]"):
         return
@@ -92,15 +95,15 @@ def _read_line(intake: Intake, number: int, line: bytes) -> None:
         entity = _parse(text)
         key = _key(entity)
     except MalformedError as error:
-        intake.malformed(number, str(error))
+        importer.malformed(line, str(error))
         return
-    intake.read += 1
+    importer.read += 1
     try:
-        _read_labels(intake, key, entity)
+        _read_labels(importer, key, entity)
     except MalformedError as error:
-        intake.malformed(number, f"{key}: {error}", "label left out")
+        importer.malformed(line, f"{key}: {error}", "label left out")
     if _ITEM.fullmatch(key):
-        _read_claims(intake, number, key, entity)
+        _read_claims(importer, line, key, entity)
 
 
 def _parse(text: bytes) -> dict[str, Any]:
@@ -108,64 +111,64 @@ def _parse(text: bytes) -> dict[str, Any]:
         entity = json.loads(text.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise MalformedError(
-            f"bytes that are not UTF-8 ({clip(text[error.start :][:8])})"
+            f"bytes that are not UTF-8 ({shorten(text[error.start :][:8])})"
         ) from None
     except json.JSONDecodeError as error:
         raise MalformedError(f"text that is not JSON ({error.msg}, column {error.colno})") from None
     except (ValueError, RecursionError) as error:  # a number too long, brackets too deep
         raise MalformedError(f"JSON that is too much ({error})") from None
     if not isinstance(entity, dict):
-        raise MalformedError(f"{clip(entity)} in place of an entity")
+        raise MalformedError(f"{shorten(entity)} in place of an entity")
     return entity
 
 
 def _key(entity: dict[str, Any]) -> str:
     key = _text(entity.get("id"), "the id")
     if not _ENTITY.fullmatch(key):
-        raise MalformedError(f"{clip(key)} in place of an entity's id")
+        raise MalformedError(f"{shorten(key)} in place of an entity's id")
     return key
 
 
-def _read_labels(intake: Intake, key: str, entity: dict[str, Any]) -> None:
+def _read_labels(importer: Importer, key: str, entity: dict[str, Any]) -> None:
     labels = _mapping(entity.get("labels", {}), "labels")
-    for language in intake.languages:
+    for language in importer.languages:
         if language in labels:
             label = _mapping(labels[language], "a label")
-            intake.label(key, language, _text(label.get("value"), "the value of a label"))
+            importer.label(key, language, _text(label.get("value"), "the value of a label"))
 
 
-def _read_claims(intake: Intake, number: int, key: str, entity: dict[str, Any]) -> None:
+def _read_claims(importer: Importer, line: int, key: str, entity: dict[str, Any]) -> None:
     try:
         claims = _mapping(entity.get("claims", {}), "claims")
     except MalformedError as error:
-        intake.malformed(number, f"{key}: {error}", "statements left out")
+        importer.malformed(line, f"{key}: {error}", "statements left out")
         return
     for name, statements in claims.items():
         try:
             if not _PROPERTY.fullmatch(name):
-                raise MalformedError(f"{clip(name)} in place of a property's id")
-            statements = _list(statements, "statements") if intake.keeps(name) else []
+                raise MalformedError(f"{shorten(name)} in place of a property's id")
+            statements = _list(statements, "statements") if importer.includes(name) else []
         except MalformedError as error:
-            intake.malformed(number, f"{key}: {error}", "statements left out")
+            importer.malformed(line, f"{key}: {error}", "statements left out")
             continue
         for statement in statements:
-            intake.statements += 1
+            importer.statements += 1
             try:
-                _read_statement(intake, key, name, _mapping(statement, "a statement"))
+                _read_statement(importer, key, name, _mapping(statement, "a statement"))
             except MalformedError as error:
-                intake.malformed(number, f"{key}, {name}: {error}", "statement left out")
+                importer.malformed(line, f"{key}, {name}: {error}", "statement left out")
 
 
-def _read_statement(intake: Intake, key: str, name: str, statement: dict[str, Any]) -> None:
+def _read_statement(importer: Importer, key: str, name: str, statement: dict[str, Any]) -> None:
     rank = statement.get("rank", "normal")
     if rank not in _RANKS:
-        raise MalformedError(f"{clip(rank)} in place of a rank")
+        raise MalformedError(f"{shorten(rank)} in place of a rank")
     if rank == "deprecated":
-        intake.skip("deprecated")
+        importer.skip("deprecated")
         return
     item = _item(_mapping(statement.get("mainsnak"), "the main snak"))
     if item is None:
-        intake.skip("not an item")
+        importer.skip("not an item")
         return
     qualifiers = _mapping(statement.get("qualifiers", {}), "qualifiers")
     dates = {
@@ -173,20 +176,20 @@ def _read_statement(intake: Intake, key: str, name: str, statement: dict[str, An
         for date in DATE_PROPERTIES
         if (snaks := qualifiers.get(date, [])) != []
     }
-    intake.statement(key, name, item, dates)
+    importer.statement(key, name, item, dates)
 
 
 def _item(snak: dict[str, Any]) -> str | None:
-    """The item that a snak names; None if it has another kind of value, or none."""
+    """Return the item that a snak names; None if it has another kind of value, or none."""
     datavalue = _datavalue(snak)
     if datavalue is None or _text(datavalue.get("type"), "a value's type") != "wikibase-entityid":
         return None
     value = _mapping(datavalue.get("value"), "an entity")
     kind = _text(value.get("entity-type", "item"), "an entity's type")
-    # Old dumps give only the number.
+    # Old dumps give only the numeric id.
     key = value["id"] if "id" in value else f"Q{_integer(value.get('numeric-id'))}"
     if not _ENTITY.fullmatch(_text(key, "an entity's id")):
-        raise MalformedError(f"{clip(key)} in place of an entity's id")
+        raise MalformedError(f"{shorten(key)} in place of an entity's id")
     return key if kind == "item" and _ITEM.fullmatch(key) else None
 
 
@@ -195,11 +198,11 @@ def _date(snak: dict[str, Any], name: str) -> str:
     if datavalue is None:
         return PRESENT if name == END and snak["snaktype"] == "novalue" else UNKNOWN
     if datavalue.get("type") != "time":
-        raise MalformedError(f"{name} holds {clip(datavalue.get('type'))} in place of a time")
+        raise MalformedError(f"{name} holds {shorten(datavalue.get('type'))} in place of a time")
     value = _mapping(datavalue.get("value"), "a time")
     precision = _integer(value.get("precision"))
     if not 0 <= precision <= _MAX_PRECISION:
-        raise MalformedError(f"{clip(precision)} in place of a time's precision")
+        raise MalformedError(f"{shorten(precision)} in place of a time's precision")
     year, month, day = parse_time(_text(value.get("time"), "a time"))
     # JSON counts years historically (-0431 is 431 BCE, and there is no year 0). A precision
     # below the century says so little that not even a year 0 matters.
@@ -207,12 +210,12 @@ def _date(snak: dict[str, Any], name: str) -> str:
 
 
 def _datavalue(snak: dict[str, Any]) -> dict[str, Any] | None:
-    """A snak's value; None if it says that there is some (unknown) value or none."""
+    """Return a snak's value; None if it is some unknown value, or no value."""
     kind = snak.get("snaktype")
     if kind == "value":
         return _mapping(snak.get("datavalue"), "a value")
     if kind not in ("somevalue", "novalue"):
-        raise MalformedError(f"{clip(kind)} in place of a snak's type")
+        raise MalformedError(f"{shorten(kind)} in place of a snak's type")
     return None
 
 
@@ -221,22 +224,22 @@ def _mapping(value: Any, what: str) -> dict[str, Any]:
         return value
     if value == []:
         return {}  # PHP, which writes the dump, cannot tell an empty map from an empty list.
-    raise MalformedError(f"{clip(value)} in place of {what}")
+    raise MalformedError(f"{shorten(value)} in place of {what}")
 
 
 def _list(value: Any, what: str) -> list[Any]:
     if not isinstance(value, list):
-        raise MalformedError(f"{clip(value)} in place of {what}")
+        raise MalformedError(f"{shorten(value)} in place of {what}")
     return value
 
 
 def _text(value: Any, what: str) -> str:
     if not isinstance(value, str):
-        raise MalformedError(f"{clip(value)} in place of {what}")
+        raise MalformedError(f"{shorten(value)} in place of {what}")
     return value
 
 
 def _integer(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise MalformedError(f"{clip(value)} in place of a whole number")
+        raise MalformedError(f"{shorten(value)} in place of a whole number")
     return value

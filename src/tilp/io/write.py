@@ -10,7 +10,7 @@ import polars as pl
 from tilp._utils.files import new_folder
 from tilp.errors import TilpError
 from tilp.graph import SPLITS, TemporalGraph
-from tilp.types import TableFormat
+from tilp.types import TableFormat, choose
 
 
 def write(
@@ -18,33 +18,43 @@ def write(
 ) -> Path:
     """Write a graph: a table for each split, names, attributes, and the unit.
 
-    Dates are written as they were read, so defects stay visible. The folder must not exist yet
-    or be empty; it appears whole or not at all.
+    Dates are written as they were read, so defects stay visible.
+
+    Args:
+        graph: the facts.
+        folder: must not exist yet or be empty; it appears whole or not at all.
+        format: 'tsv' (default), 'csv' or 'parquet'.
+
+    Returns:
+        The folder, which `read` reads back as an equal graph.
 
     Raises:
         TilpError: the folder is in use, or a name does not fit the format.
+
+    >>> import tempfile, tilp
+    >>> graph = tilp.datasets.world(seed=0, size=1_000).graph
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     tilp.read(write(graph, f"{folder}/facts")) == graph
+    True
     """
-    if format not in list(TableFormat):
-        raise TilpError(f"format is {format!r}; it can be {', '.join(TableFormat)}")
-    format = TableFormat(format)
-    with new_folder(Path(folder)) as place:
+    format = choose(TableFormat, format, "format")
+    with new_folder(Path(folder)) as partial:
         for split in SPLITS:
             if len(graph.rows(split)) or split == "train":
-                write_table(graph.frame(split, names="ids"), place / split, format)
-        write_table(graph.entities.frame(), place / "entities", format)
-        write_table(graph.relations.frame(), place / "relations", format)
+                write_table(graph.frame(split, names="ids"), partial / split, format)
+        write_table(graph.entities.frame(), partial / "entities", format)
+        write_table(graph.relations.frame(), partial / "relations", format)
         if graph.attributes:
-            numbers = {name: pl.Series(values) for name, values in graph.attributes.items()}
-            write_table(
-                pl.DataFrame({"id": graph.entities.ids, **numbers}), place / "attributes", format
-            )
-        note = json.dumps({"unit": graph.unit.value})
-        (place / "graph.json").write_text(note + "\n", encoding="utf-8")
+            values = {name: pl.Series(column) for name, column in graph.attributes.items()}
+            table = pl.DataFrame({"id": graph.entities.ids, **values})
+            write_table(table, partial / "attributes", format)
+        unit = json.dumps({"unit": graph.unit.value})
+        (partial / "graph.json").write_text(unit + "\n", encoding="utf-8")
     return Path(folder)
 
 
 def write_table(frame: pl.DataFrame, stem: Path, format: TableFormat) -> None:
-    """Write a table to the file that is named by the format.
+    """Write a table; the format is the file's suffix.
 
     Raises:
         TilpError: a text that the format cannot hold.
@@ -57,9 +67,9 @@ def write_table(frame: pl.DataFrame, stem: Path, format: TableFormat) -> None:
             frame.write_csv(path, quote_style="non_numeric")
         case TableFormat.TSV:
             for column in frame.select(pl.col(pl.String)):
-                broken = column.str.contains(r"[\t\r\n]")
-                if broken.any():
-                    name = column.filter(broken)[0]
+                invalid = column.str.contains(r"[\t\r\n]")
+                if invalid.any():
+                    name = column.filter(invalid)[0]
                     raise TilpError(
                         f"{name!r} holds a tab or line break, which TSV cannot; "
                         "write CSV or Parquet"

@@ -13,6 +13,7 @@ from tilp.graph import QueryTable, TemporalGraph
 from tilp.learning.candidates import KNOWN_KINDS, Mark, known_answers
 from tilp.parallel import Workers
 from tilp.walks import CompiledRules, Walker, chunks_by
+from tilp.walks.walker import CHUNK_STEPS
 
 _MIN_OTHER_EDGES = 2
 
@@ -85,6 +86,7 @@ def make_training_examples(
     workers: Workers,
     *,
     seed: int = 0,
+    chunk_steps: float = CHUNK_STEPS,
     progress: Callable[[float], None] | None = None,
 ) -> TrainingExamples:
     """Apply rules to queries, and count where their walks end.
@@ -97,7 +99,7 @@ def make_training_examples(
         seed: Seed to draw the instant at which other known answers are excluded.
         progress: Called with the share that is done.
     """
-    chunks = chunks_by(walker, queries, queries.subject)
+    chunks = chunks_by(walker, queries, queries.subject, chunk_steps=chunk_steps)
     parts = [np.empty((0, 3 + Mark.EXCLUDED + 1), np.int32)]
     kinds = [np.empty(0, np.int8)]
     n_done = 0

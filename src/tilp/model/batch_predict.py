@@ -143,7 +143,9 @@ class BatchPredictor:
 
 def _explain(explainer: Explainer, query: Query, candidates: list[str]) -> tuple[str, ...]:
     """Return explanations of candidates as JSON."""
-    explanations = explainer.explain_each(query, candidates, groundings=_GROUNDINGS, top=_REASONS)
+    explanations = explainer.explain_each(
+        query, candidates, groundings=_GROUNDINGS, max_reasons=_REASONS
+    )
     return tuple(
         json.dumps(explanation.to_json(), ensure_ascii=False, default=str)
         for explanation in explanations

@@ -30,7 +30,7 @@ from tilp.errors import DataError, TilpError, TilpWarning
 from tilp.graph import TemporalGraph
 from tilp.io import read, write
 from tilp.io.packed.open import is_still_packed
-from tilp.io.packed.pack import copy_pack
+from tilp.io.packed.pack import copy_packed
 from tilp.learning import KNOWN_KINDS
 from tilp.learning.training_loop import LossCurve
 from tilp.model.config import ModelSettings
@@ -67,7 +67,7 @@ def save_model(
     with new_folder(folder, replace=replace) as partial:
         fitted.rules.write_jsonl(partial / _RULES)
         if is_still_packed(graph):
-            copy_pack(graph, partial / _GRAPH)
+            copy_packed(graph, partial / _GRAPH)
         else:
             write(graph, partial / _GRAPH, format=TableFormat.PARQUET)
         features = None if fitted.features is None else fitted.features.to_arrays()

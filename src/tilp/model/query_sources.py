@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tilp._utils.files import file_digest
 from tilp.errors import TilpError
 from tilp.graph import TemporalGraph, Vocabulary
-from tilp.io.side_files import PARQUET, parquet_errors
+from tilp.io.tables import PARQUET_SUFFIXES, parquet_errors
 from tilp.io.text import text_slices
 from tilp.scoring.queries import QueryColumns, check_columns
 
@@ -114,7 +114,7 @@ class QueryFile(QuerySource):
     def __init__(self, path: Path | str) -> None:
         self._path, self.name = Path(path), str(path)
         suffix = Path(self._path.name.lower().removesuffix(".gz")).suffix
-        self._is_parquet = self._path.suffix.lower() in PARQUET
+        self._is_parquet = self._path.suffix.lower() in PARQUET_SUFFIXES
         if not self._is_parquet and suffix not in _TEXT:
             raise TilpError(
                 f"{path}: a file of queries is .tsv, .csv or .parquet, the first two perhaps "

@@ -625,7 +625,7 @@ class TILP(Params, DeprecatedNames):
             ('Dedbridge', 1)
         """
         return self._explainer(graph).explain(
-            query, candidate, groundings=groundings, top=max_reasons, ablation=ablation
+            query, candidate, groundings=groundings, max_reasons=max_reasons, ablation=ablation
         )
 
     def evaluate(

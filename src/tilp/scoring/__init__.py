@@ -1,5 +1,6 @@
 """Scores of all candidates of queries, and the k best of them (eq. 15-16)."""
 
+from tilp._deprecated import renamed_attributes
 from tilp.scoring.predictions import Prediction, Predictions
 from tilp.scoring.queries import Query
 from tilp.scoring.rule_scorer import RuleScorer, RuleWeights
@@ -17,3 +18,5 @@ __all__ = [
     "Scores",
     "TopKPredictor",
 ]
+
+__getattr__ = renamed_attributes(__name__, {"Answer": "Prediction", "Answers": "Predictions"})

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tilp._deprecated import RenamedAttribute
 from tilp.graph import TemporalGraph
 from tilp.scoring.queries import Query
 from tilp.viz.html import bar, element, fragment, table
@@ -48,10 +49,10 @@ class Predictions(Sequence[Prediction]):
         query: The query as it was given.
         candidates: Its best candidates.
 
-    >>> found = Predictions(
+    >>> predictions = Predictions(
     ...     Query("playsFor", "Ada"), (Prediction(1, "Rovers", "7", 2.5, 0.625, True),)
     ... )
-    >>> print(found)
+    >>> print(predictions)
     (Ada, playsFor, ?, [?, ?])
     rank  candidate   share   score
        1  Rovers     62.5 %  2.5000  known
@@ -59,6 +60,8 @@ class Predictions(Sequence[Prediction]):
 
     query: Query
     candidates: tuple[Prediction, ...]
+
+    answers = RenamedAttribute("candidates")
 
     def __len__(self) -> int:
         return len(self.candidates)

@@ -178,7 +178,7 @@ class Scores:
     def check(self, queries: int, entities: int) -> None:
         """Raise an error for another number of queries, or for candidates that are no entities."""
         if len(self) != queries:
-            raise TilpError(f"{queries:,} queries were asked, but scores of {len(self):,} came")
+            raise TilpError(f"{queries:,} queries have scores of {len(self):,}; score each query")
         wrong = np.flatnonzero((self.candidate < 0) | (self.candidate >= entities))
         if len(wrong):
             raise TilpError(

@@ -1,8 +1,8 @@
-"""Time: dates as text, units, intervals and how two intervals lie to each other (eq. 3-4).
+"""Time: dates as text, units, intervals, relations of two intervals (eq. 3-4), missing dates.
 
-This is the only place where time is compared. A time is an integer in the graph's unit; an
-unknown time is `UNKNOWN`, an end that is still to come `OPEN_END`, a start before all known
-time `OPEN_START`. The open ones compare as minus and plus infinity, unknown never compares.
+Only this package compares times. A time is an integer in the graph's unit; a missing date is
+`UNKNOWN`, an end that is still to come `OPEN_END`, a start before all known time `OPEN_START`.
+Open ones compare as minus and plus infinity; unknown ones never compare.
 """
 
 from tilp.time.dates import (

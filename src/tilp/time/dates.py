@@ -1,7 +1,7 @@
-"""Dates as people write them, and the integer times they stand for in a unit.
+"""Dates as text, and the integer times they stand for in a unit.
 
-A date may be known in part: `1952-##-##` is a year, `19##` a century. It then stands for a
-span of instants; as a start the first of them counts, as an end the last.
+A date may be known in part: `1952-##-##` is a year, `19##` a century. It then stands for a span of
+instants: a start is the first of them, an end the last.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from enum import StrEnum
 from tilp.types import Unit
 
 UNKNOWN = -(2**63)
-"""A time that is not known. It is not the same as open."""
+"""A missing date. It is not the same as an open one."""
 OPEN_START = -(2**63) + 1
-"""A start before all known time; compares as minus infinity."""
+"""A start before all known time. It compares as minus infinity."""
 OPEN_END = 2**63 - 1
-"""An end still to come ('present'); compares as plus infinity."""
+"""An end still to come ('present'). It compares as plus infinity."""
 
 _MISSING = frozenset({"", "none", "nan", "nat", "null", "na", "n/a", "<na>", "\\n", "?", "unknown"})
 _OPEN = frozenset({"present", "now", "ongoing", "open", ".."})
@@ -41,7 +41,7 @@ _COMPLETE_SHARE = 0.9
 
 
 class DateKind(StrEnum):
-    """What a date's text turned out to be."""
+    """Kind of a date's text."""
 
     KNOWN = "known"
     UNKNOWN = "unknown"
@@ -60,7 +60,7 @@ class ParsedDate:
     day: int = 0
 
     def is_complete(self, unit: Unit) -> bool:
-        """Whether the date is one single instant of the unit."""
+        """Return whether the date is a single instant of the unit."""
         if self.kind is not DateKind.KNOWN or self.first_year != self.last_year:
             return False
         match unit:
@@ -74,7 +74,7 @@ class ParsedDate:
                 return self.month == 0
 
     def span(self, unit: Unit) -> tuple[int, int] | None:
-        """First and last instant that the date may mean; None where it is malformed in this unit.
+        """Return the first and last instant that the date may mean; None if malformed in this unit.
 
         >>> parse_date("1952-##-##").span(Unit.MONTH) == (1952 * 12, 1952 * 12 + 11)
         True
@@ -105,7 +105,7 @@ class ParsedDate:
 
 
 def parse_date(text: str) -> ParsedDate:
-    """Read one date: ISO, with negative years and hashes for unknown digits.
+    """Parse a date: ISO, with negative years and hashes for unknown digits.
 
     >>> parse_date("1952-##-##").first_year, parse_date("19##").last_year
     (1952, 1999)
@@ -144,10 +144,10 @@ def parse_date(text: str) -> ParsedDate:
 
 
 def choose_unit(dates: Iterable[tuple[ParsedDate, int]]) -> Unit:
-    """The finest unit in which at least 90 % of the known dates are complete.
+    """Return the finest unit in which at least 90 % of the known dates are complete.
 
     Args:
-        dates: each distinct date with the number of times it occurs.
+        dates: each distinct date with its count.
     """
     complete = dict.fromkeys((Unit.DAY, Unit.MONTH, Unit.YEAR, Unit.INTEGER), 0)
     known = counters = 0
@@ -166,7 +166,7 @@ def choose_unit(dates: Iterable[tuple[ParsedDate, int]]) -> Unit:
 
 
 def format_time(time: int, unit: Unit) -> str:
-    """A time as text that `parse_date` reads back; the empty text for an unknown one.
+    """Format a time so that `parse_date` reads it back; an unknown one as the empty text.
 
     >>> format_time(1952 * 12 + 4, Unit.MONTH), format_time(0, Unit.DAY)
     ('1952-05', '1970-01-01')

@@ -1,4 +1,4 @@
-"""Fill in missing dates: for a model while it learns, and in a graph with `impute`."""
+"""Imputation of missing dates: for a model while it learns, and in a graph with `impute`."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _LEFT_TO_WALKS = (Missing.POINT, Missing.UNKNOWN)
 
 @dataclass(frozen=True)
 class MissingDates:
-    """Fills in unknown ends, each by its own fact or query alone, whatever stands beside it.
+    """Fills in missing dates, each from its own fact or query alone.
 
     Attributes:
-        missing: what they are taken for.
-        durations: what `Missing.DURATION` draws from.
-        seed: for the draws.
+        missing: what a missing date is taken for.
+        durations: lengths to draw from, for `Missing.DURATION`.
+        seed: of the draws.
     """
 
     missing: Missing
@@ -37,52 +37,48 @@ class MissingDates:
 
     @classmethod
     def fit(cls, graph: TemporalGraph, missing: Missing, seed: int) -> MissingDates:
-        """With the durations of a graph's training facts, where they are needed."""
+        """Fit the durations of a graph's training facts, where they are needed."""
         needed = missing is Missing.DURATION
         return cls(missing, Durations.fit(graph) if needed else None, seed)
 
     def for_relations(self, relations: Vocabulary) -> MissingDates:
-        """The same for a graph with other relations, whose durations are known by their names."""
-        durations = None if self.durations is None else self.durations.of(relations)
+        """Return the same for the relations of another graph, matched by name."""
+        durations = None if self.durations is None else self.durations.for_relations(relations)
         return replace(self, durations=durations)
 
     def fill_graph(self, graph: TemporalGraph) -> TemporalGraph:
-        """The facts with their unknown ends filled in; the texts of their dates stay.
+        """Return the graph with its missing dates filled in; the texts of dates stay.
 
-        What walks are to read as a point, or in every reading, is left unknown.
+        With `Missing.POINT` and `Missing.UNKNOWN` walks deal with missing dates, so these stay.
         """
         if self.missing in _LEFT_TO_WALKS:
             return graph
-        columns = (graph.subject, graph.relation, graph.object)
-        start, end = self._settled(graph.relation, graph.start, graph.end, columns)
+        keys = (graph.subject, graph.relation, graph.object)
+        start, end = self._fill(graph.relation, graph.start, graph.end, keys)
         return replace(graph, start=start, end=end)
 
     def fill_queries(self, queries: QueryTable) -> QueryTable:
-        """Queries with their unknown ends filled in likewise.
-
-        A draw depends on what is asked, never on the answer.
-        """
+        """Return queries with their missing dates filled in; a draw never depends on the answer."""
         if self.missing in _LEFT_TO_WALKS or not queries.unknown.any():
             return queries
-        columns = (queries.subject, queries.directed_relation)
-        return queries.with_dates(
-            *self._settled(queries.directed_relation, *queries.given_dates(), columns)
-        )
+        relation = queries.directed_relation
+        keys = (queries.subject, relation)
+        return queries.with_dates(*self._fill(relation, *queries.given_dates(), keys))
 
-    def _settled(
+    def _fill(
         self,
-        head: NDArray[np.int32],
+        directed_relation: NDArray[np.int32],
         start: NDArray[np.int64],
         end: NDArray[np.int64],
-        drawn_by: tuple[NDArray[np.int32], ...],
+        keys: tuple[NDArray[np.int32], ...],
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         if self.missing is Missing.OPEN:
             start = np.where(start == UNKNOWN, OPEN_START, start)
             end = np.where(end == UNKNOWN, OPEN_END, end)
         elif self.durations is not None:
-            chance = keyed_uniform(self.seed, *drawn_by, start, end)
-            relation = head % np.int32(len(self.durations.relations))
-            start, end = self.durations.estimate(relation, start, end, chance)
+            uniform = keyed_uniform(self.seed, *keys, start, end)
+            relation = directed_relation % np.int32(len(self.durations.relations))
+            start, end = self.durations.estimate(relation, start, end, uniform)
         return known_ends(start, end)
 
 
@@ -93,16 +89,17 @@ def impute(
     seed: int = 0,
     durations: Durations | None = None,
 ) -> TemporalGraph:
-    """The graph with every start or end that is missing alone estimated from the other one.
+    """Return the graph with each lone missing date estimated from the fact's other date.
 
-    Facts without both stay as they are, and so do those whose one known end is open. What is
-    estimated is marked in `TemporalGraph.estimated`, which `tilp.write` keeps.
+    Facts without any date stay as they are, and so do facts whose one known date is open.
+    `TemporalGraph.estimated` marks what was estimated, and `tilp.write` writes these marks.
 
     Args:
-        graph: the facts; of all splits the dates are estimated, from the durations of train.
-        estimate: by the expected length of the relation's intervals, or by a draw for each fact.
-        seed: for draws; each depends on its fact alone.
-        durations: to estimate from; those of the graph's train split by default.
+        graph: the facts; dates of all splits are estimated, from the durations of train.
+        estimate: 'expected' (default) takes the expected length of the relation's intervals,
+            'drawn' draws a length for each fact.
+        seed: of the draws, 0 by default; each draw depends on its own fact alone.
+        durations: lengths to estimate from; those of the graph's train split by default.
 
     >>> import tilp
     >>> graph = tilp.impute(tilp.datasets.world(seed=0, size=1_000).graph)
@@ -121,14 +118,14 @@ def impute(
         graph.start_text.copy(),
         graph.end_text.copy(),
     )
-    places = {text: place for place, text in reversed(list(enumerate(texts)))}
+    index_of = {text: index for index, text in reversed(list(enumerate(texts)))}
     for new, times, text_of in ((new_start, start, start_text), (new_end, end, end_text)):
         for row in np.flatnonzero(new).tolist():
             text = format_time(int(times[row]), graph.unit)
-            if text not in places:
-                places[text] = len(texts)
+            if text not in index_of:
+                index_of[text] = len(texts)
                 texts.append(text)
-            text_of[row] = places[text]
+            text_of[row] = index_of[text]
     return replace(
         graph,
         start=start,
@@ -141,9 +138,9 @@ def impute(
 
 
 def imputation_counts(graph: TemporalGraph) -> pl.DataFrame:
-    """For each relation: facts, estimated starts and ends, and facts that still lack a date."""
+    """Count facts, estimated starts and ends, and facts that still lack a date, by relation."""
     starts, ends = (graph.estimated & 1) > 0, (graph.estimated & 2) > 0
-    lacking = (graph.start == UNKNOWN) | (graph.end == UNKNOWN)
+    incomplete = (graph.start == UNKNOWN) | (graph.end == UNKNOWN)
     size = len(graph.relations)
     return pl.DataFrame(
         {
@@ -151,6 +148,6 @@ def imputation_counts(graph: TemporalGraph) -> pl.DataFrame:
             "facts": np.bincount(graph.relation, minlength=size),
             "starts": np.bincount(graph.relation[starts], minlength=size),
             "ends": np.bincount(graph.relation[ends], minlength=size),
-            "missing": np.bincount(graph.relation[lacking], minlength=size),
+            "missing": np.bincount(graph.relation[incomplete], minlength=size),
         }
     )

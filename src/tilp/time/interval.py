@@ -13,7 +13,11 @@ from tilp.types import Unit
 class Interval:
     """A closed interval `[start, end]` of integer times; a point has start = end.
 
-    An end that is not known is `UNKNOWN`, one still to come `OPEN_END`.
+    Missing dates are `UNKNOWN`, an end still to come is `OPEN_END`.
+
+    Args:
+        start: integer time in the graph's unit; `UNKNOWN` by default.
+        end: likewise; not before `start`.
 
     >>> print(Interval.parse("1977", "present"))
     [1977, present]
@@ -33,20 +37,26 @@ class Interval:
 
     @classmethod
     def point(cls, time: int) -> Interval:
-        """The interval of a single instant."""
+        """Return the interval of a single instant."""
         return cls(time, time)
 
     @classmethod
     def parse(
         cls, start: str | None, end: str | None = None, unit: Unit | str = Unit.YEAR
     ) -> Interval:
-        """The interval between two dates given as text; None is unknown."""
+        """Return the interval between two dates given as text.
+
+        Args:
+            start: a date such as '1952', '1952-05-17' or '19##'; None if missing.
+            end: likewise.
+            unit: what times count; years by default.
+        """
         spans = [_span(text, Unit(unit)) for text in (start, end)]
         return cls(spans[0][0], spans[1][1])
 
     @property
     def is_known(self) -> bool:
-        """Whether neither end is unknown; open ends are known to be open."""
+        """Whether no date is missing; open ones are known to be open."""
         return self.start != UNKNOWN and self.end != UNKNOWN
 
     @property
@@ -55,7 +65,7 @@ class Interval:
         return self.is_known and self.start == self.end
 
     def format(self, unit: Unit = Unit.YEAR) -> str:
-        """As people write it, `[1962, present]`; `?` for an unknown end."""
+        """Format like `[1962, present]`, with `?` for a missing date."""
         start, end = (format_time(time, unit) or "?" for time in (self.start, self.end))
         return f"[{start}, {end}]"
 

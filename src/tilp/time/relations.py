@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from tilp.time.dates import OPEN_END, OPEN_START, UNKNOWN
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from tilp.time.interval import Interval
 
+Times = NDArray[np.int64]
+
 UNDECIDED = -1
-"""The code of a relation that the known ends do not decide."""
+"""Code of a relation that the known dates leave open."""
 
 
 class TemporalRelation(StrEnum):
@@ -33,7 +33,7 @@ class TemporalRelation(StrEnum):
 
 
 class Allen(StrEnum):
-    """Allen's relations, in an order in which the converse stands at the mirrored place."""
+    """Allen's relations, in an order in which the converse is at the mirrored index."""
 
     BEFORE = "before"
     MEETS = "meets"
@@ -71,18 +71,18 @@ _ALLEN = tuple(Allen)
 
 
 def temporal_relation_code(start: int, end: int, other_start: int, other_end: int) -> int:
-    """Class of one known interval against another (eq. 4): 0 before, 1 touching, 2 after.
+    """Return the class of eq. 4 of two complete intervals: 0 before, 1 touching, 2 after.
 
-    A sum of what is not before and what is after, for compiled loops go faster without branches.
+    A sum instead of branches, since compiled loops run faster without them.
     """
     return int(end >= other_start) + int(start > other_end)
 
 
 def allen_code(start: int, end: int, other_start: int, other_end: int) -> int:
-    """Allen's relation of one known interval to another, as its place in `Allen`.
+    """Return Allen's relation of a complete interval to another, as its index in `Allen`.
 
-    Equal starts or ends are looked at first, so that a point which is one end of an interval
-    starts or finishes it rather than meets it: exactly one relation holds for points too.
+    Equal starts or ends come first, so that a point at one end of an interval starts or finishes
+    it rather than meets it: exactly one relation holds for points too.
     """
     if start == other_start:
         return 6 if end == other_end else (3 if end < other_end else 9)
@@ -98,23 +98,13 @@ def allen_code(start: int, end: int, other_start: int, other_end: int) -> int:
 
 
 def possible_relations(first: Interval, second: Interval) -> frozenset[TemporalRelation]:
-    """The classes that some choice of the unknown ends allows; one of them if all are known."""
-    start_low, start_high, end_low, end_high = _bounds(first.start, first.end)
-    other_start_low, other_start_high, other_end_low, other_end_high = _bounds(
-        second.start, second.end
-    )
-    possible = set()
-    if end_low < other_start_high:
-        possible.add(TemporalRelation.BEFORE)
-    if end_high >= other_start_low and start_low <= other_end_high:
-        possible.add(TemporalRelation.TOUCHING)
-    if start_high > other_end_low:
-        possible.add(TemporalRelation.AFTER)
-    return frozenset(possible)
+    """Return the classes that some choice of the missing dates allows; one if none is missing."""
+    possible = _possible_classes(first.start, first.end, second.start, second.end)
+    return frozenset(c for c, is_possible in zip(_CLASSES, possible, strict=True) if is_possible)
 
 
 def temporal_relation(first: Interval, second: Interval) -> TemporalRelation | None:
-    """The class of one interval against another (eq. 4); None where it is undecided.
+    """Return the class of an interval against another (eq. 4); None if undecided.
 
     >>> from tilp.time import Interval
     >>> temporal_relation(Interval(1977, 1977), Interval(1977, 1980)).value
@@ -125,7 +115,7 @@ def temporal_relation(first: Interval, second: Interval) -> TemporalRelation | N
 
 
 def allen(first: Interval, second: Interval) -> Allen | None:
-    """Allen's relation of one interval to another; None where it is undecided.
+    """Return Allen's relation of an interval to another; None if undecided.
 
     >>> from tilp.time import Interval
     >>> allen(Interval(1977, 1977), Interval(1977, 1980)).value
@@ -138,33 +128,19 @@ def allen(first: Interval, second: Interval) -> Allen | None:
 
 
 def temporal_relation_codes(
-    start: NDArray[np.int64],
-    end: NDArray[np.int64],
-    other_start: NDArray[np.int64],
-    other_end: NDArray[np.int64],
+    start: Times, end: Times, other_start: Times, other_end: Times
 ) -> NDArray[np.int8]:
-    """Classes of many pairs at once (arrays broadcast): 0, 1, 2, or `UNDECIDED`."""
-    start_low, start_high, end_low, end_high = _bounds(start, end)
-    other_start_low, other_start_high, other_end_low, other_end_high = _bounds(
-        other_start, other_end
-    )
-    before = end_low < other_start_high
-    touching = (end_high >= other_start_low) & (start_low <= other_end_high)
-    after = start_high > other_end_low
+    """Return the classes of many pairs (arrays broadcast): 0, 1, 2, or `UNDECIDED`."""
+    before, touching, after = _possible_classes(start, end, other_start, other_end)
     code = np.where(before, 0, np.where(after, 2, 1))
     several = before.astype(np.int8) + touching + after > 1
     return np.where(several, UNDECIDED, code).astype(np.int8)
 
 
-def allen_codes(
-    start: NDArray[np.int64],
-    end: NDArray[np.int64],
-    other_start: NDArray[np.int64],
-    other_end: NDArray[np.int64],
-) -> NDArray[np.int8]:
-    """Allen's relations of many pairs at once (arrays broadcast), or `UNDECIDED`."""
-    start_sign = np.sign(_compare(start, other_start))
-    end_sign = np.sign(_compare(end, other_end))
+def allen_codes(start: Times, end: Times, other_start: Times, other_end: Times) -> NDArray[np.int8]:
+    """Return Allen's relations of many pairs (arrays broadcast), or `UNDECIDED`."""
+    start_sign = _sign(start, other_start)
+    end_sign = _sign(end, other_end)
     # By the signs of start - start' and end - end'; the two corners depend on where they meet.
     table = np.array([[2, 7, 8], [3, 6, 9], [4, 5, 10]], dtype=np.int8)
     code = table[start_sign + 1, end_sign + 1]
@@ -184,25 +160,38 @@ def allen_codes(
     return code.astype(np.int8)
 
 
-def _bounds(
-    start: NDArray[np.int64] | int, end: NDArray[np.int64] | int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Lowest and highest start, lowest and highest end, that the known ends allow."""
+def _possible_classes(
+    start: Times | int, end: Times | int, other_start: Times | int, other_end: Times | int
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return whether before, touching and after are possible."""
+    first_start, last_start, first_end, last_end = _bounds(start, end)
+    other_first_start, other_last_start, other_first_end, other_last_end = _bounds(
+        other_start, other_end
+    )
+    return (
+        first_end < other_last_start,
+        (last_end >= other_first_start) & (first_start <= other_last_end),
+        last_start > other_first_end,
+    )
+
+
+def _bounds(start: Times | int, end: Times | int) -> tuple[Times, Times, Times, Times]:
+    """Return first and last start, first and last end, that the known dates allow."""
     no_start, no_end = start == UNKNOWN, end == UNKNOWN
-    start_low = np.where(no_start, OPEN_START, start)
-    start_high = np.where(no_start, np.where(no_end, OPEN_END, end), start)
-    end_low = np.where(no_end, start_low, end)
-    end_high = np.where(no_end, OPEN_END, end)
-    return start_low, start_high, end_low, end_high
+    first_start = np.where(no_start, OPEN_START, start)
+    last_start = np.where(no_start, np.where(no_end, OPEN_END, end), start)
+    first_end = np.where(no_end, first_start, end)
+    last_end = np.where(no_end, OPEN_END, end)
+    return first_start, last_start, first_end, last_end
 
 
-def _compare(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.int8]:
-    # A difference of sentinels would overflow.
+def _sign(first: Times, second: Times) -> NDArray[np.int8]:
+    """Return the sign of the difference, which itself may overflow."""
     return (first > second).astype(np.int8) - (first < second).astype(np.int8)
 
 
-# Gaps double from one word to the next, so that the same words serve for days and for years.
-_LONGER = (2, 3, 5, 9, 17, 33)
+# Gaps double from one class to the next, so that the same classes serve for days and for years.
+_NEXT_CLASS = (2, 3, 5, 9, 17, 33)
 _LENGTHS = ("1", "2", "3-4", "5-8", "9-16", "17-32", "33+")
 _TOUCHING = len(_LENGTHS)
 GAP_CLASSES = (
@@ -210,11 +199,11 @@ GAP_CLASSES = (
     "touching",
     *(f"{length} after" for length in _LENGTHS),
 )
-"""From long before to long after; the converse stands at the mirrored place."""
+"""Gap classes from long before to long after; the converse is at the mirrored index."""
 
 
 def gap_code(start: int, end: int, other_start: int, other_end: int) -> int:
-    """The place in `GAP_CLASSES` of one known interval against another.
+    """Return the index in `GAP_CLASSES` of a complete interval against another.
 
     >>> GAP_CLASSES[gap_code(1990, 1991, 1995, 1999)]
     '3-4 before'
@@ -222,61 +211,54 @@ def gap_code(start: int, end: int, other_start: int, other_end: int) -> int:
     code = _TOUCHING
     if end < other_start:
         code -= 1
-        for first in _LONGER:
-            # Not the difference of the two: open ends would overflow.
+        for first in _NEXT_CLASS:
+            # Not the difference of the two: open dates would overflow.
             code -= end <= other_start - first
     elif start > other_end:
         code += 1
-        for first in _LONGER:
+        for first in _NEXT_CLASS:
             code += other_end <= start - first
     return code
 
 
-def gap_codes(
-    start: NDArray[np.int64],
-    end: NDArray[np.int64],
-    other_start: NDArray[np.int64],
-    other_end: NDArray[np.int64],
-) -> NDArray[np.int8]:
-    """The places in `GAP_CLASSES` of many pairs of known intervals (arrays broadcast)."""
+def gap_codes(start: Times, end: Times, other_start: Times, other_end: Times) -> NDArray[np.int8]:
+    """Return the indices in `GAP_CLASSES` of many pairs of complete intervals (broadcast)."""
     before, after = end < other_start, start > other_end
     code = _TOUCHING - before.astype(np.int8) + after.astype(np.int8)
-    for first in _LONGER:
+    for first in _NEXT_CLASS:
         code -= before & (end <= other_start - first)
         code += after & (other_end <= start - first)
     return code
 
 
 def gap_lengths(
-    start: NDArray[np.int64],
-    end: NDArray[np.int64],
-    other_start: NDArray[np.int64] | int,
-    other_end: NDArray[np.int64] | int,
+    start: Times, end: Times, other_start: Times | int, other_end: Times | int
 ) -> NDArray[np.float64]:
-    """The time between many pairs of known intervals, 0 where they touch (arrays broadcast).
+    """Return the time between many pairs of complete intervals, 0 where they touch (broadcast).
 
-    Open ends are far from everything on their other side.
+    Open dates are far from everything on their other side.
 
     >>> gap_lengths(np.array([1990, 1997]), np.array([1991, 1999]), 1995, 1998).tolist()
     [4.0, 0.0]
     """
-    # As floats: differences of open ends would overflow.
+    # As floats: differences of open dates would overflow.
     times = (np.asarray(time, np.float64) for time in (start, end, other_start, other_end))
     first, last, other_first, other_last = times
     return np.maximum(np.maximum(other_first - last, first - other_last), 0.0)
 
 
-_FARTHEST = 2**29
+_MAX_DIFFERENCE = 2**29
 INCOMPARABLE = 2**31 - 2
-"""The closeness of times of which one is unknown or open: they cannot be compared."""
+"""Distance code of two times of which one is unknown or open."""
 INFINITE = 2**31 - 1
-"""What is farther than everything."""
+"""Distance code larger than any other."""
 
 
 def time_distance(time: int, other: int) -> int:
-    """Twice the difference, odd where the time is the later one: the earlier is closer.
+    """Return a distance code: twice the difference, plus 1 if `time` is later than `other`.
 
-    Differences past 2^29 count as 2^29, so that it fits into 32 bits.
+    So of two times as far away, the earlier is nearer. Differences past 2^29 count as 2^29, so
+    that the code fits into 32 bits.
 
     >>> time_distance(1989, 1990), time_distance(1991, 1990)
     (2, 3)
@@ -284,10 +266,10 @@ def time_distance(time: int, other: int) -> int:
     if time <= OPEN_START or time == OPEN_END or other <= OPEN_START or other == OPEN_END:
         return INCOMPARABLE
     if time > other:
-        return 2 * min(time - other, _FARTHEST) + 1
-    return 2 * min(other - time, _FARTHEST)
+        return 2 * min(time - other, _MAX_DIFFERENCE) + 1
+    return 2 * min(other - time, _MAX_DIFFERENCE)
 
 
 def signed_differences(code: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The signed differences, time - other, that codes of closeness stand for."""
+    """Return the differences, time - other, of distance codes."""
     return np.where(code % 2 == 1, code // 2, -(code // 2))

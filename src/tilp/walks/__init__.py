@@ -1,4 +1,4 @@
-"""Constrained random walks: from a query's subject to its answer, and under rules (eq. 2, 5-7)."""
+"""Constrained random walks from queries to answers, and the rules they fall under (eq. 2, 5-7)."""
 
 from tilp.walks.constraints import PairConstraint, StepConstraint, Steps, compare
 from tilp.walks.encoding import MAX_LENGTH, CompiledRules, RuleEncoding

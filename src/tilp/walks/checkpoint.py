@@ -1,4 +1,4 @@
-"""`MiningCheckpoint`: mining into a file, relation by relation, that can be stopped and goes on."""
+"""`MiningCheckpoint`: mining into a file, relation by relation, that can be stopped and resumed."""
 
 from __future__ import annotations
 
@@ -18,20 +18,16 @@ from tilp.walks.mining import MiningSettings, mine_relations, mining_walker
 class MiningCheckpoint:
     """Rules for relations, written to a file whenever a relation is finished.
 
-    Beside an unfinished file lies a note of what it was mined from and which relations are done;
-    with the same data and settings the run goes on after these.
+    Beside an unfinished file lies a note of its data, settings and finished relations; a run with
+    the same data and settings goes on after these.
     """
 
     def __init__(
-        self,
-        graph: TemporalGraph,
-        relations: Sequence[str],
-        settings: MiningSettings,
-        out: Path,
+        self, graph: TemporalGraph, relations: Sequence[str], settings: MiningSettings, out: Path
     ) -> None:
         names = graph.relations
         # By the labels that rules are written with, however they were given.
-        self.relations = list(dict.fromkeys(names.label(names.find(one)) for one in relations))
+        self.relations = list(dict.fromkeys(names.label(names.find(name)) for name in relations))
         self.notes = out.with_name(f"{out.name}.unfinished")
         self.done: list[str] = []
         self._out = out
@@ -42,8 +38,8 @@ class MiningCheckpoint:
             "settings": json.loads(json.dumps(asdict(settings))),
             "relations": self.relations,
         }
-        self._found: dict[str, list[MinedRule]] = {}
-        self._go_on()
+        self._mined: dict[str, list[MinedRule]] = {}
+        self._resume()
 
     def finish(
         self,
@@ -52,20 +48,20 @@ class MiningCheckpoint:
         workers: Workers | None = None,
         progress: Callable[[float], None] | None = None,
     ) -> RuleSet:
-        """Mine what is not done yet.
+        """Mine the relations that are not finished.
 
         Args:
-            threads: does not change the result.
-            workers: in place of threads; they do not change it either.
-            progress: called with the share of what was left that is done.
+            threads: number of threads; does not change the result.
+            workers: used instead of threads; they do not change the result either.
+            progress: called with the share of the remaining work that is done.
         """
         if not self.notes.exists():
-            self._note()  # before any rule is there: what lies without a note is finished
+            self._write_note()  # before any rule is there: a file without a note is finished
         left = [relation for relation in self.relations if relation not in self.done]
         with opened(workers, threads) as workers:
             mined = mine_relations(self._walker, left, self._settings, workers, progress=progress)
             for relation, rules in mined:
-                self._found[relation] = rules
+                self._mined[relation] = rules
                 self.done.append(relation)
                 self._write()
         self._write()
@@ -73,20 +69,20 @@ class MiningCheckpoint:
         return self._rules()
 
     def _rules(self) -> RuleSet:
-        """What is found so far, in the order of the relations."""
+        """Return the rules mined so far, in the order of the relations."""
         return RuleSet(
-            rule for relation in self.relations for rule in self._found.get(relation, ())
+            rule for relation in self.relations for rule in self._mined.get(relation, ())
         )
 
     def _write(self) -> None:
-        # First the rules, then the note: a note never speaks of rules that are not there.
+        # First the rules, then the note: a note never lists relations whose rules are not there.
         _replace(self._out, self._rules().to_jsonl())
-        self._note()
+        self._write_note()
 
-    def _note(self) -> None:
+    def _write_note(self) -> None:
         _replace(self.notes, json.dumps({**self._origin, "done": self.done}))
 
-    def _go_on(self) -> None:
+    def _resume(self) -> None:
         if not self.notes.is_file():
             if self._out.exists():
                 raise TilpError(f"{self._out} exists: choose another file or remove it")
@@ -102,12 +98,10 @@ class MiningCheckpoint:
                 "to begin anew, or choose another file"
             )
         self.done = done
-        heads = set(done)
-        if not done:
-            return
-        for mined in RuleSet.read_jsonl(self._out):
-            if mined.rule.head.relation in heads:
-                self._found.setdefault(mined.rule.head.relation, []).append(mined)
+        for mined in RuleSet.read_jsonl(self._out) if done else ():
+            relation = mined.rule.head.relation
+            if relation in done:
+                self._mined.setdefault(relation, []).append(mined)
 
 
 def _replace(path: Path, text: str) -> None:

@@ -1,8 +1,8 @@
-"""Constraints of one's own on the steps of a walk.
+"""User-defined constraints on the steps of a walk, and on pairs of its intervals.
 
 The paper: 'by introducing new filtering functions, this framework can have more possibilities',
 such as comparing numbers of the two ends of a step. A constraint gives every step one of a few
-words, or none; walks whose steps have other words then fall under other rules.
+words, or none; walks whose steps have other words fall under other rules.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tilp.errors import TilpError
 from tilp.rules import Constraint
 
-__all__ = ["PairConstraint", "StepConstraint", "Steps", "Symbols", "compare"]
+_MAX_PAIRS = 400_000_000
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,9 @@ class Steps:
     """Every edge of a graph as a step that a walk may take.
 
     Attributes:
-        start: of each step's interval; likewise `end`. Unknown ones as walks take them.
+        start: start of each step's interval; likewise `end`. Missing dates are filled as for walks.
         here: numbers of the entity that a step leaves, by attribute; NaN where there is none.
-        there: numbers of the entity that it leads to.
+        there: numbers of the entity that a step leads to.
     """
 
     start: NDArray[np.int64]
@@ -37,13 +37,17 @@ class Steps:
 
 @dataclass(frozen=True)
 class StepConstraint:
-    """Words for steps.
+    """A user-defined constraint that describes single steps.
 
     Attributes:
-        words: what can be said of a step.
-        label: gives each step the number of its word, or -1 where nothing is said.
-        of_interval: whether the words speak of the step's interval, `long(I1)`, rather than of
-            its two ends, `taller(E1,E2)`.
+        words: the words that may describe a step.
+        label: function from `Steps` to the index of each step's word, -1 for none.
+        of_interval: whether words describe the step's interval, `long(I1)`; by default they
+            describe its two ends, `taller(E1,E2)`.
+
+    >>> early = StepConstraint(
+    ...     ("early",), lambda steps: np.where(steps.start < 1700, 0, -1), of_interval=True
+    ... )
     """
 
     words: tuple[str, ...]
@@ -51,33 +55,33 @@ class StepConstraint:
     of_interval: bool = False
 
     def labels(self, steps: Steps) -> NDArray[np.int64]:
-        """The number of each step's word, from 1; 0 where nothing is said."""
+        """Return the index of each step's word plus 1, and 0 for none.
+
+        Raises:
+            TilpError: `label` does not return one index of a word, or -1, for each step.
+        """
         labels = np.asarray(self.label(steps))
         if labels.shape != steps.start.shape or not np.issubdtype(labels.dtype, np.integer):
             raise TilpError(
-                f"the constraint {'/'.join(self.words)} must give one whole number a step, "
+                f"the constraint {'/'.join(self.words)} must return one whole number a step, "
                 f"not {labels.dtype} of shape {labels.shape}"
             )
-        if len(labels) and not (labels.min() >= -1 and labels.max() < len(self.words)):
-            raise TilpError(
-                f"the constraint {'/'.join(self.words)} has {len(self.words)} words, numbered "
-                f"from 0, but gave {labels.min()} to {labels.max()}"
-            )
+        _check_range(self.words, labels, lowest=-1)
         return labels.astype(np.int64) + 1
 
-    def variables(self, place: int) -> tuple[str, ...]:
-        """The variables that a word of the step at a place speaks of."""
-        return (f"I{place}",) if self.of_interval else (f"E{place}", f"E{place + 1}")
+    def variables(self, step: int) -> tuple[str, ...]:
+        """Return the variables that a word of the n-th step, from 1, is about."""
+        return (f"I{step}",) if self.of_interval else (f"E{step}", f"E{step + 1}")
 
 
 @dataclass(frozen=True)
 class PairConstraint:
-    """Words of one's own between two intervals, in place of before, touching and after.
+    """User-defined classes of pairs of intervals, in place of before, touching and after.
 
     Attributes:
-        words: what can be said of a pair; exactly one of them holds.
-        code: gives each pair the number of its word, from start, end, other start and other end
-            (arrays that broadcast; unknown ends as walks take them).
+        words: the classes; exactly one of them holds for a pair.
+        code: function from start, end, other start and other end (arrays that broadcast) to the
+            index of each pair's class. Missing dates are filled as for walks.
     """
 
     words: tuple[str, ...]
@@ -90,36 +94,44 @@ class PairConstraint:
         other_start: NDArray[np.int64],
         other_end: NDArray[np.int64],
     ) -> NDArray[np.int8]:
-        """The word of each of some intervals against each of some others."""
-        if len(start) * len(other_start) > _MOST_PAIRS:
+        """Return the class of each interval (rows) against each other one (columns).
+
+        Raises:
+            TilpError: there are too many pairs, or `code` does not return one class for each.
+        """
+        if len(start) * len(other_start) > _MAX_PAIRS:
             raise TilpError(
-                f"{len(start):,} different intervals are too many for words of one's own between "
-                f"them (at most {int(_MOST_PAIRS**0.5):,}); choose a coarser unit"
+                f"{len(start):,} different intervals are too many for user-defined classes of "
+                f"pairs (at most {int(_MAX_PAIRS**0.5):,}); choose a coarser unit"
             )
         codes = np.asarray(self.code(start[:, None], end[:, None], other_start, other_end))
         if codes.shape != (len(start), len(other_start)):
             raise TilpError(
-                f"the constraint {'/'.join(self.words)} must give one number a pair, "
+                f"the constraint {'/'.join(self.words)} must return one number a pair, "
                 f"not an array of shape {codes.shape}"
             )
-        if codes.size and not (codes.min() >= 0 and codes.max() < len(self.words)):
-            raise TilpError(
-                f"the constraint {'/'.join(self.words)} has {len(self.words)} words, numbered "
-                f"from 0, but gave {codes.min()} to {codes.max()}"
-            )
+        _check_range(self.words, codes, lowest=0)
         return codes.astype(np.int8)
 
 
-_MOST_PAIRS = 400_000_000
+def _check_range(words: tuple[str, ...], indices: NDArray[np.int64], lowest: int) -> None:
+    if indices.size and not (indices.min() >= lowest and indices.max() < len(words)):
+        raise TilpError(
+            f"the constraint {'/'.join(words)} has {len(words)} words, numbered from 0, but "
+            f"returned {indices.min()} to {indices.max()}"
+        )
 
 
 def compare(attribute: str, words: tuple[str, str, str]) -> StepConstraint:
-    """Compare a number of the two ends of a step.
+    """Return a constraint that compares a number of the two ends of a step.
 
     Args:
-        attribute: which number.
-        words: where it is smaller here than there, the same, and larger, as in
-            `compare("height", ("shorter", "as tall as", "taller"))`.
+        attribute: name of the number, a column of the graph's attributes.
+        words: words for a smaller, an equal and a larger number here than there.
+
+    >>> height = compare("height", ("shorter", "as tall as", "taller"))
+    >>> height.variables(1)
+    ('E1', 'E2')
     """
 
     def label(steps: Steps) -> NDArray[np.int64]:
@@ -127,17 +139,17 @@ def compare(attribute: str, words: tuple[str, str, str]) -> StepConstraint:
             known = ", ".join(steps.here) or "none"
             raise TilpError(f"no entity has a {attribute}; there are attributes: {known}")
         difference = steps.here[attribute] - steps.there[attribute]
-        known_difference = np.nan_to_num(difference)
-        return np.where(np.isnan(difference), -1, np.sign(known_difference) + 1).astype(np.int64)
+        sign = np.sign(np.nan_to_num(difference))
+        return np.where(np.isnan(difference), -1, sign + 1).astype(np.int64)
 
     return StepConstraint(words, label)
 
 
 @dataclass(frozen=True)
 class Symbols:
-    """Relations together with the words of steps, as the numbers that walks are made of.
+    """Directed relations combined with the words of steps, as the integers that walks consist of.
 
-    A symbol is a directed relation, and for each constraint a word or none.
+    A symbol is a directed relation and, for each constraint, a word or none.
     """
 
     n_directed: int
@@ -145,46 +157,46 @@ class Symbols:
 
     @property
     def count(self) -> int:
-        """How many symbols there are."""
-        return self.n_directed * int(np.prod([len(one.words) + 1 for one in self.constraints]))
+        """Number of symbols."""
+        return self.n_directed * int(np.prod([len(c.words) + 1 for c in self.constraints]))
 
     def of_edges(self, relation: NDArray[np.int32], steps: Steps) -> NDArray[np.int32]:
-        """The symbol of each edge."""
+        """Return the symbol of each edge."""
         symbols = relation.astype(np.int64)
-        for one in self.constraints:
-            symbols = symbols * (len(one.words) + 1) + one.labels(steps)
+        for constraint in self.constraints:
+            symbols = symbols * (len(constraint.words) + 1) + constraint.labels(steps)
         return symbols.astype(np.int32)
 
     def pack(self, relation: int, words: Sequence[str | None]) -> int:
-        """The symbol of a relation and its words."""
-        for one, word in zip(self.constraints, words, strict=True):
-            relation = relation * (len(one.words) + 1)
-            relation += 0 if word is None else one.words.index(word) + 1
+        """Return the symbol of a relation and its words."""
+        for constraint, word in zip(self.constraints, words, strict=True):
+            relation = relation * (len(constraint.words) + 1)
+            relation += 0 if word is None else constraint.words.index(word) + 1
         return relation
 
-    def unpack(self, symbol: int, place: int) -> tuple[int, list[Constraint]]:
-        """The relation of a symbol, and what its words say of the step at a place."""
-        found = []
-        for one in reversed(self.constraints):
-            symbol, label = divmod(symbol, len(one.words) + 1)
+    def unpack(self, symbol: int, step: int) -> tuple[int, list[Constraint]]:
+        """Return the relation of a symbol, and the constraints on the n-th step that it holds."""
+        constraints = []
+        for constraint in reversed(self.constraints):
+            symbol, label = divmod(symbol, len(constraint.words) + 1)
             if label:
-                found.append(Constraint(one.words[label - 1], one.variables(place)))
-        return symbol, found
+                word = constraint.words[label - 1]
+                constraints.append(Constraint(word, constraint.variables(step)))
+        return symbol, constraints
 
     def split(
         self, constraints: Sequence[Constraint]
     ) -> tuple[dict[int, list[str | None]], list[Constraint]]:
-        """The words of each step among a rule's constraints, and all other constraints."""
+        """Split a rule's constraints into the words of each step, and all others."""
         words: dict[int, list[str | None]] = {}
-        rest = []
+        others = []
         for constraint in constraints:
-            place = constraint.indices[0]
-            for number, one in enumerate(self.constraints):
-                if constraint.word in one.words and constraint.variables == one.variables(place):
-                    words.setdefault(place, [None] * len(self.constraints))[number] = (
-                        constraint.word
-                    )
+            step = constraint.indices[0]
+            for index, own in enumerate(self.constraints):
+                if constraint.word in own.words and constraint.variables == own.variables(step):
+                    of_step = words.setdefault(step, [None] * len(self.constraints))
+                    of_step[index] = constraint.word
                     break
             else:
-                rest.append(constraint)
-        return words, rest
+                others.append(constraint)
+        return words, others

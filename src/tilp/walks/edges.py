@@ -1,4 +1,4 @@
-"""Edges and queries of which an end is not known, in each of their readings."""
+"""Edges as walks read them, with every possible interval where a date is missing."""
 
 from __future__ import annotations
 
@@ -18,84 +18,71 @@ from tilp.walks.constraints import Steps, Symbols
 
 
 @dataclass(frozen=True)
-class ReadEdges:
-    """The edges of a graph with their times, perhaps one for each reading of their facts.
+class EdgeIntervals:
+    """The edges of a graph with their intervals, perhaps several for a fact with a missing date.
 
     Attributes:
         index: the edges.
-        reading: of each edge the number of its reading; a fact's two edges share it.
-        start: of each reading; likewise `end`.
+        interval: id of each edge's interval; a fact's two edges share it.
+        start: of each interval; likewise `end`.
     """
 
     index: EdgeIndex
-    reading: NDArray[np.int32] | NDArray[np.int64]
+    interval: NDArray[np.int32] | NDArray[np.int64]
     start: NDArray[np.int64]
     end: NDArray[np.int64]
 
     @classmethod
-    def of(cls, graph: TemporalGraph, splits: Iterable[str], *, every: bool) -> ReadEdges:
-        """The edges of some splits, in every reading, or with the known end for both."""
+    def of(cls, graph: TemporalGraph, splits: Iterable[str], *, every: bool) -> EdgeIntervals:
+        """Return the edges of some splits, with every possible interval or the known end."""
         index = graph.index(splits)
         if not every:
             return cls(index, index.fact, *known_ends(graph.start, graph.end))
         fact, start, end = possible_intervals(graph.start, graph.end)
         begin = np.searchsorted(fact, np.arange(len(graph) + 1))
         index = index.repeat(np.diff(begin))
-        # Copies of an edge stand side by side; no other edge has both its fact and its relation.
-        other = (np.diff(index.fact) != 0) | (np.diff(index.relation) != 0)
+        # Copies of an edge are adjacent; no other edge has both its fact and its relation.
+        differs = (np.diff(index.fact) != 0) | (np.diff(index.relation) != 0)
         edge = np.arange(len(index.fact))
-        first = np.maximum.accumulate(np.where(np.append(True, other)[: len(edge)], edge, 0))
+        first = np.maximum.accumulate(np.where(np.append(True, differs)[: len(edge)], edge, 0))
         return cls(index, begin[index.fact] + edge - first, start, end)
 
 
-def added_up(records: NDArray[np.int64], keys: int) -> NDArray[np.int64]:
-    """One record for all that are equal in their first columns, with the sums of the others.
+def sum_records(records: NDArray[np.int64], n_keys: int) -> NDArray[np.int64]:
+    """Merge records that are equal in their first columns, and sum up the other columns.
 
-    >>> added_up(np.array([[0, 7, 1], [1, 7, 1], [0, 7, 2]]), keys=2).tolist()
+    >>> sum_records(np.array([[0, 7, 1], [1, 7, 1], [0, 7, 2]]), n_keys=2).tolist()
     [[0, 7, 3], [1, 7, 1]]
     """
-    records = records[np.lexsort(records[:, :keys].T[::-1])]
-    begin = np.flatnonzero((np.diff(records[:, :keys], axis=0, prepend=-1) != 0).any(axis=1))
-    added = records[begin]
+    records = records[np.lexsort(records[:, :n_keys].T[::-1])]
+    begin = np.flatnonzero((np.diff(records[:, :n_keys], axis=0, prepend=-1) != 0).any(axis=1))
+    summed = records[begin]
     if len(begin):
-        added[:, keys:] = np.add.reduceat(records[:, keys:], begin, axis=0)
-    return added
+        summed[:, n_keys:] = np.add.reduceat(records[:, n_keys:], begin, axis=0)
+    return summed
 
 
-def edges_without(edges: Edges, numbers: NDArray[np.int32]) -> Edges:
-    """The edges of some of the facts, in the order they had, without sorting them again.
+def edges_without(edges: Edges, new_fact: NDArray[np.int32]) -> Edges:
+    """Return the edges without some facts, in the order they had, without sorting them again.
 
     Args:
         edges: all of them.
-        numbers: of each fact the new one, rising; -1: it is left out.
+        new_fact: of each fact its new id, ascending; -1 for those that are left out.
     """
-    kept, offsets, fact = remaining_edges(edges.offsets, edges.fact, numbers)
-    place = np.cumsum(kept, dtype=np.int32) - np.int32(1)
-    by_rank = place[edges.by_rank[kept[edges.by_rank]]]
-    rank = np.empty_like(by_rank)
-    rank[by_rank] = np.arange(len(by_rank), dtype=np.int32)
-    # Read-only as before: one compiled loop for both.
+    mask, offsets, fact = remaining_edges(edges.offsets, edges.fact, new_fact)
+    new_edge = np.cumsum(mask, dtype=np.int32) - np.int32(1)
+    by_rank = new_edge[edges.by_rank[mask[edges.by_rank]]]
+    columns = ("relation", "target", "start", "end", "source", "interval")
+    remaining = {name: getattr(edges, name)[mask] for name in columns}
+    rank = _inverse_permutation(by_rank)
+    # Read-only as before, so that the same compiled kernel serves both.
     return read_only_tuple(
-        Edges(
-            offsets=offsets,
-            relation=edges.relation[kept],
-            target=edges.target[kept],
-            fact=fact,
-            start=edges.start[kept],
-            end=edges.end[kept],
-            rank=rank,
-            by_rank=by_rank,
-            source=edges.source[kept],
-            interval=edges.interval[kept],
-        )
+        Edges(offsets=offsets, fact=fact, rank=rank, by_rank=by_rank, **remaining)
     )
 
 
-_EDGES_AT_ONCE = 1_000_000
-
-
 def prepared_edges(index: EdgeIndex, prepared: PreparedEdges) -> Edges:
-    """Edges of which everything was made in advance."""
+    """Return edges of which everything was computed in advance."""
     return read_only_tuple(
         Edges(
             offsets=index.offsets,
@@ -113,21 +100,17 @@ def prepared_edges(index: EdgeIndex, prepared: PreparedEdges) -> Edges:
 
 
 def build_edges(
-    read: ReadEdges,
+    edges: EdgeIntervals,
     symbols: Symbols,
     attributes: Mapping[str, NDArray[np.float64]],
     interval: NDArray[np.int32] | None,
 ) -> Edges:
-    """Edges with all that walks need of them.
+    """Compute all that walks need of edges.
 
-    Args:
-        read: the edges with their times.
-        symbols: what stands for a relation and the words of a step.
-        attributes: numbers of entities, which constraints look at.
-        interval: the number of each reading's interval; None where no word needs it.
+    `interval` is the id of each interval among the distinct ones, None where it is not needed.
     """
-    index, reading = read.index, read.reading
-    start, end = read.start[reading], read.end[reading]
+    index, of_edge = edges.index, edges.interval
+    start, end = edges.start[of_edge], edges.end[of_edge]
     degrees = np.diff(index.offsets)
     source = np.repeat(np.arange(len(degrees), dtype=np.int32), degrees)
     symbol = index.relation
@@ -140,8 +123,6 @@ def build_edges(
         )
         symbol = symbols.of_edges(index.relation, steps)
     by_rank = np.lexsort((index.target, symbol)).astype(np.int32)  # stable: ties by edge
-    rank = np.empty_like(by_rank)
-    rank[by_rank] = np.arange(len(by_rank), dtype=np.int32)
     return read_only_tuple(
         Edges(
             offsets=index.offsets,
@@ -150,31 +131,42 @@ def build_edges(
             fact=index.fact,
             start=start,
             end=end,
-            rank=rank,
+            rank=_inverse_permutation(by_rank),
             by_rank=by_rank,
             source=source,
-            interval=np.zeros(len(index.fact), np.int32) if interval is None else interval[reading],
+            interval=np.zeros(len(index.fact), np.int32) if interval is None else interval[of_edge],
         )
     )
 
 
-def inverse_edges(reading: NDArray[Any]) -> NDArray[np.int32]:
-    """For each edge that of the same fact, in the same reading, the other way."""
-    pairs = np.argsort(reading, kind="stable").reshape(-1, 2)
-    inverse = np.empty(len(reading), np.int32)
+def _inverse_permutation(order: NDArray[np.int32]) -> NDArray[np.int32]:
+    inverse = np.empty_like(order)
+    inverse[order] = np.arange(len(order), dtype=np.int32)
+    return inverse
+
+
+def inverse_edges(interval: NDArray[Any]) -> NDArray[np.int32]:
+    """Return the inverse of each edge, which is the other one with the same fact and interval."""
+    pairs = np.argsort(interval, kind="stable").reshape(-1, 2)
+    inverse = np.empty(len(interval), np.int32)
     inverse[pairs[:, 0]], inverse[pairs[:, 1]] = pairs[:, 1], pairs[:, 0]
     return read_only(inverse)
 
 
-def sum_over_targets(edges: Edges, steps: NDArray[Any]) -> NDArray[Any]:
-    """The sum over the edges of each entity of what their targets have."""
-    added = np.zeros(len(steps))
+def sum_over_targets(
+    edges: Edges, values: NDArray[Any], *, edges_at_once: int = 1_000_000
+) -> NDArray[Any]:
+    """Return, for each entity, the sum of the values of its edges' targets.
+
+    Entities are taken in chunks of about `edges_at_once` edges, which bounds the memory.
+    """
+    sums = np.zeros(len(values))
     first = 0
-    while first < len(steps):  # some entities at a time, so that no sum is cut in two
-        most = edges.offsets[first] + _EDGES_AT_ONCE
+    while first < len(values):
+        most = edges.offsets[first] + edges_at_once
         last = max(int(np.searchsorted(edges.offsets, most, side="right")) - 1, first + 1)
         part = slice(edges.offsets[first], edges.offsets[last])
         source = edges.source[part] - np.int32(first)
-        added[first:last] = np.bincount(source, steps[edges.target[part]], last - first)
+        sums[first:last] = np.bincount(source, values[edges.target[part]], last - first)
         first = last
-    return added
+    return sums

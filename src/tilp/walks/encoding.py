@@ -1,4 +1,4 @@
-"""`RuleEncoding`: rules as rows of numbers, as loops find and count them, and back."""
+"""`RuleEncoding`: rules as rows of integers, as kernels find and count them, and back."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from tilp.graph import Vocabulary
 from tilp.rules import Atom, Rule, TemporalForm
 from tilp.walks.constraints import Symbols
 
-__all__ = ["MAX_LENGTH", "NO_RULES", "NO_TRIE", "CompiledRules", "RuleEncoding"]
-
 MAX_LENGTH = 5
+"""Of rules."""
 
 NO_TRIE = Trie(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int32))
 NO_RULES = RuleIndex(
@@ -32,7 +31,7 @@ NO_RULES = RuleIndex(
 
 @dataclass(frozen=True)
 class CompiledRules:
-    """Rules as the kernels read them, and where each rule went."""
+    """Rules as kernels look them up; `order` is the original position of each indexed rule."""
 
     index: RuleIndex
     trie: Trie
@@ -41,12 +40,15 @@ class CompiledRules:
 
 @dataclass(frozen=True)
 class RuleEncoding:
-    """Rules as rows of form, length, head, relations, digits and code.
+    """Rules as rows of form, length, relation, relations of the body, digits and code.
+
+    Digits encode the temporal relations between the intervals of the body, the code those to the
+    query's interval.
 
     Attributes:
-        relations: the names of relations.
-        symbols: what bodies are made of.
-        forms: the temporal forms, by their number.
+        relations: names of the relations.
+        symbols: of which bodies consist.
+        forms: the temporal forms, by id.
         max_length: of rules.
     """
 
@@ -56,89 +58,86 @@ class RuleEncoding:
     max_length: int
 
     def encode(self, rules: Sequence[Rule]) -> NDArray[np.int64]:
-        """The row of each rule.
+        """Return the row of each rule.
 
         Raises:
-            TilpError: a rule is of none of the forms, is too long, or names a relation that is
-                not known.
+            TilpError: a rule is of none of the forms, is too long, or names an unknown relation.
         """
         return np.array([self._row(rule) for rule in rules], np.int64).reshape(-1, 6)
 
     def lift(self, row: Sequence[int] | NDArray[np.int64]) -> Rule:
-        """The rule that a row stands for (eq. 1)."""
-        form, length, head, relations, digits, code = (int(number) for number in row)
+        """Return the rule that a row stands for (eq. 1)."""
+        form, length, relation, relations, digits, code = (int(value) for value in row)
         constraints = list(self.forms[form].constraints(length, digits, code))
         body = []
-        for place, symbol in enumerate(self._unpack(length, relations), start=1):
-            relation, words = self.symbols.unpack(symbol, place)
-            body.append(self._atoms[relation])
+        for step, symbol in enumerate(self._unpack(length, relations), start=1):
+            body_relation, words = self.symbols.unpack(symbol, step)
+            body.append(self._atoms[body_relation])
             constraints += words
-        return Rule(self._atoms[head], tuple(body), tuple(constraints))
+        return Rule(self._atoms[relation], tuple(body), tuple(constraints))
 
-    def mirrored(self, rows: NDArray[np.int64], gap: int) -> NDArray[np.int64]:
-        """The rules of walks read backwards.
+    def mirrored(self, rows: NDArray[np.int64], gap_form: int) -> NDArray[np.int64]:
+        """Return the rules of walks read backwards.
 
         Args:
-            rows: what walks were lifted to; past the forms stands that of the first gap.
-            gap: the form that speaks of the last gap.
+            rows: of walks; the form past the last one is that of the first interval's gap.
+            gap_form: the form of the last interval's gap, which the former becomes.
         """
         turned = rows.copy()
         n_directed = self.symbols.count
         turned[:, 2] = (rows[:, 2] + n_directed // 2) % n_directed
-        turned[rows[:, 0] == len(self.forms), 0] = gap
+        turned[rows[:, 0] == len(self.forms), 0] = gap_form
         for length in range(1, self.max_length + 1):
             of_length = rows[:, 1] == length
             relations = np.zeros(int(of_length.sum()), np.int64)
             for symbol in reversed(self.symbols_of(rows[of_length], length)):
                 relations = relations * n_directed + (symbol + n_directed // 2) % n_directed
             turned[of_length, 3] = relations
-            for number, form in enumerate(self.forms):
-                chosen = of_length & (rows[:, 0] == number)
-                if not chosen.any():
-                    continue
-                turned[chosen, 4], turned[chosen, 5] = form.mirrored(
-                    length, rows[chosen, 4], rows[chosen, 5]
-                )
+            for form_id, form in enumerate(self.forms):
+                mask = of_length & (rows[:, 0] == form_id)
+                if mask.any():
+                    codes = form.mirrored(length, rows[mask, 4], rows[mask, 5])
+                    turned[mask, 4], turned[mask, 5] = codes
         return turned
 
     def symbols_of(self, rows: NDArray[np.int64], length: int) -> list[NDArray[np.int64]]:
-        """The symbols of bodies of one length, first to last."""
+        """Return the symbols of bodies of one length, first to last."""
         base = self.symbols.count
-        return [rows[:, 3] // base**place % base for place in reversed(range(length))]
+        return [rows[:, 3] // base**power % base for power in reversed(range(length))]
 
     def compiled(self, rows: NDArray[np.int64]) -> CompiledRules:
-        """Rules, each once, in the order in which kernels look them up."""
+        """Put distinct rules into the order in which kernels look them up."""
         order = np.lexsort(rows[:, [5, 2, 4, 3, 1, 0]].T)
         rows = rows[order]
         bodies, begin = np.unique(rows[:, [0, 1, 3, 4]], axis=0, return_index=True)
-        first = np.zeros((len(self.forms), MAX_LENGTH + 2), np.int64)
+        body_offsets = np.zeros((len(self.forms), MAX_LENGTH + 2), np.int64)
         for form in range(len(self.forms)):
             for length in range(MAX_LENGTH + 2):
                 before = (bodies[:, 0] < form) | ((bodies[:, 0] == form) & (bodies[:, 1] < length))
-                first[form, length] = before.sum()
-        kept = RuleIndex(
-            body_offsets=first,
+                body_offsets[form, length] = before.sum()
+        index = RuleIndex(
+            body_offsets=body_offsets,
             relations=bodies[:, 2].copy(),
             digits=bodies[:, 3].copy(),
             rule_offsets=np.append(begin, len(rows)).astype(np.int64),
             directed_relation=rows[:, 2].astype(np.int32),
             code=rows[:, 5].astype(np.int32),
         )
-        return CompiledRules(kept, self._trie(np.unique(rows[:, [1, 3]], axis=0)), order)
+        return CompiledRules(index, self._trie(np.unique(rows[:, [1, 3]], axis=0)), order)
 
     def _row(self, rule: Rule) -> tuple[int, int, int, int, int, int]:
         if rule.length > self.max_length:
             raise TilpError(f"{rule} is longer than {self.max_length}")
-        words, rest = self.symbols.split(rule.constraints)
-        nothing = [None] * len(self.symbols.constraints)
+        words, others = self.symbols.split(rule.constraints)
+        no_words = [None] * len(self.symbols.constraints)
         relations = 0
-        for place, atom in enumerate(rule.body, start=1):
-            symbol = self.symbols.pack(self._directed(atom), words.get(place, nothing))
+        for step, atom in enumerate(rule.body, start=1):
+            symbol = self.symbols.pack(self._directed(atom), words.get(step, no_words))
             relations = relations * self.symbols.count + symbol
-        for number, form in enumerate(self.forms):
-            codes = form.codes(rule.length, rest)
+        for form_id, form in enumerate(self.forms):
+            codes = form.codes(rule.length, others)
             if codes is not None:
-                return number, rule.length, self._directed(rule.head), relations, *codes
+                return form_id, rule.length, self._directed(rule.head), relations, *codes
         grains = ", ".join(form.grain for form in self.forms)
         raise TilpError(f"{rule} is of none of the grains {grains}")
 
@@ -146,9 +145,9 @@ class RuleEncoding:
         return self.relations.find(atom.relation) + atom.inverse * len(self.relations)
 
     def _unpack(self, length: int, relations: int) -> list[int]:
-        """The symbols of a body, first to last, from the number that stands for them."""
+        """Return the symbols of a body, first to last."""
         base = self.symbols.count
-        return [relations // base**place % base for place in reversed(range(length))]
+        return [relations // base**power % base for power in reversed(range(length))]
 
     @cached_property
     def _atoms(self) -> list[Atom]:
@@ -157,7 +156,7 @@ class RuleEncoding:
         return [Atom(name, inverse) for inverse in (False, True) for name in names]
 
     def _trie(self, bodies: NDArray[np.int64]) -> Trie:
-        """The relations of bodies, given by length and number, as a prefix tree."""
+        """Return the relations of bodies, given by length and relations, as a prefix tree."""
         children: list[dict[int, int]] = [{}]
         for length, relations in bodies.tolist():
             node = 0
@@ -166,11 +165,11 @@ class RuleEncoding:
                     children[node][relation] = len(children)
                     children.append({})
                 node = children[node][relation]
-        sizes = [len(one) for one in children]
-        pairs = [pair for one in children for pair in sorted(one.items())]
+        sizes = [len(of_node) for of_node in children]
+        pairs = [pair for of_node in children for pair in sorted(of_node.items())]
         table = np.array(pairs, np.int32).reshape(-1, 2)
         return Trie(
-            begin=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+            offsets=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
             relation=table[:, 0].copy(),
             child=table[:, 1].copy(),
         )

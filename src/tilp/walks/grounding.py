@@ -20,10 +20,6 @@ from tilp.time import (
 from tilp.types import Grain
 from tilp.walks.walker import Step, Walker
 
-__all__ = ["Grounder", "Groundings"]
-
-DEFAULT_MOST = 20_000
-
 Times = tuple[NDArray[np.int64], NDArray[np.int64]]
 Chain = NDArray[np.int64]
 
@@ -33,8 +29,8 @@ class Groundings:
     """Walks of a rule.
 
     Attributes:
-        walks: the nearest to the query's time first, by the sum of their facts' gaps to it.
-        complete: whether these are all; else some were left out on the way, the farthest first.
+        walks: ordered by the sum of their facts' gaps to the query's time, the smallest first.
+        complete: whether these are all; else some were dropped on the way, the farthest first.
     """
 
     walks: tuple[tuple[Step, ...], ...]
@@ -43,33 +39,36 @@ class Groundings:
 
 @dataclass(frozen=True)
 class _Body:
-    """What a rule asks of the steps of a walk.
+    """What a rule requires of the steps of a walk.
 
     Attributes:
         symbols: of the steps, first to last.
-        words: the number of the word that each pair of intervals has; the query's is the last.
-        grain: how the words to the query are chosen.
+        codes: the temporal relation of each pair of intervals; the query's interval is the last.
+        grain: of the relations to the query's interval.
     """
 
     symbols: list[int]
-    words: dict[tuple[int, int], int]
+    codes: dict[tuple[int, int], int]
     grain: Grain
 
 
 class Grounder:
     """Finds the facts by which a rule leads from a query's subject to a candidate.
 
-    Steps are read backwards first, so that only entities are walked through from which the
-    candidate is reached along the rule's relations.
+    Steps are first read backwards, so that only entities are walked through from which the rule's
+    relations lead to the candidate.
 
     Args:
-        walker: whose edges are walked, and by whose words time is told.
-        most: walks that are followed at once at the most.
+        walker: whose edges are walked, and whose temporal relations are compared.
+        max_walks: follow at most this many walks at once, 20,000 by default.
+
+    >>> import tilp
+    >>> grounder = Grounder(Walker(tilp.datasets.world(seed=0, size=1_000).graph, max_length=1))
     """
 
-    def __init__(self, walker: Walker, max_walks: int = DEFAULT_MOST) -> None:
+    def __init__(self, walker: Walker, max_walks: int = 20_000) -> None:
         self._walker = walker
-        self._most = max_walks
+        self._max_walks = max_walks
         edges = walker.edges
         self._symbols = edges.relation[edges.by_rank]  # ascending, and for each of them:
         self._targets = edges.target[edges.by_rank]
@@ -78,16 +77,16 @@ class Grounder:
     def __call__(
         self, rule: Rule, queries: QueryTable, candidate: int, n: int | None = None
     ) -> Groundings:
-        """The walks of a rule from the subject of a single query to a candidate.
+        """Find the walks of a rule from the subject of a single query to a candidate.
 
         Args:
-            rule: of a form that the walker has.
-            queries: the query, its unknown ends settled.
-            candidate: where walks end.
-            n: how many are wanted; all by default.
+            rule: in one of the walker's forms.
+            queries: the query, its missing dates filled.
+            candidate: id of the entity where walks end.
+            n: how many walks to return; all by default.
 
         Raises:
-            TilpError: the rule is of none of the walker's forms.
+            TilpError: the rule is in none of the walker's forms.
         """
         body = self._bodies.get(rule)
         if body is None:
@@ -95,105 +94,107 @@ class Grounder:
         starts, ends = queries.start, queries.end
         if self._walker.every_reading:
             _, starts, ends = possible_intervals(*queries.given_dates())
-        subject, own = int(queries.subject[0]), int(queries.fact[0])
-        found = [
-            self._walks(body, subject, candidate, own, start, end)
-            for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
-        ]
-        chain = np.concatenate([one for one, _, _ in found])
-        gap = np.concatenate([one for _, one, _ in found])
+        subject, fact = int(queries.subject[0]), int(queries.fact[0])
+        chains, gaps, complete = zip(
+            *(
+                self._walks(body, subject, candidate, fact, start, end)
+                for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
+            ),
+            strict=True,
+        )
+        chain, gap = np.concatenate(chains), np.concatenate(gaps)
         edges = self._walker.edges
         order = np.lexsort((*edges.fact[chain].T[::-1], gap))
-        half = self._walker.encoding.symbols.count // 2
-        walks: dict[tuple[Step, ...], None] = {}  # readings of a fact are the same step
+        n_relations = self._walker.encoding.symbols.count // 2
+        walks: dict[tuple[Step, ...], None] = {}  # a fact's possible intervals are one step
         for walk in chain[order]:
             if n is not None and len(walks) >= n:
                 break
-            inverse = (edges.relation[walk] >= half).tolist()
+            inverse = (edges.relation[walk] >= n_relations).tolist()
             walks[tuple(map(Step, edges.fact[walk].tolist(), inverse))] = None
-        return Groundings(tuple(walks), all(whole for _, _, whole in found))
+        return Groundings(tuple(walks), all(complete))
 
     def _body(self, rule: Rule) -> _Body:
         encoding = self._walker.encoding
         row = encoding.encode([rule])
-        number, length = int(row[0, 0]), int(row[0, 1])
-        form = encoding.forms[number]
-        words = form.relation_codes(length, row[:, 4], row[:, 5])
+        length = int(row[0, 1])
+        form = encoding.forms[int(row[0, 0])]
+        codes = form.relation_codes(length, row[:, 4], row[:, 5])
         return _Body(
-            [int(one[0]) for one in encoding.symbols_of(row, length)],
-            {pair: int(word[0]) for pair, word in words.items()},
+            [int(symbol[0]) for symbol in encoding.symbols_of(row, length)],
+            {pair: int(code[0]) for pair, code in codes.items()},
             form.grain,
         )
 
     def _walks(
-        self, body: _Body, subject: int, candidate: int, own: int, start: int, end: int
+        self, body: _Body, subject: int, candidate: int, fact: int, start: int, end: int
     ) -> tuple[Chain, NDArray[np.float64], bool]:
-        """The edges of walks, their gaps to the query's time, and whether none was left out."""
+        """Return the edges of walks, their gaps to the query's time, and if none was dropped."""
         edges = self._walker.edges
-        steps = self._steps_towards(body, subject, candidate, own, start, end)
+        steps = self._possible_steps(body, subject, candidate, fact, start, end)
         chain = steps[0].reshape(-1, 1)
         gap = self._gap(steps[0], start, end)
         complete = True
-        for place, possible in enumerate(steps[1:], start=2):
+        for step, possible in enumerate(steps[1:], start=2):
             order = np.argsort(gap, kind="stable")
             chain, gap = chain[order], gap[order]
             here = edges.target[chain[:, -1]]
             source = edges.source[possible]  # ascending
             begin, stop = np.searchsorted(source, here), np.searchsorted(source, here, side="right")
-            room = np.maximum(self._most - np.cumsum(stop - begin) + (stop - begin), 0)
+            room = np.maximum(self._max_walks - np.cumsum(stop - begin) + (stop - begin), 0)
             complete &= bool((stop - begin <= room).all())
             offsets, onward = ranges_to_indices(begin, np.minimum(stop, begin + room))
             prefix = np.repeat(np.arange(len(chain)), np.diff(offsets))
             chain = np.column_stack([chain[prefix], possible[onward]])
-            fits = self._fits(body, chain, place)
-            chain = chain[fits]
-            gap = gap[prefix[fits]] + self._gap(chain[:, -1], start, end)
+            mask = self._matches(body, chain, step)
+            chain = chain[mask]
+            gap = gap[prefix[mask]] + self._gap(chain[:, -1], start, end)
         return chain, gap, complete
 
-    def _steps_towards(
-        self, body: _Body, subject: int, candidate: int, own: int, start: int, end: int
+    def _possible_steps(
+        self, body: _Body, subject: int, candidate: int, fact: int, start: int, end: int
     ) -> list[NDArray[np.int64]]:
-        """The edges that each step may take, ascending: the rest of the relations leads there."""
+        """Return the edges of each step, ascending, from which the rest of the body leads there."""
         edges = self._walker.edges
         last = len(body.symbols) + 1
         reached = np.array([candidate])
-        found = []
-        for place in range(last - 1, 0, -1):
-            edge = self._leading_to(body.symbols[place - 1], reached)
-            edge = edge[edges.fact[edge] != own]
-            if place == 1:
+        steps = []
+        for step in range(last - 1, 0, -1):
+            edge = self._edges_to(body.symbols[step - 1], reached)
+            edge = edge[edges.fact[edge] != fact]
+            if step == 1:
                 edge = edge[edges.source[edge] == subject]
-            word = body.words.get((place, last))
-            if word is not None:
+            code = body.codes.get((step, last))
+            if code is not None:
                 query = np.array(start), np.array(end)
-                edge = edge[self._words(body.grain, self._times(edge), query) == word]
-            found.append(np.sort(edge))
+                edge = edge[self._codes(body.grain, self._times(edge), query) == code]
+            steps.append(np.sort(edge))
             reached = np.unique(edges.source[edge])
-        return found[::-1]
+        return steps[::-1]
 
-    def _leading_to(self, symbol: int, reached: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The edges with a symbol that lead to some entities."""
+    def _edges_to(self, symbol: int, entities: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the edges with a symbol that lead to some entities."""
         low, high = np.searchsorted(self._symbols, [symbol, symbol + 1])
         targets = self._targets[low:high]
-        begin, end = (np.searchsorted(targets, reached, side) for side in ("left", "right"))
-        _, place = ranges_to_indices(begin, end)
-        found: NDArray[np.int64] = self._walker.edges.by_rank[low + place].astype(np.int64)
-        return found
+        begin, end = (np.searchsorted(targets, entities, side) for side in ("left", "right"))
+        _, ranks = ranges_to_indices(begin, end)
+        edge: NDArray[np.int64] = self._walker.edges.by_rank[low + ranks].astype(np.int64)
+        return edge
 
-    def _fits(self, body: _Body, chain: Chain, place: int) -> NDArray[np.bool_]:
-        """Whether the last steps take no fact again, and lie to earlier ones as the rule says."""
+    def _matches(self, body: _Body, chain: Chain, step: int) -> NDArray[np.bool_]:
+        """Mask walks whose last step uses a new fact, and lies to earlier ones as the rule says."""
         fact = self._walker.edges.fact[chain]
-        fits: NDArray[np.bool_] = (fact[:, :-1] != fact[:, -1:]).all(axis=1)
+        mask: NDArray[np.bool_] = (fact[:, :-1] != fact[:, -1:]).all(axis=1)
         last = self._times(chain[:, -1])
-        for earlier in range(1, place):
-            word = body.words.get((earlier, place))
-            if word is not None:
-                before = self._times(chain[:, earlier - 1])
-                fits &= self._words(Grain.PAIRS, before, last) == word
-        return fits
+        for earlier in range(1, step):
+            code = body.codes.get((earlier, step))
+            if code is not None:
+                times = self._times(chain[:, earlier - 1])
+                mask &= self._codes(Grain.PAIRS, times, last) == code
+        return mask
 
-    def _words(self, grain: Grain, first: Times, second: Times) -> NDArray[np.integer]:
-        """The numbers of the words between intervals."""
+    def _codes(self, grain: Grain, first: Times, second: Times) -> NDArray[np.integer]:
+        """Return the codes of the temporal relations between intervals."""
         if grain is Grain.ALLEN:
             return allen_codes(*first, *second)
         if grain is Grain.GAP:
@@ -209,5 +210,4 @@ class Grounder:
         return self._walker.edges.start[edge], self._walker.edges.end[edge]
 
     def _gap(self, edge: NDArray[np.int64], start: int, end: int) -> NDArray[np.float64]:
-        """How far edges are from the query's time."""
         return gap_lengths(*self._times(edge), start, end)

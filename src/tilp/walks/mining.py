@@ -1,4 +1,4 @@
-"""Mining: the rules that reach the answers of facts, and what was counted of them."""
+"""Mining: finding the rules that reach the answers of facts, and counting how they do."""
 
 from __future__ import annotations
 
@@ -20,37 +20,27 @@ from tilp.walks.constraints import PairConstraint, StepConstraint
 from tilp.walks.encoding import CompiledRules
 from tilp.walks.walker import DEFAULT_LIMIT, Walker, chunks_by
 
-__all__ = [
-    "MiningSettings",
-    "cheaper_queries",
-    "mine",
-    "mine_relations",
-    "mining_queries",
-    "mining_walker",
-    "target_facts",
-]
-
-_MOST_RULES = 300_000  # held of one relation at a time
-_SHARE_OF_FINDING = 0.3  # of the work, for progress; the rest is counting
-_CANDIDATES = 5  # times as many rules as are kept are counted
-_MIX = np.uint64(0x9E3779B97F4A7C15)
-_KEY = ["form", "length", "head", "relations", "digits", "code"]
+_MAX_RULES = 300_000  # in memory for one relation at a time
+_SEARCH_COST = 0.3  # share of the work, for progress; the rest is counting
+_CANDIDATES = 5  # times as many rules are counted as are returned
+_HASH = np.uint64(0x9E3779B97F4A7C15)
+_KEY = ["form", "length", "relation", "relations", "digits", "code"]
 
 
 @dataclass(frozen=True)
 class MiningSettings:
-    """What decides which rules are found; the same settings find the same rules.
+    """Settings that decide which rules are found; the same settings find the same rules.
 
     Attributes:
-        grains: the temporal forms of rules.
-        max_length: of rules.
-        min_support: the least number of facts whose answer a rule reaches.
-        top: how many rules are kept for each relation and direction, best first.
-        share: of the training facts that are asked; a smaller share is part of a greater one.
-        sample: how many facts of a relation are asked at the most; None for all.
-        limit: steps that one level of walks may take from one entity before it is sampled.
+        grains: the temporal forms of rules. More forms find more rules, and take longer.
+        max_length: of rules. Each step more takes many times as long.
+        min_support: Drop rules that reach the answers of fewer facts. Raise it for noisy data.
+        top: how many rules are returned for each relation and direction, best first.
+        share: of the training facts that are queried; a smaller share is part of a larger one.
+        sample: query at most this many facts of a relation; None for all.
+        limit: steps of one length from one entity, past which walks are sampled.
         seed: for sampling.
-        every_reading: whether facts with an unknown end are walked in each of their readings.
+        every_reading: whether facts with a missing date are walked with every possible interval.
     """
 
     grains: tuple[Grain, ...] = (Grain.PAIRS, Grain.GAP)
@@ -79,26 +69,33 @@ def mine(
     constraints: Sequence[StepConstraint] = (),
     classes: PairConstraint | None = None,
 ) -> RuleSet:
-    """Find rules for relations, in both directions, over the training facts.
-
-    Rules are ordered, and the best kept, by `MinedRule.measure`.
+    """Find rules for relations, in both directions, in the training facts.
 
     Args:
-        graph: its train split is walked on, and its facts are asked.
+        graph: its training facts are walked on and queried.
         relations: names of the relations; all by default.
-        settings: what decides which rules are found.
-        threads: does not change the result.
-        workers: in place of threads; they do not change it either.
-        progress: called with the share that is done.
-        constraints: of one's own on the steps of walks.
-        classes: of one's own on pairs of intervals, in place of before, touching and after.
+        settings: decide which rules are found; defaults to `MiningSettings()`.
+        threads: number of threads; does not change the result.
+        workers: used instead of threads; they do not change the result either.
+        progress: called with the share of the work that is done.
+        constraints: user-defined constraints on the steps of walks.
+        classes: user-defined classes of pairs of intervals, in place of before, touching and after.
+
+    Returns:
+        The best rules of each relation and direction, by `MinedRule.measure`.
+
+    >>> import tilp
+    >>> graph = tilp.datasets.world(seed=0, size=1_000).graph
+    >>> rules = mine(graph, ["livesIn"], MiningSettings(max_length=1, top=3))
+    >>> len(rules) <= 6
+    True
     """
     settings = settings or MiningSettings()
     walker = mining_walker(graph, settings, constraints, classes)
     names = list(graph.relations) if relations is None else relations
     with opened(workers, threads) as workers:
-        found = dict(mine_relations(walker, names, settings, workers, progress=progress))
-    return RuleSet(rule for name in names for rule in found[name])
+        mined = dict(mine_relations(walker, names, settings, workers, progress=progress))
+    return RuleSet(rule for name in names for rule in mined[name])
 
 
 def mine_relations(
@@ -109,16 +106,15 @@ def mine_relations(
     *,
     progress: Callable[[float], None] | None = None,
 ) -> Iterator[tuple[str, list[MinedRule]]]:
-    """Find the rules for each of some relations, in both directions; the costliest comes first.
+    """Find the rules for each of some relations, in both directions, the costliest first.
 
-    Several are under way at once, so that workers walk for one while the rules of another are
-    put together.
+    Several are mined at once, so that workers walk for one while the rules of another are merged.
     """
     costs = {name: _cost(walker, name, settings) for name in relations}
     total = max(sum(costs.values()), 1.0)
     done = dict.fromkeys(relations, 0.0)
 
-    def mine_one(relation: str) -> tuple[str, list[MinedRule]]:
+    def mine_relation(relation: str) -> tuple[str, list[MinedRule]]:
         def advance(share: float) -> None:
             done[relation] = share * costs[relation]
             if progress is not None:
@@ -127,7 +123,8 @@ def mine_relations(
         return relation, _mine_relation(walker, relation, settings, workers, advance)
 
     walker.prepare_search()
-    yield from workers.side_by_side(mine_one, sorted(costs, key=costs.__getitem__, reverse=True))
+    by_cost = sorted(costs, key=costs.__getitem__, reverse=True)
+    yield from workers.side_by_side(mine_relation, by_cost)
 
 
 def _mine_relation(
@@ -140,45 +137,46 @@ def _mine_relation(
     """Find the rules for one relation, in both directions."""
     queries = mining_queries(walker, relation, settings)
     merge = _Merge()
-    wanted = cheaper_queries(walker, queries) if walker.can_mirror else queries
-    chunks = chunks_by(walker, wanted, wanted.answer)
-    for number, part in enumerate(workers.map(partial(_find, walker), chunks)):
+    searched = cheaper_queries(walker, queries) if walker.can_mirror else queries
+    chunks = chunks_by(walker, searched, searched.answer)
+    for index, part in enumerate(workers.map(partial(_find, walker), chunks)):
         merge.add(part)
-        advance(_SHARE_OF_FINDING * (number + 1) / len(chunks))
+        advance(_SEARCH_COST * (index + 1) / len(chunks))
     candidates = merge.candidates(settings)
     if not len(candidates):
         advance(1.0)
         return []
-    begin = _SHARE_OF_FINDING
-    counts = _count(
-        walker, queries, candidates, workers, lambda s: advance(begin + (1 - begin) * s)
-    )
+
+    def advance_counting(share: float) -> None:
+        advance(_SEARCH_COST + (1 - _SEARCH_COST) * share)
+
+    counts = _count(walker, queries, candidates, workers, advance_counting)
     return _best(walker, candidates, counts, settings)
 
 
 @dataclass(frozen=True)
 class _Counts:
-    """What was counted of rules.
+    """Counts of rules.
 
     Attributes:
-        statistics: for each, facts whose answer it reaches, facts where it applies, sum of α.
+        statistics: support, body support and sum of arriving rates of each rule.
         sampled: for each direction and length, whether walks were sampled.
-        facts: how many were asked.
+        n_facts: that were queried.
     """
 
     statistics: NDArray[np.float64]
     sampled: NDArray[np.bool_]
-    facts: int
+    n_facts: int
 
-    def of(self, place: int, rule: Rule) -> MinedRule:
-        """A rule with what was counted at a place."""
-        support, fired, rate = self.statistics[place]
+    def mined_rule(self, index: int, rule: Rule) -> MinedRule:
+        """Return a rule with its counts, which are at an index."""
+        support, body_support, rate = self.statistics[index]
         return MinedRule(
             rule,
             support=int(support),
-            body_support=int(fired),
-            confidence=float(rate / fired) if fired else 0.0,
-            facts=self.facts,
+            body_support=int(body_support),
+            confidence=float(rate / body_support) if body_support else 0.0,
+            facts=self.n_facts,
             sampled=bool(self.sampled[int(rule.head.inverse), rule.length]),
         )
 
@@ -190,31 +188,31 @@ def _count(
     workers: Workers,
     advance: Callable[[float], None],
 ) -> _Counts:
-    """Count how rules do on queries, all facts first asked one way, then the other."""
+    """Count rules on queries of facts, first all in one direction, then in the other."""
     compiled = walker.encoding.compiled(rows)
     statistics = np.zeros((len(rows), 3))
     sampled = np.zeros((2, walker.max_length + 1), dtype=np.bool_)
     chunks = chunks_by(walker, queries, queries.subject)
     tallies = workers.map(partial(_tally, walker, compiled), chunks)
-    for number, (chunk, (tally, weights)) in enumerate(zip(chunks, tallies, strict=True)):
+    for index, (chunk, (tally, weights)) in enumerate(zip(chunks, tallies, strict=True)):
         statistics += tally
         inverse = chunk.directed_relation >= len(walker.graph.relations)
         for direction in (False, True):
             sampled[int(direction)] |= (weights[inverse == direction] > 1).any(axis=0)
-        advance((number + 1) / len(chunks))
+        advance((index + 1) / len(chunks))
     return _Counts(statistics, sampled, len(queries) // 2)
 
 
 def cheaper_queries(walker: Walker, queries: QueryTable) -> QueryTable:
-    """Of the two queries of each fact the one whose answer it takes less to search from.
+    """Return, of the two queries of each fact, the one whose answer costs less to search from.
 
-    What is searched from an answer serves all queries that share it.
+    A search from an answer serves all queries that share it.
     """
-    answers, number, count = np.unique(queries.answer, return_inverse=True, return_counts=True)
-    cost = (walker.steps_from[answers] / count)[number]
-    facts = len(queries) // 2  # first all facts asked one way, then the other
-    other = cost[facts:] < cost[:facts]
-    return queries[np.where(other, np.arange(facts) + facts, np.arange(facts))]
+    answers, index, count = np.unique(queries.answer, return_inverse=True, return_counts=True)
+    cost = (walker.steps_from[answers] / count)[index]
+    n_facts = len(queries) // 2  # first all facts in one direction, then in the other
+    other = cost[n_facts:] < cost[:n_facts]
+    return queries[np.where(other, np.arange(n_facts) + n_facts, np.arange(n_facts))]
 
 
 def mining_walker(
@@ -223,7 +221,7 @@ def mining_walker(
     constraints: Sequence[StepConstraint] = (),
     classes: PairConstraint | None = None,
 ) -> Walker:
-    """The walker that these settings ask for."""
+    """Return the walker of these settings."""
     return Walker(
         graph,
         grains=settings.grains,
@@ -237,7 +235,7 @@ def mining_walker(
 
 
 def target_facts(graph: TemporalGraph, settings: MiningSettings) -> NDArray[np.int64]:
-    """The training facts that are asked, ascending; of the graph's targets a share."""
+    """Return the training facts that are queried, ascending: a share of the graph's targets."""
     targets = graph.targets
     if settings.share >= 1.0:
         return targets
@@ -245,31 +243,30 @@ def target_facts(graph: TemporalGraph, settings: MiningSettings) -> NDArray[np.i
 
 
 def _cost(walker: Walker, relation: str, settings: MiningSettings) -> float:
-    """About how many steps it takes to mine a relation."""
+    """Return about how many steps it takes to mine a relation."""
     return float(walker.cost(mining_queries(walker, relation, settings).subject)[1].sum())
 
 
 def mining_queries(walker: Walker, relation: str, settings: MiningSettings) -> QueryTable:
-    """What is asked to mine a relation: its facts, or a sample of them, in both directions."""
+    """Return the queries that mine a relation: its facts or a sample of them, both directions."""
     graph = walker.graph
-    number = graph.relations.find(relation)
+    relation_id = graph.relations.find(relation)
     if settings.share >= 1.0:  # without a list of all training facts
-        rows = np.flatnonzero(graph.relation[graph.span("train")] == number)
+        rows = np.flatnonzero(graph.relation[graph.span("train")] == relation_id)
         rows = rows[~graph.walked_only[rows]]
     else:
         rows = target_facts(graph, settings)
-        rows = rows[graph.relation[rows] == number]
+        rows = rows[graph.relation[rows] == relation_id]
     if settings.sample is not None and len(rows) > settings.sample:
-        chance = np.random.default_rng([settings.seed, number])
-        rows = np.sort(chance.choice(rows, settings.sample, replace=False))
+        rng = np.random.default_rng([settings.seed, relation_id])
+        rows = np.sort(rng.choice(rows, settings.sample, replace=False))
     return QueryTable.of_facts(graph, rows, walked=True)
 
 
 def _find(walker: Walker, queries: QueryTable) -> pl.DataFrame:
-    """The rules that reach answers, each with the number of queries whose answer it reaches."""
-    rows, support = (
-        walker.find_both_directions(queries) if walker.can_mirror else walker.find(queries)
-    )
+    """Find the rules that reach answers, and the number of queries whose answer each reaches."""
+    find = walker.find_both_directions if walker.can_mirror else walker.find
+    rows, support = find(queries)
     return _prune(pl.DataFrame(rows, schema=_KEY).with_columns(support=pl.Series(support)))
 
 
@@ -280,63 +277,64 @@ def _tally(
 
 
 class _Merge:
-    """The rules found in chunks, taken in one by one, in bounded memory."""
+    """Merges the rules of chunks, one chunk after the other, in bounded memory."""
 
     def __init__(self) -> None:
         self._parts: list[pl.DataFrame] = []
 
     def add(self, part: pl.DataFrame) -> None:
-        """Take in the rules of the next chunk."""
+        """Add the rules of the next chunk."""
         self._parts.append(part)
-        if sum(map(len, self._parts)) > 4 * _MOST_RULES:
-            self._parts = [self._joined()]
+        if sum(map(len, self._parts)) > 4 * _MAX_RULES:
+            self._parts = [self._merged()]
 
     def candidates(self, settings: MiningSettings) -> NDArray[np.int64]:
-        """The rules with the highest support, for each direction as many as are worth a count."""
+        """Return the rules of each direction with the highest support, as many as are counted."""
         if not self._parts:
             return np.empty((0, len(_KEY)), np.int64)
         table = (
-            self._joined()
+            self._merged()
             .filter(pl.col("support") >= settings.min_support)
-            .sort("head", "support", *_KEY, descending=[False, True, *[False] * len(_KEY)])
-            .group_by("head", maintain_order=True)
+            .sort("relation", "support", *_KEY, descending=[False, True, *[False] * len(_KEY)])
+            .group_by("relation", maintain_order=True)
             .head(_CANDIDATES * settings.top)
         )
         return table.select(_KEY).to_numpy().astype(np.int64)
 
-    def _joined(self) -> pl.DataFrame:
+    def _merged(self) -> pl.DataFrame:
         return _prune(pl.concat(self._parts).group_by(_KEY).agg(pl.sum("support")))
 
 
 def _prune(table: pl.DataFrame) -> pl.DataFrame:
-    """Where there are very many rules, leave out those of least support.
+    """Drop the rules of least support where there are very many.
 
-    Of equal support it is the same ones every time, drawn by lot, so that a rule that is kept is
-    most often kept with its whole support.
+    Of equal support the same ones are dropped every time, by a hash, so that a rule that stays
+    mostly stays with its whole support.
     """
-    if len(table) <= _MOST_RULES:
+    if len(table) <= _MAX_RULES:
         return table
     relations, digits, code = (table[name].to_numpy() for name in ("relations", "digits", "code"))
-    mixed = ((relations * 31 + digits) * 257 + code).astype(np.uint64) * _MIX
-    lots = table.with_columns(lot=pl.Series(mixed >> np.uint64(20)))
-    ordered = lots.sort("support", "lot", *_KEY, descending=[True, *[False] * (1 + len(_KEY))])
-    return ordered.head(_MOST_RULES).drop("lot")
+    mixed = ((relations * 31 + digits) * 257 + code).astype(np.uint64) * _HASH
+    hashed = table.with_columns(hash=pl.Series(mixed >> np.uint64(20)))
+    ordered = hashed.sort("support", "hash", *_KEY, descending=[True, *[False] * (1 + len(_KEY))])
+    return ordered.head(_MAX_RULES).drop("hash")
 
 
 def _best(
     walker: Walker, candidates: NDArray[np.int64], counts: _Counts, settings: MiningSettings
 ) -> list[MinedRule]:
-    """The best rules of each direction; the first of those that are of several forms at once."""
-    _, fired, rate = counts.statistics.T
-    measure = np.divide(rate * rate, fired, out=np.zeros(len(fired)), where=fired > 0)
+    """Return the best rules of each direction; of equal rules in several forms the first."""
+    _, body_support, rate = counts.statistics.T
+    applies = body_support > 0
+    measure = np.divide(rate * rate, body_support, out=np.zeros(len(rate)), where=applies)
     best: list[MinedRule] = []
     for inverse in (False, True):
-        mine_too = np.flatnonzero((candidates[:, 2] >= len(walker.graph.relations)) == inverse)
+        rows = np.flatnonzero((candidates[:, 2] >= len(walker.graph.relations)) == inverse)
         rules: dict[Rule, MinedRule] = {}
-        for place in mine_too[np.argsort(-measure[mine_too], kind="stable")]:
-            rule = walker.encoding.lift(candidates[place])
+        for row in rows[np.argsort(-measure[rows], kind="stable")]:
+            rule = walker.encoding.lift(candidates[row])
             if rule not in rules:
-                rules[rule] = counts.of(place, rule)
+                rules[rule] = counts.mined_rule(row, rule)
             if len(rules) == settings.top:
                 break
         best += rules.values()

@@ -11,13 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._kernels import count as counting
-from tilp._kernels import walk as walking
+from tilp._kernels.rule_counts import CHECKSUM, ENDS, MARKED, STATISTICS
 from tilp._kernels.search import find_rules, walks_between
 from tilp._kernels.types import (
-    ADJACENT,
-    ALL,
-    NONE,
+    ADJACENT_PAIRS,
+    ALL_PAIRS,
+    ALLEN_CODES,
+    CLASS_CODES,
+    GAP_CODES,
+    NO_CODES,
+    NO_PAIRS,
     Edges,
     IntervalClasses,
     Marks,
@@ -28,6 +31,7 @@ from tilp._kernels.types import (
     Trie,
     Workspace,
 )
+from tilp._kernels.walk import walk
 from tilp._utils.arrays import ranges_to_indices
 from tilp.errors import TilpError
 from tilp.graph import PreparedEdges, QueryTable, TemporalGraph
@@ -37,26 +41,30 @@ from tilp.time import TemporalRelation, possible_intervals
 from tilp.types import Grain
 from tilp.walks.constraints import PairConstraint, StepConstraint, Symbols
 from tilp.walks.edges import (
-    ReadEdges,
-    added_up,
+    EdgeIntervals,
     build_edges,
     edges_without,
     inverse_edges,
     prepared_edges,
     sum_over_targets,
+    sum_records,
 )
 from tilp.walks.encoding import MAX_LENGTH, NO_RULES, NO_TRIE, CompiledRules, RuleEncoding
 
 DEFAULT_LIMIT = 1_000_000
-"""Steps that one level of walks may take from one entity before it is thinned out."""
+"""Steps of one length from one entity, past which walks are sampled."""
 
-_KINDS = {Grain.ADJACENT: ADJACENT, Grain.PAIRS: ALL}
-_WORDS = {Grain.ALLEN: counting.ALLEN, Grain.GAP: counting.GAP, Grain.STATIC: counting.NOTHING}
+_BODY_PAIRS = {Grain.ADJACENT: ADJACENT_PAIRS, Grain.PAIRS: ALL_PAIRS}
+_CODE_TYPES = {Grain.ALLEN: ALLEN_CODES, Grain.GAP: GAP_CODES, Grain.STATIC: NO_CODES}
 
-_KEYS = {walking.APPLY: 7, walking.MARK: 2}  # columns of records before those of counts
-_FEWER_TO_FIND = 10
+_N_KEYS = {ENDS: 7, CHECKSUM: 7, MARKED: 2}  # columns of records before those of counts
+_SEARCH_SHARE = 10  # of the limit: it takes fewer walks to find rules than to count them
 _NO_STATISTICS = np.zeros((0, 4))
-NO_MARKS = Marks(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int8))
+_NO_MARKS = Marks(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int8))
+CHUNK_STEPS = 1e6
+"""Steps of a chunk of queries: enough for its overhead not to matter."""
+
+_MAX_CHUNKS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,23 +78,27 @@ class Step:
 class Walker:
     """Walks over the edges of some splits of a graph, up to a length, in some temporal forms.
 
-    Where a level of walks would take more steps than the limit, prefixes are left out, all with
-    the same chance. Every method returns, for each query and length, the *weight* of a counted
-    walk: 1 where the count is exact, and else what it is multiplied with to be an unbiased
-    estimate. Arriving rates are of walks of one length, so the weights cancel in them.
+    Where walks of one length from one entity would take more steps than the limit, prefixes are
+    sampled, all with the same chance. Methods return, for each query and length, the *weight* of a
+    counted walk: 1 where the count is exact, else the factor that makes it an unbiased estimate.
+    Arriving rates are of walks of one length, so the weights cancel in them.
 
     Args:
         graph: the graph.
-        grains: the temporal forms of rules.
-        max_length: of walks.
+        grains: the temporal forms of rules. More forms find more, and take longer.
+        max_length: of walks, at most `MAX_LENGTH`. Each step more takes many times as long.
         splits: whose facts are walked on.
-        limit: how many steps one level may take from one entity; past it, walks are sampled.
+        limit: steps of one length from one entity, past which walks are sampled.
         seed: for sampling.
-        constraints: of one's own on steps.
-        classes: of one's own on pairs of intervals, in place of before, touching and after.
-        every_reading: whether facts and queries of which an end is not known are walked in each
-            of their `readings`; else the known end serves for both. A walk then counts for the
-            rule of each reading. Rules are still found and tallied by one reading of each query.
+        constraints: user-defined constraints on steps.
+        classes: user-defined classes of pairs of intervals, in place of before, touching and after.
+        every_reading: whether facts and queries with a missing date are walked once for each of
+            its `possible_intervals`; by default the known end serves for both. A walk then counts
+            for the rule of each. Rules are still found and tallied by one interval of each query.
+
+    >>> import tilp
+    >>> walker = Walker(tilp.datasets.world(seed=0, size=1_000).graph, max_length=1)
+    >>> walks, complete = walker.between(0, 1)
     """
 
     def __init__(
@@ -118,18 +130,13 @@ class Walker:
         self.every_reading = every_reading
         self._splits = tuple(splits)
         self.classes = classes
-        self.encoding = RuleEncoding(
-            graph.relations,
-            symbols,
-            tuple(
-                FORMS[grain].with_classes(classes.words) if classes else FORMS[grain]
-                for grain in self.grains
-            ),
-            max_length,
+        forms = tuple(
+            FORMS[grain].with_classes(classes.words) if classes else FORMS[grain]
+            for grain in self.grains
         )
+        self.encoding = RuleEncoding(graph.relations, symbols, forms, max_length)
         self._n_codes = max(
-            len(form.query_relations) ** len(form.query_pairs(max_length))
-            for form in self.encoding.forms
+            len(form.query_relations) ** len(form.query_pairs(max_length)) for form in forms
         )
 
     @cached_property
@@ -138,61 +145,62 @@ class Walker:
         if self._prepared is not None:
             return prepared_edges(self.graph.index(self._splits), self._prepared)
         interval = None if self.classes is None else self._intervals[0]
-        return build_edges(self._read, self.encoding.symbols, self.graph.attributes, interval)
+        return build_edges(
+            self._edge_intervals, self.encoding.symbols, self.graph.attributes, interval
+        )
 
     @cached_property
     def _prepared(self) -> PreparedEdges | None:
-        """What was made in advance of the edges, where they are walked as they are."""
+        """What was computed of the edges in advance, where they are walked as they are."""
         plain = not (self.every_reading or self.encoding.symbols.constraints or self.classes)
         return self.graph.index(self._splits).prepared if plain else None
 
     def without(self, facts: Iterable[int]) -> Walker:
-        """The same walker on the graph without some facts; compiled rules are good for both.
+        """Return the same walker on the graph without some facts, given by id.
 
-        Intervals keep their numbers, so their words are not found again.
-
-        Args:
-            facts: their numbers.
+        Compiled rules serve both. Ids of intervals stay, so their classes are not computed again.
         """
-        gone = np.fromiter(facts, np.int64)
+        excluded = np.fromiter(facts, np.int64)
         edges = self.edges
         other = copy(self)
-        for name in ("_read", "_prepared", "_inverse", "steps_from"):
+        for name in ("_edge_intervals", "_prepared", "_inverse", "steps_from"):
             vars(other).pop(name, None)
-        other.graph = self.graph.without(gone)
-        other.edges = edges_without(edges, self.graph.rows_after_removal(gone))
+        other.graph = self.graph.without(excluded)
+        other.edges = edges_without(edges, self.graph.rows_after_removal(excluded))
         return other
 
     @cached_property
-    def _read(self) -> ReadEdges:
-        return ReadEdges.of(self.graph, self._splits, every=self.every_reading)
+    def _edge_intervals(self) -> EdgeIntervals:
+        return EdgeIntervals.of(self.graph, self._splits, every=self.every_reading)
 
     @cached_property
     def _inverse(self) -> NDArray[np.int32]:
-        """For each edge that of the same fact, in the same reading, the other way."""
+        """The inverse of each edge."""
         if self._prepared is not None:
             return self._prepared.inverse
-        return inverse_edges(self._read.reading)
+        return inverse_edges(self._edge_intervals.interval)
 
     def prepare_search(self) -> None:
-        """Make what `find` needs, before several ask for it at once."""
+        """Compute what `find` needs, before several threads need it at once."""
         self._inverse  # noqa: B018
 
     def __getstate__(self) -> dict[str, Any]:
-        # What every walk needs is made here, once, and what none needs stays.
+        # What every walk needs is computed here, once, and what none needs is not sent.
         self.edges, self._class_table  # noqa: B018
-        stays = {"_read", "steps_from"} | ({"_intervals"} if self.classes is None else set())
-        return {name: value for name, value in vars(self).items() if name not in stays}
+        omitted = {"_edge_intervals", "steps_from"} | (
+            {"_intervals"} if self.classes is None else set()
+        )
+        return {name: value for name, value in vars(self).items() if name not in omitted}
 
     @cached_property
     def _intervals(self) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
-        """The number of each reading's interval, and the starts and ends of the distinct ones.
+        """Distinct intervals: the id of each edge interval among them, their starts and ends.
 
-        Only words of one's own between intervals need them.
+        Only user-defined classes need them.
         """
-        both = np.stack([self._read.start, self._read.end], axis=1)
-        distinct, number = np.unique(both, axis=0, return_inverse=True)
-        return number.reshape(-1).astype(np.int32), distinct[:, 0].copy(), distinct[:, 1].copy()
+        both = np.stack([self._edge_intervals.start, self._edge_intervals.end], axis=1)
+        distinct, ids = np.unique(both, axis=0, return_inverse=True)
+        return ids.reshape(-1).astype(np.int32), distinct[:, 0].copy(), distinct[:, 1].copy()
 
     @cached_property
     def _class_table(self) -> NDArray[np.int8]:
@@ -201,48 +209,46 @@ class Walker:
         _, start, end = self._intervals
         return self.classes.table(start, end, start, end)
 
-    def _words_between(self, queries: QueriesBySubject | QueriesByAnswer) -> IntervalClasses:
+    def _interval_classes(self, queries: QueriesBySubject | QueriesByAnswer) -> IntervalClasses:
+        table = self._class_table
         if self.classes is None:
-            return IntervalClasses(
-                len(TemporalRelation), self._class_table, np.empty((0, 0), np.int8)
-            )
+            return IntervalClasses(len(TemporalRelation), table, np.empty((0, 0), np.int8))
         _, start, end = self._intervals
         of_query = self.classes.table(start, end, queries.start, queries.end)
-        return IntervalClasses(
-            len(self.classes.words), self._class_table, np.ascontiguousarray(of_query.T)
-        )
+        return IntervalClasses(len(self.classes.words), table, np.ascontiguousarray(of_query.T))
 
     def between(
         self, subject: int, answer: int, *, fact: int = -1, max_walks: int = 100_000
     ) -> tuple[list[tuple[Step, ...]], bool]:
-        """All walks from one entity to another, without a fact that is not to be walked.
+        """List the walks from one entity to another.
+
+        Args:
+            subject: id of the entity where walks begin.
+            answer: id of the entity where they end.
+            fact: id of a fact that is not used; -1 for none.
+            max_walks: stop after this many walks.
 
         Returns:
             The walks, in depth-first order, and whether these are all of them.
         """
-        found, complete = walks_between(
-            self.edges.offsets,
-            self.edges.target,
-            self.edges.fact,
-            subject,
-            answer,
-            self.max_length,
-            fact,
+        edges = self.edges
+        listed, complete = walks_between(
+            edges.offsets, edges.target, edges.fact, subject, answer, self.max_length, fact,
             max_walks,
-        )
-        size = self.encoding.symbols.count // 2
+        )  # fmt: skip
+        n_relations = self.encoding.symbols.count // 2
         walks = (
             tuple(
-                Step(int(self.edges.fact[edge]), bool(self.edges.relation[edge] >= size))
+                Step(int(edges.fact[edge]), bool(edges.relation[edge] >= n_relations))
                 for edge in walk
                 if edge >= 0
             )
-            for walk in found
+            for walk in listed
         )
-        return list(dict.fromkeys(walks)), complete  # readings of a fact are the same step
+        return list(dict.fromkeys(walks)), complete  # a fact's possible intervals are one step
 
     def cost(self, entity: NDArray[np.int32]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Each of the entities that queries are asked of, and about how many steps they take."""
+        """Return the distinct ones of queries' entities, and about how many steps each takes."""
         distinct, counts = np.unique(entity, return_counts=True)
         return distinct, self.steps_from[distinct] * (4 + counts) + 100
 
@@ -257,31 +263,31 @@ class Walker:
         return total
 
     def find(self, queries: QueryTable) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The rules by which walks reach the answers of queries.
+        """Find the rules by which walks reach the answers of queries.
 
-        At most a tenth of `limit` walks of each length are looked at for each query: it takes
-        fewer to find rules than to count them.
+        Of each query at most a tenth of `limit` walks of each length are read: it takes fewer to
+        find rules than to count them.
 
         Returns:
-            Rows of form, length, head, relations, digits and code, one for each rule; and the
-            number of queries whose answer it reaches.
+            Rows of form, length, relation, relations of the body, digits and code, one for each
+            rule; and the number of queries whose answer it reaches.
         """
         return self._find(queries, self.encoding.forms)
 
     def find_both_directions(
         self, queries: QueryTable
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The same, where every query stands for its fact asked from the other end as well.
+        """Find rules where every query also stands for its fact queried from the other end.
 
-        Walks are the same from there, read backwards. A rule that is found both ways has two rows.
+        Walks from there are the same, read backwards. A rule that is found in both directions has
+        two rows.
 
         Raises:
-            TilpError: the rules of walks read backwards are not known from theirs, because of
-                constraints of one's own.
+            TilpError: user-defined constraints do not tell what a walk is when read backwards.
         """
         if not self.can_mirror:
-            raise TilpError("with constraints of one's own, ask each fact from both its ends")
-        # What `gap` says of the last interval, it says of the first one when read backwards.
+            raise TilpError("with user-defined constraints, query each fact from both its ends")
+        # The gap of the last interval is that of the first one when read backwards.
         gap = self.grains.index(Grain.GAP) if Grain.GAP in self.grains else -1
         last_gap = [self.encoding.forms[gap]] if gap >= 0 else []
         rows, support = self._find(queries, [*self.encoding.forms, *last_gap])
@@ -295,7 +301,7 @@ class Walker:
 
     @property
     def can_mirror(self) -> bool:
-        """Whether `find_both` can be used."""
+        """Whether `find_both_directions` can be used."""
         return self.classes is None and not self.encoding.symbols.constraints
 
     def _find(
@@ -315,13 +321,13 @@ class Walker:
         return find_rules(
             self.edges,
             self._inverse,
-            self._words_between(table),
+            self._interval_classes(table),
             table,
-            *_kinds_and_words(forms),
+            *_describe_forms(forms),
             len(self.encoding.forms),
             self.encoding.symbols.count,
             self.max_length,
-            max(1, self.limit // _FEWER_TO_FIND),
+            max(1, self.limit // _SEARCH_SHARE),
             self.seed,
             SearchWorkspace.of(self.max_length, len(self.graph.entities), len(self.edges.fact)),
         )
@@ -329,34 +335,36 @@ class Walker:
     def tally(
         self, queries: QueryTable, rules: CompiledRules
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """For each rule: facts whose answer it reaches, facts where it applies, sum of α there."""
+        """Return, for each rule, its support, body support and sum of arriving rates α.
+
+        Support counts the queries whose answer the rule reaches, body support those where it
+        applies; arriving rates are those at the answers. The weights of counts come with them.
+        """
         statistics = np.zeros((len(rules.order), 3))
-        _, weights = self._walk(queries, rules.index, rules.trie, walking.TALLY, statistics)
-        back = np.empty_like(statistics)
-        back[rules.order] = statistics
-        return back, weights
+        _, weights = self._walk(queries, rules.index, rules.trie, STATISTICS, statistics)
+        by_rule = np.empty_like(statistics)
+        by_rule[rules.order] = statistics
+        return by_rule, weights
 
     def count(self, queries: QueryTable) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Walks of all rules by end.
+        """Count the walks of all rules by end.
 
         Returns:
             Rows of query, form, length, relations, digits, code, end and count N_c; and the
             weights of counts.
         """
-        records, weights = self._walk(queries, NO_RULES, NO_TRIE, walking.APPLY, _NO_STATISTICS)
+        records, weights = self._walk(queries, NO_RULES, NO_TRIE, ENDS)
         return records[:, :8], weights
 
     def apply(
         self, queries: QueryTable, rules: CompiledRules
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Walks of the given rules by end.
+        """Count the walks of the given rules by end.
 
         Returns:
             Rows of query, rule, end and count N_c; and the weights of counts.
         """
-        records, weights = self._walk(
-            queries, rules.index, rules.trie, walking.APPLY, _NO_STATISTICS
-        )
+        records, weights = self._walk(queries, rules.index, rules.trie, ENDS)
         records = records[:, [0, 3, 6, 7]]
         records[:, 1] = rules.order[records[:, 1]]
         return records, weights
@@ -365,33 +373,31 @@ class Walker:
         self,
         queries: QueryTable,
         rules: CompiledRules,
-        begin: NDArray[np.int64],
+        offsets: NDArray[np.int64],
         entity: NDArray[np.int32],
         mark: NDArray[np.int8],
     ) -> NDArray[np.int64]:
-        """Walks of the given rules, and how many of them end at each kind of marked candidate.
+        """Count the walks of the given rules, and how many end at each kind of marked candidate.
 
         Args:
             queries: the queries.
             rules: the rules.
-            begin: where the marked candidates of each query begin, and where the last end.
+            offsets: of the marked candidates of each query.
             entity: these, each once a query.
-            mark: the number of each one's kind.
+            mark: id of the kind of each.
 
         Returns:
             Rows of query, rule, walks, and a count for each mark.
         """
-        marks = Marks(begin, entity, mark)
-        records, _ = self._walk(
-            queries, rules.index, rules.trie, walking.MARK, _NO_STATISTICS, marks
-        )
+        marks = Marks(offsets, entity, mark)
+        records, _ = self._walk(queries, rules.index, rules.trie, MARKED, marks=marks)
         records[:, 1] = rules.order[records[:, 1]]
         return records
 
     def checksum(self, queries: QueryTable) -> NDArray[Any]:
-        """Walks of all rules by end, not kept: rows, rules, walks, sum of squared α."""
+        """Count the walks of all rules by end, and return only rows, rules, walks and Σ α²."""
         sums = np.zeros((1, 4))
-        self._walk(queries, NO_RULES, NO_TRIE, walking.APPLY, sums)
+        self._walk(queries, NO_RULES, NO_TRIE, CHECKSUM, sums)
         return sums.reshape(-1)
 
     def compile(self, rules: Sequence[Rule]) -> CompiledRules:
@@ -406,24 +412,23 @@ class Walker:
     def _walk(
         self,
         queries: QueryTable,
-        kept: RuleIndex,
+        index: RuleIndex,
         trie: Trie,
         purpose: int,
-        statistics: NDArray[np.float64],
-        marks: Marks = NO_MARKS,
+        statistics: NDArray[np.float64] = _NO_STATISTICS,
+        marks: Marks = _NO_MARKS,
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        asked = len(queries)
-        number = np.arange(asked)
-        if self.every_reading and purpose != walking.TALLY:
-            number, start, end = possible_intervals(*queries.given_dates())
-            queries, marks = queries[number].with_dates(start, end), _in_order(marks, number)
-        # Queries that share counts stand together.
-        heads = (
-            queries.directed_relation
-            if len(kept.relations)
-            else np.zeros_like(queries.directed_relation)
-        )
-        order = np.lexsort((queries.end, queries.start, heads, queries.subject))
+        n_queries = len(queries)
+        query_of = np.arange(n_queries)
+        if self.every_reading and purpose != STATISTICS:
+            query_of, start, end = possible_intervals(*queries.given_dates())
+            queries, marks = (
+                queries[query_of].with_dates(start, end),
+                _reorder_marks(marks, query_of),
+            )
+        # Queries that share counts stand together; without rules, those of all relations do.
+        relation = queries.directed_relation * (len(index.relations) > 0)
+        order = np.lexsort((queries.end, queries.start, relation, queries.subject))
         subjects, begin = np.unique(queries.subject[order], return_index=True)
         table = QueriesBySubject(
             subject=subjects.astype(np.int32),
@@ -434,61 +439,65 @@ class Walker:
             end=queries.end[order],
             answer=queries.answer[order],
         )
-        records, weights = walking.walk(
+        records, weights = walk(
             self.edges,
-            self._words_between(table),
+            self._interval_classes(table),
             trie,
             table,
-            kept,
-            *_kinds_and_words(self.encoding.forms),
+            index,
+            *_describe_forms(self.encoding.forms),
             self.encoding.symbols.count,
             self.max_length,
             self.limit,
             self.seed,
             purpose,
-            _in_order(marks, order),
+            _reorder_marks(marks, order),
             statistics,
             Workspace.of(self._n_codes, len(self.graph.entities), len(self.graph)),
         )
-        back = np.empty_like(weights)
-        back[order] = weights
-        if purpose != walking.TALLY:
-            records[:, 0] = number[order[records[:, 0]]]
-        if len(queries) > asked:
-            records = added_up(records, _KEYS[purpose])
-            back = back[np.searchsorted(number, np.arange(asked))]
-        return records, back
+        by_query = np.empty_like(weights)
+        by_query[order] = weights
+        if purpose != STATISTICS:
+            records[:, 0] = query_of[order[records[:, 0]]]
+        if len(queries) > n_queries:
+            records = sum_records(records, _N_KEYS[purpose])
+            by_query = by_query[np.searchsorted(query_of, np.arange(n_queries))]
+        return records, by_query
 
 
-def _kinds_and_words(forms: Sequence[TemporalForm]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """What bodies of each form look at, and what its codes are made of."""
-    kinds = [_KINDS.get(form.grain, NONE) for form in forms]
-    words = [_WORDS.get(form.grain, counting.CLASSES) for form in forms]
-    return np.array(kinds, np.int32), np.array(words, np.int32)
+def _describe_forms(forms: Sequence[TemporalForm]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return which pairs the bodies of each form distinguish, and what its codes consist of."""
+    body_pairs = [_BODY_PAIRS.get(form.grain, NO_PAIRS) for form in forms]
+    code_types = [_CODE_TYPES.get(form.grain, CLASS_CODES) for form in forms]
+    return np.array(body_pairs, np.int32), np.array(code_types, np.int32)
 
 
-def _in_order(marks: Marks, order: NDArray[np.int64]) -> Marks:
-    """The marks of queries that are put into another order."""
+def _reorder_marks(marks: Marks, order: NDArray[np.int64]) -> Marks:
+    """Return the marks of queries that are put into another order."""
     if not len(marks.offsets):
         return marks
-    begin, place = ranges_to_indices(marks.offsets[:-1][order], marks.offsets[1:][order])
-    return Marks(begin, marks.entity[place], marks.mark[place])
+    offsets, indices = ranges_to_indices(marks.offsets[:-1][order], marks.offsets[1:][order])
+    return Marks(offsets, marks.entity[indices], marks.mark[indices])
 
 
-_CHUNK_STEPS = 1e6  # enough for the overhead of a chunk not to matter
-_MOST_CHUNKS = 1024
-
-
-def chunks_by(walker: Walker, queries: QueryTable, entity: NDArray[np.int32]) -> list[QueryTable]:
-    """Queries with the same entity together, in chunks of about the same cost.
+def chunks_by(
+    walker: Walker,
+    queries: QueryTable,
+    entity: NDArray[np.int32],
+    *,
+    chunk_steps: float = CHUNK_STEPS,
+) -> list[QueryTable]:
+    """Cut queries into chunks of about the same cost, those of an entity together.
 
     Args:
-        walker: knows what it costs to walk from an entity.
+        walker: estimates the cost of walks from an entity.
         queries: the queries.
-        entity: of each query, where its walks begin: the subject, or the answer.
+        entity: where the walks of each query begin: its subject, or its answer.
+        chunk_steps: steps that a chunk takes at least, 1 million by default; there are at most
+            1,024 chunks.
     """
     order = np.argsort(entity, kind="stable")
     distinct, cost = walker.cost(entity)
     begin = np.append(np.searchsorted(entity[order], distinct), len(order))
-    parts = cut_by_cost(cost, min(_MOST_CHUNKS, 1 + int(cost.sum() / _CHUNK_STEPS)))
+    parts = cut_by_cost(cost, min(_MAX_CHUNKS, 1 + int(cost.sum() / chunk_steps)))
     return [queries[order[begin[part.start] : begin[part.stop]]] for part in parts]

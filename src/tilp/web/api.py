@@ -152,7 +152,7 @@ def api_router(served: Served) -> APIRouter:
         views = served.views
         with served.desk.place():
             found = await served.desk.compute(views.asker.ask, request.query, request.k)
-        return asdict(found)
+        return {"query": asdict(found.query), "answers": [asdict(answer) for answer in found]}
 
     @router.post(
         BATCH,

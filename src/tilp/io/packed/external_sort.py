@@ -1,4 +1,4 @@
-"""Sort rows and names that do not fit in memory: sorted runs on disk, merged in blocks."""
+"""Sorting of rows and names that do not fit in memory: files by range, and merged runs."""
 
 from __future__ import annotations
 
@@ -13,37 +13,39 @@ from numpy.typing import DTypeLike, NDArray
 
 from tilp.io.packed.format import ColumnWriter
 
+_ROW_GROUP = 8_192  # rows that can be read alone
+
 
 def blocks(count: int, rows: int) -> Iterator[slice]:
-    """Rows cut into slices of at most so many."""
+    """Yield slices of at most `rows` that cover `count` rows."""
     for begin in range(0, count, rows):
         yield slice(begin, min(begin + rows, count))
 
 
-def stable_order(key: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The places of keys from 0 on, as they rise; of equal ones in the order they stand in.
+def stable_argsort(key: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the indices that sort non-negative keys, equal ones in their present order.
 
-    >>> stable_order(np.array([3, 1, 3, 1])).tolist()
+    >>> stable_argsort(np.array([3, 1, 3, 1])).tolist()
     [1, 3, 0, 2]
     """
-    most, bits = int(key.max(initial=0)), max(len(key) - 1, 1).bit_length()
-    if most < 2**16:  # which are counted rather than compared
+    largest, bits = int(key.max(initial=0)), max(len(key) - 1, 1).bit_length()
+    if largest < 2**16:  # a radix sort
         return np.argsort(key.astype(np.uint16), kind="stable")
-    if most.bit_length() + bits > 62:
+    if largest.bit_length() + bits > 62:
         return np.argsort(key, kind="stable")
-    # One sort of plain numbers is twice as quick as one of places.
-    both = np.sort((key << bits) | np.arange(len(key)))
-    return both & ((1 << bits) - 1)
+    # Sorting plain integers is twice as fast as sorting indices.
+    keys_and_indices = np.sort((key << bits) | np.arange(len(key)))
+    return keys_and_indices & ((1 << bits) - 1)
 
 
 class Buckets:
-    """Rows of several columns, laid into files by ranges of a number.
+    """Rows of several columns in files, by ranges of the first column.
 
     Args:
         folder: for the files.
-        name: of the files; no other has the same.
-        bounds: the first number of each range after the first, rising.
-        columns: the kind of each column, by name; the first is the number.
+        name: prefix of the files.
+        bounds: the first value of each range after the first, ascending.
+        columns: dtypes by column name.
     """
 
     def __init__(
@@ -51,29 +53,29 @@ class Buckets:
     ) -> None:
         self._bounds = bounds
         self._row = np.dtype(list(columns.items()))
-        self._paths = [folder / f"{name}-{number}" for number in range(len(bounds) + 1)]
+        self._paths = [folder / f"{name}-{index}" for index in range(len(bounds) + 1)]
 
     def add(self, *columns: NDArray[Any]) -> None:
-        """Lay rows into their files; those of one range stay in the order they are given in."""
+        """Append rows to their files; those of one range keep their order."""
         rows = np.empty(len(columns[0]), self._row)
         for name, column in zip(self._row.names or (), columns, strict=True):
             rows[name] = column
         if len(self._paths) == 1:
             self._append(0, rows)
             return
-        place = np.searchsorted(self._bounds, columns[0], side="right")
-        order = stable_order(place)
-        begin = np.searchsorted(place[order], np.arange(len(self._paths) + 1))
+        bucket = np.searchsorted(self._bounds, columns[0], side="right")
+        order = stable_argsort(bucket)
+        begin = np.searchsorted(bucket[order], np.arange(len(self._paths) + 1))
         rows = rows[order]
-        for number in np.flatnonzero(np.diff(begin)).tolist():
-            self._append(number, rows[begin[number] : begin[number + 1]])
+        for index in np.flatnonzero(np.diff(begin)).tolist():
+            self._append(index, rows[begin[index] : begin[index + 1]])
 
-    def _append(self, number: int, rows: NDArray[Any]) -> None:
-        with self._paths[number].open("ab") as file:
+    def _append(self, index: int, rows: NDArray[Any]) -> None:
+        with self._paths[index].open("ab") as file:
             file.write(rows.data)
 
-    def take(self) -> Iterator[NDArray[Any]]:
-        """The rows of each range; their files are removed."""
+    def pop_all(self) -> Iterator[NDArray[Any]]:
+        """Yield the rows of each range, and remove its file."""
         for path in self._paths:
             if path.exists():
                 yield np.fromfile(path, self._row)
@@ -82,46 +84,39 @@ class Buckets:
                 yield np.empty(0, self._row)
 
 
-class Scatter:
-    """An array whose values are known in any order, each place once.
+class ScatterWriter:
+    """Array written to a .npy file, whose values come in any order, each index once.
 
     Args:
-        folder: for what is kept on the way.
-        path: the .npy file to write.
+        folder: for temporary files.
+        path: the .npy file.
         size: of the array.
         dtype: of its values.
-        rows: how many of them are held in memory.
-        fill: the value of places that are given none.
+        rows: how many values may be in memory.
+        fill: value of indices without one.
     """
 
     def __init__(
-        self,
-        folder: Path,
-        path: Path,
-        size: int,
-        dtype: DTypeLike,
-        rows: int,
-        fill: float = 0,
+        self, folder: Path, path: Path, size: int, dtype: DTypeLike, rows: int, fill: float = 0
     ) -> None:
         self._path, self._dtype, self._fill = path, np.dtype(dtype), fill
-        # What is read back has its places beside it.
-        self._parts = list(blocks(size, rows if size <= rows else max(1, rows // 4))) or [
-            slice(0, 0)
-        ]
+        # What is read back has its indices beside it.
+        part_rows = rows if size <= rows else max(1, rows // 4)
+        self._parts = list(blocks(size, part_rows)) or [slice(0, 0)]
         self._whole = self._empty(self._parts[0]) if len(self._parts) == 1 else None
         bounds = np.array([part.start for part in self._parts[1:]], np.int64)
-        columns: dict[str, DTypeLike] = {"place": np.int64, "value": dtype}
-        self._buckets = Buckets(folder, f"places-{path.stem}", bounds, columns)
+        columns: dict[str, DTypeLike] = {"index": np.int64, "value": dtype}
+        self._buckets = Buckets(folder, f"scatter-{path.stem}", bounds, columns)
 
     def _empty(self, part: slice) -> NDArray[Any]:
         return np.full(part.stop - part.start, self._fill, self._dtype)
 
-    def put(self, place: NDArray[Any], value: NDArray[Any]) -> None:
-        """Give values to places."""
+    def put(self, index: NDArray[Any], value: NDArray[Any]) -> None:
+        """Set values by index."""
         if self._whole is not None:
-            self._whole[place] = value
+            self._whole[index] = value
         else:
-            self._buckets.add(place, value)
+            self._buckets.add(index, value)
 
     def write(self) -> None:
         """Write the array."""
@@ -130,31 +125,28 @@ class Scatter:
                 column.append(self._whole)
                 self._whole = None
                 return
-            for part, rows in zip(self._parts, self._buckets.take(), strict=True):
+            for part, rows in zip(self._parts, self._buckets.pop_all(), strict=True):
                 values = self._empty(part)
-                values[rows["place"] - part.start] = rows["value"]
+                values[rows["index"] - part.start] = rows["value"]
                 column.append(values)
-
-
-_GROUP = 8_192  # rows that can be read alone
 
 
 @dataclass(frozen=True)
 class Run:
-    """A table on disk whose column `name` rises."""
+    """Table on disk that is sorted by its column `name`."""
 
     path: Path
     rows: int
 
 
 def write_run(path: Path, table: pl.DataFrame) -> Run:
-    """Keep a table that is sorted by name."""
-    table.write_parquet(path, compression="lz4", statistics=False, row_group_size=_GROUP)
+    """Write a table that is sorted by name."""
+    table.write_parquet(path, compression="lz4", statistics=False, row_group_size=_ROW_GROUP)
     return Run(path, len(table))
 
 
-class _Cursor:
-    """The rows of a run that are still to come, the next of them in memory."""
+class _RunReader:
+    """Remaining rows of a run, the next of them in memory."""
 
     def __init__(self, run: Run, step: int) -> None:
         self._run, self._step = run, step
@@ -162,16 +154,15 @@ class _Cursor:
         self._buffer: pl.DataFrame | None = None
 
     def fill(self) -> bool:
-        """Read on where few rows are in memory; whether there are any."""
-        held = 0 if self._buffer is None else len(self._buffer)
-        if self.more and 2 * held <= self._step:
-            read = (
-                pl.scan_parquet(self._run.path, glob=False).slice(self._read, self._step).collect()
-            )
-            self._read += len(read)
-            self._buffer = read if self._buffer is None else pl.concat([self._buffer, read])
-            held += len(read)
-        return held > 0
+        """Read on if few rows are in memory; returns whether any are."""
+        count = 0 if self._buffer is None else len(self._buffer)
+        if self.more and 2 * count <= self._step:
+            lazy = pl.scan_parquet(self._run.path, glob=False)
+            rows = lazy.slice(self._read, self._step).collect()
+            self._read += len(rows)
+            self._buffer = rows if self._buffer is None else pl.concat([self._buffer, rows])
+            count += len(rows)
+        return count > 0
 
     @property
     def more(self) -> bool:
@@ -185,29 +176,25 @@ class _Cursor:
         return str(self._buffer["name"][-1])
 
     def take(self, bound: str | None) -> pl.DataFrame:
-        """The rows in memory whose names do not come after a bound."""
+        """Return and forget the rows in memory whose names are not after a bound."""
         assert self._buffer is not None
         names = self._buffer["name"]
-        cut = len(names) if bound is None else int(names.search_sorted(bound, side="right"))
-        taken, self._buffer = self._buffer[:cut], self._buffer[cut:]
+        end = len(names) if bound is None else int(names.search_sorted(bound, side="right"))
+        taken, self._buffer = self._buffer[:end], self._buffer[end:]
         return taken
 
 
-def merged(runs: Sequence[Run], rows: int) -> Iterator[list[tuple[int, pl.DataFrame]]]:
-    """All runs from their first names to their last, cut at the same names.
+def merge_runs(runs: Sequence[Run], rows: int) -> Iterator[list[tuple[int, pl.DataFrame]]]:
+    """Yield the rows of all runs in the order of names, cut at the same names.
 
-    Args:
-        runs: where each name stands once in a run, it comes in one list only.
-        rows: about how many are held in memory, one of each run at least.
-
-    Yields:
-        The number of each run that has rows of these names, and the rows. No name comes after
-        one of a later list.
+    Each list holds the index of a run and its rows. No name is after one of a later list, so a
+    name that is once in each run is in one list only. About `rows` are in memory, at least one of
+    each run.
     """
     step = max(1, rows // max(len(runs), 1))
-    cursors = dict(enumerate(_Cursor(run, step) for run in runs))
-    while cursors := {number: one for number, one in cursors.items() if one.fill()}:
-        # What is still on disk of a run comes after all that is in memory of it.
-        bound = min((one.last for one in cursors.values() if one.more), default=None)
-        taken = [(number, one.take(bound)) for number, one in cursors.items()]
-        yield [(number, table) for number, table in taken if len(table)]
+    readers = dict(enumerate(_RunReader(run, step) for run in runs))
+    while readers := {index: reader for index, reader in readers.items() if reader.fill()}:
+        # What is still on disk of a run is after all of it that is in memory.
+        bound = min((reader.last for reader in readers.values() if reader.more), default=None)
+        taken = [(index, reader.take(bound)) for index, reader in readers.items()]
+        yield [(index, table) for index, table in taken if len(table)]

@@ -6,18 +6,18 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import tilp
 from oracles import counts, edges_of, kinds_of_known, query_parts
-from test_walks import all_queries, graphs, shared_queries
+from strategies import all_queries, graphs, shared_queries
 from tilp.graph import QueryTable
 from tilp.learning import KNOWN_KINDS, PopularityPrior
 from tilp.learning.examples import make_training_examples
 from tilp.learning.rule_weights import LogWeights, Objective
 from tilp.parallel import Workers
-from tilp.scoring import RuleScorer, RuleWeights
+from tilp.scoring import RuleScorer, RuleWeights, Scores
 from tilp.walks import MiningSettings, Walker, mine
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -94,8 +94,7 @@ def test_scores_equal_brute_force(shared, max_length, seed, walks_power):
     walker = Walker(graph, max_length=max_length)
     truth = truth_of(walker, queries)
     rules = some_rules(truth)
-    if not rules:
-        return
+    assume(rules)
     weights = random_weights(graph, len(rules), seed, walks_power)
     scores = RuleScorer(walker, rules, weights)(queries)
     kept = set(rules)
@@ -117,8 +116,7 @@ def test_scores_of_training_queries_equal_brute_force(graph, seed):
     walker, queries = Walker(graph, max_length=2), all_queries(graph)
     truth = truth_of(walker, queries)
     rules = some_rules(truth)
-    if not rules:
-        return
+    assume(rules)
     weights = random_weights(graph, len(rules), seed, 0.3)
     scores = RuleScorer(walker, rules, weights)(queries)
     for number, one in enumerate(truth):
@@ -134,8 +132,7 @@ def test_scores_of_a_query_do_not_depend_on_those_beside_it(shared, seed):
     graph, queries = shared
     walker = Walker(graph, max_length=3)
     rules = some_rules(truth_of(walker, queries))
-    if not rules:
-        return
+    assume(rules)
     scorer = RuleScorer(walker, rules, random_weights(graph, len(rules), seed, 0.3))
     together = scorer(queries)
     order = np.random.default_rng(seed).permutation(len(queries))
@@ -153,8 +150,7 @@ def test_scores_do_not_know_the_answers(shared, seed):
     graph, queries = shared
     walker = Walker(graph, max_length=3)
     rules = some_rules(truth_of(walker, queries))
-    if not rules:
-        return
+    assume(rules)
     scorer = RuleScorer(walker, rules, random_weights(graph, len(rules), seed, 0.3))
     chance = np.random.default_rng(seed)
     others = chance.integers(0, len(graph.entities), len(queries)).astype(np.int32)
@@ -258,3 +254,35 @@ def shares_and_likelihoods(walks_power, factors):
 def test_training_makes_likely_what_is_scored(walks_power, factors):
     shares, likelihoods = shares_and_likelihoods(walks_power, factors)
     assert shares == pytest.approx(likelihoods, rel=1e-6)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 4), st.integers(1, 6))
+def test_scores_of_some_candidates_and_the_totals_of_all(seed, n_queries, n_entities):
+    chance = np.random.default_rng(seed)
+    listed, wanted = (
+        [
+            chance.permutation(n_entities)[: chance.integers(0, n_entities + 1)]
+            for _ in range(n_queries)
+        ]
+        for _ in range(2)
+    )
+    listed = [np.sort(one) for one in listed]
+    nothing = np.empty(0, np.int32)
+    candidate = np.concatenate([nothing, *listed]).astype(np.int32)
+    scores = Scores(
+        np.cumsum([0, *map(len, listed)]),
+        candidate,
+        chance.normal(size=len(candidate)),
+        chance.normal(size=n_queries),
+    )
+    plain = []
+    for query in range(n_queries):
+        part = slice(scores.offsets[query], scores.offsets[query + 1])
+        of = dict(zip(candidate[part].tolist(), scores.score[part].tolist(), strict=True))
+        plain.append([of.get(one, scores.defaults[query]) for one in range(n_entities)])
+    assert scores.totals(n_entities).tolist() == pytest.approx([sum(one) for one in plain])
+    begin = np.cumsum([0, *map(len, wanted)])
+    found = scores.of_candidates(begin, np.concatenate([nothing, *wanted]).astype(np.int32))
+    assert found.tolist() == [
+        of[one] for of, some in zip(plain, wanted, strict=True) for one in some
+    ]

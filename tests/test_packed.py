@@ -25,9 +25,16 @@ from hypothesis import strategies as st
 import tilp
 from tilp.errors import DataError, TilpError, UnknownNameError
 from tilp.graph import EdgeIndex, PreparedEdges
-from tilp.io.packed.external_sort import Buckets, Scatter, merged, stable_order, write_run
-from tilp.io.packed.format import ColumnWriter, NamesWriter, mapped
-from tilp.io.packed.open import PackedNames, open_pack
+from tilp.io.packed.external_sort import (
+    Buckets,
+    ScatterWriter,
+    merge_runs,
+    stable_argsort,
+    write_run,
+)
+from tilp.io.packed.format import ColumnWriter, map_array
+from tilp.io.packed.names import NamesWriter
+from tilp.io.packed.open import PackedNames, open_packed
 from tilp.types import OnError, Unit
 from tilp.walks import MiningSettings, Walker, mine
 from tilp.walks.edges import build_edges, inverse_edges, sum_over_targets
@@ -324,7 +331,7 @@ def test_a_folder_that_holds_another_graph_by_now_is_refused(tmp_path, facts):
     with pytest.raises(DataError, match="no packed graph"):
         pickle.loads(sent)
     tilp.pack(facts[1:], tmp_path / "packed")
-    with pytest.raises(DataError, match="another graph lies there"):
+    with pytest.raises(DataError, match="the graph there is another"):
         pickle.loads(sent)
 
 
@@ -365,18 +372,18 @@ def test_a_file_that_is_cut_short_or_missing_is_refused(world, tmp_path, name):
         tilp.read(tmp_path / "packed")
     path.unlink()
     with pytest.raises(DataError, match=f"{name}: damaged .it is missing"):
-        open_pack(tmp_path / "packed")
+        open_packed(tmp_path / "packed")
 
 
 @pytest.mark.parametrize(
     "change, message",
     [
-        (lambda note: note | {"unit": "day"}, "not as it was written"),
-        (lambda note: note | {"version": 99}, "version 99 of the format"),
-        (lambda note: {"unit": "year"}, "not a note of the format"),
+        (lambda metadata: metadata | {"unit": "day"}, "not as it was written"),
+        (lambda metadata: metadata | {"version": 99}, "version 99 of the format"),
+        (lambda metadata: {"unit": "year"}, "not a note of the format"),
     ],
 )
-def test_a_changed_note_is_refused(world, tmp_path, change, message):
+def test_changed_metadata_is_refused(world, tmp_path, change, message):
     shutil.copytree(world / "packed", tmp_path / "packed")
     path = tmp_path / "packed" / "pack.json"
     path.write_text(json.dumps(change(json.loads(path.read_text()))))
@@ -459,13 +466,13 @@ def test_rows_in_buckets_and_numbers_in_places(rows, width, step):
         buckets = Buckets(Path(folder), "rows", np.arange(width, 51, width), kinds)
         for begin in range(0, len(key), step):
             buckets.add(key[begin : begin + step], value[begin : begin + step])
-        taken = np.concatenate(list(buckets.take()))
-        assert taken[stable_order(taken["key"])].tolist() == sorted(rows, key=lambda row: row[0])
+        taken = np.concatenate(list(buckets.pop_all()))
+        assert taken[stable_argsort(taken["key"])].tolist() == sorted(rows, key=lambda row: row[0])
         assert (np.diff(taken["key"] // width) >= 0).all()
 
         path = Path(folder) / "numbers.npy"
         last = dict(rows)
-        numbers = Scatter(Path(folder), path, 51, np.int32, width, fill=7)
+        numbers = ScatterWriter(Path(folder), path, 51, np.int32, width, fill=7)
         for place, number in last.items():
             numbers.put(np.array([place]), np.array([number]))
         numbers.write()
@@ -474,10 +481,10 @@ def test_rows_in_buckets_and_numbers_in_places(rows, width, step):
 
 @given(st.lists(st.integers(0, 2**40), max_size=30))
 @settings(max_examples=30)
-def test_stable_order(keys):
+def test_stable_argsort(keys):
     wide = np.array(keys, np.int64)
     for key in (wide, wide % 5, wide << 20):
-        assert stable_order(key).tolist() == np.argsort(key, kind="stable").tolist()
+        assert stable_argsort(key).tolist() == np.argsort(key, kind="stable").tolist()
 
 
 @given(st.lists(st.lists(st.text("abé", max_size=3), max_size=8, unique=True), max_size=4))
@@ -491,7 +498,7 @@ def test_merged_runs(runs):
             )
             for number, run in enumerate(runs)
         ]
-        lists = list(merged(written, rows=6))
+        lists = list(merge_runs(written, rows=6))
     for number, run in enumerate(runs):
         found = [
             name
@@ -521,7 +528,7 @@ def test_names_on_disk(names):
         assert [kept[number] for number in range(len(kept))] == names
         assert kept.series(0, len(kept)).to_list() == names
         for name in {*names, "a", "\U0010ffff"}:
-            assert kept.numbers(name) == [n for n, other in enumerate(names) if other == name]
+            assert kept.find(name) == [n for n, other in enumerate(names) if other == name]
 
 
 def test_an_array_written_in_parts(tmp_path):
@@ -529,9 +536,9 @@ def test_an_array_written_in_parts(tmp_path):
         for part in ([1, 2], [], range(3, 2000)):
             column.append(np.array(part, np.int64))
     assert np.load(tmp_path / "array.npy").tolist() == list(range(1, 2000))
-    assert mapped(tmp_path / "array.npy").dtype == np.int32
+    assert map_array(tmp_path / "array.npy").dtype == np.int32
     with pytest.raises(DataError, match=r"none.npy: damaged"):
-        mapped(tmp_path / "none.npy")
+        map_array(tmp_path / "none.npy")
 
 
 def test_processes_open_the_same_graph(world):
@@ -551,12 +558,11 @@ def test_an_index_may_be_made_without_what_walks_need(facts):
 
 
 @pytest.mark.parametrize("at_once", [1, 7, 10**6])
-def test_steps_are_summed_some_entities_at_a_time(packed, monkeypatch, at_once):
-    monkeypatch.setattr("tilp.walks.edges._EDGES_AT_ONCE", at_once)
+def test_steps_are_summed_some_entities_at_a_time(packed, at_once):
     edges = Walker(packed).edges
     steps = np.random.default_rng(0).random(len(packed.entities))
     expected = np.bincount(edges.source, steps[edges.target], len(steps))
-    assert np.array_equal(sum_over_targets(edges, steps), expected)
+    assert np.array_equal(sum_over_targets(edges, steps, edges_at_once=at_once), expected)
 
 
 def test_the_benchmark_on_a_small_world(tmp_path, capsys):

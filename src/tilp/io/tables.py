@@ -1,0 +1,192 @@
+"""Tables from Parquet files and frames, and the files beside the facts: names, attributes, unit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from tilp.errors import DataError, TilpError
+from tilp.graph import LabelTable
+from tilp.io.text import TextTable, read_text_table, text_batches
+from tilp.types import Unit
+
+PARQUET_SUFFIXES = (".parquet", ".pq")
+
+_SAMPLE_ROWS = 1000  # to estimate the bytes of a row
+_ID_NAMES = ("id", "key", "entity", "entity_id", "relation", "relation_id")
+
+
+def as_polars(source: Any) -> pl.DataFrame:
+    """Return a frame of any kind as one of polars."""
+    try:
+        if isinstance(source, pl.LazyFrame):
+            return source.collect()
+        if isinstance(source, pl.DataFrame):
+            return source
+        if type(source).__module__.partition(".")[0] == "pandas":
+            return pl.DataFrame(pl.from_pandas(source))
+        if hasattr(source, "__arrow_c_stream__"):
+            return pl.DataFrame(source)
+    except ImportError as failure:
+        raise TilpError('pandas frames need an extra: pip install "tilp[pandas]"') from failure
+    except (ValueError, TypeError, AttributeError, OSError, pl.exceptions.PolarsError) as failure:
+        kind = type(source).__name__
+        raise DataError(f"the {kind} cannot be read as a table: {failure}") from failure
+    raise TilpError(
+        f"cannot read facts from {type(source).__name__}; give a path, a polars, pandas or Arrow "
+        "frame, or a mapping from split to one of these"
+    )
+
+
+def as_table(frame: pl.DataFrame, first_line: int) -> TextTable:
+    """Return a frame as a table whose lines are counted from `first_line`."""
+    return TextTable(tuple(frame.columns), frame, range(first_line, first_line + len(frame)))
+
+
+def frame_batches(frame: pl.DataFrame, size: int) -> Iterator[TextTable]:
+    """Yield a frame in tables of about `size` bytes; at least one, perhaps empty."""
+    step = _batch_rows(frame.head(_SAMPLE_ROWS), size)
+    for begin in range(0, max(len(frame), 1), step):
+        yield as_table(frame.slice(begin, step), begin)
+
+
+def read_parquet(path: Path) -> pl.DataFrame:
+    """Read a Parquet file."""
+    with parquet_errors(path):
+        return pl.read_parquet(path, glob=False)
+
+
+def parquet_batches(path: Path, size: int) -> Iterator[TextTable]:
+    """Yield a Parquet file in tables of about `size` bytes; at least one, perhaps empty."""
+    with parquet_errors(path):
+        lazy = pl.scan_parquet(path, glob=False)
+        rows = int(lazy.select(pl.len()).collect().item())
+        step = _batch_rows(lazy.head(_SAMPLE_ROWS).collect(), size)
+    for begin in range(0, max(rows, 1), step):
+        with parquet_errors(path):
+            frame = lazy.slice(begin, step).collect()
+        yield as_table(frame, begin + 1)
+
+
+def _batch_rows(sample: pl.DataFrame, size: int) -> int:
+    """Estimate how many rows have `size` bytes."""
+    return max(1, int(size * max(len(sample), 1) / max(sample.estimated_size(), 1)))
+
+
+@contextmanager
+def parquet_errors(path: Path) -> Iterator[None]:
+    """Raise errors of reading Parquet as a `DataError` that names the file."""
+    try:
+        yield
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as failure:
+        raise DataError(f"{path}: cannot be read as Parquet: {failure}") from failure
+
+
+def read_labels(path: Path) -> LabelTable:
+    """Read the names of entities or relations."""
+    table = _read_table(path)
+    frame = _label_columns(table)
+    _refuse_duplicates(path, table, frame["id"])
+    return LabelTable(str(path), frame)
+
+
+def label_batches(path: Path, size: int) -> Iterator[tuple[pl.DataFrame, TextTable]]:
+    """Yield the same some rows at a time, with their lines; ids may be duplicate."""
+    for table in _table_batches(path, size):
+        yield _label_columns(table), table
+
+
+def _label_columns(table: TextTable) -> pl.DataFrame:
+    frame = table.frame.fill_null("")
+    ids = frame.to_series(0)
+    keys = frame.to_series(1) if frame.width > 2 else ids
+    keys = keys.zip_with(keys != "", ids)
+    labels = frame.to_series(min(frame.width - 1, 2))
+    return pl.DataFrame({"id": ids, "key": keys, "label": labels.zip_with(labels != "", keys)})
+
+
+def _refuse_duplicates(path: Path, table: TextTable, ids: pl.Series) -> None:
+    duplicate = ids.is_duplicated()
+    if duplicate.any():
+        row = int(duplicate.arg_max() or 0)
+        raise duplicate_id_error(path, table.lines[row], ids[row])
+
+
+def duplicate_id_error(path: Path, line: int, name: str | None) -> DataError:
+    """Return the error about two rows of an id in a file of names or attributes."""
+    return DataError(
+        f"{path}, line {line}: the id {name!r} stands there more than once; there is one row an id"
+    )
+
+
+def read_attributes(path: Path) -> dict[str, tuple[pl.Series, NDArray[np.float64]]]:
+    """Read numbers of entities: by attribute, the ids and their values."""
+    table = _read_table(path)
+    values = _attribute_values(path, table)
+    ids = table.frame.to_series(0)
+    _refuse_duplicates(path, table, ids)
+    return {name: (ids, column) for name, column in values.items()}
+
+
+def attribute_batches(
+    path: Path, size: int
+) -> Iterator[tuple[pl.Series, dict[str, NDArray[np.float64]], TextTable]]:
+    """Yield ids and values some rows at a time, with their lines; ids may be duplicate."""
+    for table in _table_batches(path, size):
+        yield table.frame.to_series(0), _attribute_values(path, table), table
+
+
+def _attribute_values(path: Path, table: TextTable) -> dict[str, NDArray[np.float64]]:
+    if table.names is None:
+        raise DataError(f"{path}: attributes need a header: id, then a name for each number")
+    columns = {}
+    for index, name in enumerate(table.names[1:], start=1):
+        text = table.frame.to_series(index)
+        values = text.cast(pl.Float64, strict=False)
+        invalid = values.is_null() & text.is_not_null() & (text != "")
+        if invalid.any():
+            row = int(invalid.arg_max() or 0)
+            line = table.lines[row]
+            raise DataError(f"{path}, line {line}: {name} is {text[row]!r}, not a number")
+        columns[name] = values.fill_null(float("nan")).to_numpy()
+    return columns
+
+
+def _read_table(path: Path) -> TextTable:
+    """Read a table of names or attributes, whose header begins with 'id'."""
+    if path.suffix.lower() in PARQUET_SUFFIXES:
+        return as_table(read_parquet(path).cast(pl.String), 1)
+    return read_text_table(path, None, _is_header, min_columns=1)
+
+
+def _table_batches(path: Path, size: int) -> Iterator[TextTable]:
+    if path.suffix.lower() in PARQUET_SUFFIXES:
+        for table in parquet_batches(path, size):
+            yield TextTable(table.names, table.frame.cast(pl.String), table.lines)
+        return
+    yield from text_batches(path, None, _is_header, min_columns=1, size=size)
+
+
+def _is_header(cells: tuple[str, ...]) -> bool:
+    return cells[0].strip().lower() in _ID_NAMES
+
+
+def read_unit(folder: Path) -> Unit | None:
+    """Read the unit that `write` wrote beside the facts."""
+    path = folder / "graph.json"
+    if not path.is_file():
+        return None
+    try:
+        return Unit(json.loads(path.read_text(encoding="utf-8"))["unit"])
+    except (ValueError, KeyError, TypeError) as failure:
+        raise DataError(
+            f"{path}: does not name a unit ({failure}); remove the file or write "
+            '{"unit": "year"} with year, month, day or integer'
+        ) from failure
