@@ -20,7 +20,7 @@ from tilp.features.paper.training import FeatureTrainingSettings
 from tilp.graph import QueryTable
 from tilp.learning.rule_weights import TrainingSettings
 from tilp.parallel import Workers
-from tilp.splits.reassign import LEFT_OUT, TRAIN, rearranged
+from tilp.splits.reassign import LEFT_OUT, TRAIN, reassign_splits
 from tilp.walks import Walker, mine
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'tilp[ray]'")
@@ -120,7 +120,7 @@ def test_predictions_in_parts_and_updates_are_those_of_one_thread(workers, graph
     rows = np.flatnonzero(graph.relation == graph.relations.find("livesIn"))[::4]
     place = np.full(len(graph), LEFT_OUT)
     place[rows] = TRAIN
-    new = rearranged(graph, place)
+    new = reassign_splits(graph, place)
     queries = graph.frame("valid").select("relation", "subject", "start").cast(pl.String)
     for backend in ("serial", "ray"):
         folder = tmp_path / backend

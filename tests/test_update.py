@@ -22,7 +22,7 @@ from tilp.features.log_linear import DEFAULT_L2, LogLinearWeights
 from tilp.features.paper.features import PaperFeatures, walked_relations
 from tilp.learning.rule_weights import TrainingSettings
 from tilp.model.update import touched_relations
-from tilp.splits.reassign import LEFT_OUT, TRAIN, rearranged
+from tilp.splits.reassign import LEFT_OUT, TRAIN, reassign_splits
 from tilp.time.imputation import MissingDates
 from tilp.walks import mine
 
@@ -45,7 +45,7 @@ def parts(relation="livesIn"):
     rows = of_it[of_it < graph.bounds[1]][::4]
     place = np.full(len(graph), LEFT_OUT)
     place[rows] = TRAIN
-    return graph.without(rows), rearranged(graph, place)
+    return graph.without(rows), reassign_splits(graph, place)
 
 
 @cache
