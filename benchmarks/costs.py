@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 import tilp
-from tilp.bench.memory import forget_peak, peak_megabytes
+from tilp._utils.memory import forget_peak, peak_megabytes
 from tilp.cost_estimate import estimate_cost, extrapolate
 from tilp.graph import QueryTable
 from tilp.parallel import Workers

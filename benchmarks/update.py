@@ -19,7 +19,7 @@ from published import load
 
 import tilp
 from tilp.evaluation import evaluate
-from tilp.splits.reassign import LEFT_OUT, TRAIN, rearranged
+from tilp.splits.reassign import LEFT_OUT, TRAIN, reassign_splits
 from tilp.time import OPEN_START, UNKNOWN
 
 
@@ -38,7 +38,7 @@ def parts(graph: tilp.TemporalGraph, rows: np.ndarray) -> tuple[tilp.TemporalGra
     """The facts that there are first, with valid and test; and the new ones."""
     place = np.full(len(graph), LEFT_OUT)
     place[rows] = TRAIN
-    return graph.without(rows), rearranged(graph, place)
+    return graph.without(rows), reassign_splits(graph, place)
 
 
 def told(name: str, seconds: float, scorer, graph: tilp.TemporalGraph, note: str = "") -> None:

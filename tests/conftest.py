@@ -111,3 +111,50 @@ def football(facts):
 
     splits = ["train", "test", "train", "valid", "test"]
     return tilp.read(facts.with_columns(split=pl.Series(splits)))
+
+
+@pytest.fixture(scope="session")
+def service_model():
+    """A model of a small world in which the busiest entity has a name that looks like markup."""
+    import tilp
+    from serving import SCRIPT
+    from tilp.learning.rule_weights import TrainingSettings
+
+    world = tilp.datasets.world(1, 1_000).graph
+    busy = world.frame("train")["subject"].value_counts(sort=True)["subject"][0]
+    renamed = {
+        split: world.frame(split).with_columns(pl.col("subject", "object").replace(busy, SCRIPT))
+        for split in ("train", "valid", "test")
+    }
+    training = TrainingSettings(steps=10)
+    config = tilp.TILPConfig(sample=40, training=training)
+    return tilp.TILP(2, max_rules=200, n_jobs=2, config=config).fit(tilp.read(renamed))
+
+
+@pytest.fixture(scope="session")
+def service_address(service_model):
+    """The address of a running service."""
+    from serving import SMALL_LIMITS, running
+
+    with running(service_model, limits=SMALL_LIMITS) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def client(service_address):
+    """A client of the running service."""
+    import httpx
+
+    with httpx.Client(base_url=service_address, timeout=60) as client:
+        yield client
+
+
+@pytest.fixture(scope="session")
+def service_queries(service_model):
+    """Queries both ways, from test facts."""
+    queries = []
+    for row in service_model.graph.frame("test").head(12).iter_rows(named=True):
+        dates = {"start": row["start"] or None, "end": row["end"] or None}
+        queries.append({"relation": row["relation"], "subject": row["subject"], **dates})
+        queries.append({"relation": row["relation"], "object": row["object"], **dates})
+    return queries

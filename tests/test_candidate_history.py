@@ -60,7 +60,7 @@ def plain_facts(graph, queries, bounds):
 
 
 def listed(facts, graph, queries):
-    begin, word = facts.listed(listed_candidates(queries, *every_candidate(graph, queries)))
+    begin, word = facts.list_features(listed_candidates(queries, *every_candidate(graph, queries)))
     assert begin[0] == 0 and begin[-1] == len(word)
     return [word[slice(*both)].tolist() for both in pairwise(begin)]
 

@@ -91,8 +91,10 @@ def test_features_of_the_paper_count_as_far_as_they_rank_held_out_answers_better
         small_world(), np.asarray(small_world().rows("valid")), walked=False
     )
     applied = scorer.rule_scorer.apply_rules(queries)
-    ways = [replace(scorer._weights, features=gamma) for gamma in (0.0, scorer._weights.features)]
-    alone, together = scorer.scores_by(ways, queries, applied)
+    variants = [
+        replace(scorer._weights, features=gamma) for gamma in (0.0, scorer._weights.features)
+    ]
+    alone, together = scorer.score_variants(variants, queries, applied)
     assert figures[Features.PAPER] >= figures[Features.NONE]
     for scores, features in ((alone, Features.NONE), (together, Features.PAPER)):
         found = evaluate(scores, small_world(), "valid", protocols=["enumerate"]).metrics().mrr

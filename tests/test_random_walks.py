@@ -58,9 +58,9 @@ def plain_chances(edges, queries, number, walks):
         matrix[source, target] += chance
     here = np.eye(size)[queries.subject[number]]
     reached = np.zeros(size)
-    for step in range(walks.far):
+    for step in range(walks.max_length):
         here = here @ matrix
-        if step >= walks.near:
+        if step >= walks.rule_length:
             reached += here
     return reached
 

@@ -112,7 +112,7 @@ def test_the_prior_that_is_left(cut):
     graph, gone = cut
     left = PopularityPrior.from_graph(graph).without(graph, np.unique(np.array(gone, np.int64)))
     anew = PopularityPrior.from_graph(graph.without(gone))
-    for name in ("begin", "entity", "count"):
+    for name in ("offsets", "entity", "count"):
         found, expected = getattr(left, name), getattr(anew, name)
         assert np.array_equal(found, expected) and found.dtype == expected.dtype, name
     assert left.n_entities == anew.n_entities

@@ -49,7 +49,10 @@ def plain_loss(examples, prior, logs, power):
         whole = np.exp(logs.prior[head])
         right = whole * of_prior[query]
         for example in here:
-            at_answer, others = float(examples.at_answer[example]), float(examples.others[example])
+            at_answer, others = (
+                float(examples.at_answer[example]),
+                float(examples.at_others[example]),
+            )
             at_known = [float(one) for one in examples.at_known[example]]
             gain = (others + at_answer + sum(at_known)) ** power
             total = others + own * at_answer
@@ -174,7 +177,7 @@ def assert_same(first, second):
     assert first.curve == second.curve
 
 
-def test_examples_of_a_world_are_the_same_for_any_number_of_workers(task, monkeypatch):
+def test_examples_of_a_world_are_the_same_for_any_number_of_workers(task):
     queries = queries_to_train_on(task.walker.graph)
     done = []
     whole = make_training_examples(
@@ -182,12 +185,17 @@ def test_examples_of_a_world_are_the_same_for_any_number_of_workers(task, monkey
     )
     assert done[-1] == 1.0
     assert len(whole) > 10_000 and whole.excluded.any() and whole.at_known.any(axis=0).all()
-    monkeypatch.setattr("tilp.walks.walker._CHUNK_STEPS", 3e3)
     for threads in (1, 2, 3):
         done.clear()
         with Workers(threads) as workers:
             parts = make_training_examples(
-                task.walker, queries, task.compiled, workers, seed=3, progress=done.append
+                task.walker,
+                queries,
+                task.compiled,
+                workers,
+                seed=3,
+                chunk_steps=3e3,
+                progress=done.append,
             )
         assert len(done) > 10 and done == sorted(done) and done[-1] == 1.0
         assert same_arrays(whole, parts)

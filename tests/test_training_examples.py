@@ -102,8 +102,7 @@ def test_examples_equal_brute_force(given_, max_length, seed, own_only):
         parts = query_parts(walker, queries, number)
         reached.update(rule for rule, _ in counts(edges, *parts, max_length, walker.grains))
     rules = sorted(reached, key=str)[::2]
-    if not rules:
-        return
+    assume(rules)
     examples = make_training_examples(walker, queries, walker.compile(rules), Workers(), seed=seed)
     assert sorted(rows_of(examples.queries)) == sorted(rows_of(queries))
     known = known_answers(graph, examples.queries, instant_seed=seed)
@@ -182,8 +181,7 @@ def test_walks_are_counted_by_mark_whatever_the_order_of_queries(given_, max_len
         for number in range(len(queries))
     ]
     rules = sorted({rule for one in truth for rule, _ in one}, key=str)[::2]
-    if not rules:
-        return
+    assume(rules)
     expected = {}
     for number, one in enumerate(truth):
         for (rule, end), walks in one.items():

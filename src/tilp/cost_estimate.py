@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tilp._utils.memory import forget_peak, peak_megabytes
 from tilp._utils.progress import Stages
-from tilp.bench.memory import forget_peak, peak_megabytes
 from tilp.datasets import world
 from tilp.errors import NoRulesError, TilpError
 from tilp.features.log_linear_training import LogLinearSettings

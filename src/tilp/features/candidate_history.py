@@ -193,18 +193,18 @@ class CandidateHistory:
         edge = np.arange(edges.offsets[entity], edges.offsets[entity + 1])
         edge = edge[edges.fact[edge] != listed.fact[0]]
         start, end = edges.start[edge], edges.end[edge]
-        group = edges.relation[edge] + self._n_directed * (edges.target[edge] == listed.subject[0])
+        n_directed = self._n_directed
+        group = edges.relation[edge] + n_directed * (edges.target[edge] == listed.subject[0])
         gap = np.maximum(np.maximum(listed.start[0] - end, start - listed.end[0]), 0)
         order = np.lexsort((edge, np.abs(start - listed.start[0]), gap, group))
         groups, first = np.unique(group[order], return_index=True)
         return [
-            HistoryFact(
-                group // self._n_directed,
-                group % self._n_directed,
-                nearest,
-                tuple(features[group]),
+            HistoryFact(kind, relation, nearest, tuple(features[kind * n_directed + relation]))
+            for (kind, relation), nearest in zip(
+                (divmod(group, n_directed) for group in groups.tolist()),
+                edge[order[first]].tolist(),
+                strict=True,
             )
-            for group, nearest in zip(groups.tolist(), edge[order[first]].tolist(), strict=True)
         ]
 
     def add_scores(
@@ -215,14 +215,10 @@ class CandidateHistory:
         kinds: NDArray[np.bool_],
         score: NDArray[np.float64],
     ) -> None:
-        """Add the weights of features to the scores of listed candidates.
+        """Add the weights of features to the scores of listed candidates, in place.
 
-        Args:
-            listed: Queries and candidates.
-            rows: Row of weights for each directed relation and group; -1 for none.
-            weight: Weights of features, row by row.
-            kinds: Mask of the `HISTORY_KINDS` to add.
-            score: Score of each candidate, changed in place.
+        `rows` holds the row of weights for each directed relation and group, -1 for none; `kinds`
+        is a mask of the `HISTORY_KINDS` to add.
         """
         add_history_scores(
             self._edges, listed, self._bins, self._n_directed, rows, weight, kinds, score

@@ -178,14 +178,8 @@ def fit_relation_weights(
 ) -> RelationWeights:
     """Learn the weights of one relation by softmax cross-entropy over the sampled candidates.
 
-    The regularisation, and how much of the learned weights is mixed with the score of phase one,
-    are chosen by the MRR of queries that the weights were not learned from.
-
-    Args:
-        table: Queries of the relation, with their candidates.
-        fold: Fold of each query, 0 or 1; weights learned from one are judged by the other.
-        mix: Choose mixing and regularisation; if not, take all that was learned.
-        max_steps: Most steps of the optimiser.
+    Regularisation and mixing with the score of phase one are chosen by the MRR in each of the two
+    folds of weights learned from the other. Without `mix`, all that was learned is taken.
     """
     if len(fold) < _MIN_QUERIES:
         return rules_only()

@@ -99,11 +99,10 @@ def fit_log_linear(
         queries: Queries of training facts.
         settings: Settings of the training.
         workers: Do not change the result.
-        folder: Folder for checkpoints; relations that a killed run left there are read, not
-            learned again.
+        folder: Folder for checkpoints, which a later run continues from.
         progress: Called with the share that is done.
-        tables: Candidate tables by directed relation, to share between runs that leave out
-            different parts; missing ones are made and added.
+        tables: Candidate tables by directed relation, shared between runs that leave out
+            different parts; missing ones are added.
     """
     n_directed = 2 * len(scorer.walker.graph.relations)
     learner = RelationLearner.for_scorer(scorer, out_of_fold, settings)

@@ -89,15 +89,9 @@ def make_training_examples(
     chunk_steps: float = CHUNK_STEPS,
     progress: Callable[[float], None] | None = None,
 ) -> TrainingExamples:
-    """Apply rules to queries, and count where their walks end.
+    """Apply rules to queries with answers, and count where their walks end.
 
-    Args:
-        walker: Walks on the graph.
-        queries: Queries with their answers.
-        rules: Rules to apply.
-        workers: Do not change the result.
-        seed: Seed to draw the instant at which other known answers are excluded.
-        progress: Called with the share that is done.
+    `seed` draws the instant at which other known answers are excluded.
     """
     chunks = chunks_by(walker, queries, queries.subject, chunk_steps=chunk_steps)
     parts = [np.empty((0, 3 + Mark.EXCLUDED + 1), np.int32)]

@@ -17,7 +17,7 @@ from tilp.learning.attention_net import AttentionNet, Parameters
 from tilp.learning.candidates import KNOWN_KINDS, PopularityPrior
 from tilp.learning.examples import TrainingExamples
 from tilp.learning.training_loop import LossCurve, run_training
-from tilp.parallel import Workers, cut_by_cost
+from tilp.parallel import Workers, split_by_cost
 from tilp.types import Weights
 
 INITIAL_LOG_PRIOR = -1.5
@@ -73,7 +73,7 @@ class Objective:
         walks = examples.at_others + examples.at_answer + examples.at_known.sum(axis=1)
         self._gain = walks**walks_power
         sizes = np.diff(examples.offsets)
-        self._parts = cut_by_cost(sizes + 1.0, _N_PARTS)
+        self._parts = split_by_cost(sizes + 1.0, _N_PARTS)
         self.n_queries = int((sizes > 0).sum())
 
     def __call__(self, logs: LogWeights, workers: Workers) -> tuple[float, LogWeights]:
@@ -107,7 +107,7 @@ class Objective:
         total = 0.0
         gradient = LogWeights.zeros(self._n_rules, self._n_directed)
         names = [field.name for field in fields(LogWeights)]
-        for loss, part in workers.map_here(part_loss, self._parts):
+        for loss, part in workers.map_in_threads(part_loss, self._parts):
             total += loss
             for name in names:
                 array = getattr(gradient, name)

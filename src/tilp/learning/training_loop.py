@@ -110,15 +110,8 @@ def run_training(
 ) -> TrainingState:
     """Take gradient steps until held-out queries gain nothing for `patience` steps.
 
-    Args:
-        values: Initial parameters.
-        optimiser: Turns gradients into updates.
-        gradient: Returns loss and gradient for parameters.
-        held_out_loss: Returns the loss on held-out queries.
-        steps: Most steps.
-        patience: Stop after this many steps without a better loss on held-out queries.
-        checkpoint: File for the state; training continues from it if it exists.
-        progress: Called with the share that is done.
+    `gradient` returns loss and gradient for parameters. Training continues from the file
+    `checkpoint` if it exists, and writes its state there.
     """
     state = TrainingState(values, optimiser.init(values), values)
     if checkpoint is not None and checkpoint.is_file():

@@ -224,10 +224,9 @@ class FittedDistributions:
         return indices
 
     def remap(self, relations: NDArray[np.int64]) -> tuple[FittedDistributions, NDArray[np.int64]]:
-        """Return the distributions for other relation ids, and the old index of each new one.
+        """Return the distributions for new relations, and the old index of each.
 
-        Args:
-            relations: Old id of each new directed relation; -1, a new one, gets any distribution.
+        `relations` holds their old ids; a new relation, -1, gets any distribution.
         """
         n_directed = len(relations)
         new_id = np.full(self.n_directed, -1, np.int64)

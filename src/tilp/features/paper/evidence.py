@@ -15,7 +15,7 @@ from tilp._kernels.types import ListedCandidates
 from tilp._utils.arrays import read_only, read_only_tuple
 from tilp.errors import TilpError
 from tilp.graph import QueryTable, TemporalGraph
-from tilp.parallel import Workers, cut_by_cost
+from tilp.parallel import Workers, split_by_cost
 from tilp.time import known_ends
 from tilp.time.relations import INCOMPARABLE, signed_differences
 from tilp.types import EvidenceKind
@@ -181,7 +181,7 @@ class Gatherer:
         )
         edges_to_read = np.append(0.0, np.cumsum(self._degree[candidate] + 4.0))
         cost = self._steps[queries.subject] + np.diff(edges_to_read[offsets]) + 1.0
-        chunks = cut_by_cost(cost, min(self._max_chunks, 1 + int(cost.sum() / _CHUNK_STEPS)))
+        chunks = split_by_cost(cost, min(self._max_chunks, 1 + int(cost.sum() / _CHUNK_STEPS)))
         parts: list[tuple[NDArray[np.int32], ...]] = [tuple(np.empty((4, 0), np.int32))]
         for part in workers.map(partial(self._gather, listed), chunks):
             parts.append(part)

@@ -101,11 +101,9 @@ class FeatureWeights:
         return cls(**values)
 
     def remap(self, relations: NDArray[np.int64], pairs: NDArray[np.int64]) -> FeatureWeights:
-        """Return the weights for other ids of relations and pairs.
+        """Return the weights for new relations and pairs, given their old ids.
 
-        Args:
-            relations: Old id of each new directed relation; -1, a new one, gets any weights.
-            pairs: Old index of each new pair.
+        A new relation, -1, gets any weights.
         """
         by_relation = ("recurrence_weight", "recurrence_bias")
         by_pair = ("order_weight", "order_bias", "pair_weight", "pair_bias")
@@ -233,17 +231,7 @@ class PaperFeatures:
         workers: Workers | None = None,
         progress: Callable[[float], None] | None = None,
     ) -> PaperFeatures:
-        """Fit the distributions to training facts in both directions, each with its own answer.
-
-        Args:
-            graph: Its train split is learned from.
-            walked: Mask of the directed relations that walks may use, by directed relation.
-            max_length: Longest walk.
-            facts: Facts to learn from; by default all of train.
-            limit: Most edges to read, see `Gatherer`.
-            workers: Do not change the result.
-            progress: Called with the share that is done.
-        """
+        """Fit the distributions to facts in both directions, by default to all of train."""
         gather = Gatherer(graph, walked, max_length, limit)
         queries, evidence = _answer_evidence(graph, facts, gather, workers, progress)
         fitted = FittedDistributions.fit(2 * len(graph.relations), queries, evidence)
@@ -256,13 +244,7 @@ class PaperFeatures:
         workers: Workers | None = None,
         progress: Callable[[float], None] | None = None,
     ) -> DatedEvidence:
-        """Return the dated evidence for answers that order and pair interval are fitted to.
-
-        Args:
-            facts: Facts to use; by default all of train.
-            workers: Do not change the result.
-            progress: Called with the share that is done.
-        """
+        """Return the dated evidence for answers that order and pair interval are fitted to."""
         queries, evidence = _answer_evidence(self.graph, facts, self._gatherer, workers, progress)
         return evidence.dated(queries)
 
@@ -321,11 +303,7 @@ class PaperFeatures:
         return replace(self, graph=graph)
 
     def remap(self, relations: NDArray[np.int64]) -> tuple[PaperFeatures, NDArray[np.int64]]:
-        """Return the features for other relation ids, and the old index of each new pair.
-
-        Args:
-            relations: Old id of each new directed relation; -1 for a new one.
-        """
+        """Return the features for other relation ids, and the old index of each new pair."""
         distributions, pairs = self.distributions.remap(relations)
         known = relations >= 0
         walked = self.walked[np.ix_(relations, relations)] & known[:, None] & known
@@ -386,12 +364,7 @@ class FittedPaper:
     weights: FeatureWeights
 
     def remap(self, relations: NDArray[np.int64], rules: NDArray[np.int64]) -> FittedPaper:
-        """Return the same for other relation ids; `rules` do not matter.
-
-        Args:
-            relations: Old id of each new directed relation; -1 for a new one.
-            rules: Old index of each new rule.
-        """
+        """Return the same for other relation ids, as `LogLinearWeights.remap`."""
         del rules
         features, pairs = self.features.remap(relations)
         return FittedPaper(features, self.weights.remap(relations, pairs))

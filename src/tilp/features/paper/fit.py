@@ -49,15 +49,8 @@ def fit_paper(
 ) -> FittedPaper:
     """Fit the distributions on the scorer's graph, and learn the weights of features.
 
-    Args:
-        scorer: Scores by weighted rules.
-        rules: Their relations are the ones that walks use.
-        training: Queries to learn from.
-        held_out: Queries that decide when to stop, and the temperature.
-        ranker: Ranks held-out answers; decides how much the features count.
-        settings: Settings of the training.
-        workers: Do not change the result.
-        progress: Called with the share that is done.
+    Walks use the relations of `rules`. The held-out queries decide when to stop, and the
+    temperature; the ranks of `ranker` decide how much the features count.
     """
     walker = scorer.walker
     walked = walked_relations(walker.graph, rules)

@@ -24,7 +24,7 @@ from tilp.features.paper.features import (
 from tilp.graph import QueryTable
 from tilp.learning.attention_net import Parameters
 from tilp.learning.training_loop import LossCurve, run_training
-from tilp.parallel import Workers, cut_by_cost
+from tilp.parallel import Workers, split_by_cost
 
 _N_PARTS = 16  # of the queries; does not depend on the number of threads
 _SOFTPLUS_ONE = math.log(math.e - 1.0)  # its softplus is 1
@@ -106,7 +106,7 @@ class FeatureObjective:
             measured.interval,
         )
         pieces = self._table.evidence_offsets[len(EVIDENCE_KINDS) * evidence.offsets]
-        self._parts = cut_by_cost(np.diff(pieces) + np.diff(evidence.offsets) + 1.0, _N_PARTS)
+        self._parts = split_by_cost(np.diff(pieces) + np.diff(evidence.offsets) + 1.0, _N_PARTS)
         self.n_queries = int((examples.answer_row >= 0).sum())
 
     def __call__(self, values: FeatureValues, workers: Workers) -> tuple[float, FeatureValues]:
@@ -119,7 +119,7 @@ class FeatureObjective:
 
         total = 0.0
         gradient = FeatureValues(*(np.zeros_like(array) for array in values))
-        for loss, slopes in workers.map_here(part_loss, self._parts):
+        for loss, slopes in workers.map_in_threads(part_loss, self._parts):
             total += loss
             for whole, part in zip(gradient, slopes, strict=True):
                 whole += part
@@ -148,14 +148,6 @@ def train_features(
     progress: Callable[[float], None] | None = None,
 ) -> TrainedFeatures:
     """Learn the weights that make answers likely: the softmax of φ_TILP over the candidates.
-
-    Args:
-        features: Features with fitted distributions.
-        training: Queries to learn from.
-        held_out: Queries that decide when to stop.
-        settings: Settings of the training.
-        workers: Do not change the result.
-        progress: Called with the share that is done.
 
     Raises:
         TilpError: No training query has its answer among the candidates.

@@ -1,4 +1,4 @@
-"""The bundled world: believable, exact about its planted rules, the same for the same seed."""
+"""The synthetic world: believable, exact about its planted rules, the same for one seed."""
 
 import re
 from collections import defaultdict
@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tilp.datasets import world
-from tilp.datasets.synthetic import RELATIONS, WorldTables, tables
-from tilp.datasets.synthetic.facts import NOW, POINTS, STRUCTURAL
+from tilp.datasets.synthetic import WorldTables, make_tables
+from tilp.datasets.synthetic.facts import NOW, POINTS, RELATIONS, STRUCTURAL
 from tilp.datasets.synthetic.names import surnames
 from tilp.errors import TilpError
 from tilp.time import UNKNOWN
@@ -28,14 +28,14 @@ def rows_of(made: WorldTables) -> list[tuple[int, str, int, int, int]]:
     return [(s, made.relation_labels[r], o, start, end) for s, r, o, start, end in columns]
 
 
-def lies(a, b):
+def relation_between(a, b):
     if a[4] < b[3]:
         return "before"
     return "after" if a[3] > b[4] else "touching"
 
 
 def parse(text):
-    """Head relation, body relations and temporal relations by pair of interval numbers."""
+    """Return head relation, body relations and temporal relations by pair of interval indexes."""
     head, body = text.split(" ← ")
     atoms = ATOM.findall(body)
     last = len(atoms) + 1
@@ -54,20 +54,23 @@ def edges_of(facts):
     return edges
 
 
-def walks(facts, edges, body, times, query, place, taken=()):
-    """The ends of all walks from a place that go on along the body."""
+def walks(facts, edges, body, times, query, entity, taken=()):
+    """Yield the ends of all walks from an entity along the rest of the body."""
     step = len(taken)
     if step == len(body):
-        yield place
+        yield entity
         return
-    for row, goal in edges[place, body[step]]:
+    for row, goal in edges[entity, body[step]]:
         if row == query or row in taken:
             continue
         others = [*enumerate(taken, 1)]
         fits = all(
-            times.get((i, step + 1)) in (None, lies(facts[other], facts[row]))
+            times.get((i, step + 1)) in (None, relation_between(facts[other], facts[row]))
             for i, other in others
-        ) and times.get((step + 1, len(body) + 1)) in (None, lies(facts[row], facts[query]))
+        ) and times.get((step + 1, len(body) + 1)) in (
+            None,
+            relation_between(facts[row], facts[query]),
+        )
         if fits:
             yield from walks(facts, edges, body, times, query, goal, (*taken, row))
 
@@ -87,26 +90,26 @@ def mean_arriving_rate(facts, edges, head, body, times):
 
 @pytest.fixture(scope="module")
 def truth() -> WorldTables:
-    return tables(3, 2_000, spoiled=False)
+    return make_tables(3, 2_000, noisy=False)
 
 
 @pytest.fixture(scope="module")
 def demo() -> WorldTables:
-    return tables(0, 10_000)
+    return make_tables(0, 10_000)
 
 
 @pytest.fixture(scope="module")
 def large() -> tuple[WorldTables, WorldTables]:
-    """The truth of some size, and its records."""
-    return tables(1, 40_000, spoiled=False), tables(1, 40_000)
+    """Return a larger world before and after noise."""
+    return make_tables(1, 40_000, noisy=False), make_tables(1, 40_000)
 
 
 def test_same_seed_same_world():
-    first, second, other = tables(5, 3_000), tables(5, 3_000), tables(6, 3_000)
+    first, second, other = make_tables(5, 3_000), make_tables(5, 3_000), make_tables(6, 3_000)
     for name in (*COLUMNS, "split"):
         np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
-    for name, numbers in first.attributes.items():
-        np.testing.assert_array_equal(numbers, second.attributes[name])
+    for name, values in first.attributes.items():
+        np.testing.assert_array_equal(values, second.attributes[name])
     assert first.entity_labels == second.entity_labels
     assert first.rules == second.rules
     assert not np.array_equal(first.object, other.object)
@@ -132,33 +135,33 @@ def assert_sound(made: WorldTables, size: int) -> None:
     assert set(np.unique(made.split)) <= {0, 1, 2}
     structural = np.isin(made.relation, [RELATIONS.index(name) for name in STRUCTURAL])
     assert not np.any(made.split[structural])
-    assert all(len(numbers) == entities for numbers in made.attributes.values())
+    assert all(len(values) == entities for values in made.attributes.values())
     assert {rule.relation for rule in made.rules} <= set(RELATIONS)
     assert all(0 <= rule.confidence <= 1 or np.isnan(rule.confidence) for rule in made.rules)
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**64), st.integers(1_000, 4_000), st.booleans())
-def test_every_world_is_sound(seed, size, spoiled):
-    assert_sound(tables(seed, size, spoiled=spoiled), size)
+def test_every_world_is_sound(seed, size, noisy):
+    assert_sound(make_tables(seed, size, noisy=noisy), size)
 
 
 @pytest.mark.parametrize("size", [1_000, 10_000, 300_000])
 def test_sizes(size):
-    assert_sound(tables(0, size), size)
+    assert_sound(make_tables(0, size), size)
 
 
-def test_sizes_that_cannot_be():
+def test_sizes_and_seeds_out_of_range_are_refused():
     with pytest.raises(TilpError, match="999"):
-        tables(0, 999)
+        make_tables(0, 999)
     with pytest.raises(TilpError, match="20,000,001"):
-        tables(0, 20_000_001)
+        make_tables(0, 20_000_001)
     with pytest.raises(TilpError, match="seed"):
-        tables(-1, 1_000)
+        make_tables(-1, 1_000)
 
 
 def test_the_graph_holds_the_tables():
-    made, columns = world(seed=2, size=1_000), tables(2, 1_000)
+    made, columns = world(seed=2, size=1_000), make_tables(2, 1_000)
     assert made.rules == columns.rules
     assert len(made.graph) == len(columns)
     assert [len(made.graph.rows(split)) for split in ("train", "valid", "test")] == np.bincount(
@@ -179,12 +182,12 @@ def test_confidences_are_those_of_plain_evaluation(truth):
 
 
 def test_confidences_do_not_depend_on_noise(truth):
-    assert tables(3, 2_000).rules == truth.rules
+    assert make_tables(3, 2_000).rules == truth.rules
 
 
-def test_confidences_of_several_blocks_are_exact(monkeypatch):
-    monkeypatch.setattr("tilp.datasets.synthetic._BLOCK", 40)
-    made = tables(8, 2_000, spoiled=False)
+def test_confidences_of_several_blocks_are_exact():
+    made = make_tables(8, 2_000, noisy=False, block_size=40)
+    assert (~np.isnan(made.attributes["birthYear"])).sum() > 2 * 40
     facts = rows_of(made)
     edges = edges_of(facts)
     for rule in made.rules:
@@ -213,7 +216,7 @@ def test_rules_state_all_pairs_and_cover_lengths_and_times(demo):
         ("licensedBy", ["playsFor", "playsInLeague", "governedBy"]),
     ],
 )
-def test_only_time_tells_right_from_wrong(truth, relation, body):
+def test_rules_need_their_temporal_relations(truth, relation, body):
     facts = rows_of(truth)
     edges = edges_of(facts)
     (rule,) = (rule for rule in truth.rules if rule.body == tuple(body))
@@ -266,7 +269,7 @@ def test_titles_recur(truth):
 
 
 def dated(made, name):
-    """Known (subject, start, end) of a relation's facts, as columns."""
+    """Return columns subject, start and end of the dated facts of a relation."""
     rows = made.relation == RELATIONS.index(name)
     rows &= (made.start != UNKNOWN) & (made.end != UNKNOWN)
     return made.subject[rows], made.start[rows], made.end[rows]
@@ -295,7 +298,7 @@ def by_entity(made, name):
         ("diedIn", 42, 100),
     ],
 )
-def test_nobody_acts_before_their_time_or_after_death(large, name, youngest, oldest):
+def test_nobody_acts_too_early_or_after_death(large, name, youngest, oldest):
     made, _ = large
     birth, death = by_entity(made, "bornIn"), by_entity(made, "diedIn")
     subject, start, end = dated(made, name)
@@ -316,9 +319,9 @@ def test_nobody_plays_for_two_teams_or_has_two_spouses_at_once(large):
         assert not np.any(same & (start[1:] <= end[:-1]))
 
 
-@pytest.mark.parametrize("spoiled", [False, True])
-def test_birth_to_graduation_gap(large, spoiled):
-    made = large[spoiled]
+@pytest.mark.parametrize("noisy", [False, True])
+def test_birth_to_graduation_gap(large, noisy):
+    made = large[noisy]
     subject, start, _ = dated(made, "graduatedFrom")
     gap = start - by_entity(made, "bornIn")[subject]
     gap = gap[~np.isnan(gap)]
@@ -334,7 +337,7 @@ def test_names_read_well(demo):
     assert 120 < height.min() < height.max() < 225
 
 
-# --- the records -----------------------------------------------------------------------------
+# --- noise -----------------------------------------------------------------------------------
 
 
 def test_splits(demo):
@@ -376,13 +379,13 @@ def test_missing_dates(large):
 
 
 def test_larger_worlds_are_no_denser(demo):
-    """Neighbourhoods and the shares of the relations stay as they are, over several blocks."""
-    made = tables(0, 300_000)
+    """Check that neighbourhoods and the shares of relations stay alike over several blocks."""
+    made = make_tables(0, 300_000)
     crowding, shares = [], []
-    for one in (demo, made):
-        degree = np.bincount(np.concatenate([one.subject, one.object])).astype(float)
+    for sized in (demo, made):
+        degree = np.bincount(np.concatenate([sized.subject, sized.object])).astype(float)
         crowding.append((degree**2).sum() / degree.sum())
-        shares.append(np.bincount(one.relation) / len(one))
+        shares.append(np.bincount(sized.relation) / len(sized))
     assert crowding[1] < 1.3 * crowding[0]
     common = shares[0] > 0.02
     np.testing.assert_allclose(shares[1][common], shares[0][common], rtol=0.15)

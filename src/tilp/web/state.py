@@ -1,4 +1,4 @@
-"""`Served`: a model with all that requests look at, once it is warm."""
+"""`ServiceState`: the served model, ready for requests once it is warm."""
 
 from __future__ import annotations
 
@@ -12,91 +12,74 @@ from tilp._version import __version__
 from tilp.graph import SPLITS
 from tilp.model import TILP
 from tilp.web.errors import Code, ServiceError
-from tilp.web.limits import Desk, Limits
-from tilp.web.views import Asker, DataView, RuleView
-
-__all__ = ["Served", "Views"]
+from tilp.web.limits import Limits, WorkerQueue
+from tilp.web.views import DataView, ModelView, RuleView
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Views:
-    """What requests look at.
-
-    Attributes:
-        summary: of the model.
-        asker: that answers queries.
-        rules: of the model.
-        data: that it was learned from.
-    """
+    """Everything that requests read, built when the service starts."""
 
     summary: dict[str, Any]
-    asker: Asker
+    model: ModelView
     rules: RuleView
     data: DataView
 
 
-class Served:
-    """A model behind a desk.
+class ServiceState:
+    """A model, its views, and the worker queue.
 
     Args:
-        model: a fitted model.
-        name: that it is shown with.
-        limits: what is borne.
-        when_ready: called when it is warm.
+        model: A fitted model.
+        name: Its name on the page.
+        limits: Limits of the service.
+        when_ready: Called when the model is warm.
     """
 
     def __init__(
-        self,
-        model: TILP,
-        name: str,
-        limits: Limits,
-        when_ready: Callable[[], None] | None = None,
+        self, model: TILP, name: str, limits: Limits, when_ready: Callable[[], None] | None = None
     ) -> None:
-        self.desk = Desk(limits)
+        self.queue = WorkerQueue(limits)
         self.limits = limits
-        self.failed = False
         self._model, self._name, self._when_ready = model, name, when_ready
         self._views: Views | None = None
+        self._failed = False
 
     @property
     def ready(self) -> bool:
-        """Whether queries are answered, and at their usual speed."""
+        """Whether the model is warm."""
         return self._views is not None
 
     @property
     def views(self) -> Views:
-        """What requests look at.
-
-        Raises:
-            ServiceError: it is not ready yet.
-        """
+        """The views; raises the error `starting` until the model is warm."""
         if self._views is None:
-            message = "the service is warming up; ask again in a moment"
-            if self.failed:
-                message = "the service could not warm up, as its log says; start it again"
-            raise ServiceError(Code.STARTING, message, headers={"Retry-After": "1"})
+            message = "the service is warming up; try again in a moment"
+            if self._failed:
+                message = "the service could not warm up, see its log; start it again"
+            raise ServiceError(Code.STARTING, message)
         return self._views
 
     def start(self) -> None:
-        """Begin to warm up, beside all else; whoever stops the service does not wait for it."""
+        """Start to warm up in a thread; stopping the service does not wait for it."""
         Thread(target=self._warm_up, daemon=True).start()
 
     def _warm_up(self) -> None:
-        """Build and compile all that requests need, so that no request waits for it."""
         try:
-            self._views = self._build()
+            self._views = self._build_views()
         except Exception:
-            self.failed = True
+            self._failed = True
             logger.exception("warming up failed")
             return
         if self._when_ready is not None:
             self._when_ready()
 
-    def _build(self) -> Views:
+    def _build_views(self) -> Views:
+        """Build and compile all that requests need, so that no request waits for it."""
         graph, settings = self._model.graph, self._model.settings
-        asker = Asker(self._model)
+        model = ModelView(self._model)
         rules = RuleView(self._model.rules(), graph.relations)
         data = DataView(graph)
         summary = {
@@ -108,9 +91,9 @@ class Served:
             "entities": len(graph.entities),
             "relations": len(graph.relations),
             "rules": len(rules.rules),
-            "words": list(rules.words),
+            "words": list(rules.temporal_relations),
             "facts": {split: len(graph.rows(split)) for split in SPLITS},
-            "example": asdict(asker.warm_up()),
+            "example": asdict(model.warm_up()),
         }
         data.warm_up()
-        return Views(summary, asker, rules, data)
+        return Views(summary, model, rules, data)
