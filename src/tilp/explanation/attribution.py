@@ -13,8 +13,7 @@ from tilp.learning import known_answers
 from tilp.rules import RuleSet
 from tilp.scoring import Query, Scorer, Scores
 from tilp.scoring.queries import query_table, read_queries
-from tilp.scoring.rule_scorer import AppliedRules
-from tilp.scoring.scorer import NOT_SCORED, Contribution
+from tilp.scoring.scorer import NOT_SCORED, AppliedRules, Contribution
 
 
 class Explainer:

@@ -22,7 +22,6 @@ from tilp.graph import QueryTable, TemporalGraph, Vocabulary
 from tilp.model.query_sources import QuerySlice, QuerySource
 from tilp.parallel import Workers
 from tilp.scoring import Query
-from tilp.scoring.predictions import predictions_frame
 from tilp.scoring.topk import QueryBatches, TopCandidates, TopKPredictor
 
 
@@ -176,7 +175,7 @@ class PartWork:
         """What was found, in the order of the queries."""
         best = self._batch.join([one.best for one in self._found])
         asked = self._queries.columns.text[self._rows]
-        frame = predictions_frame(self._graph, self._queries.first + self._rows, asked, best)
+        frame = best.frame(self._graph, self._queries.first + self._rows, asked)
         if not self._explained:
             return frame
         told = np.full(len(best.entity), None, np.object_)

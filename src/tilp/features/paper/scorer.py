@@ -16,8 +16,7 @@ from tilp.features.paper.evidence import EVIDENCE_KINDS
 from tilp.features.paper.features import FeatureWeights, PaperFeatures
 from tilp.graph import QueryTable
 from tilp.scoring import RuleScorer, Scores
-from tilp.scoring.rule_scorer import AppliedRules
-from tilp.scoring.scorer import NOT_SCORED, Contribution
+from tilp.scoring.scorer import NOT_SCORED, AppliedRules, Contribution
 from tilp.time import known_ends
 from tilp.types import EvidenceKind
 
