@@ -86,7 +86,7 @@ def explain_command(
 
 def _picture(one: Explanation) -> str:
     """The grounding that the score hangs on most."""
-    from tilp.explanation.ablation import top_grounding
+    from tilp.explanation.attribution import top_grounding
     from tilp.explanation.render import draw_grounding
     from tilp.viz import standalone
 
