@@ -50,7 +50,7 @@ def read_scores(
     table = _read_table(path)
     facts = _find_facts(path, table, graph, split)
     row = facts["row"]
-    inverse, scores = _read_directions(path, table), _read_score_column(path, table)
+    scores, inverse = _read_score_column(path, table), _read_directions(path, table)
     candidate = pl.Series(_read_names(path, table, "candidate", graph.entities))
     rows = (
         pl.DataFrame(
@@ -200,12 +200,8 @@ def _read_times(frame: pl.DataFrame, unit: Unit) -> tuple[NDArray[np.int64], NDA
 
 def _find_facts(path: Path, table: TextTable, graph: TemporalGraph, split: str) -> pl.DataFrame:
     """Return the position in the split of each row's fact, several if the split repeats it."""
-    vocabularies = {
-        "subject": graph.entities,
-        "object": graph.entities,
-        "relation": graph.relations,
-    }
-    ids = {name: _read_names(path, table, name, names) for name, names in vocabularies.items()}
+    names = {"subject": graph.entities, "object": graph.entities, "relation": graph.relations}
+    ids = {column: _read_names(path, table, column, names[column]) for column in names}
     start, end = _read_times(table.frame, graph.unit)
     keys = pl.DataFrame({**ids, "start": start, "end": end}).with_row_index("row")
     facts = pl.DataFrame({name: getattr(graph, name)[graph.span(split)] for name in _FACT})

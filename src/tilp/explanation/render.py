@@ -14,7 +14,7 @@ from tilp.scoring import Query
 from tilp.time import format_time
 from tilp.types import Unit
 from tilp.viz import Chain, Link, draw_chain
-from tilp.viz.html import Markup, bar, element, fragment, page
+from tilp.viz.html import Markup, bar, element, page
 
 Json = dict[str, Any]
 
@@ -24,7 +24,14 @@ _PLAIN = ("candidate", "rank", "score", "share", "known", "winner")
 
 def explanation_json(explanation: Explanation) -> Json:
     """Return what is shown of an explanation; `rest` and `lacks_rest` sum up the others."""
-    effect = explanation.ablation
+    effect, fall = explanation.ablation, None
+    if effect is not None:
+        fall = {
+            "grounding": _grounding_json(effect.grounding),
+            "share": effect.share,
+            "score": effect.score_without,
+            "fall": effect.drop,
+        }
     hidden = explanation.reasons[len(explanation.shown) :]
     hidden_contrasts = explanation.contrasts[len(explanation.shown_contrasts) :]
     return {
@@ -32,13 +39,7 @@ def explanation_json(explanation: Explanation) -> Json:
         **{name: getattr(explanation, name) for name in _PLAIN},
         "reasons": [_reason_json(reason) for reason in explanation.shown],
         "rest": {"count": len(hidden), "score": sum(reason.score for reason in hidden)},
-        "fall": effect
-        and {
-            "grounding": _grounding_json(effect.grounding),
-            "share": effect.share,
-            "score": effect.score_without,
-            "fall": effect.drop,
-        },
+        "fall": fall,
         "lacks": [
             {"reason": _reason_json(c.reason), "winner": c.winner, "candidate": c.candidate}
             for c in explanation.shown_contrasts
@@ -53,15 +54,19 @@ def explanation_json(explanation: Explanation) -> Json:
 
 def _reason_json(reason: Reason) -> Json:
     mined = reason.rule
-    rule = mined and {
-        "text": str(mined.rule),
-        "sentence": format_rule(mined.rule, Notation.SENTENCE),
-        "confidence": mined.confidence,
-        "support": mined.support,
-        "fired": mined.body_support,
-        "facts": mined.facts,
-        "weight": mined.weight,
-    }
+    rule = (
+        None
+        if mined is None
+        else {
+            "text": str(mined.rule),
+            "sentence": format_rule(mined.rule, Notation.SENTENCE),
+            "confidence": mined.confidence,
+            "support": mined.support,
+            "fired": mined.body_support,
+            "facts": mined.facts,
+            "weight": mined.weight,
+        }
+    )
     return {
         "kind": reason.kind,
         "score": reason.score,
@@ -249,18 +254,14 @@ def _kinds(reasons: Sequence[Reason]) -> str:
     return ", ".join(f"{count:,} × {kind}" for kind, count in kinds.most_common())
 
 
-def explanation_html(explanation: Explanation) -> str:
-    """Return an explanation as HTML for a page or a notebook."""
-    return fragment(*_html_parts(explanation))
-
-
 def explanation_page(explanation: Explanation) -> str:
     """Return an explanation as an HTML page of its own."""
     title = f"{explanation.query}: why {explanation.candidate}?"
-    return page(title, *_html_parts(explanation))
+    return page(title, *explanation_html(explanation))
 
 
-def _html_parts(explanation: Explanation) -> Iterator[Markup]:
+def explanation_html(explanation: Explanation) -> Iterator[Markup]:
+    """Yield the elements of an explanation as HTML."""
     query, name = explanation.query, explanation.candidate
     yield element("h2", f"Why {name}?")
     yield element("p", str(query))

@@ -180,10 +180,6 @@ class QueryColumns:
     def __len__(self) -> int:
         return len(self.text)
 
-    def take(self, rows: NDArray[np.int64]) -> QueryColumns:
-        """Return some of the queries."""
-        return QueryColumns(self.text[rows], self.times[rows])
-
     def query(self, row: int) -> Query:
         """Return the query of a row."""
         times = self.times.row(row, named=True)
@@ -262,9 +258,8 @@ def _span(text: str, unit: Unit) -> tuple[int, int] | None:
 def _as_text(column: pl.Series) -> pl.Series:
     """Return a column as text, as Python writes its values."""
     if column.dtype.is_nested() or column.dtype in (pl.Binary, pl.Object):
-        raise TilpError(
-            f"the column {column.name} of the queries holds {column.dtype}, not names or dates"
-        )
+        holds = f"{column.name} of the queries holds {column.dtype}"
+        raise TilpError(f"the column {holds}, not names or dates")
     if column.dtype == pl.String or column.dtype.is_integer() or column.dtype == pl.Null:
         return column.cast(pl.String)
     values = [None if value is None else str(value) for value in column]

@@ -83,12 +83,8 @@ class Predictions(Sequence[Prediction]):
     def _cells(self) -> list[tuple[str, str, str, str, str]]:
         cells = []
         for row in self:
-            share, score, known = (
-                f"{100 * row.share:.1f} %",
-                f"{row.score:.4f}",
-                "known" * row.known,
-            )
-            cells.append((str(row.rank), row.candidate, share, score, known))
+            share, score = f"{100 * row.share:.1f} %", f"{row.score:.4f}"
+            cells.append((str(row.rank), row.candidate, share, score, "known" * row.known))
         return cells
 
     def __str__(self) -> str:
@@ -206,9 +202,8 @@ class TopKPredictor:
     def top_candidates(self, queries: QueryTable, workers: Workers | None = None) -> TopCandidates:
         """Return the best candidates of any number of queries, whatever the workers."""
         batches = QueryBatches(queries, self.scorer)
-        if workers is None:
-            return batches.join([self(batch) for batch in batches])
-        return batches.join(list(workers.map(self, batches)))
+        best = map(self, batches) if workers is None else workers.map(self, batches)
+        return batches.join(list(best))
 
     def predict(self, queries: Sequence[Query]) -> list[Predictions]:
         """Return the best candidates of each query, with their names."""
