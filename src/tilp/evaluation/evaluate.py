@@ -110,10 +110,7 @@ def split_facts(graph: TemporalGraph, split: str) -> NDArray[np.int64]:
 
 
 def _rank(
-    scorer: ScoreFunction | Scores,
-    ranker: Ranker,
-    protocols: Sequence[Protocol],
-    part: _Ints,
+    scorer: ScoreFunction | Scores, ranker: Ranker, protocols: Sequence[Protocol], part: _Ints
 ) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.bool_]]:
     scores = scorer.take(part) if isinstance(scorer, Scores) else scorer(ranker.queries[part])
     ranks, listed = ranker.rank(part, scores, protocols)
