@@ -15,7 +15,7 @@ from tilp.errors import TilpError
 from tilp.evaluation.filtered_ranks import Ranker, rank_columns
 from tilp.evaluation.result import QUERY_SCHEMA, SUBSETS, Evaluation
 from tilp.graph import QueryTable, TemporalGraph, Vocabulary
-from tilp.parallel import Workers, opened
+from tilp.parallel import Workers, use_workers
 from tilp.scoring import Scores
 from tilp.scoring.scores import ScoreFunction
 from tilp.time import UNKNOWN, gap_lengths
@@ -87,7 +87,7 @@ def evaluate(
     reached = np.empty(len(queries), np.bool_)
     done = 0
     rank = partial(_rank, scorer, ranker, chosen)
-    with opened(workers, threads) as workers:
+    with use_workers(workers, threads) as workers:
         for part, (ranks, reached_now) in zip(parts, workers.map(rank, parts), strict=True):
             for name, column in ranks.items():
                 columns[name][part] = column

@@ -176,7 +176,7 @@ class _CandidateRanks:
         self.score[scores.candidate] = scores.score
         self.share = scores.shares(np.zeros(n, np.int64), self.score, n)
         self.winner = int(np.argmax(self.score))
-        _, known = known_answers(graph, query).at_the_time()
+        _, known = known_answers(graph, query).at_query_time()
         self.known = frozenset(known.tolist())
 
     def rank(self, entity: int) -> int:

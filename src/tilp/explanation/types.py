@@ -65,7 +65,7 @@ class Reason:
     """One contribution to a candidate's score.
 
     Attributes:
-        kind: Source of the contribution: `rule`, `prior`, `other facts`, `soft walks` and so on.
+        kind: Source of the contribution: `rule`, `prior`, `other facts`, `random walks` and so on.
         score: Summand of the score.
         text: Description as a sentence.
         groundings: Facts behind it, those nearest to the query's time first; perhaps not all.

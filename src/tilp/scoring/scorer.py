@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tilp._kernels.score import score_candidates
 from tilp._utils.arrays import read_only
 from tilp.graph import QueryTable
-from tilp.learning import CandidatePrior, KnownAnswers, Mark, known_answers
+from tilp.learning import KnownAnswers, Mark, PopularityPrior, known_answers
 from tilp.rules import Notation, Rule, format_rule
 from tilp.scoring.scores import Scores
 from tilp.time.imputation import MissingDates
@@ -140,7 +140,7 @@ class RuleScorer:
         self.walker = walker
         self.rules = tuple(rules)
         self._rows = read_only(walker.encoding.encode(rules))
-        self.prior = CandidatePrior.of(walker.graph)
+        self.prior = PopularityPrior.from_graph(walker.graph)
         self._missing_dates = missing_dates or MissingDates(Missing.POINT)
         self._compiled = walker.encoding.compiled(self._rows)
         self._set_weights(weights)
@@ -165,10 +165,10 @@ class RuleScorer:
         return {name: value for name, value in vars(self).items() if name not in decoded}
 
     def _set_weights(self, weights: RuleWeights) -> None:
-        relations = np.repeat(np.arange(self.prior.n_heads), np.diff(self.prior.begin))
+        relations = np.repeat(np.arange(self.prior.n_directed), np.diff(self.prior.offsets))
         self._weights = weights
         self._prior_score = read_only(weights.prior[relations] * self.prior.probability)
-        self._default = weights.prior * self.prior.lowest
+        self._default = weights.prior * self.prior.min_probability
 
     def with_weights(self, weights: RuleWeights) -> RuleScorer:
         """Return the same rules with other weights."""
@@ -217,10 +217,10 @@ class RuleScorer:
         applied = applied or self.apply_rules(queries)
         known, weights, prior = applied.known, self._weights, self.prior
         walks, relation = applied.by_query(len(queries)), queries.directed_relation
-        answers = known.begin, known.entity, known.mark - Mark.KNOWN
+        answers = known.offsets, known.entity, known.mark - Mark.KNOWN
         power = weights.walks_power if walks_power is None else walks_power
         learned = weights.rule, weights.factor, power
-        priors = prior.begin, prior.entity, self._prior_score, self._default
+        priors = prior.offsets, prior.entity, self._prior_score, self._default
         offsets, candidate, score, reached = score_candidates(
             *walks, relation, queries.answer, *answers, *learned, *priors, prior.n_entities
         )
@@ -228,7 +228,7 @@ class RuleScorer:
 
     def memory_per_query(self, queries: QueryTable) -> NDArray[np.float64]:
         """Estimate how many numbers are in memory while each query is scored."""
-        listed = np.diff(self.prior.begin)[queries.directed_relation]
+        listed = np.diff(self.prior.offsets)[queries.directed_relation]
         return np.asarray(listed + self.walk_memory(queries))
 
     def walk_memory(self, queries: QueryTable) -> NDArray[np.float64]:
@@ -258,7 +258,8 @@ class RuleScorer:
 
         The total may be a function of φ.
         """
-        share = self._weights.prior[relation] * self.prior.of_entities(relation, candidate) / score
+        prior = self._weights.prior[relation] * self.prior.probabilities(relation, candidate)
+        share = prior / score
         return {"rules": (1 - share) * total, "prior": share * total}
 
     def rule_contributions(

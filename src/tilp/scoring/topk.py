@@ -120,7 +120,7 @@ class TopCandidates:
     ) -> TopCandidates:
         """Select the k best candidates of each query; with `new_only`, of those not yet known."""
         n = len(graph.entities)
-        known_offsets, known_entity = known_answers(graph, queries).at_the_time()
+        known_offsets, known_entity = known_answers(graph, queries).at_query_time()
         n_known = np.diff(known_offsets)
         k_each = np.minimum(k + n_known if new_only else np.full(len(queries), k), n)
         offsets, entity, score = best_candidates(
