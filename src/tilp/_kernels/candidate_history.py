@@ -114,15 +114,9 @@ def list_history_features(
 
 @kernel
 def add_history_scores(
-    edges: FactEdges,
-    listed: ListedCandidates,
-    bins: DistanceBins,
-    n_directed: int,
-    row_of: Array,
-    weight: Array,
-    kinds: Array,
-    score: Array,
-) -> None:
+    edges: FactEdges, listed: ListedCandidates, bins: DistanceBins, n_directed: int, row_of: Array,
+    weight: Array, kinds: Array, score: Array,
+) -> None:  # fmt: skip
     """Add the weights of its history features to the score of each listed candidate.
 
     Args:
@@ -147,20 +141,10 @@ def add_history_scores(
 
 @kernel
 def _history_score(
-    edges: FactEdges,
-    listed: ListedCandidates,
-    query: int,
-    candidate: int,
-    bins: DistanceBins,
-    n_directed: int,
-    rows: Array,
-    weight: Array,
-    kinds: Array,
-    query_interval: int,
-    group: Array,
-    nearest: Array,
-    described: IntervalFeatures,
-) -> float:
+    edges: FactEdges, listed: ListedCandidates, query: int, candidate: int, bins: DistanceBins,
+    n_directed: int, rows: Array, weight: Array, kinds: Array, query_interval: int, group: Array,
+    nearest: Array, described: IntervalFeatures,
+) -> float:  # fmt: skip
     """Return the sum of the weights of a candidate's history features."""
     start, end = listed.start[query], listed.end[query]
     n = _find_nearest(edges, listed, query, candidate, n_directed, group, nearest)
@@ -178,14 +162,9 @@ def _history_score(
 
 @kernel
 def _find_nearest(
-    edges: FactEdges,
-    listed: ListedCandidates,
-    query: int,
-    entity: int,
-    n_directed: int,
-    group: Array,
-    nearest: Array,
-) -> int:
+    edges: FactEdges, listed: ListedCandidates, query: int, entity: int, n_directed: int,
+    group: Array, nearest: Array,
+) -> int:  # fmt: skip
     """Find the fact of each group of an entity that is nearest to a query's interval.
 
     That is the one with the smallest gap, then the one with the closest start, then the first.
@@ -232,14 +211,9 @@ def _find_nearest(
 
 @kernel
 def _describe_edge(
-    edges: FactEdges,
-    edge: int,
-    start: int,
-    end: int,
-    bins: DistanceBins,
-    query_interval: int,
+    edges: FactEdges, edge: int, start: int, end: int, bins: DistanceBins, query_interval: int,
     described: IntervalFeatures,
-) -> int:
+) -> int:  # fmt: skip
     """Describe an edge's interval against the query's, unless done, and return its id."""
     interval = edges.interval[edge]
     if described.valid_for[interval] != query_interval:
@@ -338,17 +312,9 @@ def nearest_facts(
 
 @kernel
 def add_history_scores_of_all(
-    edges: FactEdges,
-    groups: FactGroups,
-    facts: NearestFacts,
-    listed: ListedCandidates,
-    queries: Array,
-    bins: DistanceBins,
-    n_directed: int,
-    row_of: Array,
-    weight: Array,
-    score: Array,
-) -> None:
+    edges: FactEdges, groups: FactGroups, facts: NearestFacts, listed: ListedCandidates,
+    queries: Array, bins: DistanceBins, n_directed: int, row_of: Array, weight: Array, score: Array,
+) -> None:  # fmt: skip
     """Add the weights of its history features to the score of each entity.
 
     The scores of all entities are computed once for a relation, as if no fact were with the

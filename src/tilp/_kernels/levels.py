@@ -49,15 +49,9 @@ def sample_prefixes(offsets: Array, ends: Array, limit: int, seed: int) -> Array
 
 @kernel
 def expand(
-    edges: Edges,
-    classes: IntervalClasses,
-    trie: Trie,
-    ends: Array,
-    chain: Array,
-    nodes: Array,
-    sample: Array,
-    of_entity: Array,
-) -> tuple[Array, Array, Array, Array, Array]:
+    edges: Edges, classes: IntervalClasses, trie: Trie, ends: Array, chain: Array, nodes: Array,
+    sample: Array, of_entity: Array,
+) -> tuple[Array, Array, Array, Array, Array]:  # fmt: skip
     """Take one more step from the sampled prefixes, without using a fact twice.
 
     `ends`, `chain` and `nodes` are the last entity, the edges and the node in the trie of each
@@ -179,14 +173,9 @@ def _exclude_repeated_facts(
 
 @kernel
 def _append_classes(
-    start: Array,
-    end: Array,
-    last_start: Array,
-    last_end: Array,
-    prefix: Array,
-    last: Array,
+    start: Array, end: Array, last_start: Array, last_end: Array, prefix: Array, last: Array,
     digits: Array,
-) -> None:
+) -> None:  # fmt: skip
     """Append to each walk's digits how an interval of its prefix lies to its last one."""
     for walk in range(len(digits)):
         earlier, later = prefix[walk], last[walk]
@@ -196,14 +185,9 @@ def _append_classes(
 
 @kernel
 def _append_user_classes(
-    n_classes: int,
-    table: Array,
-    earlier: Array,
-    later: Array,
-    prefix: Array,
-    last: Array,
+    n_classes: int, table: Array, earlier: Array, later: Array, prefix: Array, last: Array,
     digits: Array,
-) -> None:
+) -> None:  # fmt: skip
     """Append user-defined classes to each walk's digits, for intervals given by their ids."""
     for walk in range(len(digits)):
         code = table[earlier[prefix[walk]], later[last[walk]]]
@@ -226,16 +210,9 @@ def _compress(mask: Array, prefix: Array, last: Array, digits: Array, node: Arra
 
 @kernel
 def sort_into_bodies(
-    relation: Array,
-    target: Array,
-    last_edges: Array,
-    prefix: Array,
-    last: Array,
-    digits: Array,
-    base: int,
-    prefix_body: Array,
-    n_prefix_bodies: int,
-) -> tuple[Array, Array, Array, Array, Array, Array, Array, Array]:
+    relation: Array, target: Array, last_edges: Array, prefix: Array, last: Array, digits: Array,
+    base: int, prefix_body: Array, n_prefix_bodies: int,
+) -> tuple[Array, Array, Array, Array, Array, Array, Array, Array]:  # fmt: skip
     """Put walks into the order of body and target.
 
     Only digits modulo `base` distinguish bodies; `prefix_body` is the body of each prefix.
@@ -270,14 +247,9 @@ def sort_into_bodies(
 
 @kernel
 def _cut_into_groups(
-    relation: Array,
-    target: Array,
-    prefix: Array,
-    last: Array,
-    base: int,
-    order: Array,
+    relation: Array, target: Array, prefix: Array, last: Array, base: int, order: Array,
     stops: Array,
-) -> tuple[Array, Array, Array, Array, Array, Array, Array, Array]:
+) -> tuple[Array, Array, Array, Array, Array, Array, Array, Array]:  # fmt: skip
     """Find the bodies and groups of walks whose order is known.
 
     What is known of a body or group is written again with each of its walks, for a store costs

@@ -10,24 +10,11 @@ from tilp._kernels.types import Array
 
 @kernel
 def add_likelihood(
-    first: int,
-    last: int,
-    offsets: Array,
-    rule: Array,
-    others: Array,
-    at_answer: Array,
-    at_known: Array,
-    gain: Array,
-    directed_relation: Array,
-    answer_kind: Array,
-    prior: Array,
-    weight: Array,
-    prior_weight: Array,
-    factor: Array,
-    weight_gradient: Array,
-    prior_gradient: Array,
-    factor_gradient: Array,
-) -> float:
+    first: int, last: int, offsets: Array, rule: Array, others: Array, at_answer: Array,
+    at_known: Array, gain: Array, directed_relation: Array, answer_kind: Array, prior: Array,
+    weight: Array, prior_weight: Array, factor: Array, weight_gradient: Array,
+    prior_gradient: Array, factor_gradient: Array,
+) -> float:  # fmt: skip
     """Return the negative log-likelihood of the answers of queries, and add up its gradient.
 
     The likelihood of an answer is a mixture over the rules that apply and the prior:
@@ -166,14 +153,9 @@ def add_feature_likelihood(
 
 @kernel
 def _score(
-    row: int,
-    index: int,
-    table: FeatureTable,
-    values: FeatureValues,
-    mass: Array,
-    mean: Array,
+    row: int, index: int, table: FeatureTable, values: FeatureValues, mass: Array, mean: Array,
     divisor: Array,
-) -> float:
+) -> float:  # fmt: skip
     """Return φ_TILP of a candidate, the `index`-th of its query.
 
     `mean` gets φ of each kind and feature, `divisor` the sums of `mass`, which is exp(w) of order
@@ -205,16 +187,9 @@ def _score(
 
 @kernel
 def _add_gradient(
-    row: int,
-    index: int,
-    slope: float,
-    table: FeatureTable,
-    values: FeatureValues,
-    mass: Array,
-    mean: Array,
-    divisor: Array,
-    gradient: FeatureValues,
-) -> None:
+    row: int, index: int, slope: float, table: FeatureTable, values: FeatureValues, mass: Array,
+    mean: Array, divisor: Array, gradient: FeatureValues,
+) -> None:  # fmt: skip
     """Add to the gradient by a candidate's score, whose own gradient is `slope`."""
     relation = table.directed_relation[row]
     gradient.scale[0] += slope * table.phi[row]
@@ -260,13 +235,9 @@ class LogLinearTable(NamedTuple):
 
 @kernel
 def log_linear_scores(
-    table: LogLinearTable,
-    first: int,
-    last: int,
-    column_weight: Array,
-    rule_weight: Array,
+    table: LogLinearTable, first: int, last: int, column_weight: Array, rule_weight: Array,
     history_weight: Array,
-) -> Array:
+) -> Array:  # fmt: skip
     """Return the scores of the candidates from `first` to `last`."""
     scores = np.empty(last - first)
     for row in range(first, last):
@@ -283,15 +254,9 @@ def log_linear_scores(
 
 @kernel
 def add_log_linear_likelihood(
-    table: LogLinearTable,
-    queries: Array,
-    column_weight: Array,
-    rule_weight: Array,
-    history_weight: Array,
-    column_gradient: Array,
-    rule_gradient: Array,
-    history_gradient: Array,
-) -> float:
+    table: LogLinearTable, queries: Array, column_weight: Array, rule_weight: Array,
+    history_weight: Array, column_gradient: Array, rule_gradient: Array, history_gradient: Array,
+) -> float:  # fmt: skip
     """Return the negative log-likelihood of the answers of queries, and add up its gradient."""
     loss = 0.0
     for query in queries:

@@ -44,15 +44,9 @@ class _Workspace(NamedTuple):
 
 @kernel
 def gather_evidence(
-    first: int,
-    last: int,
-    edges: DatedEdges,
-    listed: ListedCandidates,
-    column: Array,
-    width: Array,
-    max_length: int,
-    limit: int,
-) -> Array:
+    first: int, last: int, edges: DatedEdges, listed: ListedCandidates, column: Array, width: Array,
+    max_length: int, limit: int,
+) -> Array:  # fmt: skip
     """Find the closest start to the query's of each relation, by candidate and kind of evidence.
 
     Walks are not listed. For each entity that walks of at most l steps end in, the closest start
@@ -77,13 +71,10 @@ def gather_evidence(
     room = min(n_entities, 1 + (max_length - 1) * limit)
     max_width = max(width.max(), 1)
     space = _Workspace(
-        np.full(n_entities, -1, dtype=np.int32),
-        np.empty(room, dtype=np.int32),
-        np.empty(room, dtype=np.int32),
-        np.empty((2, room), dtype=np.int32),
-        np.empty((room, max_width), dtype=np.int32),
-        np.empty((room, max_width), dtype=np.int32),
-    )
+        np.full(n_entities, -1, dtype=np.int32), np.empty(room, dtype=np.int32),
+        np.empty(room, dtype=np.int32), np.empty((2, room), dtype=np.int32),
+        np.empty((room, max_width), dtype=np.int32), np.empty((room, max_width), dtype=np.int32),
+    )  # fmt: skip
     index_of = space.index_of
     by_walks = np.empty(max_width, dtype=np.int32)
     others = np.empty((column.shape[1], 2), dtype=np.int64)
@@ -153,16 +144,9 @@ def _append(rows: Array, size: int, candidate: int, kind: int, relation: int, co
 
 @kernel
 def _walk(
-    edges: DatedEdges,
-    subject: int,
-    query_fact: int,
-    start: int,
-    column: Array,
-    n_walked: int,
-    max_length: int,
-    limit: int,
-    space: _Workspace,
-) -> int:
+    edges: DatedEdges, subject: int, query_fact: int, start: int, column: Array, n_walked: int,
+    max_length: int, limit: int, space: _Workspace,
+) -> int:  # fmt: skip
     """Walk all but the last step from a subject, and return how many entities are reached."""
     index_of, members, steps, frontier = space.index_of, space.members, space.steps, space.frontier
     closest, next_closest = space.closest, space.next_closest

@@ -10,9 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tilp._kernels.arrays import lower_bound
-from tilp._kernels.events import ByAnswer, ByEntityRelation, ByPair, ByTime
 from tilp._kernels.jit import kernel
-from tilp._kernels.types import Array
+from tilp._kernels.types import Array, ByAnswer, ByEntityRelation, ByPair, ByTime
 
 _NEGLIGIBLE = 1e-5  # a slope this small moves no weight
 
@@ -88,27 +87,18 @@ def _make_features(evidence: Evidence, table: WeightTable) -> QueryFeatures:
     n_answers = np.max(np.diff(evidence.answers.offsets))
     size = 4 * n_bodies + 3 * n + 2 * n_answers
     return QueryFeatures(
-        np.full(n, -1, dtype=np.int64),
-        np.empty(n, dtype=np.int64),
-        np.empty(n, dtype=np.int32),
-        np.empty(n, dtype=np.int64),
-        np.empty(n, dtype=np.int64),
-        np.full(n_directed, -1, dtype=np.int64),
-        np.empty(size, dtype=np.int32),
+        np.full(n, -1, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int32),
+        np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64),
+        np.full(n_directed, -1, dtype=np.int64), np.empty(size, dtype=np.int32),
         np.empty(size, dtype=np.int64),
-    )
+    )  # fmt: skip
 
 
 @kernel
 def _gather_features(
-    evidence: Evidence,
-    table: WeightTable,
-    features: QueryFeatures,
-    subject: int,
-    relation: int,
-    time: int,
-    stamp: int,
-) -> tuple[int, int]:
+    evidence: Evidence, table: WeightTable, features: QueryFeatures, subject: int, relation: int,
+    time: int, stamp: int,
+) -> tuple[int, int]:  # fmt: skip
     """Find the candidates of a query and their features before its time.
 
     `stamp` differs for each query. Returns the numbers of candidates and features.
@@ -143,14 +133,9 @@ def _sum_weights(features: QueryFeatures, n: int, size: int, weights: Array, sco
 
 @kernel
 def _gather_met(
-    pairs: ByPair,
-    table: WeightTable,
-    features: QueryFeatures,
-    subject: int,
-    relation: int,
-    time: int,
-    stamp: int,
-) -> tuple[int, int]:
+    pairs: ByPair, table: WeightTable, features: QueryFeatures, subject: int, relation: int,
+    time: int, stamp: int,
+) -> tuple[int, int]:  # fmt: skip
     """Gather the candidates that the subject met: bodies of rules, and any relation to them."""
     n_recencies, n_counts = len(table.gaps) + 1, len(table.counts) + 1
     blocks = table.blocks
@@ -188,16 +173,9 @@ def _gather_met(
 
 @kernel
 def _gather_answers(
-    answers: ByAnswer,
-    table: WeightTable,
-    features: QueryFeatures,
-    subject: int,
-    relation: int,
-    time: int,
-    stamp: int,
-    n_met: int,
-    size: int,
-) -> tuple[int, int]:
+    answers: ByAnswer, table: WeightTable, features: QueryFeatures, subject: int, relation: int,
+    time: int, stamp: int, n_met: int, size: int,
+) -> tuple[int, int]:  # fmt: skip
     """Gather the candidates that answered the relation before, for any subject."""
     n_recencies, n_counts = len(table.gaps) + 1, len(table.counts) + 1
     blocks = table.blocks
@@ -272,19 +250,10 @@ def candidate_rules(edges: ByEntityRelation, n_directed: int) -> Array:
 
 @kernel
 def fit_weights(
-    evidence: Evidence,
-    table: WeightTable,
-    subject: Array,
-    relation: Array,
-    time: Array,
-    offsets: Array,
-    answer: Array,
-    rate: Array,
-    weights: Array,
-    squares: Array,
-    body_support: Array,
+    evidence: Evidence, table: WeightTable, subject: Array, relation: Array, time: Array,
+    offsets: Array, answer: Array, rate: Array, weights: Array, squares: Array, body_support: Array,
     support: Array,
-) -> tuple[float, int]:
+) -> tuple[float, int]:  # fmt: skip
     """Raise the likelihood of the answers of queries, one query after the other.
 
     The likelihood of an answer is its share of exp(score) among its query's candidates, without
@@ -361,13 +330,9 @@ def fit_weights(
 
 @kernel
 def forecast_queries(
-    evidence: Evidence,
-    table: WeightTable,
-    weights: Array,
-    subject: Array,
-    relation: Array,
+    evidence: Evidence, table: WeightTable, weights: Array, subject: Array, relation: Array,
     time: Array,
-) -> tuple[Array, Array, Array]:
+) -> tuple[Array, Array, Array]:  # fmt: skip
     """Score the candidates of queries by their features before the queries' times.
 
     Returns:

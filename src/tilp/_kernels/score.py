@@ -15,24 +15,11 @@ MIN_RATE = 0.01
 
 @kernel
 def score_candidates(
-    row_offsets: Array,
-    rule: Array,
-    end: Array,
-    count: Array,
-    directed_relation: Array,
-    answer: Array,
-    known_offsets: Array,
-    known: Array,
-    known_kind: Array,
-    weight: Array,
-    factor: Array,
-    walks_power: float,
-    prior_offsets: Array,
-    prior_entity: Array,
-    prior_score: Array,
-    default: Array,
-    n_entities: int,
-) -> tuple[Array, Array, Array, Array]:
+    row_offsets: Array, rule: Array, end: Array, count: Array, directed_relation: Array,
+    answer: Array, known_offsets: Array, known: Array, known_kind: Array, weight: Array,
+    factor: Array, walks_power: float, prior_offsets: Array, prior_entity: Array,
+    prior_score: Array, default: Array, n_entities: int,
+) -> tuple[Array, Array, Array, Array]:  # fmt: skip
     """Add up, for each query, what rules and the prior give each candidate (eq. 15).
 
     Args:
@@ -110,14 +97,9 @@ def score_candidates(
 
 @kernel
 def list_rule_evidence(
-    row_offsets: Array,
-    rule: Array,
-    end: Array,
-    count: Array,
-    offsets: Array,
-    candidate: Array,
+    row_offsets: Array, rule: Array, end: Array, count: Array, offsets: Array, candidate: Array,
     n_entities: int,
-) -> tuple[Array, Array, Array]:
+) -> tuple[Array, Array, Array]:  # fmt: skip
     """List the rules that reach each listed candidate, with the root of its arriving rate.
 
     Returns:
@@ -161,16 +143,9 @@ def list_rule_evidence(
 
 @kernel
 def add_rule_evidence(
-    row_offsets: Array,
-    rule: Array,
-    end: Array,
-    count: Array,
-    offsets: Array,
-    candidate: Array,
-    weight: Array,
-    n_entities: int,
-    score: Array,
-) -> None:
+    row_offsets: Array, rule: Array, end: Array, count: Array, offsets: Array, candidate: Array,
+    weight: Array, n_entities: int, score: Array,
+) -> None:  # fmt: skip
     """Add to each listed candidate's score the root of each rule's arriving rate, weighted."""
     score_of = np.zeros(n_entities)
     for query in range(len(offsets) - 1):

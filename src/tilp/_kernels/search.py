@@ -59,19 +59,10 @@ class _State(NamedTuple):
 
 @kernel
 def find_rules(
-    edges: Edges,
-    inverse: Array,
-    classes: IntervalClasses,
-    queries: QueriesByAnswer,
-    body_pairs: Array,
-    code_types: Array,
-    first_gap_form: int,
-    n_directed: int,
-    max_length: int,
-    limit: int,
-    seed: int,
-    space: SearchWorkspace,
-) -> tuple[Array, Array]:
+    edges: Edges, inverse: Array, classes: IntervalClasses, queries: QueriesByAnswer,
+    body_pairs: Array, code_types: Array, first_gap_form: int, n_directed: int, max_length: int,
+    limit: int, seed: int, space: SearchWorkspace,
+) -> tuple[Array, Array]:  # fmt: skip
     """Find the rules by which walks reach the answers of queries.
 
     `inverse` is the inverse of each edge. `body_pairs` and `code_types` describe the temporal
@@ -89,13 +80,10 @@ def find_rules(
     next_to_answer = space.next_to_answer
     digits_part, code_part = _parts_of_forms(body_pairs, code_types, first_gap_form)
     state = _State(
-        np.empty(max_length, dtype=np.int64),
-        np.empty(max_length, dtype=np.int64),
+        np.empty(max_length, dtype=np.int64), np.empty(max_length, dtype=np.int64),
         np.zeros((max_length + 1, _N_PARTS), dtype=np.int64),
-        np.full((1 << _RECENT_BITS, _N_COLUMNS), -1, dtype=np.int64),
-        digits_part,
-        code_part,
-    )
+        np.full((1 << _RECENT_BITS, _N_COLUMNS), -1, dtype=np.int64), digits_part, code_part,
+    )  # fmt: skip
     of_query = np.empty(0, dtype=np.int8)
     offsets, target = edges.offsets, edges.target
     for row in range(len(queries.answer)):
@@ -133,23 +121,11 @@ def find_rules(
 
 @kernel
 def _search(
-    edges: Edges,
-    classes: IntervalClasses,
-    of_query: Array,
-    n_directed: int,
-    queries: QueriesByAnswer,
-    query: int,
-    length: int,
-    stride: float,
-    space: SearchWorkspace,
-    state: _State,
-    depth: int,
-    n_passed: float,
-    next_walk: float,
-    table: Array,
-    slots: Array,
+    edges: Edges, classes: IntervalClasses, of_query: Array, n_directed: int,
+    queries: QueriesByAnswer, query: int, length: int, stride: float, space: SearchWorkspace,
+    state: _State, depth: int, n_passed: float, next_walk: float, table: Array, slots: Array,
     n_rules: int,
-) -> tuple[int, float, float, int]:
+) -> tuple[int, float, float, int]:  # fmt: skip
     """Search the walks of one length for one query, and count it for the rules they fall under.
 
     All in one loop: a call with arrays costs more than a step. One walk in `stride` is taken, and
@@ -372,15 +348,9 @@ def _grow_table(table: Array) -> tuple[Array, Array]:
 
 @kernel
 def walks_between(
-    offsets: Array,
-    target: Array,
-    fact: Array,
-    subject: int,
-    answer: int,
-    max_length: int,
-    query_fact: int,
-    max_walks: int,
-) -> tuple[Array, bool]:
+    offsets: Array, target: Array, fact: Array, subject: int, answer: int, max_length: int,
+    query_fact: int, max_walks: int,
+) -> tuple[Array, bool]:  # fmt: skip
     """List the walks from one entity to another, pruned by the distance to the answer.
 
     Walks may pass through the answer, and do not use `query_fact`.

@@ -192,3 +192,55 @@ class SearchWorkspace(NamedTuple):
             np.zeros(n_entities, np.int64),
             np.empty(n_edges, np.int64),
         )
+
+
+# Facts at instants and their inverses; a run is edges that share all columns but the time.
+
+
+class ByTime(NamedTuple):
+    """Edges by entity, then by time."""
+
+    offsets: Array
+    relation: Array
+    target: Array
+    time: Array
+
+
+class ByEntityRelation(NamedTuple):
+    """Edges by entity, relation and time: the runs of each entity, and the edges of each run."""
+
+    offsets: Array
+    relation: Array
+    run_offsets: Array
+    target: Array
+    time: Array
+    fact: Array
+
+
+class ByRelation(NamedTuple):
+    """Edges by relation, then by time."""
+
+    offsets: Array
+    source: Array
+    target: Array
+    time: Array
+    fact: Array
+
+
+class ByPair(NamedTuple):
+    """Edges by entity, target, relation and time: the runs of each entity, the times of each."""
+
+    offsets: Array
+    target: Array
+    relation: Array
+    run_offsets: Array
+    time: Array
+
+
+class ByAnswer(NamedTuple):
+    """Edges by relation, target and time: the runs of each relation, and the times of each run."""
+
+    offsets: Array
+    target: Array
+    run_offsets: Array
+    time: Array

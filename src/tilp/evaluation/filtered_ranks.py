@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._kernels.rank import (
+from tilp._kernels.candidates import (
     ENUMERATE,
     EXACT,
     OVERLAP,

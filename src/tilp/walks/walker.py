@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._kernels.rule_counts import CHECKSUM, ENDS, MARKED, STATISTICS
 from tilp._kernels.search import find_rules, walks_between
 from tilp._kernels.types import (
     ADJACENT_PAIRS,
@@ -31,7 +30,7 @@ from tilp._kernels.types import (
     Trie,
     Workspace,
 )
-from tilp._kernels.walk import walk
+from tilp._kernels.walk import CHECKSUM, ENDS, MARKED, STATISTICS, walk
 from tilp._utils.arrays import ranges_to_indices
 from tilp.errors import TilpError
 from tilp.graph import PreparedEdges, QueryTable, TemporalGraph
