@@ -53,19 +53,9 @@ def count_ranks(
 ) -> int:  # fmt: skip
     """Count the candidates that score higher than each query's answer, and those that tie with it.
 
-    Args:
-        offsets: of the listed candidates of each query.
-        candidate: these; likewise `score`.
-        default: the score of the candidates that a query does not list.
-        queries: with their answers.
-        known: the facts whose answers are filtered.
-        score_of: one number for each entity, all NaN before and after.
-        counts: gets the number of higher ones, and of ties without the answer.
-        listed: gets whether the answer is listed.
-        filtered: gets how many of the higher ones and of the ties each protocol filters.
-
-    Returns:
-        The first query that lists a candidate twice, or -1.
+    `score_of` is NaN for each entity before and after. `counts` gets higher ones and ties without
+    the answer, `listed` if the answer is listed, `filtered` how many of both each protocol filters.
+    Returns the first query that lists a candidate twice, or -1.
     """
     weights = np.empty(filtered.shape[2])
     for query in range(len(default)):
@@ -130,13 +120,10 @@ def _filter_weights(
 def best_candidates(
     offsets: Array, candidate: Array, score: Array, default: Array, k: Array, n_entities: int
 ) -> tuple[Array, Array, Array]:
-    """Return the k best candidates of each query, best first; equal scores in order of entity.
+    """Return offsets, entities and scores of the k best candidates of each query, best first.
 
-    `candidate` are those listed for each query, in any order, with their `score`; all other
-    entities have the query's `default` score. `k` is of each query, at most the number of entities.
-
-    Returns:
-        Offsets of the best of each query; these; their scores.
+    Equal scores come in the order of entity. `candidate` are listed in any order with their
+    `score`; all other entities have the query's `default`. `k` is at most the number of entities.
     """
     n = len(k)
     best_offsets = np.zeros(n + 1, dtype=np.int64)
@@ -174,10 +161,7 @@ def best_candidates(
 def softmax_totals(
     offsets: Array, score: Array, default: Array, n_entities: int, temperature: float
 ) -> tuple[Array, Array]:
-    """Return the greatest score of each query, and Σ exp((score - greatest) / temperature).
-
-    The sum is over all entities; those that a query does not list have its default score.
-    """
+    """Return each query's greatest score, and Σ exp((score - greatest) / temperature) over all."""
     n = len(default)
     greatest = np.empty(n)
     totals = np.empty(n)
@@ -249,15 +233,12 @@ def sample_candidates(
     excluded_offsets: Array, excluded: Array, seeds: Array, n_entities: int, n_best: int,
     n_samples: int,
 ) -> tuple[Array, Array, Array, Array, Array]:  # fmt: skip
-    """Choose the candidates of each query.
+    """Choose the best, the answer and at most `n_samples` of the rest as each query's candidates.
 
-    `candidate` are those listed for each query, with their `score`; all other entities have its
-    `default` score. Entities in `excluded`, never the answer, are left out. At most `n_samples` of
-    the rest are drawn; an entity that is drawn twice is taken once.
-
-    Returns:
-        Offsets of the candidates of each query; these; their scores; the logarithm of how many
-        entities each stands for; and the index of each query's answer.
+    Entities that are not listed have the `default` score. Those `excluded`, never the answer, are
+    left out; an entity that is drawn twice is taken once. Returns offsets, candidates, their
+    scores, the logarithm of how many entities each stands for, and the index of each query's
+    answer.
     """
     n = len(answer)
     room = n_best + n_samples + 1
@@ -304,13 +285,8 @@ def sample_candidates(
         for index in range(excluded_offsets[query], excluded_offsets[query + 1]):
             taken[excluded[index]] = False
         sample_offsets[query + 1] = size
-    return (
-        sample_offsets,
-        entities[:size].copy(),
-        scores[:size].copy(),
-        log_counts[:size].copy(),
-        answer_index,
-    )
+    chosen, log_counts = entities[:size].copy(), log_counts[:size].copy()
+    return sample_offsets, chosen, scores[:size].copy(), log_counts, answer_index
 
 
 @kernel

@@ -55,12 +55,9 @@ def expand(
     """Take one more step from the sampled prefixes, without using a fact twice.
 
     `ends`, `chain` and `nodes` are the last entity, the edges and the node in the trie of each
-    prefix.
-
-    Returns:
-        The distinct last edges by rank; and of each walk, in the order of last edge and prefix:
-        its prefix, the index of its last edge, the temporal relations of its earlier intervals to
-        the last one as digits, and, if there is a trie, its node.
+    prefix. Returns the distinct last edges by rank; and of each walk, in the order of last edge and
+    prefix: its prefix, the index of its last edge, the temporal relations of its earlier intervals
+    to the last one as digits, and, if there is a trie, its node.
     """
     # Out of the loops: an array that is read from a tuple is reference-counted each time.
     offsets, relation, fact, rank = edges.offsets, edges.relation, edges.fact, edges.rank
@@ -118,10 +115,9 @@ def _group_by_end(
 ) -> tuple[Array, Array, Array, int, int]:
     """Put prefixes that end in the same entity together, without sorting them.
 
-    Returns:
-        The prefixes run by run, where each run begins and the last one ends, the entity of each
-        run, and the edges out of these entities: how many, and how many steps they make.
-        `of_entity`, all 0 before, gets the index of each entity's run plus 1.
+    Returns the prefixes run by run, where each run begins and the last one ends, the entity of each
+    run, and the edges out of these entities: how many, and how many steps they make. `of_entity`,
+    all 0 before, gets the index of each entity's run plus 1.
     """
     n_runs = n_edges = n_steps = 0
     run_end = np.empty(len(sample), dtype=np.int32)
@@ -166,7 +162,6 @@ def _sorted_ranks(offsets: Array, rank: Array, entities: Array, n_edges: int) ->
 def _exclude_repeated_facts(
     earlier: Array, later: Array, prefix: Array, last: Array, valid: Array
 ) -> None:
-    """Invalidate steps whose last fact is that of an earlier step of their prefix."""
     for walk in range(len(valid)):
         valid[walk] &= earlier[prefix[walk]] != later[last[walk]]
 
@@ -213,14 +208,11 @@ def sort_into_bodies(
     relation: Array, target: Array, last_edges: Array, prefix: Array, last: Array, digits: Array,
     base: int, prefix_body: Array, n_prefix_bodies: int,
 ) -> tuple[Array, Array, Array, Array, Array, Array, Array, Array]:  # fmt: skip
-    """Put walks into the order of body and target.
+    """Put walks into the order of body and target; only digits modulo `base` distinguish bodies.
 
-    Only digits modulo `base` distinguish bodies; `prefix_body` is the body of each prefix.
-
-    Returns:
-        Prefixes and last edges of the walks in order; offsets and target of each group; offsets of
-        each body's groups; the body of each body's prefix; its last relation and digits as one
-        integer; and the body of each walk, in the order given.
+    Returns prefixes and last edges of the walks in order; offsets and target of each group; offsets
+    of each body's groups; the body of each body's prefix; its last relation and digits as one
+    integer; and the body of each walk, in the order given.
     """
     n = len(prefix)
     n_keys = n_prefix_bodies * base
@@ -287,15 +279,10 @@ def _cut_into_groups(
             body_step[n_bodies - 1] = previous_relation * base + digit
             body_of_walk[walk] = n_bodies - 1
     return (
-        ordered_prefix,
-        ordered_last,
-        group_offsets[: n_groups + 1],
-        group_target[:n_groups],
-        body_offsets[: n_bodies + 1],
-        body_prefix[:n_bodies],
-        body_step[:n_bodies],
+        ordered_prefix, ordered_last, group_offsets[: n_groups + 1], group_target[:n_groups],
+        body_offsets[: n_bodies + 1], body_prefix[:n_bodies], body_step[:n_bodies],
         body_of_walk[:n],
-    )
+    )  # fmt: skip
 
 
 @kernel

@@ -17,24 +17,12 @@ def add_likelihood(
 ) -> float:  # fmt: skip
     """Return the negative log-likelihood of the answers of queries, and add up its gradient.
 
-    The likelihood of an answer is a mixture over the rules that apply and the prior:
-    p(o) = (v π_o + Σ w g α_o) / (v + Σ w g), where known candidates count by their factor in α.
-
-    Args:
-        first: query to begin with; `last` is where to stop.
-        offsets: of the examples of each query.
-        rule: of each example; what follows are its walks.
-        others: walks that end in candidates that are not known.
-        at_answer: walks that end in the answer.
-        at_known: walks that end in known candidates of each kind.
-        gain: factor of a rule's weight by its number of walks, g.
-        directed_relation: of each query.
-        answer_kind: kind of known candidate that the answer is (-1: none).
-        prior: of the answer, π.
-        weight: of each rule, w.
-        prior_weight: of each relation, v.
-        factor: of each relation and kind.
-        weight_gradient: gets the gradient by the logarithm of each weight; likewise the others.
+    The likelihood of an answer is a mixture over the rules that apply and the prior: p(o) = (v π_o
+    + Σ w g α_o) / (v + Σ w g), where known candidates count by their factor in α. The examples of
+    each query stand at `offsets`, each with its rule and its walks: to `others`, `at_answer`, and
+    `at_known` candidates of each kind; g is `gain`, π `prior`, w `weight`, v `prior_weight`.
+    `answer_kind` is the kind of known candidate that the answer is (-1: none). Gradients are by the
+    logarithms.
     """
     n_kinds = factor.shape[1]
     longest = 0

@@ -49,22 +49,12 @@ def gather_evidence(
 ) -> Array:  # fmt: skip
     """Find the closest start to the query's of each relation, by candidate and kind of evidence.
 
-    Walks are not listed. For each entity that walks of at most l steps end in, the closest start
-    on them is known for each relation; a step onward takes the minimum of two such rows. The last
-    step is read from the candidate's end.
-
-    Args:
-        first: query to begin with; `last` is where to stop.
-        edges: that are evidence.
-        listed: the queries and candidates.
-        column: for each relation of a query, the column of each walked relation (-1: not walked).
-        width: number of walked relations, for each relation of a query.
-        max_length: of walks.
-        limit: edges that are read of one level of walks, and of one candidate; later ones are
-            left out.
-
-    Returns:
-        Rows of candidate's index, kind, relation and time distance, in this order.
+    Walks are not listed. For each entity that walks of at most l steps end in, the closest start on
+    them is known for each relation; a step onward takes the minimum of two such rows. The last step
+    is read from the candidate's end. `column` is, for each relation of a query, the column of each
+    walked relation (-1: not walked), `width` their number. Of one level of walks, and of one
+    candidate, `limit` edges are read. Returns rows of candidate's index, kind, relation and time
+    distance.
     """
     n_entities = len(edges.offsets) - 1
     n_relations = column.shape[1] // 2

@@ -80,7 +80,6 @@ class QueryFeatures(NamedTuple):
 
 @kernel
 def _make_features(evidence: Evidence, table: WeightTable) -> QueryFeatures:
-    """Allocate space that holds the features of any query."""
     n = len(evidence.pairs.offsets) - 1
     n_directed = len(table.rule_offsets) - 1
     n_bodies = np.max(np.diff(evidence.pairs.offsets))
@@ -99,10 +98,7 @@ def _gather_features(
     evidence: Evidence, table: WeightTable, features: QueryFeatures, subject: int, relation: int,
     time: int, stamp: int,
 ) -> tuple[int, int]:  # fmt: skip
-    """Find the candidates of a query and their features before its time.
-
-    `stamp` differs for each query. Returns the numbers of candidates and features.
-    """
+    """Gather a query's candidates and features before its time; return their numbers."""
     for rule in range(table.rule_offsets[relation], table.rule_offsets[relation + 1]):
         features.rule_of[table.body[rule]] = rule
     n_met, size = _gather_met(evidence.pairs, table, features, subject, relation, time, stamp)
@@ -125,7 +121,6 @@ def _gather_features(
 
 @kernel
 def _sum_weights(features: QueryFeatures, n: int, size: int, weights: Array, scores: Array) -> None:
-    """Write the sum of the weights of each candidate's features."""
     scores[:n] = 0.0
     for item in range(size):
         scores[features.of[item]] += weights[features.weight[item]]
@@ -225,13 +220,10 @@ def _class_of(highest: Array, value: int) -> int:
 
 @kernel
 def candidate_rules(edges: ByEntityRelation, n_directed: int) -> Array:
-    """Return all rules with one body relation whose body may be known to a query's subject.
+    """Return rules whose body may be known to a subject: relation · n_directed + body, ascending.
 
     These are the pairs of relations that an entity has, whether or not the head ever follows: a
     rule that was chosen because a fact supports it would look better in training than it is.
-
-    Returns:
-        `relation · n_directed + body` of each, ascending.
     """
     rules = np.empty(1024, dtype=np.int64)
     size = 0
@@ -257,22 +249,10 @@ def fit_weights(
     """Raise the likelihood of the answers of queries, one query after the other.
 
     The likelihood of an answer is its share of exp(score) among its query's candidates, without
-    other answers of the query. The gradient of its logarithm moves each weight by
-    rate / √(1 + sum of squared slopes).
-
-    Args:
-        evidence: of which each query reads what is earlier.
-        table: of the weights.
-        subject: of each query; likewise `relation` and `time`.
-        offsets: of the answers of each query.
-        answer: these.
-        rate: learning rate of each weight.
-        weights: changed in place; likewise `squares`, the sums of squared slopes.
-        body_support: gets, for each rule and class of recency, the candidates with its body.
-        support: gets those of them that are the answer.
-
-    Returns:
-        The log-likelihood before each step, and how many answers were among the candidates.
+    other answers of the query. The gradient of its logarithm moves each weight by rate / √(1 + sum
+    of squared slopes). `body_support` and `support` get, for each rule and class of recency, the
+    candidates with its body, and those of them that are the answer. Returns the log-likelihood
+    before each step, and how many answers were among the candidates.
     """
     features = _make_features(evidence, table)
     n_recencies = len(table.gaps) + 1
@@ -333,11 +313,7 @@ def forecast_queries(
     evidence: Evidence, table: WeightTable, weights: Array, subject: Array, relation: Array,
     time: Array,
 ) -> tuple[Array, Array, Array]:  # fmt: skip
-    """Score the candidates of queries by their features before the queries' times.
-
-    Returns:
-        Offsets of the candidates of each query; these; and their log-probabilities.
-    """
+    """Return offsets, candidates and their log-probabilities for each query."""
     features = _make_features(evidence, table)
     sums = np.empty(len(features.stamp))
     offsets = np.zeros(len(subject) + 1, dtype=np.int64)

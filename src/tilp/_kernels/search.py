@@ -67,11 +67,9 @@ def find_rules(
 
     `inverse` is the inverse of each edge. `body_pairs` and `code_types` describe the temporal
     forms; the code of `first_gap_form` (-1: none) is the gap of the first interval, not the last.
-    Of each query at most `limit` walks of each length are taken.
-
-    Returns:
-        Form, length, relation, relations of the body, digits and code of each rule; and the number
-        of queries whose answer it reaches.
+    Of each query at most `limit` walks of each length are taken. Returns form, length, relation,
+    relations of the body, digits and code of each rule; and the number of queries whose answer it
+    reaches.
     """
     table = np.empty((1024, _N_COLUMNS), dtype=np.int64)
     slots = np.full(_SLOTS_PER_RULE * 1024, -1, dtype=np.int64)
@@ -130,9 +128,7 @@ def _search(
 
     All in one loop: a call with arrays costs more than a step. One walk in `stride` is taken, and
     `next_walk` is the position of the next one; `n_passed` walks come before the current step.
-
-    Returns:
-        Depth (-1: done; else the table is full), n_passed, next_walk, and the number of rules.
+    Returns depth (-1: done; else the table is full), n_passed, next_walk, and the number of rules.
     """
     offsets, target, fact, relation = edges.offsets, edges.target, edges.fact, edges.relation
     start, end, interval, class_table = edges.start, edges.end, edges.interval, classes.table
@@ -275,10 +271,8 @@ def _count_to_answer(
 ) -> Array:
     """Count the walks of each length from each entity to the answer, with repeated facts.
 
-    Where one more step back would read more edges than the limit, entities are sampled.
-
-    Returns:
-        The entities that have a count, some of them more than once.
+    Where one more step back would read more edges than the limit, entities are sampled. Returns the
+    entities that have a count, some of them more than once.
     """
     n_walks[0, answer] = 1.0
     frontier = np.full(1, answer, dtype=np.int32)
@@ -353,10 +347,8 @@ def walks_between(
 ) -> tuple[Array, bool]:  # fmt: skip
     """List the walks from one entity to another, pruned by the distance to the answer.
 
-    Walks may pass through the answer, and do not use `query_fact`.
-
-    Returns:
-        The edges of each walk, -1 past its end, in depth-first order; and whether these are all.
+    Walks may pass through the answer, and do not use `query_fact`. Returns the edges of each walk,
+    -1 past its end, in depth-first order; and whether these are all.
     """
     far = max_length + 1
     distance = np.full(len(offsets) - 1, far, dtype=np.int8)

@@ -37,10 +37,8 @@ def walk_back(
     A walk begins with any edge (s, relation, o, t) and goes on from o for `length` steps, along
     edges that are earlier than t and then no later than the one before, never back along the same
     fact at once; its last step leads to s. The edges that it may take are equally likely, or, if
-    `exponential`, e times as likely as those one unit of time earlier.
-
-    Returns:
-        Entities, relations and times of each walk that closed, in the order of the walk.
+    `exponential`, e times as likely as those one unit of time earlier. Returns entities, relations
+    and times of each walk that closed, in the order of the walk.
     """
     entities = np.empty((n_walks, length + 2), dtype=np.int32)
     relations = np.empty((n_walks, length + 1), dtype=np.int32)
@@ -256,13 +254,9 @@ def score_queries(
 
     A rule gives a candidate `share` of its confidence, and the rest for how near in time the first
     edge of its body is. Candidates are ordered by what rules give them, the highest first; as soon
-    as the first `top` all differ, no further rule is applied. Unless `ahead`, no edge at or after
-    a query's time is read.
-
-    Returns:
-        Offsets of the candidates of each query; these, ascending; and their scores:
-        -log(1 - noisy-or of what the rules give), which orders them as the noisy-or does, but is
-        not rounded to 1.
+    as the first `top` all differ, no further rule is applied. Unless `ahead`, no edge at or after a
+    query's time is read. Returns offsets, candidates, ascending, and scores: -log(1 - noisy-or of
+    what the rules give), which orders them as the noisy-or does, but is not rounded to 1.
     """
     n_entities = len(edges.offsets) - 1
     space = _make_workspace(n_entities, rules.relations.shape[1])
@@ -332,11 +326,7 @@ def _follow(
     edges: ByEntityRelation, rules: TLogicRules, rule: int, settings: ScoringSettings, subject: int,
     now: int, query_fact: int, space: _Workspace, epoch: int,
 ) -> tuple[int, int]:  # fmt: skip
-    """Find the ends of a rule's bodies, and how near in time the nearest body of each begins.
-
-    Returns:
-        The number of `space.ends`, and the last stamp that was used.
-    """
+    """Write the ends of a rule's bodies with their gaps; return their number and the last stamp."""
     length, same = rules.length[rule], rules.same[rule]
     low, high = find_edges(edges, subject, rules.relations[rule, 0])
     last = _NEVER if settings.ahead else now
@@ -403,7 +393,6 @@ def _follow(
 
 @kernel
 def _insert(values: _Values, entity: int, new: int) -> None:
-    """Insert a value into a candidate's list."""
     index, previous = values.first[entity], -1
     while index >= 0 and values.value[index] >= values.value[new]:
         index, previous = values.next[index], index

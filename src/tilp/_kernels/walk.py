@@ -49,30 +49,14 @@ def walk(
 ) -> tuple[Array, Array]:  # fmt: skip
     """Walk from the subjects of queries, and count for each query what the purpose says.
 
-    Args:
-        edges: of the graph.
-        classes: of pairs of intervals.
-        trie: which relations may follow which.
-        queries: by subject.
-        index: the rules to count; without any body, all rules are counted.
-        body_pairs: for each temporal form, which pairs of intervals its bodies distinguish.
-        code_types: for each temporal form, what its codes consist of.
-        n_directed: number of directed relations.
-        max_length: of walks.
-        limit: steps of one length from one subject, past which prefixes are sampled.
-        seed: of the samples.
-        purpose: `STATISTICS`, `ENDS`, `CHECKSUM` or `MARKED`.
-        marks: the marked candidates of each query, for `MARKED`.
-        statistics: to which `STATISTICS` adds, for each rule, the facts whose answer it reaches,
-            the facts where it applies, and the sum of arriving rates at the answer; and `CHECKSUM`
-            adds the numbers of rows, rules and walks, and the sum of squared arriving rates.
-        space: zeros to work with.
-
-    Returns:
-        The records, and for each query and length how many walks a counted one stands for: 1
-        without sampling, else the factor that makes the counts unbiased estimates. `ENDS` records
-        query, form, length, relations (or the rule's position in the index), digits, code, end and
-        count; `MARKED` records query, rule, walks, and how many of these end at each mark.
+    Without a body in `index`, all rules are counted. `body_pairs` and `code_types` describe the
+    temporal forms. Past `limit` steps of one length from one subject, prefixes are sampled.
+    `STATISTICS` adds, for each rule, the facts whose answer it reaches, the facts where it applies,
+    and the sum of arriving rates at the answer; `CHECKSUM` the numbers of rows, rules and walks,
+    and the sum of squared arriving rates. `ENDS` records query, form, length, relations (or the
+    rule's position in the index), digits, code, end and count; `MARKED` query, rule, walks, and
+    walks to each mark. Returns the records, and for each query and length how many walks a counted
+    one stands for: 1 without sampling, else the factor that makes the counts unbiased estimates.
     """
     pairs_used = np.array([np.any(body_pairs == pairs) for pairs in range(3)])
     empty_body = np.zeros(1, dtype=np.int64)
@@ -110,14 +94,8 @@ def walk(
                 elif pairs == ADJACENT_PAIRS and length > 1:
                     base = classes.n_classes
                 (
-                    ordered_prefix,
-                    ordered_last,
-                    group_offsets,
-                    group_target,
-                    body_offsets,
-                    body_prefix,
-                    body_step,
-                    body_of_walk,
+                    ordered_prefix, ordered_last, group_offsets, group_target, body_offsets,
+                    body_prefix, body_step, body_of_walk,
                 ) = sort_into_bodies(
                     edges.relation, edges.target, last_edges, prefix, last_of_walk, digits, base,
                     prefix_body[pairs], len(relations[pairs]),
@@ -200,8 +178,8 @@ def _count_part(
 ) -> tuple[Array, int]:  # fmt: skip
     """Count for queries of one relation, in a level all of whose bodies have rules for it.
 
-    The rules of body b have the codes at `spans[b]`; without any spans, all rules are counted.
-    Ends are counted by group, and for the other purposes walks by body.
+    The rules of body b have the codes at `spans[b]`; without any spans, all rules are counted. Ends
+    are counted by group, and for the other purposes walks by body.
     """
     by_end = purpose in (ENDS, CHECKSUM)
     starts, ends = queries.start, queries.end
@@ -340,7 +318,6 @@ def _add_to_checksum(
 def _count_at_answer(
     query: int, queries: QueriesBySubject, edges: Edges, level: Level, rows: WalkRows, here: Array,
 ) -> None:  # fmt: skip
-    """Count the walks of each row that end in a query's answer."""
     group_target = level.group_target
     answer, query_fact = queries.answer[query], queries.fact[query]
     for group in range(len(group_target)):
@@ -353,7 +330,6 @@ def _count_at_marks(
     query: int, queries: QueriesBySubject, edges: Edges, level: Level, rows: WalkRows, marks: Marks,
     space: Workspace, here: Array,
 ) -> None:  # fmt: skip
-    """Count the walks of each row that end in candidates of each mark."""
     group_target, mark_of, query_fact = level.group_target, space.of_entity, queries.fact[query]
     for index in range(marks.offsets[query], marks.offsets[query + 1]):
         mark_of[marks.entity[index]] = marks.mark[index] + 1

@@ -25,8 +25,7 @@ from tilp.parallel import Workers
 from tilp.rules import RuleSet
 from tilp.time.imputation import MissingDates
 from tilp.walks import Walker
-from tilp.walks.checkpoint import MiningCheckpoint
-from tilp.walks.mining import mining_walker, target_facts
+from tilp.walks.mining import MiningCheckpoint, mining_walker, target_facts
 
 _QUERY_COLUMNS = [one.name for one in fields(QueryTable)]
 _COLUMNS = [one.name for one in fields(TrainingExamples) if one.name != "queries"]
