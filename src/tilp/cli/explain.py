@@ -70,7 +70,7 @@ def explain_command(
 
     query, answer = _parse_query(relation, subject, object, start, end, candidate, ask)
     explanation = options.load_model(model).explain(
-        query, answer, groundings=groundings, top=reasons
+        query, answer, groundings=groundings, max_reasons=reasons
     )
     for path, render in ((html, explanation_page), (svg, _picture)):
         if path is not None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tilp._deprecated import RenamedAttribute
-from tilp._utils.files import new_folder
-from tilp._version import __version__
+from tilp._utils.files import file_digest, new_folder, read_note, write_note
 from tilp.errors import TilpError
 from tilp.evaluation.filtered_ranks import rank_column, ties_of
 from tilp.types import Protocol, Ties, choose
@@ -308,17 +305,10 @@ def save_evaluation(evaluation: Evaluation, folder: Path | str) -> Path:
     Raises:
         TilpError: The folder is in use.
     """
-    with new_folder(Path(folder)) as new:
-        evaluation.ranks.write_parquet(new / _RANKS)
-        note = {
-            "format": _FORMAT,
-            "version": _VERSION,
-            "tilp": __version__,
-            "ranks_sha256": _digest(new / _RANKS),
-            **evaluation.to_json(),
-        }
-        text = json.dumps(note, indent=2, ensure_ascii=False)
-        (new / _NOTE).write_text(text + "\n", encoding="utf-8")
+    with new_folder(Path(folder)) as place:
+        evaluation.ranks.write_parquet(place / _RANKS)
+        content = {"ranks_sha256": file_digest(place / _RANKS), **evaluation.to_json()}
+        write_note(place / _NOTE, _FORMAT, _VERSION, content, sign=False)
     return Path(folder)
 
 
@@ -339,7 +329,7 @@ def load_evaluation(folder: Path | str) -> Evaluation:
     folder = Path(folder)
     if not is_evaluation(folder):
         raise TilpError(f"{folder}: no saved evaluation; it is a folder with {_NOTE} and {_RANKS}")
-    note = _read_note(folder / _NOTE)
+    note = read_note(folder / _NOTE, _FORMAT, _VERSION, "evaluate again", signed=False)
     try:
         protocols = tuple(Protocol(name) for name in note["protocols"])
         split, graph, text = (str(note[name]) for name in ("split", "graph", "note"))
@@ -361,30 +351,10 @@ def load_evaluation(folder: Path | str) -> Evaluation:
     return Evaluation(ranks, split, graph, protocols, text)
 
 
-def _read_note(path: Path) -> dict[str, Any]:
-    try:
-        note = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as failure:
-        raise TilpError(f"{path}: cannot be read ({failure}); evaluate again") from failure
-    if not isinstance(note, dict) or note.get("format") != _FORMAT:
-        raise TilpError(f"{path}: not the note of a tilp evaluation")
-    if note.get("version") != _VERSION:
-        raise TilpError(
-            f"{path}: written in version {note.get('version')} of the format, and this tilp reads "
-            f"version {_VERSION}; evaluate again, or use the tilp that wrote it "
-            f"({note.get('tilp')})"
-        )
-    return note
-
-
 def _read_ranks(path: Path, digest: object) -> pl.DataFrame:
     try:
-        if _digest(path) != digest:
+        if file_digest(path) != digest:
             raise TilpError(f"{path}: damaged or changed since it was written; evaluate again")
         return pl.read_parquet(path, glob=False)
     except (OSError, pl.exceptions.PolarsError) as failure:
         raise TilpError(f"{path}: cannot be read ({failure}); evaluate again") from failure
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()

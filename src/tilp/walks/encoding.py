@@ -59,7 +59,7 @@ class RuleEncoding:
         form, length, relation, relations, digits, code = (int(value) for value in row)
         constraints = list(self.forms[form].constraints(length, digits, code))
         body = []
-        for step, symbol in enumerate(self.symbols_of(relations, length), start=1):
+        for step, symbol in enumerate(self._unpack(length, relations), start=1):
             body_relation, words = self.symbols.unpack(symbol, step)
             body.append(self._atoms[body_relation])
             constraints += words
@@ -77,7 +77,7 @@ class RuleEncoding:
         for length in range(1, self.max_length + 1):
             of_length = rows[:, 1] == length
             relations = np.zeros(int(of_length.sum()), np.int64)
-            for symbol in reversed(self.symbols_of(rows[of_length, 3], length)):
+            for symbol in reversed(self.symbols_of(rows[of_length], length)):
                 relations = relations * n_directed + (symbol + n_directed // 2) % n_directed
             turned[of_length, 3] = relations
             for form_id, form in enumerate(self.forms):
@@ -87,8 +87,11 @@ class RuleEncoding:
                     turned[mask, 4], turned[mask, 5] = codes
         return turned
 
-    def symbols_of(self, relations: Body, length: int) -> list[Body]:
-        """Return the symbols of bodies of one length, given as integers, first to last."""
+    def symbols_of(self, rows: NDArray[np.int64], length: int) -> list[NDArray[np.int64]]:
+        """Return the symbols of bodies of one length, first to last."""
+        return self._unpack(length, rows[:, 3])
+
+    def _unpack(self, length: int, relations: Body) -> list[Body]:
         base = self.symbols.count
         return [relations // base**power % base for power in reversed(range(length))]
 
@@ -139,13 +142,12 @@ class RuleEncoding:
         children: list[dict[int, int]] = [{}]
         for length, relations in bodies.tolist():
             node = 0
-            for relation in self.symbols_of(relations, length):
+            for relation in self._unpack(length, relations):
                 if relation not in children[node]:
                     children[node][relation] = len(children)
                     children.append({})
                 node = children[node][relation]
-        sizes = [len(of_node) for of_node in children]
         pairs = [pair for of_node in children for pair in sorted(of_node.items())]
         table = np.array(pairs, np.int32).reshape(-1, 2)
-        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        offsets = np.cumsum([0, *map(len, children)], dtype=np.int64)
         return Trie(offsets, table[:, 0].copy(), table[:, 1].copy())

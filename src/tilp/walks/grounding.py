@@ -21,7 +21,6 @@ from tilp.types import Grain
 from tilp.walks.walker import Step, Walker
 
 Times = tuple[NDArray[np.int64], NDArray[np.int64]]
-Chain = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -97,14 +96,14 @@ class Grounder:
         form = encoding.forms[int(row[0, 0])]
         codes = form.relation_codes(length, row[:, 4], row[:, 5])
         return _Body(
-            [int(symbol[0]) for symbol in encoding.symbols_of(row[:, 3], length)],
+            [int(symbol[0]) for symbol in encoding.symbols_of(row, length)],
             {pair: int(code[0]) for pair, code in codes.items()},
             form.grain,
         )
 
     def _walks(
         self, body: _Body, subject: int, candidate: int, fact: int, start: int, end: int
-    ) -> tuple[Chain, NDArray[np.float64], bool]:
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64], bool]:
         """Return the edges of walks, their gaps to the query's time, and if none was dropped."""
         edges = self._walker.edges
         steps = self._possible_steps(body, subject, candidate, fact, start, end)
@@ -157,7 +156,7 @@ class Grounder:
         edge: NDArray[np.int64] = self._walker.edges.by_rank[low + ranks].astype(np.int64)
         return edge
 
-    def _matches(self, body: _Body, chain: Chain, step: int) -> NDArray[np.bool_]:
+    def _matches(self, body: _Body, chain: NDArray[np.int64], step: int) -> NDArray[np.bool_]:
         """Mask walks whose last step uses a new fact, and lies to earlier ones as the rule says."""
         fact = self._walker.edges.fact[chain]
         mask: NDArray[np.bool_] = (fact[:, :-1] != fact[:, -1:]).all(axis=1)
