@@ -59,7 +59,7 @@ class EdgeIndex:
     ) -> EdgeIndex:
         """Sort the edges; `fact` holds each row's index in the graph, ascending."""
         # Only walks need the index, and only they need a compiler.
-        from tilp._kernels.edges import sort_edges
+        from tilp._kernels.arrays import sort_edges
 
         degrees = np.bincount(subject, minlength=n_entities)
         degrees += np.bincount(object, minlength=n_entities)
@@ -109,7 +109,7 @@ class EdgeIndex:
         self, entity: NDArray[np.int32], relation: NDArray[np.int32]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return where the edges of many entities' relations begin and end, as `edges` does."""
-        from tilp._kernels.edges import edge_spans
+        from tilp._kernels.arrays import edge_spans
 
         return edge_spans(self.offsets, self.relation, entity, relation)
 
