@@ -295,11 +295,7 @@ class FactsOverTime:
 
 
 def facts_over_time(graph: TemporalGraph) -> FactsOverTime:
-    """Count facts by their start and split.
-
-    Raises:
-        TilpError: no start is known.
-    """
+    """Count facts by their start and split."""
     known = {
         split: graph.start[graph.span(split)][graph.start[graph.span(split)] > OPEN_START]
         for split in SPLITS

@@ -117,16 +117,7 @@ class EdgeIndex:
 def remaining_edges(
     offsets: NDArray[np.int64], fact: NDArray[np.int32], new_rows: NDArray[np.int32]
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.int32]]:
-    """Return the edges that remain when facts are removed.
-
-    Args:
-        offsets: where the edges of each entity begin, and where the last end.
-        fact: of each edge.
-        new_rows: the new row of each fact, ascending; -1 for removed facts.
-
-    Returns:
-        The mask of remaining edges, their offsets by entity, and the new rows of their facts.
-    """
+    """Return the edges that remain when facts are removed."""
     new_row = new_rows[fact]
     mask = new_row >= 0
     removed = np.flatnonzero(~mask)

@@ -34,16 +34,7 @@ class MatchedNames:
 
 
 def match_names(known: Vocabulary, new: Vocabulary, by_label: ByLabel) -> MatchedNames:
-    """Find the names of a new vocabulary in a known one, by id and then by key.
-
-    Args:
-        known: names that stay as they are.
-        new: names to find; an id or key may be an id or key of a known one.
-        by_label: how to treat a name found by neither that is the label of a known one.
-
-    Raises:
-        TilpError: a name that could stand for two things, or a label with `ByLabel.REFUSE`.
-    """
+    """Find the names of a new vocabulary in a known one, by id and then by key."""
     if known == new:
         return MatchedNames(known, np.arange(len(known), dtype=np.int32))
     lookup = _NameLookup(known)

@@ -55,13 +55,7 @@ class QueryTable:
 
     @classmethod
     def of_facts(cls, graph: TemporalGraph, rows: NDArray[np.int64], *, walked: bool) -> QueryTable:
-        """Return facts as queries in both directions: all (s, r, ?, I), then all (o, r⁻¹, ?, I).
-
-        Args:
-            graph: the facts.
-            rows: which of them.
-            walked: whether walks see these facts, so that each query must leave its own out.
-        """
+        """Return facts as queries in both directions: all (s, r, ?, I), then all (o, r⁻¹, ?, I)."""
         subject, object_ = graph.subject[rows], graph.object[rows]
         relation = graph.relation[rows]
         fact = np.where(walked, rows, -1).astype(np.int32)

@@ -89,11 +89,7 @@ def is_header(cells: Sequence[str]) -> bool:
 def assign_columns(
     names: Sequence[str] | None, count: int, source: str, chosen: Mapping[str, str] | None
 ) -> dict[str, int]:
-    """Return the index of each role: chosen by the caller, by the names, or else by order.
-
-    Raises:
-        DataError: the columns cannot be told apart.
-    """
+    """Return the index of each role: chosen by the caller, by the names, or else by order."""
     if chosen:
         return _chosen_columns(names, source, chosen)
     roles = name_roles(names or ())
@@ -159,17 +155,7 @@ _MARKS = {
 def find_roles(
     name: str, table: TextTable, columns: Mapping[str, str] | None, header: bool | None
 ) -> dict[str, int]:
-    """Return the index of each role among a table's columns; warns about what it assumes.
-
-    Args:
-        name: of the source, for messages.
-        table: at least its first two rows.
-        columns: column names by role, if the caller chose them.
-        header: whether there is a row of column names, if the caller said so.
-
-    Raises:
-        DataError: the columns cannot be told apart, or the first row is no fact.
-    """
+    """Return the index of each role among a table's columns; warns about what it assumes."""
     roles = assign_columns(table.names, table.frame.width, name, columns)
     if table.names is not None:
         _warn_of_columns(name, table.names, roles, named=bool(columns))
@@ -181,11 +167,7 @@ def find_roles(
 def split_masks(
     name: str, table: TextTable, roles: Mapping[str, int]
 ) -> Iterator[tuple[str, pl.Series]]:
-    """Yield each distinct text of the column of splits, and the mask of its rows.
-
-    Raises:
-        DataError: a text that is no split.
-    """
+    """Yield each distinct text of the column of splits, and the mask of its rows."""
     texts = (
         _as_text(table.frame.to_series(roles["split"]), name, "split")
         .str.strip_chars()

@@ -154,11 +154,7 @@ class Sources:
 
 
 def find_sources(source: Any) -> Sources:
-    """Split whatever `read` takes into its parts.
-
-    Raises:
-        TilpError: a folder without facts, or a mapping with other splits.
-    """
+    """Split whatever `read` takes into its parts."""
     if isinstance(source, (str, Path)) and Path(source).expanduser().is_dir():
         folder = Path(source).expanduser()
         splits, side_files = _find_files(folder)

@@ -70,9 +70,6 @@ def read_text_table(
     Tabs are never inside a cell, so tab-separated files hold bare quotation marks; files with
     commas or semicolons follow the usual quoting where they have any quotation mark. If `header`
     is None, `is_header` decides.
-
-    Raises:
-        DataError: naming file, line, what was found and what to do.
     """
     layout, names, first = _find_header(path, header, is_header, min_columns)
     read = _read_quoted if layout.quoted else _read_plain

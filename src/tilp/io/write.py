@@ -54,11 +54,7 @@ def write(
 
 
 def write_table(frame: pl.DataFrame, stem: Path, format: TableFormat) -> None:
-    """Write a table; the format is the file's suffix.
-
-    Raises:
-        TilpError: a text that the format cannot hold.
-    """
+    """Write a table; the format is the file's suffix."""
     path = stem.with_name(f"{stem.name}.{format.value}")
     match format:
         case TableFormat.PARQUET:

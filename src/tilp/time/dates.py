@@ -144,11 +144,7 @@ def parse_date(text: str) -> ParsedDate:
 
 
 def choose_unit(dates: Iterable[tuple[ParsedDate, int]]) -> Unit:
-    """Return the finest unit in which at least 90 % of the known dates are complete.
-
-    Args:
-        dates: each distinct date with its count.
-    """
+    """Return the finest unit in which at least 90 % of the known dates are complete."""
     complete = dict.fromkeys((Unit.DAY, Unit.MONTH, Unit.YEAR, Unit.INTEGER), 0)
     known = counters = 0
     for date, count in dates:

@@ -39,14 +39,7 @@ def stable_argsort(key: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 class Buckets:
-    """Rows of several columns in files, by ranges of the first column.
-
-    Args:
-        folder: for the files.
-        name: prefix of the files.
-        bounds: the first value of each range after the first, ascending.
-        columns: dtypes by column name.
-    """
+    """Rows of several columns in files, by ranges of the first column."""
 
     def __init__(
         self, folder: Path, name: str, bounds: NDArray[Any], columns: Mapping[str, DTypeLike]
@@ -85,16 +78,7 @@ class Buckets:
 
 
 class ScatterWriter:
-    """Array written to a .npy file, whose values come in any order, each index once.
-
-    Args:
-        folder: for temporary files.
-        path: the .npy file.
-        size: of the array.
-        dtype: of its values.
-        rows: how many values may be in memory.
-        fill: value of indices without one.
-    """
+    """Array written to a .npy file, whose values come in any order, each index once."""
 
     def __init__(
         self, folder: Path, path: Path, size: int, dtype: DTypeLike, rows: int, fill: float = 0

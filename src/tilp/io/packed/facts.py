@@ -256,11 +256,7 @@ def write_facts(
     on_error: OnError,
     progress: Callable[[float], None],
 ) -> WrittenFacts:
-    """Write the columns of facts; arguments as for `build_graph`.
-
-    Raises:
-        DataError: a date defect, with `OnError.RAISE`.
-    """
+    """Write the columns of facts; arguments as for `build_graph`."""
     used = facts.relations.series()
     names = make_vocabulary("relation", relations, used)
     relation_index = names.encode(used)

@@ -115,11 +115,7 @@ class ColumnWriter:
 
 
 def map_array(path: Path) -> NDArray[Any]:
-    """Map the array in a .npy file into memory, read-only.
-
-    Raises:
-        DataError: the file is missing or damaged.
-    """
+    """Map the array in a .npy file into memory, read-only."""
     try:
         # A plain array over the map, since compiled loops know no other kind.
         return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
@@ -161,11 +157,7 @@ def write_metadata(folder: Path, content: dict[str, Any]) -> None:
 
 
 def read_metadata(folder: Path) -> dict[str, Any]:
-    """Read the metadata of a packed graph, and check that its files are there and complete.
-
-    Raises:
-        DataError: no such graph, a damaged one, or one of another version.
-    """
+    """Read the metadata of a packed graph, and check that its files are there and complete."""
     path = folder / METADATA
     try:
         metadata = json.loads(path.read_text(encoding="utf-8"))
@@ -195,11 +187,7 @@ def read_metadata(folder: Path) -> dict[str, Any]:
 
 
 def check_files(folder: Path, progress: Callable[[float], None] | None = None) -> None:
-    """Compare the bytes of every file of a packed graph with their digest.
-
-    Raises:
-        DataError: names the first file that differs.
-    """
+    """Compare the bytes of every file of a packed graph with their digest."""
     files = read_metadata(folder)["files"]
     total, done = max(sum(written["bytes"] for written in files.values()), 1), 0
     for name, written in files.items():

@@ -100,13 +100,6 @@ class EntityIndexer:
     """Collects names in sorted runs, and gives each its index once all are there.
 
     Names of the label file come first, in its order; then sorted those that only facts have.
-
-    Args:
-        stem: prefix of the files of names.
-        work: for temporary files.
-        rows: how many names may be in memory.
-        labels: the label file, if there is one.
-        size: how many bytes of it are read at once.
     """
 
     def __init__(self, stem: Path, work: Path, rows: int, labels: Path | None, size: int) -> None:
@@ -157,12 +150,7 @@ class EntityIndexer:
         return len(self._runs["requested"]) - 1
 
     def finish(self, requested_from: Path | None = None) -> None:
-        """Give all names their index, and write them.
-
-        Raises:
-            DataError: the label file, or the file that names were requested from, has two rows of
-                an id.
-        """
+        """Give all names their index, and write them."""
         extras = self._merge()
         for kind, path in (("labelled", self._labels), ("requested", requested_from)):
             if kind in self._duplicate and path is not None:
@@ -189,11 +177,7 @@ class EntityIndexer:
         return self._final(np.fromfile(self._index_file("used", run), np.int64))
 
     def requested_indices(self, run: int) -> NDArray[np.int64]:
-        """Return the index of each requested name, in the order of the request.
-
-        Raises:
-            DataError: there is no such name.
-        """
+        """Return the index of each requested name, in the order of the request."""
         table = pl.read_parquet(self._runs["requested"][run].path, glob=False)
         indices = np.empty(len(table), np.int64)
         row = table["index"].to_numpy()

@@ -153,13 +153,6 @@ def open_packed(folder: Path | str, fingerprint: str | None = None) -> TemporalG
 
     The arrays of the graph are maps of the files: processes that open the same graph share them,
     and a pickled graph is only its folder.
-
-    Args:
-        folder: the packed graph.
-        fingerprint: that it must have; any by default.
-
-    Raises:
-        DataError: no packed graph, a damaged one, or one with another fingerprint.
     """
     folder = Path(folder).expanduser().resolve()
     metadata = read_metadata(folder)
@@ -183,11 +176,7 @@ def is_still_packed(graph: TemporalGraph) -> bool:
 
 
 def open_checked(folder: Path, unit: Unit | None, on_error: OnError) -> TemporalGraph:
-    """Open a packed graph, if reading its data with these choices would give the same.
-
-    Raises:
-        DataError: it was packed with other choices.
-    """
+    """Open a packed graph, if reading its data with these choices would give the same."""
     graph = open_packed(folder)
     if unit is not None and unit is not graph.unit:
         raise DataError(
