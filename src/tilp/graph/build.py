@@ -121,9 +121,13 @@ def build_graph(
         "end": dates.last[end_text],
         "start_text": start_text,
         "end_text": end_text,
-        "estimated": _encode_marks(tables, "estimated", ESTIMATED),
-        "walked_only": _encode_marks(tables, "walked_only", WALKED_ONLY).astype(np.bool_),
     }
+    for name, values, dtype in (
+        ("estimated", ESTIMATED, np.uint8),
+        ("walked_only", WALKED_ONLY, np.bool_),
+    ):
+        marks = [encode_marks(table.frame, name, values) for table in tables]
+        columns[name] = np.concatenate(marks).astype(dtype)
     defect_rows = find_defects(columns, dates)
     defects = defect_table(tables, defect_rows, columns, dates, on_error)
     if on_error is OnError.RAISE and len(defects):
@@ -191,17 +195,11 @@ def _parse_dates(
     return DateTable.parse(texts, counts, unit), start_text, end_text
 
 
-def _encode_marks(
-    tables: Sequence[FactTable], name: str, values: tuple[str, ...]
-) -> NDArray[np.uint8]:
-    """Return the index of each fact's mark; 0 where a table has no such column."""
-    codes = [
-        table.frame[name].cast(pl.Enum(values)).to_physical().to_numpy()
-        if name in table.frame.columns
-        else np.zeros(len(table.frame), np.uint8)
-        for table in tables
-    ]
-    return np.concatenate(codes).astype(np.uint8)
+def encode_marks(frame: pl.DataFrame, name: str, values: tuple[str, ...]) -> NDArray[np.uint8]:
+    """Return the index of each fact's mark; 0 where the table has no such column."""
+    if name not in frame.columns:
+        return np.zeros(len(frame), np.uint8)
+    return frame[name].cast(pl.Enum(values)).to_physical().to_numpy().astype(np.uint8)
 
 
 def _concatenate(arrays: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:

@@ -63,7 +63,7 @@ def read_parquet(path: Path) -> pl.DataFrame:
         return pl.read_parquet(path, glob=False)
 
 
-def parquet_batches(path: Path, size: int) -> Iterator[TextTable]:
+def parquet_batches(path: Path, size: int, first_line: int = 1) -> Iterator[TextTable]:
     """Yield a Parquet file in tables of about `size` bytes; at least one, perhaps empty."""
     with parquet_errors(path):
         lazy = pl.scan_parquet(path, glob=False)
@@ -72,7 +72,7 @@ def parquet_batches(path: Path, size: int) -> Iterator[TextTable]:
     for begin in range(0, max(rows, 1), step):
         with parquet_errors(path):
             frame = lazy.slice(begin, step).collect()
-        yield as_table(frame, begin + 1)
+        yield as_table(frame, begin + first_line)
 
 
 def _batch_rows(sample: pl.DataFrame, size: int) -> int:
