@@ -46,17 +46,15 @@ def _open_batches(
     """Open whatever `read` takes for facts: its name, bytes, roles of columns, and batches."""
     if columns and header is None:
         header = True
-    name, tables = "the frame", iter(())
+    name = "the frame"
     with ExitStack() as stack:
         if isinstance(source, (str, Path)):
             name, path = str(source), stack.enter_context(regular_file(Path(source).expanduser()))
             n_bytes = path.stat().st_size
-            is_parquet = path.suffix.lower() in PARQUET_SUFFIXES
-            tables = (
-                parquet_batches(path, size)
-                if is_parquet
-                else text_batches(path, header, is_header, size=size)
-            )
+            if path.suffix.lower() in PARQUET_SUFFIXES:
+                tables = parquet_batches(path, size)
+            else:
+                tables = text_batches(path, header, is_header, size=size)
         elif isinstance(source, pl.LazyFrame):
             path = Path(stack.enter_context(TemporaryDirectory())) / "facts.parquet"
             try:
