@@ -55,7 +55,10 @@ class QueryTable:
 
     @classmethod
     def of_facts(cls, graph: TemporalGraph, rows: NDArray[np.int64], *, walked: bool) -> QueryTable:
-        """Return facts as queries in both directions: all (s, r, ?, I), then all (o, r⁻¹, ?, I)."""
+        """Return facts as queries in both directions: all (s, r, ?, I), then all (o, r⁻¹, ?, I).
+
+        If walks see these facts, each query must leave its own out.
+        """
         subject, object_ = graph.subject[rows], graph.object[rows]
         relation = graph.relation[rows]
         fact = np.where(walked, rows, -1).astype(np.int32)

@@ -76,7 +76,6 @@ def parquet_batches(path: Path, size: int, first_line: int = 1) -> Iterator[Text
 
 
 def _batch_rows(sample: pl.DataFrame, size: int) -> int:
-    """Estimate how many rows have `size` bytes."""
     return max(1, int(size * max(len(sample), 1) / max(sample.estimated_size(), 1)))
 
 
@@ -167,11 +166,10 @@ def _read_table(path: Path) -> TextTable:
 
 
 def _table_batches(path: Path, size: int) -> Iterator[TextTable]:
-    if path.suffix.lower() in PARQUET_SUFFIXES:
-        for table in parquet_batches(path, size):
-            yield TextTable(table.names, table.frame.cast(pl.String), table.lines)
-        return
-    yield from text_batches(path, None, _is_header, min_columns=1, size=size)
+    if path.suffix.lower() not in PARQUET_SUFFIXES:
+        return text_batches(path, None, _is_header, min_columns=1, size=size)
+    tables = parquet_batches(path, size)
+    return (TextTable(t.names, t.frame.cast(pl.String), t.lines) for t in tables)
 
 
 def _is_header(cells: tuple[str, ...]) -> bool:

@@ -11,7 +11,6 @@ import json
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -26,28 +25,18 @@ METADATA = "pack.json"
 _FORMAT = "tilp packed graph"
 _VERSION = 1
 
+_TIMES = {"start": np.int64, "end": np.int64}
 COLUMNS = {
-    "subject": np.int32,
-    "relation": np.int32,
-    "object": np.int32,
-    "start": np.int64,
-    "end": np.int64,
-    "start_text": np.int32,
-    "end_text": np.int32,
+    **dict.fromkeys(("subject", "relation", "object"), np.int32),
+    **_TIMES,
+    **dict.fromkeys(("start_text", "end_text"), np.int32),
 }
 """Columns of facts."""
 
 EDGES = {"offsets": np.int64, "relation": np.int32, "target": np.int32, "fact": np.int32}
 """Arrays of the index of train."""
 
-PREPARED = {
-    "start": np.int64,
-    "end": np.int64,
-    "source": np.int32,
-    "rank": np.int32,
-    "by_rank": np.int32,
-    "inverse": np.int32,
-}
+PREPARED = _TIMES | dict.fromkeys(("source", "rank", "by_rank", "inverse"), np.int32)
 """Arrays that walks need beside the index."""
 
 
@@ -86,10 +75,8 @@ class ColumnWriter:
     def __enter__(self) -> ColumnWriter:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None
-    ) -> None:
-        if kind is None:
+    def __exit__(self, *error: object) -> None:
+        if error[0] is None:
             self.close()
 
     def __len__(self) -> int:
@@ -142,15 +129,9 @@ class ArrayOnDisk:
 def write_metadata(folder: Path, content: dict[str, Any]) -> None:
     """Write metadata, with sizes and digests of all other files, which must be complete."""
     files = sorted(path for path in folder.iterdir() if path.is_file())
-    metadata = {
-        "format": _FORMAT,
-        "version": _VERSION,
-        "tilp": __version__,
-        **content,
-        "files": {
-            path.name: {"bytes": path.stat().st_size, "sha256": _digest(path)} for path in files
-        },
-    }
+    digests = {path.name: {"bytes": path.stat().st_size, "sha256": _digest(path)} for path in files}
+    metadata = {"format": _FORMAT, "version": _VERSION, "tilp": __version__, **content}
+    metadata["files"] = digests
     metadata["sha256"] = _json_digest(metadata)
     text = json.dumps(metadata, indent=1, ensure_ascii=False)
     (folder / METADATA).write_text(text + "\n", encoding="utf-8")
@@ -162,9 +143,8 @@ def read_metadata(folder: Path) -> dict[str, Any]:
     try:
         metadata = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise DataError(
-            f"{folder}: no packed graph; tilp pack DATA --out GRAPH makes one"
-        ) from None
+        message = f"{folder}: no packed graph; tilp pack DATA --out GRAPH makes one"
+        raise DataError(message) from None
     except (OSError, ValueError) as failure:
         raise damage_error(path, str(failure)) from failure
     if not isinstance(metadata, dict) or metadata.get("format") != _FORMAT:

@@ -16,7 +16,7 @@ from tilp._utils.files import new_folder
 from tilp._utils.progress import Progress
 from tilp.errors import DataError, TilpError
 from tilp.graph import TemporalGraph
-from tilp.graph.fingerprint import graph_fingerprint
+from tilp.graph.graph import graph_fingerprint
 from tilp.io.packed.external_sort import Buckets, ScatterWriter, blocks, stable_argsort
 from tilp.io.packed.facts import encode_facts, write_facts
 from tilp.io.packed.format import (
