@@ -17,7 +17,7 @@ from tilp.graph import SPLITS, EdgeIndex, TemporalGraph, Vocabulary
 from tilp.graph.graph import graph_fingerprint
 from tilp.graph.vocabulary import NearNames
 from tilp.time import OPEN_END, UNKNOWN, Interval, known_ends
-from tilp.time.missing import distinct_times
+from tilp.time.interval import distinct_times
 from tilp.types import Unit
 
 

@@ -89,7 +89,9 @@ def new_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
         partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
         try:
             yield partial
-            partial.chmod(0o777 & ~_umask())
+            umask = os.umask(0)
+            os.umask(umask)
+            partial.chmod(0o777 & ~umask)
             if in_use:
                 _swap(partial, folder)
             else:
@@ -144,12 +146,6 @@ def _swap(partial: Path, folder: Path) -> None:
             backup.rename(folder)
         raise
     shutil.rmtree(backup)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 Value = TypeVar("Value")

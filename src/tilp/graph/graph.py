@@ -18,7 +18,7 @@ from tilp.errors import TilpError
 from tilp.graph.index import EdgeIndex
 from tilp.graph.vocabulary import Vocabulary
 from tilp.time import UNKNOWN, Interval, format_time
-from tilp.time.missing import distinct_times
+from tilp.time.interval import distinct_times
 from tilp.types import Unit
 
 SPLITS = ("train", "valid", "test")
