@@ -154,7 +154,6 @@ def _summarise_dates(start: NDArray[np.int64], end: NDArray[np.int64], unit: Uni
 
 
 def _summarise_relations(graph: TemporalGraph) -> tuple[RelationSummary, ...]:
-    """Summarise each relation, the most frequent first."""
     order = np.argsort(graph.relation, kind="stable")
     ends = np.cumsum(np.bincount(graph.relation, minlength=len(graph.relations)))
     summaries = []

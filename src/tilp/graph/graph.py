@@ -160,7 +160,7 @@ class TemporalGraph:
             raise TilpError(f"splits are 0 to {len(SPLITS) - 1}, for {', '.join(SPLITS)}")
         order = np.argsort(splits, kind="stable")
         ends = np.cumsum(np.bincount(splits, minlength=len(SPLITS)))
-        start, end = columns["start"][order], columns["end"][order]
+        start, end = start[order], end[order]
         times = np.union1d(np.unique(start), np.unique(end))
         start_text, end_text = (np.searchsorted(times, t).astype(np.int32) for t in (start, end))
         # An open start and an open end have the same text, but not the same time.

@@ -45,8 +45,15 @@ def _match_names(
     index[unknown] = len(known) + np.arange(len(unknown), dtype=np.int32)
     both = pl.concat([known.frame(), new.frame()[unknown]])
     names = Vocabulary(known.kind, both["id"], both["key"], both["label"])
-    if known.kind == "relation":
-        _refuse_same_labels(names)
+    if known.kind == "relation" and (same := names.labels.is_duplicated()).any():
+        label = names.labels.filter(same)[0]
+        ids = ", ".join(map(repr, names.ids.filter(names.labels == label)))
+        raise TilpError(
+            # Rules are written with labels.
+            f"the relations {ids} would both be called {label!r}, and rules could not tell them "
+            "apart; give the new one another label, or take them for the same (labels='match', "
+            "--labels match)"
+        )
     return names, index
 
 
@@ -115,25 +122,12 @@ def _labels_message(
     )
     more = f" (and {len(refused) - _MAX_SHOWN:,} more)" if len(refused) > _MAX_SHOWN else ""
     choices = (
-        "give ids for these"
-        if by_label is ByLabel.MATCH
-        else "write these, or say what is meant: labels='match' (--labels match) takes a label for "
+        "write these, or say what is meant: labels='match' (--labels match) takes a label for "
         "the one that has it, labels='new' (--labels new) for something new that is called the same"
     )
+    if by_label is ByLabel.MATCH:
+        choices = "give ids for these"
     return f"new facts name what is known by id or key, but {listed}{more}; {choices}."
-
-
-def _refuse_same_labels(names: Vocabulary) -> None:
-    """Refuse two relations of one label, since rules are written with labels."""
-    same = names.labels.is_duplicated()
-    if same.any():
-        label = names.labels.filter(same)[0]
-        ids = ", ".join(map(repr, names.ids.filter(names.labels == label)))
-        raise TilpError(
-            f"the relations {ids} would both be called {label!r}, and rules could not tell them "
-            "apart; give the new one another label, or take them for the same (labels='match', "
-            "--labels match)"
-        )
 
 
 @dataclass(frozen=True)
@@ -215,27 +209,19 @@ def merge_facts(
         unit=graph.unit,
     )
     moved = np.concatenate([np.arange(len(graph.rows(s))) + merged.rows(s).start for s in SPLITS])
-    return MergedGraph(
-        merged,
-        np.concatenate(added_rows),
-        moved[rows],
-        dict(zip(SPLITS, merger.duplicates, strict=True)),
-        merger.less_dated,
-        merger.in_other_split,
-        changed,
-    )
+    duplicates = dict(zip(SPLITS, merger.duplicates, strict=True))
+    counts = merger.less_dated, merger.in_other_split, changed
+    return MergedGraph(merged, np.concatenate(added_rows), moved[rows], duplicates, *counts)
 
 
 def _fact_frame(graph: TemporalGraph) -> pl.DataFrame:
-    """Return the facts as text, with columns of marks even if none is set."""
     return graph.frame(names="ids").with_columns(
         estimated=pl.Series(ESTIMATED).gather(graph.estimated),
         walked_only=pl.Series(WALKED_ONLY).gather(graph.walked_only.astype(np.uint8)),
     )
 
 
-_Date = tuple[int, int]
-"""A time, and how much is known of it."""
+_Date = tuple[int, int]  # A time, and how much is known of it
 _Dates = tuple[_Date, _Date]
 _Fact = tuple[tuple[int, int, int], int, _Dates]
 """Subject, relation and object; index of the split; start and end."""
@@ -254,10 +240,9 @@ def _iterate_facts(
     triples = zip(*(columns[name][chosen].tolist() for name in _TRIPLE), strict=True)
     dates = []
     for bit, (times, open_) in enumerate(((graph.start, OPEN_START), (graph.end, OPEN_END))):
-        estimated = (graph.estimated >> np.uint8(bit)) & 1
-        known = np.where(times == open_, _OPEN, _KNOWN)
-        known = np.where(estimated == 1, _ESTIMATED, known)
-        known = np.where(times == UNKNOWN, _MISSING, known)
+        is_estimated = (graph.estimated >> np.uint8(bit)) & 1 == 1
+        masks = [times == UNKNOWN, is_estimated, times == open_]
+        known = np.select(masks, [_MISSING, _ESTIMATED, _OPEN], _KNOWN)
         dates.append(zip(times[chosen].tolist(), known[chosen].tolist(), strict=True))
     return zip(triples, split, zip(*dates, strict=True), strict=True)
 

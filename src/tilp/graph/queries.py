@@ -59,8 +59,7 @@ class QueryTable:
 
         If walks see these facts, each query must leave its own out.
         """
-        subject, object_ = graph.subject[rows], graph.object[rows]
-        relation = graph.relation[rows]
+        subject, relation, object_ = graph.subject[rows], graph.relation[rows], graph.object[rows]
         fact = np.where(walked, rows, -1).astype(np.int32)
         return cls.from_columns(
             subject=np.concatenate([subject, object_]),

@@ -177,8 +177,7 @@ class FactWriter:
 
 
 OnError = Literal["skip", "raise"]
-MAX_PROBLEMS = 1000
-"""Most malformed places that a report lists."""
+MAX_PROBLEMS = 1000  # most malformed places that a report lists
 MAX_LINE = 1 << 26
 """Longest line in bytes: several times the largest entity, and memory stays bounded."""
 

@@ -198,8 +198,6 @@ class _Statement:
 
 
 class _Statements:
-    """Collects statement nodes from triples in any order."""
-
     def __init__(self, importer: Importer) -> None:
         self._importer = importer
         self._statements: defaultdict[str, _Statement] = defaultdict(_Statement)

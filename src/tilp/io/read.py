@@ -106,7 +106,6 @@ def _fact_tables(
 
 
 def _read_table(source: Any, header: bool | None) -> tuple[str, TextTable]:
-    """Return the name of a source and its cells."""
     if isinstance(source, (str, Path)):
         with regular_file(Path(source).expanduser()) as path:
             if path.suffix.lower() in PARQUET_SUFFIXES:
@@ -157,7 +156,6 @@ def find_sources(source: Any) -> Sources:
 
 
 def _find_files(folder: Path) -> tuple[dict[str, Path], dict[str, Path]]:
-    """Return the fact files of a folder by split, and the side files by name."""
     files: dict[str, Path] = {}
     unread: list[str] = []
     try:

@@ -134,7 +134,6 @@ def _open(path: Path) -> BinaryIO:
 
 
 def _blocks(path: Path, size: int = _BLOCK_SIZE) -> Iterator[bytes]:
-    """Yield a file in blocks of whole lines."""
     rest = b""
     try:
         with _open(path) as file:

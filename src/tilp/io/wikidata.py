@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 from tilp.io.dumps import (
     DATE_PROPERTIES,
@@ -89,7 +89,7 @@ def _read_line(importer: Importer, line: int, text: bytes) -> None:
         entity = _parse(text)
         key = _text(entity.get("id"), "the id")
         if not _ENTITY.fullmatch(key):
-            raise MalformedError(f"{shorten(key)} in place of an entity's id")
+            _refuse(key, "an entity's id")
     except MalformedError as error:
         importer.malformed(line, str(error))
         return
@@ -117,7 +117,7 @@ def _parse(text: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:  # a number too long, brackets too deep
         raise MalformedError(f"JSON that is too much ({error})") from None
     if not isinstance(entity, dict):
-        raise MalformedError(f"{shorten(entity)} in place of an entity")
+        _refuse(entity, "an entity")
     return entity
 
 
@@ -130,7 +130,7 @@ def _read_claims(importer: Importer, line: int, key: str, entity: dict[str, Any]
     for name, statements in claims.items():
         try:
             if not _PROPERTY.fullmatch(name):
-                raise MalformedError(f"{shorten(name)} in place of a property's id")
+                _refuse(name, "a property's id")
             statements = _list(statements, "statements") if importer.includes(name) else []
         except MalformedError as error:
             importer.malformed(line, f"{key}: {error}", "statements left out")
@@ -146,7 +146,7 @@ def _read_claims(importer: Importer, line: int, key: str, entity: dict[str, Any]
 def _read_statement(importer: Importer, key: str, name: str, statement: dict[str, Any]) -> None:
     rank = statement.get("rank", "normal")
     if rank not in _RANKS:
-        raise MalformedError(f"{shorten(rank)} in place of a rank")
+        _refuse(rank, "a rank")
     if rank == "deprecated":
         importer.skip("deprecated")
         return
@@ -173,7 +173,7 @@ def _item(snak: dict[str, Any]) -> str | None:
     # Old dumps give only the numeric id.
     key = value["id"] if "id" in value else f"Q{_integer(value.get('numeric-id'))}"
     if not _ENTITY.fullmatch(_text(key, "an entity's id")):
-        raise MalformedError(f"{shorten(key)} in place of an entity's id")
+        _refuse(key, "an entity's id")
     return key if kind == "item" and _ITEM.fullmatch(key) else None
 
 
@@ -186,7 +186,7 @@ def _date(snak: dict[str, Any], name: str) -> str:
     value = _mapping(datavalue.get("value"), "a time")
     precision = _integer(value.get("precision"))
     if not 0 <= precision <= _MAX_PRECISION:
-        raise MalformedError(f"{shorten(precision)} in place of a time's precision")
+        _refuse(precision, "a time's precision")
     # JSON counts years historically: -0431 is 431 BCE.
     time = parse_time(_text(value.get("time"), "a time"))
     return date_text(*time, precision, historical=True)
@@ -198,7 +198,7 @@ def _datavalue(snak: dict[str, Any]) -> dict[str, Any] | None:
     if kind == "value":
         return _mapping(snak.get("datavalue"), "a value")
     if kind not in ("somevalue", "novalue"):
-        raise MalformedError(f"{shorten(kind)} in place of a snak's type")
+        _refuse(kind, "a snak's type")
     return None
 
 
@@ -211,18 +211,17 @@ def _mapping(value: Any, what: str) -> dict[str, Any]:
 
 
 def _list(value: Any, what: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise MalformedError(f"{shorten(value)} in place of {what}")
-    return value
+    return value if isinstance(value, list) else _refuse(value, what)
 
 
 def _text(value: Any, what: str) -> str:
-    if not isinstance(value, str):
-        raise MalformedError(f"{shorten(value)} in place of {what}")
-    return value
+    return value if isinstance(value, str) else _refuse(value, what)
 
 
 def _integer(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise MalformedError(f"{shorten(value)} in place of a whole number")
-    return value
+    is_integer = isinstance(value, int) and not isinstance(value, bool)
+    return int(value) if is_integer else _refuse(value, "a whole number")
+
+
+def _refuse(value: Any, what: str) -> NoReturn:
+    raise MalformedError(f"{shorten(value)} in place of {what}")

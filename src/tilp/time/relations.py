@@ -151,7 +151,6 @@ def allen_codes(start: Times, end: Times, other_start: Times, other_end: Times) 
 def _possible_classes(
     start: Times | int, end: Times | int, other_start: Times | int, other_end: Times | int
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return whether before, touching and after are possible."""
     first_start, last_start, first_end, last_end = _bounds(start, end)
     others = _bounds(other_start, other_end)
     other_first_start, other_last_start, other_first_end, other_last_end = others
@@ -232,10 +231,8 @@ def gap_lengths(
 
 
 _MAX_DIFFERENCE = 2**29
-INCOMPARABLE = 2**31 - 2
-"""Distance code of two times of which one is unknown or open."""
-INFINITE = 2**31 - 1
-"""Distance code larger than any other."""
+INCOMPARABLE = 2**31 - 2  # distance code of two times of which one is unknown or open
+INFINITE = 2**31 - 1  # distance code larger than any other
 
 
 def time_distance(time: int, other: int) -> int:

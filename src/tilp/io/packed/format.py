@@ -19,8 +19,7 @@ from numpy.typing import DTypeLike, NDArray
 from tilp._version import __version__
 from tilp.errors import DataError, TilpError
 
-METADATA = "pack.json"
-"""The file that makes a folder a packed graph."""
+METADATA = "pack.json"  # the file that makes a folder a packed graph
 
 _FORMAT = "tilp packed graph"
 _VERSION = 1

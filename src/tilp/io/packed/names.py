@@ -246,7 +246,6 @@ class EntityIndexer:
         return written
 
     def _read_extras(self, extras: Sequence[Path]) -> Iterator[tuple[pl.Series, pl.Series]]:
-        """Yield the names that only facts have, with their indices."""
         begin = self._n_labelled
         for path in extras:
             names = pl.read_parquet(path, glob=False)["name"]
