@@ -60,13 +60,13 @@ def timed(words: str) -> Iterator[None]:
 
 
 def make(arguments: argparse.Namespace) -> None:
-    from tilp.datasets.synthetic import tables
+    from tilp.datasets.synthetic import make_tables
     from tilp.time import UNKNOWN
 
     folder = arguments.folder / "data"
     folder.mkdir()
     with timed("made and written"):
-        world = tables(0, arguments.facts)
+        world = make_tables(0, arguments.facts)
         entities = pl.Series(world.entity_labels)
         relations = pl.Series(world.relation_labels)
         for begin in range(0, len(world), PART):

@@ -33,7 +33,7 @@ import tilp
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from malformed import Malformed, send
-from serving import keeps_schema
+from serving import check_schema
 
 ASKED = 1_000
 MIX = (("predict", 8), ("explain", 1), ("rules", 1))
@@ -199,7 +199,7 @@ def measure_malformed(
 
 
 def measure_schema(address: str, examples: int, process: subprocess.Popen) -> None:
-    done = keeps_schema(address, examples=examples)
+    done = check_schema(address, examples=examples)
     print("\n".join(line[:200] for line in done.stdout.splitlines()[-30:]))
     print(f"schemathesis found {'nothing' if done.returncode == 0 else 'SOMETHING'}; "
           f"{memory(process)}")  # fmt: skip

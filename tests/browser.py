@@ -15,6 +15,19 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
 PATIENCE = 30  # seconds
+FRAMES = "const later = (then) => requestAnimationFrame(() => requestAnimationFrame(then));"
+SETTLED = """
+const near = ({ top, bottom }) => bottom > -290 && top < innerHeight + 290;
+const isMissing = (place) =>
+  place.checkVisibility() &&
+  near(place.getBoundingClientRect()) &&
+  place.childNodes.length === 0;
+const isSettled = () =>
+  document.querySelector("h1, .notice") !== null &&
+  document.querySelector("[aria-busy], .loading") === null &&
+  ![...document.querySelectorAll(".picture-place")].some(isMissing);
+"""
+"""Nothing is loading: no region, and no picture that is in sight or about to be."""
 
 
 def start_browser():
@@ -42,7 +55,7 @@ class Page:
 
     def __init__(self, driver, base, shots):
         self.driver, self.base, self.shots = driver, base, shots
-        # A list that is just drawn anew, or pushed down by a picture that arrives above.
+        # A list may be drawn anew between finding an element and using it.
         passing = (StaleElementReferenceException, ElementClickInterceptedException)
         self._waiting = WebDriverWait(driver, PATIENCE, 0.05, passing)
 
@@ -62,52 +75,62 @@ class Page:
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
     def settle(self):
-        """Wait until nothing is asked for any more; what an event starts has its turn first."""
-        self.driver.execute_async_script("setTimeout(arguments[0], 30)")
-        self.wait(lambda: self.all("h1, .notice") and not self.all("[aria-busy], .loading"))
+        """Wait until nothing is loading, two frames after whatever an event has started."""
+        script = f"{FRAMES}{SETTLED}later(() => arguments[0](isSettled()));"
+        self.wait(lambda: self.driver.execute_async_script(script))
 
     def wait(self, condition):
-        """Wait until a condition holds, and give what it gave."""
+        """Wait until a condition holds; gives its value."""
         return self._waiting.until(lambda _: condition())
 
     def all(self, selector):
         return self.driver.find_elements(By.CSS_SELECTOR, selector)
 
     def one(self, selector):
-        (found,) = self.all(selector)
-        return found
+        (element,) = self.all(selector)
+        return element
 
     def texts(self, selector):
-        script = "return [...document.querySelectorAll(arguments[0])].map((one) => one.innerText)"
+        script = "return [...document.querySelectorAll(arguments[0])].map((node) => node.innerText)"
         return [text.strip() for text in self.run(script, selector)]
 
     def text(self):
-        """All that can be read."""
+        """The text of the view."""
         return self.texts("main")[0]
 
     def field(self, label):
         """The control of a label."""
-        found = [one for one in self.all("label") if one.text == label]
-        return self.driver.find_element(By.ID, found[0].get_attribute("for"))
+        labels = [element for element in self.all("label") if element.text == label]
+        return self.driver.find_element(By.ID, labels[0].get_attribute("for"))
 
     def click(self, text):
-        """Press the button that reads like that."""
-        self.hit(lambda: [one for one in self.all("button, .button") if one.text == text])
+        """Click the button with a text."""
+        self.hit(lambda: [button for button in self.all("button, .button") if button.text == text])
 
     def hit(self, find):
-        """Click the first of what is found, once it is there and stands still."""
+        """Click the first element found, once nothing is loading and it stands still."""
+        script = f"""{FRAMES}{SETTLED}
+        const [element, done] = arguments;
+        element.scrollIntoView({{ block: "center", behavior: "instant" }});
+        const before = element.getBoundingClientRect();
+        later(() => {{
+          const after = element.getBoundingClientRect();
+          done(isSettled() && after.top === before.top && after.left === before.left);
+        }});
+        """
 
-        def hit_it():
+        def click():
             found = find()
-            if found:
-                found[0].click()
-            return found
+            if not found or not self.driver.execute_async_script(script, found[0]):
+                return False
+            found[0].click()
+            return True
 
-        self.wait(hit_it)
+        self.wait(click)
         self.settle()
 
     def complete(self, label, text):
-        """Type into a field, take its first suggestion by keyboard; gives it."""
+        """Type into a field, and take its first suggestion by keyboard; gives the suggestion."""
         field = self.field(label)
         self.hit(lambda: [field])
         field.send_keys(Keys.CONTROL, "a")
@@ -138,21 +161,23 @@ class Page:
         self.driver.save_screenshot(str(self.shots / f"{name}.png"))
 
     def complaints(self):
-        """What the browser complained of since it was last asked, failed requests aside."""
+        """Messages in the browser's console since the last call, failed requests aside."""
         log = self.driver.get_log("browser")
-        return [one["message"] for one in log if "Failed to load resource" not in one["message"]]
+        return [
+            entry["message"] for entry in log if "Failed to load resource" not in entry["message"]
+        ]
 
     def requests(self):
-        """The addresses that were asked for since this was last asked."""
-        messages = (json.loads(one["message"]) for one in self.driver.get_log("performance"))
-        sent = (one["message"] for one in messages)
+        """The addresses requested since the last call."""
+        messages = (json.loads(entry["message"]) for entry in self.driver.get_log("performance"))
+        events = (message["message"] for message in messages)
         return [
-            one["params"]["request"]["url"]
-            for one in sent
-            if one["method"] == "Network.requestWillBeSent"
+            event["params"]["request"]["url"]
+            for event in events
+            if event["method"] == "Network.requestWillBeSent"
         ]
 
     def get(self, path):
-        """What the service says itself."""
+        """The JSON that the service returns for a path."""
         with urlopen(f"{self.base}/api/v1/{path}") as answer:
             return json.load(answer)

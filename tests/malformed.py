@@ -1,4 +1,4 @@
-"""Requests that no client should send, drawn from a seed; and what a service makes of them."""
+"""Malformed requests, drawn from a seed, and a client that sends them."""
 
 import json
 import random
@@ -169,7 +169,7 @@ HEADERS = (
 
 
 class Malformed:
-    """Draws requests; the same seed draws the same.
+    """Draws malformed requests; the same seed draws the same.
 
     Args:
         seed: of all that is drawn.
@@ -178,7 +178,7 @@ class Malformed:
 
     def __init__(self, seed, queries):
         self._chance = random.Random(seed)
-        self._queries = [json.dumps(one).encode() for one in queries]
+        self._queries = [json.dumps(query).encode() for query in queries]
         self._kinds = (
             self._noise,
             self._strange_path,
@@ -194,7 +194,7 @@ class Malformed:
         )
 
     def draw(self):
-        """The bytes of a request, and whether an answer is due: half a request may have none."""
+        """Return the bytes of a request, and whether it must get a response."""
         return self._chance.choice(self._kinds)()
 
     def _noise(self):
@@ -269,11 +269,11 @@ class Malformed:
 
 
 def send(port, request, *, due, seconds=30.0):
-    """Send the bytes of a request and end there; gives the status of the answer, 0 for none.
+    """Send the bytes of a request; return the status of the response, 0 for none.
 
     Raises:
         TimeoutError: the server neither answered nor closed the connection in time, though the
-            client had told that nothing more will come.
+            client had closed its side.
     """
     with socket.create_connection(("127.0.0.1", port), timeout=seconds) as connection:
         try:

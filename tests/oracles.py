@@ -1,6 +1,7 @@
 """Plain and slow readings of the paper, for fast code to be compared with."""
 
 from collections import Counter
+from dataclasses import fields
 from itertools import product
 
 import numpy as np
@@ -182,6 +183,42 @@ def kinds_of_known(graph, subject, head, query, own_fact):
         kind = KNOWN_KINDS.index(kind_of(interval, query))
         kinds[candidate] = max(kind, kinds.get(candidate, kind))
     return kinds
+
+
+def marks_of(known, number):
+    """Return the marks of a query's candidates by entity."""
+    part = slice(known.offsets[number], known.offsets[number + 1])
+    entities = known.entity[part].tolist()
+    assert entities == sorted(set(entities))
+    return dict(zip(entities, known.mark[part].tolist(), strict=True))
+
+
+def same_arrays(first, second):
+    """Whether two tables are the same, bit for bit."""
+    return all(
+        same_arrays(getattr(first, one.name), getattr(second, one.name))
+        if one.name == "queries"
+        else np.array_equal(getattr(first, one.name), getattr(second, one.name))
+        for one in fields(first)
+    )
+
+
+def of_pairs(scores, begin, candidate):
+    """Scores of listed candidates, whatever their order."""
+    found = []
+    for query in range(len(scores)):
+        part = slice(scores.offsets[query], scores.offsets[query + 1])
+        of = dict(zip(scores.candidate[part].tolist(), scores.score[part].tolist(), strict=True))
+        default = float(scores.defaults[query])
+        found += [of.get(int(one), default) for one in candidate[begin[query] : begin[query + 1]]]
+    return np.array(found)
+
+
+def assert_terms_add_up(terms, scores):
+    """Check that contributions by name add up to the scores."""
+    total = np.sum(list(terms.values()), axis=0)
+    size = np.sum(np.abs(list(terms.values())), axis=0)
+    assert (np.abs(total - scores) <= 1e-9 * size + 1e-12).all()
 
 
 def walk_gap(walk, query):

@@ -1,5 +1,6 @@
 """Hypothesis strategies and small graphs that several test modules share."""
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -9,6 +10,8 @@ from hypothesis import strategies as st
 import tilp
 from tilp import Query
 from tilp.graph import QueryTable
+from tilp.learning import KNOWN_KINDS
+from tilp.learning.examples import TrainingExamples
 
 DATES = st.sampled_from(["", "1990", "1991", "1995", "2010", "present"])
 
@@ -67,3 +70,78 @@ def both_ways(graph, split="test", every=1):
         for one in facts
         for given in ("subject", "object")
     ]
+
+
+@st.composite
+def answered_queries(draw):
+    """A graph, and queries of it, some of which have no answer."""
+    graph, queries = draw(shared_queries())
+    size = len(queries)
+    has_answer = draw(st.lists(st.booleans(), min_size=size, max_size=size))
+    answer = np.where(has_answer, queries.answer, -1).astype(np.int32)
+    return graph, replace(queries, answer=answer)
+
+
+def query_at(queries, index):
+    """Return a table of a single query."""
+    return queries[np.array([index])]
+
+
+def shuffled(queries, seed):
+    """Return a random order, and the queries in it."""
+    order = np.random.default_rng(seed).permutation(len(queries))
+    return order, queries[order]
+
+
+def every_candidate(graph, queries):
+    """Return offsets and candidates that list all entities for each query."""
+    size = len(graph.entities)
+    offsets = np.arange(len(queries) + 1) * size
+    return offsets, np.tile(np.arange(size, dtype=np.int32), len(queries))
+
+
+def random_examples(graph, n_rules, n_queries, seed):
+    """Examples of no real rules: some queries have none, some answers are not reached."""
+    generator = np.random.default_rng(seed)
+    numbers = {
+        "subject": len(graph.entities),
+        "directed_relation": 2 * len(graph.relations),
+        "answer": len(graph.entities),
+    }
+    columns = {
+        name: generator.integers(0, most, n_queries).astype(np.int32)
+        for name, most in numbers.items()
+    }
+    time = np.zeros(n_queries, np.int64)
+    queries = QueryTable(
+        **columns, start=time, end=time, fact=generator.integers(-1, 1, n_queries).astype(np.int32)
+    )
+    rules = [
+        generator.choice(n_rules, generator.integers(0, n_rules), replace=False)
+        for _ in range(n_queries)
+    ]
+    size = sum(map(len, rules))
+    at_answer = generator.integers(0, 4, size) * generator.integers(0, 2, size)
+    at_known = generator.integers(0, 5, (size, len(KNOWN_KINDS))) * generator.integers(
+        0, 2, (size, len(KNOWN_KINDS))
+    )
+    others = generator.integers(0, 50, size)
+    others[(others + at_answer + at_known.sum(axis=1)) == 0] = 1
+    return TrainingExamples(
+        queries=queries,
+        answer_kind=generator.integers(-1, len(KNOWN_KINDS), n_queries).astype(np.int8),
+        offsets=np.cumsum([0, *map(len, rules)]).astype(np.int64),
+        rule=np.concatenate([*rules, []]).astype(np.int32),
+        at_answer=at_answer.astype(np.float32),
+        excluded=generator.integers(0, 5, size).astype(np.float32),
+        at_known=at_known.astype(np.float32),
+        at_others=others.astype(np.float32),
+    )
+
+
+def some_candidates(graph, queries, count, seed=0):
+    """Entities drawn for each query, its answer and its subject among them."""
+    generator = np.random.default_rng(seed)
+    drawn = generator.integers(0, len(graph.entities), (len(queries), count)).astype(np.int32)
+    drawn[:, 0], drawn[:, 1] = queries.answer, queries.subject
+    return np.arange(len(queries) + 1) * count, drawn.reshape(-1)

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 import tilp
 from oracles import clipped, edges_of, nearest_intervals
-from strategies import all_queries, shared_queries
-from test_features_paper import everyone
+from strategies import all_queries, every_candidate, shared_queries
 from tilp._kernels.candidate_history import FAR, N_ALLEN
 from tilp.features.candidate_history import (
     HISTORY_KINDS,
@@ -61,7 +60,7 @@ def plain_facts(graph, queries, bounds):
 
 
 def listed(facts, graph, queries):
-    begin, word = facts.listed(listed_candidates(queries, *everyone(graph, queries)))
+    begin, word = facts.list_features(listed_candidates(queries, *every_candidate(graph, queries)))
     assert begin[0] == 0 and begin[-1] == len(word)
     return [word[slice(*both)].tolist() for both in pairwise(begin)]
 
@@ -74,12 +73,12 @@ def test_the_nearest_fact_of_each_relation_is_described(shared, of_facts):
     if of_facts:
         queries = all_queries(graph)
     facts = CandidateHistory(fact_edges(graph), 2 * len(graph.relations), BOUNDS)
-    assert facts.groups == 4 * len(graph.relations)
-    assert facts.width == N_ALLEN + 1 + 3 * 13
+    assert facts.n_groups == 4 * len(graph.relations)
+    assert facts.n_features == N_ALLEN + 1 + 3 * 13
     for found, plain in zip(
         listed(facts, graph, queries), plain_facts(graph, queries, BOUNDS), strict=True
     ):
-        expected = [group * facts.width + word for group in plain for word in plain[group]]
+        expected = [group * facts.n_features + word for group in plain for word in plain[group]]
         assert sorted(found) == sorted(expected)
 
 
@@ -114,7 +113,7 @@ def test_distances_are_told_apart_however_long_they_are(shared, own_bounds):
     for found, plain in zip(
         listed(facts, graph, queries), plain_facts(graph, queries, bounds), strict=True
     ):
-        expected = [group * facts.width + word for group in plain for word in plain[group]]
+        expected = [group * facts.n_features + word for group in plain for word in plain[group]]
         assert sorted(found) == sorted(expected)
 
 
@@ -128,14 +127,14 @@ def test_the_weights_of_words_are_added_kind_by_kind(shared, of_facts, seed):
     facts = CandidateHistory(fact_edges(graph), 2 * len(graph.relations), BOUNDS)
     chance = np.random.default_rng(seed)
     n_heads, n_rows = 2 * len(graph.relations), 5
-    row_of = chance.integers(-1, n_rows, (n_heads, facts.groups)).astype(np.int32)
-    weight = chance.normal(size=(n_rows, facts.width))
+    row_of = chance.integers(-1, n_rows, (n_heads, facts.n_groups)).astype(np.int32)
+    weight = chance.normal(size=(n_rows, facts.n_features))
     before = chance.normal(size=len(queries) * len(graph.entities))
-    asked = listed_candidates(queries, *everyone(graph, queries))
+    asked = listed_candidates(queries, *every_candidate(graph, queries))
     plain = list(plain_facts(graph, queries, BOUNDS))
     for kinds in ([True, True], [True, False], [False, True], [False, False]):
         score = before.copy()
-        facts.add(asked, row_of, weight, np.array(kinds), score)
+        facts.add_scores(asked, row_of, weight, np.array(kinds), score)
         for place, words in enumerate(plain):
             rows = row_of[queries.directed_relation[place // len(graph.entities)]]
             expected = before[place] + sum(
@@ -162,10 +161,10 @@ def described(graph, query, candidate, bounds=BOUNDS):
         *(np.array([one], np.int32) for one in (own, -1)),
     )
     entity = np.array([graph.entities.find(candidate)], np.int32)
-    _, words = facts.listed(listed_candidates(table, np.array([0, 1]), entity))
+    _, words = facts.list_features(listed_candidates(table, np.array([0, 1]), entity))
     said = {}
     for one in words.tolist():
-        group, word = divmod(one, facts.width)
+        group, word = divmod(one, facts.n_features)
         kind, relation = divmod(group, 2 * len(graph.relations))
         key = (HISTORY_KINDS[kind], graph.relations.label(relation))
         said.setdefault(key, []).append(facts.describe(word, graph.unit.value))
@@ -242,10 +241,10 @@ def test_nothing_is_known_against_a_query_without_ends(start, end):
 def test_every_word_is_described_in_its_own_way():
     graph = graph_of(("a", "p", "b", "1980", "2000"))
     facts = CandidateHistory(fact_edges(graph), 2, BOUNDS)
-    said = [facts.describe(word, "day") for word in range(facts.width)]
-    assert len(set(said)) == facts.width
+    said = [facts.describe(word, "day") for word in range(facts.n_features)]
+    assert len(set(said)) == facts.n_features
     assert said[0] == "before the query's time" and said[6] == "equals the query's time"
-    assert facts.describe(facts.width - 1, "day") == "its start 13+ days after the query's end"
+    assert facts.describe(facts.n_features - 1, "day") == "its start 13+ days after the query's end"
 
 
 def test_bounds_of_distances_rise_and_cover_what_is_between_most_times():
@@ -278,7 +277,7 @@ def test_bounds_where_there_is_no_time_at_all():
 def test_every_word_is_a_clause_of_its_own(unit, at_once, away):
     graph = graph_of(("a", "r", "b", "1990", "1990"))
     facts = CandidateHistory(fact_edges(graph), 2, BOUNDS)
-    clauses = [facts.clause(word, Unit(unit)) for word in range(facts.width)]
+    clauses = [facts.clause(word, Unit(unit)) for word in range(facts.n_features)]
     assert len(set(clauses)) == len(clauses)
     for one in (
         "meets the query's time",

@@ -185,19 +185,19 @@ def test_pools_of_queries_leave_out_what_else_is_known_to_hold(shared, seed, of_
         queries = all_queries(graph)
     chance = np.random.default_rng(seed)
     scores = random_scores(chance, len(queries), len(graph.entities))
-    options = {"best": 2, "drawn": 2, "seed": seed % 1000}
-    pool = SampledCandidates.draw(graph, queries, scores, **options)
-    known = known_answers(graph, queries, leave_out=options["seed"])
-    assert (pool.candidate[pool.answer] == queries.answer).all()
-    assert pool.score.tolist() == scores.of_candidates(pool.begin, pool.candidate).tolist()
+    options = {"n_best": 2, "n_sampled": 2, "seed": seed % 1000}
+    pool = SampledCandidates.sample(graph, queries, scores, **options)
+    known = known_answers(graph, queries, instant_seed=options["seed"])
+    assert (pool.candidate[pool.answer_index] == queries.answer).all()
+    assert pool.score.tolist() == scores.of_candidates(pool.offsets, pool.candidate).tolist()
     assert pool.default.tolist() == scores.defaults.tolist()
-    assert pool.query.tolist() == np.repeat(np.arange(len(queries)), np.diff(pool.begin)).tolist()
+    assert pool.query.tolist() == np.repeat(np.arange(len(queries)), np.diff(pool.offsets)).tolist()
     for number in range(len(queries)):
-        part = slice(pool.begin[number], pool.begin[number + 1])
+        part = slice(pool.offsets[number], pool.offsets[number + 1])
         entities = pool.candidate[part].tolist()
-        marked = slice(known.begin[number], known.begin[number + 1])
-        out = set(known.entity[marked][known.mark[marked] == Mark.LEFT_OUT].tolist())
-        assert part.start <= pool.answer[number] < part.stop
+        marked = slice(known.offsets[number], known.offsets[number + 1])
+        out = set(known.entity[marked][known.mark[marked] == Mark.EXCLUDED].tolist())
+        assert part.start <= pool.answer_index[number] < part.stop
         assert len(set(entities)) == len(entities) and not out & set(entities)
         of_query = slice(scores.offsets[number], scores.offsets[number + 1])
         listed = scores.candidate[of_query].tolist()
@@ -208,12 +208,12 @@ def test_pools_of_queries_leave_out_what_else_is_known_to_hold(shared, seed, of_
         ]
         assert {entity for _, entity in sorted(free)[:2]} <= set(entities)
         # What stands for something makes the pool stand for all that is not left out.
-        drawn = pool.stands_for[part] > 0
+        drawn = pool.log_count[part] > 0
         if drawn.any():
-            total = np.exp(pool.stands_for[part]).sum()
+            total = np.exp(pool.log_count[part]).sum()
             assert total == pytest.approx(len(graph.entities) - len(out))
-        alone = SampledCandidates.draw(
+        alone = SampledCandidates.sample(
             graph, queries[np.array([number])], scores.take(np.array([number])), **options
         )
         assert alone.candidate.tolist() == entities
-        assert alone.stands_for.tolist() == pool.stands_for[part].tolist()
+        assert alone.log_count.tolist() == pool.log_count[part].tolist()

@@ -1,4 +1,4 @@
-"""Published sets, fetched from a server on this machine that fails in every way it can."""
+"""Published sets, downloaded from a local server that fails in many ways."""
 
 import hashlib
 import http.server
@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 from tilp._utils.files import cache_folder
-from tilp.datasets import PUBLISHED, PublishedSet, get, published
-from tilp.datasets import published as label_files
-from tilp.datasets.published import RemoteFile
+from tilp.datasets import PUBLISHED, PublishedSet, get
+from tilp.datasets.download import DownloadSettings, RemoteFile
+from tilp.datasets.published import fetch_set, label_table, write_labels
 from tilp.errors import DataError, TilpError
 
 TRAIN = b"".join(b"%d\t%d\t%d\t19%02d-##-##\n" % (i, i % 7, i + 1, i % 100) for i in range(20_000))
@@ -32,12 +32,28 @@ LABELS = {
 
 @dataclass
 class Script:
-    """What the server holds, how it misbehaves, request by request, and what it was asked."""
+    """Files of the server, how it misbehaves by request, and the requests it received."""
 
     files: dict[str, bytes]
-    # Per request: a way to answer, with a number. The last one holds for all further requests.
+    # Per request: a kind of answer, with an amount. The last one holds for all further requests.
     answers: dict[str, list[tuple[str, float]]] = field(default_factory=dict)
     requests: list[tuple[str, str | None]] = field(default_factory=list)
+    published: PublishedSet | None = None
+
+    def publish(self, root: str) -> None:
+        """Make a published set of the files under an address."""
+        files = tuple(
+            RemoteFile(name, f"{root}/{name}", hashlib.sha256(body).hexdigest())
+            for name, body in self.files.items()
+        )
+        self.published = PublishedSet("TOY3k", "a toy", "MIT", files)
+
+    def fetch(self, folder=None, progress=None, **settings) -> Path:
+        """Download the published set."""
+        quick = {"retry_wait": 0, "lock_wait": 0.01, **settings}
+        return fetch_set(
+            self.published, folder, progress=progress, settings=DownloadSettings(**quick)
+        )
 
     def answer(self, name: str) -> tuple[str, float]:
         left = self.answers.get(name, [("whole", 0)])
@@ -51,41 +67,41 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.close_connection = True
         script, name = self.server.script, self.path.lstrip("/")
-        asked = self.headers["Range"]
-        script.requests.append((name, asked))
-        body, (way, n) = script.files[name], script.answer(name)
-        if way == "status":
+        byte_range = self.headers["Range"]
+        script.requests.append((name, byte_range))
+        body, (kind, n) = script.files[name], script.answer(name)
+        if kind == "status":
             self.send_error(int(n))
             return
-        if way == "redirect":
+        if kind == "redirect":
             self.send_response(302)
             self.send_header("Location", "ftp://127.0.0.1/" + name)
             self.send_header("Content-Length", "0")
             self.end_headers()
             return
-        if way == "hang":
+        if kind == "hang":
             self.server.released.wait(n)
-        if way == "corrupted":
+        if kind == "corrupted":
             body = body[::-1]
-        if way == "chunks cut off":
+        if kind == "chunks cut off":
             self.send_response(200)
             self.send_header("Transfer-Encoding", "chunked")
             self.end_headers()
             self.wfile.write(b"%x\r\n%b\r\n" % (int(n), body[: int(n)]))
             return
-        start = int(asked.removeprefix("bytes=").removesuffix("-")) if asked else 0
-        if asked and way != "ignore range":
-            start += int(n) if way == "elsewhere" else 0
+        start = int(byte_range.removeprefix("bytes=").removesuffix("-")) if byte_range else 0
+        if byte_range and kind != "ignore range":
+            start += int(n) if kind == "elsewhere" else 0
             self.send_response(206)
             self.send_header("Content-Range", f"bytes {start}-{len(body) - 1}/{len(body)}")
             body = body[start:]
         else:
             self.send_response(200)
-        if way != "no length":
-            announced = len(body) + (int(n) if way == "wrong length" else 0)
+        if kind != "no length":
+            announced = len(body) + (int(n) if kind == "wrong length" else 0)
             self.send_header("Content-Length", str(announced))
         self.end_headers()
-        self.wfile.write(body[: int(n)] if way == "cut off" else body)
+        self.wfile.write(body[: int(n)] if kind == "cut off" else body)
 
     def log_message(self, *args: object) -> None:
         pass
@@ -100,7 +116,7 @@ class Server(http.server.ThreadingHTTPServer):
         self.released = threading.Event()
 
     def handle_error(self, request: object, client_address: object) -> None:
-        pass  # a client that gave up is part of the game
+        pass  # clients that give up are expected
 
 
 @pytest.fixture
@@ -109,26 +125,15 @@ def script(monkeypatch, tmp_path):
         if name.lower().endswith("_proxy"):
             monkeypatch.delenv(name)
     monkeypatch.setenv("TILP_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(published, "RETRY_WAIT", 0)
-    monkeypatch.setattr(published, "LOCK_WAIT", 0.01)
     script = Script({"train.txt": TRAIN, "test.txt": TEST})
     with Server(script) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
-        publish(monkeypatch, script, f"http://127.0.0.1:{server.server_port}")
+        script.publish(f"http://127.0.0.1:{server.server_port}")
         yield script
         server.released.set()
         server.shutdown()
         thread.join()
-
-
-def publish(monkeypatch, script, root):
-    files = tuple(
-        RemoteFile(name, f"{root}/{name}", hashlib.sha256(body).hexdigest())
-        for name, body in script.files.items()
-    )
-    known = PublishedSet("TOY3k", "a toy", "MIT", files)
-    monkeypatch.setattr(published, "PUBLISHED", {"TOY3k": known})
 
 
 def assert_whole(folder, script):
@@ -178,7 +183,7 @@ def test_checksums_match_local_copies(entry):
     assert compared >= 3
 
 
-def test_unknown_name_tells_the_nearest():
+def test_unknown_name_suggests_the_nearest():
     with pytest.raises(
         TilpError, match=r"(?s)'wikidata12'.*WIKIDATA12k, YAGO11k.*mean WIKIDATA12k"
     ):
@@ -220,10 +225,17 @@ def test_cache_folder_of_each_platform(monkeypatch, tmp_path, platform, environm
 
 
 def test_a_whole_set_and_no_second_request(script, tmp_path):
-    folder = get("TOY3k")
+    folder = script.fetch()
     assert folder == tmp_path / "cache" / "TOY3k"
     assert_whole(folder, script)
     assert script.requests == [("train.txt", None), ("test.txt", None)]
+    assert script.fetch() == folder
+    assert len(script.requests) == 2
+
+
+def test_a_set_is_found_by_name(script, monkeypatch):
+    monkeypatch.setattr("tilp.datasets.published.PUBLISHED", {"TOY3k": script.published})
+    folder = script.fetch()
     assert get("TOY3k") == folder
     assert len(script.requests) == 2
 
@@ -232,7 +244,7 @@ def test_a_folder_of_ones_own_and_files_put_there_by_hand(script, tmp_path):
     folder = tmp_path / "mine"
     folder.mkdir()
     (folder / "train.txt").write_bytes(TRAIN)
-    assert get("TOY3k", folder) == folder
+    assert script.fetch(folder) == folder
     assert_whole(folder, script)
     assert script.requests == [("test.txt", None)]
 
@@ -240,7 +252,7 @@ def test_a_folder_of_ones_own_and_files_put_there_by_hand(script, tmp_path):
 def test_progress_grows_to_the_size(script):
     script.answers["train.txt"] = [("cut off", 100_000), ("whole", 0)]
     seen: list[tuple[str, int, int | None]] = []
-    get("TOY3k", progress=lambda *step: seen.append(step))
+    script.fetch(progress=lambda *step: seen.append(step))
     train = [(done, total) for name, done, total in seen if name == "train.txt"]
     assert train[0] == (0, len(TRAIN))
     assert (100_000, len(TRAIN)) in train
@@ -249,23 +261,22 @@ def test_progress_grows_to_the_size(script):
     assert seen[-1] == ("test.txt", len(TEST), len(TEST))
 
 
-@pytest.mark.parametrize("way", ["cut off", "chunks cut off"])
-def test_a_cut_off_is_resumed_with_only_the_rest_asked_for(script, way):
-    script.answers["train.txt"] = [(way, 100_000), ("cut off", 50_000), ("whole", 0)]
-    assert_whole(get("TOY3k"), script)
-    ranges = [asked for name, asked in script.requests if name == "train.txt"]
+@pytest.mark.parametrize("kind", ["cut off", "chunks cut off"])
+def test_a_cut_off_is_resumed_with_a_request_for_the_rest(script, kind):
+    script.answers["train.txt"] = [(kind, 100_000), ("cut off", 50_000), ("whole", 0)]
+    assert_whole(script.fetch(), script)
+    ranges = [byte_range for name, byte_range in script.requests if name == "train.txt"]
     assert ranges == [None, "bytes=100000-", "bytes=150000-"]
 
 
-def test_a_later_call_resumes_what_an_earlier_one_left(script, monkeypatch):
-    monkeypatch.setattr(published, "ATTEMPTS", 1)
+def test_a_later_call_resumes_what_an_earlier_one_left(script):
     script.answers["train.txt"] = [("cut off", 100_000), ("whole", 0)]
     with pytest.raises(TilpError, match=r"cut off after 100,000 of [\d,]+ bytes"):
-        get("TOY3k")
+        script.fetch(attempts=1)
     folder = cache_folder() / "TOY3k"
     assert_nothing_under_final_name(folder)
     assert (folder / "train.txt.part").read_bytes() == TRAIN[:100_000]
-    assert_whole(get("TOY3k"), script)
+    assert_whole(script.fetch(), script)
     assert script.requests[1] == ("train.txt", "bytes=100000-")
 
 
@@ -273,7 +284,7 @@ def test_a_whole_part_needs_no_request(script):
     folder = cache_folder() / "TOY3k"
     folder.mkdir(parents=True)
     (folder / "train.txt.part").write_bytes(TRAIN)
-    assert_whole(get("TOY3k"), script)
+    assert_whole(script.fetch(), script)
     assert script.requests == [("test.txt", None)]
 
 
@@ -288,8 +299,8 @@ def test_a_whole_part_needs_no_request(script):
 )
 def test_a_server_that_does_not_resume_starts_over(script, second, requests):
     script.answers["train.txt"] = [("cut off", 100_000), second, ("whole", 0)]
-    assert_whole(get("TOY3k"), script)
-    assert [asked for name, asked in script.requests if name == "train.txt"] == requests
+    assert_whole(script.fetch(), script)
+    assert [byte_range for name, byte_range in script.requests if name == "train.txt"] == requests
 
 
 def test_a_part_that_is_too_long_starts_over(script):
@@ -297,19 +308,19 @@ def test_a_part_that_is_too_long_starts_over(script):
     folder.mkdir(parents=True)
     (folder / "test.txt.part").write_bytes(TEST + b"more")
     script.answers["test.txt"] = [("status", 416), ("whole", 0)]
-    assert_whole(get("TOY3k"), script)
+    assert_whole(script.fetch(), script)
 
 
 @pytest.mark.parametrize("status", [500, 503, 429])
 def test_a_passing_fault_of_the_server_is_tried_again(script, status):
     script.answers["train.txt"] = [("status", status), ("whole", 0)]
-    assert_whole(get("TOY3k"), script)
+    assert_whole(script.fetch(), script)
 
 
 def test_too_long_an_announcement_counts_as_a_cut_off(script):
     script.answers["train.txt"] = [("wrong length", 10)]
     seen: list[int | None] = []
-    folder = get("TOY3k", progress=lambda _name, _done, total: seen.append(total))
+    folder = script.fetch(progress=lambda _name, _done, total: seen.append(total))
     assert_whole(folder, script)  # the bytes were all there, as their checksum tells
     assert seen[0] == len(TRAIN) + 10
 
@@ -317,13 +328,13 @@ def test_too_long_an_announcement_counts_as_a_cut_off(script):
 def test_no_announced_length_is_fine(script):
     script.answers["train.txt"] = [("no length", 0)]
     seen: list[int | None] = []
-    assert_whole(get("TOY3k", progress=lambda _name, _done, total: seen.append(total)), script)
+    assert_whole(script.fetch(progress=lambda _name, _done, total: seen.append(total)), script)
     assert seen[0] is None
 
 
 def test_a_pause_shorter_than_the_timeout_is_waited_for(script):
     script.answers["train.txt"] = [("hang", 0.2)]
-    assert_whole(get("TOY3k"), script)
+    assert_whole(script.fetch(), script)
     assert len(script.requests) == 2
 
 
@@ -333,9 +344,9 @@ def test_a_wrong_file_is_named_and_replaced_only_by_a_right_one(script, caplog):
     (folder / "train.txt").write_bytes(b"mine")
     script.answers["train.txt"] = [("corrupted", 0), ("whole", 0)]
     with pytest.raises(TilpError, match="SHA-256"):
-        get("TOY3k")
+        script.fetch()
     assert (folder / "train.txt").read_bytes() == b"mine"
-    assert_whole(get("TOY3k"), script)
+    assert_whole(script.fetch(), script)
     warnings = [r for r in caplog.records if r.levelno == logging.WARNING]
     assert len(warnings) == 2
     assert str(folder / "train.txt") in warnings[0].getMessage()
@@ -343,21 +354,21 @@ def test_a_wrong_file_is_named_and_replaced_only_by_a_right_one(script, caplog):
 
 
 def test_a_proxy_of_the_environment_is_asked(script, monkeypatch):
-    address = published.PUBLISHED["TOY3k"].files[0].url.rsplit("/", 1)[0]
-    publish(monkeypatch, script, "http://nowhere.invalid")
+    address = script.published.files[0].url.rsplit("/", 1)[0]
+    script.publish("http://nowhere.invalid")
     monkeypatch.setenv("http_proxy", address)
     script.files |= {f"http://nowhere.invalid/{name}": body for name, body in script.files.items()}
-    get("TOY3k")
+    script.fetch()
     assert script.requests[0][0] == "http://nowhere.invalid/train.txt"
 
 
 # Downloads that cannot
 
 
-def test_corrupted_bytes_are_removed_and_both_checksums_told(script):
+def test_corrupted_bytes_are_removed_and_both_checksums_named(script):
     script.answers["train.txt"] = [("corrupted", 0)]
     with pytest.raises(TilpError) as caught:
-        get("TOY3k")
+        script.fetch()
     folder = cache_folder() / "TOY3k"
     message = str(caught.value)
     assert "train.txt" in message
@@ -372,11 +383,11 @@ def test_corrupted_bytes_are_removed_and_both_checksums_told(script):
 def test_too_short_an_announcement_is_a_wrong_checksum(script):
     script.answers["train.txt"] = [("wrong length", -10)]
     with pytest.raises(TilpError, match="SHA-256"):
-        get("TOY3k")
+        script.fetch()
     assert_nothing_under_final_name(cache_folder() / "TOY3k")
 
 
-def assert_tells_what_to_do_by_hand(message, names):
+def assert_explains_manual_download(message, names):
     assert str(cache_folder() / "TOY3k") in message
     assert "by hand" in message
     assert "\n" not in message
@@ -384,82 +395,80 @@ def assert_tells_what_to_do_by_hand(message, names):
         assert f"{name} (http" in message
 
 
-def test_a_missing_address_is_told_at_once(script):
+def test_a_missing_address_fails_at_once(script):
     script.answers["train.txt"] = [("status", 404)]
     with pytest.raises(TilpError, match=r"train\.txt of TOY3k from http://.*: HTTP 404") as caught:
-        get("TOY3k")
-    assert_tells_what_to_do_by_hand(str(caught.value), script.files)
+        script.fetch()
+    assert_explains_manual_download(str(caught.value), script.files)
     assert len(script.requests) == 1
 
 
-def test_only_what_is_missing_is_asked_for_by_hand(script):
+def test_only_missing_files_are_named_for_manual_download(script):
     script.answers["test.txt"] = [("status", 404)]
     with pytest.raises(TilpError) as caught:
-        get("TOY3k")
-    assert_tells_what_to_do_by_hand(str(caught.value), ["test.txt"])
+        script.fetch()
+    assert_explains_manual_download(str(caught.value), ["test.txt"])
     assert "train.txt" not in str(caught.value)
 
 
 def test_attempts_are_bounded(script):
     script.answers["train.txt"] = [("cut off", 0)]
     with pytest.raises(TilpError, match="cut off after 0 of"):
-        get("TOY3k")
-    assert len(script.requests) == published.ATTEMPTS
+        script.fetch()
+    assert len(script.requests) == DownloadSettings().attempts
     assert_nothing_under_final_name(cache_folder() / "TOY3k")
 
 
-def test_a_hanging_server_is_given_up(script, monkeypatch):
-    monkeypatch.setattr(published, "TIMEOUT", 0.1)
-    monkeypatch.setattr(published, "ATTEMPTS", 2)
+def test_a_hanging_server_is_given_up(script):
     script.answers["train.txt"] = [("hang", 10)]
     began = time.monotonic()
     with pytest.raises(TilpError, match="timed out") as caught:
-        get("TOY3k")
+        script.fetch(timeout=0.1, attempts=2)
     assert time.monotonic() - began < 5
-    assert_tells_what_to_do_by_hand(str(caught.value), script.files)
+    assert_explains_manual_download(str(caught.value), script.files)
 
 
-def test_nobody_listening(script, monkeypatch):
+def test_nobody_listening(script):
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
-        publish(monkeypatch, script, f"http://127.0.0.1:{unused.getsockname()[1]}")
+        script.publish(f"http://127.0.0.1:{unused.getsockname()[1]}")
         with pytest.raises(TilpError, match="refused") as caught:
-            get("TOY3k")
-    assert_tells_what_to_do_by_hand(str(caught.value), script.files)
+            script.fetch()
+    assert_explains_manual_download(str(caught.value), script.files)
 
 
 def test_offline(script, monkeypatch):
-    asked = []
+    hosts = []
 
     def offline(host, *args, **kwargs):
-        asked.append(host)
+        hosts.append(host)
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
-    publish(monkeypatch, script, "https://files.invalid")
+    script.publish("https://files.invalid")
     monkeypatch.setattr(socket, "getaddrinfo", offline)
     with pytest.raises(TilpError, match="Name or service not known") as caught:
-        get("TOY3k")
-    assert_tells_what_to_do_by_hand(str(caught.value), script.files)
-    assert asked == ["files.invalid"]
+        script.fetch()
+    assert_explains_manual_download(str(caught.value), script.files)
+    assert hosts == ["files.invalid"]
 
 
 @pytest.mark.parametrize("root", ["ftp://127.0.0.1", "file://", "data:,"])
-def test_other_kinds_of_address_are_refused(script, monkeypatch, root):
-    publish(monkeypatch, script, root)
+def test_other_kinds_of_address_are_refused(script, root):
+    script.publish(root)
     with pytest.raises(TilpError, match="only http and https"):
-        get("TOY3k")
+        script.fetch()
 
 
 def test_a_redirection_to_another_kind_of_address_is_refused(script):
     script.answers["train.txt"] = [("redirect", 0)]
     with pytest.raises(TilpError, match="unknown url type: ftp"):
-        get("TOY3k")
+        script.fetch()
 
 
 def test_a_folder_that_cannot_be_made(script, tmp_path):
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(TilpError, match="TILP_CACHE"):
-        get("TOY3k", tmp_path / "file" / "folder")
+        script.fetch(tmp_path / "file" / "folder")
 
 
 def test_an_interruption_keeps_what_came_and_frees_the_lock(script):
@@ -468,11 +477,11 @@ def test_an_interruption_keeps_what_came_and_frees_the_lock(script):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        get("TOY3k", progress=interrupt)
+        script.fetch(progress=interrupt)
     folder = cache_folder() / "TOY3k"
     assert_nothing_under_final_name(folder)
     assert (folder / "train.txt.part").stat().st_size > 0
-    assert_whole(get("TOY3k"), script)
+    assert_whole(script.fetch(), script)
     assert script.requests[1][1] is not None
 
 
@@ -485,7 +494,7 @@ def test_threads_at_once_give_one_whole_set(script):
 
     def fetch():
         try:
-            get("TOY3k")
+            script.fetch()
         except TilpError as error:
             errors.append(error)
 
@@ -501,17 +510,17 @@ def test_threads_at_once_give_one_whole_set(script):
 
 CHILD = """
 import sys
-from tilp.datasets import label_files, published
-files = tuple(published.RemoteFile(*text.split()) for text in sys.argv[1:])
-published.PUBLISHED = {"TOY3k": published.PublishedSet("TOY3k", "", "", files)}
-published.RETRY_WAIT = 0
-published.get("TOY3k")
+from tilp.datasets.download import DownloadSettings, RemoteFile
+from tilp.datasets.published import PublishedSet, fetch_set
+files = tuple(RemoteFile(*text.split()) for text in sys.argv[1:])
+published = PublishedSet("TOY3k", "", "", files)
+fetch_set(published, progress=None, settings=DownloadSettings(retry_wait=0))
 """
 
 
 def test_processes_at_once_give_one_whole_set(script):
     script.answers["train.txt"] = [("hang", 0.5), ("cut off", 100_000), ("whole", 0)]
-    files = [f"{f.name} {f.url} {f.sha256}" for f in published.PUBLISHED["TOY3k"].files]
+    files = [f"{f.name} {f.url} {f.sha256}" for f in script.published.files]
     children = [subprocess.Popen([sys.executable, "-c", CHILD, *files]) for _ in range(3)]
     assert [child.wait(timeout=30) for child in children] == [0, 0, 0]
     assert_whole(cache_folder() / "TOY3k", script)
@@ -520,28 +529,28 @@ def test_processes_at_once_give_one_whole_set(script):
 
 def test_a_killed_process_leaves_no_lock_and_its_part_is_resumed(script):
     script.answers["train.txt"] = [("wrong length", 10**6), ("whole", 0)]
-    first = published.PUBLISHED["TOY3k"].files[0]
+    first = script.published.files[0]
     killer = CHILD.replace(
-        'get("TOY3k")',
-        'get("TOY3k", progress=lambda _, done, __: done > 100_000 and __import__("os")._exit(9))',
+        "progress=None",
+        'progress=lambda _, done, __: done > 100_000 and __import__("os")._exit(9)',
     )
     child = subprocess.run(
         [sys.executable, "-c", killer, f"{first.name} {first.url} {first.sha256}"], check=False
     )
     assert child.returncode == 9
     assert_nothing_under_final_name(cache_folder() / "TOY3k")
-    assert_whole(get("TOY3k"), script)
+    assert_whole(script.fetch(), script)
     assert script.requests[1][1].startswith("bytes=")
 
 
 # Labels
 
 
-def test_get_writes_the_label_tables(script, monkeypatch):
-    address = published.PUBLISHED["TOY3k"].files[0].url.rsplit("/", 1)[0]
+def test_get_writes_the_label_tables(script):
+    address = script.published.files[0].url.rsplit("/", 1)[0]
     script.files |= LABELS
-    publish(monkeypatch, script, address)
-    folder = get("TOY3k")
+    script.publish(address)
+    folder = script.fetch()
     assert_whole(folder, script)
     entities, relations = folder / "entities.tsv", folder / "relations.tsv"
     assert entities.read_bytes() == b"id\tkey\tlabel\n0\tBern\tBern\n1\tAda\tAda\n"
@@ -549,7 +558,7 @@ def test_get_writes_the_label_tables(script, monkeypatch):
 
     entities.write_bytes(b"my own")
     relations.unlink()
-    get("TOY3k")
+    script.fetch()
     assert entities.read_bytes() == b"my own"
     assert relations.exists()
     assert len(script.requests) == 4
@@ -573,7 +582,7 @@ def test_get_writes_the_label_tables(script, monkeypatch):
 def test_id_files_in_their_many_layouts(tmp_path, text, expected):
     path = tmp_path / "entity2id.txt"
     path.write_bytes(text.encode())
-    assert [" ".join(row) for row in label_files.label_table(path)] == expected
+    assert [" ".join(row) for row in label_table(path)] == expected
 
 
 @pytest.mark.parametrize(
@@ -592,5 +601,5 @@ def test_id_files_in_their_many_layouts(tmp_path, text, expected):
 def test_malformed_id_files_name_the_line(tmp_path, text, line):
     (tmp_path / "relation2id.txt").write_bytes(text)
     with pytest.raises(DataError, match=rf"relation2id\.txt, line {line} .*get the set again"):
-        label_files.write_labels(tmp_path)
+        write_labels(tmp_path)
     assert not (tmp_path / "relations.tsv").exists()

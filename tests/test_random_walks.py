@@ -11,12 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilp
-from strategies import DATES, all_queries, shared_queries
-from test_features_paper import everyone
+from strategies import DATES, all_queries, every_candidate, shared_queries
 from tilp._kernels.candidate_history import FAR
 from tilp._kernels.random_walks import _DENSE
 from tilp.features.candidate_history import fact_edges, listed_candidates
-from tilp.features.random_walks import _LEAST_CHANCE, RandomWalks, time_scale
+from tilp.features.random_walks import MIN_PROBABILITY, RandomWalks, time_scale
 from tilp.graph import QueryTable
 from tilp.time import UNKNOWN
 
@@ -59,9 +58,9 @@ def plain_chances(edges, queries, number, walks):
         matrix[source, target] += chance
     here = np.eye(size)[queries.subject[number]]
     reached = np.zeros(size)
-    for step in range(walks.far):
+    for step in range(walks.max_length):
         here = here @ matrix
-        if step >= walks.near:
+        if step >= walks.rule_length:
             reached += here
     return reached
 
@@ -69,7 +68,7 @@ def plain_chances(edges, queries, number, walks):
 def plain_columns(edges, queries, walks):
     """What is listed for all entities of each query."""
     chances = [plain_chances(edges, queries, one, walks) for one in range(len(queries))]
-    return np.log1p(np.concatenate(chances) / _LEAST_CHANCE)
+    return np.log1p(np.concatenate(chances) / MIN_PROBABILITY)
 
 
 @st.composite
@@ -104,7 +103,7 @@ def soft_walks(graph, scale, near=1, far=3, limit=10**6):
 def test_chances_are_those_of_powers_of_a_matrix(shared, scale, near, more):
     graph, queries, padded = shared
     walks = soft_walks(graph, scale, near, near + more)
-    found = walks.listed(listed_candidates(queries, *everyone(graph, queries)))
+    found = walks.log_scores(listed_candidates(queries, *every_candidate(graph, queries)))
     plain = plain_columns(walks.edges, queries, walks)
     np.testing.assert_allclose(found, plain, rtol=1e-9, atol=1e-9)
     # Padded graphs are walked from entity to entity, others soon by all edges at once.
@@ -125,14 +124,14 @@ def test_both_ways_to_make_a_step_are_taken_and_agree():
     queries = query(graph, "c0", 1993, 1996)
     for far in range(1, 8):
         walks = RandomWalks(edges, 5.0, 0, far, 10**6)
-        found = walks.listed(listed_candidates(queries, *everyone(graph, queries)))
+        found = walks.log_scores(listed_candidates(queries, *every_candidate(graph, queries)))
         plain = plain_columns(edges, queries, walks)
         np.testing.assert_allclose(found, plain, rtol=1e-9, atol=1e-12)
         # A small limit forbids the step to all; from the chain nothing is cut off by it.
         few = RandomWalks(edges, 5.0, 0, far, int(hub) + 3 - far % 2)
         assert few.limit * _DENSE > len(edges.target)
         np.testing.assert_allclose(
-            few.listed(listed_candidates(queries, *everyone(graph, queries))),
+            few.log_scores(listed_candidates(queries, *every_candidate(graph, queries))),
             plain,
             rtol=1e-9,
             atol=1e-12,
@@ -162,13 +161,13 @@ def test_past_the_limit_the_walker_is_where_it_is_likeliest():
     def reached(limit):
         walks = soft_walks(graph, 2.0, 1, 2, limit)
         assert len(walks.edges.target) > limit * _DENSE
-        found = walks.listed(listed_candidates(queries, *everyone(graph, queries)))
+        found = walks.log_scores(listed_candidates(queries, *every_candidate(graph, queries)))
         return {graph.entities.label(int(one)): found[one] for one in np.flatnonzero(found)}
 
     # s has four edges, m0 to m3 one to s and three more; back to s is as far in time as there.
     weights = [exp(-n / 2.0) for n in range(4)]
     ends = {
-        f"end{n}{k}": log1p(weight / sum(weights) / (3 + weight) / _LEAST_CHANCE)
+        f"end{n}{k}": log1p(weight / sum(weights) / (3 + weight) / MIN_PROBABILITY)
         for n, weight in enumerate(weights)
         for k in range(3)
     }
@@ -183,9 +182,9 @@ def test_past_the_limit_the_walker_is_where_it_is_likeliest():
 @given(walked_graphs(), SCALES, st.integers(1, 12))
 def test_a_limit_never_makes_an_end_likelier(shared, scale, limit):
     graph, queries, _ = shared
-    asked = listed_candidates(queries, *everyone(graph, queries))
-    every = soft_walks(graph, scale).listed(asked)
-    some = soft_walks(graph, scale, limit=limit).listed(asked)
+    asked = listed_candidates(queries, *every_candidate(graph, queries))
+    every = soft_walks(graph, scale).log_scores(asked)
+    some = soft_walks(graph, scale, limit=limit).log_scores(asked)
     assert (some <= every * (1 + 1e-9) + 1e-9).all()
 
 
@@ -196,13 +195,13 @@ def test_what_is_listed_is_added_by_its_weights(shared, scale, seed):
     graph, queries, _ = shared
     chance = np.random.default_rng(seed)
     walks = soft_walks(graph, scale)
-    begin, candidate = everyone(graph, queries)
+    begin, candidate = every_candidate(graph, queries)
     asked = listed_candidates(queries, begin, candidate)
-    listed = walks.listed(asked)
+    listed = walks.log_scores(asked)
     weight = chance.normal(size=len(queries)) * chance.integers(0, 2, len(queries))
     before = chance.normal(size=len(candidate))
     score = before.copy()
-    walks.add(asked, weight, score)
+    walks.add_scores(asked, weight, score)
     of_row = np.repeat(weight, np.diff(begin))
     # A chance that is a thousandth of the least that matters may count for nothing.
     allowed = 1e-3 * np.abs(of_row) + 1e-9
@@ -217,13 +216,13 @@ def test_what_is_listed_is_added_by_its_weights(shared, scale, seed):
 def test_chances_of_a_query_do_not_depend_on_those_beside_it(shared, seed):
     graph, queries, _ = shared
     walks = soft_walks(graph, 2.0)
-    together = walks.listed(listed_candidates(queries, *everyone(graph, queries)))
+    together = walks.log_scores(listed_candidates(queries, *every_candidate(graph, queries)))
     size = len(graph.entities)
     order = np.random.default_rng(seed).permutation(len(queries))
-    mixed = walks.listed(listed_candidates(queries[order], *everyone(graph, queries)))
+    mixed = walks.log_scores(listed_candidates(queries[order], *every_candidate(graph, queries)))
     for place, number in enumerate(order):
         one = queries[np.array([number])]
-        alone = walks.listed(listed_candidates(one, *everyone(graph, one)))
+        alone = walks.log_scores(listed_candidates(one, *every_candidate(graph, one)))
         expected = together[number * size : (number + 1) * size]
         np.testing.assert_array_equal(mixed[place * size : (place + 1) * size], expected)
         np.testing.assert_array_equal(alone, expected)
@@ -239,14 +238,14 @@ def test_the_own_fact_leaves_its_ends_with_what_else_they_have():
     )
     queries = query(graph, "a", 2000, 2000, own=0)
     walks = soft_walks(graph, 2.0, 0, 3)
-    found = walks.listed(listed_candidates(queries, *everyone(graph, queries)))
+    found = walks.log_scores(listed_candidates(queries, *every_candidate(graph, queries)))
     plain = plain_columns(walks.edges, queries, walks)
     np.testing.assert_allclose(found, plain, rtol=1e-9, atol=1e-12)
-    once = soft_walks(graph, 2.0, 0, 1).listed(
-        listed_candidates(queries, *everyone(graph, queries))
+    once = soft_walks(graph, 2.0, 0, 1).log_scores(
+        listed_candidates(queries, *every_candidate(graph, queries))
     )
-    assert once[graph.entities.find("c")] == pytest.approx(log1p(1 / _LEAST_CHANCE))
-    (best, *_) = walks.strongest(queries, 0, graph.entities.find("c"))
+    assert once[graph.entities.find("c")] == pytest.approx(log1p(1 / MIN_PROBABILITY))
+    (best, *_) = walks.likeliest_walks(queries, 0, graph.entities.find("c"))
     assert best[1] == pytest.approx(1.0) and len(best[0]) == 1
 
 
@@ -285,7 +284,7 @@ def test_the_likeliest_walk_of_each_length_is_found(shared, scale, of_facts):
                 chances = [chance for _, end, chance in found if end == candidate]
                 if chances:
                     best[length] = max(chances)
-            strongest = walks.strongest(queries, number, candidate)
+            strongest = walks.likeliest_walks(queries, number, candidate)
             assert {len(walk): chance for walk, chance in strongest} == pytest.approx(best)
             chances = [chance for _, chance in strongest]
             assert chances == sorted(chances, reverse=True)
@@ -308,9 +307,9 @@ def test_the_likeliest_walk_of_a_query_without_ends(times):
     steps = plain_steps(walks.edges, *parts, 5.0)
     for source, target, chance in steps.values():
         if source == int(queries.subject[0]):
-            found = walks.strongest(queries, 0, target)
+            found = walks.likeliest_walks(queries, 0, target)
             assert [one for _, one in found] == pytest.approx([chance] if chance else [])
-    assert walks.strongest(queries, 0, int(queries.answer[0]))
+    assert walks.likeliest_walks(queries, 0, int(queries.answer[0]))
 
 
 # --- the scale of time -----------------------------------------------------------------------

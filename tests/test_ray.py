@@ -1,4 +1,4 @@
-"""Ray: several nodes on this machine, results equal to serial, whatever dies meanwhile."""
+"""Ray with several nodes on this machine: results equal serial ones, even if workers die."""
 
 import os
 import shutil
@@ -16,23 +16,23 @@ import pytest
 
 import tilp
 from tilp.errors import TilpError
-from tilp.features.paper.training import FeatureTraining
+from tilp.features.paper.training import FeatureTrainingSettings
 from tilp.graph import QueryTable
 from tilp.learning.rule_weights import TrainingSettings
 from tilp.parallel import Workers
-from tilp.splits.reassign import LEFT_OUT, TRAIN, rearranged
+from tilp.splits.reassign import LEFT_OUT, TRAIN, reassign_splits
 from tilp.walks import Walker, mine
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'tilp[ray]'")
+SharedPacker = pytest.importorskip("tilp.parallel.transfer").SharedPacker
 pytestmark = pytest.mark.slow
 ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do not look here
 
 FAST = {
     "max_length": 2,
-    "sample": 30,
-    "top": 60,
-    "grains": ["pairs"],
-    "training": TrainingSettings(steps=10),
+    "max_rules": 60,
+    "temporal_detail": ["pairs"],
+    "config": tilp.TILPConfig(sample=30, training=TrainingSettings(steps=10)),
 }
 
 
@@ -90,12 +90,12 @@ def test_a_model_and_its_answers_are_those_of_one_thread(
     workers, graph, tmp_path, monkeypatch, features
 ):
     # Gradients are taken here, not by workers.
-    quick = partial(FeatureTraining, steps=10)
-    monkeypatch.setattr("tilp.features.paper.fit.FeatureTraining", quick)
+    quick = partial(FeatureTrainingSettings, steps=10)
+    monkeypatch.setattr("tilp.model.fit.FeatureTrainingSettings", quick)
     asked = graph.frame("valid").select("relation", "subject", "start").to_dicts() * 6
     found = {}
     for backend in ("serial", "ray"):
-        model = tilp.TILP(**FAST, features=features, threads=1, backend=backend).fit(graph)
+        model = tilp.TILP(**FAST, features=features, n_jobs=1, backend=backend).fit(graph)
         evaluation = tilp.evaluate(
             model.scorer(), graph, batch=32, workers=None if backend == "serial" else workers
         )
@@ -121,12 +121,12 @@ def test_predictions_in_parts_and_updates_are_those_of_one_thread(workers, graph
     rows = np.flatnonzero(graph.relation == graph.relations.find("livesIn"))[::4]
     place = np.full(len(graph), LEFT_OUT)
     place[rows] = TRAIN
-    new = rearranged(graph, place)
+    new = reassign_splits(graph, place)
     queries = graph.frame("valid").select("relation", "subject", "start").cast(pl.String)
     for backend in ("serial", "ray"):
         folder = tmp_path / backend
-        model = tilp.TILP(**FAST, threads=1, backend=backend).fit(graph.without(rows))
-        model.update(new, weights="warm").save(folder / "updated")
+        model = tilp.TILP(**FAST, n_jobs=1, backend=backend).fit(graph.without(rows))
+        model.update(new).save(folder / "updated")
         model.predict_to(folder / "parts", queries, 3, explain=1, part_size=50)
     found, expected = contents(tmp_path / "ray"), contents(tmp_path / "serial")
     assert len(found) > 10
@@ -229,10 +229,8 @@ def where_it_lies(walker, _):
 
 def test_the_graph_is_in_the_store_once_and_read_there(workers, graph, monkeypatch):
     put = []
-    monkeypatch.setattr("tilp.parallel.transfer._LEAST_SHARED", 1)
-    monkeypatch.setattr(
-        workers._ray._shelf, "_put", lambda value: put.append(value) or ray.put(value)
-    )
+    packer = SharedPacker(lambda value: put.append(value) or ray.put(value), min_shared_bytes=1)
+    monkeypatch.setattr(workers._ray, "_packer", packer)
     walker = Walker(graph, max_length=2)
     places = {}
     for _ in range(3):
@@ -275,7 +273,7 @@ def noted(folder, number):
 
 
 def test_what_is_no_longer_wanted_is_not_begun(workers, tmp_path):
-    from tilp.parallel import ray_workers as on_ray
+    from tilp.parallel.ray_workers import MAX_WAITING
 
     drawn = []
 
@@ -288,17 +286,17 @@ def test_what_is_no_longer_wanted_is_not_begun(workers, tmp_path):
     assert next(results) == 0
     results.close()
     # Later chunks may be done before the first: their results are held, up to a bound.
-    most = 1 + on_ray._HELD * workers._ray.slots
+    most = 1 + MAX_WAITING * workers._ray.slots
     assert len(drawn) <= most
     assert list(workers.map(abs, [-1, -2, -3, -4])) == [1, 2, 3, 4]
     assert len(list(tmp_path.iterdir())) <= most
 
 
-def test_tasks_side_by_side_share_the_workers(workers):
+def test_concurrent_tasks_share_the_workers(workers):
     def task(size):
         return sum(workers.map(lambda n: n * n, range(size)))
 
-    assert list(workers.side_by_side(task, range(6))) == [
+    assert list(workers.map_tasks(task, range(6))) == [
         sum(n * n for n in range(size)) for size in range(6)
     ]
 
@@ -345,14 +343,14 @@ def test_an_exception_that_cannot_travel_is_told_by_its_words(workers, make, tol
 
 
 def test_another_cluster_is_refused(workers):
-    with pytest.raises(TilpError, match=r"can work on no other at 127\.0\.0\.1:1"):
+    with pytest.raises(TilpError, match=r"another cluster at 127\.0\.0\.1:1"):
         Workers(1, "ray", "127.0.0.1:1")
 
 
 def held_here(_):
-    from tilp.parallel import ray_tasks as at_worker
+    from tilp.parallel import ray_tasks
 
-    return sorted(number for _, number in at_worker._functions)
+    return sorted(map_id for _, map_id in ray_tasks._functions)
 
 
 def test_workers_let_go_of_maps_that_are_done(workers):

@@ -1,5 +1,6 @@
 """Evidence without some facts: what is taken from the whole against what is made anew."""
 
+from copy import copy
 from dataclasses import replace
 from functools import cache
 
@@ -9,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilp
-from strategies import all_queries, both_ways, graphs, small_world
-from test_joint import assert_terms_add_up, of_pairs, some_candidates
-from tilp import TILP
+from oracles import assert_terms_add_up, of_pairs
+from strategies import all_queries, both_ways, graphs, small_world, some_candidates
+from tilp import TILP, TILPConfig
 from tilp.features.candidate_history import fact_edges, fact_edges_without
 from tilp.graph import QueryTable
-from tilp.learning import CandidatePrior
+from tilp.learning import PopularityPrior
 from tilp.learning.rule_weights import TrainingSettings
 from tilp.scoring.queries import query_table
 from tilp.time import temporal_relation_codes
@@ -109,9 +110,9 @@ def test_facts_of_candidates_that_are_left(cut):
 @given(cuts())
 def test_the_prior_that_is_left(cut):
     graph, gone = cut
-    left = CandidatePrior.of(graph).without(graph, np.unique(np.array(gone, np.int64)))
-    anew = CandidatePrior.of(graph.without(gone))
-    for name in ("begin", "entity", "count"):
+    left = PopularityPrior.from_graph(graph).without(graph, np.unique(np.array(gone, np.int64)))
+    anew = PopularityPrior.from_graph(graph.without(gone))
+    for name in ("offsets", "entity", "count"):
         found, expected = getattr(left, name), getattr(anew, name)
         assert np.array_equal(found, expected) and found.dtype == expected.dtype, name
     assert left.n_entities == anew.n_entities
@@ -119,7 +120,7 @@ def test_the_prior_that_is_left(cut):
 
 def test_facts_of_other_splits_are_no_evidence(facts):
     graph = tilp.read({"train": facts[:3], "test": facts[3:]})
-    prior = CandidatePrior.of(graph)
+    prior = PopularityPrior.from_graph(graph)
     left = prior.without(graph, np.array([2, 3, 4]))
     assert left.count.sum() == prior.count.sum() - 2
     assert np.array_equal(Walker(graph).without([3, 4]).edges.fact, Walker(graph).edges.fact)
@@ -129,10 +130,9 @@ def test_facts_of_other_splits_are_no_evidence(facts):
 
 QUICK = {
     "max_length": 2,
-    "sample": 40,
-    "top": 100,
-    "threads": 1,
-    "training": TrainingSettings(steps=10, dimension=8),
+    "max_rules": 100,
+    "n_jobs": 1,
+    "config": TILPConfig(sample=40, training=TrainingSettings(steps=10, dimension=8)),
 }
 
 
@@ -229,17 +229,17 @@ def test_facts_are_taken_out_one_after_the_other_or_together(features):
 
 @pytest.mark.usefixtures("quick_features")
 @pytest.mark.parametrize(
-    ("features", "limit", "number"),
+    ("features", "limits"),
     [
-        (Features.PAPER, "tilp.features.paper.scorer._LOOKED_AT", 5),
-        (Features.FULL, "tilp.features.log_linear_scorer._MOST_ENTITIES", 0),
-        (Features.NONE, "tilp.features.paper.scorer._LOOKED_AT", 200),
+        (Features.PAPER, {"max_candidates": 5}),
+        (Features.FULL, {"max_entities": 0}),
+        (Features.NONE, {}),
     ],
 )
-def test_terms_add_up_for_candidates_that_are_not_looked_at(monkeypatch, features, limit, number):
+def test_terms_add_up_for_candidates_that_are_not_looked_at(features, limits):
     model = fitted(features)
-    monkeypatch.setattr(limit, number)
-    graph, scorer = model.graph, model.scorer()
+    graph, scorer = model.graph, copy(model.scorer())
+    vars(scorer).update(limits)
     table = QueryTable.of_facts(graph, np.asarray(graph.rows("valid"))[::10], walked=False)
     begin, candidate = some_candidates(graph, table, 60)
     terms = scorer.contributions(table, begin, candidate)

@@ -13,7 +13,7 @@ import tilp
 from oracles import counts, edges_of, kinds_of_known, query_parts
 from strategies import all_queries, graphs, shared_queries
 from tilp.graph import QueryTable
-from tilp.learning import KNOWN_KINDS, CandidatePrior
+from tilp.learning import KNOWN_KINDS, PopularityPrior
 from tilp.learning.examples import make_training_examples
 from tilp.learning.rule_weights import LogWeights, Objective
 from tilp.parallel import Workers
@@ -234,7 +234,7 @@ def shares_and_likelihoods(walks_power, factors):
         answer=np.array([entity(name) for name in "abc"], np.int32),
     )
     scores = RuleScorer(walker, rules, weights)(queries)
-    prior = CandidatePrior.of(graph)
+    prior = PopularityPrior.from_graph(graph)
     logs = LogWeights(np.log(weights.rule), np.log(weights.prior), np.log(weights.factor))
     shares, likelihoods = [], []
     for number in range(3):
@@ -243,7 +243,7 @@ def shares_and_likelihoods(walks_power, factors):
         shares.append(every[queries.answer[number]] / sum(every))
         one = queries[np.array([number])]
         entries = make_training_examples(walker, one, walker.compile(rules), Workers())
-        assert len(entries) == 3 and not entries.left_out.any()
+        assert len(entries) == 3 and not entries.excluded.any()
         loss, _ = Objective(entries, prior, len(rules), walks_power)(logs, Workers())
         likelihoods.append(np.exp(-loss))
     return shares, likelihoods

@@ -1,4 +1,4 @@
-"""Harder splits against plain readings of what they promise, and the paper's own files."""
+"""Harder splits against plain code, and the paper's own files."""
 
 import json
 import re
@@ -19,10 +19,10 @@ from tilp.errors import TilpError
 from tilp.evaluation import load_evaluation
 from tilp.graph import Vocabulary
 from tilp.splits import SHARES, balanced, biased, few, released, time_shift
-from tilp.splits.biased import _FOR_REMOVAL, _FOR_TEST, _FOR_VALID, _lots
 from tilp.splits.folders import biased_parts
+from tilp.splits.samples import REMOVAL_STREAM, TEST_STREAM, VALID_STREAM, random_keys
 from tilp.time import OPEN_START, UNKNOWN
-from tilp.types import LateEnds, Walked
+from tilp.types import LateEnds, WalkGraph
 
 pytestmark = pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
 
@@ -53,7 +53,7 @@ def read(rows):
 
 
 def written(graph, split=None):
-    """Facts as they are written, and how often."""
+    """Count the facts as they are written."""
     return Counter(graph.frame(split, names="ids").select(COLUMNS).rows())
 
 
@@ -65,8 +65,8 @@ def by_relation(graph, split):
     return np.bincount(graph.relation[graph.span(split)], minlength=len(graph.relations))
 
 
-def same_names(one, other):
-    return one.entities == other.entities and one.relations == other.relations
+def same_names(first, second):
+    return first.entities == second.entities and first.relations == second.relations
 
 
 # few
@@ -99,15 +99,15 @@ def test_a_sample_of_a_sample_is_drawn_from_it_and_reduced_to_it(world):
     again = few(tenth, 0.5, seed=1)
     assert set(again.targets) < set(tenth.targets)
     assert len(again.targets) == round(len(tenth.targets) / 2)
-    reduced = few(tenth, 0.5, seed=1, walked=Walked.REDUCED)
+    reduced = few(tenth, 0.5, seed=1, walked=WalkGraph.REDUCED)
     assert len(reduced.rows("train")) == len(again.targets)
 
 
-def test_few_refuses_what_is_no_sample(world):
+def test_few_refuses_shares_out_of_range(world):
     for share in (0.0, -0.1, 1.1, float("nan")):
         with pytest.raises(TilpError, match="above 0 and at most 1"):
             few(world, share)
-    with pytest.raises(TilpError, match="is none of them; choose a greater one"):
+    with pytest.raises(TilpError, match="less than one fact; choose a larger share"):
         few(world, 0.0001)
     with pytest.raises(TilpError, match="it can be kept, reduced"):
         few(world, 0.5, walked="all")
@@ -132,11 +132,11 @@ def test_balanced_takes_as_many_of_each_relation_or_half_of_it(rows, queries, se
     assert balanced(graph, queries=queries, seed=seed) == even
 
 
-@given(ROWS, st.floats(0.05, 1.0), SEEDS, st.sampled_from(Walked))
+@given(ROWS, st.floats(0.05, 1.0), SEEDS, st.sampled_from(WalkGraph))
 def test_biased_removes_a_share_of_one_relation(rows, removed, seed, walked):
     graph = read(rows)
-    for number, name in enumerate(graph.relations):
-        size = by_relation(graph, "train")[number]
+    for relation, name in enumerate(graph.relations):
+        size = by_relation(graph, "train")[relation]
         count = int(round(removed * size, 6))
         if not count:
             with pytest.raises(TilpError, match="leave this relation out"):
@@ -145,12 +145,12 @@ def test_biased_removes_a_share_of_one_relation(rows, removed, seed, walked):
         made = biased(graph, name, removed=removed, seed=seed, walked=walked)
         assert made == biased(graph, name, removed=removed, seed=seed, walked=walked)
         expected = by_relation(graph, "train")
-        expected[number] -= count
+        expected[relation] -= count
         assert np.array_equal(
             np.bincount(made.relation[made.targets], minlength=len(graph.relations)), expected
         )
         assert same_names(made, graph)
-        if walked is Walked.KEPT:
+        if walked is WalkGraph.FULL:
             assert written(made) == written(graph)
         else:
             gone = written(graph) - written(made)
@@ -168,12 +168,12 @@ def test_seeds_make_other_splits(world):
     assert written(left[0]) != written(left[1])
 
 
-def test_what_is_drawn_for_one_thing_or_seed_says_nothing_of_another(world):
-    purposes = (_FOR_TEST, _FOR_VALID, _FOR_REMOVAL)
-    lots = [_lots(world, seed, purpose) for seed in range(4) for purpose in purposes]
-    between = np.corrcoef(lots) - np.eye(len(lots))
-    assert np.abs(between).max() < 4 / np.sqrt(len(world))
-    assert all(0.45 < lot.mean() < 0.55 for lot in lots)
+def test_random_keys_of_seeds_and_streams_are_independent(world):
+    streams = (TEST_STREAM, VALID_STREAM, REMOVAL_STREAM)
+    keys = [random_keys(world, seed, stream) for seed in range(4) for stream in streams]
+    correlations = np.corrcoef(keys) - np.eye(len(keys))
+    assert np.abs(correlations).max() < 4 / np.sqrt(len(world))
+    assert all(0.45 < column.mean() < 0.55 for column in keys)
 
 
 def test_biased_and_balanced_say_what_is_wrong(world):
@@ -185,7 +185,7 @@ def test_biased_and_balanced_say_what_is_wrong(world):
         balanced(world.without(world.rows("test")))
     with pytest.raises(TilpError, match="choose 1 or more"):
         balanced(world, queries=0)
-    with pytest.raises(TilpError, match="split the data they were taken from"):
+    with pytest.raises(TilpError, match="split the original data"):
         balanced(few(world, 0.5))
 
 
@@ -193,7 +193,7 @@ def test_biased_and_balanced_say_what_is_wrong(world):
 
 
 def plain_ends(graph, latest):
-    """Start and end of each fact, with those after the latest date unknown, read from the text."""
+    """Return start and end of each fact, unknown after the latest date, read from the text."""
     found = []
     for row in range(len(graph)):
         start, end = int(graph.start[row]), int(graph.end[row])
@@ -214,7 +214,7 @@ def plain_ends(graph, latest):
     st.none() | st.integers(1993, 2000),
     st.sampled_from(LateEnds),
 )
-def test_time_shift_against_a_plain_reading(rows, first, years, latest, ends):
+def test_time_shift_against_plain_code(rows, first, years, latest, ends):
     graph = read(rows)
     times = plain_ends(graph, latest)
     sides = ["train" if s < first else "valid" if s < first + years else "test" for s, _ in times]
@@ -252,7 +252,7 @@ def test_time_shift_against_a_plain_reading(rows, first, years, latest, ends):
 
 
 def graph_start(text):
-    """The year that a start of `DATES` counts as."""
+    """Return the year that a start of `DATES` counts as."""
     return {"": UNKNOWN, "soon": UNKNOWN, "present": OPEN_START, "199#": 1990}.get(text) or int(
         text
     )
@@ -287,12 +287,12 @@ def test_a_split_is_read_back_as_it_was_made(tmp_path_factory, rows, ends):
     made = [balanced(graph, queries=2)]
     assume(len(set(graph.start[graph.start > OPEN_START].tolist())) > 2)
     made.append(time_shift(graph, ends=ends, latest=1998).graph)
-    for one in made:
-        again = tilp.read(tilp.write(one, tmp_path_factory.mktemp("split") / "out"))
-        assert again == one and again.fingerprint() == one.fingerprint()
+    for graph in made:
+        again = tilp.read(tilp.write(graph, tmp_path_factory.mktemp("split") / "out"))
+        assert again == graph and again.fingerprint() == graph.fingerprint()
 
 
-def test_what_lies_beside_facts_stays(world):
+def test_names_and_attributes_stay(world):
     ids = pl.concat([world.entities.ids, pl.Series(["of no fact"])])
     names = Vocabulary("entity", ids, ids.str.to_uppercase(), "the " + ids)
     numbers = np.arange(len(names), dtype=np.float64)
@@ -307,7 +307,7 @@ def test_what_lies_beside_facts_stays(world):
     assert (masked.estimated & 1).sum() == (filled.estimated & 1).sum()
 
 
-def test_defects_are_found_again_in_their_new_places(facts):
+def test_defects_are_found_again_in_their_new_splits(facts):
     broken = facts.with_columns(pl.col("start").replace("1999", "2009"))  # after its end, 2004
     graph = tilp.read(broken)
     made = time_shift(graph, valid_from=1994, test_from=2000, latest=2020)
@@ -331,7 +331,7 @@ def test_time_shift_says_what_is_wrong(world):
         time_shift(world, valid_from=1990, test_from=1995, latest=1993)
     with pytest.raises(TilpError, match="it can be mask, drop, keep"):
         time_shift(world, ends="lose")
-    with pytest.raises(TilpError, match="split the data they were taken from"):
+    with pytest.raises(TilpError, match="split the original data"):
         time_shift(few(world, 0.5))
 
 
@@ -340,7 +340,7 @@ def test_relations_with_nothing_to_remove_are_named():
     rows += [("a", f"once{i}", "b", "1990", "1991", "train") for i in range(7)]
     options = {"removed": 0.5, "queries": None, "balance": False, "seed": 0}
     with pytest.warns(tilp.TilpWarning, match=r"remove any: once0, .*once4 and 2 more"):
-        (part,) = biased_parts(read(rows), walked=Walked.REDUCED, **options)
+        (part,) = biased_parts(read(rows), walked=WalkGraph.REDUCED, **options)
     assert part.folder == "0-often" and len(part.graph) == 10
 
 
@@ -351,7 +351,7 @@ def test_answers_that_only_removed_facts_state_are_no_errors(run, tmp_path, worl
     whole = balanced(world)
     data = tilp.write(whole, tmp_path / "whole")
     part = biased(whole, "playsFor", removed=0.8)
-    options = {"max_length": 1, "features": "none", "threads": 1}
+    options = {"max_length": 1, "features": "none", "n_jobs": 1}
     model = tilp.TILP(**options).fit(part)
     own, fair = model.evaluate(), model.evaluate(known=whole)
     for rank in ("rank_static_average", "rank_enumerate_average"):
@@ -500,7 +500,7 @@ def test_the_command_says_what_is_wrong(run, tmp_path, data):
         (("time-shift", "--seed", 0), "--seed is for --kind few or biased"),
         (("biased", "--share", 0.1), "--share is for --kind few"),
         (("biased", "--queries", 3, "--no-balance"), "how test is balanced"),
-        (("biased", "--removed", 0.0001), "no relation has so many"),
+        (("biased", "--removed", 0.0001), "no relation has enough"),
         (("few", "--share", 7), "above 0 and at most 1"),
         (("time-shift", "--valid-from", "soon", "--test-from", 1990), "'soon'"),
     ):
@@ -548,7 +548,7 @@ def test_released_splits_take_the_names_of_the_data_and_walk_on_more(tmp_path):
     walked.write_text(re.sub(r"\b(199[05])\b", r"\1-##-##", walked.read_text()))
     again = released(data, tmp_path, "bg.txt")
     assert triples(again.learned, "train") == triples(walking.learned, "train")
-    with pytest.raises(TilpError, match="is not there"):
+    with pytest.raises(TilpError, match="no such folder"):
         released(data, tmp_path / "nothing")
 
 

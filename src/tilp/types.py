@@ -5,8 +5,8 @@ from typing import Self, TypeVar
 
 from tilp.errors import TilpError
 
-DEFAULT_TOP = 3_000
-"""Most rules of each relation and direction."""
+MAX_RULES = 3_000
+"""Default for the number of rules of each relation and direction."""
 
 
 class Unit(StrEnum):
@@ -185,15 +185,15 @@ class SplitKind(StrEnum):
     TIME_SHIFT = "time-shift"
 
 
-class Walked(StrEnum):
-    """Whether facts that are no training examples any more stay in the graph for walks."""
+class WalkGraph(StrEnum):
+    """Facts that walks may use when rules are learned from part of the training facts."""
 
-    KEPT = "kept"
+    FULL = "kept"
     REDUCED = "reduced"
 
 
 class LateEnds(StrEnum):
-    """What to do with training facts that end after the last training fact has started."""
+    """Treatment of training facts that end in or after the time of valid."""
 
     MASK = "mask"
     DROP = "drop"

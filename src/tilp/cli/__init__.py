@@ -18,53 +18,63 @@ from typing import Annotated
 
 import typer
 
-from tilp.cli import bench, data, datasets, demo, features, pack, rules, serve, split
-from tilp.cli import evaluate as evaluation
-from tilp.cli import explain as explanation
-from tilp.cli import fit as model
-from tilp.cli import predict as prediction
-from tilp.cli import update as updating
+from tilp.cli.bench import bench_command
 from tilp.cli.console import print_error, print_warning, set_quiet
+from tilp.cli.data import convert_command, datasets, import_command, impute_command, pack_command
+from tilp.cli.demo import demo_command
+from tilp.cli.evaluate import compare_command, evaluate_command, evaluate_scores_command
+from tilp.cli.explain import explain_command
+from tilp.cli.features import features_command
+from tilp.cli.fit import fit_command
+from tilp.cli.inspect import inspect_command
+from tilp.cli.predict import predict_command
+from tilp.cli.rules import mine_command, rules_command
+from tilp.cli.serve import serve_command
+from tilp.cli.split import split_command
+from tilp.cli.update import update_command
 from tilp.errors import TilpError
 
 __all__ = ["app", "main"]
 
+_GLOBAL_OPTIONS = ("--verbose", "--quiet", "--debug")
+_INTERRUPT_DELAY = 0.01  # seconds
+
 app = typer.Typer(
     name="tilp",
     help=(
-        "Temporal logical rules over tables of dated facts.\n\n"
-        "New here? [bold]tilp demo[/bold] shows what there is on a small made-up world; then "
-        "[bold]tilp inspect DATA[/bold] tells what is in your own data and what is wrong with it."
+        "Learn temporal logical rules from tables of dated facts, predict with them, explain.\n\n"
+        "New here? [bold]tilp demo[/bold] shows every step on a small synthetic world; then "
+        "[bold]tilp inspect DATA[/bold] shows what is in your own data and what is wrong with it."
     ),
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("demo")(demo.demo)
-app.command("inspect")(data.inspect_command)
-app.command("mine")(rules.mine_command)
-app.command("evaluate-scores")(evaluation.evaluate_scores_command)
-app.command("compare")(evaluation.compare_command)
-app.command("fit")(model.fit_command)
-app.command("update")(updating.update_command)
-app.command("evaluate")(model.evaluate_command)
-app.command("predict")(prediction.predict_command)
-app.command("explain")(explanation.explain_command)
-app.command("rules")(model.rules_command)
-app.command("serve")(serve.serve_command)
-app.command("features")(features.features_command)
-app.command("split")(split.split_command)
-app.command("bench")(bench.bench_command)
-app.command("convert")(data.convert_command)
-app.command("pack")(pack.pack_command)
-app.command("impute")(data.impute_command)
-app.command("import")(data.import_command)
-app.add_typer(datasets.app, name="datasets")
+app.command("demo")(demo_command)
+app.command("inspect")(inspect_command)
+app.command("mine")(mine_command)
+app.command("evaluate-scores")(evaluate_scores_command)
+app.command("compare")(compare_command)
+app.command("fit")(fit_command)
+app.command("update")(update_command)
+app.command("evaluate")(evaluate_command)
+app.command("predict")(predict_command)
+app.command("explain")(explain_command)
+app.command("rules")(rules_command)
+app.command("serve")(serve_command)
+app.command("features")(features_command)
+app.command("split")(split_command)
+app.command("bench")(bench_command)
+app.command("convert")(convert_command)
+app.command("pack")(pack_command)
+app.command("impute")(impute_command)
+app.command("import")(import_command)
+app.add_typer(datasets, name="datasets")
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         from tilp._utils.versions import version_report
 
         typer.echo(version_report())
@@ -79,46 +89,45 @@ def _options(
             "--version",
             callback=_print_version,
             is_eager=True,
-            help="Print versions and platform, as a bug report needs them.",
+            help="Print the versions and the platform that a bug report needs.",
         ),
     ] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Say what is being done.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Log what is being done.")] = False,
     quiet: Annotated[
         bool, typer.Option("--quiet", help="No warnings, no progress: results and errors only.")
     ] = False,
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback of an error, and everything else.")
+        bool, typer.Option("--debug", help="Show the traceback of an error, and all log messages.")
     ] = False,
 ) -> None:
-    del version  # printed before anything else runs
+    del version  # its callback has printed it
     set_quiet(quiet)
-    levels = ((debug, logging.DEBUG), (verbose, logging.INFO), (quiet, logging.ERROR))
-    level = next((level for wanted, level in levels if wanted), logging.WARNING)
+    level = logging.WARNING
+    if debug:
+        level = logging.DEBUG
+    elif verbose:
+        level = logging.INFO
+    elif quiet:
+        level = logging.ERROR
     logging.basicConfig(format="%(message)s")
     logging.getLogger("tilp").setLevel(level)
 
 
-_GLOBAL_OPTIONS = ("--verbose", "--quiet", "--debug")
-
-
 def _global_options_first(arguments: list[str]) -> list[str]:
-    """Options that hold for every command may stand anywhere on the line."""
+    """Move global options to the front; users may write them anywhere."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
-    first = [one for one in arguments[:end] if one in _GLOBAL_OPTIONS]
-    return first + [one for one in arguments[:end] if one not in first] + arguments[end:]
+    first = [argument for argument in arguments[:end] if argument in _GLOBAL_OPTIONS]
+    rest = [argument for argument in arguments[:end] if argument not in _GLOBAL_OPTIONS]
+    return first + rest + arguments[end:]
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """Stop at Ctrl-C; where an exception would be ignored, as soon as it is not."""
-    if frame is not None and any(
-        frame.f_code is getattr(one, "__code__", None) for one in gc.callbacks
-    ):
-        threading.Timer(_AGAIN, signal.raise_signal, [number]).start()
+    """Raise KeyboardInterrupt; retry later inside a gc callback, which would swallow it."""
+    callbacks = [getattr(callback, "__code__", None) for callback in gc.callbacks]
+    if frame is not None and frame.f_code in callbacks:
+        threading.Timer(_INTERRUPT_DELAY, signal.raise_signal, [number]).start()
         return
     raise KeyboardInterrupt
-
-
-_AGAIN = 0.01  # seconds
 
 
 def main() -> None:
@@ -127,8 +136,8 @@ def main() -> None:
     warnings.showwarning = print_warning
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")  # signs that a terminal lacks are no failure
-    with suppress(ValueError):  # only the main thread hears of signals
+            stream.reconfigure(errors="replace")  # the terminal may lack signs such as ←
+    with suppress(ValueError):  # only the main thread may handle signals
         signal.signal(signal.SIGINT, _interrupt)
     try:
         app(arguments)

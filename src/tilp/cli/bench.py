@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilp.cli.console import goes_on_from, output, print_warning, progress_bar, say
+from tilp.cli.console import output, print_warning, progress_bar, resume_hint, say
 from tilp.cli.options import ThreadsOption
 from tilp.errors import TilpError
 
@@ -122,7 +122,7 @@ def bench_command(
     if out is None:
         raise TilpError("name the folder of the report: --out REPORT")
     command = shlex.join(["tilp", *sys.argv[1:]])
-    with goes_on_from(out), progress_bar() as bar:
+    with resume_hint(out), progress_bar() as bar:
         done = run_plan(
             chosen,
             sources,
@@ -163,9 +163,9 @@ class _ProgressBars:
         """Show the progress of the stage."""
         self._bar.update(self._stage, completed=share, description=f"  {stage}")
 
-    def ends(self, job: Job, outcome: str, number: int, count: int) -> None:
+    def ends(self, job: Job, outcome: str, position: int, count: int) -> None:
         """Print the outcome of the run, and the seconds since the one before ended."""
-        self._bar.update(self._all, total=count, completed=number)
+        self._bar.update(self._all, total=count, completed=position)
         taken = f"{time.perf_counter() - self._began:.1f} s"
         self._began = time.perf_counter()
-        say(f"{number}/{count} {job.name}: {outcome}, {taken}")
+        say(f"{position}/{count} {job.name}: {outcome}, {taken}")

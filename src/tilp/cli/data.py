@@ -1,7 +1,10 @@
-"""Commands that look at data and turn it from one form into another."""
+"""Commands that convert, import, pack and download data."""
 
 from __future__ import annotations
 
+import re
+import sys
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -9,82 +12,35 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilp.cli.console import output, print_json, print_warning, progress_bar
-from tilp.cli.options import (
-    Columns,
-    Data,
-    FormatOption,
-    Header,
-    OnErrorOption,
-    UnitOption,
-    read_data,
-)
+from tilp.cli import options
+from tilp.cli.console import output, print_table, print_warning, progress_bar, stage_bars, task_bar
 from tilp.errors import TilpError
 from tilp.types import DumpFormat, Estimate, OnError, TableFormat
 
 if TYPE_CHECKING:
+    from tilp.datasets import World
+    from tilp.graph import TemporalGraph
     from tilp.io.dumps import ImportReport
     from tilp.io.rdf import RdfFormat
+    from tilp.time.durations import Durations
 
 _SHOWN_PROBLEMS = 20
+_BYTES = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_MIN_PACK_MEMORY = 16 * 10**6
 
-__all__ = ["convert_command", "import_command", "impute_command", "inspect_command"]
-
-
-def inspect_command(
-    data: Data,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
-    defects: Annotated[
-        bool,
-        typer.Option("--defects", help="List each row with a date defect and what was done."),
-    ] = False,
-    plot: Annotated[
-        Path | None,
-        typer.Option("--plot", metavar="FILE", help="Draw facts over time (.png, .svg or .pdf)."),
-    ] = None,
-    unit: UnitOption = None,
-    on_error: OnErrorOption = OnError.REPAIR,
-    columns: Columns = None,
-    header: Header = None,
-) -> None:
-    """Tell what is in DATA and what is wrong with it.
-
-    Facts, entities and relations by split, how dates are known, a row for each relation, and the
-    defects that spoil results: starts after ends, duplicates, the same triple in several splits,
-    reversed rows, entities that train never saw, absurd years.
-    """
-    from tilp.data_quality import inspect
-
-    graph = read_data(data, unit, on_error, columns, header)
-    if plot is not None:
-        from tilp.viz.figures import plot_facts_over_time
-
-        plot_facts_over_time(graph, plot)
-    if defects:
-        from tilp.cli.console import defect_table
-
-        if json:
-            print_json(graph.defects.to_dicts())
-        else:
-            output().print(defect_table(graph.defects))
-        return
-    inspection = inspect(graph)
-    if json:
-        print_json(inspection.to_json())
-    else:
-        from tilp.cli.console import print_inspection
-
-        print_inspection(inspection, str(data))
+datasets = typer.Typer(
+    help="Download published data sets, or generate the synthetic world.", no_args_is_help=True
+)
 
 
 def convert_command(
-    data: Data,
-    out: Annotated[Path, typer.Option("--out", help="The folder to write; new or empty.")],
-    format: FormatOption = TableFormat.TSV,
-    unit: UnitOption = None,
-    on_error: OnErrorOption = OnError.REPAIR,
-    columns: Columns = None,
-    header: Header = None,
+    data: options.DataArgument,
+    out: options.OutFolderOption,
+    format: options.FormatOption = TableFormat.TSV,
+    unit: options.UnitOption = None,
+    on_error: options.OnErrorOption = OnError.REPAIR,
+    columns: options.ColumnsOption = None,
+    header: options.HeaderOption = None,
 ) -> None:
     """Write DATA as a folder of tables: the splits, names, attributes, the unit.
 
@@ -92,48 +48,65 @@ def convert_command(
     """
     from tilp.io import write
 
-    graph = read_data(data, unit, on_error, columns, header)
+    graph = options.read_data(data, unit, on_error, columns, header)
     write(graph, out, format=format)
     output().print(f"{out}: {graph}")
 
 
 def impute_command(
-    data: Data,
-    out: Annotated[Path, typer.Option("--out", help="The folder to write; new or empty.")],
+    data: options.DataArgument,
+    out: options.OutFolderOption,
     estimate: Annotated[
         Estimate,
         typer.Option(
             "--estimate",
-            help="How long a fact is taken to last. expected: as long as its relation's facts do "
-            "in the mean; drawn: a draw for each fact.",
+            help="Length of a fact with one date. expected: the mean length of its relation's "
+            "facts; drawn: a random draw for each fact.",
         ),
     ] = Estimate.EXPECTED,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="For draws.")] = 0,
-    format: FormatOption = TableFormat.TSV,
-    unit: UnitOption = None,
-    on_error: OnErrorOption = OnError.REPAIR,
-    columns: Columns = None,
-    header: Header = None,
+    seed: options.SeedOption = 0,
+    format: options.FormatOption = TableFormat.TSV,
+    unit: options.UnitOption = None,
+    on_error: options.OnErrorOption = OnError.REPAIR,
+    columns: options.ColumnsOption = None,
+    header: options.HeaderOption = None,
 ) -> None:
-    """Write DATA with its missing starts and ends estimated, and marked as estimates.
+    """Write DATA with missing starts and ends estimated, and marked as estimates.
 
-    How long the facts of each relation last is learned from the training facts with both dates: a
-    Gaussian truncated to lengths from 0 on. A missing end is the start and such a length, a missing
-    start the end without it; facts without any date stay as they are. The column 'estimated' of
-    the files written says which dates are estimates: start, end or both. tilp fit --missing
-    duration does the same with draws, and leaves DATA alone.
+    The length of each relation's facts is a Gaussian truncated to lengths from 0 on, fitted to the
+    training facts with both dates. A missing end is the start plus such a length, a missing start
+    the end minus it; facts without any date stay as they are. The column 'estimated' of the files
+    written says which dates are estimates: start, end or both. tilp fit --missing duration does
+    the same with draws, and leaves DATA alone.
     """
-    from tilp.cli.console import imputation_table
     from tilp.io import write
     from tilp.time.durations import Durations
     from tilp.time.imputation import impute
 
-    graph = read_data(data, unit, on_error, columns, header)
+    graph = options.read_data(data, unit, on_error, columns, header)
     durations = Durations.fit(graph)
     imputed = impute(graph, estimate=estimate, seed=seed, durations=durations)
     write(imputed, out, format=format)
-    output().print(imputation_table(imputed, durations))
+    _print_imputed(imputed, durations)
     output().print(f"{out}: {imputed}")
+
+
+def _print_imputed(graph: TemporalGraph, durations: Durations) -> None:
+    from tilp.time.imputation import imputation_counts
+
+    counts, fitted = imputation_counts(graph), durations.frame()
+    total = int(counts["starts"].sum()) + int(counts["ends"].sum())
+    figures = ("facts", "starts", "ends", "still missing", "complete in train", "mean length")
+    rows = (
+        (
+            relation,
+            *(f"{count:,}" for count in (*cells, row["intervals"])),
+            f"{row['mean']:,.1f}",
+            "of all relations" if row["pooled"] else "",
+        )
+        for (relation, *cells), row in zip(counts.rows(), fitted.iter_rows(named=True), strict=True)
+    )
+    print_table(f"{total:,} dates estimated", ("relation", *figures, ""), rows, right=figures)
 
 
 def import_command(
@@ -142,18 +115,18 @@ def import_command(
         typer.Argument(
             metavar="SOURCE",
             show_default=False,
-            help=(
-                "A Wikidata JSON dump (one entity a line; plain, .gz or .bz2; - for standard "
-                "input), or N-Triples or Turtle (.nt, .ttl, .gz)."
-            ),
+            help="A Wikidata JSON dump (one entity a line; plain, .gz or .bz2; - reads standard "
+            "input), or N-Triples or Turtle (.nt, .ttl, .gz).",
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", help="The folder to write; new or empty.")],
-    language: Annotated[str, typer.Option("--language", help="The language of labels.")] = "en",
+    out: options.OutFolderOption,
+    language: Annotated[str, typer.Option("--language", help="Language of labels.")] = "en",
     properties: Annotated[
         str | None,
         typer.Option(
-            "--properties", metavar="P,P,…", help="Keep only these, such as P39,P54,P166."
+            "--properties",
+            metavar="P,P,…",
+            help="Keep only these properties, such as P39,P54,P166.",
         ),
     ] = None,
     undated: Annotated[
@@ -161,36 +134,34 @@ def import_command(
     ] = False,
     format: Annotated[
         DumpFormat | None,
-        typer.Option("--format", show_default="by the name", help="What SOURCE holds."),
+        typer.Option("--format", show_default="by the file name", help="Format of SOURCE."),
     ] = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Stop at the first malformed line; do not count it.")
+        bool, typer.Option("--strict", help="Stop at the first malformed line.")
     ] = False,
 ) -> None:
-    """Turn a Wikidata dump, JSON or RDF, into DATA.
+    """Convert a Wikidata dump, JSON or RDF, into DATA.
 
     Takes the statements with a start (P580), end (P582) or point in time (P585), and the labels
-    of the entities in them. JSON is streamed in bounded memory; of RDF the statement nodes of the
-    chosen properties are held. Malformed lines are counted, the first of them listed.
+    of their entities. JSON is streamed in bounded memory; of RDF, the statement nodes of the
+    chosen properties are held in memory. Malformed lines are counted, and the first ones listed.
     """
-    import sys
-
     from tilp.io.rdf import import_rdf, rdf_format
     from tilp.io.wikidata import import_wikidata
 
     if format is None:
         format = DumpFormat(rdf_format(source) or DumpFormat.JSON)
+    importer: Callable[..., ImportReport] = import_wikidata
+    if format is not DumpFormat.JSON:
+        kind: RdfFormat = "turtle" if format is DumpFormat.TURTLE else "ntriples"
+        importer = partial(import_rdf, format=kind)
     with progress_bar(transfer=True) as bar:
         task = bar.add_task("import", total=source.stat().st_size if source.is_file() else None)
-        importer: Callable[..., ImportReport] = import_wikidata
-        if format is not DumpFormat.JSON:
-            kind: RdfFormat = "turtle" if format is DumpFormat.TURTLE else "ntriples"
-            importer = partial(import_rdf, format=kind)
         report = importer(
             sys.stdin.buffer if str(source) == "-" else source,
             out,
             language=language,
-            properties={one.strip() for one in properties.split(",")} if properties else None,
+            properties={name.strip() for name in properties.split(",")} if properties else None,
             undated=undated,
             on_error="raise" if strict else "skip",
             progress=lambda done: bar.update(task, completed=done),
@@ -205,12 +176,161 @@ def _print_import(report: ImportReport, out: Path) -> None:
     for reason, count in report.skipped.items():
         console.print(f"left out: {count:,} × {reason}")
     for problem in report.problems[:_SHOWN_PROBLEMS]:
-        place = problem.file if problem.line is None else f"{problem.file}, line {problem.line}"
-        print_warning(f"{place}: {problem.found} ({problem.done})")
+        line = problem.file if problem.line is None else f"{problem.file}, line {problem.line}"
+        print_warning(f"{line}: {problem.found} ({problem.done})")
     if report.malformed > _SHOWN_PROBLEMS:
-        print_warning(f"… and {report.malformed - _SHOWN_PROBLEMS:,} more malformed places")
+        print_warning(f"… and {report.malformed - _SHOWN_PROBLEMS:,} more malformed lines")
     if not report.facts:
         raise TilpError(
             f"{out} holds no facts: no dated Wikidata statement was found. Is the source a "
-            "Wikidata dump (see --format), and do --properties name what is in it?"
+            "Wikidata dump (see --format), and does it have the properties of --properties?"
         )
+
+
+def pack_command(
+    data: options.DataArgument,
+    out: options.OptionalOutFolderOption = None,
+    memory: Annotated[
+        str,
+        typer.Option(
+            "--memory",
+            metavar="BYTES",
+            help="Memory to work in, such as 500MB or 2GB. More is faster; the files written are "
+            "the same.",
+        ),
+    ] = "1GB",
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="DATA is a packed graph: read all of it and report damage. Pack nothing.",
+        ),
+    ] = False,
+    unit: options.UnitOption = None,
+    on_error: options.OnErrorOption = OnError.REPAIR,
+    columns: options.ColumnsOption = None,
+    header: options.HeaderOption = None,
+) -> None:
+    """Write DATA as a memory-mapped folder that opens in milliseconds, however large.
+
+    DATA may be larger than memory. Every command that takes DATA takes this folder too, with the
+    same results; processes that use it at the same time share its memory. A model fitted to it
+    keeps its graph in this form.
+    """
+    from tilp.io.packed.format import check_files, read_metadata
+    from tilp.io.packed.pack import STAGES, pack
+    from tilp.io.read import warn_of_defects
+
+    if check and out is not None:
+        raise TilpError("--check packs nothing: give --out or --check, not both")
+    if check:
+        with task_bar("check") as advance_check:
+            check_files(data, advance_check)
+        output().print(f"{data}: as it was written; {_size(read_metadata(data))}")
+        return
+    if out is None:
+        raise TilpError("say where to: tilp pack DATA --out GRAPH")
+    started = time.perf_counter()
+    with stage_bars(STAGES) as advance:
+        graph = pack(
+            options.standard_input(data),
+            out,
+            unit=unit,
+            on_error=on_error,
+            columns=options.parse_columns(columns),
+            header=header,
+            memory=_parse_bytes(memory),
+            progress=advance,
+        )
+    seconds = time.perf_counter() - started
+    warn_of_defects(graph)
+    output().print(f"{out}: {graph}")
+    output().print(f"{_size(read_metadata(out))} on disk, packed in {seconds:,.1f} s")
+
+
+def _parse_bytes(text: str) -> int:
+    """Parse --memory.
+
+    >>> _parse_bytes("500MB"), _parse_bytes("1.5 GB")
+    (500000000, 1500000000)
+    """
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)B?\s*", text.upper())
+    if match is None:
+        raise TilpError(f"--memory {text!r}: write a number of bytes, such as 500MB or 2GB")
+    size = int(float(match[1]) * _BYTES[match[2]])
+    if size < _MIN_PACK_MEMORY:
+        least = f"{_MIN_PACK_MEMORY // 10**6}MB"
+        raise TilpError(f"--memory {text}: packing needs at least {least} to work in")
+    return size
+
+
+def _size(note: dict[str, dict[str, dict[str, int]]]) -> str:
+    files = note["files"].values()
+    return f"{len(files) + 1} files, {sum(file['bytes'] for file in files) / 1e6:,.1f} MB"
+
+
+@datasets.command("list")
+def list_command() -> None:
+    """List the published data sets and show which are downloaded."""
+    from tilp._utils.files import cache_folder
+    from tilp.datasets import PUBLISHED
+
+    rows = []
+    for name, published in PUBLISHED.items():
+        files = [cache_folder() / name / file.name for file in published.files]
+        here = "yes" if all(file.is_file() for file in files) else "no"
+        rows.append((name, published.description, published.licence, here))
+    columns = ("name", "what it is", "licence", "downloaded")
+    print_table(f"downloaded to {cache_folder()}", columns, rows)
+
+
+@datasets.command("get")
+def get_command(
+    name: Annotated[str, typer.Argument(show_default=False, help="See tilp datasets list.")],
+    folder: Annotated[
+        Path | None,
+        typer.Option("--folder", show_default="the cache", help="Where to put the files."),
+    ] = None,
+) -> None:
+    """Download a published data set and print its folder.
+
+    Files that are there already are not fetched again, an interrupted download resumes, and the
+    SHA-256 of every file is checked.
+    """
+    from rich.progress import TaskID
+
+    from tilp.datasets import get
+
+    tasks: dict[str, TaskID] = {}
+    with progress_bar(transfer=True) as bar:
+
+        def show(file: str, done: int, total: int | None) -> None:
+            if file not in tasks:
+                tasks[file] = bar.add_task(file, total=total)
+            bar.update(tasks[file], completed=done, total=total)
+
+        path = get(name, folder, progress=show)
+    typer.echo(path)
+
+
+@datasets.command("world")
+def world_command(
+    out: options.OutFolderOption,
+    size: options.WorldSizeOption = 10_000,
+    seed: options.SeedOption = 0,
+    format: options.FormatOption = TableFormat.TSV,
+) -> None:
+    """Write the synthetic world: people, clubs, prizes and places, with planted rules."""
+    from tilp.datasets import world
+    from tilp.io import write
+
+    generated = world(seed, size)
+    write(generated.graph, out, format=format)
+    output().print(f"{out}: {generated.graph}")
+    print_planted_rules(generated)
+
+
+def print_planted_rules(world: World) -> None:
+    """Print the rules planted in a world, and how often each holds."""
+    rows = ((f"{rule.confidence:.2f}", rule.text) for rule in world.rules)
+    print_table("rules planted in this world", ("confidence", "rule"), rows, right=("confidence",))

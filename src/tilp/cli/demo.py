@@ -1,132 +1,112 @@
-"""`tilp demo`: everything that works, once, on the bundled world."""
+"""`tilp demo`: every step once, on the synthetic world."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from tilp.cli.console import output
+from tilp.cli import options
+from tilp.cli.console import output, print_table
 
 if TYPE_CHECKING:
     from tilp.datasets import World
     from tilp.model import TILP
-
-__all__ = ["demo", "print_planted_rules"]
 
 _SHOWN_FACTS = 5
 _SHOWN_ANSWERS = 5
 _SHOWN_REASONS = 3
 _MAX_LENGTH = 3
 _MINED_FACTS = 200
-_KEPT_RULES = 200
-_ASKED_RELATION = "livesIn"
+_MAX_RULES = 200
+_QUERY_RELATION = "livesIn"
 
 
-def demo(
-    size: Annotated[int, typer.Option("--size", help="About how many facts.")] = 10_000,
-    seed: Annotated[int, typer.Option("--seed", help="Another seed, another world.")] = 0,
-) -> None:
-    """Show on a small made-up world what tilp does, from facts onwards.
+def demo_command(size: options.WorldSizeOption = 10_000, seed: options.SeedOption = 0) -> None:
+    """Show what tilp does on a small synthetic world, from facts to explanations.
 
-    People are born, study, play for teams, win prizes, marry, move and die in it, by rules that
-    are known, so that what is learned can be checked against the truth.
+    In this world people are born, study, play for teams, win prizes, marry, move and die, by
+    known rules, so that you can compare what is learned with the truth.
     """
-    from tilp.cli.console import print_inspection
+    from tilp.cli.data import print_planted_rules
     from tilp.cli.fit import fit_with_progress
+    from tilp.cli.inspect import print_inspection
     from tilp.data_quality import inspect
     from tilp.datasets import world
     from tilp.model import TILP
 
     console = output()
     console.rule("A world of dated facts")
-    made = world(seed, size)
-    for row in range(0, len(made.graph), len(made.graph) // _SHOWN_FACTS):
-        console.print(str(made.graph.fact(row)))
-    console.print(f"… {len(made.graph):,} facts in all, seed {seed}.\n")
-    print_planted_rules(made)
+    generated = world(seed, size)
+    graph = generated.graph
+    for row in range(0, len(graph), len(graph) // _SHOWN_FACTS):
+        console.print(str(graph.fact(row)))
+    console.print(f"… {len(graph):,} facts in all, seed {seed}.\n")
+    print_planted_rules(generated)
     console.rule("What is in it, and what is wrong with it: tilp inspect")
-    print_inspection(inspect(made.graph), f"world, seed {seed}")
-    console.rule("Rules found and weighted: tilp fit")
-    model = TILP(max_length=_MAX_LENGTH, sample=_MINED_FACTS, top=_KEPT_RULES, seed=seed)
-    fit_with_progress(model, made.graph)
-    _show_rules(made, model)
+    print_inspection(inspect(graph), f"world, seed {seed}")
+    console.rule("Learned rules and their weights: tilp fit")
+    model = TILP.from_options(
+        max_length=_MAX_LENGTH, sample=_MINED_FACTS, max_rules=_MAX_RULES, random_state=seed
+    )
+    fit_with_progress(model, graph)
+    _show_rules(generated, model)
     console.rule("How well they predict held-out facts: tilp evaluate")
     _show_evaluation(model)
-    console.rule("One question, and why: tilp predict, tilp explain")
+    console.rule("A query, and the reasons for its answer: tilp predict, tilp explain")
     _show_prediction(model)
 
 
-def _show_rules(made: World, model: TILP) -> None:
-    """The best rule for each relation that rules were planted for."""
-    from tilp.cli.rules import rule_table
+def _show_rules(world: World, model: TILP) -> None:
+    """Show the best rule for each relation that has planted rules."""
+    from tilp.cli.rules import print_rules
     from tilp.rules import FORMS
     from tilp.types import Grain
 
-    form = FORMS[Grain.PAIRS]  # what the planted ones are written in
-    heads = list(dict.fromkeys(rule.relation for rule in made.rules))
+    form = FORMS[Grain.PAIRS]  # the form of the planted rules
+    relations = list(dict.fromkeys(rule.relation for rule in world.rules))
     best = []
-    for head in heads:
-        rules = model.rules(head).sort()
-        best += [
-            one for one in rules if form.codes(one.rule.length, one.rule.constraints) is not None
-        ][:1]
-    planted = {rule.text for rule in made.rules}
-    title = f"the best for each of {len(heads)} relations, of {len(model.rules()):,} found"
-    output().print(rule_table(best, title))
-    found = sum(str(one.rule) in planted for one in best)
-    output().print(f"{found} of these {len(best)} were planted.\n")
+    for relation in relations:
+        for mined in model.rules(relation).sort():
+            if form.codes(mined.rule.length, mined.rule.constraints) is not None:
+                best.append(mined)
+                break
+    title = f"the best for each of {len(relations)} relations, of {len(model.rules()):,} learned"
+    print_rules(best, title)
+    planted = {rule.text for rule in world.rules}
+    count = sum(str(mined.rule) in planted for mined in best)
+    output().print(f"{count} of these {len(best)} were planted.\n")
 
 
 def _show_evaluation(model: TILP) -> None:
-    """The headline figures, beside those of a floor."""
-    from rich.table import Table
-
+    """Show the main metrics, beside those of a popularity baseline."""
     from tilp.evaluation import evaluate, popularity
     from tilp.scoring.scores import ScoreFunction
 
-    table = Table(title="test split, protocol enumerate, average ties", title_justify="left")
-    for column in ("", "MRR", "hits@1", "hits@10"):
-        table.add_column(column, justify="left" if not column else "right")
     scorers: dict[str, ScoreFunction] = {
-        "these rules": model.scorer(),
-        "how often it is an answer": popularity(model.graph),
+        "this model": model.scorer(),
+        "popularity baseline": popularity(model.graph),
     }
+    rows = []
     for name, scorer in scorers.items():
-        figures = evaluate(scorer, model.graph, protocols=["enumerate"]).metrics()
-        numbers = (figures.mrr, figures.hits_at_1, figures.hits_at_10)
-        table.add_row(name, *(f"{number:.3f}" for number in numbers))
-    output().print(table)
+        metrics = evaluate(scorer, model.graph, protocols=["enumerate"]).metrics()
+        figures = (metrics.mrr, metrics.hits_at_1, metrics.hits_at_10)
+        rows.append((name, *(f"{figure:.3f}" for figure in figures)))
+    titles = ("MRR", "hits@1", "hits@10")
+    print_table("test split, protocol enumerate, average ties", ("", *titles), rows, right=titles)
 
 
 def _show_prediction(model: TILP) -> None:
-    """Ask for the object of a test fact, and for the reasons of the best answer."""
+    """Predict the object of a test fact, and explain the best answer."""
     from tilp.cli.explain import print_explanation
     from tilp.cli.predict import print_predictions
     from tilp.scoring import Query
 
     graph = model.graph
-    asked = next(
-        row
-        for row in graph.rows("test")
-        if graph.relations.label(int(graph.relation[row])) == _ASKED_RELATION
-    )
-    fact = graph.fact(asked)
-    dates = graph.frame("test").row(asked - graph.rows("test").start, named=True)
+    rows = graph.rows("test")
+    row = next(row for row in rows if graph.fact(row).relation == _QUERY_RELATION)
+    fact = graph.fact(row)
+    dates = graph.frame("test").row(row - rows.start, named=True)
     query = Query(fact.relation, fact.subject, None, dates["start"], dates["end"])
     print_predictions(model.predict(query, k=_SHOWN_ANSWERS))
     output().print(f"The fact that was held out: {fact}\n")
-    print_explanation(model.explain(query, groundings=1, top=_SHOWN_REASONS))
+    print_explanation(model.explain(query, groundings=1, max_reasons=_SHOWN_REASONS))
     output().print("\nThe same in the browser, for a model that tilp fit wrote: tilp serve MODEL")
-
-
-def print_planted_rules(made: World) -> None:
-    """The rules that the world was made by, and how often each holds."""
-    from rich.table import Table
-
-    table = Table(title="rules planted in this world", title_justify="left")
-    table.add_column("confidence", justify="right")
-    table.add_column("rule", overflow="fold")
-    for rule in made.rules:
-        table.add_row(f"{rule.confidence:.2f}", rule.text)
-    output().print(table)

@@ -1,4 +1,4 @@
-"""The command that explains an answer."""
+"""`tilp explain`: the reasons for an answer."""
 
 from __future__ import annotations
 
@@ -8,36 +8,34 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilp.cli.console import output, print_json, say
-from tilp.cli.options import EndOption, JsonOption, Model, StartOption, load_model
+from tilp.cli import options
+from tilp.cli.console import output, print_json, print_table, say
 from tilp.errors import TilpError
 from tilp.types import End
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from tilp.explanation import Explanation
     from tilp.explanation.render import Line
     from tilp.scoring import Query
 
 
 def explain_command(
-    model: Model,
-    relation: Annotated[str, typer.Option("--relation", help="The relation of the fact.")],
+    model: options.ModelArgument,
+    relation: Annotated[str, typer.Option("--relation", help="Relation of the fact.")],
     subject: Annotated[
         str | None, typer.Option("--subject", show_default=False, help="Its subject.")
     ] = None,
     object: Annotated[
         str | None, typer.Option("--object", show_default=False, help="Its object.")
     ] = None,
-    start: StartOption = None,
-    end: EndOption = None,
+    start: options.StartOption = None,
+    end: options.EndOption = None,
     candidate: Annotated[
         str | None,
         typer.Option(
             "--candidate",
             show_default="the best",
-            help="Who is explained as an answer, where one end is given.",
+            help="The candidate to explain, if only --subject or --object is given.",
         ),
     ] = None,
     ask: Annotated[
@@ -45,61 +43,46 @@ def explain_command(
         typer.Option(
             "--ask",
             show_default="object",
-            help="Where both ends are given: which of them is asked for and explained.",
+            help="If both --subject and --object are given: which of them to explain.",
         ),
     ] = None,
     groundings: Annotated[
-        int, typer.Option("--groundings", min=0, help="Walks of each reason at the most.")
+        int, typer.Option("--groundings", min=0, help="Greatest number of walks per reason.")
     ] = 3,
     reasons: Annotated[
-        int, typer.Option("--reasons", min=1, help="How many reasons, the largest first.")
+        int, typer.Option("--reasons", min=1, help="Number of reasons, the largest first.")
     ] = 10,
     html: Annotated[
-        Path | None,
-        typer.Option("--html", help="A file for it as a page, with pictures of the facts."),
+        Path | None, typer.Option("--html", help="Write an HTML page with pictures of the facts.")
     ] = None,
     svg: Annotated[
-        Path | None,
-        typer.Option("--svg", help="A file for a picture of the facts that count most."),
+        Path | None, typer.Option("--svg", help="Draw the facts that contribute most.")
     ] = None,
-    json: JsonOption = False,
+    json: options.JsonOption = False,
 ) -> None:
-    """Say why: the rules, facts and walks behind an answer, which add up to its score.
+    """Explain an answer: the rules, facts and walks whose contributions add up to its score.
 
-    With --subject and --object the object is explained as an answer to the subject's question;
-    with one of them the best answer is, or the --candidate. Of one that is not the best, it says
-    what the best has more.
+    With --subject and --object, the object is explained as an answer for the subject. With one
+    of them, the best answer is, or the --candidate. If it is not the best, the explanation also
+    shows what the best has more.
     """
     from tilp.explanation.render import explanation_page
 
-    query, wanted = _asked(relation, subject, object, start, end, candidate, ask)
-    found = load_model(model, None).explain(query, wanted, groundings=groundings, top=reasons)
-    for path, drawn in ((html, explanation_page), (svg, _picture)):
+    query, answer = _parse_query(relation, subject, object, start, end, candidate, ask)
+    explanation = options.load_model(model).explain(
+        query, answer, groundings=groundings, max_reasons=reasons
+    )
+    for path, render in ((html, explanation_page), (svg, _picture)):
         if path is not None:
-            path.write_text(drawn(found), encoding="utf-8", newline="\n")
+            path.write_text(render(explanation), encoding="utf-8", newline="\n")
             say(f"wrote {path}")
     if json:
-        print_json(found.to_json())
+        print_json(explanation.to_json())
     else:
-        print_explanation(found)
+        print_explanation(explanation)
 
 
-def _picture(one: Explanation) -> str:
-    """The grounding that the score hangs on most."""
-    from tilp.explanation.ablation import top_grounding
-    from tilp.explanation.render import draw_grounding
-    from tilp.viz import standalone
-
-    top = top_grounding(one.shown)
-    if top is None:
-        raise TilpError(
-            "there is nothing to draw: no reason that is shown has facts that speak for it; ask "
-            "for more --reasons or --groundings"
-        )
-    return standalone(draw_grounding(top[0], one.query, one.candidate))
-
-
-def _asked(
+def _parse_query(
     relation: str,
     subject: str | None,
     object: str | None,
@@ -108,7 +91,7 @@ def _asked(
     candidate: str | None,
     ask: End | None,
 ) -> tuple[Query, str | None]:
-    """The query, and who is explained as an answer to it."""
+    """Return the query and the candidate to explain; None is the best one."""
     from tilp.scoring import Query
 
     if subject is None and object is None:
@@ -125,33 +108,55 @@ def _asked(
     return Query(relation, subject, None, start, end), object
 
 
-def print_explanation(one: Explanation) -> None:
-    """Reasons, and what the best has more, as tables."""
+def _picture(explanation: Explanation) -> str:
+    """Draw the grounding with the largest contribution."""
+    from tilp.explanation.attribution import top_grounding
+    from tilp.explanation.render import draw_grounding
+    from tilp.viz import standalone
+
+    top = top_grounding(explanation.shown)
+    if top is None:
+        raise TilpError(
+            "there is nothing to draw: no reason shown has facts in its favour; raise --reasons "
+            "or --groundings"
+        )
+    return standalone(draw_grounding(top[0], explanation.query, explanation.candidate))
+
+
+def print_explanation(explanation: Explanation) -> None:
+    """Print the reasons as a table, and what the best candidate has more."""
     from tilp.explanation.render import ablation_text, contrast_lines, reason_lines, summary_line
 
     console = output()
-    console.print(f"{one.query}: why {one.candidate}?", style="bold")
-    console.print(summary_line(one))
-    console.print(_table("adds", reason_lines(one)))
-    if one.ablation is not None:
-        console.print(ablation_text(one.ablation))
-    if one.contrasts:
-        console.print(f"What {one.winner} has more than {one.candidate}:", style="bold")
-        console.print(_table("more", contrast_lines(one)))
+    console.print(f"{explanation.query}: why {explanation.candidate}?", style="bold")
+    console.print(summary_line(explanation))
+    _print_reasons("adds", reason_lines(explanation))
+    if explanation.ablation is not None:
+        console.print(ablation_text(explanation.ablation))
+    if explanation.contrasts:
+        console.print(
+            f"What {explanation.winner} has more than {explanation.candidate}:", style="bold"
+        )
+        _print_reasons("more", contrast_lines(explanation))
 
 
-def _table(title: str, lines: Iterable[Line]) -> Table:
+def _print_reasons(score: str, lines: Iterable[Line]) -> None:
     from rich.box import SIMPLE_HEAD
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="dim")
-    table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("reason", overflow="fold")
-    for line in lines:
-        style = "green" if line.score > 0 else "red"
-        notes = "".join(f"\n  {note}" for note in line.notes)
-        table.add_row(
-            Text(f"{line.score:+.4f}", style=style), Text(line.text).append(notes, style="dim")
+    rows = (
+        (
+            Text(f"{line.score:+.4f}", style="green" if line.score > 0 else "red"),
+            Text(line.text).append("".join(f"\n  {note}" for note in line.notes), style="dim"),
         )
-    return table
+        for line in lines
+    )
+    print_table(
+        None,
+        (score, "reason"),
+        rows,
+        right=(score,),
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        header_style="dim",
+    )

@@ -1,92 +1,76 @@
-"""Commands that fit models, measure them and show their rules."""
+"""`tilp fit`: learn a model."""
 
 from __future__ import annotations
 
 import shutil
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tilp.cli import options
 from tilp.cli.console import (
-    goes_on_from,
+    make_table,
     output,
     print_json,
     print_warning,
-    progress_bar,
+    resume_hint,
     stage_bars,
-)
-from tilp.cli.costs import STAGES, show_cost
-from tilp.cli.evaluate import report
-from tilp.cli.options import (
-    AddressOption,
-    BackendOption,
-    Columns,
-    Data,
-    EvaluationFolder,
-    Header,
-    JsonOption,
-    Limit,
-    MinSupport,
-    Model,
-    OnErrorOption,
-    Protocols,
-    Sample,
-    ThreadsOption,
-    Top,
-    UnitOption,
-    load_model,
-    read_data,
+    task_bar,
 )
 from tilp.errors import TilpError
-from tilp.types import (
-    DEFAULT_TOP,
-    Backend,
-    Features,
-    Grain,
-    Missing,
-    OnError,
-    Part,
-    Preset,
-    Weights,
-)
+from tilp.types import MAX_RULES, Backend, Features, Missing, OnError, Part, Preset, Weights
 
 if TYPE_CHECKING:
+    from tilp.cost_estimate import CostEstimate
+    from tilp.graph import TemporalGraph
     from tilp.model import TILP
+
+_STAGES = {
+    "mine": "find rules",
+    "apply": "apply them to train",
+    "train": "learn their weights",
+    "choose": "choose on valid",
+    "fold": "learn them from each half",
+    "features": "learn features",
+}
+_COST_STAGES = {"read": "read the facts", "prepare": "index them", **_STAGES}
 
 
 def fit_command(
-    data: Data,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", show_default=False, help="A folder for the model."),
-    ] = None,
+    data: options.DataArgument,
+    out: options.OptionalOutFolderOption = None,
     preset: Annotated[
         Preset,
         typer.Option(
             "--preset",
-            help="Choices that go together, for all that is not said. paper: the system of the "
-            "paper (length 5, pairs, attention, its features, missing dates by duration).",
+            help="Defaults of the options that are not given. paper: the system of the paper "
+            "(length 5, pairs, attention, its features, missing dates by duration).",
         ),
     ] = Preset.DEFAULT,
     max_length: Annotated[
         int | None,
-        typer.Option("--max-length", min=1, max=5, help="Of rules.", show_default="3; paper: 5"),
+        typer.Option(
+            "--max-length",
+            min=1,
+            max=5,
+            show_default="3; paper: 5",
+            help="Greatest length of rules. Longer rules reach further and take much longer.",
+        ),
     ] = None,
     features: Annotated[
         Features | None,
         typer.Option(
             "--features",
             show_default="full",
-            help="Temporal features that join the rules. paper: recurrence, order and time between "
-            "relations; full: the candidate's facts against the query's dates, evidence of rules "
-            "together, and soft walks.",
+            help="Temporal features that are added to the rules. none: rules alone; paper: "
+            "recurrence, order and time between relations; full: candidate history at the "
+            "query's dates, evidence of rules together, and random walk scores.",
         ),
     ] = None,
-    without: Annotated[
-        list[Part] | None,
-        typer.Option("--without", hidden=True),
-    ] = None,
+    without: Annotated[list[Part] | None, typer.Option("--without", hidden=True)] = None,
     soft_length: Annotated[
         int | None, typer.Option("--soft-length", min=1, max=5, hidden=True)
     ] = None,
@@ -95,8 +79,8 @@ def fit_command(
         typer.Option(
             "--weights",
             show_default="free; paper: attention",
-            help="What the weight of a rule is made of. free: a number of its own, drawn to the "
-            "rule's confidence; attention: as in the paper, shared between rules.",
+            help="How the weight of a rule is learned. free: a parameter of its own, regularised "
+            "towards the rule's confidence; attention: as in the paper, shared between rules.",
         ),
     ] = None,
     missing: Annotated[
@@ -104,55 +88,47 @@ def fit_command(
         typer.Option(
             "--missing",
             show_default="point; paper: duration",
-            help="What an unknown start or end is taken for, in facts and in queries. point: the "
-            "known one; duration: as in the paper, a draw from how long the relation's facts "
-            "last; open: since ever, or still going on; unknown: nothing, so that a rule counts "
-            "if it may hold.",
+            help="How to impute a missing start or end, in facts and in queries. point: the known "
+            "date; duration: as in the paper, a draw from the lengths of the relation's facts; "
+            "open: no bound on that side; unknown: no imputation, a rule counts if it may hold.",
         ),
     ] = None,
-    grain: Annotated[
-        list[Grain] | None,
-        typer.Option(
-            "--grain",
-            show_default="pairs, gap and allen; paper: pairs",
-            help="How finely rules speak of time; repeatable. See tilp mine --help.",
-        ),
-    ] = None,
-    min_support: MinSupport = 2,
-    top: Top = DEFAULT_TOP,
+    grain: options.GrainOption = None,
+    min_support: options.MinSupportOption = 2,
+    top: options.TopOption = MAX_RULES,
     share: Annotated[
         float,
         typer.Option(
             "--share",
             min=0.0,
             max=1.0,
-            help="Of the training facts that are learned from; all of them are walked on.",
+            help="Learn from this share of the training facts; walks still use all of them.",
         ),
     ] = 1.0,
-    sample: Sample = None,
-    limit: Limit = 1_000_000,
-    threads: ThreadsOption = None,
-    backend: BackendOption = Backend.THREADS,
-    address: AddressOption = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="For everything drawn.")] = 0,
-    unit: UnitOption = None,
-    on_error: OnErrorOption = OnError.REPAIR,
-    columns: Columns = None,
-    header: Header = None,
+    sample: options.SampleOption = None,
+    limit: options.LimitOption = 1_000_000,
+    threads: options.ThreadsOption = None,
+    backend: options.BackendOption = Backend.THREADS,
+    address: options.AddressOption = None,
+    seed: options.SeedOption = 0,
+    unit: options.UnitOption = None,
+    on_error: options.OnErrorOption = OnError.REPAIR,
+    columns: options.ColumnsOption = None,
+    header: options.HeaderOption = None,
     dry_run: Annotated[
         bool,
         typer.Option(
             "--dry-run",
-            help="Only estimate the time and memory of each stage, from fits of small samples. "
-            "Writes nothing; needs no --out.",
+            help="Estimate time and memory of each stage from samples of the work. Writes "
+            "nothing; needs no --out.",
         ),
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="With --dry-run: print JSON.")] = False,
 ) -> None:
-    """Find rules in the training facts of DATA, and learn how much they and features are worth.
+    """Mine rules from the training facts of DATA, and learn weights for rules and features.
 
-    The valid split decides when to stop; where there is none, a tenth of train. Stopped or killed,
-    the same command goes on from where it was, to the same model.
+    The valid split decides when to stop; without one, a tenth of train does. If the command is
+    stopped or killed, running it again resumes, and gives the same model.
     """
     from tilp.model import TILP
 
@@ -161,30 +137,34 @@ def fit_command(
     for option, value in (("--without", without), ("--soft-length", soft_length)):
         if value:
             print_warning(
-                f"{option} is deprecated and will be removed; TILP(...) of Python has it for "
+                f"{option} is deprecated and will be removed; use TILPConfig(...) in Python for "
                 "experiments"
             )
-    model = TILP(
-        max_length,
-        preset=preset,
-        grains=grain or None,
-        weights=weights,
+    model = TILP.from_options(
+        preset,
+        max_length=max_length,
+        temporal_detail=grain or None,
+        rule_weights=weights,
         features=features,
-        without=without or (),
-        soft_length=5 if soft_length is None else soft_length,
+        without=without or None,
+        walk_length=soft_length,
         missing=missing,
         min_support=min_support,
-        top=top,
+        max_rules=top,
         share=share,
         sample=sample,
-        limit=limit,
-        seed=seed,
-        threads=threads,
+        walk_limit=limit,
+        random_state=seed,
+        n_jobs=threads,
         backend=backend,
         address=address,
     )
+
+    def read() -> TemporalGraph:
+        return options.read_data(data, unit, on_error, columns, header)
+
     if dry_run:
-        show_cost(model, lambda: read_data(data, unit, on_error, columns, header), json=json)
+        _show_cost(model, read, json=json)
         return
     if out is None:
         raise TilpError("give a folder for the model, --out; or see what it takes, --dry-run")
@@ -193,126 +173,97 @@ def fit_command(
     if out.exists() and any(out.iterdir()):
         if not work.exists():
             raise TilpError(f"{out} is not empty: choose another folder or remove it")
-        shutil.rmtree(work)  # all that a fit left to do when it was killed
+        shutil.rmtree(work)  # the model was saved, and the fit killed before it could clean up
         output().print(f"{out} is finished")
         return
-    graph = read_data(data, unit, on_error, columns, header)
+    graph = read()
     if work.exists():
         print_warning(f"going on where {work} stopped")
-    with goes_on_from(work):
+    with resume_hint(work):
         fit_with_progress(model, graph, work)
     model.save(out)
     shutil.rmtree(work)
-    console = output()
-    console.print(f"{out}: {model!r}")
-    taken = ", ".join(f"{STAGES[name]} {taken:.1f} s" for name, taken in model.seconds.items())
-    console.print(f"{taken}; {len(model.curve.train)} gradients")
+    seconds = ", ".join(f"{_STAGES[stage]} {spent:.1f} s" for stage, spent in model.seconds.items())
+    output().print(f"{out}: {model!r}")
+    output().print(f"{seconds}; {len(model.curve.train)} gradients")
 
 
-def fit_with_progress(model: TILP, graph: object, work: Path | None = None) -> None:
-    """Fit, with a bar for each stage."""
-    with stage_bars(STAGES) as advance:
-        model.fit(graph, folder=work, progress=advance)  # type: ignore[arg-type]
+def fit_with_progress(model: TILP, graph: TemporalGraph, work: Path | None = None) -> None:
+    """Fit a model, with a progress bar for each stage."""
+    with stage_bars(_STAGES) as advance:
+        model.fit(graph, folder=work, progress=advance)
 
 
-def evaluate_command(
-    model: Model,
-    split: Annotated[str, typer.Option("--split", help="Whose facts are asked.")] = "test",
-    known: Annotated[
-        Path | None,
-        typer.Option(
-            "--known",
-            metavar="DATA",
-            show_default="the model's own",
-            help="Whose split is asked, and whose facts tell the other true answers. For a model "
-            "of reduced data (tilp split --graph reduced) the data with all facts.",
-        ),
-    ] = None,
-    protocol: Protocols = None,
-    out: EvaluationFolder = None,
-    json: JsonOption = False,
-    threads: ThreadsOption = None,
-    backend: BackendOption = Backend.THREADS,
-    address: AddressOption = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="For intervals.")] = 0,
-) -> None:
-    """Measure a model: MRR, hits and mean rank, under every protocol and tie rule.
+def _show_cost(model: TILP, read: Callable[[], TemporalGraph], *, json: bool) -> None:
+    """Estimate the cost of fitting a model, and print it."""
+    from tilp.cost_estimate import estimate_cost
+    from tilp.parallel import thread_count
 
-    Every fact of the split is asked in both directions, every entity is a candidate, and train
-    alone is evidence. Saved with --out, two evaluations can be compared: tilp compare A B.
-    """
-    fitted = load_model(model, threads, backend, address)
-    facts = None
-    if known is not None:
-        facts = read_data(known, fitted.graph.unit, OnError.REPAIR, None, None)
-    with progress_bar() as bar:
-        task = bar.add_task("rank", total=1.0)
-        evaluation = fitted.evaluate(
-            split,
-            known=facts,
-            protocols=protocol or None,
-            progress=lambda share: bar.update(task, completed=share),
+    started = time.process_time()
+    graph = read()
+    reading = time.process_time() - started
+    with task_bar("fit small samples") as advance:
+        estimate = estimate_cost(
+            graph,
+            model.settings,
+            threads=thread_count(model.n_jobs),
+            reading=reading,
+            progress=advance,
         )
-    report(evaluation, str(model), out, json=json, seed=seed)
-
-
-def rules_command(
-    model: Model,
-    relation: Annotated[
-        str | None,
-        typer.Option(
-            "--relation", show_default="all", help="The relation they predict; name^-1: inverse."
-        ),
-    ] = None,
-    top: Annotated[int, typer.Option("--top", min=1, help="How many of each relation.")] = 10,
-    sentences: Annotated[
-        bool, typer.Option("--sentences", help="Each rule as an English sentence.")
-    ] = False,
-    svg: Annotated[
-        Path | None,
-        typer.Option("--svg", help="A folder for pictures of the rules, numbered as shown."),
-    ] = None,
-    json: JsonOption = False,
-) -> None:
-    """Show the rules of a model, the heaviest first.
-
-    Weight: what the rule counts in scores. Confidence: the mean share of its walks that arrive at
-    the answer. Support and fired: training facts whose answer it reaches, and where it applies.
-    """
-    from itertools import groupby, islice
-
-    from tilp.cli.rules import rule_table
-    from tilp.rules import Notation, format_rule
-    from tilp.rules.picture import draw_rule
-    from tilp.viz import standalone
-
-    fitted = load_model(model, None)
-    shown = [
-        one
-        for _, group in groupby(fitted.rules(relation), lambda one: one.rule.head)
-        for one in islice(group, top)
-    ]
-    if svg is not None:
-        svg.mkdir(parents=True, exist_ok=True)
-        for number, one in enumerate(shown, start=1):
-            picture = standalone(draw_rule(one.rule))
-            (svg / f"{number}.svg").write_text(picture, encoding="utf-8", newline="\n")
     if json:
-        print_json(
-            [
-                {
-                    "rule": str(one.rule),
-                    "sentence": format_rule(one.rule, Notation.SENTENCE),
-                    "weight": one.weight,
-                    "confidence": one.confidence,
-                    "support": one.support,
-                    "fired": one.body_support,
-                    "facts": one.facts,
-                    "sampled": one.sampled,
-                }
-                for one in shown
-            ]
+        print_json(estimate.to_json())
+    else:
+        _print_estimate(estimate)
+
+
+def _print_estimate(estimate: CostEstimate) -> None:
+    threads = estimate.threads
+    figures = ("CPU time", f"{threads} thread{'s' * (threads != 1)}", "peak memory")
+    rows = (
+        (
+            _COST_STAGES[stage.name],
+            f"{_format_count(stage.amount)} {stage.unit}",
+            _format_time(stage.cpu),
+            _format_time(stage.seconds(threads)),
+            _format_memory(estimate.before + stage.peak),
         )
-        return
-    title = f"{len(shown):,} of {len(fitted.rules(relation)):,} rules"
-    output().print(rule_table(shown, title, sentences=sentences))
+        for stage in estimate.stages
+    )
+    title = "estimated cost of the fit; nothing was written"
+    table = make_table(title, ("stage", "work", *figures), rows, right=figures)
+    table.add_section()
+    times = _format_time(estimate.cpu), _format_time(estimate.seconds)
+    table.add_row("all", "", *times, _format_memory(estimate.peak))
+    mean, most = map(_format_count, estimate.walks)
+    facts, of = estimate.sample
+    limited = f"{estimate.limited:,} entities" if estimate.limited else "no entity"
+    share = estimate.longest.seconds(threads) / max(estimate.seconds, 1e-9)
+    console = output()
+    console.print(table)
+    for line in (
+        f"Walks from one entity: {mean} on average, {most} at most; {limited} above --limit.",
+        f"Estimated from fits of up to {facts:,} of {of:,} facts.",
+        f"Most of the time: {_COST_STAGES[estimate.longest.name]} ({share:.0%}).",
+        *(f"Shorter: {advice}" for advice in estimate.advice),
+        *(f"Warning: {warning}" for warning in estimate.warnings),
+    ):
+        console.print(line)
+
+
+def _format_count(count: float) -> str:
+    for size, word in ((1e12, " trillion"), (1e9, " billion"), (1e6, " million")):
+        if count >= size:
+            return f"{count / size:.3g}{word}"
+    return f"{count:,.0f}"
+
+
+def _format_time(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.1f} s"
+    if seconds < 2 * 3600:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 2 * 86_400 else f"{seconds / 86_400:.1f} days"
+
+
+def _format_memory(size: float) -> str:
+    return f"{size / 1e6:,.0f} MB" if size < 1e10 else f"{size / 1e9:,.1f} GB"

@@ -1,4 +1,4 @@
-"""Options that several commands share."""
+"""Arguments and options of commands, each defined once, and the functions that read them."""
 
 from __future__ import annotations
 
@@ -8,148 +8,165 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tilp.errors import TilpError
-from tilp.types import Backend, OnError, Protocol, TableFormat, Unit
+from tilp.types import Backend, Grain, OnError, Protocol, TableFormat, Unit
 
 if TYPE_CHECKING:
     from tilp.graph import TemporalGraph
     from tilp.model import TILP
 
-__all__ = [
-    "AddressOption",
-    "BackendOption",
-    "Columns",
-    "Data",
-    "EndOption",
-    "EvaluationFolder",
-    "FormatOption",
-    "Header",
-    "JsonOption",
-    "Limit",
-    "MaxLength",
-    "MinSupport",
-    "Model",
-    "OnErrorOption",
-    "Protocols",
-    "Sample",
-    "StartOption",
-    "ThreadsOption",
-    "Top",
-    "UnitOption",
-    "load_model",
-    "parse_columns",
-    "read_data",
-    "standard_input",
-]
+# Data
 
-
-Data = Annotated[
+DataArgument = Annotated[
     Path,
     typer.Argument(
         metavar="DATA",
         show_default=False,
-        help=(
-            "A file of facts (subject, relation, object, start, end; or one date; or none) as "
-            "TSV, CSV, gzipped or not, or Parquet; or a folder with train, valid and test, and "
-            "perhaps entities.tsv and relations.tsv with names; or a folder that tilp pack wrote; "
-            "- for standard input."
-        ),
+        help="A file of facts (subject, relation, object, start, end; or one date; or none) as "
+        "TSV, CSV, gzipped or not, or Parquet; or a folder with train, valid and test, and "
+        "perhaps entities.tsv and relations.tsv with names; or a folder that tilp pack wrote; "
+        "- reads standard input.",
     ),
-]
-Model = Annotated[
-    Path, typer.Argument(metavar="MODEL", show_default=False, help="A folder that tilp fit wrote.")
 ]
 UnitOption = Annotated[
     Unit | None,
     typer.Option(
         "--unit",
         show_default="the finest in which 90 % of the dates are complete",
-        help="What times count.",
+        help="Unit of time.",
     ),
 ]
 OnErrorOption = Annotated[
     OnError,
     typer.Option(
         "--on-error",
-        help=(
-            "Malformed dates, and starts after their ends: repair (unknown; end = start), skip "
-            "the row, or raise an error."
-        ),
+        help="What to do with malformed dates and with starts after ends: repair them (unknown; "
+        "end = start), skip the row, or raise an error.",
     ),
 ]
-Columns = Annotated[
+ColumnsOption = Annotated[
     str | None,
     typer.Option(
         "--columns",
         metavar="ROLE=NAME,…",
-        help=(
-            "Which column is what, where the header does not say: "
-            "subject=player,relation=kind,object=team,start=joined,end=left"
-        ),
+        help="Which column has which role, if the header does not say: "
+        "subject=player,relation=kind,object=team,start=joined,end=left",
     ),
 ]
-
-
-Header = Annotated[
+HeaderOption = Annotated[
     bool | None,
     typer.Option(
         "--header/--no-header",
-        show_default="found out",
+        show_default="detected",
         help="Whether files begin with a row of column names.",
     ),
 ]
+OutFolderOption = Annotated[
+    Path, typer.Option("--out", help="The folder to write; it must be new or empty.")
+]
+OptionalOutFolderOption = Annotated[
+    Path | None,
+    typer.Option("--out", show_default=False, help="The folder to write; it must be new or empty."),
+]
+FormatOption = Annotated[TableFormat, typer.Option("--format", help="File format of tables.")]
+WorldSizeOption = Annotated[
+    int, typer.Option("--size", help="Approximate number of facts in the synthetic world.")
+]
 
+# Models and queries
 
-MaxLength = Annotated[
-    int, typer.Option("--max-length", min=1, max=5, help="The greatest length of rules.")
+ModelArgument = Annotated[
+    Path, typer.Argument(metavar="MODEL", show_default=False, help="A folder that tilp fit wrote.")
 ]
-MinSupport = Annotated[
-    int, typer.Option("--min-support", min=1, help="Facts whose answer a rule must reach.")
+StartOption = Annotated[
+    str | None, typer.Option("--start", show_default="unknown", help="Start date of the query.")
 ]
-Top = Annotated[
-    int, typer.Option("--top", min=1, help="Rules kept for each relation and direction.")
+EndOption = Annotated[
+    str | None, typer.Option("--end", show_default="unknown", help="End date of the query.")
 ]
-Sample = Annotated[
-    int | None,
+RelationFilterOption = Annotated[
+    str | None,
     typer.Option(
-        "--sample", min=1, show_default="all", help="Facts asked of each relation at most."
+        "--relation", show_default="all", help="Show only this relation; name^-1 is its inverse."
     ),
 ]
-Limit = Annotated[
+GrainOption = Annotated[
+    list[Grain] | None,
+    typer.Option(
+        "--grain",
+        show_default="mine: pairs, gap; fit: pairs, gap, allen; paper: pairs",
+        help="Temporal detail of rules; repeatable. static: none; query: compare each interval "
+        "with the query's; adjacent: also neighbouring intervals; pairs: all pairs, as in the "
+        "paper; allen: Allen's relations to the query's interval; gap: how long before or after "
+        "the query the last interval lies.",
+    ),
+]
+MinSupportOption = Annotated[
+    int,
+    typer.Option(
+        "--min-support",
+        min=1,
+        help="Drop rules that reach the answer of fewer training facts. Raise it for noisy data.",
+    ),
+]
+TopOption = Annotated[
+    int, typer.Option("--top", min=1, help="Rules to keep per relation and direction.")
+]
+SampleOption = Annotated[
+    int | None,
+    typer.Option(
+        "--sample",
+        min=1,
+        show_default="all",
+        help="Mine rules from at most this many facts of each relation.",
+    ),
+]
+LimitOption = Annotated[
     int,
     typer.Option(
         "--limit",
         min=1,
-        help="Steps that walks of one length may take from one entity; past it they are sampled, "
-        "and the rules marked so.",
+        help="Steps that walks of one length may take from one entity. Beyond it, walks are "
+        "sampled and their rules marked as sampled.",
     ),
 ]
-Protocols = Annotated[
+
+# Evaluation
+
+ProtocolsOption = Annotated[
     list[Protocol] | None,
-    typer.Option("--protocol", show_default="all", help="Which answers are removed; repeatable."),
+    typer.Option(
+        "--protocol",
+        show_default="all",
+        help="Which other true answers to filter out before ranking; repeatable.",
+    ),
 ]
-EvaluationFolder = Annotated[
+SplitOption = Annotated[str, typer.Option("--split", help="The split whose facts are queries.")]
+EvaluationFolderOption = Annotated[
     Path | None,
-    typer.Option("--out", help="A folder for the evaluation with every query's ranks."),
+    typer.Option("--out", help="Save the evaluation, with the ranks of every query, here."),
 ]
-FormatOption = Annotated[TableFormat, typer.Option("--format", help="How tables are written.")]
-StartOption = Annotated[
-    str | None, typer.Option("--start", show_default="not known", help="When it began.")
+
+# How to run, and what to print
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+SeedOption = Annotated[
+    int,
+    typer.Option(
+        "--seed", min=0, help="Random seed. The same seed gives the same result, bit for bit."
+    ),
 ]
-EndOption = Annotated[
-    str | None, typer.Option("--end", show_default="not known", help="When it ended.")
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 ThreadsOption = Annotated[
     int | None,
-    typer.Option("--threads", min=1, show_default="all", help="They do not change the result."),
+    typer.Option(
+        "--threads", min=1, show_default="all", help="Number of threads. Results do not change."
+    ),
 ]
 BackendOption = Annotated[
     Backend,
     typer.Option(
         "--backend",
-        help="What works on the parts of the job, to the same result bit for bit. serial: one "
-        "thread; threads: as many as --threads says; ray: processes of Ray, here or on the "
-        "machines of a cluster; it needs tilp installed with the extra ray.",
+        help="Where to run; the result is the same, bit for bit. serial: one thread; threads: "
+        "--threads many; ray: processes of Ray, here or on a cluster (needs the extra 'ray').",
     ),
 ]
 AddressOption = Annotated[
@@ -157,9 +174,9 @@ AddressOption = Annotated[
     typer.Option(
         "--address",
         metavar="HOST:PORT",
-        show_default="processes of its own, as many as --threads",
-        help="With --backend ray: a cluster that is running (ray start --head), as ray start "
-        "prints it; auto for the one on this machine.",
+        show_default="new local processes, --threads many",
+        help="With --backend ray: a running cluster, as ray start --head prints it; auto finds "
+        "the one on this machine.",
     ),
 ]
 
@@ -167,7 +184,7 @@ AddressOption = Annotated[
 def read_data(
     data: Path, unit: Unit | None, on_error: OnError, columns: str | None, header: bool | None
 ) -> TemporalGraph:
-    """Read what a command was given; - is standard input."""
+    """Read DATA with the options of a command; - is standard input."""
     from tilp.io import read
 
     return read(
@@ -180,31 +197,31 @@ def read_data(
 
 
 def standard_input(data: Path) -> Path:
-    """What a command was given, or standard input for -."""
+    """Return the path of standard input for -, else the path itself."""
     return Path("/dev/stdin") if str(data) == "-" else data
 
 
-def load_model(
-    model: Path,
-    threads: int | None,
-    backend: Backend = Backend.THREADS,
-    address: str | None = None,
-) -> TILP:
-    """Load the model that a command was given."""
-    from tilp.model import load
-
-    fitted = load(model)
-    if threads is not None:
-        fitted.threads = threads
-    fitted.backend, fitted.address = backend, address
-    return fitted
-
-
 def parse_columns(text: str | None) -> dict[str, str] | None:
-    """Column names by role, as they were given."""
+    """Parse --columns into column names by role."""
     if text is None:
         return None
     pairs = [part.partition("=") for part in text.split(",")]
     if not all(role and sign and name for role, sign, name in pairs):
         raise TilpError(f"--columns {text!r}: write ROLE=NAME, separated by commas")
     return {role.strip(): name.strip() for role, _, name in pairs}
+
+
+def load_model(
+    model: Path,
+    threads: int | None = None,
+    backend: Backend = Backend.THREADS,
+    address: str | None = None,
+) -> TILP:
+    """Load MODEL with the options of a command."""
+    from tilp.model import load
+
+    fitted = load(model)
+    if threads is not None:
+        fitted.n_jobs = threads
+    fitted.backend, fitted.address = backend, address
+    return fitted

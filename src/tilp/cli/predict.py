@@ -1,4 +1,4 @@
-"""The command that asks a model: one question, a file of them, or a whole relation."""
+"""`tilp predict`: answer one query, a file of queries, or all queries of a relation."""
 
 from __future__ import annotations
 
@@ -10,17 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilp.cli.console import goes_on_from, output, print_json, print_warning, progress_bar, say
-from tilp.cli.options import (
-    AddressOption,
-    BackendOption,
-    EndOption,
-    JsonOption,
-    Model,
-    StartOption,
-    ThreadsOption,
-    load_model,
-    read_data,
+from tilp.cli import options
+from tilp.cli.console import (
+    output,
+    print_json,
+    print_table,
+    print_warning,
+    progress_bar,
+    resume_hint,
+    say,
 )
 from tilp.errors import TilpError
 from tilp.types import Backend, OnError, OnInvalidQuery
@@ -32,21 +30,23 @@ if TYPE_CHECKING:
     from tilp.model.batch_predict import BatchResult
 
 _MANY = 10_000
+"""Queries from which on --out is recommended."""
+_STAGES = {"check": "check the queries", "predict": "answer them"}
 
 
 def predict_command(
-    model: Model,
+    model: options.ModelArgument,
     relation: Annotated[
-        str | None, typer.Option("--relation", show_default=False, help="The relation asked for.")
+        str | None, typer.Option("--relation", show_default=False, help="Relation of the query.")
     ] = None,
     subject: Annotated[
-        str | None, typer.Option("--subject", show_default=False, help="Ask for the object.")
+        str | None, typer.Option("--subject", show_default=False, help="Predict the object.")
     ] = None,
     object: Annotated[
-        str | None, typer.Option("--object", show_default=False, help="Ask for the subject.")
+        str | None, typer.Option("--object", show_default=False, help="Predict the subject.")
     ] = None,
-    start: StartOption = None,
-    end: EndOption = None,
+    start: options.StartOption = None,
+    end: options.EndOption = None,
     queries: Annotated[
         Path | None,
         typer.Option(
@@ -54,8 +54,8 @@ def predict_command(
             metavar="FILE",
             show_default=False,
             help="A TSV, CSV (gzipped or not) or Parquet file of queries with the columns "
-            "relation, subject or object, and perhaps start and end; an empty subject or object "
-            "is asked for.",
+            "relation, subject or object, and perhaps start and end. The empty one of subject "
+            "and object is predicted.",
         ),
     ] = None,
     complete: Annotated[
@@ -64,8 +64,8 @@ def predict_command(
             "--complete",
             metavar="RELATION",
             show_default=False,
-            help="Ask for the object of every subject that has a fact of the relation in train; "
-            "RELATION^-1: for the subject of every such object. At --start and --end, if given.",
+            help="Predict the object for every subject that has a fact of the relation in train; "
+            "RELATION^-1: the subject for every such object. At --start and --end, if given.",
         ),
     ] = None,
     out: Annotated[
@@ -74,24 +74,21 @@ def predict_command(
             "--out",
             metavar="FOLDER",
             show_default="print",
-            help="A folder for the answers as Parquet parts. It takes any number of queries; "
-            "killed, the same command goes on.",
+            help="Write the answers here as Parquet parts. Takes any number of queries; if it is "
+            "killed, the same command resumes.",
         ),
     ] = None,
     data: Annotated[
         Path | None,
         typer.Option(
             "--data",
-            show_default="the model's own",
-            help="Another DATA to apply the rules on; it has the same relations.",
+            show_default="the model's data",
+            help="Apply the rules to this DATA; it must have the same relations.",
         ),
     ] = None,
-    k: Annotated[int, typer.Option("-k", min=1, help="How many candidates.")] = 10,
+    k: Annotated[int, typer.Option("-k", min=1, help="Number of candidates per query.")] = 10,
     new_only: Annotated[
-        bool,
-        typer.Option(
-            "--new-only", help="Leave out what is known already; ranks stay those among all."
-        ),
+        bool, typer.Option("--new-only", help="Leave out known answers; ranks still count all.")
     ] = False,
     explain: Annotated[
         int,
@@ -99,17 +96,17 @@ def predict_command(
             "--explain",
             metavar="N",
             min=0,
-            help="With --out: explain the N best of each query, in a column of JSON as tilp "
-            "explain --json prints it. Twenty to eighty times slower.",
+            help="With --out: explain the N best candidates of each query, in a column of JSON as "
+            "tilp explain --json prints it. Twenty to eighty times slower.",
         ),
     ] = 0,
     on_error: Annotated[
         OnInvalidQuery,
         typer.Option(
             "--on-error",
-            help="With --out, of queries with unknown names or dates that cannot be read: raise "
-            "refuses the file before anything is asked; skip writes them to "
-            "skipped-*.parquet with the reasons, and asks the others.",
+            help="With --out, for queries with unknown names or unreadable dates. raise: refuse "
+            "the file before any query is answered; skip: write them to skipped-*.parquet with "
+            "the reasons, and answer the others.",
         ),
     ] = OnInvalidQuery.RAISE,
     part_size: Annotated[
@@ -118,15 +115,15 @@ def predict_command(
             "--part-size",
             min=1,
             show_default="20,000; 500 with --explain",
-            help="With --out: queries a part. When killed, the part under way is asked again.",
+            help="With --out: queries per part. A killed command repeats the part it was at.",
         ),
     ] = None,
-    json: JsonOption = False,
-    threads: ThreadsOption = None,
-    backend: BackendOption = Backend.THREADS,
-    address: AddressOption = None,
+    json: options.JsonOption = False,
+    threads: options.ThreadsOption = None,
+    backend: options.BackendOption = Backend.THREADS,
+    address: options.AddressOption = None,
 ) -> None:
-    """Ask a model for the missing end of a fact, of many, or of all of a relation.
+    """Predict the missing subject or object of a fact, of many, or of a whole relation.
 
     A candidate that train already has as an answer at that time is marked as known.
     """
@@ -140,16 +137,16 @@ def predict_command(
         raise TilpError("--explain, --part-size and --on-error go with --out FOLDER")
     if out is not None and queries is None and complete is None:
         raise TilpError("--out goes with --queries FILE or --complete RELATION")
-    fitted = load_model(model, threads, backend, address)
-    evidence = None
+    fitted = options.load_model(model, threads, backend, address)
+    graph = None
     if data is not None:
-        evidence = read_data(data, fitted.graph.unit, OnError.REPAIR, None, None)
+        graph = options.read_data(data, fitted.graph.unit, OnError.REPAIR, None, None)
     source: Path | pl.DataFrame | None = queries
     if complete is not None:
-        source = fitted.queries_of(complete, start, end, graph=evidence)
+        source = fitted.queries_of(complete, start, end, graph=graph)
     if out is not None and source is not None:
-        with _progress(out) as advance:
-            done = fitted.predict_to(
+        with _batch_progress(out) as advance:
+            result = fitted.predict_to(
                 out,
                 source,
                 k,
@@ -157,119 +154,107 @@ def predict_command(
                 explain=explain,
                 on_error=on_error,
                 part_size=part_size,
-                graph=evidence,
+                graph=graph,
                 progress=advance,
             )
-        _report(done, json=json)
+        _report(result, json=json)
         return
-    asked: pl.DataFrame | Query
+    batch: pl.DataFrame | Query
     if source is None:
-        asked = Query(str(relation), subject, object, start, end)
+        batch = Query(str(relation), subject, object, start, end)
+    elif isinstance(source, pl.DataFrame):
+        batch = source
     else:
-        graph = fitted.graph if evidence is None else evidence
-        asked = source if isinstance(source, pl.DataFrame) else QueryFile(source).frame(graph)
-    if isinstance(asked, pl.DataFrame) and len(asked) > _MANY:
+        batch = QueryFile(source).frame(fitted.graph if graph is None else graph)
+    if isinstance(batch, pl.DataFrame) and len(batch) > _MANY:
         print_warning(
-            f"{len(asked):,} queries are answered in memory, and all answers printed; with --out "
-            "FOLDER they are written to files, part by part, and a run that is stopped goes on"
+            f"{len(batch):,} queries are answered in memory, and all answers printed; with --out "
+            "FOLDER they are written to files, part by part, and a run that is stopped resumes"
         )
-    found = fitted.predict(asked, k, new_only=new_only, graph=evidence)
+    answers = fitted.predict(batch, k, new_only=new_only, graph=graph)
     if json:
-        print_json(found.to_dicts())
+        print_json(answers.to_dicts())
     else:
-        print_predictions(found)
+        print_predictions(answers)
 
 
 def _check_options(
-    ends: tuple[str | None, str | None, str | None],
+    fact: tuple[str | None, str | None, str | None],
     dates: tuple[str | None, str | None],
     queries: Path | None,
     complete: str | None,
 ) -> None:
-    relation, *_ = ends
-    if queries is None and complete is None and relation is None:
+    if queries is None and complete is None and fact[0] is None:
         raise TilpError(
             "give --relation and --subject or --object, or a file with --queries, or a relation "
             "with --complete"
         )
-    if queries is not None and any(one is not None for one in (*ends, *dates, complete)):
+    if queries is not None and any(value is not None for value in (*fact, *dates, complete)):
         raise TilpError("give one query by its options, or --queries FILE, not both")
-    if complete is not None and any(one is not None for one in ends):
-        raise TilpError("--complete asks of a whole relation; it goes with --start and --end only")
+    if complete is not None and any(value is not None for value in fact):
+        raise TilpError("--complete queries a whole relation; it goes with --start and --end only")
 
 
 @contextmanager
-def _progress(out: Path) -> Iterator[Callable[[str, float, int], None]]:
-    """A bar for each stage; where there is no terminal, a line for each tenth of the queries.
-
-    Raises:
-        TilpError: it was stopped; says how to go on.
-    """
-    words = {"check": "check the queries", "predict": "ask them"}
-    with progress_bar(rate="queries") as bar:
+def _batch_progress(out: Path) -> Iterator[Callable[[str, float, int], None]]:
+    """Show a bar for each stage; outside a terminal, a line for each tenth of the queries."""
+    with progress_bar(rate="queries") as bar, resume_hint(out):
         tasks: dict[str, TaskID] = {}
-        told: dict[str, int] = {}
+        printed: dict[str, int] = {}
 
         def advance(stage: str, done: float, total: int) -> None:
             if not bar.disable:
                 if stage not in tasks:
-                    tasks[stage] = bar.add_task(words[stage], total=total or None)
-                    # What was done before this run does not count for its speed.
+                    tasks[stage] = bar.add_task(_STAGES[stage], total=total or None)
+                    # Queries answered before this run do not count towards its speed.
                     bar.reset(tasks[stage], completed=int(done))
                 bar.update(tasks[stage], completed=done)
                 return
             tenths = int(10 * done / total) if total else 0
-            if told.get(stage, -1) < tenths:
-                told[stage] = tenths
-                far = f"{done:,.0f} of {total:,}" if total else "…"
-                say(f"{words[stage]} {far}")
+            if printed.get(stage, -1) < tenths:
+                printed[stage] = tenths
+                progress = f"{done:,.0f} of {total:,}" if total else "…"
+                say(f"{_STAGES[stage]} {progress}")
 
-        with goes_on_from(out):
-            yield advance
+        yield advance
 
 
-def _report(done: BatchResult, *, json: bool) -> None:
+def _report(result: BatchResult, *, json: bool) -> None:
     if json:
-        print_json(asdict(done))
+        print_json(asdict(result))
         return
     before = ""
-    if done.before == done.parts:
+    if result.before == result.parts:
         before = ", finished before"
-    elif done.before:
-        before = f", {done.before:,} of them from before"
-    console = output()
-    console.print(
-        f"{done.folder}: {done.queries - done.skipped:,} queries answered in {done.parts:,} "
-        f"part{'s'[: done.parts != 1]}{before}"
+    elif result.before:
+        before = f", {result.before:,} of them from before"
+    output().print(
+        f"{result.folder}: {result.queries - result.skipped:,} queries answered in "
+        f"{result.parts:,} part{'s' * (result.parts != 1)}{before}"
     )
-    if done.skipped:
-        console.print(
-            f"{done.skipped:,} queries could not be asked: see {done.folder}/skipped-*.parquet"
+    if result.skipped:
+        output().print(
+            f"{result.skipped:,} queries could not be answered: see "
+            f"{result.folder}/skipped-*.parquet"
         )
 
 
-def print_predictions(found: pl.DataFrame) -> None:
-    """Candidates as one table a query."""
-    from rich.table import Table
-
+def print_predictions(answers: pl.DataFrame) -> None:
+    """Print a table of candidates for each query."""
     from tilp.scoring import Query
 
-    for (_,), part in found.group_by("query", maintain_order=True):
-        first = part.row(0, named=True)
+    for _, candidates in answers.group_by("query", maintain_order=True):
+        first = candidates.row(0, named=True)
         query = Query(**{name: first[name] for name in Query.__match_args__})
-        table = Table(title=str(query), title_justify="left")
-        table.add_column("rank", justify="right")
-        table.add_column("candidate", overflow="fold")
-        table.add_column("score", justify="right")
-        table.add_column("share", justify="right")
-        table.add_column("")
-        for row in part.iter_rows(named=True):
-            known = "known" if row["known"] else ""
-            table.add_row(
+        rows = (
+            (
                 str(row["rank"]),
                 row["candidate"],
                 f"{row['score']:.4g}",
                 f"{row['share']:.1%}",
-                known,
+                "known" if row["known"] else "",
             )
-        output().print(table)
+            for row in candidates.iter_rows(named=True)
+        )
+        columns = ("rank", "candidate", "score", "share", "")
+        print_table(str(query), columns, rows, right=("rank", "score", "share"))

@@ -1,90 +1,60 @@
-"""Commands that find rules and show them."""
+"""`tilp mine` and `tilp rules`: mine rules, and show those of a model."""
 
 from __future__ import annotations
 
+from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tilp.cli.console import output, print_warning, progress_bar
-from tilp.cli.options import (
-    AddressOption,
-    BackendOption,
-    Columns,
-    Data,
-    Header,
-    Limit,
-    MaxLength,
-    MinSupport,
-    OnErrorOption,
-    Sample,
-    ThreadsOption,
-    Top,
-    UnitOption,
-    read_data,
-)
+from tilp.cli import options
+from tilp.cli.console import output, print_json, print_table, print_warning, task_bar
 from tilp.errors import TilpError
-from tilp.types import DEFAULT_TOP, Backend, Grain, OnError
+from tilp.types import MAX_RULES, Backend, Grain, OnError
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from tilp.rules import MinedRule
-
-__all__ = ["mine_command", "rule_table"]
 
 _SHOWN_RULES = 10
 _DEFAULT_GRAINS = (Grain.PAIRS, Grain.GAP)
 
 
 def mine_command(
-    data: Data,
-    out: Annotated[Path, typer.Option("--out", help="Where the rules go, as JSON lines.")],
-    max_length: MaxLength = 3,
+    data: options.DataArgument,
+    out: Annotated[Path, typer.Option("--out", help="The file for the rules, as JSON lines.")],
+    max_length: Annotated[
+        int, typer.Option("--max-length", min=1, max=5, help="Greatest length of rules.")
+    ] = 3,
     relation: Annotated[
         list[str] | None,
-        typer.Option(
-            "--relation", show_default="all", help="A relation to find rules for; repeatable."
-        ),
+        typer.Option("--relation", show_default="all", help="Mine rules for this; repeatable."),
     ] = None,
-    grain: Annotated[
-        list[Grain] | None,
-        typer.Option(
-            "--grain",
-            show_default="pairs and gap",
-            help=(
-                "How finely rules speak of time; repeatable. static: not at all; query: each "
-                "interval against the query's; adjacent: and neighbours; pairs: all pairs, as in "
-                "the paper; allen: Allen's relations to the query's; gap: how long before or after "
-                "the query the last interval lies."
-            ),
-        ),
-    ] = None,
-    min_support: MinSupport = 2,
-    top: Top = DEFAULT_TOP,
-    sample: Sample = None,
-    limit: Limit = 1_000_000,
-    threads: ThreadsOption = None,
-    backend: BackendOption = Backend.THREADS,
-    address: AddressOption = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="For sampling.")] = 0,
-    unit: UnitOption = None,
-    on_error: OnErrorOption = OnError.REPAIR,
-    columns: Columns = None,
-    header: Header = None,
+    grain: options.GrainOption = None,
+    min_support: options.MinSupportOption = 2,
+    top: options.TopOption = MAX_RULES,
+    sample: options.SampleOption = None,
+    limit: options.LimitOption = 1_000_000,
+    threads: options.ThreadsOption = None,
+    backend: options.BackendOption = Backend.THREADS,
+    address: options.AddressOption = None,
+    seed: options.SeedOption = 0,
+    unit: options.UnitOption = None,
+    on_error: options.OnErrorOption = OnError.REPAIR,
+    columns: options.ColumnsOption = None,
+    header: options.HeaderOption = None,
 ) -> None:
-    """Find temporal rules in the training facts of DATA, in both directions of each relation.
+    """Mine temporal rules from the training facts of DATA, in both directions of each relation.
 
-    For every rule: support (facts whose answer it reaches), fired (facts where it applies),
-    confidence (mean share of its walks that arrive at the answer). Stopped with Ctrl-C, what was
-    finished is in the file, and the same command goes on from there.
+    Each rule has a support (training facts whose answer it reaches), a body support (training
+    facts where its body holds) and a confidence (mean share of its walks that arrive at the
+    answer). After Ctrl-C the file holds what is finished, and the same command resumes.
     """
     from tilp.parallel import Workers, thread_count
     from tilp.walks import MiningSettings
     from tilp.walks.checkpoint import MiningCheckpoint
 
-    graph = read_data(data, unit, on_error, columns, header)
+    graph = options.read_data(data, unit, on_error, columns, header)
     settings = MiningSettings(
         grains=tuple(grain or _DEFAULT_GRAINS),
         max_length=max_length,
@@ -97,43 +67,90 @@ def mine_command(
     run = MiningCheckpoint(graph, relation or list(graph.relations), settings, out)
     if run.done:
         print_warning(f"going on where {run.notes} stopped: {len(run.done)} relations are done")
-    with progress_bar() as bar, Workers(thread_count(threads), backend, address) as workers:
-        task = bar.add_task("mine", total=1.0)
+    with task_bar("mine") as advance, Workers(thread_count(threads), backend, address) as workers:
         try:
-            rules = run.finish(
-                workers=workers,
-                progress=lambda share: bar.update(task, completed=share),
-            )
+            rules = run.finish(workers=workers, progress=advance)
         except KeyboardInterrupt:
             raise TilpError(
                 f"stopped; {out} holds the rules of {len(run.done)} of {len(run.relations)} "
                 "relations. The same command goes on from there."
             ) from None
-    console = output()
-    console.print(f"{out}: {rules}")
+    output().print(f"{out}: {rules}")
     best = sorted(rules, key=lambda mined: (-mined.measure, str(mined.rule)))[:_SHOWN_RULES]
-    console.print(rule_table(best, "the best of them"))
+    print_rules(best, "the best of them")
 
 
-def rule_table(rules: list[MinedRule], title: str, *, sentences: bool = False) -> Table:
-    """Rules with what was counted of them, and their weights where these are learned."""
-    from rich.table import Table
+def rules_command(
+    model: options.ModelArgument,
+    relation: options.RelationFilterOption = None,
+    top: Annotated[
+        int, typer.Option("--top", min=1, help="Number of rules for each relation.")
+    ] = 10,
+    sentences: Annotated[
+        bool, typer.Option("--sentences", help="Print each rule as an English sentence.")
+    ] = False,
+    svg: Annotated[
+        Path | None,
+        typer.Option("--svg", help="Draw the rules into this folder, numbered as shown."),
+    ] = None,
+    json: options.JsonOption = False,
+) -> None:
+    """Show the rules of a model, those with the largest weight first.
 
+    Weight: what the rule adds to scores. Confidence: the mean share of its walks that arrive at
+    the answer. Support: training facts whose answer it reaches. Body support: training facts
+    where its body holds.
+    """
+    from tilp.rules import Notation, format_rule
+    from tilp.rules.picture import draw_rule
+    from tilp.viz import standalone
+
+    rules = options.load_model(model).rules(relation)
+    shown = [
+        mined
+        for _, group in groupby(rules, lambda mined: mined.rule.head)
+        for mined in islice(group, top)
+    ]
+    if svg is not None:
+        svg.mkdir(parents=True, exist_ok=True)
+        for index, mined in enumerate(shown, start=1):
+            picture = standalone(draw_rule(mined.rule))
+            (svg / f"{index}.svg").write_text(picture, encoding="utf-8", newline="\n")
+    if not json:
+        print_rules(shown, f"{len(shown):,} of {len(rules):,} rules", sentences=sentences)
+        return
+    print_json(
+        [
+            {
+                "rule": str(mined.rule),
+                "sentence": format_rule(mined.rule, Notation.SENTENCE),
+                "weight": mined.weight,
+                "confidence": mined.confidence,
+                "support": mined.support,
+                "body_support": mined.body_support,
+                "fired": mined.body_support,  # its name in 0.1
+                "facts": mined.facts,
+                "sampled": mined.sampled,
+            }
+            for mined in shown
+        ]
+    )
+
+
+def print_rules(rules: list[MinedRule], title: str, *, sentences: bool = False) -> None:
+    """Print rules with their statistics, and their weights if these are learned."""
     from tilp.rules import Notation, format_rule
 
     weighted = any(mined.weight is not None for mined in rules)
-    table = Table(title=title, title_justify="left")
-    if weighted:
-        table.add_column("weight", justify="right")
-    for column in ("confidence", "support", "fired"):
-        table.add_column(column, justify="right")
-    table.add_column("rule", overflow="fold")
-    for mined in rules:
-        table.add_row(
+    figures = (*(["weight"] if weighted else []), "confidence", "support", "body support")
+    rows = (
+        (
             *([f"{mined.weight or 0.0:.3g}"] if weighted else []),
             f"{mined.confidence:.2f}{'~' if mined.sampled else ''}",
             f"{mined.support:,}",
             f"{mined.body_support:,}",
             format_rule(mined.rule, Notation.SENTENCE if sentences else Notation.SIGNS),
         )
-    return table
+        for mined in rules
+    )
+    print_table(title, (*figures, "rule"), rows, right=figures)

@@ -1,4 +1,4 @@
-"""The command that serves a model over HTTP."""
+"""`tilp serve`: a model over HTTP."""
 
 from __future__ import annotations
 
@@ -9,89 +9,72 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tilp.cli import options
 from tilp.cli.console import output, print_warning
-from tilp.cli.options import Model, load_model
 from tilp.errors import TilpError
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-__all__ = ["serve_command"]
-
-_GRACE = 30
-"""Seconds that requests under way have to end when the service is stopped."""
-_CONNECTIONS = 256
-"""At once, at the most; what more want is refused before it is read."""
+_SHUTDOWN_SECONDS = 30
+"""Time that running requests get to finish when the service is stopped."""
+_MAX_CONNECTIONS = 256
 
 
 def serve_command(
-    model: Model,
+    model: options.ModelArgument,
     host: Annotated[
         str,
         typer.Option(
-            "--host", help="The address to listen at; by default only this machine can ask."
+            "--host", help="The address to listen at; by default only this machine has access."
         ),
     ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option("--port", min=0, max=65_535, help="0: any that is free.")
+        int, typer.Option("--port", min=0, max=65_535, help="The port; 0 takes any free one.")
     ] = 8000,
     threads: Annotated[
         int | None,
-        typer.Option("--threads", min=1, show_default="all", help="Computations that run at once."),
+        typer.Option(
+            "--threads", min=1, show_default="all", help="Number of requests computed at once."
+        ),
     ] = None,
     browse: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
 ) -> None:
-    """Serve a model: a page with its rules, answers and data, and a JSON API behind it.
+    """Serve a model: a web page with its rules, answers and data, and the JSON API behind it.
 
-    The API is documented at /openapi.json. Ctrl-C stops; requests under way are finished.
+    /openapi.json documents the API. Ctrl-C stops the service after the running requests.
     """
-    _need_extra()
+    _check_extra()
     from tilp.web.app import create_app
     from tilp.web.limits import Limits
 
+    console = output()
     with _listen(host, port) as listening:
-        address = _address(host, listening.getsockname()[1])
-        if not _is_loopback(listening):
+        port = listening.getsockname()[1]
+        address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        if not ip_address(listening.getsockname()[0].partition("%")[0]).is_loopback:
             print_warning(
-                f"{host} can be reached from other machines, and the service asks nobody who they "
-                "are: leave --host out, or put it behind a proxy that does"
+                f"{host} can be reached from other machines, and the service does not authenticate "
+                "anybody: leave --host out, or put it behind a proxy that does"
             )
-        console = output()
 
-        def tell() -> None:
+        def announce() -> None:
             console.print(f"ready at {address}")
             if browse:
                 typer.launch(address)
 
         console.print(f"loading {model}; then {address} will answer")
         app = create_app(
-            load_model(model, threads),
+            options.load_model(model, threads),
             name=model.resolve().name,
             limits=Limits(computations=threads),
-            when_ready=tell,
+            when_ready=announce,
         )
         _run(app, listening)
         console.print("stopped")
 
 
-def _run(app: FastAPI, listening: socket.socket) -> None:
-    """Serve until a signal comes, and then until the requests under way are answered."""
-    import uvicorn
-
-    config = uvicorn.Config(
-        app,
-        log_level="error",
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=_GRACE,
-        limit_concurrency=_CONNECTIONS,
-        ws="none",
-    )
-    with suppress(KeyboardInterrupt):  # told once more when all is done
-        uvicorn.Server(config).run(sockets=[listening])
-
-
-def _need_extra() -> None:
+def _check_extra() -> None:
     try:
         import fastapi
         import uvicorn
@@ -101,16 +84,16 @@ def _need_extra() -> None:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """A socket that listens, so that a port that is taken is known before a model is loaded."""
+    """Bind a socket first, so that a port in use is reported before the model is loaded."""
     try:
-        family, kind, protocol, _, place = socket.getaddrinfo(
+        family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        with ExitStack() as unless_bound:
-            listening = unless_bound.enter_context(socket.socket(family, kind, protocol))
+        with ExitStack() as close_on_failure:
+            listening = close_on_failure.enter_context(socket.socket(family, kind, protocol))
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listening.bind(place)
-            unless_bound.pop_all()
+            listening.bind(address)
+            close_on_failure.pop_all()
     except OSError as failure:
         raise TilpError(
             f"cannot listen at {host}, port {port} ({failure.strerror or failure}); choose "
@@ -119,9 +102,18 @@ def _listen(host: str, port: int) -> socket.socket:
     return listening
 
 
-def _is_loopback(listening: socket.socket) -> bool:
-    return ip_address(listening.getsockname()[0].partition("%")[0]).is_loopback
+def _run(app: FastAPI, listening: socket.socket) -> None:
+    """Serve until a signal arrives and the running requests are finished."""
+    import uvicorn
 
-
-def _address(host: str, port: int) -> str:
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    config = uvicorn.Config(
+        app,
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
+        limit_concurrency=_MAX_CONNECTIONS,
+        ws="none",
+    )
+    with suppress(KeyboardInterrupt):  # raised again after the shutdown
+        uvicorn.Server(config).run(sockets=[listening])

@@ -1,4 +1,4 @@
-"""The command that makes harder splits."""
+"""`tilp split`: harder splits of a data set."""
 
 from __future__ import annotations
 
@@ -7,38 +7,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tilp.cli.console import output
-from tilp.cli.options import (
-    Columns,
-    Data,
-    FormatOption,
-    Header,
-    OnErrorOption,
-    UnitOption,
-    read_data,
-)
+from tilp.cli import options
+from tilp.cli.console import output, print_table
 from tilp.errors import TilpError
-from tilp.types import LateEnds, OnError, SplitKind, TableFormat, Walked
+from tilp.types import LateEnds, OnError, SplitKind, TableFormat, WalkGraph
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rich.table import Table
-
-    from tilp.graph import TemporalGraph
     from tilp.splits.folders import Part
 
-__all__ = ["split_command"]
-
 _FEW, _BIASED, _TIME_SHIFT = (f"--kind {kind.value}" for kind in SplitKind)
-_DRAWN = f"{_FEW} and biased"
+_FEW_OR_BIASED = f"{_FEW} and biased"
+_LATE_ENDS = {LateEnds.MASK: "unknown", LateEnds.DROP: "left out", LateEnds.KEEP: "kept"}
 
 
 def split_command(
-    data: Data,
-    out: Annotated[Path, typer.Option("--out", help="The folder to write; new or empty.")],
+    data: options.DataArgument,
+    out: options.OutFolderOption,
     kind: Annotated[
-        SplitKind, typer.Option("--kind", show_default=False, help="Which harder setting.")
+        SplitKind, typer.Option("--kind", show_default=False, help="The harder setting.")
     ],
     share: Annotated[
         list[float] | None,
@@ -46,7 +34,7 @@ def split_command(
             "--share",
             metavar="SHARE",
             show_default="0.05, 0.1, 0.2, … 0.8",
-            help="Of the training facts that are learned from; repeatable.",
+            help="Share of the training facts to learn from; repeatable.",
             rich_help_panel=_FEW,
         ),
     ] = None,
@@ -56,7 +44,7 @@ def split_command(
             "--relation",
             metavar="NAME",
             show_default="each",
-            help="Whose training facts are removed; repeatable.",
+            help="Relation whose training facts are removed; repeatable.",
             rich_help_panel=_BIASED,
         ),
     ] = None,
@@ -65,7 +53,7 @@ def split_command(
         typer.Option(
             "--removed",
             show_default="0.5",
-            help="The share of them that is removed.",
+            help="Share of them that is removed.",
             rich_help_panel=_BIASED,
         ),
     ] = None,
@@ -74,7 +62,7 @@ def split_command(
         typer.Option(
             "--balance/--no-balance",
             show_default="balance",
-            help="Whether test gets as many facts of each relation, or all splits stay.",
+            help="Give test the same number of facts of each relation, or keep the splits.",
             rich_help_panel=_BIASED,
         ),
     ] = None,
@@ -84,18 +72,18 @@ def split_command(
             "--queries",
             min=1,
             show_default="size of test / relations",
-            help="How many test facts of each relation.",
+            help="Number of test facts of each relation.",
             rich_help_panel=_BIASED,
         ),
     ] = None,
     graph: Annotated[
-        Walked | None,
+        WalkGraph | None,
         typer.Option(
             "--graph",
             show_default="few: kept; biased: reduced",
             help="The graph to walk on. kept: training facts that are not learned from stay in "
-            "train, marked 'walked_only'; reduced: they are gone.",
-            rich_help_panel=_DRAWN,
+            "train, marked 'walked_only'; reduced: they are removed.",
+            rich_help_panel=_FEW_OR_BIASED,
         ),
     ] = None,
     seed: Annotated[
@@ -104,8 +92,8 @@ def split_command(
             "--seed",
             min=0,
             show_default="0",
-            help="For what is drawn; one seed a round.",
-            rich_help_panel=_DRAWN,
+            help="Random seed. Use another one for each round.",
+            rich_help_panel=_FEW_OR_BIASED,
         ),
     ] = None,
     valid_from: Annotated[
@@ -134,7 +122,7 @@ def split_command(
             "--latest",
             metavar="DATE",
             show_default="any",
-            help="Starts after this date are taken for unknown, and counted.",
+            help="Treat starts after this date as unknown, and count them.",
             rich_help_panel=_TIME_SHIFT,
         ),
     ] = None,
@@ -143,62 +131,64 @@ def split_command(
         typer.Option(
             "--ends",
             show_default="mask",
-            help="Ends of training facts from the first start in valid on, which tell of the time "
-            "that is asked for. mask: unknown; drop: without the fact; keep: as they are.",
+            help="What to do with training facts that end after the first start in valid, which "
+            "leak the time to predict. mask: make the end unknown; drop: drop the fact; keep: "
+            "leave it as it is.",
             rich_help_panel=_TIME_SHIFT,
         ),
     ] = None,
-    format: FormatOption = TableFormat.TSV,
-    unit: UnitOption = None,
-    on_error: OnErrorOption = OnError.REPAIR,
-    columns: Columns = None,
-    header: Header = None,
+    format: options.FormatOption = TableFormat.TSV,
+    unit: options.UnitOption = None,
+    on_error: options.OnErrorOption = OnError.REPAIR,
+    columns: options.ColumnsOption = None,
+    header: options.HeaderOption = None,
 ) -> None:
     """Split DATA anew for a harder setting, as folders that every command reads.
 
-    few: fewer training facts to learn from, as --share of tilp fit draws them; a folder for each
-    share, a smaller sample part of a greater one.
+    few: fewer training facts to learn from, drawn as --share of tilp fit draws them. Writes a
+    folder for each share; a smaller sample is part of a larger one.
 
-    biased: a test with as many facts of each relation (folder balanced), and for each relation a
-    folder in which half of its training facts are removed; the change against balanced is what
-    is measured.
+    biased: a test split with as many facts of each relation (folder balanced), and for each
+    relation a folder without half of its training facts. Compare its metrics with balanced.
 
     time-shift: train, valid and test follow each other by start; facts without a start are in
     train.
 
-    Names stay in every folder, so that entities which train never saw remain candidates. What was
-    done stands beside the facts, in split.json: kind, seed, counts, fingerprints of DATA and of
-    what was made of it. An example: tilp split DATA --out few --kind few, and then tilp fit
-    few/0.05 --out model
+    Every folder keeps all names, so that entities missing from train remain candidates. The file
+    split.json beside the facts records kind, seed, counts, and fingerprints of DATA and of the
+    result. An example: tilp split DATA --out few --kind few, and then tilp fit few/0.05 --out
+    model
     """
-    given = {
-        "--share": (share, (SplitKind.FEW,)),
-        "--relation": (relation, (SplitKind.BIASED,)),
-        "--removed": (removed, (SplitKind.BIASED,)),
-        "--balance": (balance, (SplitKind.BIASED,)),
-        "--queries": (queries, (SplitKind.BIASED,)),
-        "--graph": (graph, (SplitKind.FEW, SplitKind.BIASED)),
-        "--seed": (seed, (SplitKind.FEW, SplitKind.BIASED)),
-        "--valid-from": (valid_from, (SplitKind.TIME_SHIFT,)),
-        "--test-from": (test_from, (SplitKind.TIME_SHIFT,)),
-        "--latest": (latest, (SplitKind.TIME_SHIFT,)),
-        "--ends": (ends, (SplitKind.TIME_SHIFT,)),
-    }
-    for name, (value, kinds) in given.items():
+    few, biased, shift = SplitKind.FEW, SplitKind.BIASED, SplitKind.TIME_SHIFT
+    for option, value, kinds in (
+        ("--share", share, (few,)),
+        ("--relation", relation, (biased,)),
+        ("--removed", removed, (biased,)),
+        ("--balance", balance, (biased,)),
+        ("--queries", queries, (biased,)),
+        ("--graph", graph, (few, biased)),
+        ("--seed", seed, (few, biased)),
+        ("--valid-from", valid_from, (shift,)),
+        ("--test-from", test_from, (shift,)),
+        ("--latest", latest, (shift,)),
+        ("--ends", ends, (shift,)),
+    ):
         if value is not None and kind not in kinds:
             raise TilpError(
-                f"{name} is for --kind {' or '.join(kinds)}, not {kind.value}; leave it out"
+                f"{option} is for --kind {' or '.join(kinds)}, not {kind.value}; leave it out"
             )
     if queries is not None and balance is False:
         raise TilpError("--queries says how test is balanced; leave it out, or --no-balance")
     from tilp.splits import SHARES, time_shift
     from tilp.splits.folders import biased_parts, few_parts, time_shift_part, write_parts
 
-    source: TemporalGraph = read_data(data, unit, on_error, columns, header)
+    source = options.read_data(data, unit, on_error, columns, header)
     parts: Iterable[Part]
     match kind:
         case SplitKind.FEW:
-            parts = few_parts(source, share or SHARES, seed=seed or 0, walked=graph or Walked.KEPT)
+            parts = few_parts(
+                source, share or SHARES, seed=seed or 0, walked=graph or WalkGraph.FULL
+            )
         case SplitKind.BIASED:
             parts = biased_parts(
                 source,
@@ -207,55 +197,43 @@ def split_command(
                 queries=queries,
                 balance=balance is not False,
                 seed=seed or 0,
-                walked=graph or Walked.REDUCED,
+                walked=graph or WalkGraph.REDUCED,
             )
         case SplitKind.TIME_SHIFT:
-            shift = time_shift(
+            shifted = time_shift(
                 source,
                 valid_from=valid_from,
                 test_from=test_from,
                 latest=latest,
                 ends=ends or LateEnds.MASK,
             )
-            parts = [time_shift_part(shift)]
+            parts = [time_shift_part(shifted)]
     notes = write_parts(source, parts, out, format=format)
-    console = output()
-    console.print(_table(out, notes))
+    _print_sizes(out, notes)
     if kind is SplitKind.TIME_SHIFT:
-        for line in _dates_told(notes[0][1]):
-            console.print(line)
+        _print_dates(notes[0][1])
 
 
-def _table(out: Path, notes: list[tuple[str, dict[str, Any]]]) -> Table:
-    """The size of each folder's splits."""
-    from rich.table import Table
-
-    table = Table(title=f"written to {out}", title_justify="left")
-    table.add_column("folder", overflow="fold")
-    for name in ("train", "learned from", "set aside", "valid", "test"):
-        table.add_column(name, justify="right")
+def _print_sizes(out: Path, notes: list[tuple[str, dict[str, Any]]]) -> None:
+    rows = []
     for folder, note in notes:
         facts = note["facts"]
-        counts = (facts["train"], note["learned_from"], note.get("set_aside", 0))
-        cells = (*counts, facts["valid"], facts["test"])
-        table.add_row(folder or ".", *(f"{count:,}" for count in cells))
-    return table
+        train = (facts["train"], note["learned_from"], note.get("set_aside", 0))
+        counts = (*train, facts["valid"], facts["test"])
+        rows.append((folder or ".", *(f"{count:,}" for count in counts)))
+    figures = ("train", "learned from", "set aside", "valid", "test")
+    print_table(f"written to {out}", ("folder", *figures), rows, right=figures)
 
 
-_DONE = {LateEnds.MASK: "unknown", LateEnds.DROP: "left out", LateEnds.KEEP: "kept"}
-
-
-def _dates_told(note: dict[str, Any]) -> list[str]:
-    """What became of dates in a split by time."""
+def _print_dates(note: dict[str, Any]) -> None:
+    console = output()
     spans = ", ".join(
         f"{split} {' to '.join(starts)}" for split, starts in note["starts"].items() if starts
     )
-    told = [
-        f"starts: {spans}; {note['no_start']:,} facts without a start, in train",
-        f"training facts that end from {note['valid_from']} on, or go on: {note['late_ends']:,} "
-        f"({_DONE[LateEnds(note['ends'])]})",
-    ]
+    console.print(f"starts: {spans}; {note['no_start']:,} facts without a start, in train")
     if note["latest"] is not None:
-        late = f"starts after {note['latest']}: {note['late_starts']:,} (taken for unknown)"
-        told.insert(1, late)
-    return told
+        console.print(f"starts after {note['latest']}: {note['late_starts']:,} (taken for unknown)")
+    console.print(
+        f"training facts that end from {note['valid_from']} on, or go on: {note['late_ends']:,} "
+        f"({_LATE_ENDS[LateEnds(note['ends'])]})"
+    )

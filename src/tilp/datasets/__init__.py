@@ -1,16 +1,7 @@
-"""The bundled world, made from a seed, and data sets that others published."""
+"""The bundled synthetic world and published data sets."""
 
 from tilp._utils.files import cache_folder
 from tilp.datasets.published import PUBLISHED, PublishedSet, get
-from tilp.datasets.synthetic import World, world
-from tilp.datasets.synthetic.rules import PlantedRule
+from tilp.datasets.synthetic import PlantedRule, World, world
 
-__all__ = [
-    "PUBLISHED",
-    "PlantedRule",
-    "PublishedSet",
-    "World",
-    "cache_folder",
-    "get",
-    "world",
-]
+__all__ = ["PUBLISHED", "PlantedRule", "PublishedSet", "World", "cache_folder", "get", "world"]

@@ -1,111 +1,29 @@
-"""Names of published sets: from the id files that come with them to tables of labels."""
+"""Published data sets: where their files are, and labels from their id files."""
 
-import contextlib
+from __future__ import annotations
+
 import difflib
-import errno
-import hashlib
-import http.client
-import logging
-import socket
-import sys
-import time
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
 from tilp._utils.files import cache_folder
+from tilp.datasets.download import (
+    DownloadSettings,
+    Progress,
+    RemoteFile,
+    TransferError,
+    download,
+    file_digest,
+    locked,
+)
 from tilp.errors import DataError, TilpError
-
-_LABELS = {"entity2id.txt": "entities.tsv", "relation2id.txt": "relations.tsv"}
-
-
-def write_labels(folder: Path) -> None:
-    """Write `entities.tsv` and `relations.tsv` (id, key, label) from the published id files.
-
-    Tables that are there already stay as they are: they may hold better labels.
-
-    Raises:
-        DataError: An id file is malformed; names the line.
-    """
-    for source, target in unwritten_labels(folder):
-        rows = ["id\tkey\tlabel", *("\t".join(row) for row in label_table(source))]
-        part = target.with_name(target.name + ".part")
-        part.write_bytes(("\n".join(rows) + "\n").encode())
-        part.replace(target)
-
-
-def unwritten_labels(folder: Path) -> list[tuple[Path, Path]]:
-    """The id files of a folder whose label tables are not there yet, each with its table."""
-    pairs = [(folder / source, folder / target) for source, target in _LABELS.items()]
-    return [(s, t) for s, t in pairs if s.exists() and not t.exists()]
-
-
-def label_table(path: Path) -> list[tuple[str, str, str]]:
-    """The (id, key, label) rows of an id file, by id.
-
-    Such files name the key and the id in either order, may begin with a count, and may go on
-    with other columns: a third is taken for a label only where every line has just that.
-    """
-    rows: dict[int, list[str]] = {}
-    columns = [1, 0]  # which may still hold the id, the likelier first
-    for number, line in enumerate(path.read_bytes().split(b"\n"), start=1):
-        try:
-            row = line.decode().strip("\r\ufeff").split("\t")
-        except UnicodeDecodeError as error:
-            raise _malformed(path, number, "is not UTF-8") from error
-        if row == [""] or (number == 1 and len(row) == 1 and _is_id(row[0])):
-            continue
-        columns = [c for c in columns if c < len(row) and _is_id(row[c])]
-        if len(row) < 2 or not columns or "" in row[:2]:
-            raise _malformed(path, number, f"is not a key and an id with a tab between: {row}")
-        rows[number] = row
-    labelled = all(len(row) == 3 and row[2] for row in rows.values())
-    table: dict[int, tuple[str, str, str]] = {}
-    for number, row in rows.items():
-        at = columns[0]
-        key = row[1 - at]
-        if key.startswith("<") and key.endswith(">"):
-            key = key[1:-1]
-        if int(row[at]) in table:
-            raise _malformed(path, number, f"repeats the id {row[at]}")
-        table[int(row[at])] = (row[at], key, row[2] if labelled else key)
-    return [table[i] for i in sorted(table)]
-
-
-def _is_id(text: str) -> bool:
-    return text.isascii() and text.isdigit()
-
-
-def _malformed(path: Path, line: int, what: str) -> DataError:
-    return DataError(f"{path}, line {line} {what}. Delete the file and get the set again.")
-
-
-Progress = Callable[[str, int, int | None], None]
-
-ATTEMPTS = 4
-RETRY_WAIT = 1.0  # seconds before the second attempt, doubled before each further one
-TIMEOUT = 20.0  # seconds, for each socket operation
-LOCK_WAIT = 0.1  # seconds between two looks at a lock that another process holds
-BLOCK = 1 << 16
-
-logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class RemoteFile:
-    """One file of a published set: its local name, its address, and the SHA-256 of its bytes."""
-
-    name: str
-    url: str
-    sha256: str
 
 
 @dataclass(frozen=True)
 class PublishedSet:
-    """A data set that others published, as files at fixed addresses."""
+    """Data set that others published as files at fixed addresses."""
 
     name: str
     description: str
@@ -120,7 +38,7 @@ def _github(repository: str, commit: str, folder: str, **digests: str) -> tuple[
     )
 
 
-# The dates as first published, and the names, which only a later release carries.
+# Dates as first published; names are only in a later release.
 _ATISE = ("soledad921/ATISE", "711e2136e10b54acbdd7a69ad7822837ce5c44c8")
 _TILP = ("xiongsiheng/TILP", "4c3587d69e2760c42e9d273afd5ecc023bf2eee1")
 _TLOGIC = ("liu-yushan/TLogic", "9f6ffa3cc5c112226dc2537983b6bb33d4ef295e")
@@ -179,42 +97,58 @@ _SETS = (
     ),
 )
 
-#: Every published set that `get` knows, by name.
 PUBLISHED: Mapping[str, PublishedSet] = MappingProxyType({s.name: s for s in _SETS})
+"""All published sets by name."""
 
 
 def get(name: str, folder: Path | None = None, *, progress: Progress | None = None) -> Path:
-    """The folder that holds a whole published set, after downloading what is not there yet.
+    """Download a published set where it is not complete yet, and return its folder.
 
-    A file with the right checksum is kept as it is, and a download that was cut off goes on
-    where it stopped. Several processes may ask for the same set at once.
+    Files with the right checksum stay as they are, and an interrupted download is resumed. Several
+    processes may request the same set at once.
 
     Args:
-        name: A name in `PUBLISHED`.
-        folder: Where the files are or go; `cache_folder() / name` unless given.
-        progress: Called with a file's name, the bytes received so far and, where the server
-            tells it, the file's size.
+        name: name in `PUBLISHED`.
+        folder: folder of the files; `cache_folder() / name` by default.
+        progress: called with the name of a file, the bytes received so far and, if the server
+            announces it, the size of the file.
 
     Raises:
-        TilpError: Unknown name, no connection, wrong bytes, or a folder that cannot be written.
+        TilpError: the name is unknown, there is no connection, a checksum is wrong, or the folder
+            cannot be written.
+
+    >>> get("wikidata12")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    tilp.errors.TilpError: No published set is named 'wikidata12'; ... Did you mean WIKIDATA12k?
     """
-    published = _find(name)
+    return fetch_set(_find(name), folder, progress=progress)
+
+
+def fetch_set(
+    published: PublishedSet,
+    folder: Path | None = None,
+    *,
+    progress: Progress | None = None,
+    settings: DownloadSettings | None = None,
+) -> Path:
+    """Download the missing files of a set, and write its label tables."""
+    name, settings = published.name, settings or DownloadSettings()
     folder = cache_folder() / name if folder is None else Path(folder)
     try:
-        # Without the lock first, so that a whole set in a read-only folder will do.
+        # Check before locking, so that a complete set in a read-only folder is enough.
         if _missing(published, folder) or unwritten_labels(folder):
             folder.mkdir(parents=True, exist_ok=True)
-            with _locked(folder):
+            with locked(folder, settings.lock_wait):
                 missing = _missing(published, folder)
                 for i, file in enumerate(missing):
                     try:
-                        _fetch(file, folder, progress)
-                    except _TransferError as error:
-                        raise TilpError(_by_hand(name, folder, missing[i:], error)) from error
+                        download(file, folder, progress, settings)
+                    except TransferError as error:
+                        raise TilpError(_advice(name, folder, missing[i:], error)) from error
                 write_labels(folder)
     except OSError as error:
         raise TilpError(
-            f"Cannot keep {name} in {folder}: {error}. Make room there or give permission to "
+            f"Cannot store {name} in {folder}: {error}. Free space there or give permission to "
             "write, or name another folder with the environment variable TILP_CACHE."
         ) from error
     return folder
@@ -230,168 +164,76 @@ def _find(name: str) -> PublishedSet:
 
 
 def _missing(published: PublishedSet, folder: Path) -> list[RemoteFile]:
-    return [f for f in published.files if _digest(folder / f.name) != f.sha256]
+    return [f for f in published.files if file_digest(folder / f.name) != f.sha256]
 
 
-def _digest(path: Path) -> str | None:
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except FileNotFoundError:
-        return None
-
-
-def _by_hand(name: str, folder: Path, missing: list[RemoteFile], why: Exception) -> str:
+def _advice(name: str, folder: Path, missing: list[RemoteFile], error: Exception) -> str:
+    """Say how to get missing files with and without a connection."""
     addresses = ", ".join(f"{file.name} ({file.url})" for file in missing)
     return (
-        f"Cannot download {missing[0].name} of {name} from {missing[0].url}: {why}. "
-        "With a connection (a proxy is taken from the environment, as in HTTPS_PROXY), the same "
-        "call goes on where this one stopped. Without one, put the missing files by hand into "
+        f"Cannot download {missing[0].name} of {name} from {missing[0].url}: {error}. "
+        "With a connection (through a proxy if HTTPS_PROXY names one), the same call resumes the "
+        "download. Without one, put the missing files by hand into "
         f"{folder.absolute()} under these names, and repeat the call: {addresses}."
     )
 
 
-class _TransferError(Exception):
-    """Why an address did not yield its bytes, and whether another attempt may."""
-
-    def __init__(self, why: str, again: bool = True) -> None:
-        super().__init__(why)
-        self.again = again
+_LABELS = {"entity2id.txt": "entities.tsv", "relation2id.txt": "relations.tsv"}
 
 
-def _fetch(file: RemoteFile, folder: Path, progress: Progress | None) -> None:
-    """Download one file under its final name, which never holds anything but the right bytes."""
-    final, part = folder / file.name, folder / f"{file.name}.part"
-    if final.exists():
-        logger.warning(
-            "%s does not have the published SHA-256 (expected %s, found %s): downloading it "
-            "again; it will be replaced once the new one is verified",
-            *(final, file.sha256, _digest(final)),
-        )
-    for left in reversed(range(ATTEMPTS)):
-        # A part can be whole: its process ended early, or its server announced too many bytes.
-        if _digest(part) == file.sha256:
-            break
+def write_labels(folder: Path) -> None:
+    """Write `entities.tsv` and `relations.tsv` (id, key, label) from the published id files.
+
+    Existing tables stay as they are: they may have better labels.
+    """
+    for source, target in unwritten_labels(folder):
+        rows = ["id\tkey\tlabel", *("\t".join(row) for row in label_table(source))]
+        part = target.with_name(target.name + ".part")
+        part.write_bytes(("\n".join(rows) + "\n").encode())
+        part.replace(target)
+
+
+def unwritten_labels(folder: Path) -> list[tuple[Path, Path]]:
+    """Return the id files of a folder without label tables, each with the path of its table."""
+    pairs = [(folder / source, folder / target) for source, target in _LABELS.items()]
+    return [(s, t) for s, t in pairs if s.exists() and not t.exists()]
+
+
+def label_table(path: Path) -> list[tuple[str, str, str]]:
+    """Return the rows (id, key, label) of an id file, by id.
+
+    Key and id come in either order, the first line may be a count, and more columns may follow. A
+    third column is the label only if every line has exactly three.
+    """
+    rows: dict[int, list[str]] = {}
+    columns = [1, 0]  # those that may hold the id, the likelier first
+    for line_number, line in enumerate(path.read_bytes().split(b"\n"), start=1):
         try:
-            _transfer(file, part, progress)
-            break
-        except _TransferError as error:
-            if not error.again or not left:
-                raise
-            logger.info("%s: %s; attempts left: %d", file.url, error, left)
-            time.sleep(RETRY_WAIT * 2 ** (ATTEMPTS - 1 - left))
-    if (found := _digest(part)) != file.sha256:
-        part.unlink(missing_ok=True)
-        raise TilpError(
-            f"{file.name}, downloaded from {file.url}, does not have the published SHA-256: "
-            f"expected {file.sha256}, found {found}. The download was removed. Try again; if it "
-            "comes out the same, a proxy or a login page may stand in for the file: get it in "
-            f"another way and put it into {folder.absolute()}."
-        )
-    part.replace(final)
+            row = line.decode().strip("\r\ufeff").split("\t")
+        except UnicodeDecodeError as error:
+            raise _malformed(path, line_number, "is not UTF-8") from error
+        if row == [""] or (line_number == 1 and len(row) == 1 and _is_id(row[0])):
+            continue
+        columns = [c for c in columns if c < len(row) and _is_id(row[c])]
+        if len(row) < 2 or not columns or "" in row[:2]:
+            raise _malformed(path, line_number, f"has no key and id with a tab between: {row}")
+        rows[line_number] = row
+    labelled = all(len(row) == 3 and row[2] for row in rows.values())
+    table: dict[int, tuple[str, str, str]] = {}
+    for line_number, row in rows.items():
+        column = columns[0]
+        key = row[1 - column]
+        if key.startswith("<") and key.endswith(">"):
+            key = key[1:-1]
+        if int(row[column]) in table:
+            raise _malformed(path, line_number, f"repeats the id {row[column]}")
+        table[int(row[column])] = (row[column], key, row[2] if labelled else key)
+    return [table[i] for i in sorted(table)]
 
 
-def _transfer(file: RemoteFile, part: Path, progress: Progress | None) -> None:
-    """One request for what `part` still lacks, appended to it as it arrives."""
-    done = part.stat().st_size if part.exists() else 0
-    with _open(file.url, part, done) as response:
-        resumed = response.headers.get("Content-Range", "").startswith(f"bytes {done}-")
-        if response.status == http.client.PARTIAL_CONTENT and not resumed:
-            part.unlink(missing_ok=True)
-            raise _TransferError("the server resumed at another place than asked")
-        if not resumed:
-            done = 0
-        total = None if response.length is None else done + response.length
-        with part.open("ab" if resumed else "wb") as sink:
-            if progress:
-                progress(file.name, done, total)
-            for block in _blocks(response):
-                sink.write(block)
-                done += len(block)
-                if progress:
-                    progress(file.name, done, total)
-    if total is not None and done < total:
-        raise _TransferError(f"cut off after {done:,} of {total:,} bytes")
+def _is_id(text: str) -> bool:
+    return text.isascii() and text.isdigit()
 
 
-def _open(url: str, part: Path, start: int) -> http.client.HTTPResponse:
-    if not url.lower().startswith(("http://", "https://")):
-        raise _TransferError("only http and https addresses are fetched", again=False)
-    # Not urlopen: its opener would follow a redirection to ftp.
-    opener = urllib.request.OpenerDirector()
-    for handler in (
-        urllib.request.ProxyHandler,
-        urllib.request.HTTPHandler,
-        urllib.request.HTTPSHandler,
-        urllib.request.HTTPRedirectHandler,
-        urllib.request.HTTPDefaultErrorHandler,
-        urllib.request.HTTPErrorProcessor,
-        urllib.request.UnknownHandler,
-    ):
-        opener.add_handler(handler())
-    opener.addheaders = [("User-Agent", "tilp")]
-    request = urllib.request.Request(url, headers={"Range": f"bytes={start}-"} if start else {})
-    try:
-        response: http.client.HTTPResponse = opener.open(request, timeout=TIMEOUT)
-    except urllib.error.HTTPError as error:
-        error.close()
-        if error.code == http.client.REQUESTED_RANGE_NOT_SATISFIABLE:
-            part.unlink(missing_ok=True)
-        passing = error.code >= 500 or error.code in (408, 416, 429)
-        raise _TransferError(f"HTTP {error.code} {error.reason}", again=passing) from error
-    except (OSError, http.client.HTTPException) as error:
-        reason = error.reason if isinstance(error, urllib.error.URLError) else error
-        unknown_host = isinstance(reason, socket.gaierror)
-        raise _TransferError(_text(reason), again=not unknown_host) from error
-    return response
-
-
-def _blocks(response: http.client.HTTPResponse) -> Iterator[bytes]:
-    try:
-        # read1, since read would lose the beginning of a block whose end never comes.
-        while block := response.read1(BLOCK):
-            yield block
-    except (OSError, http.client.HTTPException) as error:
-        raise _TransferError(_text(error)) from error
-
-
-def _text(reason: object) -> str:
-    if isinstance(reason, OSError) and reason.strerror:
-        return reason.strerror
-    return str(reason) or type(reason).__name__
-
-
-@contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Keep other processes and threads out, with a lock that the system drops if this one dies."""
-    with (folder / ".lock").open("ab") as file:
-        waiting = False
-        while not _try_lock(file.fileno()):
-            if not waiting:
-                logger.info("waiting for another process to finish with %s", folder)
-            waiting = True
-            time.sleep(LOCK_WAIT)
-        yield
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _try_lock(descriptor: int) -> bool:
-        try:
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        except OSError as error:
-            if error.errno in (errno.EACCES, errno.EDEADLK):
-                return False
-            raise
-        return True
-
-else:
-    import fcntl
-
-    def _try_lock(descriptor: int) -> bool:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
+def _malformed(path: Path, line: int, problem: str) -> DataError:
+    return DataError(f"{path}, line {line} {problem}. Delete the file and get the set again.")

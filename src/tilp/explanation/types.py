@@ -65,7 +65,7 @@ class Reason:
     """One contribution to a candidate's score.
 
     Attributes:
-        kind: Source of the contribution: `rule`, `prior`, `other facts`, `soft walks` and so on.
+        kind: Source of the contribution: `rule`, `prior`, `other facts`, `random walks` and so on.
         score: Summand of the score.
         text: Description as a sentence.
         groundings: Facts behind it, those nearest to the query's time first; perhaps not all.
@@ -184,8 +184,9 @@ class Explanation:
     def html(self) -> str:
         """Return the explanation as an HTML element with its style and pictures."""
         from tilp.explanation.render import explanation_html
+        from tilp.viz.html import fragment
 
-        return explanation_html(self)
+        return fragment(*explanation_html(self))
 
     def _repr_html_(self) -> str:
         return self.html()

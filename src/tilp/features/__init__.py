@@ -1,1 +1,1 @@
-"""Temporal features: how often, in what order, how far apart, how long (eq. 14, 17-21)."""
+"""Phase two: candidate history, random walks, and the paper's temporal features (eq. 14, 16-21)."""

@@ -1,4 +1,4 @@
-"""`CandidateHistory`: what a candidate's other facts say of a query's dates, in words with weights."""
+"""Candidate history: features of a candidate's facts near the query's time."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from tilp.types import Unit
 
 HISTORY_KINDS = ("other facts", "facts with the subject")
 
-_EXACT = 10  # distances up to it have a word each
-_GROWTH = 1.22  # from one bound to the next, past that
-_SMALL = 4096  # distances whose words are looked up in a table
-_SPREAD = (0.005, 0.995)  # of all times, between which distances are told apart
+_MAX_EXACT = 10  # distances up to it have a bin each
+_GROWTH = 1.22  # from one bound to the next, beyond
+_TABLE_SIZE = 4096  # distances whose bins are looked up in a table
+_SPREAD = (0.005, 0.995)  # quantiles of all times between which distances are told apart
 
-_MOST_KEPT = 2**24  # numbers that are kept of facts nearest to intervals that were asked for
-_WORDS_SIZE = 6  # numbers that are kept for each interval of a fact
+_CACHE_SIZE = 2**24  # values to keep of the facts nearest to the latest query intervals
+_VALUES_PER_INTERVAL = 6  # values that the cache holds for each interval of a fact
 
-_DISTANCES = ("start to start", "end to start", "start to end")
-"""Of the fact to the query."""
+_DISTANCES = (("start", "start"), ("end", "start"), ("start", "end"))
+"""Which end of the fact is compared with which end of the query."""
 
 _VERBS = ("meets", "overlaps", "starts", "finishes", "equals", "contains")
-_AT_ONCE = {
+_SAME_TIME = {
     Unit.YEAR: "in the year",
     Unit.MONTH: "in the month",
     Unit.DAY: "on the day",
@@ -51,21 +51,21 @@ _AT_ONCE = {
 
 
 def distance_bounds(graph: TemporalGraph) -> NDArray[np.int64]:
-    """From which distances of times on a new word begins: single units first, then ever longer."""
+    """Return where the bins of temporal distances begin: single units first, then ever wider."""
     train = graph.span("train")
     times = np.concatenate(known_ends(graph.start[train], graph.end[train]))
     times = times[np.abs(times) < FAR]
     low, high = np.quantile(times, _SPREAD) if len(times) else (0.0, 0.0)
-    bounds = list(range(1, _EXACT + 1))
+    bounds = list(range(1, _MAX_EXACT + 1))
     while bounds[-1] < high - low:
         bounds.append(max(bounds[-1] + 1, round(bounds[-1] * _GROWTH)))
     return np.array(bounds, np.int64)
 
 
 def fact_edges(graph: TemporalGraph) -> FactEdges:
-    """The edges of a graph's train split, with their times."""
+    """Return the edges of a graph's train split, with their times."""
     index = graph.index(("train",))
-    start, end = (np.clip(one, -FAR, FAR) for one in known_ends(graph.start, graph.end))
+    start, end = (np.clip(times, -FAR, FAR) for times in known_ends(graph.start, graph.end))
     distinct, interval = np.unique(np.stack([start, end]), axis=1, return_inverse=True)
     return read_only_tuple(
         FactEdges(
@@ -76,247 +76,251 @@ def fact_edges(graph: TemporalGraph) -> FactEdges:
             start[index.fact],
             end[index.fact],
             interval.reshape(-1)[index.fact].astype(np.int32),
-            *(np.ascontiguousarray(one) for one in distinct),
-        )
-    )
-
-
-def _fact_groups(edges: FactEdges) -> FactGroups:
-    """The edges by entity and relation, and by relation and interval."""
-    source = np.repeat(np.arange(len(edges.offsets) - 1), np.diff(edges.offsets))
-    new = np.ones(len(source) + 1, np.bool_)
-    new[1:-1] = (np.diff(source) != 0) | (np.diff(edges.relation) != 0)
-    begin = np.flatnonzero(new)
-    n_intervals = max(len(edges.starts), 1)
-    key = edges.relation.astype(np.int64) * n_intervals + edges.interval
-    pairs, pair = np.unique(key, return_inverse=True)
-    return read_only_tuple(
-        FactGroups(
-            np.searchsorted(begin, edges.offsets),
-            begin,
-            pair.astype(np.int32),
-            pairs // n_intervals,
-            pairs % n_intervals,
+            *(np.ascontiguousarray(times) for times in distinct),
         )
     )
 
 
 def fact_edges_without(
-    edges: FactEdges, numbers: NDArray[np.int32], left: TemporalGraph
+    edges: FactEdges, new_ids: NDArray[np.int32], graph: TemporalGraph
 ) -> FactEdges:
-    """The edges of a graph that is left without some facts; intervals keep their numbers.
+    """Return the edges without removed facts; ids of intervals stay.
 
     Args:
-        edges: all of them.
-        numbers: of each fact the new one; -1: it is left out.
-        left: the graph without these.
+        edges: All edges.
+        new_ids: New id of each fact; -1 if it is removed.
+        graph: The graph without the removed facts.
     """
-    index = left.index(("train",))
-    kept = numbers[edges.fact] >= 0
+    index = graph.index(("train",))
+    left = new_ids[edges.fact] >= 0
     return read_only_tuple(
         edges._replace(
             offsets=index.offsets,
             relation=index.relation,
             target=index.target,
             fact=index.fact,
-            start=edges.start[kept],
-            end=edges.end[kept],
-            interval=edges.interval[kept],
+            start=edges.start[left],
+            end=edges.end[left],
+            interval=edges.interval[left],
         )
     )
 
 
 def listed_candidates(
-    queries: QueryTable, begin: NDArray[np.int64], candidate: NDArray[np.int32]
+    queries: QueryTable, offsets: NDArray[np.int64], candidate: NDArray[np.int32]
 ) -> ListedCandidates:
-    """Queries and their listed candidates, as kernels read them."""
-    start, end = (np.clip(one, -FAR, FAR) for one in (queries.start, queries.end))
+    """Return queries and their candidates as kernels read them."""
+    start, end = (np.clip(times, -FAR, FAR) for times in (queries.start, queries.end))
     return ListedCandidates(
-        queries.subject, queries.directed_relation, start, end, queries.fact, begin, candidate
+        queries.subject, queries.directed_relation, start, end, queries.fact, offsets, candidate
     )
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryFact:
-    """A fact of a candidate that words are said of.
+    """A fact of a candidate, with its features.
 
     Attributes:
-        kind: which of `KINDS`.
-        relation: directed, read from the candidate.
-        edge: the fact, as a place among the edges.
-        words: what is said of it.
+        kind: Index in `HISTORY_KINDS`.
+        relation: Directed relation, read from the candidate.
+        edge: Index of the fact among the edges.
+        features: Ids of its features.
     """
 
     kind: int
     relation: int
     edge: int
-    words: tuple[int, ...]
+    features: tuple[int, ...]
 
 
-def unit_word(unit: Unit) -> str:
-    """What one unit of time is called."""
+def unit_name(unit: Unit) -> str:
+    """Return the name of one unit of time."""
     return "unit" if unit is Unit.INTEGER else unit.value
 
 
 class CandidateHistory:
-    """Describes the facts of candidates by their times against the query's.
+    """Features of the facts of candidates, by their times against the query's.
 
-    Of each relation that a candidate has facts of, the one nearest to the query's interval is
-    described, facts with the query's subject apart from others: by Allen's relation, and by three
-    signed distances. A group is a kind of facts and a relation, and has a weight for each word.
+    Of each relation of a candidate, the fact nearest to the query's interval counts, facts with
+    the query's subject apart from others. Its features are Allen's relation and three signed
+    distances. A group is a kind of facts and a relation; it has a weight for each feature.
 
     Args:
-        edges: the facts.
-        n_directed: directed relations.
-        bounds: of distances.
+        edges: The facts.
+        n_directed: Count of directed relations.
+        bounds: Bounds of the bins of distances.
+        cache_size: Values to keep of the facts nearest to the latest query intervals.
     """
 
-    def __init__(self, edges: FactEdges, n_directed: int, bounds: NDArray[np.int64]) -> None:
+    def __init__(
+        self,
+        edges: FactEdges,
+        n_directed: int,
+        bounds: NDArray[np.int64],
+        cache_size: int = _CACHE_SIZE,
+    ) -> None:
         self._edges = edges
         self._n_directed = n_directed
+        self._cache_size = cache_size
         self.bounds = bounds
-        small = np.arange(min(int(bounds[-1]) + 1, _SMALL))
+        small = np.arange(min(int(bounds[-1]) + 1, _TABLE_SIZE))
         self._bins = DistanceBins(bounds, np.searchsorted(bounds, small, side="right"))
 
     @property
-    def groups(self) -> int:
-        """Kinds of facts times directed relations."""
+    def n_groups(self) -> int:
+        """Count of groups: kinds of facts times directed relations."""
         return len(HISTORY_KINDS) * self._n_directed
 
     @property
-    def width(self) -> int:
-        """How many words a group has."""
+    def n_features(self) -> int:
+        """Count of features in each group."""
         return N_ALLEN + 1 + len(_DISTANCES) * (2 * len(self.bounds) + 1)
 
-    def listed(self, asked: ListedCandidates) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Where the words of each candidate begin; and these, as group · width + word."""
-        return list_history_features(self._edges, asked, self._bins, self._n_directed)
+    def list_features(
+        self, listed: ListedCandidates
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Return offsets for each candidate, and its features as group · n_features + feature."""
+        return list_history_features(self._edges, listed, self._bins, self._n_directed)
 
-    def facts_of_candidate(self, asked: ListedCandidates) -> list[HistoryFact]:
-        """The facts that the words for a single candidate of a single query are said of."""
-        _, listed = self.listed(asked)
-        words: dict[int, list[int]] = {}
-        for word in listed.tolist():
-            words.setdefault(word // self.width, []).append(word % self.width)
+    def nearest_facts(self, listed: ListedCandidates) -> list[HistoryFact]:
+        """Return the facts of a single candidate of a single query that have features."""
+        _, ids = self.list_features(listed)
+        features: dict[int, list[int]] = {}
+        for feature in ids.tolist():
+            features.setdefault(feature // self.n_features, []).append(feature % self.n_features)
         edges = self._edges
-        entity = int(asked.candidate[0])
+        entity = int(listed.candidate[0])
         edge = np.arange(edges.offsets[entity], edges.offsets[entity + 1])
-        edge = edge[edges.fact[edge] != asked.fact[0]]
+        edge = edge[edges.fact[edge] != listed.fact[0]]
         start, end = edges.start[edge], edges.end[edge]
-        group = edges.relation[edge] + self._n_directed * (edges.target[edge] == asked.subject[0])
-        gap = np.maximum(np.maximum(asked.start[0] - end, start - asked.end[0]), 0)
-        order = np.lexsort((edge, np.abs(start - asked.start[0]), gap, group))
+        n_directed = self._n_directed
+        group = edges.relation[edge] + n_directed * (edges.target[edge] == listed.subject[0])
+        gap = np.maximum(np.maximum(listed.start[0] - end, start - listed.end[0]), 0)
+        order = np.lexsort((edge, np.abs(start - listed.start[0]), gap, group))
         groups, first = np.unique(group[order], return_index=True)
         return [
-            HistoryFact(one // self._n_directed, one % self._n_directed, nearest, tuple(words[one]))
-            for one, nearest in zip(groups.tolist(), edge[order[first]].tolist(), strict=True)
+            HistoryFact(kind, relation, nearest, tuple(features[kind * n_directed + relation]))
+            for (kind, relation), nearest in zip(
+                (divmod(group, n_directed) for group in groups.tolist()),
+                edge[order[first]].tolist(),
+                strict=True,
+            )
         ]
 
-    def add(
+    def add_scores(
         self,
-        asked: ListedCandidates,
-        row_of: NDArray[np.int32],
+        listed: ListedCandidates,
+        rows: NDArray[np.int32],
         weight: NDArray[np.float64],
         kinds: NDArray[np.bool_],
         score: NDArray[np.float64],
     ) -> None:
-        """Add the weights of words to the scores of candidates.
+        """Add the weights of features to the scores of listed candidates, in place.
 
-        Args:
-            asked: the queries.
-            row_of: for each head and group the row of its weights; -1: none.
-            weight: of words, row by row.
-            kinds: which of `KINDS` are added.
-            score: of each candidate.
+        `rows` holds the row of weights for each directed relation and group, -1 for none; `kinds`
+        is a mask of the `HISTORY_KINDS` to add.
         """
         add_history_scores(
-            self._edges, asked, self._bins, self._n_directed, row_of, weight, kinds, score
+            self._edges, listed, self._bins, self._n_directed, rows, weight, kinds, score
         )
 
-    def add_of_all(
+    def add_scores_to_all(
         self,
-        asked: ListedCandidates,
-        row_of: NDArray[np.int32],
+        listed: ListedCandidates,
+        rows: NDArray[np.int32],
         weight: NDArray[np.float64],
         score: NDArray[np.float64],
     ) -> None:
-        """Add the weights of words to the scores of all entities, a row for each query."""
-        order = np.lexsort((asked.directed_relation, asked.end, asked.start))
-        new = (np.diff(asked.start[order]) != 0) | (np.diff(asked.end[order]) != 0)
+        """Add the weights of features to the scores of all entities, a row for each query."""
+        order = np.lexsort((listed.directed_relation, listed.end, listed.start))
+        new = (np.diff(listed.start[order]) != 0) | (np.diff(listed.end[order]) != 0)
         for queries in np.split(order, np.flatnonzero(new) + 1) if len(order) else ():
+            first = queries[0]
             add_history_scores_of_all(
                 self._edges,
                 self._groups,
-                self._nearest_to(int(asked.start[queries[0]]), int(asked.end[queries[0]])),
-                asked,
+                self._nearest_to(int(listed.start[first]), int(listed.end[first])),
+                listed,
                 queries,
                 self._bins,
                 self._n_directed,
-                row_of,
+                rows,
                 weight,
                 score,
             )
 
     def __getstate__(self) -> dict[str, Any]:
-        # What is kept of the intervals asked for last is of one process.
+        # The cache stays in its process.
         return {name: value for name, value in vars(self).items() if name != "_nearest_to"}
 
-    def prepare_for_all(self) -> None:
-        """Make what `add_of_all` needs, before several ask for it at once."""
+    def prepare(self) -> None:
+        """Build what `add_scores_to_all` needs, before several threads need it at once."""
         self._groups  # noqa: B018
 
     @cached_property
     def _groups(self) -> FactGroups:
-        return _fact_groups(self._edges)
+        """The edges by entity and relation, and by relation and interval."""
+        edges = self._edges
+        source = np.repeat(np.arange(len(edges.offsets) - 1), np.diff(edges.offsets))
+        new = np.ones(len(source) + 1, np.bool_)
+        new[1:-1] = (np.diff(source) != 0) | (np.diff(edges.relation) != 0)
+        offsets = np.flatnonzero(new)
+        n_intervals = max(len(edges.starts), 1)
+        key = edges.relation.astype(np.int64) * n_intervals + edges.interval
+        pairs, pair = np.unique(key, return_inverse=True)
+        return read_only_tuple(
+            FactGroups(
+                np.searchsorted(offsets, edges.offsets),
+                offsets,
+                pair.astype(np.int32),
+                pairs // n_intervals,
+                pairs % n_intervals,
+            )
+        )
 
     @cached_property
     def _nearest_to(self) -> Callable[[int, int], NearestFacts]:
-        """The facts nearest to an interval; of the intervals asked for last they are kept."""
-        numbers = len(self._groups.edge_offsets) + _WORDS_SIZE * len(self._edges.starts)
+        """Function that finds the facts nearest to an interval, with a cache."""
+        n_values = len(self._groups.edge_offsets) + _VALUES_PER_INTERVAL * len(self._edges.starts)
 
-        @lru_cache(1 + _MOST_KEPT // numbers)
-        def found(start: int, end: int) -> NearestFacts:
+        @lru_cache(1 + self._cache_size // n_values)
+        def find(start: int, end: int) -> NearestFacts:
             return nearest_facts(self._edges, self._groups, start, end, self._bins)
 
-        return found
+        return find
 
-    def describe(self, word: int, unit: str) -> str:
-        """What a word says of a fact and the query.
-
-        Args:
-            word: its number in a group.
-            unit: of times.
-        """
-        if word < N_ALLEN:
-            return f"{tuple(Allen)[word].value} the query's time"
-        if word == N_ALLEN:
+    def describe(self, feature: int, unit: str) -> str:
+        """Return what a feature says of a fact and the query, in words."""
+        if feature < N_ALLEN:
+            return f"{tuple(Allen)[feature].value} the query's time"
+        if feature == N_ALLEN:
             return "at a time that is not known"
-        of_fact, of_query, away = self._distance(word, unit)
-        if not away:
+        of_fact, of_query, distance = self._distance(feature, unit)
+        if not distance:
             return f"its {of_fact} at the query's {of_query}"
-        return f"its {of_fact} {away} the query's {of_query}"
+        return f"its {of_fact} {distance} the query's {of_query}"
 
-    def clause(self, word: int, unit: Unit) -> str:
-        """The same as a clause that follows the fact: `ends in the year the query starts`."""
-        if word < N_ALLEN:
-            relation = tuple(Allen)[word].value
+    def clause(self, feature: int, unit: Unit) -> str:
+        """Return the same as a clause after the fact: `ends in the year the query starts`."""
+        if feature < N_ALLEN:
+            relation = tuple(Allen)[feature].value
             verb = relation if relation in _VERBS else f"is {relation.replace('-by', ' by')}"
             return f"{verb} the query's time"
-        if word == N_ALLEN:
+        if feature == N_ALLEN:
             return "is at a time that is not known"
-        of_fact, of_query, away = self._distance(word, unit_word(unit))
-        return f"{of_fact}s {away or _AT_ONCE[unit]} the query {of_query}s"
+        of_fact, of_query, distance = self._distance(feature, unit_name(unit))
+        return f"{of_fact}s {distance or _SAME_TIME[unit]} the query {of_query}s"
 
-    def _distance(self, word: int, unit: str) -> tuple[str, str, str]:
-        """Which ends of fact and query a word compares, and how far apart; nothing: not at all."""
-        which, place = divmod(word - N_ALLEN - 1, 2 * len(self.bounds) + 1)
-        of_fact, of_query = _DISTANCES[which].split(" to ")
-        steps = place - len(self.bounds)
+    def _distance(self, feature: int, unit: str) -> tuple[str, str, str]:
+        """Return which ends of fact and query are compared, and their distance, "" if none."""
+        n_bounds = len(self.bounds)
+        which, signed_bin = divmod(feature - N_ALLEN - 1, 2 * n_bounds + 1)
+        steps = abs(signed_bin - n_bounds)
         if not steps:
-            return of_fact, of_query, ""
-        low = int(self.bounds[abs(steps) - 1])
-        high = int(self.bounds[abs(steps)]) - 1 if abs(steps) < len(self.bounds) else None
+            return *_DISTANCES[which], ""
+        low = int(self.bounds[steps - 1])
+        high = int(self.bounds[steps]) - 1 if steps < n_bounds else None
         length = f"{low}+" if high is None else f"{low}" if low == high else f"{low}-{high}"
-        many = unit if length == "1" else f"{unit}s"
-        side = "after" if steps > 0 else "before"
-        return of_fact, of_query, f"{length} {many} {side}"
+        units = unit if length == "1" else f"{unit}s"
+        side = "after" if signed_bin > n_bounds else "before"
+        return *_DISTANCES[which], f"{length} {units} {side}"

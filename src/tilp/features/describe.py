@@ -1,10 +1,10 @@
-"""Temporal distributions in words."""
+"""Sentences for temporal distributions."""
 
 from __future__ import annotations
 
 from tilp.types import EvidenceKind, Unit
 
-_ALWAYS = 0.9  # from this share of pairs on, one order is told and not the other
+_ALWAYS = 0.9  # from this share of pairs on, only one order is named
 _WHERE = {
     EvidenceKind.BETWEEN: " between the same two",
     EvidenceKind.OTHERS: "",
@@ -14,7 +14,7 @@ _COUNTED = {"recurrence": "fact", "order": "pair", "pair": "pair", "duration": "
 
 
 def recurrence_sentence(evidence: str, relation: str, probability: float) -> str:
-    """How often an entity has a relation again.
+    """Say how often an entity has a relation again.
 
     >>> recurrence_sentence("others", "playsFor", 0.83)
     'playsFor recurs, with another entity, in 83 % of cases'
@@ -24,7 +24,7 @@ def recurrence_sentence(evidence: str, relation: str, probability: float) -> str
 
 
 def order_sentence(evidence: str, relation: str, other: str, probability: float) -> str:
-    """How often the other relation starts later.
+    """Say how often the other relation starts later.
 
     >>> order_sentence("others", "bornIn", "graduatedFrom", 0.99)
     'graduatedFrom starts after bornIn in 99 % of cases'
@@ -43,16 +43,9 @@ def pair_sentence(
     distribution: str,
     unit: Unit,
 ) -> str:
-    """How long before or after one relation another starts.
+    """Say how long before or after a relation another starts.
 
-    Args:
-        evidence: where both were seen.
-        relation: the one to count from.
-        other: the one to count to.
-        later: how often it starts later.
-        mean: of the time between; likewise `deviation`.
-        distribution: of it, by name.
-        unit: of time.
+    `later` is how often the other relation starts later.
 
     >>> pair_sentence(
     ...     "others", "bornIn", "graduatedFrom", 0.99, 22.1, 1.1, "Gaussian", Unit.YEAR
@@ -72,7 +65,7 @@ def pair_sentence(
 
 
 def duration_sentence(relation: str, mean: float, deviation: float, unit: Unit) -> str:
-    """How long the facts of a relation last.
+    """Say how long the facts of a relation last.
 
     >>> duration_sentence("playsFor", 3.4, 2.2, Unit.YEAR)
     'playsFor lasts 3.4 ± 2.2 years'
@@ -84,23 +77,23 @@ def duration_sentence(relation: str, mean: float, deviation: float, unit: Unit) 
     return f"{relation} lasts {in_units(f'{mean:,.1f} ± {deviation:,.1f}', unit)}"
 
 
-def seen_words(feature: str, seen: int, pooled: bool) -> str:
-    """What a distribution is fitted to, to follow its sentence.
+def count_phrase(feature: str, count: int, pooled: bool) -> str:
+    """Return what a distribution is fitted to, to follow its sentence.
 
-    >>> seen_words("pair", 512, False)
+    >>> count_phrase("pair", 512, False)
     '; 512 pairs'
     """
-    counted = f"; {seen:,} {_COUNTED[feature]}{'' if seen == 1 else 's'}"
-    return f"{counted}, too few: pooled with other relations" if pooled else counted
+    phrase = f"; {count:,} {_COUNTED[feature]}{'' if count == 1 else 's'}"
+    return f"{phrase}, too few: pooled with other relations" if pooled else phrase
 
 
 def in_units(length: str, unit: Unit) -> str:
-    """A length with the unit of time, where it has a name."""
+    """Return a length with the unit of time, if it has a name."""
     return length if unit is Unit.INTEGER else f"{length} {unit.value}s"
 
 
 def percent(share: float) -> str:
-    """A share; what is not quite nothing, or everything, is not called so."""
+    """Return a share in percent; what is above 0 never reads 0 %, what is below 1 never 100 %."""
     if share < 0.005:
         return "under 1 %"
     return "over 99 %" if share > 0.995 else f"{100 * share:.0f} %"

@@ -1,9 +1,9 @@
-"""`LogLinearWeights`: what rules, facts and soft walks add to a candidate's score in phase two."""
+"""Weights of the log-linear score of phase two, and how they are learned for one relation."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,224 +16,266 @@ from tilp._kernels.likelihood import (
     sum_reciprocal_ranks,
 )
 from tilp.errors import TilpError
+from tilp.graph import TemporalGraph
 
-SOFT_WALKS = "soft walks"
+if TYPE_CHECKING:
+    from tilp.features.log_linear_scorer import LogLinearScorer
+    from tilp.scoring import RuleScorer
 
-COLUMNS = ("rules", SOFT_WALKS)
-"""What has one weight for each head."""
+RANDOM_WALKS = "random walks"
 
-USUAL_PULL = 10.0
-"""How strongly weights of rules and words are drawn to 0, where nothing else was chosen."""
+DENSE_FEATURES = ("rules", RANDOM_WALKS)
+"""Features that every candidate has a value of."""
+
+DEFAULT_L2 = 10.0
+"""L2 regularisation of the weights of rules and history features, unless chosen otherwise."""
+
+DEFAULT_MAX_STEPS = 50
+"""Most steps of the optimiser."""
+
+_SAVED_NAMES = {
+    "dense": "columns",
+    "rule": "rule",
+    "history_row": "row_of",
+    "history": "words",
+    "mixing": "mixing",
+    "distance_bounds": "bounds",
+    "time_scale": "scale",
+    "l2": "pull",
+}
+"""Names of the arrays in a saved model, by attribute."""
+
+_MIXINGS = (0.0, 0.25, 0.5, 0.75, 1.0)
+_DENSE_L2 = 0.1
+_L2_CHOICES = (50.0, DEFAULT_L2)
+_MIN_QUERIES = 20
+_TOLERANCE = 1e-6  # of the relative decrease of the loss
 
 
 @dataclass(frozen=True)
 class LogLinearWeights:
-    """Weights of a log-linear score; a mixing weight of each head is in all of them.
+    """Weights of a log-linear score; the mixing weight of each relation is already in them.
 
     Attributes:
-        columns: for each head, the weights of `COLUMNS`.
-        rule: of each rule, for the root of its arriving rate at the candidate.
-        row_of: for each head and group of facts the row of its words' weights; -1: none.
-        words: the weights of words, row by row.
-        mixing: for each head, how much of what was learned is in the weights: 0 leaves the rules
-            as phase one weighted them.
-        bounds: of the distances that words tell.
-        scale: of time, of soft walks.
-        pull: for each head, how strongly weights of rules and words were drawn to 0.
+        dense: Weights of `DENSE_FEATURES`, for each directed relation.
+        rule: Weight of each rule, for the root of its arriving rate at the candidate.
+        history_row: Row in `history` for each directed relation and group of facts; -1 for none.
+        history: Weights of history features, row by row.
+        mixing: How much of what was learned is in the weights of each directed relation; 0 leaves
+            the rules as phase one weighted them.
+        distance_bounds: Bounds of the bins of temporal distances in history features.
+        time_scale: Time scale of random walks.
+        l2: Regularisation of the weights of rules and history features, by directed relation.
     """
 
-    columns: NDArray[np.float64]
+    dense: NDArray[np.float64]
     rule: NDArray[np.float64]
-    row_of: NDArray[np.int32]
-    words: NDArray[np.float64]
+    history_row: NDArray[np.int32]
+    history: NDArray[np.float64]
     mixing: NDArray[np.float64]
-    bounds: NDArray[np.int64]
-    scale: float
-    pull: NDArray[np.float64]
+    distance_bounds: NDArray[np.int64]
+    time_scale: float
+    l2: NDArray[np.float64]
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """All of it as arrays by name."""
-        return {one.name: np.asarray(getattr(self, one.name)) for one in fields(self)}
+        """Return the weights as arrays by their names in a saved model."""
+        return {saved: np.asarray(getattr(self, name)) for name, saved in _SAVED_NAMES.items()}
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> LogLinearWeights:
-        """What `to_arrays` gave.
+    def from_arrays(
+        cls, arrays: dict[str, NDArray[Any]], graph: TemporalGraph | None = None
+    ) -> LogLinearWeights:
+        """Read what `to_arrays` returned; the graph does not matter.
 
         Raises:
-            TilpError: an array is missing.
+            TilpError: An array is missing.
         """
-        if "columns" in arrays:  # models of before do not tell it
-            arrays = {"pull": np.full(len(arrays["columns"]), USUAL_PULL), **arrays}
-        lacking = [one.name for one in fields(cls) if one.name not in arrays]
-        if lacking:
-            raise TilpError(f"weights of features lack {', '.join(lacking)}; fit the model anew")
-        held: dict[str, Any] = {one.name: arrays[one.name] for one in fields(cls)}
-        return cls(**{**held, "scale": float(held["scale"])})
+        del graph
+        if "columns" in arrays:  # older models do not save the regularisation
+            arrays = {"pull": np.full(len(arrays["columns"]), DEFAULT_L2), **arrays}
+        missing = [saved for saved in _SAVED_NAMES.values() if saved not in arrays]
+        if missing:
+            raise TilpError(f"weights of features lack {', '.join(missing)}; fit the model again")
+        values: dict[str, Any] = {name: arrays[saved] for name, saved in _SAVED_NAMES.items()}
+        return cls(**{**values, "time_scale": float(values["time_scale"])})
 
-    def of(self, heads: NDArray[np.int64], rules: NDArray[np.int64]) -> LogLinearWeights:
-        """The weights for other numbers of relations and rules.
+    def remap(self, relations: NDArray[np.int64], rules: NDArray[np.int64]) -> LogLinearWeights:
+        """Return the weights for other ids of relations and rules.
 
         Args:
-            heads: for each new head the old one; -1: none.
-            rules: for each new rule the old one; -1: none.
+            relations: Old id of each new directed relation; -1 for a new one.
+            rules: Old index of each new rule; -1 for a new one.
         """
-        n, kinds = len(self.columns), self.row_of.shape[1] // len(self.columns)
-        known = heads >= 0
-        columns = np.where(known[:, None], self.columns[heads], np.eye(1, len(COLUMNS)))
-        groups = np.concatenate([np.where(known, heads + kind * n, -1) for kind in range(kinds)])
-        row_of = np.where(
-            known[:, None] & (groups >= 0), self.row_of[np.ix_(heads, groups)], np.int32(-1)
+        n_directed = len(self.dense)
+        n_kinds = self.history_row.shape[1] // n_directed
+        known = relations >= 0
+        groups = np.concatenate(
+            [np.where(known, relations + kind * n_directed, -1) for kind in range(n_kinds)]
         )
+        rows = self.history_row[np.ix_(relations, groups)]
         return LogLinearWeights(
-            columns,
+            np.where(known[:, None], self.dense[relations], np.eye(1, len(DENSE_FEATURES))),
             np.where(rules >= 0, np.append(self.rule, 0.0)[rules], 0.0),
-            row_of,
-            self.words,
-            np.where(known, self.mixing[heads], 0.0),
-            self.bounds,
-            self.scale,
-            np.where(known, self.pull[heads], USUAL_PULL),
+            np.where(known[:, None] & (groups >= 0), rows, np.int32(-1)),
+            self.history,
+            np.where(known, self.mixing[relations], 0.0),
+            self.distance_bounds,
+            self.time_scale,
+            np.where(known, self.l2[relations], DEFAULT_L2),
         )
 
+    @property
+    def paper_features(self) -> None:
+        """None: these features fit no distributions."""
+        return None
 
-_MIXINGS = (0.0, 0.25, 0.5, 0.75, 1.0)
-_COLUMN_PULL = 0.1
-_PULLS = (50.0, USUAL_PULL)  # of rules and words to 0, in likelihoods of a query
-_FEWEST = 20  # queries that a head is learned from
-_STEPS = 50
-_ENOUGH = 1e-6  # a step that makes the loss smaller by less, relatively, is the last
+    def scorer(self, rules: RuleScorer, walk_length: int) -> LogLinearScorer:
+        """Return the scorer of rules and features together."""
+        from tilp.features.log_linear_scorer import LogLinearScorer
+
+        return LogLinearScorer(rules, self, walk_length)
+
+    def refresh(self, *_: object) -> LogLinearWeights:
+        """Return the weights as they are: there are no statistics to fit again."""
+        return self
 
 
 @dataclass(frozen=True)
 class RelationWeights:
-    """What was learned for one head.
+    """Weights that were learned for one directed relation.
 
     Attributes:
-        columns: the weights of `COLUMNS`.
-        rule: the rules that have a weight; `of_rule` these.
-        word: the words that have a weight; `of_word` these.
-        mixing: how much of what was learned is in them.
-        pull: how strongly those of rules and words were drawn to 0.
+        dense: Weights of `DENSE_FEATURES`.
+        rule: Rules with a weight.
+        rule_weight: Weights of these rules.
+        history_feature: History features with a weight.
+        history_weight: Weights of these features.
+        mixing: How much of what was learned is in the weights.
+        l2: Regularisation of the weights of rules and history features.
     """
 
-    columns: NDArray[np.float64]
+    dense: NDArray[np.float64]
     rule: NDArray[np.int32]
-    of_rule: NDArray[np.float64]
-    word: NDArray[np.int32]
-    of_word: NDArray[np.float64]
+    rule_weight: NDArray[np.float64]
+    history_feature: NDArray[np.int32]
+    history_weight: NDArray[np.float64]
     mixing: float
-    pull: float = USUAL_PULL
+    l2: float = DEFAULT_L2
 
 
-def nothing_learned() -> RelationWeights:
-    """The rules as phase one left them."""
+def rules_only() -> RelationWeights:
+    """Return weights that leave the score of phase one as it is."""
     none = np.empty(0, np.int32)
-    return _head_weights(_first(len(COLUMNS), 0), none, none, 0.0)
+    return _relation_weights(_initial(0), none, none, 0.0)
 
 
-def fit_relation(
-    table: LogLinearTable, fold: NDArray[np.int64], *, mix: bool = True
+def fit_relation_weights(
+    table: LogLinearTable,
+    fold: NDArray[np.int64],
+    *,
+    mix: bool = True,
+    max_steps: int = DEFAULT_MAX_STEPS,
 ) -> RelationWeights:
-    """Learn the weights of one head by softmax cross-entropy over the listed candidates.
+    """Learn the weights of one relation by softmax cross-entropy over the sampled candidates.
 
-    How strongly weights are drawn to nothing, and how much of them is mixed with the rules as they
-    were, is chosen by the MRR of queries that weights were not learned from.
-
-    Args:
-        table: the queries of the head.
-        fold: of each query, 0 or 1; weights learned from one are judged by the other.
-        mix: whether there is anything to choose; else all that was learned is taken.
+    Regularisation and mixing with the score of phase one are chosen by the MRR in each of the two
+    folds of weights learned from the other. Without `mix`, all that was learned is taken.
     """
-    rule, local_rule = _numbered(table.rule)
-    word, local_word = _numbered(table.history_feature)
-    if len(fold) < _FEWEST:
-        return nothing_learned()
-    head = _Head(table._replace(rule=local_rule, history_feature=local_word), len(rule), len(word))
-    mixing, pull, first = 1.0, _PULLS[-1], head.first
+    if len(fold) < _MIN_QUERIES:
+        return rules_only()
+    rule, local_rule = _compact_ids(table.rule)
+    feature, local_feature = _compact_ids(table.history_feature)
+    table = table._replace(rule=local_rule, history_feature=local_feature)
+    problem = _Problem(table, len(rule), len(feature), max_steps)
+    mixing, l2, first = 1.0, _L2_CHOICES[-1], problem.initial
     if mix:
         judged: dict[float, NDArray[np.float64]] = {}
-        learned = dict.fromkeys(range(2), head.first)
-        for one_pull in _PULLS:
-            judged[one_pull] = np.zeros(len(_MIXINGS))
-            for one in learned:
-                others = np.flatnonzero(fold != one)
-                learned[one] = head.learn(others, one_pull, learned[one])
-                judged[one_pull] += head.inverse_ranks(np.flatnonzero(fold == one), learned[one])
-        pull = max(_PULLS, key=lambda one: float(judged[one].max()))
-        mixing = _MIXINGS[int(np.argmax(judged[pull]))]
+        learned = dict.fromkeys(range(2), problem.initial)
+        for choice in _L2_CHOICES:
+            judged[choice] = np.zeros(len(_MIXINGS))
+            for held_out in learned:
+                others = np.flatnonzero(fold != held_out)
+                learned[held_out] = problem.learn(others, choice, learned[held_out])
+                own = np.flatnonzero(fold == held_out)
+                judged[choice] += problem.reciprocal_ranks(own, learned[held_out])
+        l2 = max(_L2_CHOICES, key=lambda choice: float(judged[choice].max()))
+        mixing = _MIXINGS[int(np.argmax(judged[l2]))]
         first = (learned[0] + learned[1]) / 2
     if mixing == 0:
-        return nothing_learned()
-    values = head.learn(np.arange(len(fold)), pull, first)
-    return _head_weights(head.first + mixing * (values - head.first), rule, word, mixing, pull)
+        return rules_only()
+    weights = problem.learn(np.arange(len(fold)), l2, first)
+    mixed = problem.initial + mixing * (weights - problem.initial)
+    return _relation_weights(mixed, rule, feature, mixing, l2)
 
 
-def _numbered(ids: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """The ids that occur, and for each one its place among them."""
-    # A table of all places is quicker than a search when there are many.
+def _compact_ids(ids: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return the distinct ids, and the index of each id among them."""
+    # A table of all ids is quicker than a search when there are many.
     seen = np.zeros(int(ids.max()) + 1 if len(ids) else 0, np.bool_)
     seen[ids] = True
-    distinct = np.flatnonzero(seen).astype(np.int32)
-    place = np.cumsum(seen, dtype=np.int32) - np.int32(1)
-    return distinct, place[ids]
+    index = np.cumsum(seen, dtype=np.int32) - np.int32(1)
+    return np.flatnonzero(seen).astype(np.int32), index[ids]
 
 
-def _first(n_columns: int, n_others: int) -> NDArray[np.float64]:
-    """The rules as they are, nothing else."""
-    return np.concatenate([np.eye(1, n_columns)[0], np.zeros(n_others)])
+def _initial(n_sparse: int) -> NDArray[np.float64]:
+    """Return weights that take the score of the rules as it is, and nothing else."""
+    return np.concatenate([np.eye(1, len(DENSE_FEATURES))[0], np.zeros(n_sparse)])
 
 
-class _Head:
-    """The queries of one head, with rules and words numbered from 0."""
+class _Problem:
+    """The queries of one relation, with ids of rules and history features from 0."""
 
-    def __init__(self, table: LogLinearTable, n_rules: int, n_words: int) -> None:
-        n_columns = table.columns.shape[1]
+    def __init__(self, table: LogLinearTable, n_rules: int, n_history: int, max_steps: int) -> None:
         self._table = table
-        self._cut = [n_columns, n_columns + n_rules]
-        self.first = _first(n_columns, n_rules + n_words)
+        self._n_rules = n_rules
+        self._max_steps = max_steps
+        self.initial = _initial(n_rules + n_history)
 
     def learn(
-        self, queries: NDArray[np.int64], pull: float, begin: NDArray[np.float64]
+        self, queries: NDArray[np.int64], l2: float, first: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """The weights that make the answers of some queries likely."""
-        of_columns = np.arange(len(self.first)) < self._cut[0]
-        pulls = np.where(of_columns, _COLUMN_PULL, pull)
+        """Return the weights that make the answers of some queries likely."""
+        penalty = np.where(np.arange(len(self.initial)) < len(DENSE_FEATURES), _DENSE_L2, l2)
 
-        def loss(values: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-            gradient = np.zeros_like(values)
-            away = values - self.first
+        def loss(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+            gradient = np.zeros_like(weights)
+            distance = weights - self.initial
             total = add_log_linear_likelihood(
-                self._table, queries, *self._split(values), *self._split(gradient)
+                self._table, queries, *self._split(weights), *self._split(gradient)
             )
-            drawn = 0.5 * float((pulls * away * away).sum())
-            return total + drawn, gradient + pulls * away
+            total += 0.5 * float((penalty * distance * distance).sum())
+            return total, gradient + penalty * distance
 
-        options = {"maxiter": _STEPS, "ftol": _ENOUGH}
-        found = minimize(loss, begin, jac=True, method="L-BFGS-B", options=options)
-        return np.asarray(found.x, np.float64)
+        options = {"maxiter": self._max_steps, "ftol": _TOLERANCE}
+        result = minimize(loss, first, jac=True, method="L-BFGS-B", options=options)
+        return np.asarray(result.x, np.float64)
 
-    def inverse_ranks(
-        self, queries: NDArray[np.int64], learned: NDArray[np.float64]
+    def reciprocal_ranks(
+        self, queries: NDArray[np.int64], weights: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """The sum of the inverse ranks of some queries' answers, by each mixing."""
+        """Return the sum of the reciprocal ranks of some queries' answers, for each mixing."""
         table = self._table
         before, after = (
             log_linear_scores(table, 0, len(table.log_count), *self._split(values))
-            for values in (self.first, learned)
+            for values in (self.initial, weights)
         )
         return sum_reciprocal_ranks(table, queries, before, after, np.array(_MIXINGS))
 
-    def _split(self, values: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-        """The weights of columns, of rules and of words."""
-        return np.split(values, self._cut)
+    def _split(self, weights: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+        return _split(weights, self._n_rules)
 
 
-def _head_weights(
-    values: NDArray[np.float64],
+def _split(weights: NDArray[np.float64], n_rules: int) -> list[NDArray[np.float64]]:
+    """Split weights into those of dense features, of rules and of history features."""
+    return np.split(weights, [len(DENSE_FEATURES), len(DENSE_FEATURES) + n_rules])
+
+
+def _relation_weights(
+    weights: NDArray[np.float64],
     rule: NDArray[np.int32],
-    word: NDArray[np.int32],
+    feature: NDArray[np.int32],
     mixing: float,
-    pull: float = USUAL_PULL,
+    l2: float = DEFAULT_L2,
 ) -> RelationWeights:
-    columns, of_rule, of_word = np.split(values, [len(COLUMNS), len(COLUMNS) + len(rule)])
-    return RelationWeights(columns, rule, of_rule, word, of_word, mixing, pull)
+    dense, of_rules, of_history = _split(weights, len(rule))
+    return RelationWeights(dense, rule, of_rules, feature, of_history, mixing, l2)

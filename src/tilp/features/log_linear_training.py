@@ -1,9 +1,9 @@
-"""Phase two with all features: what rules, facts and soft walks add to the rules as they are."""
+"""Phase two with all features: learn the log-linear weights of every directed relation."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,11 +23,12 @@ from tilp.features.candidate_history import (
     listed_candidates,
 )
 from tilp.features.log_linear import (
-    COLUMNS,
+    DEFAULT_MAX_STEPS,
+    DENSE_FEATURES,
     LogLinearWeights,
     RelationWeights,
-    fit_relation,
-    nothing_learned,
+    fit_relation_weights,
+    rules_only,
 )
 from tilp.features.negative_sampling import SampledCandidates
 from tilp.features.random_walks import RandomWalks, time_scale
@@ -36,35 +37,47 @@ from tilp.parallel import Workers
 from tilp.scoring import RuleScorer, RuleWeights
 from tilp.types import Part
 
-FOLDS = 2
+N_FOLDS = 2
 _BATCH = 512
 
 
 @dataclass(frozen=True)
 class LogLinearSettings:
-    """What decides the joint weights.
+    """Settings of the training of log-linear weights.
 
     Attributes:
-        soft_length: steps of soft walks at the most.
-        without: parts that are left out.
-        queries: of each head that are learned from at the most.
-        best: candidates of each that rules rank first, which are learned from.
-        drawn: of the other entities.
-        seed: for everything that is drawn.
+        walk_length: Longest random walk.
+        without: Parts of the score to leave out.
+        max_queries: Most queries of a directed relation to learn from.
+        n_best: Candidates of each query to learn from: the best by the rules.
+        n_sampled: Negative samples of each query.
+        seed: Seed of all samples.
+        max_steps: Most steps of the optimiser.
     """
 
     walk_length: int = 5
     without: tuple[Part, ...] = ()
-    queries: int = 12_000
-    best: int = 60
-    drawn: int = 60
+    max_queries: int = 12_000
+    n_best: int = 60
+    n_sampled: int = 60
     seed: int = 0
+    max_steps: int = DEFAULT_MAX_STEPS
 
 
-def fold_of(fact: NDArray[np.int32], seed: int) -> NDArray[np.int64]:
-    """The fold that each fact belongs to; both its directions belong to the same."""
-    chance = keyed_uniform(seed, fact)
-    return (chance * FOLDS).astype(np.int64)
+@dataclass(frozen=True)
+class CandidateTable:
+    """Features of the sampled candidates of one relation's queries, and the fold of each query.
+
+    `table` is None where the relation has no queries.
+    """
+
+    table: LogLinearTable | None
+    fold: NDArray[np.int64]
+
+
+def fold_index(fact: NDArray[np.int32], seed: int) -> NDArray[np.int64]:
+    """Return the fold of each fact; queries in both directions are in the same fold."""
+    return (keyed_uniform(seed, fact) * N_FOLDS).astype(np.int64)
 
 
 def fit_log_linear(
@@ -76,175 +89,171 @@ def fit_log_linear(
     *,
     folder: Path,
     progress: Callable[[float], None],
-    gathered: dict[int, CandidateTable] | None = None,
+    tables: dict[int, CandidateTable] | None = None,
 ) -> LogLinearWeights:
-    """Learn the joint weights of every head.
+    """Learn the log-linear weights of every directed relation.
 
     Args:
-        scorer: the rules.
-        out_of_fold: for each fold, weights of rules that were learned without it.
-        queries: of training facts.
-        settings: what decides.
-        workers: do not change the result.
-        folder: to work in; heads that a run which was killed left there are not learned again.
-        progress: called with the share that is done.
-        gathered: what is known of the candidates of each head's queries, where it was gathered
-            before with other parts left out; what is missing is gathered and put there.
+        scorer: Scores by rules.
+        out_of_fold: For each fold, rule weights that were learned without it.
+        queries: Queries of training facts.
+        settings: Settings of the training.
+        workers: Do not change the result.
+        folder: Folder for checkpoints, which a later run continues from.
+        progress: Called with the share that is done.
+        tables: Candidate tables by directed relation, shared between runs that leave out
+            different parts; missing ones are added.
     """
-    graph = scorer.walker.graph
-    n_heads = 2 * len(graph.relations)
-    learner = RelationLearner.of(scorer, out_of_fold, settings)
-    bounds, scale = learner.facts.bounds, learner.walks.scale
-    asked = [_some(queries[queries.directed_relation == head], settings) for head in range(n_heads)]
+    n_directed = 2 * len(scorer.walker.graph.relations)
+    learner = RelationLearner.for_scorer(scorer, out_of_fold, settings)
+    sampled = [
+        _sample_queries(queries[queries.directed_relation == relation], settings)
+        for relation in range(n_directed)
+    ]
     # The largest first: workers then end at about the same time.
-    order = sorted(range(n_heads), key=lambda head: -len(asked[head]))
-    files = [folder / f"head-{head}.npz" for head in range(n_heads)]
-    new = [head for head in order if not files[head].exists()]
-    known = gathered or {}
-    one = partial(_learned, learner, gathered is not None)
-    learned = workers.map(one, ((asked[head], known.get(head)) for head in new))
-    of_head: dict[int, RelationWeights] = {}
+    order = sorted(range(n_directed), key=lambda relation: -len(sampled[relation]))
+    files = [folder / f"head-{relation}.npz" for relation in range(n_directed)]
+    unfinished = [relation for relation in order if not files[relation].exists()]
+    known = tables or {}
+    learned = workers.map(
+        partial(_fit_relation, learner, tables is not None),
+        ((sampled[relation], known.get(relation)) for relation in unfinished),
+    )
+    weights: dict[int, RelationWeights] = {}
 
-    def of_next(head: int) -> RelationWeights:
-        found, weights = next(learned)
-        if gathered is not None and found is not None:
-            gathered[head] = found
-        return weights
+    def fit_next(relation: int) -> RelationWeights:
+        table, relation_weights = next(learned)
+        if tables is not None and table is not None:
+            tables[relation] = table
+        return relation_weights
 
-    sizes = np.array([len(asked[head]) for head in order]) + 1.0
+    sizes = np.array([len(sampled[relation]) for relation in order]) + 1.0
     done = np.cumsum(sizes) / sizes.sum()
     # Sums of linear algebra depend on its threads, and these would wait for each other.
     with threadpool_limits(limits=1, user_api="blas"):
-        for number, head in enumerate(order):
-            of_head[head] = load_or_compute(
-                files[head], partial(of_next, head), _head_arrays, _head_of
+        for relation, share in zip(order, done.tolist(), strict=True):
+            weights[relation] = load_or_compute(
+                files[relation], partial(fit_next, relation), vars, _read_weights
             )
-            progress(float(done[number]))
-    return _joined([of_head[head] for head in range(n_heads)], learner.facts, bounds, scale,
-                   n_rules=len(out_of_fold[0].rule))  # fmt: skip
+            progress(share)
+    return _join_weights(
+        [weights[relation] for relation in range(n_directed)], learner, len(out_of_fold[0].rule)
+    )
 
 
-def _some(queries: QueryTable, settings: LogLinearSettings) -> QueryTable:
-    """At most so many queries, drawn; those of one subject together, as walks like it."""
-    queries = queries[
-        keyed_sample(settings.queries, settings.seed, queries.fact, queries.directed_relation)
-    ]
+def _sample_queries(queries: QueryTable, settings: LogLinearSettings) -> QueryTable:
+    """Sample queries, and sort them by subject, as walks prefer."""
+    columns = (queries.fact, queries.directed_relation)
+    queries = queries[keyed_sample(settings.max_queries, settings.seed, *columns)]
     return queries[np.argsort(queries.subject, kind="stable")]
 
 
 @dataclass(frozen=True)
-class CandidateTable:
-    """What is known of the candidates of one head's queries; None where it has none.
-
-    Attributes:
-        table: it.
-        fold: of each query.
-    """
-
-    table: LogLinearTable | None
-    fold: NDArray[np.int64]
-
-
-@dataclass(frozen=True)
 class RelationLearner:
-    """Learns the weights of one head.
+    """Learns the weights of one directed relation.
 
     Attributes:
-        scorers: the rules, with the weights that were learned without each fold.
-        facts: what candidates' facts say.
-        walks: how likely soft walks reach them.
-        settings: what decides.
+        scorers: The rules, with weights that were learned without each fold.
+        history: Features of the candidate history.
+        random_walks: Random walk scores.
+        settings: Settings of the training.
     """
 
     scorers: tuple[RuleScorer, ...]
-    facts: CandidateHistory
-    walks: RandomWalks
+    history: CandidateHistory
+    random_walks: RandomWalks
     settings: LogLinearSettings
 
     @classmethod
-    def of(
-        cls,
-        scorer: RuleScorer,
-        out_of_fold: tuple[RuleWeights, ...],
-        settings: LogLinearSettings,
+    def for_scorer(
+        cls, scorer: RuleScorer, out_of_fold: tuple[RuleWeights, ...], settings: LogLinearSettings
     ) -> RelationLearner:
-        """On the graph that the rules walk on."""
+        """Make a learner on the scorer's graph."""
         graph = scorer.walker.graph
         edges = fact_edges(graph)
         return cls(
             tuple(scorer.with_weights(weights) for weights in out_of_fold),
             CandidateHistory(edges, 2 * len(graph.relations), distance_bounds(graph)),
-            RandomWalks.of(scorer.walker, edges, time_scale(graph), settings.walk_length),
+            RandomWalks.for_walker(scorer.walker, edges, time_scale(graph), settings.walk_length),
             settings,
         )
 
-    def gather(self, queries: QueryTable) -> CandidateTable:
-        """All that is known of the candidates of a head's queries, nothing left out."""
-        fold = fold_of(queries.fact, self.settings.seed)
+    def make_table(self, queries: QueryTable) -> CandidateTable:
+        """Compute all features of the sampled candidates of a relation's queries."""
+        fold = fold_index(queries.fact, self.settings.seed)
         tables, folds = [], []
-        for number in range(FOLDS):
-            scorer = self.scorers[number % len(self.scorers)]
-            mine = np.flatnonzero(fold == number)
-            for begin in range(0, len(mine), _BATCH):
-                part = queries[mine[begin : begin + _BATCH]]
-                tables.append(self._table(scorer, part))
-                folds.append(np.full(len(part), number))
+        for index in range(N_FOLDS):
+            scorer = self.scorers[index % len(self.scorers)]
+            rows = np.flatnonzero(fold == index)
+            for first in range(0, len(rows), _BATCH):
+                batch = queries[rows[first : first + _BATCH]]
+                tables.append(self._batch_table(scorer, batch))
+                folds.append(np.full(len(batch), index))
         if not tables:
             return CandidateTable(None, np.empty(0, np.int64))
-        return CandidateTable(_one_table(tables), np.concatenate(folds))
+        return CandidateTable(_join_tables(tables), np.concatenate(folds))
 
-    def learn(self, found: CandidateTable) -> RelationWeights:
-        """The weights of a head, from what is known without the parts that are left out."""
-        if found.table is None:
-            return nothing_learned()
-        mix = Part.MIXING not in self.settings.without
-        table = _left_out(found.table, self.settings.without)
-        return fit_relation(table, found.fold, mix=mix)
+    def fit(self, candidates: CandidateTable) -> RelationWeights:
+        """Learn the weights of a relation, without the parts that are left out."""
+        if candidates.table is None:
+            return rules_only()
+        return fit_relation_weights(
+            _leave_out(candidates.table, self.settings.without),
+            candidates.fold,
+            mix=Part.MIXING not in self.settings.without,
+            max_steps=self.settings.max_steps,
+        )
 
-    def _table(self, scorer: RuleScorer, queries: QueryTable) -> LogLinearTable:
-        """What is known of the candidates of some queries."""
+    def _batch_table(self, scorer: RuleScorer, queries: QueryTable) -> LogLinearTable:
         settings, graph = self.settings, scorer.walker.graph
         queries = scorer.fill_dates(queries)
         applied = scorer.apply_rules(queries)
-        scores = scorer.score(queries, applied)
-        pool = SampledCandidates.draw(
-            graph, queries, scores, best=settings.best, drawn=settings.drawn, seed=settings.seed
+        sample = SampledCandidates.sample(
+            graph,
+            queries,
+            scorer.score(queries, applied),
+            n_best=settings.n_best,
+            n_sampled=settings.n_sampled,
+            seed=settings.seed,
         )
-        asked = listed_candidates(queries, pool.begin, pool.candidate)
-        columns = np.zeros((len(pool.candidate), len(COLUMNS)))
-        columns[:, 0] = np.log(pool.score / pool.default[pool.query])
-        columns[:, 1] = self.walks.listed(asked)
-        rule_begin, rule, root = list_rule_evidence(
-            *applied.by_query(len(queries)), pool.begin, pool.candidate, len(graph.entities)
+        listed = listed_candidates(queries, sample.offsets, sample.candidate)
+        dense = np.zeros((len(sample.candidate), len(DENSE_FEATURES)))
+        dense[:, 0] = np.log(sample.score / sample.default[sample.query])
+        dense[:, 1] = self.random_walks.log_scores(listed)
+        rule_evidence = list_rule_evidence(
+            *applied.by_query(len(queries)), sample.offsets, sample.candidate, len(graph.entities)
         )
-        word_begin, word = self.facts.listed(asked)
         return LogLinearTable(
-            pool.begin, pool.answer, pool.stands_for, columns, rule_begin, rule, root, word_begin,
-            word,
-        )  # fmt: skip
+            sample.offsets,
+            sample.answer_index,
+            sample.log_count,
+            dense,
+            *rule_evidence,
+            *self.history.list_features(listed),
+        )
 
 
-def _learned(
+def _fit_relation(
     learner: RelationLearner,
-    give_back: bool,
-    asked: tuple[QueryTable, CandidateTable | None],
+    return_table: bool,
+    task: tuple[QueryTable, CandidateTable | None],
 ) -> tuple[CandidateTable | None, RelationWeights]:
-    """The weights of a head; and what was gathered for them, where that is asked for."""
-    queries, known = asked
-    found = known or learner.gather(queries)
-    return found if give_back and known is None else None, learner.learn(found)
+    """Learn the weights of a relation; return a new candidate table too, if wanted."""
+    queries, known = task
+    table = known or learner.make_table(queries)
+    return table if return_table and known is None else None, learner.fit(table)
 
 
-def _left_out(table: LogLinearTable, without: tuple[Part, ...]) -> LogLinearTable:
-    """A table without some parts."""
+def _leave_out(table: LogLinearTable, without: tuple[Part, ...]) -> LogLinearTable:
+    """Return a table without some parts."""
     if Part.SOFT_WALKS in without:
-        columns = table.columns.copy()
-        columns[:, 1] = 0.0
-        table = table._replace(columns=columns)
+        dense = table.columns.copy()
+        dense[:, 1] = 0.0
+        table = table._replace(columns=dense)
     if Part.RULE_EVIDENCE in without:
-        nothing = np.zeros_like(table.rule_offsets)
+        offsets = np.zeros_like(table.rule_offsets)
         table = table._replace(
-            rule_offsets=nothing, rule=table.rule[:0], root_rate=table.root_rate[:0]
+            rule_offsets=offsets, rule=table.rule[:0], root_rate=table.root_rate[:0]
         )
     if Part.OWN_FACTS in without:
         table = table._replace(
@@ -254,68 +263,63 @@ def _left_out(table: LogLinearTable, without: tuple[Part, ...]) -> LogLinearTabl
     return table
 
 
-def _one_table(tables: list[LogLinearTable]) -> LogLinearTable:
-    """Tables one after the other."""
+def _join_tables(tables: list[LogLinearTable]) -> LogLinearTable:
+    """Concatenate tables, and shift their indices and offsets."""
 
-    def joined(name: str) -> NDArray[Any]:
+    def join(name: str) -> NDArray[Any]:
         return np.concatenate([getattr(table, name) for table in tables])
 
-    def shifted(name: str, by: str) -> NDArray[np.int64]:
-        """Places in the column `by`, which now stands after those of the tables before."""
-        sizes = np.cumsum([0, *(len(getattr(table, by)) for table in tables)])
-        moved = [getattr(one, name) + size for one, size in zip(tables, sizes, strict=False)]
-        if name == "answer":
-            return np.concatenate(moved)
-        return np.concatenate([*(one[:-1] for one in moved), moved[-1][-1:]])
+    def shift(name: str, column: str) -> list[NDArray[np.int64]]:
+        """Return indices into a column, shifted by its length in the tables before."""
+        sizes = np.cumsum([0, *(len(getattr(table, column)) for table in tables)])[:-1]
+        return [getattr(table, name) + size for table, size in zip(tables, sizes, strict=True)]
+
+    def join_offsets(name: str, column: str) -> NDArray[np.int64]:
+        shifted = shift(name, column)
+        return np.concatenate([*(offsets[:-1] for offsets in shifted), shifted[-1][-1:]])
 
     return LogLinearTable(
-        offsets=shifted("offsets", "log_count"),
-        answer=shifted("answer", "log_count"),
-        log_count=joined("log_count"),
-        columns=joined("columns"),
-        rule_offsets=shifted("rule_offsets", "rule"),
-        rule=joined("rule"),
-        root_rate=joined("root_rate"),
-        history_offsets=shifted("history_offsets", "history_feature"),
-        history_feature=joined("history_feature"),
+        offsets=join_offsets("offsets", "log_count"),
+        answer=np.concatenate(shift("answer", "log_count")),
+        log_count=join("log_count"),
+        columns=join("columns"),
+        rule_offsets=join_offsets("rule_offsets", "rule"),
+        rule=join("rule"),
+        root_rate=join("root_rate"),
+        history_offsets=join_offsets("history_offsets", "history_feature"),
+        history_feature=join("history_feature"),
     )
 
 
-def _joined(
-    of_head: list[RelationWeights],
-    facts: CandidateHistory,
-    bounds: NDArray[np.int64],
-    scale: float,
-    n_rules: int,
+def _join_weights(
+    of_relations: list[RelationWeights], learner: RelationLearner, n_rules: int
 ) -> LogLinearWeights:
-    """The weights of all heads in one."""
+    """Join the weights of all directed relations."""
+    history = learner.history
     rule = np.zeros(n_rules)
-    row_of = np.full((len(of_head), facts.groups), -1, np.int32)
+    history_row = np.full((len(of_relations), history.n_groups), -1, np.int32)
     rows: list[NDArray[np.float64]] = []
-    for head, found in enumerate(of_head):
-        rule[found.rule] = found.of_rule
-        group, word = np.divmod(found.word, facts.width)
-        for one in np.unique(group):
-            row = np.zeros(facts.width)
-            row[word[group == one]] = found.of_word[group == one]
-            row_of[head, one] = len(rows)
+    for relation, weights in enumerate(of_relations):
+        rule[weights.rule] = weights.rule_weight
+        groups, feature = np.divmod(weights.history_feature, history.n_features)
+        for group in np.unique(groups):
+            mask = groups == group
+            row = np.zeros(history.n_features)
+            row[feature[mask]] = weights.history_weight[mask]
+            history_row[relation, group] = len(rows)
             rows.append(row)
     return LogLinearWeights(
-        columns=np.array([found.columns for found in of_head]),
+        dense=np.array([weights.dense for weights in of_relations]),
         rule=rule,
-        row_of=row_of,
-        words=np.array(rows).reshape(-1, facts.width),
-        mixing=np.array([found.mixing for found in of_head]),
-        bounds=bounds,
-        scale=scale,
-        pull=np.array([found.pull for found in of_head]),
+        history_row=history_row,
+        history=np.array(rows).reshape(-1, history.n_features),
+        mixing=np.array([weights.mixing for weights in of_relations]),
+        distance_bounds=history.bounds,
+        time_scale=learner.random_walks.scale,
+        l2=np.array([weights.l2 for weights in of_relations]),
     )
 
 
-def _head_arrays(found: RelationWeights) -> dict[str, Any]:
-    return {one.name: getattr(found, one.name) for one in fields(RelationWeights)}
-
-
-def _head_of(arrays: dict[str, Any]) -> RelationWeights:
-    numbers = {name: float(arrays[name]) for name in ("mixing", "pull")}
-    return RelationWeights(**{**arrays, **numbers})
+def _read_weights(arrays: dict[str, Any]) -> RelationWeights:
+    scalars = {name: float(arrays[name]) for name in ("mixing", "l2")}
+    return RelationWeights(**{**arrays, **scalars})

@@ -1,4 +1,4 @@
-"""`Pool`: the candidates that phase two learns from."""
+"""Candidates that phase two learns from: the answer, the best by the rules, negative samples."""
 
 from __future__ import annotations
 
@@ -16,68 +16,62 @@ from tilp.scoring import Scores
 
 @dataclass(frozen=True)
 class SampledCandidates:
-    """Listed candidates of queries: the best by the rules, some of the rest, and the answer.
+    """Candidates of queries: the best by the rules, negative samples, and the answer.
 
     Attributes:
-        queries: the queries.
-        begin: where the candidates of each query begin, and where the last end.
-        candidate: these.
-        score: φ_TLR of each.
-        default: φ_TLR of entities that no rule speaks of, for each query.
-        stands_for: the logarithm of how many entities each candidate stands for.
-        answer: the place of each query's answer.
+        queries: The queries.
+        offsets: Where the candidates of each query begin, and where the last end.
+        candidate: Entity of each candidate.
+        score: φ_TLR of each candidate.
+        default: φ_TLR of entities that no rule reaches, for each query.
+        log_count: Logarithm of how many entities each candidate represents.
+        answer_index: Index of each query's answer among all candidates.
     """
 
     queries: QueryTable
-    begin: NDArray[np.int64]
+    offsets: NDArray[np.int64]
     candidate: NDArray[np.int32]
     score: NDArray[np.float64]
     default: NDArray[np.float64]
-    stands_for: NDArray[np.float64]
-    answer: NDArray[np.int64]
+    log_count: NDArray[np.float64]
+    answer_index: NDArray[np.int64]
 
     @classmethod
-    def draw(
+    def sample(
         cls,
         graph: TemporalGraph,
         queries: QueryTable,
         scores: Scores,
         *,
-        best: int,
-        drawn: int,
+        n_best: int,
+        n_sampled: int,
         seed: int,
     ) -> SampledCandidates:
-        """Choose the candidates of queries; what is drawn depends on the query alone.
+        """Take the `n_best` candidates by score of each query, and `n_sampled` of the rest.
 
-        Other answers that hold at an instant drawn from the query's interval are left out.
-
-        Args:
-            graph: its train split is what is known.
-            queries: with their answers.
-            scores: of their candidates by the rules.
-            best: how many of the best are taken.
-            drawn: how many of the rest.
-            seed: for what is drawn.
+        Samples depend on the query alone. Other answers that hold at an instant drawn from the
+        query's interval are excluded.
         """
-        known = known_answers(graph, queries, leave_out=seed)
-        out = known.mark == Mark.LEFT_OUT
-        chance = keyed_uniform(seed, queries.fact, queries.directed_relation, queries.subject)
-        begin, candidate, score, stands_for, answer = sample_candidates(
+        known = known_answers(graph, queries, instant_seed=seed)
+        excluded = known.mark == Mark.EXCLUDED
+        uniform = keyed_uniform(seed, queries.fact, queries.directed_relation, queries.subject)
+        offsets, candidate, score, log_count, answer_index = sample_candidates(
             scores.offsets,
             scores.candidate,
             scores.score,
             scores.defaults,
             queries.answer,
-            np.append(0, np.cumsum(out))[known.begin],
-            known.entity[out],
-            (chance * 2.0**53).astype(np.uint64),
+            np.append(0, np.cumsum(excluded))[known.offsets],
+            known.entity[excluded],
+            (uniform * 2.0**53).astype(np.uint64),
             len(graph.entities),
-            best,
-            drawn,
+            n_best,
+            n_sampled,
         )
-        return cls(queries, begin, candidate, score, scores.defaults, stands_for, answer)
+        default = scores.defaults
+        return cls(queries, offsets, candidate, score, default, log_count, answer_index)
 
     @property
     def query(self) -> NDArray[np.int64]:
-        """The query of each candidate."""
-        return np.repeat(np.arange(len(self.queries)), np.diff(self.begin))
+        """Query of each candidate."""
+        return np.repeat(np.arange(len(self.queries)), np.diff(self.offsets))

@@ -1,4 +1,4 @@
-"""`RandomWalks`: how likely a walker that prefers facts near the query's time ends at a candidate."""
+"""Random walk scores: how likely a walk that prefers facts near the query's time ends where."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tilp.graph import QueryTable, TemporalGraph
 from tilp.time import known_ends
 from tilp.walks import Walker
 
-_LEAST_CHANCE = 1e-7
-"""Chances far below it are all alike."""
+MIN_PROBABILITY = 1e-7
+"""Probabilities far below this one all score about 0."""
 
 
 def time_scale(graph: TemporalGraph) -> float:
-    """How long entities are there: the median time from the first to the last start of one's facts.
+    """Return the median time between the first and the last start of an entity's facts.
 
-    Of entities with at least two facts in train whose starts differ.
+    Entities need two facts in train with different starts to count.
     """
     index = graph.index(("train",))
     start, _ = known_ends(graph.start, graph.end)
@@ -43,72 +43,70 @@ def time_scale(graph: TemporalGraph) -> float:
 
 @dataclass(frozen=True)
 class RandomWalks:
-    """Walks any facts, the nearer in time the likelier, for answers that rules do not reach.
+    """Random walks over any facts, longer than the walks of rules, that prefer near dates.
 
     Attributes:
-        edges: the facts.
-        scale: how far in time a fact may be to count about a third of one at the query's time.
-        near: steps of walks that rules could follow, which are left to them.
-        far: steps at the most.
-        limit: edges that are read at the most in one step.
+        edges: The facts.
+        scale: Distance in time at which a fact is e times less likely than one at query time.
+        rule_length: Longest walk of a rule; only longer walks count.
+        max_length: Longest walk.
+        limit: Most edges to read in one step.
     """
 
     edges: FactEdges
     scale: float
-    near: int
-    far: int
+    rule_length: int
+    max_length: int
     limit: int
 
     @classmethod
-    def of(cls, walker: Walker, edges: FactEdges, scale: float, soft_length: int) -> RandomWalks:
-        """Soft walks beside a walker's: longer than its own."""
-        near = walker.max_length
-        return cls(edges, scale, near, max(soft_length, near), walker.limit)
+    def for_walker(
+        cls, walker: Walker, edges: FactEdges, scale: float, walk_length: int
+    ) -> RandomWalks:
+        """Make the walks that are longer than those of a walker."""
+        length = walker.max_length
+        return cls(edges, scale, length, max(walk_length, length), walker.limit)
 
-    @property
-    def _manner(self) -> WalkSettings:
-        return WalkSettings(self.scale, self.near, self.far, self.limit, _LEAST_CHANCE)
+    def log_scores(self, listed: ListedCandidates) -> NDArray[np.float64]:
+        """Return how likely each candidate is reached, on a logarithmic scale from 0 (never)."""
+        return list_random_walk_scores(self.edges, listed, _by_interval(listed), self._settings)
 
-    def listed(self, asked: ListedCandidates) -> NDArray[np.float64]:
-        """How likely each candidate is reached, on a logarithmic scale from 0, not at all."""
-        return list_random_walk_scores(self.edges, asked, _by_interval(asked), self._manner)
+    def probabilities(self, listed: ListedCandidates) -> NDArray[np.float64]:
+        """Return the probability of each candidate, summed over all lengths of walks."""
+        probability: NDArray[np.float64] = MIN_PROBABILITY * np.expm1(self.log_scores(listed))
+        return probability
 
-    def chances(self, asked: ListedCandidates) -> NDArray[np.float64]:
-        """The same as chances: sums over all walks of each number of steps."""
-        found: NDArray[np.float64] = _LEAST_CHANCE * np.expm1(self.listed(asked))
-        return found
-
-    def add(
-        self, asked: ListedCandidates, weight: NDArray[np.float64], score: NDArray[np.float64]
+    def add_scores(
+        self, listed: ListedCandidates, weight: NDArray[np.float64], score: NDArray[np.float64]
     ) -> None:
-        """Add what is listed to the scores of candidates, by the weight of each query."""
-        add_random_walk_scores(self.edges, asked, _by_interval(asked), self._manner, weight, score)
+        """Add the log scores to the scores of candidates, times the weight of each query."""
+        add_random_walk_scores(
+            self.edges, listed, _by_interval(listed), self._settings, weight, score
+        )
 
-    def strongest(
+    def likeliest_walks(
         self, queries: QueryTable, query: int, candidate: int
     ) -> list[tuple[NDArray[np.int64], float]]:
-        """The likeliest walk of each length, past `near`, from a query's subject to a candidate.
+        """Return the likeliest walk of each length to a candidate, the likeliest first.
 
         Returns:
-            The edges of each, as places in the index of train, and its chance; the likeliest first.
+            Edges of each walk, as indices in the index of train, and its probability.
         """
-        start, end = (int(np.clip(one[query], -FAR, FAR)) for one in (queries.start, queries.end))
-        found = (
-            likeliest_walk(
-                self.edges,
-                int(queries.subject[query]),
-                candidate,
-                start,
-                end,
-                int(queries.fact[query]),
-                self.scale,
-                length,
-            )
-            for length in range(self.near + 1, self.far + 1)
+        subject, fact = int(queries.subject[query]), int(queries.fact[query])
+        start, end = (int(np.clip(time[query], -FAR, FAR)) for time in (queries.start, queries.end))
+        walks = [
+            likeliest_walk(self.edges, subject, candidate, start, end, fact, self.scale, length)
+            for length in range(self.rule_length + 1, self.max_length + 1)
+        ]
+        return sorted((walk for walk in walks if walk[1] > 0.0), key=lambda walk: -walk[1])
+
+    @property
+    def _settings(self) -> WalkSettings:
+        return WalkSettings(
+            self.scale, self.rule_length, self.max_length, self.limit, MIN_PROBABILITY
         )
-        return sorted((one for one in found if one[1] > 0.0), key=lambda one: -one[1])
 
 
-def _by_interval(asked: ListedCandidates) -> NDArray[np.int64]:
-    """The queries in an order in which those of one interval stand together."""
-    return np.lexsort((asked.end, asked.start))
+def _by_interval(listed: ListedCandidates) -> NDArray[np.int64]:
+    """Return an order of the queries in which those of one interval are together."""
+    return np.lexsort((listed.end, listed.start))

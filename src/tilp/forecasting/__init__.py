@@ -1,6 +1,6 @@
-"""Rules that forecast: every fact is read as an event, and bodies lie before the query.
+"""Forecasting by rules: facts are events at one time, and rule bodies lie before the query.
 
-`TimestampRules` follows TLogic, as a baseline; `ForecastRules` weighs rules by recency and count.
+`TimestampRules` follows TLogic, as a baseline; `ForecastRules` weights rules by recency and count.
 """
 
 from tilp.forecasting.recency import Curve, ForecastModel, ForecastRules, ForecastScorer

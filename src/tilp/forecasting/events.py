@@ -1,4 +1,4 @@
-"""Facts as events: each at one time, in the orders in which timestamp rules read them."""
+"""Facts as events: each at one time, in the sort orders that forecasting needs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tilp.graph import TemporalGraph
 
 
 def event_times(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The start of each interval, or the end where that is no date; `FAR` where neither is one.
+    """Return the start of each interval, else its end; `FAR` if neither is a date.
 
     >>> from tilp.time import UNKNOWN
     >>> event_times(np.array([1990, UNKNOWN]), np.array([UNKNOWN, 2001])).tolist()
@@ -25,21 +25,18 @@ def event_times(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.
 
 
 def _is_date(time: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether times are neither unknown nor open."""
+    """Return True where a time is neither unknown nor open."""
     return (time > -FAR) & (time < FAR)
 
 
 @dataclass(frozen=True, eq=False)
 class TimedEdges:
-    """The facts of some splits and their inverses, each at one time.
-
-    That is its start. Where the start is unknown or open, the end stands for it; a fact of which
-    neither is a date is left out.
+    """Facts of some splits and their inverses, each at its event time; undated facts are left out.
 
     Attributes:
-        n_entities: of the graph.
-        n_relations: likewise; the inverse of relation r is `r + n_relations`.
-        source: of each edge; likewise `relation`, `target`, `time` and `fact`.
+        n_entities: number of entities of the graph.
+        n_relations: number of relations; the inverse of relation r is `r + n_relations`.
+        source: source of each edge; likewise `relation`, `target`, `time` and `fact`.
     """
 
     n_entities: int
@@ -52,38 +49,38 @@ class TimedEdges:
 
     @classmethod
     def of(cls, graph: TemporalGraph, splits: Iterable[str] | str) -> TimedEdges:
-        """The edges of a graph's splits, by entity."""
+        """Return the edges of a graph's splits, by source."""
         index = graph.index(splits)
         source = np.repeat(np.arange(len(graph.entities), dtype=np.int32), np.diff(index.offsets))
         time = event_times(graph.start, graph.end)[index.fact]
-        timed = time < FAR
+        dated = time < FAR
         return cls(
             len(graph.entities),
             len(graph.relations),
-            source[timed],
-            index.relation[timed],
-            index.target[timed],
-            time[timed],
-            index.fact[timed],
+            source[dated],
+            index.relation[dated],
+            index.target[dated],
+            time[dated],
+            index.fact[dated],
         )
 
     @cached_property
     def by_time(self) -> ByTime:
-        """By entity, then by time."""
+        """Edges by source, then time."""
         order = np.lexsort((self.time, self.source))
         offsets = np.searchsorted(self.source[order], np.arange(self.n_entities + 1))
         return ByTime(offsets, self.relation[order], self.target[order], self.time[order])
 
     @cached_property
-    def by_relation(self) -> ByEntityRelation:
-        """By entity, relation and time."""
+    def by_entity_relation(self) -> ByEntityRelation:
+        """Edges by source, relation and time."""
         order = np.lexsort((self.time, self.relation, self.source))
         source, relation = self.source[order], self.relation[order]
-        begin = _new(source, relation)
+        first = _first_rows(source, relation)
         return ByEntityRelation(
-            np.searchsorted(source[begin], np.arange(self.n_entities + 1)),
-            relation[begin],
-            np.append(begin, len(order)),
+            np.searchsorted(source[first], np.arange(self.n_entities + 1)),
+            relation[first],
+            np.append(first, len(order)),
             self.target[order],
             self.time[order],
             self.fact[order],
@@ -91,41 +88,41 @@ class TimedEdges:
 
     @cached_property
     def by_pair(self) -> ByPair:
-        """By entity, target, relation and time."""
+        """Edges by source, target, relation and time."""
         order = np.lexsort((self.time, self.relation, self.target, self.source))
         columns = (self.source, self.target, self.relation)
         source, target, relation = (column[order] for column in columns)
-        begin = _new(source, target, relation)
+        first = _first_rows(source, target, relation)
         return ByPair(
-            np.searchsorted(source[begin], np.arange(self.n_entities + 1)),
-            target[begin],
-            relation[begin],
-            np.append(begin, len(order)),
+            np.searchsorted(source[first], np.arange(self.n_entities + 1)),
+            target[first],
+            relation[first],
+            np.append(first, len(order)),
             self.time[order],
         )
 
     @cached_property
     def by_answer(self) -> ByAnswer:
-        """By relation, target and time."""
+        """Edges by relation, target and time."""
         order = np.lexsort((self.time, self.target, self.relation))
         relation, target = self.relation[order], self.target[order]
-        begin = _new(relation, target)
+        first = _first_rows(relation, target)
         return ByAnswer(
-            np.searchsorted(relation[begin], np.arange(2 * self.n_relations + 1)),
-            target[begin],
-            np.append(begin, len(order)),
+            np.searchsorted(relation[first], np.arange(2 * self.n_relations + 1)),
+            target[first],
+            np.append(first, len(order)),
             self.time[order],
         )
 
     @cached_property
-    def by_head(self) -> ByRelation:
-        """By relation, then by time."""
+    def by_relation(self) -> ByRelation:
+        """Edges by relation, then time."""
         order = np.lexsort((self.time, self.relation))
-        begin = np.searchsorted(self.relation[order], np.arange(2 * self.n_relations + 1))
+        offsets = np.searchsorted(self.relation[order], np.arange(2 * self.n_relations + 1))
         columns = (self.source, self.target, self.time, self.fact)
-        return ByRelation(begin, *(column[order] for column in columns))
+        return ByRelation(offsets, *(column[order] for column in columns))
 
 
-def _new(*columns: NDArray[np.int32]) -> NDArray[np.int64]:
-    """The rows that differ from the one before."""
-    return np.flatnonzero(np.any([np.diff(one, prepend=-1) != 0 for one in columns], axis=0))
+def _first_rows(*columns: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Return the rows that differ from the row before."""
+    return np.flatnonzero(np.any([np.diff(column, prepend=-1) != 0 for column in columns], axis=0))

@@ -1,4 +1,9 @@
-"""Where the weights of clues lie, and how fast each is learned."""
+"""`ForecastRules`: forecast by rules weighted by recency and count.
+
+Recency features say how long ago something last held, and how often: that the subject met the
+candidate in one relation (the body of a rule) or in any, that the candidate answered the same
+relation, that the candidate occurred at all. Each feature has a weight.
+"""
 
 from __future__ import annotations
 
@@ -20,73 +25,74 @@ from tilp._kernels.recency import (
 from tilp._utils.random import keyed_uniform
 from tilp.errors import TilpError
 from tilp.forecasting.events import TimedEdges, event_times
-from tilp.forecasting.tlogic import RuleTable, check_relations
+from tilp.forecasting.rule_table import RuleTable, check_relations
 from tilp.graph import QueryTable, TemporalGraph, Vocabulary
-from tilp.parallel import cut_by_cost
+from tilp.parallel import split_by_cost
 from tilp.rules import Rule, RuleSet
 from tilp.scoring import Scores
 from tilp.types import Unit
 
-COUNTS = (1, 2, 3, 5, 10, 20)
-"""The highest counts of classes; the last is of all above."""
+MAX_COUNTS = (1, 2, 3, 5, 10, 20)
+"""Largest count of each class but the last, which holds all larger counts."""
+_PROGRESS_STEPS = 20
 
 
-def evidence_of(edges: TimedEdges) -> Evidence:
-    """The edges in the orders in which clues are read."""
+def make_evidence(edges: TimedEdges) -> Evidence:
+    """Return edges in the orders that features are computed from."""
     return Evidence(edges.by_pair, edges.by_answer, edges.by_time)
 
 
-def make_table(rules: NDArray[np.int64], heads: int, gaps: NDArray[np.int64]) -> WeightTable:
-    """The table of the weights for rules.
+def make_table(rules: NDArray[np.int64], n_directed: int, gaps: NDArray[np.int64]) -> WeightTable:
+    """Lay out the weights.
 
     Args:
-        rules: `head · heads + body` of each, ascending.
-        heads: how many directed relations there are.
-        gaps: the highest of all classes of recency but the last.
+        rules: `head · n_directed + body` of each rule, ascending.
+        n_directed: number of directed relations.
+        gaps: largest gap of each recency class but the last.
     """
-    head, body = np.divmod(rules, heads)
-    slots = len(rules) + heads
-    recencies, counts = len(gaps) + 1, len(COUNTS) + 1
+    head, body = np.divmod(rules, n_directed)
+    n_rules = len(rules) + n_directed  # rules not listed share one more for each head
+    recencies, counts = len(gaps) + 1, len(MAX_COUNTS) + 1
     sizes = {
         "body_recency": 2 * recencies,
         "body_count": 2 * counts,
-        "rule_level": slots,
-        "rule_recency": slots * recencies,
+        "rule_level": n_rules,
+        "rule_recency": n_rules * recencies,
         "pair_recency": recencies,
         "pair_count": counts,
         "answer_recency": 2 * recencies,
         "answer_count": 2 * counts,
         "entity_recency": 2 * recencies,
     }
-    begins = np.append(0, np.cumsum([sizes[name] for name in WeightBlocks._fields[:-1]]))
+    offsets = np.append(0, np.cumsum([sizes[name] for name in WeightBlocks._fields[:-1]]))
     return WeightTable(
-        np.searchsorted(head, np.arange(heads + 1)),
+        np.searchsorted(head, np.arange(n_directed + 1)),
         body,
         gaps,
-        np.array(COUNTS),
-        WeightBlocks(*(int(one) for one in begins)),
+        np.array(MAX_COUNTS),
+        WeightBlocks(*offsets.tolist()),
     )
 
 
-def rates(table: WeightTable, rate: float, own_rate: float) -> NDArray[np.float64]:
-    """How fast each weight is learned."""
+def learning_rates(table: WeightTable, rate: float, own_rate: float) -> NDArray[np.float64]:
+    """Return the learning rate of each weight."""
     names = WeightBlocks._fields[:-1]
-    each = [own_rate if name == "rule_recency" else rate for name in names]
-    return np.repeat(each, np.diff(table.blocks))
+    block_rates = [own_rate if name == "rule_recency" else rate for name in names]
+    return np.repeat(block_rates, np.diff(table.blocks))
 
 
 @dataclass(frozen=True, eq=False)
 class ForecastScorer:
-    """Scores candidates by clues dated before the query.
+    """Scorer by recency features of facts dated before the query.
 
-    A score is the logarithm of the candidate's share. Candidates are the entities that the subject
-    met before, and those that answered the relation before; all others come after them. A query
-    without a date is asked after all facts.
+    A score is the logarithm of a candidate's probability. Candidates are the entities that the
+    subject met before and those that answered the relation before; all others rank after them. A
+    query without a date comes after all facts.
 
     Attributes:
-        evidence: that clues are read from.
-        table: which clues have which weights.
-        weights: these.
+        evidence: facts that features are computed from.
+        table: layout of the weights.
+        weights: weights of the features.
     """
 
     evidence: Evidence
@@ -94,66 +100,65 @@ class ForecastScorer:
     weights: NDArray[np.float64]
 
     def __call__(self, queries: QueryTable) -> Scores:
-        """The scores of the candidates of queries."""
-        asked = np.stack(
-            [queries.subject, queries.directed_relation, event_times(*queries.given_dates())],
-            axis=1,
-        )
-        distinct, of_query = np.unique(asked, axis=0, return_inverse=True)
-        subject, head, time = np.ascontiguousarray(distinct.T)
-        found = forecast_queries(self.evidence, self.table, self.weights, subject, head, time)
-        return Scores(*found, default=-np.inf, temperature=1.0).take(of_query)
+        """Score the candidates of queries."""
+        time = event_times(*queries.given_dates())
+        columns = np.stack([queries.subject, queries.directed_relation, time], axis=1)
+        distinct, inverse = np.unique(columns, axis=0, return_inverse=True)
+        subject, relation, time = np.ascontiguousarray(distinct.T)
+        scores = forecast_queries(self.evidence, self.table, self.weights, subject, relation, time)
+        return Scores(*scores, default=-np.inf, temperature=1.0).take(inverse)
 
 
 @dataclass(frozen=True)
 class Curve:
-    """How a rule's confidence and weight follow the time since its body last held.
+    """Confidence and weight of a rule by the time since its body last held.
 
     Attributes:
-        highest: the longest time of each class but the last, which is of all that is longer ago.
-        asked: in each class, the candidates of training queries that had the body.
-        held: those of them that were the answer.
-        weight: what the body adds to the logarithm of a candidate's share.
-        unit: what times count.
+        max_gap: longest time of each recency class but the last, which holds all longer times.
+        body_support: candidates of training queries with the body, in each class.
+        support: those of them that were the answer.
+        weight: amount that the body adds to the logarithm of a candidate's probability.
+        unit: unit of time.
 
     >>> print(Curve((1, 30), (10, 40, 200), (4, 8, 2), (2.0, 1.0, -0.5), Unit.DAY))
     within 1 day 40 % (+2.0), within 30 days 20 % (+1.0), later 1 % (-0.5)
     """
 
-    highest: tuple[int, ...]
-    asked: tuple[int, ...]
-    held: tuple[int, ...]
+    max_gap: tuple[int, ...]
+    body_support: tuple[int, ...]
+    support: tuple[int, ...]
     weight: tuple[float, ...]
     unit: Unit
 
     @property
     def confidence(self) -> tuple[float, ...]:
-        """The share of the answers in each class."""
-        return tuple(a / b if b else 0.0 for a, b in zip(self.held, self.asked, strict=True))
+        """Share of answers among the candidates of each class."""
+        counts = zip(self.support, self.body_support, strict=True)
+        return tuple(support / total if total else 0.0 for support, total in counts)
 
     def __str__(self) -> str:
-        name = "" if self.unit is Unit.INTEGER else f" {self.unit.value}"
-        spans = [f"within {one}{name}{'s' * bool(name and one != 1)}" for one in self.highest]
-        parts = zip([*spans, "later"], self.asked, self.confidence, self.weight, strict=True)
+        unit = "" if self.unit is Unit.INTEGER else f" {self.unit.value}"
+        spans = [f"within {gap}{unit}{'s' * bool(unit and gap != 1)}" for gap in self.max_gap]
+        columns = (self.body_support, self.confidence, self.weight)
         return ", ".join(
-            f"{span} {share:.0%} ({weight:+.1f})".replace("%", " %")
-            for span, asked, share, weight in parts
-            if asked
+            f"{span} {confidence:.0%} ({weight:+.1f})".replace("%", " %")
+            for span, total, confidence, weight in zip([*spans, "later"], *columns, strict=True)
+            if total
         )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ForecastModel:
-    """What `ForecastRules.fit` learned.
+    """Rules and weights that `ForecastRules.fit` learned.
 
     Attributes:
-        relations: their names.
-        unit: what times count.
-        facts: of each directed relation, in train, with a date.
-        table: which clues have which weights.
-        weights: these.
-        asked: of each rule, by classes of recency: candidates of training queries with its body.
-        held: those of them that were the answer.
+        relations: names of the relations.
+        unit: unit of time.
+        facts: number of dated training facts of each directed relation.
+        table: layout of the weights.
+        weights: weights of the features.
+        body_support: candidates of training queries with the body, by rule and recency class.
+        support: those of them that were the answer.
     """
 
     relations: Vocabulary
@@ -161,45 +166,44 @@ class ForecastModel:
     facts: NDArray[np.int64]
     table: WeightTable
     weights: NDArray[np.float64]
-    asked: NDArray[np.int64]
-    held: NDArray[np.int64]
+    body_support: NDArray[np.int64]
+    support: NDArray[np.int64]
 
     def __repr__(self) -> str:
         return f"ForecastModel({len(self.rules):,} rules, {len(self.weights):,} weights)"
 
     @cached_property
     def rules(self) -> RuleSet:
-        """The rules that ever led to an answer, by relation, the most confident first.
+        """Rules that ever reached an answer, by relation, most confident first.
 
-        `fired` counts the candidates of training queries that had the body before, `support`
-        those of them that were the answer; `confidence` is their share, and `weight` the mean of
-        what the body adds to the logarithm of a candidate's share.
+        `body_support` counts the candidates of training queries with the body before, `support`
+        those that were the answer; `confidence` is their share, and `weight` the mean of what the
+        body adds to the logarithm of a candidate's probability.
         """
         n = len(self.table.body)
-        fired, support = self.asked[:n].sum(axis=1), self.held[:n].sum(axis=1)
-        found = np.flatnonzero(support > 0)
+        body_support, support = self.body_support[:n].sum(axis=1), self.support[:n].sum(axis=1)
+        rules = np.flatnonzero(support > 0)
         table = RuleTable(
-            self._heads[found],
-            np.ones(len(found), np.int64),
-            self.table.body[found, None],
-            np.tile([0, 1], (len(found), 1)),
-            fired[found],
-            support[found],
-            support[found] / fired[found],
+            self._heads[rules],
+            np.ones(len(rules), np.int64),
+            self.table.body[rules, None],
+            np.tile([0, 1], (len(rules), 1)),
+            body_support[rules],
+            support[rules],
+            support[rules] / body_support[rules],
         ).sorted()
-        mean = (self._curves * self.asked[:n]).sum(axis=1) / np.maximum(fired, 1)
-        rules = self._places(table.head, table.relations[:, 0])
+        mean = (self._curves * self.body_support[:n]).sum(axis=1) / np.maximum(body_support, 1)
+        weights = mean[self._find(table.head, table.relations[:, 0])].tolist()
+        rule_set = table.rule_set(self.relations, self.facts, sampled=False)
         return RuleSet(
-            replace(mined, weight=weight)
-            for mined, weight in zip(
-                table.rule_set(self.relations, self.facts, sampled=False),
-                mean[rules].tolist(),
-                strict=True,
-            )
+            replace(mined, weight=weight) for mined, weight in zip(rule_set, weights, strict=True)
         )
 
     def curve(self, rule: Rule) -> Curve:
-        """How a rule's confidence and weight follow the time since its body last held.
+        """Return the confidence and weight of a rule by the time since its body last held.
+
+        Args:
+            rule: one of `rules`.
 
         Raises:
             TilpError: the model has no such rule.
@@ -208,75 +212,74 @@ class ForecastModel:
             self.relations.find(atom.relation) + atom.inverse * len(self.relations)
             for atom in (rule.head, rule.body[0])
         )
-        place = int(self._places(np.array([head]), np.array([body]))[0])
-        if rule.length != 1 or place < 0:
-            raise TilpError(f"the model has no rule {rule}; `rules` lists those that it has")
+        index = int(self._find(np.array([head]), np.array([body]))[0])
+        if rule.length != 1 or index < 0:
+            raise TilpError(f"the model has no rule {rule}; its attribute `rules` lists all rules")
         return Curve(
             tuple(self.table.gaps.tolist()),
-            tuple(self.asked[place].tolist()),
-            tuple(self.held[place].tolist()),
-            tuple(self._curves[place].tolist()),
+            tuple(self.body_support[index].tolist()),
+            tuple(self.support[index].tolist()),
+            tuple(self._curves[index].tolist()),
             self.unit,
         )
 
     def scorer(
         self, graph: TemporalGraph, evidence: Iterable[str] | str = "train"
     ) -> ForecastScorer:
-        """What scores the candidates of queries.
+        """Return a scorer for queries on a graph.
 
         Args:
-            graph: the facts; it has the same relations and the same unit of time.
-            evidence: the splits whose facts are used, as far as they are dated before a query.
+            graph: facts, with the same relations and the same unit of time.
+            evidence: splits whose facts are used, as far as they are dated before a query; `train`
+                by default.
 
         Raises:
             TilpError: the graph has other relations, or another unit of time.
         """
         check_relations(graph, self.relations, self.unit)
-        edges = TimedEdges.of(graph, evidence)
-        return ForecastScorer(evidence_of(edges), self.table, self.weights)
+        evidence_edges = make_evidence(TimedEdges.of(graph, evidence))
+        return ForecastScorer(evidence_edges, self.table, self.weights)
 
     @property
     def _heads(self) -> NDArray[np.int64]:
-        """The head of each rule."""
-        return np.repeat(
-            np.arange(len(self.table.rule_offsets) - 1), np.diff(self.table.rule_offsets)
-        )
+        """Head relation of each rule."""
+        offsets = self.table.rule_offsets
+        return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
 
-    def _places(self, head: NDArray[np.int64], body: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Where rules stand in the table; -1: nowhere."""
-        heads = len(self.table.rule_offsets) - 1
-        listed = np.append(self._heads * heads + self.table.body, -1)
-        place = np.searchsorted(listed[:-1], head * heads + body)
-        return np.where(listed[place] == head * heads + body, place, -1)
+    def _find(self, head: NDArray[np.int64], body: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the index of each rule in the table, -1 if it is not there."""
+        n_directed = len(self.table.rule_offsets) - 1
+        keys = np.append(self._heads * n_directed + self.table.body, -1)
+        index = np.searchsorted(keys[:-1], head * n_directed + body)
+        return np.where(keys[index] == head * n_directed + body, index, -1)
 
     @cached_property
     def _curves(self) -> NDArray[np.float64]:
-        """What the body of each rule adds, by classes of recency."""
+        """Amount that the body of each rule adds, by recency class."""
         n, classes, blocks = len(self.table.body), len(self.table.gaps) + 1, self.table.blocks
         shared = self.weights[blocks.body_recency : blocks.body_count].reshape(2, classes)
         own = self.weights[blocks.rule_recency : blocks.pair_recency].reshape(-1, classes)
         level = self.weights[blocks.rule_level : blocks.rule_recency]
-        of_head = (self.table.body == self._heads).astype(np.int64)
-        curves: NDArray[np.float64] = level[:n, None] + own[:n] + shared[of_head]
+        same_relation = (self.table.body == self._heads).astype(np.int64)
+        curves: NDArray[np.float64] = level[:n, None] + own[:n] + shared[same_relation]
         return curves
-
-
-_PARTS = 20  # that progress is told of
 
 
 @dataclass(frozen=True)
 class ForecastRules:
-    """Forecasting by rules r(E1, E2) ← b(E1, E2) whose bodies lie before the query.
+    """Forecaster by rules r(E1, E2) ← b(E1, E2) whose bodies lie before the query.
 
-    Train is gone through once, in the order of time: every fact is asked for, in both directions,
-    with what was known before it, and the weights of the clues are moved towards its answer.
+    Fitting goes through train once, in the order of time. Each fact is a query in both directions,
+    with the facts before it as evidence, and moves the weights of the features towards its answer.
 
-    Attributes:
-        classes: of recency, cut so that pairs of entities meet again in each equally often.
-        warm: the share of train, the earliest, that is not asked for.
-        rate: how fast weights are learned that all rules share, and the level of each rule.
-        own_rate: how fast the curve of each rule is.
-        seed: for the order of queries of one time.
+    Args:
+        classes: number of recency classes, 12 by default. Each holds equally many of the times
+            between two meetings of the same entities.
+        warm: earliest share of train that is evidence only, 0.1 by default.
+        rate: learning rate of the weights that rules share and of the level of each rule, 0.05 by
+            default.
+        own_rate: learning rate of each rule's own recency curve, 0.02 by default.
+        seed: random seed for the order of queries of one time, 0 by default.
 
     >>> import tilp
     >>> graph = tilp.datasets.world(0, 1000).graph
@@ -293,23 +296,23 @@ class ForecastRules:
 
     def __post_init__(self) -> None:
         if self.classes < 1:
-            raise TilpError(f"classes is {self.classes}; it is at least 1")
+            raise TilpError(f"classes is {self.classes}; choose at least 1")
         if not 0.0 <= self.warm < 1.0:
-            raise TilpError(f"warm is {self.warm}; it is from 0 to less than 1")
+            raise TilpError(f"warm is {self.warm}; choose a number from 0 to less than 1")
         for name in ("rate", "own_rate"):
             if not getattr(self, name) >= 0.0:
-                raise TilpError(f"{name} is {getattr(self, name)}; it is at least 0")
+                raise TilpError(f"{name} is {getattr(self, name)}; choose at least 0")
 
     def fit(
         self, graph: TemporalGraph, *, progress: Callable[[float], None] | None = None
     ) -> ForecastModel:
         """Learn from the train split, for every relation in both directions.
 
-        Each step builds on the one before, so one thread does it.
+        Each step depends on the one before, so fitting uses one thread.
 
         Args:
-            graph: the facts.
-            progress: called with the share that is done.
+            graph: facts to learn from.
+            progress: called with the finished share of the work.
 
         Raises:
             TilpError: no training fact has a date.
@@ -317,73 +320,64 @@ class ForecastRules:
         edges = TimedEdges.of(graph, "train")
         if not len(edges.time):
             raise TilpError("no training fact has a date; forecasts are learned from dates")
-        heads = 2 * len(graph.relations)
-        rules = candidate_rules(edges.by_relation, heads)
-        table = make_table(rules, heads, recency_classes(edges, self.classes))
-        learned = learn(self, edges, evidence_of(edges), table, progress)
-        facts = np.diff(edges.by_head.offsets)
+        n_directed = 2 * len(graph.relations)
+        rules = candidate_rules(edges.by_entity_relation, n_directed)
+        table = make_table(rules, n_directed, recency_classes(edges, self.classes))
+        learned = learn_weights(self, edges, make_evidence(edges), table, progress)
+        facts = np.diff(edges.by_relation.offsets)
         return ForecastModel(graph.relations, graph.unit, facts, table, *learned)
 
 
-def learn(
-    chosen: ForecastRules,
+def learn_weights(
+    config: ForecastRules,
     edges: TimedEdges,
     evidence: Evidence,
     table: WeightTable,
     progress: Callable[[float], None] | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
-    """Ask for every edge but the earliest, in the order of time.
+    """Learn from each edge but the earliest, in the order of time.
 
     Returns:
-        The weights; and by rules and classes of recency how many candidates had the body, and how
-        many of them were the answer.
+        Weights; body support and support by rule and recency class.
     """
-    since = np.quantile(edges.time, chosen.warm, method="inverted_cdf")
+    first_time = np.quantile(edges.time, config.warm, method="inverted_cdf")
     columns = (edges.source, edges.relation, edges.target, edges.time)
-    late = np.stack([column[edges.time >= since] for column in columns])
-    subject, head, answer, time = np.unique(late, axis=1)
-    moment = np.unique(time, return_inverse=True)[1]  # the same in any unit
-    lots = keyed_uniform(chosen.seed, subject, head, moment)
-    order = np.lexsort((answer, head, subject, lots, time))
-    subject, head, answer, time = (one[order] for one in (subject, head, answer, time))
-    new = np.any(np.diff(np.stack([subject, head, time]), axis=1) != 0, axis=0)
-    first = np.flatnonzero(np.append(True, new))
-    begin = np.append(first, len(time))
-    rate = rates(table, chosen.rate, chosen.own_rate)
-    weights, squares = np.zeros_like(rate), np.zeros_like(rate)
+    late_edges = np.stack([column[edges.time >= first_time] for column in columns])
+    subject, relation, answer, time = np.unique(late_edges, axis=1)
+    time_index = np.unique(time, return_inverse=True)[1]  # does not depend on the unit
+    shuffle = keyed_uniform(config.seed, subject, relation, time_index)
+    order = np.lexsort((answer, relation, subject, shuffle, time))
+    subject, relation, answer, time = (
+        column[order] for column in (subject, relation, answer, time)
+    )
+    is_new = np.any(np.diff(np.stack([subject, relation, time]), axis=1) != 0, axis=0)
+    first = np.flatnonzero(np.append(True, is_new))
+    answer_offsets = np.append(first, len(time))
+    rates = learning_rates(table, config.rate, config.own_rate)
+    weights, squares = np.zeros_like(rates), np.zeros_like(rates)
     shape = len(table.body) + len(table.rule_offsets) - 1, len(table.gaps) + 1
-    asked, held = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
-    for part in cut_by_cost(np.ones(len(first)), _PARTS):
-        fit_weights(
-            evidence,
-            table,
-            subject[first[part]],
-            head[first[part]],
-            time[first[part]],
-            begin[part.start : part.stop + 1],
-            answer,
-            rate,
-            weights,
-            squares,
-            asked,
-            held,
-        )
+    body_support, support = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+    for part in split_by_cost(np.ones(len(first)), _PROGRESS_STEPS):
+        rows = first[part]
+        queries = (subject[rows], relation[rows], time[rows])
+        offsets = answer_offsets[part.start : part.stop + 1]
+        state = (weights, squares, body_support, support)  # changed in place
+        fit_weights(evidence, table, *queries, offsets, answer, rates, *state)
         if progress is not None:
             progress(part.stop / len(first))
-    return weights, asked, held
+    return weights, body_support, support
 
 
 def recency_classes(edges: TimedEdges, classes: int) -> NDArray[np.int64]:
-    """The highest gaps of classes: about equally many meetings of two entities fall into each.
+    """Return the largest gap of each recency class but the last, with equally many gaps in each.
 
-    A meeting's gap is the time since the two last met, whatever the relation. The last class is of
-    all that is longer ago.
+    A gap is the time between two successive meetings of two entities, in any relation.
     """
     order = np.lexsort((edges.time, edges.target, edges.source))
-    source, target, time = (one[order] for one in (edges.source, edges.target, edges.time))
+    source, target, time = (column[order] for column in (edges.source, edges.target, edges.time))
     again = (source[1:] == source[:-1]) & (target[1:] == target[:-1]) & (time[1:] > time[:-1])
     gaps = np.diff(time)[again]
     if not len(gaps):
         return np.empty(0, np.int64)
-    shares = np.arange(1, classes) / classes
-    return np.unique(np.quantile(gaps, shares, method="inverted_cdf")).astype(np.int64)
+    quantiles = np.arange(1, classes) / classes
+    return np.unique(np.quantile(gaps, quantiles, method="inverted_cdf")).astype(np.int64)

@@ -1,11 +1,10 @@
-"""`RuleTable`: timestamp rules as rows of numbers, and back."""
+"""`TimestampRules`: mine and apply rules over events as TLogic does."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,229 +13,117 @@ from tilp._kernels.tlogic_scores import ScoringSettings, TLogicRules, score_quer
 from tilp._kernels.tlogic_walks import count_bodies, walk_back
 from tilp.errors import TilpError
 from tilp.forecasting.events import TimedEdges, event_times
+from tilp.forecasting.rule_table import RuleTable, check_relations
 from tilp.graph import QueryTable, TemporalGraph, Vocabulary
-from tilp.parallel import Workers, opened
-from tilp.rules import Atom, Constraint, MinedRule, Rule, RuleSet
+from tilp.parallel import Workers, use_workers
+from tilp.rules import RuleSet
 from tilp.scoring import Scores
 from tilp.types import Transition, Unit, choose
 
-
-@dataclass(frozen=True, eq=False)
-class RuleTable:
-    """Rules (E1, head, E(l+1), T(l+1)) ← (E1, r1, E2, T1) ∧ … with T1 ≤ … ≤ Tl < T(l+1).
-
-    Attributes:
-        head: directed relation of each rule.
-        length: of its body.
-        relations: of its body, -1 past its end.
-        same: of each place the first place that must have the same entity.
-        bodies: how many distinct ones were sampled.
-        support: how many of them the head follows.
-        confidence: the share of these.
-    """
-
-    head: NDArray[np.int64]
-    length: NDArray[np.int64]
-    relations: NDArray[np.int64]
-    same: NDArray[np.int64]
-    bodies: NDArray[np.int64]
-    support: NDArray[np.int64]
-    confidence: NDArray[np.float64]
-
-    def __len__(self) -> int:
-        return len(self.head)
-
-    def __getitem__(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> RuleTable:
-        return RuleTable(*(getattr(self, column.name)[rows] for column in fields(self)))
-
-    @classmethod
-    def join(cls, tables: Sequence[RuleTable]) -> RuleTable:
-        """The rules of several tables, one after the other."""
-        return cls(
-            *(
-                np.concatenate([getattr(one, column.name) for one in tables])
-                for column in fields(cls)
-            )
-        )
-
-    def sorted(self) -> RuleTable:
-        """By head, the most confident first; of equally confident ones the shorter first."""
-        keys = [*self.same.T[::-1], *self.relations.T[::-1], self.length, -self.confidence]
-        return self[np.lexsort((*keys, self.head))]
-
-    def applied(self, heads: int, *, plain: bool = False) -> TLogicRules:
-        """A sorted table as the loops read it.
-
-        Args:
-            heads: how many directed relations there are.
-            plain: whether every body is gone through.
-        """
-        n, length = self.relations.shape
-        once = np.full((n, length), not plain)
-        # Past these places a body comes back to an entity before: how it came there matters.
-        for place in range(length):
-            later = self.same[:, place + 1 :]
-            once[:, place] &= ~((later > 1) & (later < place)).any(axis=1)
-        return TLogicRules(
-            np.searchsorted(self.head, np.arange(heads + 1)),
-            self.length,
-            self.relations,
-            self.same,
-            self.confidence,
-            once,
-            (self.same[:, 3:] == 1).any(axis=1) & (not plain),
-        )
-
-    def rule_set(
-        self, relations: Vocabulary, facts: NDArray[np.int64], *, sampled: bool = True
-    ) -> RuleSet:
-        """The rules in the words of people, in the order of the table.
-
-        Args:
-            relations: their names.
-            facts: of each directed relation.
-            sampled: whether bodies were.
-        """
-        names = list(relations)
-        atoms = [Atom(name, inverse) for inverse in (False, True) for name in names]
-        return RuleSet(
-            MinedRule(
-                Rule(
-                    atoms[head],
-                    tuple(atoms[one] for one in body[:length]),
-                    (*_order(length), *_meetings(same[: length + 1])),
-                ),
-                support=support,
-                body_support=bodies,
-                confidence=confidence,
-                facts=int(facts[head]),
-                sampled=sampled,
-            )
-            for head, length, body, same, bodies, support, confidence in zip(
-                *(getattr(self, column.name).tolist() for column in fields(self)), strict=True
-            )
-        )
-
-
-def _order(length: int) -> tuple[Constraint, ...]:
-    """What every timestamp rule of a length says of times."""
-    steps = [f"I{place}" for place in range(1, length + 2)]
-    return (
-        *(Constraint("no_later_than", pair) for pair in pairwise(steps[:-1])),
-        Constraint("earlier_than", (steps[-2], steps[-1])),
-    )
-
-
-def _meetings(same: Sequence[int]) -> tuple[Constraint, ...]:
-    """Which places of a rule have the same entity."""
-    return tuple(
-        Constraint("the_same_as", (f"E{first + 1}", f"E{place + 1}"))
-        for place, first in enumerate(same)
-        if first != place
-    )
+_MAX_LENGTH = 5
+_MAX_SEED = 1 << 62
 
 
 @dataclass(frozen=True, eq=False)
 class TimestampScorer:
-    """Scores candidates by rules whose bodies lie before the query.
+    """Scorer that applies rules whose bodies lie before the query.
 
-    A score is -log(1 - the noisy-or of what the rules give). Where no rule leads anywhere,
-    candidates score by how often they answered the relation before, or, where it never was asked,
-    any relation. Nothing dated at or after a query is used, unless rules look ahead; a query
-    without a date is asked after all facts.
+    A score is -log(1 - p), where p is the noisy-or of the rules that reach the candidate. If no
+    rule reaches any candidate, the score is how often a candidate answered the relation before; if
+    the relation never occurred, any relation. Only facts dated before the query are used, unless
+    the rules look ahead. A query without a date comes after all facts.
 
     Attributes:
-        edges: the evidence.
-        rules: to apply.
-        manner: how.
+        edges: facts that are evidence.
+        rules: rules to apply.
+        settings: how rules are applied and combined.
     """
 
     edges: TimedEdges
     rules: TLogicRules
-    manner: ScoringSettings
+    settings: ScoringSettings
 
     def __call__(self, queries: QueryTable) -> Scores:
-        """The scores of the candidates of queries."""
+        """Score the candidates of queries."""
         time = event_times(*queries.given_dates())
-        # Its own fact is never earlier than a query.
-        own = queries.fact if self.manner.ahead else np.full_like(queries.fact, -1)
-        asked = np.stack([queries.subject, queries.directed_relation, time, own], axis=1)
-        distinct, of_query = np.unique(asked, axis=0, return_inverse=True)
-        subject, head, time, own = np.ascontiguousarray(distinct.T)
-        by_rules = Scores(
-            *score_queries(
-                self.edges.by_relation, self.rules, self.manner, subject, head, time, own
-            )
-        )
-        found = self._filled(by_rules, head, time, own).take(of_query)
-        return replace(found, reached=_listed(by_rules.take(of_query), queries.answer))
+        # The fact of a query is never dated before the query.
+        fact = queries.fact if self.settings.ahead else np.full_like(queries.fact, -1)
+        columns = np.stack([queries.subject, queries.directed_relation, time, fact], axis=1)
+        distinct, inverse = np.unique(columns, axis=0, return_inverse=True)
+        subject, relation, time, fact = np.ascontiguousarray(distinct.T)
+        edges, query = self.edges.by_entity_relation, (subject, relation, time, fact)
+        rule_scores = Scores(*score_queries(edges, self.rules, self.settings, *query))
+        scores = self._add_frequencies(rule_scores, relation, time, fact).take(inverse)
+        return replace(scores, reached=_reached(rule_scores.take(inverse), queries.answer))
 
-    def _filled(
+    def _add_frequencies(
         self,
-        by_rules: Scores,
-        head: NDArray[np.int64],
+        scores: Scores,
+        relation: NDArray[np.int64],
         time: NDArray[np.int64],
-        own: NDArray[np.int64],
+        fact: NDArray[np.int64],
     ) -> Scores:
-        """The same scores, and for queries without any how often candidates answered."""
-        bounds = by_rules.offsets[1:-1]
-        candidates, scores = (np.split(one, bounds) for one in (by_rules.candidate, by_rules.score))
-        for query in np.flatnonzero(np.diff(by_rules.offsets) == 0):
-            answers = self._answers(head[query], time[query], own[query])
-            candidates[query], scores[query] = np.unique(answers, return_counts=True)
-        offsets = np.append(0, np.cumsum([len(one) for one in candidates]))
-        return Scores(offsets, np.concatenate(candidates), np.concatenate(scores))
+        """Score candidates by their frequency as answers, for queries without any candidate."""
+        bounds = scores.offsets[1:-1]
+        candidates, values = (
+            np.split(column, bounds) for column in (scores.candidate, scores.score)
+        )
+        for query in np.flatnonzero(np.diff(scores.offsets) == 0):
+            answers = self._earlier_answers(relation[query], time[query], fact[query])
+            candidates[query], values[query] = np.unique(answers, return_counts=True)
+        offsets = np.append(0, np.cumsum([len(ids) for ids in candidates]))
+        return Scores(offsets, np.concatenate(candidates), np.concatenate(values))
 
-    def _answers(self, head: int, time: int, own: int) -> NDArray[np.int32]:
-        """What answered a relation, or any, in the facts that are evidence for a query."""
-        heads = self.edges.by_head
-        for part in (slice(heads.offsets[head], heads.offsets[head + 1]), slice(None)):
-            evidence = heads.fact[part] != own if self.manner.ahead else heads.time[part] < time
-            answers: NDArray[np.int32] = heads.target[part][evidence]
+    def _earlier_answers(self, relation: int, time: int, fact: int) -> NDArray[np.int32]:
+        """Return answers of a relation, else of any, in the facts that are evidence for a query."""
+        edges = self.edges.by_relation
+        for rows in (slice(edges.offsets[relation], edges.offsets[relation + 1]), slice(None)):
+            mask = edges.fact[rows] != fact if self.settings.ahead else edges.time[rows] < time
+            answers: NDArray[np.int32] = edges.target[rows][mask]
             if len(answers):
                 break
         return answers
 
 
-def _listed(scores: Scores, entity: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Whether each query lists its entity."""
+def _reached(scores: Scores, entity: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Return True for each query that lists its entity as a candidate."""
     query = scores.query
-    listed = np.zeros(len(scores), np.bool_)
-    listed[query[scores.candidate == entity[query]]] = True
-    return listed
+    reached = np.zeros(len(scores), np.bool_)
+    reached[query[scores.candidate == entity[query]]] = True
+    return reached
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TimestampModel:
-    """What `TimestampRules.fit` found.
+    """Rules that `TimestampRules.fit` mined.
 
     Attributes:
-        table: the rules, by head, the most confident first.
-        relations: their names.
-        unit: what times count.
-        facts: of each directed relation, in train, with a date.
-        manner: how queries are answered.
+        table: rules by head relation, most confident first.
+        relations: names of the relations.
+        unit: unit of time.
+        facts: number of dated training facts of each directed relation.
+        settings: how queries are scored.
     """
 
     table: RuleTable
     relations: Vocabulary
     unit: Unit
     facts: NDArray[np.int64]
-    manner: ScoringSettings
+    settings: ScoringSettings
 
     def __repr__(self) -> str:
         lengths, counts = np.unique(self.table.length, return_counts=True)
         listed = ", ".join(
-            f"{n:,} of length {length}" for length, n in zip(lengths, counts, strict=True)
+            f"{count:,} of length {length}" for length, count in zip(lengths, counts, strict=True)
         )
         return f"TimestampModel({len(self.table):,} rules: {listed})"
 
     @cached_property
     def rules(self) -> RuleSet:
-        """The rules by relation, the most confident first.
+        """Rules by relation, most confident first.
 
-        `fired` counts the distinct bodies that were sampled, `support` those of them whose ends
-        the head joins at a later time; `confidence` is their share.
+        `body_support` counts the distinct groundings of the body that were sampled, `support` those
+        whose ends the head joins at a later time; `confidence` is their share.
         """
         return self.table.rule_set(self.relations, self.facts)
 
@@ -247,70 +134,55 @@ class TimestampModel:
         *,
         plain: bool = False,
     ) -> TimestampScorer:
-        """What scores the candidates of queries.
+        """Return a scorer for queries on a graph.
 
         Args:
-            graph: the facts; it has the same relations and the same unit of time.
-            evidence: the splits whose facts are used, as far as they are dated before a query;
-                only train if rules look ahead.
-            plain: go through every walk of a rule, as the original does, for comparing times; the
-                scores are the same.
+            graph: facts, with the same relations and the same unit of time.
+            evidence: splits whose facts are used, as far as they are dated before a query. `train`
+                by default, and the only choice if rules look ahead.
+            plain: follow every walk of a rule as the original does, to compare run times; False by
+                default. The scores are the same.
 
         Raises:
-            TilpError: the graph has other relations, or another unit of time; or facts that are
-                asked for would be evidence of themselves.
+            TilpError: the graph has other relations or another unit of time, or facts would be
+                evidence of themselves.
         """
         check_relations(graph, self.relations, self.unit)
         edges = TimedEdges.of(graph, evidence)
-        if self.manner.ahead and edges.fact.max(initial=0) >= len(graph.rows("train")):
+        if self.settings.ahead and edges.fact.max(initial=0) >= len(graph.rows("train")):
             raise TilpError(
-                "rules that look ahead have train alone as evidence: facts of other splits would "
-                "be evidence of themselves. Fit with ahead=False to use all that is earlier."
+                "rules that look ahead use train alone as evidence: facts of other splits would "
+                "be evidence of themselves. Fit with ahead=False to use all earlier facts."
             )
-        applied = self.table.applied(2 * len(self.relations), plain=plain)
-        return TimestampScorer(edges, applied, self.manner)
-
-
-def check_relations(graph: TemporalGraph, relations: Vocabulary, unit: Unit) -> None:
-    """Refuse a graph that rules were not learned for.
-
-    Raises:
-        TilpError: it has other relations, or another unit of time.
-    """
-    if graph.relations != relations or graph.unit is not unit:
-        raise TilpError(
-            f"the rules are of {len(relations):,} relations in {unit.value}s, the "
-            f"graph has {len(graph.relations):,} in {graph.unit.value}s; use a graph that was "
-            "read with the same relations and unit"
-        )
-
-
-_LONGEST = 5
-_SEEDS = 1 << 62
+        rules = self.table.kernel_rules(2 * len(self.relations), plain=plain)
+        return TimestampScorer(edges, rules, self.settings)
 
 
 @dataclass(frozen=True)
 class TimestampRules:
-    """Rules over facts at instants, in the manner of TLogic (Liu et al., AAAI 2022).
+    """Baseline that mines rules over events as TLogic does (Liu et al., AAAI 2022).
 
-    Of every fact only its start is read; where that is no date, its end.
+    The time of a fact is its start, or its end if the start is not a date.
 
-    Attributes:
-        lengths: of rules.
-        walks: how many walks are tried for each directed relation and length.
-        transition: how a walk chooses among facts; `exponential` prefers late ones.
-        samples: bodies that are drawn to estimate a rule's confidence.
-        smoothing: added to the number of distinct bodies that the head's are divided by.
-        min_confidence: of a rule that is kept.
-        min_bodies: distinct bodies of a rule that is kept.
-        window: how long before the query the facts of a body may lie; 0 for any time.
-        ahead: whether facts at and after the query are evidence too. Rules say what comes later,
-            but to complete a graph they are as well applied to all of it.
-        decay: how fast what is far counts less: a fact counts exp(-decay · time between).
-        share: of a rule's confidence in what it gives a candidate; the rest is for how near its
-            body is in time.
-        top: how many candidates must be told apart before no further rule is applied.
-        seed: for everything that is drawn.
+    Args:
+        lengths: lengths of rules, each from 1 to 5; (1, 2, 3) by default.
+        walks: random walks per directed relation and length, 200 by default. More walks find more
+            rules.
+        transition: how a walk chooses the next fact; `exponential` (default) prefers late facts,
+            `uniform` does not.
+        samples: body groundings drawn to estimate the confidence of a rule, 500 by default.
+        smoothing: added to the number of groundings when confidence is computed, 0 by default.
+            Raise it to trust rare rules less.
+        min_confidence: drop rules below this confidence, 0.01 by default.
+        min_bodies: drop rules with fewer distinct body groundings, 2 by default.
+        window: use only facts at most this long before the query; 0 (default) uses all.
+        ahead: use facts at and after the query too, to complete a graph rather than forecast;
+            False by default.
+        decay: rate at which older facts count less, exp(-decay · gap); 0.1 by default.
+        share: weight of confidence against recency in the score of a rule, 0.5 by default.
+        top: stop applying rules once this many best candidates have different scores, 20 by
+            default.
+        seed: random seed, 0 by default.
 
     >>> import tilp
     >>> graph = tilp.datasets.world(0, 1000).graph
@@ -336,16 +208,16 @@ class TimestampRules:
     def __post_init__(self) -> None:
         object.__setattr__(self, "lengths", tuple(sorted(set(self.lengths))))
         object.__setattr__(self, "transition", choose(Transition, self.transition, "transition"))
-        if not self.lengths or self.lengths[0] < 1 or self.lengths[-1] > _LONGEST:
-            raise TilpError(f"lengths are some of 1 to {_LONGEST}, not {self.lengths}")
+        if not self.lengths or self.lengths[0] < 1 or self.lengths[-1] > _MAX_LENGTH:
+            raise TilpError(f"lengths is {self.lengths}; choose some of 1 to {_MAX_LENGTH}")
         for name in ("walks", "samples", "top"):
             if getattr(self, name) < 1:
-                raise TilpError(f"{name} is {getattr(self, name)}; it is at least 1")
+                raise TilpError(f"{name} is {getattr(self, name)}; choose at least 1")
         for name in ("smoothing", "window", "decay", "min_confidence", "min_bodies"):
             if getattr(self, name) < 0:
-                raise TilpError(f"{name} is {getattr(self, name)}; it is at least 0")
+                raise TilpError(f"{name} is {getattr(self, name)}; choose at least 0")
         if not 0.0 <= self.share <= 1.0:
-            raise TilpError(f"share is {self.share}; it is from 0 to 1")
+            raise TilpError(f"share is {self.share}; choose a number from 0 to 1")
 
     def fit(
         self,
@@ -355,13 +227,13 @@ class TimestampRules:
         workers: Workers | None = None,
         progress: Callable[[float], None] | None = None,
     ) -> TimestampModel:
-        """Find rules in the train split, for every relation in both directions.
+        """Mine rules in the train split, for every relation in both directions.
 
         Args:
-            graph: the facts.
-            threads: do not change the result.
-            workers: in place of threads; they do not change it either.
-            progress: called with the share that is done.
+            graph: facts to learn from.
+            threads: number of threads, 1 by default; the result does not depend on it.
+            workers: used in place of threads, if given.
+            progress: called with the finished share of the work.
 
         Raises:
             TilpError: no training fact has a date.
@@ -369,82 +241,72 @@ class TimestampRules:
         edges = TimedEdges.of(graph, "train")
         if not len(edges.time):
             raise TilpError("no training fact has a date; timestamp rules are learned from dates")
-        facts = np.diff(edges.by_head.offsets)
-        heads = np.flatnonzero(facts)
+        facts = np.diff(edges.by_relation.offsets)
+        relations = np.flatnonzero(facts)
         tables = []
-        edges.by_time, edges.by_relation  # noqa: B018 - made before threads ask for them
-        with opened(workers, threads) as workers:
-            learned = workers.map(partial(self._learn_head, edges), heads.tolist())
-            for number, table in enumerate(learned, start=1):
+        edges.by_time, edges.by_entity_relation  # noqa: B018 - built before threads use them
+        with use_workers(workers, threads) as workers:
+            mined = workers.map(partial(self._mine_relation, edges), relations.tolist())
+            for done, table in enumerate(mined, start=1):
                 tables.append(table)
                 if progress is not None:
-                    progress(number / len(heads))
-        manner = ScoringSettings(self.window, self.ahead, self.decay, self.share, self.top)
-        return TimestampModel(RuleTable.join(tables), graph.relations, graph.unit, facts, manner)
+                    progress(done / len(relations))
+        settings = ScoringSettings(self.window, self.ahead, self.decay, self.share, self.top)
+        return TimestampModel(RuleTable.join(tables), graph.relations, graph.unit, facts, settings)
 
-    def _learn_head(self, edges: TimedEdges, head: int) -> RuleTable:
-        """The rules for one directed relation, the most confident first."""
-        tables = [self._learn(edges, head, length) for length in self.lengths]
+    def _mine_relation(self, edges: TimedEdges, relation: int) -> RuleTable:
+        """Return the rules for one directed relation, most confident first."""
+        tables = [self._mine_length(edges, relation, length) for length in self.lengths]
         return RuleTable.join(tables).sorted()
 
-    def _learn(self, edges: TimedEdges, head: int, length: int) -> RuleTable:
-        """Those of one length: found by walks, weighed by sampled bodies."""
-        chances = np.random.default_rng([self.seed, head, length])
+    def _mine_length(self, edges: TimedEdges, relation: int, length: int) -> RuleTable:
+        """Find the rules of one length by random walks, and sample bodies to weigh them."""
+        rng = np.random.default_rng([self.seed, relation, length])
+        exponential = self.transition is Transition.EXPONENTIAL
+        target = (edges.n_relations, relation, length)
+        seed = int(rng.integers(_MAX_SEED))
         entities, walked, _ = walk_back(
-            edges.by_time,
-            edges.by_head,
-            edges.n_relations,
-            head,
-            length,
-            self.walks,
-            self.transition is Transition.EXPONENTIAL,
-            int(chances.integers(_SEEDS)),
+            edges.by_time, edges.by_relation, *target, self.walks, exponential, seed
         )
-        relations, same = lift(entities, walked, edges.n_relations)
-        bodies, support = count_bodies(
-            edges.by_relation,
-            edges.by_head,
-            head,
-            relations,
-            same,
-            self.samples,
-            chances.integers(_SEEDS, size=len(relations)),
+        body, same = distinct_rules(entities, walked, edges.n_relations)
+        rules, seeds = (relation, body, same), rng.integers(_MAX_SEED, size=len(body))
+        body_support, support = count_bodies(
+            edges.by_entity_relation, edges.by_relation, *rules, self.samples, seeds
         )
-        longest = self.lengths[-1]
-        found = RuleTable(
-            np.full(len(relations), head),
-            np.full(len(relations), length),
-            _widened(relations, np.full(longest, -1)),
-            _widened(same, np.arange(longest + 1)),
-            bodies,
+        table = RuleTable(
+            np.full(len(body), relation),
+            np.full(len(body), length),
+            _pad(body, np.full(self.lengths[-1], -1)),
+            _pad(same, np.arange(self.lengths[-1] + 1)),
+            body_support,
             support,
-            support / np.maximum(bodies + self.smoothing, 1.0),
+            support / np.maximum(body_support + self.smoothing, 1.0),
         )
-        enough = (found.support > 0) & (found.bodies >= self.min_bodies)
-        return found[enough & (found.confidence >= self.min_confidence)]
+        mask = (table.support > 0) & (table.body_support >= self.min_bodies)
+        return table[mask & (table.confidence >= self.min_confidence)]
 
 
-def lift(
+def distinct_rules(
     entities: NDArray[np.int32], relations: NDArray[np.int32], n_relations: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The distinct rules of walks that all have one head and length.
+    """Return the distinct rules of walks that have one head relation and length.
 
-    A walk goes back in time, from the head's object to its subject; a rule's body is the same
-    walk the other way.
+    A walk goes back in time, from the object of the head to its subject; the body of its rule is
+    the same walk in the other direction.
 
     Returns:
-        The relations of each body, and of each of its places the first with the same entity.
+        Relations of each body, and for each entity position the first with the same entity.
     """
     body = (relations[:, :0:-1] + n_relations) % (2 * n_relations)
-    places = entities[:, :0:-1]
-    same = (places[:, :, None] == places[:, None, :]).argmax(axis=2)
+    ends = entities[:, :0:-1]
+    same = (ends[:, :, None] == ends[:, None, :]).argmax(axis=2)
     rules = np.unique(np.concatenate([body, same], axis=1), axis=0)
     relations, same = np.split(rules, [body.shape[1]], axis=1)
     return np.ascontiguousarray(relations), np.ascontiguousarray(same)
 
 
-def _widened(columns: NDArray[np.int64], row: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The same columns, and those that the row has past them."""
-    wide = np.tile(row, (len(columns), 1))
-    wide[:, : columns.shape[1]] = columns
-    return wide
+def _pad(columns: NDArray[np.int64], row: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Extend columns to the width of a row, with the values of the row."""
+    padded = np.tile(row, (len(columns), 1))
+    padded[:, : columns.shape[1]] = columns
+    return padded

@@ -1,12 +1,13 @@
-"""`AttentionNet`: attention vectors from a recurrent net, and the rule scores they give (eq. 8-13).
+"""`AttentionNet`: attention vectors from a recurrent net, and the scores of rules (eq. 8-13).
 
-For every directed target predicate and rule length the net gives distributions over predicates
-at each step, over words between each interval and the query's, over words between pairs of body
-intervals, and over lengths; the score of a rule is the product of what these give its parts.
+For every directed relation and rule length the net gives distributions over relations at each
+step, over temporal relations between each interval and the query's, over temporal relations
+between pairs of body intervals, and over lengths. The score of a rule is the product of the
+probabilities of its parts.
 
-All distributions stand in one long vector of logarithms, in which a rule is a set of places: its
-log score is the sum of what stands there. Where a rule set has several temporal forms, there is
-a set of temporal distributions for each, and a distribution over the forms; with one form it is
+All distributions are in one long vector of logarithms. A rule is a set of indices in it: its log
+score is the sum of the values there. If a rule set has several temporal forms, each has temporal
+distributions of its own, and there is a distribution over forms; with one form the scores are
 exactly eq. 8-13.
 """
 
@@ -28,195 +29,176 @@ from tilp.walks import RuleEncoding
 Parameters = dict[str, Any]
 """Arrays by name, nested."""
 
-_GATES = 4  # of the LSTM
+_N_GATES = 4  # of the LSTM
 
 
 @dataclass(frozen=True)
 class AttentionNet:
-    """The net of one set of rules.
+    """The net for a set of rules.
 
     Attributes:
-        encoding: what rules are made of.
-        dimension: of embeddings and states, d.
+        encoding: Encoding of the rules.
+        dimension: Size of embeddings and states, d.
     """
 
     encoding: RuleEncoding
     dimension: int = 32
 
-    def parameters(self, seed: int) -> Parameters:
-        """Parameters to begin with: small normal numbers, zero where they are added."""
-        chance = np.random.default_rng([seed, 8])
+    def initial_parameters(self, seed: int) -> Parameters:
+        """Draw small normal weights and embeddings; biases are zero."""
+        generator = np.random.default_rng([seed, 8])
         size, length = self.dimension, self.encoding.max_length
-        n_heads, n_symbols = 2 * len(self.encoding.relations), self.encoding.symbols.count
+        n_directed, n_symbols = 2 * len(self.encoding.relations), self.encoding.symbols.count
+        forms = self.encoding.forms
 
         def matrix(rows: int, columns: int) -> NDArray[np.float64]:
-            return chance.normal(0.0, columns**-0.5, (rows, columns))
+            return generator.normal(0.0, columns**-0.5, (rows, columns))
+
+        def linear(rows: int, columns: int) -> dict[str, NDArray[np.float64]]:
+            return {"weight": matrix(rows, columns), "bias": np.zeros(rows)}
 
         parameters: Parameters = {
-            "embedding": chance.normal(0.0, 1.0, (length + 1, n_heads, size)),
+            "embedding": generator.normal(0.0, 1.0, (length + 1, n_directed, size)),
             "update": {
-                "input": matrix(_GATES * size, size),
-                "state": matrix(_GATES * size, size),
-                "bias": np.zeros(_GATES * size),
+                "input": matrix(_N_GATES * size, size),
+                "state": matrix(_N_GATES * size, size),
+                "bias": np.zeros(_N_GATES * size),
             },
-            "predicate": _linear(matrix(n_symbols, size)),
-            "length": _linear(matrix(length, size)),
-            "form": _linear(matrix(len(self.encoding.forms), size)),
-            "with_query": [
-                _linear(matrix(len(form.query_relations), size)) for form in self.encoding.forms
-            ],
-            "between": [
-                _linear(matrix(len(form.body_relations), 2 * size)) for form in self.encoding.forms
-            ],
+            "predicate": linear(n_symbols, size),
+            "length": linear(length, size),
+            "form": linear(len(forms), size),
+            "with_query": [linear(len(form.query_relations), size) for form in forms],
+            "between": [linear(len(form.body_relations), 2 * size) for form in forms],
         }
         arrays: Parameters = jax.tree.map(jnp.asarray, parameters)
         return arrays
 
-    def carried_over(
-        self, arrays: Mapping[str, NDArray[Any]], heads: NDArray[np.int64], seed: int
+    def transfer_parameters(
+        self, arrays: Mapping[str, NDArray[Any]], relations: NDArray[np.int64], seed: int
     ) -> Parameters:
-        """The parameters of a net of other relations, for this one; new ones begin as they do.
+        """Return the parameters of a net of other relations, for this one.
 
         Args:
-            arrays: what `flat` gave of them.
-            heads: for each head, which here is what bodies are made of too, the other net's; -1:
-                none.
-            seed: for what is new.
+            arrays: Result of `flatten_parameters` for the other net.
+            relations: Id in the other net of each directed relation; -1 for a new one.
+            seed: Seed of the parameters of new relations.
 
         Raises:
-            TilpError: an array is missing, or of another shape.
+            TilpError: An array is missing, or has another shape.
         """
-        known = np.flatnonzero(heads >= 0)
+        known = np.flatnonzero(relations >= 0)
 
-        def one(path: Any, fresh: jax.Array) -> jax.Array:
+        def transfer(path: Any, initial: jax.Array) -> jax.Array:
             name = _name(path)
             if name not in arrays:
-                raise TilpError(f"the attention net lacks {name}; fit the model anew")
-            held = arrays[name]
+                raise TilpError(f"the attention net lacks {name}; fit the model again")
+            values = arrays[name]
             if name == "embedding":
-                held = np.asarray(fresh).copy()
-                held[:, known] = arrays[name][:, heads[known]]
-            elif name.startswith("predicate"):
-                held = np.asarray(fresh).copy()
-                held[known] = arrays[name][heads[known]]
-            if held.shape != fresh.shape:
-                raise TilpError(f"{name} of the attention net has another shape; fit anew")
-            return jnp.asarray(held)
+                values = np.asarray(initial).copy()
+                values[:, known] = arrays[name][:, relations[known]]
+            elif name.startswith("predicate"):  # the symbols of bodies are directed relations too
+                values = np.asarray(initial).copy()
+                values[known] = arrays[name][relations[known]]
+            if values.shape != initial.shape:
+                raise TilpError(f"{name} of the attention net has another shape; fit again")
+            return jnp.asarray(values)
 
-        carried: Parameters = jax.tree_util.tree_map_with_path(one, self.parameters(seed))
-        return carried
+        initial = self.initial_parameters(seed)
+        parameters: Parameters = jax.tree_util.tree_map_with_path(transfer, initial)
+        return parameters
 
-    def log_scores(self, parameters: Parameters, places: NDArray[np.int32]) -> jax.Array:
-        """The logarithm of the score of each rule (eq. 13), from its places."""
-        parts: jax.Array = self.log_attention(parameters)[places]
+    def log_scores(self, parameters: Parameters, indices: NDArray[np.int32]) -> jax.Array:
+        """Return the log score of each rule (eq. 13), from the indices of its parts."""
+        parts: jax.Array = self.log_attention(parameters)[indices]
         return parts.sum(axis=1)
 
     def log_attention(self, parameters: Parameters) -> jax.Array:
-        """All attention vectors, as logarithms, in one vector that ends with a zero."""
+        """Return all attention vectors, as logarithms, in one vector that ends with a zero."""
         vector: jax.Array = _log_attention(parameters, self._layout())
         return vector
 
-    def places(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Where the parts of each rule stand in the attention vectors; the end where it has none.
+    def part_indices(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
+        """Return the indices of the parts of each rule in the attention vectors.
 
-        Args:
-            rows: rules as rows of the encoding.
+        Rules are rows of the encoding. A rule without a part has the last index there.
         """
-        layout = self._layout()
-        parts = _Places(layout, rows[:, 2])
-        length = rows[:, 1]
-        parts.add(("length",), length - 1)
-        parts.add(("form",), rows[:, 0])
-        for size in range(1, self.encoding.max_length + 1):
+        layout, encoding = self._layout(), self.encoding
+        form_of_rule, length, relation = rows[:, 0], rows[:, 1], rows[:, 2]
+        columns = [
+            layout.indices(("length",), relation, length - 1),
+            layout.indices(("form",), relation, form_of_rule),
+        ]
+        for size in range(1, encoding.max_length + 1):
             of_size = length == size
-            symbols = self.encoding.symbols_of(rows, size)
-            for place in range(size):
-                parts.add(("predicate", size, place), symbols[place], of_size)
-            for number, form in enumerate(self.encoding.forms):
-                chosen = of_size & (rows[:, 0] == number)
-                for (first, second), word in form.relation_codes(
-                    size, rows[:, 4], rows[:, 5]
-                ).items():
-                    name = "with_query" if second == size + 1 else "between"
-                    key = (name, number, size, first - 1, second - 1)
-                    parts.add(key[:4] if name == "with_query" else key, word, chosen)
-        return parts.table()
+            symbols = encoding.symbols_of(rows, size)
+            for step in range(size):
+                key: tuple[Any, ...] = ("predicate", size, step)
+                columns.append(layout.indices(key, relation, symbols[step], of_size))
+            for index, form in enumerate(encoding.forms):
+                mask = of_size & (form_of_rule == index)
+                codes = form.relation_codes(size, rows[:, 4], rows[:, 5])
+                for (first, second), code in codes.items():
+                    key = ("with_query", index, size, first - 1)
+                    if second != size + 1:
+                        key = ("between", index, size, first - 1, second - 1)
+                    columns.append(layout.indices(key, relation, code, mask))
+        table = np.sort(np.stack(columns, axis=1), axis=1)
+        used = (table < layout.size).any(axis=0)
+        return table[:, used]
 
     def _layout(self) -> _Layout:
-        """What stands where in the attention vectors."""
         encoding = self.encoding
-        keys: list[tuple[Any, ...]] = [("length",), ("form",)]
-        widths = [encoding.max_length, len(encoding.forms)]
+        widths: dict[tuple[Any, ...], int] = {
+            ("length",): encoding.max_length,
+            ("form",): len(encoding.forms),
+        }
         for size in range(1, encoding.max_length + 1):
-            for place in range(size):
-                keys.append(("predicate", size, place))
-                widths.append(encoding.symbols.count)
-            for number, form in enumerate(encoding.forms):
+            for step in range(size):
+                widths["predicate", size, step] = encoding.symbols.count
+            for index, form in enumerate(encoding.forms):
                 for first, _ in form.query_pairs(size):
-                    keys.append(("with_query", number, size, first - 1))
-                    widths.append(len(form.query_relations))
+                    widths["with_query", index, size, first - 1] = len(form.query_relations)
                 for first, second in form.body_pairs(size):
-                    keys.append(("between", number, size, first - 1, second - 1))
-                    widths.append(len(form.body_relations))
-        return _Layout(tuple(keys), tuple(widths), 2 * len(encoding.relations))
+                    widths["between", index, size, first - 1, second - 1] = len(form.body_relations)
+        return _Layout(tuple(widths), tuple(widths.values()), 2 * len(encoding.relations))
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """The attention vectors in order: each is a block of heads times its width."""
+    """The attention vectors in order: each is a block of directed relations times its width."""
 
     keys: tuple[tuple[Any, ...], ...]
     widths: tuple[int, ...]
-    n_heads: int
-
-    def begin(self, key: tuple[Any, ...]) -> int:
-        return self.n_heads * sum(self.widths[: self.keys.index(key)])
+    n_directed: int
 
     @property
     def size(self) -> int:
-        return self.n_heads * sum(self.widths)
+        return self.n_directed * sum(self.widths)
 
-
-class _Places:
-    """The places of rules, part by part."""
-
-    def __init__(self, layout: _Layout, head: NDArray[np.int64]) -> None:
-        self._layout = layout
-        self._head = head
-        self._columns: list[NDArray[np.int32]] = []
-
-    def add(
+    def indices(
         self,
         key: tuple[Any, ...],
-        word: NDArray[np.int64],
-        chosen: NDArray[np.bool_] | None = None,
-    ) -> None:
-        """A part of the chosen rules: which of an attention vector's entries is theirs."""
-        width = self._layout.widths[self._layout.keys.index(key)]
-        place = self._layout.begin(key) + self._head * width + word
-        if chosen is not None:
-            place = np.where(chosen, place, self._layout.size)
-        self._columns.append(place.astype(np.int32))
-
-    def table(self) -> NDArray[np.int32]:
-        """All of them, a row a rule, without columns that are empty for every rule."""
-        table = np.sort(np.stack(self._columns, axis=1), axis=1)
-        used = (table < self._layout.size).any(axis=0)
-        return table[:, used]
+        relation: NDArray[np.int64],
+        value: NDArray[np.int64],
+        mask: NDArray[np.bool_] | None = None,
+    ) -> NDArray[np.int32]:
+        """Return the index of each rule's value in an attention vector, the end if masked out."""
+        block = self.keys.index(key)
+        first = self.n_directed * sum(self.widths[:block])
+        index = first + relation * self.widths[block] + value
+        if mask is not None:
+            index = np.where(mask, index, self.size)
+        return index.astype(np.int32)
 
 
-def flat(parameters: Parameters) -> dict[str, NDArray[Any]]:
-    """Parameters as arrays by name, for a file."""
+def flatten_parameters(parameters: Parameters) -> dict[str, NDArray[Any]]:
+    """Return parameters as arrays by name, for a file."""
     leaves = jax.tree_util.tree_leaves_with_path(parameters)
-    return {_name(path): np.asarray(one) for path, one in leaves}
+    return {_name(path): np.asarray(leaf) for path, leaf in leaves}
 
 
 def _name(path: Any) -> str:
     return ".".join(str(getattr(key, "key", getattr(key, "idx", None))) for key in path)
-
-
-def _linear(weight: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
-    return {"weight": weight, "bias": np.zeros(len(weight))}
 
 
 def _log_softmax(linear: Parameters, state: jax.Array) -> jax.Array:
@@ -231,12 +213,12 @@ def _log_attention(parameters: Parameters, layout: _Layout) -> jax.Array:
         match key:
             case ("length" | "form" as name,):
                 rows.append(_log_softmax(parameters[name], parameters["embedding"][0]))
-            case ("predicate", size, place):
+            case ("predicate", size, step):
                 if size not in states:
                     states[size] = _states(parameters, size)
-                rows.append(_log_softmax(parameters["predicate"], states[size][place]))
-            case ("with_query", form, size, place):
-                rows.append(_log_softmax(parameters["with_query"][form], states[size][place]))
+                rows.append(_log_softmax(parameters["predicate"], states[size][step]))
+            case ("with_query", form, size, step):
+                rows.append(_log_softmax(parameters["with_query"][form], states[size][step]))
             case ("between", form, size, first, second):
                 both = jnp.concatenate([states[size][first], states[size][second]], axis=1)
                 rows.append(_log_softmax(parameters["between"][form], both))
@@ -244,21 +226,20 @@ def _log_attention(parameters: Parameters, layout: _Layout) -> jax.Array:
 
 
 def _states(parameters: Parameters, size: int) -> list[jax.Array]:
-    """The states h_1 to h_l of rules of one length, for every head (eq. 8)."""
-    given = parameters["embedding"][size]
-    state = memory = jnp.zeros_like(given)
+    """Return the states h_1 to h_l for rules of one length, for every directed relation (eq. 8)."""
+    embedding = parameters["embedding"][size]
+    state = memory = jnp.zeros_like(embedding)
     states = []
     for _ in range(size):
-        state, memory = _update(parameters["update"], given, state, memory)
+        state, memory = _lstm_step(parameters["update"], embedding, state, memory)
         states.append(state)
     return states
 
 
-def _update(
-    weights: Parameters, given: jax.Array, state: jax.Array, memory: jax.Array
+def _lstm_step(
+    weights: Parameters, embedding: jax.Array, state: jax.Array, memory: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """One step of the LSTM; `memory` is its own state."""
-    gates = given @ weights["input"].T + weights["bias"] + state @ weights["state"].T
-    enter, forget, new, leave = jnp.split(gates, 4, axis=1)
+    gates = embedding @ weights["input"].T + weights["bias"] + state @ weights["state"].T
+    enter, forget, new, leave = jnp.split(gates, _N_GATES, axis=1)
     memory = jax.nn.sigmoid(forget) * memory + jax.nn.sigmoid(enter) * jnp.tanh(new)
     return jax.nn.sigmoid(leave) * jnp.tanh(memory), memory

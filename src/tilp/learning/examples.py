@@ -1,4 +1,4 @@
-"""Training entries: for every query and rule that fires, how many of its walks end where."""
+"""Training examples: for every query and rule, how many of the rule's walks end where."""
 
 from __future__ import annotations
 
@@ -15,68 +15,68 @@ from tilp.parallel import Workers
 from tilp.walks import CompiledRules, Walker, chunks_by
 from tilp.walks.walker import CHUNK_STEPS
 
+_MIN_OTHER_EDGES = 2
+
 
 @dataclass(frozen=True)
 class TrainingExamples:
-    """Walks of queries by rule, as columns; entries of one query stand together.
+    """Walk counts by query and rule, as columns; examples of one query are together.
 
-    Of a rule's N walks, N_o end in the answer, N_K in other known answers that hold at the same
-    time and are left out, some in candidates that are known at other times, the rest in others.
-    A rule with N = N_K did not fire.
+    Of a rule's N walks for a query, N_o end at the answer, N_K at other known answers that hold
+    at the same time and are excluded, some at answers that are known at other times, and the rest
+    elsewhere. A rule with N = N_K gives no example.
 
     Attributes:
-        queries: in the order of the entries.
-        answer_kind: the kind of known candidate that each query's answer is; -1: none.
-        begin: where the entries of each query begin, and where the last end.
-        rule: of each entry.
+        queries: The queries, in the order of the examples.
+        answer_kind: Index in `KNOWN_KINDS` of each query's answer; -1 if it is not known.
+        offsets: Where the examples of each query begin, and where the last end.
+        rule: Rule of each example.
         at_answer: N_o.
-        left_out: N_K.
-        at_known: walks that end in candidates known at other times, by their kind.
-        others: the rest of N.
+        excluded: N_K.
+        at_known: Walks that end at answers known at other times, by kind.
+        at_others: The rest of N.
     """
 
     queries: QueryTable
     answer_kind: NDArray[np.int8]
-    begin: NDArray[np.int64]
+    offsets: NDArray[np.int64]
     rule: NDArray[np.int32]
     at_answer: NDArray[np.float32]
-    left_out: NDArray[np.float32]
+    excluded: NDArray[np.float32]
     at_known: NDArray[np.float32]
-    others: NDArray[np.float32]
+    at_others: NDArray[np.float32]
 
     def __len__(self) -> int:
         return len(self.rule)
 
-    def of_queries(self, wanted: NDArray[np.bool_]) -> TrainingExamples:
-        """The entries of some of the queries."""
-        sizes = np.diff(self.begin)
-        kept = np.repeat(wanted, sizes)
+    def select(self, queries: NDArray[np.bool_]) -> TrainingExamples:
+        """Return the examples of some of the queries."""
+        sizes = np.diff(self.offsets)
+        mask = np.repeat(queries, sizes)
         return TrainingExamples(
-            queries=self.queries[wanted],
-            answer_kind=self.answer_kind[wanted],
-            begin=np.append(0, np.cumsum(sizes[wanted])),
-            **{
-                name: getattr(self, name)[kept]
-                for name in ("rule", "at_answer", "left_out", "at_known", "others")
-            },
+            self.queries[queries],
+            self.answer_kind[queries],
+            np.append(0, np.cumsum(sizes[queries])),
+            self.rule[mask],
+            self.at_answer[mask],
+            self.excluded[mask],
+            self.at_known[mask],
+            self.at_others[mask],
         )
 
 
 def training_queries(graph: TemporalGraph, facts: NDArray[np.int64]) -> QueryTable:
-    """Training facts in both directions, without those that a held-out fact is never like.
+    """Return training facts as queries in both directions, without untypical ones.
 
-    With its own fact taken away, a training query often leaves an end without any other edge;
-    held-out facts nearly always leave two or more. Only such queries are trained on, where there
-    are any: in a few facts, or a sparse graph, there may be none.
+    Without its own fact, a training query often leaves an end with no other edge; held-out facts
+    nearly always leave two or more. So only queries that leave two are learned from, unless there
+    are none, as in a sparse graph.
     """
     queries = QueryTable.of_facts(graph, facts, walked=True)
     degree = np.diff(graph.index(("train",)).offsets)
-    enough = _LEAST_EDGES + 1  # one of them is the query's own
-    alike = (degree[queries.subject] >= enough) & (degree[queries.answer] >= enough)
-    return queries[alike] if alike.any() else queries
-
-
-_LEAST_EDGES = 2
+    min_degree = _MIN_OTHER_EDGES + 1  # with the query's own edge
+    typical = (degree[queries.subject] >= min_degree) & (degree[queries.answer] >= min_degree)
+    return queries[typical] if typical.any() else queries
 
 
 def make_training_examples(
@@ -89,47 +89,42 @@ def make_training_examples(
     chunk_steps: float = CHUNK_STEPS,
     progress: Callable[[float], None] | None = None,
 ) -> TrainingExamples:
-    """Apply rules to queries, and keep what training needs to know.
+    """Apply rules to queries with answers, and count where their walks end.
 
-    Args:
-        walker: where to walk.
-        queries: with their answers.
-        rules: to apply.
-        workers: do not change the result.
-        seed: for the instant at which other known answers are left out.
-        progress: called with the share that is done.
+    `seed` draws the instant at which other known answers are excluded.
     """
     chunks = chunks_by(walker, queries, queries.subject, chunk_steps=chunk_steps)
-    parts, kinds = [], []
-    asked = 0
+    parts = [np.empty((0, 3 + Mark.EXCLUDED + 1), np.int32)]
+    kinds = [np.empty(0, np.int8)]
+    n_done = 0
     counted = workers.map(partial(_count, walker, rules, seed), chunks)
-    for number, (rows, answer_kind) in enumerate(counted):
+    for index, (rows, answer_kind) in enumerate(counted):
         walks = rows[:, 2]
-        rows = rows[walks > rows[:, 3 + Mark.LEFT_OUT]]
-        rows[:, 0] += asked
+        rows = rows[walks > rows[:, 3 + Mark.EXCLUDED]]
+        rows[:, 0] += n_done
         parts.append(rows[np.argsort(rows[:, 0], kind="stable")].astype(np.int32))
         kinds.append(answer_kind)
-        asked += len(chunks[number])
+        n_done += len(chunks[index])
         if progress is not None:
-            progress((number + 1) / len(chunks))
-    rows = np.concatenate(parts) if parts else np.empty((0, 3 + Mark.LEFT_OUT + 1), np.int32)
+            progress((index + 1) / len(chunks))
+    rows = np.concatenate(parts)
     query, rule, walks, counts = rows[:, 0], rows[:, 1], rows[:, 2], rows[:, 3:]
     return TrainingExamples(
         queries=QueryTable.join(chunks or [queries]),
-        answer_kind=np.concatenate(kinds) if kinds else np.empty(0, np.int8),
-        begin=np.searchsorted(query, np.arange(len(queries) + 1)).astype(np.int64),
+        answer_kind=np.concatenate(kinds),
+        offsets=np.searchsorted(query, np.arange(len(queries) + 1)).astype(np.int64),
         rule=rule.astype(np.int32),
         at_answer=counts[:, Mark.ANSWER].astype(np.float32),
-        left_out=counts[:, Mark.LEFT_OUT].astype(np.float32),
+        excluded=counts[:, Mark.EXCLUDED].astype(np.float32),
         at_known=counts[:, Mark.KNOWN : Mark.KNOWN + len(KNOWN_KINDS)].astype(np.float32),
-        others=(walks - counts.sum(axis=1)).astype(np.float32),
+        at_others=(walks - counts.sum(axis=1)).astype(np.float32),
     )
 
 
 def _count(
     walker: Walker, rules: CompiledRules, seed: int, queries: QueryTable
 ) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
-    """Rows of query, rule, walks and counts by mark; and the kind that each answer is."""
-    known = known_answers(walker.graph, queries, leave_out=seed)
-    rows = walker.count_marked(queries, rules, known.begin, known.entity, known.mark)
+    """Return rows of query, rule, walks and walks by mark; and the kind of each answer."""
+    known = known_answers(walker.graph, queries, instant_seed=seed)
+    rows = walker.count_marked(queries, rules, known.offsets, known.entity, known.mark)
     return rows, known.answer_kind

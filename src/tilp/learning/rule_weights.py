@@ -1,10 +1,9 @@
-"""`Objective`: the likelihood of answers under weighted rules, and its gradient."""
+"""Phase one: learn the weights of rules that make the answers of queries likely."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +14,18 @@ from numpy.typing import NDArray
 
 from tilp._kernels.likelihood import add_likelihood
 from tilp.learning.attention_net import AttentionNet, Parameters
-from tilp.learning.candidates import KNOWN_KINDS, CandidatePrior
-from tilp.learning.checkpoint import LossCurve, TrainingState
+from tilp.learning.candidates import KNOWN_KINDS, PopularityPrior
 from tilp.learning.examples import TrainingExamples
-from tilp.parallel import Workers, cut_by_cost
+from tilp.learning.training_loop import LossCurve, run_training
+from tilp.parallel import Workers, split_by_cost
 from tilp.types import Weights
 
-_PARTS = 16  # of the queries; does not depend on the number of threads
+INITIAL_LOG_PRIOR = -1.5
+"""Logarithm of the prior's weight before training."""
+
+_N_PARTS = 16  # of the queries; does not depend on the number of threads
+_DECAY, _EPSILON = 0.99, 1e-10  # of the mean squared gradient, which is small for rare rules
+_PRIOR_L2, _FACTOR_L2 = 1.0, 0.1
 
 
 @dataclass(frozen=True)
@@ -29,65 +33,67 @@ class LogWeights:
     """Logarithms of what is learned, or the gradient for them.
 
     Attributes:
-        rule: of each rule's weight.
-        prior: of the prior's weight, for each directed relation.
-        factor: of the factor that known candidates count by, for each directed relation and kind.
+        rule: Weight of each rule.
+        prior: Weight of the prior, for each directed relation.
+        factor: Factor of known candidates, for each directed relation and kind.
     """
 
     rule: NDArray[np.float64]
     prior: NDArray[np.float64]
     factor: NDArray[np.float64]
 
+    @classmethod
+    def zeros(cls, n_rules: int, n_directed: int) -> LogWeights:
+        """Return arrays of zeros."""
+        factor = np.zeros((n_directed, len(KNOWN_KINDS)))
+        return cls(np.zeros(n_rules), np.zeros(n_directed), factor)
+
 
 class Objective:
-    """The negative log-likelihood of the answers of queries, as a mean over them.
+    """The mean negative log-likelihood of the answers of queries.
 
     Args:
-        entries: of the queries.
-        prior: of candidates.
-        n_rules: how many rules there are.
-        walks_power: a rule's weight is multiplied by the number of its walks to this power.
+        examples: Examples of the queries.
+        prior: Prior of candidates.
+        n_rules: Count of rules.
+        walks_power: A rule's weight is multiplied by the count of its walks to this power.
     """
 
     def __init__(
         self,
-        entries: TrainingExamples,
-        prior: CandidatePrior,
+        examples: TrainingExamples,
+        prior: PopularityPrior,
         n_rules: int,
         walks_power: float = 0.0,
     ) -> None:
-        self._entries = entries
+        self._examples = examples
         self._n_rules = n_rules
-        self._n_heads = prior.n_heads
-        self._prior = prior.of_answers(entries.queries)
-        walks = entries.others + entries.at_answer + entries.at_known.sum(axis=1)
+        self._n_directed = prior.n_directed
+        self._prior = prior.answer_probabilities(examples.queries)
+        walks = examples.at_others + examples.at_answer + examples.at_known.sum(axis=1)
         self._gain = walks**walks_power
-        self._parts = cut_by_cost(np.diff(entries.begin) + 1.0, _PARTS)
-        self.asked = int((np.diff(entries.begin) > 0).sum())
+        sizes = np.diff(examples.offsets)
+        self._parts = split_by_cost(sizes + 1.0, _N_PARTS)
+        self.n_queries = int((sizes > 0).sum())
 
     def __call__(self, logs: LogWeights, workers: Workers) -> tuple[float, LogWeights]:
-        """The mean loss, and its gradient."""
-        weight, prior_weight = np.exp(logs.rule), np.exp(logs.prior)
-        factor = np.exp(logs.factor)
-        entries = self._entries
+        """Return the mean loss, and its gradient."""
+        weight, prior_weight, factor = np.exp(logs.rule), np.exp(logs.prior), np.exp(logs.factor)
+        examples = self._examples
 
-        def one(part: slice) -> tuple[float, LogWeights]:
-            gradient = LogWeights(
-                np.zeros(self._n_rules),
-                np.zeros(self._n_heads),
-                np.zeros((self._n_heads, len(KNOWN_KINDS))),
-            )
+        def part_loss(part: slice) -> tuple[float, LogWeights]:
+            gradient = LogWeights.zeros(self._n_rules, self._n_directed)
             loss = add_likelihood(
                 part.start,
                 part.stop,
-                entries.begin,
-                entries.rule,
-                entries.others,
-                entries.at_answer,
-                entries.at_known,
+                examples.offsets,
+                examples.rule,
+                examples.at_others,
+                examples.at_answer,
+                examples.at_known,
                 self._gain,
-                entries.queries.directed_relation,
-                entries.answer_kind,
+                examples.queries.directed_relation,
+                examples.answer_kind,
                 self._prior,
                 weight,
                 prior_weight,
@@ -99,41 +105,40 @@ class Objective:
             return loss, gradient
 
         total = 0.0
-        rule = np.zeros(self._n_rules)
-        prior = np.zeros(self._n_heads)
-        of_factor = np.zeros((self._n_heads, len(KNOWN_KINDS)))
-        for loss, gradient in workers.map_here(one, self._parts):
+        gradient = LogWeights.zeros(self._n_rules, self._n_directed)
+        names = [field.name for field in fields(LogWeights)]
+        for loss, part in workers.map_in_threads(part_loss, self._parts):
             total += loss
-            rule += gradient.rule
-            prior += gradient.prior
-            of_factor += gradient.factor
-        asked = max(self.asked, 1)
-        return total / asked, LogWeights(rule / asked, prior / asked, of_factor / asked)
-
-
-_log = logging.getLogger(__name__)
+            for name in names:
+                array = getattr(gradient, name)
+                array += getattr(part, name)
+        n_queries = max(self.n_queries, 1)
+        mean = {name: getattr(gradient, name) / n_queries for name in names}
+        return total / n_queries, LogWeights(**mean)
 
 
 @dataclass(frozen=True)
 class TrainingSettings:
-    """What decides the weights; the same settings give the same weights.
+    """Settings of the training of rule weights; the same settings give the same weights.
 
     Attributes:
-        weights: what the weight of a rule is made of. `attention`: the score of eq. 13; `free`:
-            a number of its own, drawn towards the rule's confidence.
-        steps: gradient steps at the most.
-        patience: steps without a better loss on held-out queries before training ends.
-        learning_rate: of free weights, prior and factors, falling to 0 along half a cosine.
-        net_learning_rate: of the attention net, likewise.
-        pull: how strongly free weights are drawn to the logarithm of the confidence.
-        walks_power: in training, a rule's weight is multiplied by the number of its walks to this
-            power; which power is best for ranking, held-out queries decide.
-        choose_power: whether held-out queries choose the power for ranking; else it is that of
+        weights: What the weight of a rule is. `attention`: the score of eq. 13; `free`: a number
+            of its own, regularised towards the rule's confidence.
+        steps: Most gradient steps.
+        patience: Stop after this many steps without a better loss on held-out queries.
+        learning_rate: Learning rate of free weights, prior and factors; it decays to 0 along half
+            a cosine.
+        net_learning_rate: Learning rate of the attention net, likewise.
+        l2: Regularisation of free weights towards the logarithm of the confidence. Raise it for
+            few training queries.
+        walks_power: In training, a rule's weight is multiplied by the count of its walks to this
+            power.
+        choose_power: Let held-out queries choose the power for ranking; if not, it is that of
             training.
-        known_factors: whether candidates that are known as answers at other times count by a
-            factor; else as all others do, as in the paper.
-        dimension: of the attention net.
-        seed: for its first parameters.
+        known_factors: Learn factors for candidates that are known answers at other times; if not,
+            they count like all others, as in the paper.
+        dimension: Dimension of the attention net.
+        seed: Seed of its first parameters.
     """
 
     weights: Weights = Weights.FREE
@@ -141,7 +146,7 @@ class TrainingSettings:
     patience: int = 30
     learning_rate: float = 0.2
     net_learning_rate: float = 0.01
-    pull: float = 1.0
+    l2: float = 1.0
     walks_power: float = 0.45
     choose_power: bool = True
     known_factors: bool = True
@@ -150,29 +155,22 @@ class TrainingSettings:
 
 
 @dataclass(frozen=True)
-class Trained:
-    """What training found.
+class TrainedWeights:
+    """Result of training.
 
     Attributes:
-        logs: logarithms of weights, prior weights and factors.
-        curve: of the loss.
-        net: parameters of the attention net; None where weights are free.
+        log_weights: Logarithms of weights, prior weights and factors.
+        curve: Losses.
+        net: Parameters of the attention net; None for free weights.
     """
 
-    logs: LogWeights
+    log_weights: LogWeights
     curve: LossCurve
     net: Parameters | None = None
 
 
-_MEASURED_EVERY = 5
-_DECAY, _EPSILON = 0.99, 1e-10  # of the mean squared gradient, which is small for rare rules
-PRIOR_AT_FIRST = -1.5
-"""The logarithm of the prior's weight, before anything is learned."""
-_PRIOR_PULL, _FACTOR_PULL = 1.0, 0.1
-
-
 class _Parameters:
-    """Which parameters there are, what they mean, and what draws them where."""
+    """The parameters of training, their meaning as weights, and their regularisation."""
 
     def __init__(
         self,
@@ -180,60 +178,55 @@ class _Parameters:
         rows: NDArray[np.int64],
         confidence: NDArray[np.float64],
         settings: TrainingSettings,
-        asked: int,
+        n_queries: int,
     ) -> None:
-        n_heads = 2 * len(net.encoding.relations)
+        n_directed = 2 * len(net.encoding.relations)
         self._net = net
         self._known_factors = settings.known_factors
-        self._places = net.places(rows)
-        self._asked = max(asked, 1)
-        self.first: dict[str, Any] = {
-            "prior": np.full(n_heads, PRIOR_AT_FIRST),
-            "factor": np.zeros((n_heads, len(KNOWN_KINDS))),
+        self._indices = net.part_indices(rows)
+        self._n_queries = max(n_queries, 1)
+        self.initial: dict[str, Any] = {
+            "prior": np.full(n_directed, INITIAL_LOG_PRIOR),
+            "factor": np.zeros((n_directed, len(KNOWN_KINDS))),
         }
-        self._pull = {"prior": _PRIOR_PULL, "factor": _FACTOR_PULL}
+        self._l2 = {"prior": _PRIOR_L2, "factor": _FACTOR_L2}
         if settings.weights is Weights.FREE:
-            self.first["free"] = np.log(confidence)
-            self._pull["free"] = settings.pull
-        self._towards = dict(self.first)
-        if settings.weights is Weights.ATTENTION:
-            self.first["net"] = net.parameters(settings.seed)
+            self.initial["free"] = np.log(confidence)
+            self._l2["free"] = settings.l2
+        else:
+            self.initial["net"] = net.initial_parameters(settings.seed)
 
-    def logs(self, values: dict[str, Any]) -> LogWeights:
-        """What the parameters mean."""
+    def log_weights(self, values: dict[str, Any]) -> LogWeights:
+        """Return the weights that the parameters stand for."""
         rule = values["free"] if "free" in values else self._log_scores(values["net"])
         return LogWeights(
-            np.asarray(rule, np.float64),
-            np.asarray(values["prior"], np.float64),
-            np.asarray(values["factor"], np.float64),
+            *(np.asarray(log, np.float64) for log in (rule, values["prior"], values["factor"]))
         )
 
     def gradient(
         self, values: dict[str, Any], objective: Objective, workers: Workers
     ) -> tuple[float, dict[str, Any]]:
-        """Loss, what draws the parameters included, and the gradient for them."""
-        back = None
-        if "net" in values:
-            _, back = jax.vjp(self._log_scores, values["net"])
-        loss, of = objective(self.logs(values), workers)
-        gradient: dict[str, Any] = {"prior": of.prior, "factor": of.factor}
+        """Return the regularised loss, and its gradient for the parameters."""
+        vjp = jax.vjp(self._log_scores, values["net"])[1] if "net" in values else None
+        loss, slopes = objective(self.log_weights(values), workers)
+        gradient: dict[str, Any] = {"prior": slopes.prior, "factor": slopes.factor}
         if "free" in values:
-            gradient["free"] = of.rule
-        for name, pull in self._pull.items():
-            away = np.asarray(values[name], np.float64) - self._towards[name]
-            loss += 0.5 * pull * float((away * away).sum()) / self._asked
-            gradient[name] = gradient[name] + pull * away / self._asked
+            gradient["free"] = slopes.rule
+        for name, l2 in self._l2.items():
+            distance = np.asarray(values[name], np.float64) - self.initial[name]
+            loss += 0.5 * l2 * float((distance * distance).sum()) / self._n_queries
+            gradient[name] = gradient[name] + l2 * distance / self._n_queries
         if not self._known_factors:
-            gradient["factor"] = np.zeros_like(of.factor)
-        if back is not None:
-            (gradient["net"],) = back(of.rule.astype(np.float32))
+            gradient["factor"] = np.zeros_like(slopes.factor)
+        if vjp is not None:
+            (gradient["net"],) = vjp(slopes.rule.astype(np.float32))
         return loss, gradient
 
     def _log_scores(self, parameters: Any) -> jax.Array:
-        return self._net.log_scores(parameters, self._places)
+        return self._net.log_scores(parameters, self._indices)
 
 
-def train(
+def train_rule_weights(
     net: AttentionNet,
     rows: NDArray[np.int64],
     confidence: NDArray[np.float64],
@@ -244,58 +237,54 @@ def train(
     *,
     checkpoint: Path | None = None,
     progress: Callable[[float], None] | None = None,
-) -> Trained:
-    """Learn the weights of rules, of the prior, and the factors of known candidates.
+) -> TrainedWeights:
+    """Learn the weights of rules and of the prior, and the factors of known candidates.
 
-    The weights of the step with the least loss on held-out queries are kept.
+    The result is the step with the least loss on held-out queries.
 
     Args:
-        net: the attention net; of use unless weights are free.
-        rows: the rules, as rows of the net's encoding.
-        confidence: of the rules, smoothed: above 0.
-        training: the queries to learn from.
-        held_out: the queries that tell when to stop.
-        settings: what decides the weights.
-        workers: do not change the result.
-        checkpoint: a file in which the state is kept; where it is there, training goes on.
-        progress: called with the share that is done.
+        net: The attention net; free weights do not use it.
+        rows: The rules, as rows of the net's encoding.
+        confidence: Smoothed confidence of the rules, above 0.
+        training: Queries to learn from.
+        held_out: Queries that decide when to stop.
+        settings: Settings of the training.
+        workers: Do not change the result.
+        checkpoint: File for the state; training continues from it if it exists.
+        progress: Called with the share that is done.
     """
-    parameters = _Parameters(net, rows, confidence, settings, training.asked)
-    optimiser = _optimiser(settings)
-    # Where no rule fires for held-out queries they cannot decide.
-    judge = held_out if held_out.asked else training
-    values = jax.tree.map(jax.numpy.asarray, parameters.first)
-    state = TrainingState(values, optimiser.init(values), values)
-    if checkpoint is not None and checkpoint.is_file():
-        state.read(checkpoint)
-        _log.info("training goes on after step %d", state.step)
-    patience = max(settings.patience, _MEASURED_EVERY)
-    while state.step < settings.steps and state.step - state.best_step < patience:
-        loss, gradient = parameters.gradient(state.values, training, workers)
-        updates, state.optimiser = optimiser.update(gradient, state.optimiser, state.values)
-        state.values = optax.apply_updates(state.values, updates)
-        state.step += 1
-        state.curve.train.append(loss)
-        if state.step % _MEASURED_EVERY == 0 or state.step == settings.steps:
-            state.measure(judge(parameters.logs(state.values), workers)[0])
-            if checkpoint is not None:
-                state.write(checkpoint)
-        if progress is not None:
-            progress(state.step / settings.steps)
-    return Trained(parameters.logs(state.best), state.curve, state.best.get("net"))
+    parameters = _Parameters(net, rows, confidence, settings, training.n_queries)
+    values = jax.tree.map(jax.numpy.asarray, parameters.initial)
+
+    def held_out_loss(values: dict[str, Any]) -> float:
+        # Where no rule reaches any held-out query, training queries decide.
+        judge = held_out if held_out.n_queries else training
+        return judge(parameters.log_weights(values), workers)[0]
+
+    state = run_training(
+        values,
+        _optimiser(settings),
+        lambda values: parameters.gradient(values, training, workers),
+        held_out_loss,
+        steps=settings.steps,
+        patience=settings.patience,
+        checkpoint=checkpoint,
+        progress=progress,
+    )
+    return TrainedWeights(parameters.log_weights(state.best), state.curve, state.best.get("net"))
 
 
 def _optimiser(settings: TrainingSettings) -> optax.GradientTransformation:
     rates = {"net": settings.net_learning_rate, "other": settings.learning_rate}
-    return optax.partition(
-        {
-            name: optax.adam(
-                optax.cosine_decay_schedule(rate, settings.steps), b2=_DECAY, eps=_EPSILON
-            )
-            for name, rate in rates.items()
-        },
-        lambda values: {
-            name: jax.tree.map(lambda _: "net" if name == "net" else "other", value)  # noqa: B023
+
+    def adam(rate: float) -> optax.GradientTransformation:
+        schedule = optax.cosine_decay_schedule(rate, settings.steps)
+        return optax.adam(schedule, b2=_DECAY, eps=_EPSILON)
+
+    def labels(values: dict[str, Any]) -> dict[str, Any]:
+        return {
+            name: jax.tree.map(lambda _, label="net" if name == "net" else "other": label, value)
             for name, value in values.items()
-        },
-    )
+        }
+
+    return optax.partition({name: adam(rate) for name, rate in rates.items()}, labels)

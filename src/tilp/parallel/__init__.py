@@ -1,8 +1,8 @@
-"""One door for parallel work: chunks cut by cost, given to `Workers`, results in their order.
+"""Parallel work: split into chunks by cost, run by `Workers`, results in the order of the chunks.
 
-Chunks do not depend on how many workers there are or where they are, so neither does the result.
+Chunks do not depend on the number or kind of workers, so neither does the result.
 """
 
-from tilp.parallel.workers import Workers, cut_by_cost, opened, thread_count
+from tilp.parallel.workers import Workers, split_by_cost, thread_count, use_workers
 
-__all__ = ["Workers", "cut_by_cost", "opened", "thread_count"]
+__all__ = ["Workers", "split_by_cost", "thread_count", "use_workers"]

@@ -1,4 +1,4 @@
-"""What a worker process of Ray does with chunks, and what it keeps from one to the next."""
+"""Code that runs in Ray's worker processes, and the functions they cache between chunks."""
 
 from __future__ import annotations
 
@@ -15,85 +15,85 @@ from threadpoolctl import threadpool_limits
 
 from tilp._utils.versions import code_versions
 from tilp.errors import TilpError
-from tilp.parallel.transfer import Bytes, Opener, Parcel, pack, unpack
+from tilp.parallel.transfer import Bytes, PackedValue, SharedUnpacker, pack, unpack
 
-_MOST_FUNCTIONS = 32  # maps that are under way at once
+_MAX_FUNCTIONS = 32  # maps that run at the same time
 
 
-class Done(NamedTuple):
-    """What came of a chunk.
+class ChunkResult(NamedTuple):
+    """Outcome of a chunk.
 
     Attributes:
-        found: its result, or its exception, packed.
-        failed: where the exception was raised; nothing: there was none.
-        told: its warnings: what they are, and what they say.
+        value: result or exception, packed.
+        traceback: machine and traceback of the exception; empty if there is none.
+        warnings: category and message of each warning.
     """
 
-    found: Bytes
-    failed: str
-    told: list[tuple[type[Warning], str]]
+    value: Bytes
+    traceback: str
+    warnings: list[tuple[type[Warning], str]]
 
 
 def _get(refs: Sequence[Any]) -> Sequence[Any]:
-    found: Sequence[Any] = ray.get(list(refs))
-    return found
+    values: Sequence[Any] = ray.get(list(refs))
+    return values
 
 
-_opener = Opener(_get)
+_unpacker = SharedUnpacker(_get)
 _functions: OrderedDict[tuple[str, int], Callable[[Any], Any]] = OrderedDict()
 
 
 @lru_cache(1)
-def other_versions(wanted: tuple[tuple[str, str], ...]) -> str:
-    """What is not as it is where the work comes from; nothing where all is."""
-    here = code_versions()
-    differ = [
-        f"{name} {here.get(name, 'none')[:12]}, not {one[:12]}"
-        for name, one in wanted
-        if here.get(name) != one
+def version_mismatches(expected: tuple[tuple[str, str], ...]) -> str:
+    """Describe version mismatches with the driver; empty if none."""
+    versions = code_versions()
+    mismatches = [
+        f"{name} {versions.get(name, 'none')[:12]}, not {version[:12]}"
+        for name, version in expected
+        if versions.get(name) != version
     ]
-    return f"a worker on {platform.node()} has {'; '.join(differ)}" if differ else ""
+    return f"a worker on {platform.node()} has {'; '.join(mismatches)}" if mismatches else ""
 
 
-def run(call: tuple[str, int, int], holder: Sequence[Any], chunk: Bytes) -> Done:
-    """What comes of one chunk.
+def run_chunk(call: tuple[str, int, int], function: Sequence[Any], chunk: Bytes) -> ChunkResult:
+    """Run a function on a chunk.
 
     Args:
-        call: the session, the number of the map in it, and that of the first that is not done.
-        holder: the reference to its function, in a list, so that it is not fetched every time.
-        chunk: as it was packed.
+        call: session id, id of the map in the session, and lowest id of an unfinished map.
+        function: reference to the function, in a list so that Ray does not fetch it every time.
+        chunk: packed argument.
     """
-    failed = ""
-    with warnings.catch_warnings(record=True) as told:
+    error = ""
+    with warnings.catch_warnings(record=True) as caught:
         try:
-            found = pack(_function(call, holder)(unpack(chunk)))
-        except Exception as failure:  # noqa: BLE001 - raised again where the work comes from
-            failed = f"on {platform.node()}:\n{traceback.format_exc()}"
-            found = _packed(failure)
-    return Done(found, failed, [(one.category, str(one.message)) for one in told])
+            value = pack(_load_function(call, function)(unpack(chunk)))
+        except Exception as failure:  # noqa: BLE001 - raised again by the driver
+            error = f"on {platform.node()}:\n{traceback.format_exc()}"
+            value = _pack_exception(failure)
+    return ChunkResult(value, error, [(item.category, str(item.message)) for item in caught])
 
 
-def _packed(failure: Exception) -> Bytes:
-    """An exception; what cannot travel, as one that says the same."""
+def _pack_exception(failure: Exception) -> Bytes:
+    """Pack an exception; one that cannot be pickled becomes a `TilpError` with its message."""
     try:
-        found = pack(failure)
-        unpack(found)
+        packed = pack(failure)
+        unpack(packed)
     except Exception:  # noqa: BLE001 - an exception may hold anything
         return pack(TilpError(f"{type(failure).__name__}: {failure}"))
-    return found
+    return packed
 
 
-def _function(call: tuple[str, int, int], holder: Sequence[Any]) -> Callable[[Any], Any]:
-    session, number, first = call
-    # What the functions of maps that are done hold would stay in the store with them.
-    for other in [one for one in _functions if one[0] != session or one[1] < first]:
-        del _functions[other]
-    if (session, number) not in _functions:
-        (parcel,) = _get(holder)
-        _functions[session, number] = _opener.unpack(Parcel(*parcel))
-        if len(_functions) > _MOST_FUNCTIONS:
+def _load_function(call: tuple[str, int, int], function: Sequence[Any]) -> Callable[[Any], Any]:
+    session, map_id, first_unfinished = call
+    # Cached functions of finished maps would keep their arrays in the object store.
+    for key in [k for k in _functions if k[0] != session or k[1] < first_unfinished]:
+        del _functions[key]
+    if (session, map_id) not in _functions:
+        (packed,) = _get(function)
+        _functions[session, map_id] = _unpacker.unpack(PackedValue(*packed))
+        if len(_functions) > _MAX_FUNCTIONS:
             _functions.popitem(last=False)
         # Sums of linear algebra depend on its threads; its libraries may just have been loaded.
         threadpool_limits(limits=1, user_api="blas")
-    _functions.move_to_end((session, number))
-    return _functions[session, number]
+    _functions.move_to_end((session, map_id))
+    return _functions[session, map_id]

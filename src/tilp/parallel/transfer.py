@@ -1,7 +1,4 @@
-"""Graphs and names as workers elsewhere have them: what walks never ask for comes when asked for.
-
-Names and texts are many small strings, of which every process would have a copy of its own.
-"""
+"""Pickling for other processes: large arrays are shared, names and texts are fetched on demand."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,237 +18,226 @@ from ray import cloudpickle
 from tilp.graph import TemporalGraph, Vocabulary
 from tilp.io.packed.open import PackedVocabulary
 
-_OF_GRAPH = ("texts", "defects")
+_PROTOCOL = 5
+_MIN_SHARED_BYTES = 1 << 17  # the object store works better with few, large arrays
+_LAZY_GRAPH_ATTRIBUTES = ("texts", "defects")
+
+Bytes = NDArray[np.uint8]
 
 
-class Apart:
-    """Attributes that travel apart from their object.
-
-    Args:
-        fetch: gives them by name.
-    """
+class LazyAttributes:
+    """Attributes of a proxy that are sent separately; `fetch` returns them by name."""
 
     def __init__(self, fetch: Callable[[], dict[str, Any]]) -> None:
         self.fetch = fetch
 
 
-class Far:
-    """An object some attributes of which are elsewhere until one of them is asked for."""
+class LazyProxy:
+    """Proxy that fetches large attributes lazily."""
 
     def __getattr__(self, name: str) -> Any:
-        held = vars(self)
-        # Python itself asks for names with underscores, which are none of its attributes.
-        if name.startswith("__") or "_apart" not in held:
+        attributes = vars(self)
+        # Python itself looks for special names, which are never among the lazy attributes.
+        if name.startswith("__") or "_lazy" not in attributes:
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
-        held.update(held["_apart"].fetch())
-        del held["_apart"]
+        attributes.update(attributes["_lazy"].fetch())
+        del attributes["_lazy"]
         return getattr(self, name)
 
 
-class _FarVocabulary(Far, Vocabulary):
-    """Names that are known by their number alone."""
+class _LazyVocabulary(LazyProxy, Vocabulary):
+    """Vocabulary that knows its size only, until a name is needed."""
 
     def __len__(self) -> int:
         return int(vars(self)["_size"])
 
 
-class _FarGraph(Far, TemporalGraph):
-    """A graph without the texts of its dates; it travels with the indexes that it has."""
+class _LazyGraph(LazyProxy, TemporalGraph):
+    """Graph without the texts of its dates; it keeps the indexes that were built."""
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        # The files of a packed graph need not be there where it goes: its arrays travel.
+        # Send the arrays of a packed graph: its files may not exist on the other machine.
         return object.__reduce_ex__(self, protocol)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "attributes": dict(self.attributes)}
 
 
-def far(thing: Vocabulary | TemporalGraph) -> Far:
-    """What travels in place of names or a graph."""
-    held = {
-        name: value
-        for name, value in vars(thing).items()
-        if not isinstance(getattr(type(thing), name, None), cached_property)
+def make_proxy(value: Vocabulary | TemporalGraph) -> LazyProxy:
+    """Return the proxy that is sent in place of a vocabulary or graph."""
+    attributes = {
+        name: attribute
+        for name, attribute in vars(value).items()
+        if not isinstance(getattr(type(value), name, None), cached_property)
     }
-    if isinstance(thing, Vocabulary):
-        sent: Far = _FarVocabulary.__new__(_FarVocabulary)
-        here = {"kind": held.pop("kind"), "_size": len(thing)}
-        apart = held
+    if isinstance(value, Vocabulary):
+        proxy: LazyProxy = _LazyVocabulary.__new__(_LazyVocabulary)
+        eager = {"kind": attributes.pop("kind"), "_size": len(value)}
+        lazy = attributes
     else:
-        sent = _FarGraph.__new__(_FarGraph)
-        apart = {name: held.pop(name) for name in _OF_GRAPH if name in held}
-        here = held
-    vars(sent).update(here, _apart=Apart(lambda: apart))
-    return sent
+        proxy = _LazyGraph.__new__(_LazyGraph)
+        lazy = {k: attributes.pop(k) for k in _LAZY_GRAPH_ATTRIBUTES if k in attributes}
+        eager = attributes
+    vars(proxy).update(eager, _lazy=LazyAttributes(lambda: lazy))
+    return proxy
 
 
-_LEAST_SHARED = 1 << 17  # bytes of an array; the store does better by fewer, larger ones
-_PROTOCOL = 5
-_AS_THEY_ARE = (Far, PackedVocabulary)  # the names of the latter are arrays, and shared as such
-
-Bytes = NDArray[np.uint8]
+_PICKLED_WHOLE = (LazyProxy, PackedVocabulary)  # names of the latter are arrays and shared as such
 
 
-class Parcel(NamedTuple):
-    """A value that holds others.
+class PackedValue(NamedTuple):
+    """Pickled value and references to its parts in the object store.
 
     Attributes:
-        pickled: the value, with the numbers of what is in the store in its place.
-        shared: the store's references to it.
-        apart: the store's references to what is fetched only when it is asked for.
+        pickled: value, with indexes into the references in place of the parts.
+        shared: references to shared parts.
+        lazy: references to attributes that are fetched on first use.
     """
 
     pickled: Bytes
     shared: tuple[Any, ...]
-    apart: tuple[Any, ...]
+    lazy: tuple[Any, ...]
 
 
 def pack(value: Any) -> Bytes:
-    """A value by itself, nothing of it shared."""
+    """Pickle a value whole, without sharing."""
     return np.frombuffer(cloudpickle.dumps(value, _PROTOCOL), np.uint8)
 
 
 def unpack(pickled: Bytes) -> Any:
-    """What `pack` was given."""
+    """Return the value that `pack` was given."""
     return pickle.loads(pickled.data)
 
 
-class Shelf:
-    """Packs values; what they share is put into the store when it is first met.
+class SharedPacker:
+    """Pickler that puts large read-only arrays, vocabularies and graphs into the object store once.
 
-    It stays there as long as it is used here: read-only arrays of some size, names, and graphs.
+    They stay in the store as long as they exist in this process.
 
     Args:
-        put: puts a value into the store, and gives a reference to it.
+        put: stores a value and returns a reference to it.
+        min_shared_bytes: size from which an array is shared.
     """
 
-    def __init__(self, put: Callable[[Any], Any]) -> None:
+    def __init__(
+        self, put: Callable[[Any], Any], min_shared_bytes: int = _MIN_SHARED_BYTES
+    ) -> None:
         self._put = put
+        self._min_shared_bytes = min_shared_bytes
         self._refs: dict[int, tuple[weakref.ref[Any], Any, Any]] = {}
         self._lock = threading.RLock()
 
-    def pack(self, value: Any) -> Parcel:
-        """A value, with the references to what it shares."""
+    def pack(self, value: Any) -> PackedValue:
+        """Pickle a value, with references to its shared parts."""
         with self._lock, io.BytesIO() as file:
-            packer = _Packer(file, self)
-            packer.dump(value)
+            pickler = _Pickler(file, self)
+            pickler.dump(value)
             pickled = np.frombuffer(file.getvalue(), np.uint8)
-        return Parcel(pickled, tuple(packer.shared), tuple(packer.apart))
+        return PackedValue(pickled, tuple(pickler.shared), tuple(pickler.lazy))
 
-    def array(self, array: NDArray[Any]) -> Any:
-        """The reference to an array."""
-        return self._kept(array, None, lambda: np.asarray(array))
-
-    def thing(self, thing: Vocabulary | TemporalGraph) -> Any:
-        """The reference to names or to a graph, with the indexes that it has by now."""
-        indexes = getattr(thing, "_indexes", ())
-        return self._kept(thing, tuple(indexes), lambda: self.pack(far(thing)))
-
-    def apart(self, attributes: dict[str, Any]) -> Any:
-        """The reference to attributes of something that is put once itself."""
-        return self._put(pack(attributes))
-
-    def _kept(self, value: Any, stamp: Any, make: Callable[[], Any]) -> Any:
-        number = id(value)
-        held, of, ref = self._refs.get(number, (None, None, None))
-        if held is None or held() is not value or of != stamp:
-            ref = self._put(make())
-            gone = weakref.ref(value, lambda one: self._forget(number, one))
-            self._refs[number] = (gone, stamp, ref)
-        return ref
-
-    def _forget(self, number: int, gone: weakref.ref[Any]) -> None:
-        if number in self._refs and self._refs[number][0] is gone:
-            del self._refs[number]
-
-
-class _Packer(cloudpickle.Pickler):  # type: ignore[misc]
-    def __init__(self, file: io.BytesIO, shelf: Shelf) -> None:
-        super().__init__(file, protocol=_PROTOCOL)
-        self._shelf = shelf
-        self.shared: dict[Any, int] = {}
-        self.apart: list[Any] = []
-
-    def persistent_id(self, value: Any) -> tuple[Any, ...] | None:
-        """What stands for a value that is not pickled itself; None: it is."""
+    def shared_ref(self, value: Any) -> Any:
+        """Return the reference to a value that is shared; None if it is not."""
         if isinstance(value, np.ndarray):
-            return self._number(self._shelf.array(value)) if _may_be_shared(value) else None
-        if isinstance(value, Vocabulary | TemporalGraph) and not isinstance(value, _AS_THEY_ARE):
-            return self._number(self._shelf.thing(value))
-        if isinstance(value, Apart):
-            self.apart.append(self._shelf.apart(value.fetch()))
-            return "apart", len(self.apart) - 1
-        if type(value).__module__.startswith("numba."):
-            return _name_of_loop(value)
+            if self._is_shared(value):
+                return self._store(value, None, lambda: np.asarray(value))
+            return None
+        if isinstance(value, Vocabulary | TemporalGraph) and not isinstance(value, _PICKLED_WHOLE):
+            # Store a graph again when more of its indexes were built.
+            indexes = tuple(getattr(value, "_indexes", ()))
+            return self._store(value, indexes, lambda: self.pack(make_proxy(value)))
         return None
 
-    def _number(self, ref: Any) -> tuple[str, int]:
-        return "shared", self.shared.setdefault(ref, len(self.shared))
+    def lazy_ref(self, attributes: LazyAttributes) -> Any:
+        """Put lazy attributes into the store and return the reference to them."""
+        return self._put(pack(attributes.fetch()))
+
+    def _is_shared(self, array: NDArray[Any]) -> bool:
+        """Return True for large plain arrays that nobody writes to."""
+        plain = array.flags.forc and not array.dtype.hasobject
+        return plain and not array.flags.writeable and array.nbytes >= self._min_shared_bytes
+
+    def _store(self, value: Any, version: Any, make: Callable[[], Any]) -> Any:
+        """Return the reference to a value; put it into the store if it is new or has changed."""
+        key = id(value)
+        known, stored_version, ref = self._refs.get(key, (None, None, None))
+        if known is None or known() is not value or stored_version != version:
+            ref = self._put(make())
+            self._refs[key] = (
+                weakref.ref(value, lambda dead: self._forget(key, dead)),
+                version,
+                ref,
+            )
+        return ref
+
+    def _forget(self, key: int, dead: weakref.ref[Any]) -> None:
+        if key in self._refs and self._refs[key][0] is dead:
+            del self._refs[key]
 
 
-def _may_be_shared(array: NDArray[Any]) -> bool:
-    """Whether an array is never written to, plain, and large enough to be worth it."""
-    return (
-        not array.flags.writeable
-        and array.flags.forc
-        and not array.dtype.hasobject
-        and array.nbytes >= _LEAST_SHARED
-    )
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+    def __init__(self, file: io.BytesIO, packer: SharedPacker) -> None:
+        super().__init__(file, protocol=_PROTOCOL)
+        self._packer = packer
+        self.shared: dict[Any, int] = {}
+        self.lazy: list[Any] = []
+
+    def persistent_id(self, value: Any) -> tuple[Any, ...] | None:
+        """Return the id of a value that is not pickled itself; None if it is."""
+        if isinstance(value, LazyAttributes):
+            self.lazy.append(self._packer.lazy_ref(value))
+            return "lazy", len(self.lazy) - 1
+        if type(value).__module__.startswith("numba."):
+            return _kernel_id(value)
+        ref = self._packer.shared_ref(value)
+        return None if ref is None else ("shared", self.shared.setdefault(ref, len(self.shared)))
 
 
-def _name_of_loop(value: Any) -> tuple[str, str, str] | None:
-    """A compiled loop goes by its name: a copy of it would be compiled again."""
+def _kernel_id(value: Any) -> tuple[str, str, str] | None:
+    """Return the id of a compiled loop: its name, because a copy would be compiled again."""
     module, name = getattr(value, "__module__", ""), getattr(value, "__name__", "")
     if getattr(sys.modules.get(module), name, None) is not value:
         return None
-    return "loop", module, name
+    return "kernel", module, name
 
 
-class Opener:
-    """Opens parcels; what several share is fetched once, and held while any of them is.
+class SharedUnpacker:
+    """Unpickler of packed values; it fetches a shared part once while any value uses it.
 
     Args:
-        get: gives the values that references are to.
+        get: returns the values of references.
     """
 
     def __init__(self, get: Callable[[Sequence[Any]], Sequence[Any]]) -> None:
         self._get = get
-        self._open: weakref.WeakValueDictionary[Any, Any] = weakref.WeakValueDictionary()
+        self._cache: weakref.WeakValueDictionary[Any, Any] = weakref.WeakValueDictionary()
 
-    def unpack(self, parcel: Parcel) -> Any:
-        """What `Shelf.pack` was given."""
-        shared = {ref: self._open.get(ref) for ref in parcel.shared}
+    def unpack(self, packed: PackedValue) -> Any:
+        """Return the value that `SharedPacker.pack` was given."""
+        shared = {ref: self._cache.get(ref) for ref in packed.shared}
         missing = [ref for ref, value in shared.items() if value is None]
         for ref, value in zip(missing, self._get(missing), strict=True):
-            shared[ref] = self.unpack(Parcel(*value)) if isinstance(value, tuple) else value
-            self._open[ref] = shared[ref]
-        values = list(shared.values())
-        return _Unpacker(parcel, values, self._fetched).load()
+            shared[ref] = self.unpack(PackedValue(*value)) if isinstance(value, tuple) else value
+            self._cache[ref] = shared[ref]
+        lazy = [LazyAttributes(partial(self._fetch, ref)) for ref in packed.lazy]
+        return _Unpickler(packed.pickled, list(shared.values()), lazy).load()
 
-    def _fetched(self, ref: Any) -> Callable[[], dict[str, Any]]:
-        def fetch() -> dict[str, Any]:
-            (pickled,) = self._get([ref])
-            found: dict[str, Any] = unpack(pickled)
-            return found
-
-        return fetch
+    def _fetch(self, ref: Any) -> Any:
+        return unpack(self._get([ref])[0])
 
 
-class _Unpacker(pickle.Unpickler):
-    def __init__(
-        self, parcel: Parcel, shared: list[Any], fetched: Callable[[Any], Callable[[], Any]]
-    ) -> None:
-        super().__init__(io.BytesIO(parcel.pickled.data))
-        self._shared, self._apart, self._fetched = shared, parcel.apart, fetched
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, pickled: Bytes, shared: list[Any], lazy: list[LazyAttributes]) -> None:
+        super().__init__(io.BytesIO(pickled.data))
+        self._shared, self._lazy = shared, lazy
 
     def persistent_load(self, pid: tuple[Any, ...]) -> Any:
-        """The value that something stands for."""
+        """Return the value that has an id."""
         match pid:
-            case ("shared", number):
-                return self._shared[number]
-            case ("apart", number):
-                return Apart(self._fetched(self._apart[number]))
-            case (_, module, name):
+            case ("shared", index):
+                return self._shared[index]
+            case ("lazy", index):
+                return self._lazy[index]
+            case ("kernel", module, name):
                 __import__(module)
                 return getattr(sys.modules[module], name)
-        raise pickle.UnpicklingError(f"{pid} stands for nothing")
+        raise pickle.UnpicklingError(f"unknown id {pid} in packed value")

@@ -1,4 +1,4 @@
-"""Work cut into chunks by its cost."""
+"""`Workers`: run chunks of work in this thread, in several threads, or on Ray."""
 
 from __future__ import annotations
 
@@ -18,46 +18,52 @@ from tilp.types import Backend, choose
 if TYPE_CHECKING:
     from tilp.parallel.ray_workers import RayWorkers
 
+Chunk = TypeVar("Chunk")
+Result = TypeVar("Result")
 
-def cut_by_cost(cost: NDArray[np.float64], most: int = 64) -> list[slice]:
-    """Cut a sequence into at most so many slices of about the same cost.
+_MAX_RAY_TASKS = 16  # each holds the results of its finished chunks in memory
 
-    >>> cut_by_cost(np.array([1.0, 1.0, 2.0, 4.0]), most=2)
+
+def split_by_cost(cost: NDArray[np.float64], max_slices: int = 64) -> list[slice]:
+    """Split a sequence into slices of about the same cost.
+
+    Args:
+        cost: cost of each item.
+        max_slices: largest number of slices.
+
+    >>> split_by_cost(np.array([1.0, 1.0, 2.0, 4.0]), max_slices=2)
     [slice(0, 3, None), slice(3, 4, None)]
     """
     if not len(cost):
         return []
     ends = np.cumsum(cost)
-    numbers = np.minimum((ends - cost / 2) / ends[-1] * most, most - 1).astype(np.int64)
-    begins = np.flatnonzero(np.diff(numbers, prepend=-1))
-    return [slice(int(a), int(b)) for a, b in zip(begins, [*begins[1:], len(cost)], strict=True)]
-
-
-Chunk = TypeVar("Chunk")
-Result = TypeVar("Result")
-
-_MOST_TASKS = 16  # side by side under Ray: each holds what its chunks have found so far
+    middles = (ends - cost / 2) / ends[-1]
+    slice_ids = np.minimum(middles * max_slices, max_slices - 1).astype(np.int64)
+    starts = np.flatnonzero(np.diff(slice_ids, prepend=-1))
+    return [slice(int(a), int(b)) for a, b in zip(starts, [*starts[1:], len(cost)], strict=True)]
 
 
 def thread_count(threads: int | None) -> int:
-    """As many threads as are asked for, or as there are cores."""
+    """Return the number of threads to use: as requested, or one for each core."""
     return threads or os.cpu_count() or 1
 
 
 class Workers:
-    """What chunks of work are given to, until it is closed: this thread, several, or Ray's workers.
+    """Workers that run chunks of work: this thread, several threads, or processes of Ray.
 
-    Several maps may be under way at once, each from a thread of its own (`side_by_side`); they
-    share the workers, so that these have something to do while one map waits for its last chunk.
+    Several maps can run at once, each from its own thread (`map_tasks`). They share the workers, so
+    no worker is idle while one map waits for its last chunk.
 
     Args:
-        threads: how many; with one, everything is done where it is asked for. Under Ray so many
-            processes are started here, unless there is a cluster to work on.
-        backend: `serial`, `threads` or `ray`.
-        address: of a Ray cluster that is running, `host:port` or `auto`.
+        threads: number of threads, 1 by default: everything runs in the calling thread. With
+            `ray`, number of processes to start if there is no cluster to join.
+        backend: `serial`, `threads` (default) or `ray`.
+        address: address of a running Ray cluster, `host:port` or `auto`. None by default: start
+            Ray on this machine.
 
     Raises:
-        TilpError: Ray is not installed or not to be reached, or an address is given without it.
+        TilpError: Ray is not installed or cannot be reached, or `address` is given for another
+            backend.
 
     >>> with Workers(2) as workers:
     ...     list(workers.map(abs, [-1, -2]))
@@ -73,12 +79,13 @@ class Workers:
         self.backend = choose(Backend, backend, "backend")
         if address is not None and self.backend is not Backend.RAY:
             raise TilpError(
-                f"address is {address!r}, but work is not given to Ray; choose the backend ray"
+                f"address is {address!r}, but the backend is {self.backend.value}; choose the "
+                "backend ray to use a cluster"
             )
         self.threads = 1 if self.backend is Backend.SERIAL else threads
         self._ray: RayWorkers | None = None
         if self.backend is Backend.RAY:
-            self._ray = _on_ray(threads, address)
+            self._ray = _ray_workers(threads, address)
         self._pool = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
 
     def __enter__(self) -> Workers:
@@ -90,47 +97,55 @@ class Workers:
             self._ray.close()
 
     def map(self, function: Callable[[Chunk], Result], chunks: Iterable[Chunk]) -> Iterator[Result]:
-        """The function's result for each chunk, in order; a bounded number is under way.
+        """Yield the function's result for each chunk, in order, with few chunks in progress.
 
-        Under Ray the function travels, with all that it holds: read-only arrays of some size are
-        put into each machine's store once and are read there by all workers, everything else is
-        copied. What it changes is changed in a copy.
+        Ray sends the function with everything it refers to. Large read-only arrays are put into
+        the object store of each machine once, and all its workers read them there; everything else
+        is copied. Changes that the function makes stay in the copy.
+
+        Args:
+            function: called with each chunk.
+            chunks: drawn as workers become free.
         """
         if self._ray is not None:
             return self._ray.map(function, chunks)
-        return self.map_here(function, chunks)
+        return self.map_in_threads(function, chunks)
 
-    def map_here(
+    def map_in_threads(
         self, function: Callable[[Chunk], Result], chunks: Iterable[Chunk]
     ) -> Iterator[Result]:
-        """The same by threads of this process, whatever the backend: for many short chunks."""
+        """Do the same in threads of this process with any backend: faster for short chunks."""
         if self._pool is None:
             return map(function, chunks)
-        return _ahead(self._pool, function, chunks, 2 * self.threads)
+        return _map_ahead(self._pool, function, chunks, 2 * self.threads)
 
-    def side_by_side(
+    def map_tasks(
         self, function: Callable[[Chunk], Result], tasks: Iterable[Chunk]
     ) -> Iterator[Result]:
-        """The result of each task, in order; tasks use `map`, and as many run as there are workers.
+        """Yield the result of each task, in order; tasks run concurrently and use `map` themselves.
 
-        Tasks stay in this process, their chunks need not. Where the results are no longer wanted,
-        the tasks under way end with their next chunk.
+        Tasks run in threads of this process, their chunks wherever the workers are. If the caller
+        stops early, running tasks end with their next chunk.
+
+        Args:
+            function: called with each task.
+            tasks: as many run at once as there are workers.
         """
-        at_once = self.threads
+        concurrent = self.threads
         if self._ray is not None:
-            at_once = max(at_once, min(self._ray.slots, _MOST_TASKS))
-        if at_once == 1:
+            concurrent = max(concurrent, min(self._ray.slots, _MAX_RAY_TASKS))
+        if concurrent == 1:
             yield from map(function, tasks)
             return
-        with ThreadPoolExecutor(at_once) as tasks_pool:
+        with ThreadPoolExecutor(concurrent) as task_threads:
             try:
-                yield from _ahead(tasks_pool, function, tasks, at_once)
+                yield from _map_ahead(task_threads, function, tasks, concurrent)
             except BaseException:
                 self._stop()
                 raise
 
     def _stop(self) -> None:
-        """Take no more chunks."""
+        """Accept no more chunks."""
         if self._ray is not None:
             self._ray.stop()
         if self._pool is not None:
@@ -138,16 +153,16 @@ class Workers:
 
 
 @contextmanager
-def opened(workers: Workers | None, threads: int = 1) -> Iterator[Workers]:
-    """The workers that were given, which stay open; or else some threads, until they are done."""
+def use_workers(workers: Workers | None, threads: int = 1) -> Iterator[Workers]:
+    """Yield the given workers, which stay open; if None, new threads that are closed at the end."""
     if workers is not None:
         yield workers
         return
-    with Workers(threads) as own:
-        yield own
+    with Workers(threads) as new_workers:
+        yield new_workers
 
 
-def _on_ray(threads: int, address: str | None) -> RayWorkers:
+def _ray_workers(threads: int, address: str | None) -> RayWorkers:
     try:
         from tilp.parallel.ray_workers import RayWorkers
     except ModuleNotFoundError as failure:
@@ -157,21 +172,21 @@ def _on_ray(threads: int, address: str | None) -> RayWorkers:
     return RayWorkers(threads, address)
 
 
-def _ahead(
-    pool: ThreadPoolExecutor,
+def _map_ahead(
+    threads: ThreadPoolExecutor,
     function: Callable[[Chunk], Result],
     chunks: Iterable[Chunk],
-    most: int,
+    max_ahead: int,
 ) -> Iterator[Result]:
-    """Results in order, with at most so many chunks given to the pool ahead of the one awaited."""
-    under_way: deque[Future[Result]] = deque()
+    """Yield results in order, with at most `max_ahead` chunks submitted after the awaited one."""
+    futures: deque[Future[Result]] = deque()
     try:
         for chunk in chunks:
-            under_way.append(pool.submit(function, chunk))
-            if len(under_way) > most:
-                yield under_way.popleft().result()
-        while under_way:
-            yield under_way.popleft().result()
+            futures.append(threads.submit(function, chunk))
+            if len(futures) > max_ahead:
+                yield futures.popleft().result()
+        while futures:
+            yield futures.popleft().result()
     finally:
-        for waiting in under_way:
-            waiting.cancel()
+        for future in futures:
+            future.cancel()

@@ -1,8 +1,7 @@
 """Harder splits of any data set: few samples, biased data, time shift (section 6, Appendix D)."""
 
-from tilp.splits.biased import balanced, biased, reducible
-from tilp.splits.few import SHARES, few
 from tilp.splits.released import Released, released
+from tilp.splits.samples import SHARES, balanced, biased, few, reducible
 from tilp.splits.time_shift import TimeShift, time_shift
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Harder splits as folders, each with a note of what was done."""
+"""Write harder splits as folders, each with a note that says how it was made."""
 
 from __future__ import annotations
 
@@ -16,49 +16,48 @@ from tilp._version import __version__
 from tilp.errors import TilpError, TilpWarning
 from tilp.graph import SPLITS, TemporalGraph
 from tilp.io import write
-from tilp.splits.biased import balanced, biased, reducible
-from tilp.splits.few import SHARES, few
+from tilp.splits.samples import SHARES, balanced, biased, few, reducible
 from tilp.splits.time_shift import TimeShift
 from tilp.time import OPEN_START, UNKNOWN, format_time
-from tilp.types import SplitKind, TableFormat, Walked
+from tilp.types import SplitKind, TableFormat, WalkGraph
 
 NOTE = "split.json"
-"""The file beside the facts that says what was done."""
+"""Name of the note in each folder."""
 
 _FORMAT = "tilp split"
 _VERSION = 1
-_NAMED = 5  # relations in a warning
+_MAX_NAMED = 5  # relations in a warning
 
 
 @dataclass(frozen=True)
 class Part:
-    """One data set that a split makes.
+    """Data set that a split makes.
 
     Attributes:
-        folder: the name of its folder; empty where it is the only one.
+        folder: name of its folder; empty if it is the only one.
         graph: its facts.
-        done: what was done, as plain values.
+        note: how it was made, for the note.
     """
 
     folder: str
     graph: TemporalGraph
-    done: dict[str, Any]
+    note: dict[str, Any]
 
 
 def few_parts(
-    graph: TemporalGraph, shares: Sequence[float] = SHARES, *, seed: int, walked: Walked
+    graph: TemporalGraph, shares: Sequence[float] = SHARES, *, seed: int, walked: WalkGraph
 ) -> Iterator[Part]:
-    """A sample for each share, as `few` draws it."""
+    """Yield a sample for each share, as `few` draws it."""
     for share in sorted(set(shares)):
         made = few(graph, share, seed=seed, walked=walked)
-        done = {
+        note = {
             "kind": SplitKind.FEW.value,
             "seed": seed,
             "share": share,
             "graph": walked.value,
             "set_aside": len(graph.targets) - len(made.targets),
         }
-        yield Part(f"{share:g}", made, done)
+        yield Part(f"{share:g}", made, note)
 
 
 def biased_parts(
@@ -69,20 +68,13 @@ def biased_parts(
     queries: int | None,
     balance: bool,
     seed: int,
-    walked: Walked,
+    walked: WalkGraph,
 ) -> Iterator[Part]:
-    """The balanced data, and then for each relation the same with part of its facts removed.
+    """Yield the balanced data, then for each relation the same without a share of its facts.
 
-    Args:
-        graph: the facts.
-        relations: their names; by default all that have a fact to remove.
-        removed: the share of a relation's training facts.
-        queries: test facts of each relation.
-        balance: whether splits are balanced first.
-        seed: for what is drawn.
-        walked: whether removed facts are walked on.
+    By default relations are all that have enough facts to remove any.
     """
-    done: dict[str, Any] = {
+    note: dict[str, Any] = {
         "kind": SplitKind.BIASED.value,
         "seed": seed,
         "balanced": balance,
@@ -90,44 +82,44 @@ def biased_parts(
         "set_aside": 0,
     }
     whole = balanced(graph, queries=queries, seed=seed) if balance else graph
-    numbers = (
+    relation_ids = (
         reducible(whole, removed)
         if relations is None
         else sorted({whole.relations.find(relation) for relation in relations})
     )
-    if not numbers:
+    if not relation_ids:
         raise TilpError(
-            f"no relation has so many training facts that a share of {removed:g} is one of them"
+            f"no relation has enough training facts to remove a share of {removed:g} of them"
         )
-    if relations is None and len(numbers) < len(whole.relations):
-        few_facts = np.setdiff1d(np.arange(len(whole.relations)), numbers)
-        names = ", ".join(whole.relations.label(int(number)) for number in few_facts[:_NAMED])
-        more = f" and {len(few_facts) - _NAMED:,} more" if len(few_facts) > _NAMED else ""
+    if relations is None and len(relation_ids) < len(whole.relations):
+        too_small = np.setdiff1d(np.arange(len(whole.relations)), relation_ids)
+        names = ", ".join(whole.relations.label(int(i)) for i in too_small[:_MAX_NAMED])
+        more = f" and {len(too_small) - _MAX_NAMED:,} more" if len(too_small) > _MAX_NAMED else ""
         warnings.warn(
             TilpWarning(f"too few training facts to remove any: {names}{more}"), stacklevel=2
         )
     if balance:
-        yield Part("balanced", whole, done)
+        yield Part("balanced", whole, note)
     width = len(str(len(whole.relations) - 1))
-    for number in numbers:
-        label = whole.relations.label(number)
+    for relation_id in relation_ids:
+        label = whole.relations.label(relation_id)
         made = biased(
-            whole, str(whole.relations.ids[number]), removed=removed, seed=seed, walked=walked
+            whole, str(whole.relations.ids[relation_id]), removed=removed, seed=seed, walked=walked
         )
-        what = {
+        changes = {
             "relation": label,
-            "relation_id": whole.relations.ids[number],
+            "relation_id": whole.relations.ids[relation_id],
             "removed": removed,
             "graph": walked.value,
             "set_aside": len(whole.targets) - len(made.targets),
         }
-        yield Part(f"{number:0{width}d}-{file_name_part(label)}", made, {**done, **what})
+        yield Part(f"{relation_id:0{width}d}-{file_name_part(label)}", made, {**note, **changes})
 
 
 def time_shift_part(shift: TimeShift) -> Part:
-    """A split by time."""
+    """Return a split by time as a part."""
     graph = shift.graph
-    done = {
+    note = {
         "kind": SplitKind.TIME_SHIFT.value,
         "valid_from": format_time(shift.valid_from, graph.unit),
         "test_from": format_time(shift.test_from, graph.unit),
@@ -138,14 +130,14 @@ def time_shift_part(shift: TimeShift) -> Part:
         "late_ends": shift.late_ends,
         "starts": {split: _starts(graph, split) for split in SPLITS},
     }
-    return Part("", graph, done)
+    return Part("", graph, note)
 
 
 def _starts(graph: TemporalGraph, split: str) -> list[str]:
-    """The first and the last known start."""
+    """Return the first and the last known start."""
     start = graph.start[graph.span(split)]
     start = np.sort(start[(start != UNKNOWN) & (start != OPEN_START)])
-    return [format_time(int(one), graph.unit) for one in (*start[:1], *start[-1:])]
+    return [format_time(int(time), graph.unit) for time in (*start[:1], *start[-1:])]
 
 
 def write_parts(
@@ -155,28 +147,22 @@ def write_parts(
     *,
     format: TableFormat = TableFormat.TSV,
 ) -> list[tuple[str, dict[str, Any]]]:
-    """Write each part as a folder that every command reads; all of them appear, or none.
-
-    Args:
-        source: what was split.
-        parts: what was made of it.
-        out: a folder; new or empty.
-        format: of tables.
+    """Write each part of a source as a folder; either all folders appear in `out`, or none.
 
     Returns:
-        The name of each part's folder, and what its note says.
+        Name of each folder, and its note.
     """
     origin = {"facts": _counts(source), "fingerprint": source.fingerprint()}
     notes = []
-    with new_folder(out) as place:
+    with new_folder(out) as parent:
         for part in parts:
-            folder = place / part.folder
+            folder = parent / part.folder
             write(part.graph, folder, format=format)
             note = {
                 "format": _FORMAT,
                 "version": _VERSION,
                 "tilp": __version__,
-                **part.done,
+                **part.note,
                 "facts": _counts(part.graph),
                 "learned_from": len(part.graph.targets),
                 "fingerprint": part.graph.fingerprint(),

@@ -1,4 +1,4 @@
-"""Move facts between splits, or mark them as walked on only."""
+"""Move facts between splits, or exclude them from training."""
 
 from __future__ import annotations
 
@@ -10,70 +10,64 @@ from numpy.typing import NDArray
 
 from tilp.errors import TilpError
 from tilp.graph import ESTIMATED, SPLITS, FactTable, LabelTable, TemporalGraph, build_graph
-from tilp.types import Walked
+from tilp.types import WalkGraph
 
-TRAIN, VALID, TEST = (np.uint8(place) for place in range(len(SPLITS)))
+TRAIN, VALID, TEST = (np.uint8(index) for index in range(len(SPLITS)))
 LEFT_OUT = np.uint8(len(SPLITS))
-"""The place of a fact that is in no split."""
+"""Split id of a fact that is in no split."""
 
 
-def set_aside(graph: TemporalGraph, facts: NDArray[np.int64], walked: Walked) -> TemporalGraph:
-    """The graph in which some training facts are not learned from.
-
-    Args:
-        graph: the facts.
-        facts: their numbers.
-        walked: whether they are still walked on.
-    """
-    if walked is Walked.REDUCED:
+def exclude_from_training(
+    graph: TemporalGraph, facts: NDArray[np.int64], walked: WalkGraph
+) -> TemporalGraph:
+    """Return the graph without some training facts, or with these facts for walks only."""
+    if walked is WalkGraph.REDUCED:
         return graph.without(facts)
     walked_only = graph.walked_only.copy()
     walked_only[facts] = True
     return replace(graph, walked_only=walked_only)
 
 
-def rearranged(
+def reassign_splits(
     graph: TemporalGraph,
-    place: NDArray[np.uint8],
+    split_ids: NDArray[np.uint8],
     *,
     no_start: NDArray[np.bool_] | None = None,
     no_end: NDArray[np.bool_] | None = None,
 ) -> TemporalGraph:
-    """The facts in other splits, some of their dates taken away, as if they had been read so.
+    """Return the facts in new splits, with some dates removed, as if they had been read like that.
 
-    Facts of one split keep their order, and names stay, also those of which no fact is left.
+    The facts of a split keep their order. Names stay, even without facts.
 
     Args:
-        graph: the facts.
-        place: of each fact in `SPLITS`; `LEFT_OUT` for none of them.
-        no_start: facts whose start is taken away.
-        no_end: likewise.
+        graph: facts.
+        split_ids: index in `SPLITS` of each fact, or `LEFT_OUT`.
+        no_start: mask of facts whose start is removed; likewise `no_end`.
 
     Raises:
-        TilpError: some of the facts are only walked on.
+        TilpError: some training facts are for walks only.
     """
     if graph.walked_only.any():
         raise TilpError(
-            "some training facts are marked as walked only (column walked_only), and could not "
-            "be so in another split; split the data they were taken from"
+            "some training facts are for walks only (column walked_only), which is not possible in "
+            "other splits; split the original data"
         )
     table, estimated = graph.frame(names="ids"), graph.estimated
-    for bit, (name, gone) in enumerate((("start", no_start), ("end", no_end))):
-        if gone is not None:
-            lost = pl.lit(pl.Series(gone))
-            table = table.with_columns(pl.when(lost).then(pl.lit("")).otherwise(name).alias(name))
-            estimated = np.where(gone, estimated & ~np.uint8(1 << bit), estimated)
+    for bit, (name, removed) in enumerate((("start", no_start), ("end", no_end))):
+        if removed is not None:
+            mask = pl.lit(pl.Series(removed))
+            table = table.with_columns(pl.when(mask).then(pl.lit("")).otherwise(name).alias(name))
+            estimated = np.where(removed, estimated & ~np.uint8(1 << bit), estimated)
     table = table.with_columns(estimated=pl.Series(ESTIMATED).gather(estimated))
     tables = []
-    for number, split in enumerate(SPLITS):
-        part = table.filter(pl.Series(place == number))
+    for split_id, split in enumerate(SPLITS):
+        part = table.filter(pl.Series(split_ids == split_id))
         tables.append(FactTable(split, split, part, range(1, len(part) + 1)))
+    ids = graph.entities.ids
     return build_graph(
         tables,
         entities=LabelTable("entities", graph.entities.frame()),
         relations=LabelTable("relations", graph.relations.frame()),
-        attributes={
-            name: (graph.entities.ids, numbers) for name, numbers in graph.attributes.items()
-        },
+        attributes={name: (ids, values) for name, values in graph.attributes.items()},
         unit=graph.unit,
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 from tilp._utils.files import new_file
 from tilp.errors import TilpError
 from tilp.graph import TemporalGraph
-from tilp.parallel import Workers, opened
+from tilp.parallel import Workers, use_workers
 from tilp.rules import MinedRule, RuleSet
 from tilp.walks.mining import MiningSettings, mine_relations, mining_walker
 
@@ -58,7 +58,7 @@ class MiningCheckpoint:
         if not self.notes.exists():
             self._write_note()  # before any rule is there: a file without a note is finished
         left = [relation for relation in self.relations if relation not in self.done]
-        with opened(workers, threads) as workers:
+        with use_workers(workers, threads) as workers:
             mined = mine_relations(self._walker, left, self._settings, workers, progress=progress)
             for relation, rules in mined:
                 self._mined[relation] = rules

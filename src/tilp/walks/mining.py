@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from tilp._utils.random import sample_share
 from tilp.errors import TilpError
 from tilp.graph import QueryTable, TemporalGraph
-from tilp.parallel import Workers, opened
+from tilp.parallel import Workers, use_workers
 from tilp.rules import MinedRule, Rule, RuleSet
-from tilp.types import DEFAULT_TOP, Grain
+from tilp.types import MAX_RULES, Grain
 from tilp.walks.constraints import PairConstraint, StepConstraint
 from tilp.walks.encoding import CompiledRules
 from tilp.walks.walker import DEFAULT_LIMIT, Walker, chunks_by
@@ -46,7 +46,7 @@ class MiningSettings:
     grains: tuple[Grain, ...] = (Grain.PAIRS, Grain.GAP)
     max_length: int = 3
     min_support: int = 2
-    top: int = DEFAULT_TOP
+    top: int = MAX_RULES
     share: float = 1.0
     sample: int | None = None
     limit: int = DEFAULT_LIMIT
@@ -93,7 +93,7 @@ def mine(
     settings = settings or MiningSettings()
     walker = mining_walker(graph, settings, constraints, classes)
     names = list(graph.relations) if relations is None else relations
-    with opened(workers, threads) as workers:
+    with use_workers(workers, threads) as workers:
         mined = dict(mine_relations(walker, names, settings, workers, progress=progress))
     return RuleSet(rule for name in names for rule in mined[name])
 
@@ -124,7 +124,7 @@ def mine_relations(
 
     walker.prepare_search()
     by_cost = sorted(costs, key=costs.__getitem__, reverse=True)
-    yield from workers.side_by_side(mine_relation, by_cost)
+    yield from workers.map_tasks(mine_relation, by_cost)
 
 
 def _mine_relation(

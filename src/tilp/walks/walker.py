@@ -35,7 +35,7 @@ from tilp._kernels.walk import walk
 from tilp._utils.arrays import ranges_to_indices
 from tilp.errors import TilpError
 from tilp.graph import PreparedEdges, QueryTable, TemporalGraph
-from tilp.parallel import cut_by_cost
+from tilp.parallel import split_by_cost
 from tilp.rules import FORMS, Rule, TemporalForm
 from tilp.time import TemporalRelation, possible_intervals
 from tilp.types import Grain
@@ -499,5 +499,5 @@ def chunks_by(
     order = np.argsort(entity, kind="stable")
     distinct, cost = walker.cost(entity)
     begin = np.append(np.searchsorted(entity[order], distinct), len(order))
-    parts = cut_by_cost(cost, min(_MAX_CHUNKS, 1 + int(cost.sum() / chunk_steps)))
+    parts = split_by_cost(cost, min(_MAX_CHUNKS, 1 + int(cost.sum() / chunk_steps)))
     return [queries[order[begin[part.start] : begin[part.stop]]] for part in parts]

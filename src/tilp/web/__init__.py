@@ -1,1 +1,1 @@
-"""The service, and the page that it serves: a model asked over HTTP."""
+"""HTTP service of a model: a JSON API and the web page."""

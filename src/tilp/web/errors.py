@@ -1,8 +1,8 @@
-"""Errors as the service tells them: a code for programs, and a message with the remedy."""
+"""Errors of the service: a code for programs, and a message with the remedy."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -13,11 +13,9 @@ from starlette.responses import JSONResponse
 
 from tilp.errors import TilpError, UnknownNameError
 
-__all__ = ["Code", "ServiceError", "add_handlers", "error_of", "error_response"]
-
 
 class Code(StrEnum):
-    """What went wrong, in a word."""
+    """Kind of an error."""
 
     BAD_REQUEST = "bad_request"
     UNKNOWN_NAME = "unknown_name"
@@ -46,15 +44,7 @@ _STATUS = {
 
 
 class ServiceError(Exception):
-    """A request that is not answered.
-
-    Attributes:
-        code: why.
-        message: what is wrong, and the remedy.
-        near: names that may have been meant.
-        status: of HTTP, where it is not the usual one of the code.
-        headers: that the answer has besides.
-    """
+    """Request that fails, with its code, message, similar names, HTTP status and headers."""
 
     def __init__(
         self,
@@ -69,68 +59,71 @@ class ServiceError(Exception):
         self.code, self.message, self.near = code, message, tuple(near)
         self.status = status or _STATUS[code]
         self.headers = dict(headers or {})
+        if self.status == 503:
+            self.headers.setdefault("Retry-After", "1")
 
     def to_json(self) -> dict[str, Any]:
-        """What is told, but for the status."""
+        """Return the error as the service sends it."""
         return {"code": self.code.value, "message": self.message, "near": list(self.near)}
 
+    def response(self) -> JSONResponse:
+        """Return the HTTP response."""
+        return JSONResponse({"error": self.to_json()}, self.status, self.headers)
 
-def error_of(failure: TilpError) -> ServiceError:
-    """What the package refuses, as the service tells it."""
-    for one in _causes(failure):
-        if isinstance(one, UnknownNameError):
-            return ServiceError(Code.UNKNOWN_NAME, str(failure), near=one.near)
-    # It has the form of a query (else it is 422), but means none.
+
+def add_error_handlers(app: FastAPI) -> None:
+    """Send every error of an app in the same form."""
+
+    async def handle(request: Request, failure: Exception) -> JSONResponse:
+        return _service_error(request, failure).response()
+
+    for kind in (ServiceError, TilpError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, handle)
+
+
+def from_tilp_error(failure: TilpError) -> ServiceError:
+    """Return an error of the package as an error of the service."""
+    cause: BaseException | None = failure
+    while cause is not None:
+        if isinstance(cause, UnknownNameError):
+            return ServiceError(Code.UNKNOWN_NAME, str(failure), near=cause.near)
+        cause = cause.__cause__
+    # 422 is for bodies that are not a query in form; this one is, but its values make no sense.
     return ServiceError(Code.BAD_REQUEST, str(failure), status=400)
 
 
-def error_response(error: ServiceError) -> JSONResponse:
-    """An error as an answer."""
-    return JSONResponse({"error": error.to_json()}, error.status, error.headers)
+def _service_error(request: Request, failure: Exception) -> ServiceError:
+    match failure:
+        case ServiceError():
+            return failure
+        case TilpError():
+            return from_tilp_error(failure)
+        case RequestValidationError():
+            return _from_validation(failure.errors())
+        case HTTPException(status_code=404):
+            return ServiceError(
+                Code.NOT_FOUND, "there is nothing at this path; /openapi.json lists all paths"
+            )
+        case HTTPException(status_code=405):
+            headers = dict(failure.headers or {})
+            allowed = headers.get("Allow", "another method")
+            message = f"{_printable(request.method)} is not allowed here; use {allowed}"
+            return ServiceError(Code.WRONG_METHOD, message, headers=headers)
+        case HTTPException():
+            return ServiceError(Code.BAD_REQUEST, str(failure.detail), status=failure.status_code)
+        case _:
+            raise failure
 
 
-def add_handlers(app: FastAPI) -> None:
-    """Tell all that goes wrong in an app in the same form."""
-
-    async def service_error(_: Request, failure: Exception) -> JSONResponse:
-        assert isinstance(failure, ServiceError)
-        return error_response(failure)
-
-    async def tilp_error(_: Request, failure: Exception) -> JSONResponse:
-        assert isinstance(failure, TilpError)
-        return error_response(error_of(failure))
-
-    async def invalid(_: Request, failure: Exception) -> JSONResponse:
-        assert isinstance(failure, RequestValidationError)
-        return error_response(_invalid(failure.errors()))
-
-    async def by_status(request: Request, failure: Exception) -> JSONResponse:
-        assert isinstance(failure, HTTPException)
-        return error_response(_by_status(request, failure))
-
-    app.add_exception_handler(ServiceError, service_error)
-    app.add_exception_handler(TilpError, tilp_error)
-    app.add_exception_handler(RequestValidationError, invalid)
-    app.add_exception_handler(HTTPException, by_status)
-
-
-def _causes(failure: BaseException | None) -> Iterator[BaseException]:
-    while failure is not None:
-        yield failure
-        failure = failure.__cause__
-
-
-def _invalid(errors: Sequence[Mapping[str, Any]]) -> ServiceError:
-    """The first thing that is wrong with a request's parts."""
+def _from_validation(errors: Sequence[Mapping[str, Any]]) -> ServiceError:
+    """Return the first of the validation errors of a request."""
     first = errors[0]
     if first["type"] == "json_invalid":
-        place = first["loc"][-1]
-        why = first["ctx"]["error"]
-        return ServiceError(
-            Code.BAD_REQUEST, f"the body is not JSON: {why} at character {place}", status=400
-        )
-    place = ".".join(str(part) for part in first["loc"])
-    message = f"{_printable(place)}: {first['msg'].removeprefix('Value error, ')}"
+        reason, position = first["ctx"]["error"], first["loc"][-1]
+        message = f"the body is not JSON: {reason} at character {position}"
+        return ServiceError(Code.BAD_REQUEST, message, status=400)
+    field = ".".join(str(part) for part in first["loc"])
+    message = f"{_printable(field)}: {first['msg'].removeprefix('Value error, ')}"
     if len(errors) > 1:
         message += f" (and {len(errors) - 1} more)"
     if first["type"] == "too_long":
@@ -138,22 +131,6 @@ def _invalid(errors: Sequence[Mapping[str, Any]]) -> ServiceError:
     return ServiceError(Code.BAD_REQUEST, message)
 
 
-def _by_status(request: Request, failure: HTTPException) -> ServiceError:
-    if failure.status_code == 404:
-        return ServiceError(
-            Code.NOT_FOUND, "there is nothing at this path; /openapi.json lists what there is"
-        )
-    if failure.status_code == 405:
-        allowed = dict(failure.headers or {})
-        return ServiceError(
-            Code.WRONG_METHOD,
-            f"{_printable(request.method)} cannot be asked here; "
-            f"ask {allowed.get('Allow', 'another way')}",
-            headers=allowed,
-        )
-    return ServiceError(Code.BAD_REQUEST, str(failure.detail), status=failure.status_code)
-
-
 def _printable(text: str) -> str:
-    """A text of the request as every encoding can have it, and not too long."""
+    """Return text of a request in valid Unicode, and not too long."""
     return text.encode("utf-8", "replace").decode()[:200]

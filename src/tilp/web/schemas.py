@@ -1,4 +1,4 @@
-"""What requests and answers hold, as `/openapi.json` documents it."""
+"""Requests and responses of the API, as `/openapi.json` documents them."""
 
 from __future__ import annotations
 
@@ -15,101 +15,92 @@ from pydantic import (
 
 from tilp.scoring import Query
 
-MOST_ANSWERS = 1_000
-MOST_QUERIES = 10_000
-MOST_STEPS = 16
-_FAR = 10**17
-"""Times past it are no times: sums of them would not fit into 64 bits."""
+_MAX_ANSWERS = 1_000
+_MAX_QUERIES = 10_000
+_MAX_STEPS = 16
+_MAX_TIME = 10**17
+"""Sums of larger times would not fit into 64 bits."""
 
 
-def _whole(value: Any) -> Any:
+def _check_number(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ValueError("give a whole number")
     return value
 
 
-def _date(value: Any) -> Any:
+def _check_date(value: Any) -> Any:
     if value is None or isinstance(value, str):
         return value
-    number = _whole(value)
-    if not -_FAR <= number <= _FAR or number != int(number):
+    time = _check_number(value)
+    if not -_MAX_TIME <= time <= _MAX_TIME or time != int(time):
         raise ValueError("a date is text, as 1952-05-17, or a whole number in the data's unit")
-    return int(number)
+    return int(time)
 
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=1_000)]
-Whole = BeforeValidator(_whole)
+WholeNumber = BeforeValidator(_check_number)
 DateText = Annotated[str, StringConstraints(max_length=64)]
-Time = Annotated[int, Field(ge=-_FAR, le=_FAR, strict=True)]
-Date = Annotated[DateText | Time | None, BeforeValidator(_date)]
+Time = Annotated[int, Field(ge=-_MAX_TIME, le=_MAX_TIME, strict=True)]
+Date = Annotated[DateText | Time | None, BeforeValidator(_check_date)]
+K = Annotated[int, Field(ge=1, le=_MAX_ANSWERS, description="Number of candidates."), WholeNumber]
 
 
 class _Request(BaseModel):
-    """A body whose fields are all known; the first that is not is named, and no other looked at."""
+    """Body without unknown fields; the error names only the first of them."""
 
     model_config = ConfigDict(extra="forbid")
 
     @model_validator(mode="before")
     @classmethod
-    def _known_fields(cls, data: Any) -> Any:
+    def _check_fields(cls, data: Any) -> Any:
         if isinstance(data, dict):
-            strange = next((name for name in data if name not in cls.model_fields), None)
-            if strange is not None:
-                shown = strange.encode("utf-8", "replace").decode()[:50]
+            unknown = next((name for name in data if name not in cls.model_fields), None)
+            if unknown is not None:
+                name = unknown.encode("utf-8", "replace").decode()[:50]
                 raise ValueError(
-                    f"no field is named {shown!r}; there are {', '.join(cls.model_fields)}"
+                    f"no field is named {name!r}; there are {', '.join(cls.model_fields)}"
                 )
         return data
 
 
-_ONE_END: dict[str, Any] = {
+_SUBJECT_OR_OBJECT: dict[str, Any] = {
     "oneOf": [
-        {
-            "required": [given],
-            "properties": {given: {"type": "string"}, other: {"type": "null"}},
-        }
+        {"required": [given], "properties": {given: {"type": "string"}, other: {"type": "null"}}}
         for given, other in (("subject", "object"), ("object", "subject"))
     ]
 }
 
 
-class Asked(_Request):
-    """A question for the object of a fact, if its subject is given, or for its subject."""
+class QueryRequest(_Request):
+    """Query for the object of a fact, if its subject is given, or for its subject."""
 
-    model_config = ConfigDict(json_schema_extra=_ONE_END)
+    model_config = ConfigDict(json_schema_extra=_SUBJECT_OR_OBJECT)
 
-    relation: Annotated[Name, Field(description="Its name or id.")]
-    subject: Annotated[
-        Name | None, Field(description="Name or id, where the object is asked for.")
-    ] = None
-    object: Annotated[
-        Name | None, Field(description="Name or id, where the subject is asked for.")
-    ] = None
+    relation: Annotated[Name, Field(description="Name or id.")]
+    subject: Annotated[Name | None, Field(description="Name or id; predicts the object.")] = None
+    object: Annotated[Name | None, Field(description="Name or id; predicts the subject.")] = None
     start: Annotated[
         Date,
         Field(
             description="A date as people write it (1952, 1952-05, 1952-05-17, with # for unknown "
-            "digits), or a number in the unit of the data; nothing: not known."
+            "digits), or a number in the unit of the data; null if unknown."
         ),
     ] = None
-    end: Annotated[Date, Field(description="Likewise; `present` for one still to come.")] = None
+    end: Annotated[Date, Field(description="Likewise; `present` if it has not ended.")] = None
 
     @model_validator(mode="after")
-    def _one_end(self) -> Self:
+    def _check_subject_or_object(self) -> Self:
         if (self.subject is None) == (self.object is None):
-            raise ValueError("give the subject or the object, not both: the other is asked for")
+            raise ValueError("give the subject or the object, not both: the other is predicted")
         return self
 
     @property
     def query(self) -> Query:
-        """The question itself."""
+        """The query itself."""
         return Query(self.relation, self.subject, self.object, self.start, self.end)
 
 
-K = Annotated[int, Field(ge=1, le=MOST_ANSWERS, description="How many candidates."), Whole]
-
-
-class PredictRequest(Asked):
+class PredictRequest(QueryRequest):
     """One query."""
 
     k: K = 10
@@ -118,25 +109,25 @@ class PredictRequest(Asked):
 class BatchRequest(_Request):
     """Many queries."""
 
-    queries: Annotated[list[Asked], Field(min_length=1, max_length=MOST_QUERIES)]
+    queries: Annotated[list[QueryRequest], Field(min_length=1, max_length=_MAX_QUERIES)]
     k: K = 10
 
 
-class ExplainRequest(Asked):
+class ExplainRequest(QueryRequest):
     """A query and one of its candidates."""
 
     candidate: Annotated[
-        Name | None, Field(description="Name or id; the best candidate where there is none.")
+        Name | None, Field(description="Name or id; by default the best candidate.")
     ] = None
     groundings: Annotated[
-        int, Field(ge=0, le=20, description="Groundings shown of each reason, at most."), Whole
+        int, Field(ge=0, le=20, description="Most groundings per reason."), WholeNumber
     ] = 3
-    reasons: Annotated[int, Field(ge=1, le=200, description="Reasons shown, at most."), Whole] = 20
+    reasons: Annotated[int, Field(ge=1, le=200, description="Most reasons."), WholeNumber] = 20
     pictures: Annotated[
         bool,
         Field(
-            description="Whether groundings of reasons come with a picture; this takes longer than "
-            "the explanation itself, and `/picture` draws one at a time."
+            description="Draw the groundings of reasons; this takes longer than the explanation "
+            "itself, and `/picture` draws one at a time."
         ),
     ] = False
 
@@ -144,39 +135,41 @@ class ExplainRequest(Asked):
 class Step(_Request):
     """A fact as a walk reads it."""
 
-    number: Annotated[int, Field(ge=0, le=_FAR, description="As explanations tell it."), Whole]
-    inverse: Annotated[bool, Field(strict=True, description="Read from object to subject?")] = False
+    number: Annotated[
+        int, Field(ge=0, le=_MAX_TIME, description="As in explanations."), WholeNumber
+    ]
+    inverse: Annotated[bool, Field(strict=True, description="Read from object to subject.")] = False
 
 
-class PictureRequest(Asked):
-    """A grounding of a candidate, as an explanation told it."""
+class PictureRequest(QueryRequest):
+    """A grounding of a candidate, as in an explanation."""
 
     candidate: Annotated[Name, Field(description="Name or id.")]
-    facts: Annotated[list[Step], Field(min_length=1, max_length=MOST_STEPS)]
+    facts: Annotated[list[Step], Field(min_length=1, max_length=_MAX_STEPS)]
 
 
 class Health(BaseModel):
-    """How the service is."""
+    """State of the service."""
 
     status: str
 
 
 class ErrorDetail(BaseModel):
-    """What went wrong."""
+    """Code and message of an error."""
 
     code: Annotated[str, Field(description="For programs.", examples=["unknown_name"])]
     message: Annotated[str, Field(description="What is wrong, and the remedy.")]
-    near: Annotated[list[str], Field(description="Names that may have been meant.")]
+    near: Annotated[list[str], Field(description="Similar names.")]
 
 
 class Error(BaseModel):
-    """The answer to a request that failed."""
+    """Response to a request that failed."""
 
     error: ErrorDetail
 
 
-class QueryShown(BaseModel):
-    """A query as it was asked."""
+class QueryOut(BaseModel):
+    """A query as it was sent."""
 
     relation: str
     subject: str | None
@@ -186,7 +179,7 @@ class QueryShown(BaseModel):
 
 
 class SplitCounts(BaseModel):
-    """Facts of each split."""
+    """Number of facts in each split."""
 
     train: int
     valid: int
@@ -194,19 +187,19 @@ class SplitCounts(BaseModel):
 
 
 class ModelSummary(BaseModel):
-    """What the service serves."""
+    """The model that is served."""
 
     name: str
-    version: Annotated[str, Field(description="Of the package.")]
-    unit: Annotated[str, Field(description="What times count: year, month, day or integer.")]
+    version: Annotated[str, Field(description="Version of tilp.")]
+    unit: Annotated[str, Field(description="Unit of time: year, month, day or integer.")]
     features: str
-    max_length: Annotated[int, Field(description="Of rules.")]
+    max_length: Annotated[int, Field(description="Greatest length of rules.")]
     entities: int
     relations: int
     rules: int
-    words: Annotated[list[str], Field(description="What rules say of two intervals.")]
+    words: Annotated[list[str], Field(description="Temporal relations in rules.")]
     facts: SplitCounts
-    example: Annotated[QueryShown, Field(description="A query that is answered well.")]
+    example: Annotated[QueryOut, Field(description="A query with a good answer.")]
 
 
 class Relation(BaseModel):
@@ -214,8 +207,8 @@ class Relation(BaseModel):
 
     name: str
     facts: int
-    rules: Annotated[int, Field(description="Rules that ask for its objects.")]
-    inverse_rules: Annotated[int, Field(description="Rules that ask for its subjects.")]
+    rules: Annotated[int, Field(description="Rules that predict its objects.")]
+    inverse_rules: Annotated[int, Field(description="Rules that predict its subjects.")]
 
 
 class Entity(BaseModel):
@@ -226,10 +219,10 @@ class Entity(BaseModel):
     facts: int
 
 
-class RuleShown(BaseModel):
+class RuleOut(BaseModel):
     """A rule with its statistics."""
 
-    number: Annotated[int, Field(description="By which its picture is asked for.")]
+    number: Annotated[int, Field(description="Its number in the path of its picture.")]
     text: str
     sentence: str
     head: str
@@ -239,66 +232,66 @@ class RuleShown(BaseModel):
         float, Field(description="Mean share of its walks that arrive at the answer.")
     ]
     support: Annotated[int, Field(description="Training facts whose answer it reaches.")]
-    fired: Annotated[int, Field(description="Training facts where it applies.")]
-    facts: Annotated[int, Field(description="Training facts that were asked.")]
+    fired: Annotated[int, Field(description="Training facts where its body holds.")]
+    facts: Annotated[int, Field(description="Training facts it was counted on.")]
     length: int
-    sampled: Annotated[bool, Field(description="Whether a count is an estimate.")]
+    sampled: Annotated[bool, Field(description="Whether the counts are estimates.")]
 
 
 class RulePage(BaseModel):
-    """Some of the rules that were asked for."""
+    """Some of the rules that meet the conditions."""
 
     total: int
-    rules: list[RuleShown]
+    rules: list[RuleOut]
 
 
-class AnswerShown(BaseModel):
+class AnswerOut(BaseModel):
     """One candidate."""
 
     rank: int
     candidate: str
     id: str
     score: float
-    share: Annotated[float, Field(description="Of all candidates; they sum to 1.")]
+    share: Annotated[float, Field(description="Share of all candidates; shares sum to 1.")]
     known: Annotated[
-        bool, Field(description="Whether train has it as an answer at a touching time.")
+        bool, Field(description="Whether train has it as an answer at an overlapping time.")
     ]
 
 
 class Prediction(BaseModel):
-    """The best candidates of a query, the best first."""
+    """The candidates of a query, the best first."""
 
-    query: QueryShown
-    answers: list[AnswerShown]
+    query: QueryOut
+    answers: list[AnswerOut]
 
 
 class FactsOverTime(BaseModel):
-    """How many facts start when."""
+    """Histogram of the starts of facts."""
 
-    bins: Annotated[list[int], Field(description="Where bars begin, and where the last ends.")]
+    bins: Annotated[list[int], Field(description="Starts of the bins, and the end of the last.")]
     texts: Annotated[list[str], Field(description="The same as dates.")]
-    splits: Annotated[dict[str, list[int]], Field(description="Facts of each bar.")]
+    splits: Annotated[dict[str, list[int]], Field(description="Facts in each bin.")]
     unknown: Annotated[int, Field(description="Facts without a start.")]
-    outside: Annotated[int, Field(description="Facts whose start is in no bar.")]
+    outside: Annotated[int, Field(description="Facts whose start is in no bin.")]
 
 
 class DataSummary(BaseModel):
-    """What the model was learned from."""
+    """The data of the model."""
 
-    inspection: Annotated[dict[str, Any], Field(description="What `tilp inspect --json` prints.")]
+    inspection: Annotated[dict[str, Any], Field(description="As `tilp inspect --json` prints.")]
     over_time: FactsOverTime
 
 
-class FactShown(BaseModel):
+class FactOut(BaseModel):
     """A fact."""
 
     subject: str
     relation: str
     object: str
-    start: Annotated[str, Field(description="As it was written; empty: not known.")]
+    start: Annotated[str, Field(description="As it was written; empty if unknown.")]
     end: str
     from_: Annotated[
-        int | None, Field(alias="from", description="A number, if it is known and not open.")
+        int | None, Field(alias="from", description="The start as a number, if known and bounded.")
     ]
     to: int | None
     split: str
@@ -310,13 +303,13 @@ class EntityFacts(BaseModel):
     entity: str
     id: str
     total: int
-    facts: list[FactShown]
+    facts: list[FactOut]
 
 
-class WalkedFactShown(BaseModel):
+class WalkedFactOut(BaseModel):
     """A fact as a walk reads it."""
 
-    number: Annotated[int, Field(description="Of the fact in the data.")]
+    number: Annotated[int, Field(description="Row of the fact in the data.")]
     subject: str
     relation: str
     object: str
@@ -325,14 +318,14 @@ class WalkedFactShown(BaseModel):
     inverse: Annotated[bool, Field(description="Whether it is read from object to subject.")]
 
 
-class GroundingShown(BaseModel):
+class GroundingOut(BaseModel):
     """The dated facts of one walk, in order; or one fact of the candidate."""
 
-    facts: list[WalkedFactShown]
-    svg: Annotated[str | None, Field(description="A picture, where it was asked for.")] = None
+    facts: list[WalkedFactOut]
+    svg: Annotated[str | None, Field(description="A picture, if requested.")] = None
 
 
-class RuleBehind(BaseModel):
+class ReasonRule(BaseModel):
     """The rule of a reason."""
 
     text: str
@@ -344,61 +337,61 @@ class RuleBehind(BaseModel):
     weight: float | None
 
 
-class ReasonShown(BaseModel):
-    """One term of a score."""
+class ReasonOut(BaseModel):
+    """One contribution to a score."""
 
-    kind: Annotated[str, Field(description="rule, prior, other facts, soft walks and so on.")]
-    score: Annotated[float, Field(description="What it adds.")]
+    kind: Annotated[str, Field(description="Kind of evidence, such as `rule` or `prior`.")]
+    score: Annotated[float, Field(description="Its contribution.")]
     words: str
-    walks: Annotated[int, Field(description="How many groundings there are in all.")]
-    rule: RuleBehind | None
-    groundings: Annotated[list[GroundingShown], Field(description="Nearest in time first.")]
+    walks: Annotated[int, Field(description="Number of groundings in all.")]
+    rule: ReasonRule | None
+    groundings: Annotated[list[GroundingOut], Field(description="Nearest in time first.")]
 
 
-class RestOfReasons(BaseModel):
+class ReasonsRest(BaseModel):
     """The reasons that are not shown."""
 
     count: int
     score: float
 
 
-class RestOfLacks(BaseModel):
-    """The lacks that are not shown."""
+class ContrastsRest(BaseModel):
+    """The contrasts that are not shown."""
 
     count: int
     winner: float
     candidate: float
 
 
-class FallShown(BaseModel):
-    """How far the score falls without the facts of the top grounding, computed anew."""
+class AblationOut(BaseModel):
+    """The score without the facts of the top grounding."""
 
-    grounding: GroundingShown
-    share: Annotated[float, Field(description="What hangs on it by plain shares of walks.")]
-    score: Annotated[float, Field(description="What the score becomes.")]
+    grounding: GroundingOut
+    share: Annotated[float, Field(description="Share of the score that is attributed to them.")]
+    score: Annotated[float, Field(description="The score without them.")]
     fall: Annotated[float, Field(description="How much less that is.")]
 
 
-class LackShown(BaseModel):
-    """What speaks more for the winner, or less."""
+class ContrastOut(BaseModel):
+    """A reason that contributes more, or less, to the winner."""
 
-    reason: ReasonShown
-    winner: Annotated[float, Field(description="What it adds to the winner's score.")]
-    candidate: Annotated[float, Field(description="What it adds to the candidate's.")]
+    reason: ReasonOut
+    winner: Annotated[float, Field(description="Its contribution to the winner's score.")]
+    candidate: Annotated[float, Field(description="Its contribution to the candidate's.")]
 
 
-class Explained(BaseModel):
-    """Why a candidate is where it is."""
+class ExplanationOut(BaseModel):
+    """Why a candidate has its rank."""
 
-    query: QueryShown
+    query: QueryOut
     candidate: str
     rank: int
     score: float
     share: float
     known: bool
     winner: Annotated[str, Field(description="The best candidate.")]
-    reasons: Annotated[list[ReasonShown], Field(description="The largest first.")]
-    rest: RestOfReasons
-    fall: FallShown | None
-    lacks: Annotated[list[LackShown], Field(description="Largest difference first.")]
-    lacks_rest: RestOfLacks
+    reasons: Annotated[list[ReasonOut], Field(description="The largest first.")]
+    rest: ReasonsRest
+    fall: AblationOut | None
+    lacks: Annotated[list[ContrastOut], Field(description="The largest difference first.")]
+    lacks_rest: ContrastsRest

@@ -1,4 +1,4 @@
-"""The columns that every part of the world fills: facts as integers, and the relations' names."""
+"""Facts of the world as integer columns, the relations, and noise."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tilp.time import UNKNOWN
 Ints = NDArray[np.int64]
 
 FIRST_YEAR = 1500
-"""No fact of the truth starts earlier."""
+"""No fact starts earlier."""
 NOW = 2020
-"""The year of the records: what still holds ends here."""
+"""Last year of the world; facts that still hold end here."""
 
 STRUCTURAL = (
     "cityIn",
@@ -27,12 +27,10 @@ STRUCTURAL = (
     "playsInLeague",
     "governedBy",
 )
-"""Relations between places and institutions: always known, always in train."""
+"""Relations between places and institutions: without noise, always in train."""
 POINTS = ("wonTitle", "bornIn", "graduatedFrom", "nominatedFor", "receivedAward", "diedIn")
 """Relations that hold in a single year."""
-RELATIONS = (
-    *STRUCTURAL,
-    *POINTS,
+LASTING = (
     "citizenOf",
     "playsFor",
     "licensedBy",
@@ -41,19 +39,16 @@ RELATIONS = (
     "marriedTo",
     "memberOfParty",
 )
+"""Relations that hold for some years."""
+RELATIONS = (*STRUCTURAL, *POINTS, *LASTING)
+RELATION_IDS = {name: index for index, name in enumerate(RELATIONS)}
 
-_ID = {name: number for number, name in enumerate(RELATIONS)}
-_SPAN = NOW - FIRST_YEAR + 20  # years that a key can tell apart, and one code for unknown
-
-
-def relation_id(name: str) -> int:
-    """The relation's place in `RELATIONS`."""
-    return _ID[name]
+_N_YEARS = NOW - FIRST_YEAR + 20  # different years in a key, and one code for unknown
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Facts as columns of the same length; entities and relations are numbers."""
+    """Facts as columns of ids and years."""
 
     subject: Ints
     relation: Ints
@@ -65,18 +60,13 @@ class Facts:
     def of(
         cls, name: str, subject: Ints, object: Ints, start: Ints, end: Ints | None = None
     ) -> Facts:
-        """Facts of one relation; of single years where there is no end."""
-        return cls(
-            subject,
-            np.full(len(subject), _ID[name], dtype=np.int64),
-            object,
-            start,
-            start if end is None else end,
-        )
+        """Return facts of one relation; in single years if `end` is None."""
+        relation = np.full(len(subject), RELATION_IDS[name], dtype=np.int64)
+        return cls(subject, relation, object, start, start if end is None else end)
 
     @classmethod
     def concatenate(cls, parts: Iterable[Facts]) -> Facts:
-        """All parts, one after the other."""
+        """Concatenate parts."""
         columns = zip(*(part.columns for part in parts), strict=True)
         return cls(*(np.concatenate(column) for column in columns))
 
@@ -92,41 +82,41 @@ class Facts:
         return Facts(*(column[rows] for column in self.columns))
 
     def keys(self) -> Ints:
-        """One number for each fact, the same for the same fact only; sorts by subject first."""
+        """Return a number for each fact, equal for equal facts only; sorts by subject first."""
         years = [np.where(t == UNKNOWN, 0, t - FIRST_YEAR + 10) for t in (self.start, self.end)]
         # A block has 2^15 subjects, the largest world 2^22 entities: below 2^63 with room to spare.
         key = self.subject - self.subject.min(initial=np.iinfo(np.int64).max)
         key = key * len(RELATIONS) + self.relation
         key = key * (self.object.max(initial=0) + 1) + self.object
-        keys: Ints = (key * _SPAN + years[0]) * _SPAN + years[1]
+        keys: Ints = (key * _N_YEARS + years[0]) * _N_YEARS + years[1]
         return keys
 
     def distinct(self) -> Facts:
-        """The facts sorted, each once."""
+        """Return the sorted facts without duplicates."""
         return self[np.unique(self.keys(), return_index=True)[1]]
 
 
 _WRONG_OBJECT, _WRONG_DATE = 0.03, 0.02
-_FARTHEST_SHIFT = 3
+_MAX_SHIFT = 3
 _NO_END, _NO_START, _NO_DATE = 0.15, 0.05, 0.05
 _VALID, _TEST = 0.1, 0.1
 
-_STRUCTURAL_IDS = np.array([relation_id(name) for name in STRUCTURAL])
-_POINT_IDS = np.array([relation_id(name) for name in POINTS])
+_STRUCTURAL_IDS = np.array([RELATION_IDS[name] for name in STRUCTURAL])
+_POINT_IDS = np.array([RELATION_IDS[name] for name in POINTS])
 
 
-def misreport(rng: np.random.Generator, truth: Facts) -> Facts:
-    """Give 3 % of the facts another's object and move 2 % by up to 3 years; places stay true.
+def add_errors(rng: np.random.Generator, truth: Facts) -> Facts:
+    """Replace the object of 3 % of the facts and move 2 % by up to 3 years, but not of places.
 
-    Never makes a fact that is there already, nor relates somebody to themselves.
+    Never repeats a fact, and never relates an entity to itself.
     """
     chance = np.where(np.isin(truth.relation, _STRUCTURAL_IDS), 1.0, rng.random(len(truth)))
     wrong_object = chance < _WRONG_OBJECT
     wrong_date = ~wrong_object & (chance < _WRONG_OBJECT + _WRONG_DATE)
-    shift = rng.integers(1, _FARTHEST_SHIFT + 1, len(truth))
+    shift = rng.integers(1, _MAX_SHIFT + 1, len(truth))
     later = (rng.random(len(truth)) < 0.5) & (truth.end + shift <= NOW)
     shift = np.where(wrong_date, np.where(later, shift, -shift), 0)
-    reported = Facts(
+    wrong = Facts(
         truth.subject,
         truth.relation,
         np.where(wrong_object, _objects_of_others(rng, truth), truth.object),
@@ -134,17 +124,17 @@ def misreport(rng: np.random.Generator, truth: Facts) -> Facts:
         truth.end + shift,
     )
     changed = np.flatnonzero(wrong_object | wrong_date)
-    keys = Facts.concatenate([truth, reported[changed]]).keys()
-    known, new = keys[: len(truth)], keys[len(truth) :]
-    fresh = _first_of_each(new) & ~np.isin(new, known)
-    fresh &= reported.subject[changed] != reported.object[changed]
-    return _replaced(truth, reported, changed[fresh])
+    keys = Facts.concatenate([truth, wrong[changed]]).keys()
+    known, new = np.split(keys, [len(truth)])
+    is_new = _first_of_each(new) & ~np.isin(new, known)
+    is_new &= wrong.subject[changed] != wrong.object[changed]
+    return _replace_rows(truth, wrong, changed[is_new])
 
 
-def lose_dates(rng: np.random.Generator, facts: Facts) -> Facts:
-    """Lose 15 % of the ends and 5 % of the starts, of single years 5 % as a whole; none of places.
+def remove_dates(rng: np.random.Generator, facts: Facts) -> Facts:
+    """Remove 15 % of the ends and 5 % of the starts, 5 % of single years, but none of places.
 
-    Of facts that only the lost dates told apart, all but one keep theirs.
+    Of facts that differ only in the removed dates, all but one keep theirs.
     """
     structural = np.isin(facts.relation, _STRUCTURAL_IDS)
     point = np.isin(facts.relation, _POINT_IDS)
@@ -152,7 +142,7 @@ def lose_dates(rng: np.random.Generator, facts: Facts) -> Facts:
     no_date = point & (chance < _NO_DATE)
     no_end = np.where(point, no_date, chance < _NO_END) & ~structural
     no_start = np.where(point, no_date, rng.random(len(facts)) < _NO_START) & ~structural
-    bare = Facts(
+    undated = Facts(
         facts.subject,
         facts.relation,
         facts.object,
@@ -160,17 +150,17 @@ def lose_dates(rng: np.random.Generator, facts: Facts) -> Facts:
         np.where(no_end, UNKNOWN, facts.end),
     )
     changed = np.flatnonzero(no_start | no_end)
-    return _replaced(facts, bare, changed[_first_of_each(bare[changed].keys())])
+    return _replace_rows(facts, undated, changed[_first_of_each(undated[changed].keys())])
 
 
-def split(rng: np.random.Generator, facts: Facts) -> NDArray[np.uint8]:
-    """0 train, 1 valid, 2 test; what holds between places is always train."""
+def draw_splits(rng: np.random.Generator, facts: Facts) -> NDArray[np.uint8]:
+    """Return 0 for train, 1 for valid, 2 for test; facts between places are always train."""
     chance = np.where(np.isin(facts.relation, _STRUCTURAL_IDS), 1.0, rng.random(len(facts)))
     return np.where(chance < _TEST, 2, np.where(chance < _TEST + _VALID, 1, 0)).astype(np.uint8)
 
 
 def _objects_of_others(rng: np.random.Generator, facts: Facts) -> Ints:
-    """For each fact the object of a random fact of the same relation: of the right kind."""
+    """Return for each fact the object of a random fact of the same relation."""
     order = np.argsort(facts.relation, kind="stable")
     count = np.bincount(facts.relation)
     first = np.cumsum(count) - count
@@ -180,13 +170,14 @@ def _objects_of_others(rng: np.random.Generator, facts: Facts) -> Ints:
 
 
 def _first_of_each(keys: Ints) -> NDArray[np.bool_]:
+    """Return a mask of the first occurrence of each key."""
     first = np.zeros(len(keys), dtype=np.bool_)
     first[np.unique(keys, return_index=True)[1]] = True
     return first
 
 
-def _replaced(facts: Facts, others: Facts, rows: Ints) -> Facts:
-    """The facts, but those rows from the others."""
+def _replace_rows(facts: Facts, others: Facts, rows: Ints) -> Facts:
+    """Return the facts with some rows replaced by those of others."""
     swap = np.zeros(len(facts), dtype=np.bool_)
     swap[rows] = True
     pairs = zip(facts.columns, others.columns, strict=True)

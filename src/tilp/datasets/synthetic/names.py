@@ -1,4 +1,4 @@
-"""Readable invented names: lists of words and syllables, and the draw that never repeats one."""
+"""Readable invented names, drawn without repetition from lists of words and syllables."""
 
 from collections.abc import Sequence
 from itertools import product
@@ -66,22 +66,21 @@ _SUBJECTS = _words(
     "Poetry Sculpture"
 )
 PARTY_WORDS = ("Agrarian", "Liberal", "People's", "Reform")
-"""The parties of every country."""
+"""Parties of each country."""
 
 
 def surnames() -> list[str]:
-    """Every surname there is; all different."""
+    """Return all surnames; all different."""
     return ["".join(parts) for parts in product(_ONSETS, _MIDDLES, _SURNAME_ENDS)]
 
 
 def _draw(rng: np.random.Generator, count: int, *parts: Sequence[str], sep: str = "") -> list[str]:
-    """Draw ``count`` different names, one word of each part; numbered once all are used up."""
+    """Draw different names, with one word of each part; add numbers once all are used up."""
     sizes = tuple(len(part) for part in parts)
     capacity = prod(sizes)
     names: list[str] = []
     for turn in range(-(-count // capacity)):
-        wanted = min(capacity, count - turn * capacity)
-        codes = rng.choice(capacity, wanted, replace=False)
+        codes = rng.choice(capacity, min(capacity, count - turn * capacity), replace=False)
         columns = [
             [part[i] for i in digits.tolist()]
             for part, digits in zip(parts, np.unravel_index(codes, sizes), strict=True)
@@ -92,48 +91,48 @@ def _draw(rng: np.random.Generator, count: int, *parts: Sequence[str], sep: str 
 
 
 def people(rng: np.random.Generator, count: int) -> list[str]:
-    """First and last names."""
+    """Draw first and last names."""
     return _draw(rng, count, _FIRST_NAMES, surnames(), sep=" ")
 
 
 def countries(rng: np.random.Generator, count: int) -> list[str]:
-    """One word each."""
+    """Draw names of one word."""
     return _draw(rng, count, _ONSETS, _MIDDLES, _COUNTRY_ENDS)
 
 
 def cities(rng: np.random.Generator, count: int) -> list[str]:
-    """One word each, none that could be a country."""
+    """Draw names of one word that no country can have."""
     return _draw(rng, count, _ONSETS, _MIDDLES, _CITY_ENDS)
 
 
 def teams(rng: np.random.Generator, count: int) -> list[str]:
-    """A place-like word and a team word: teams move, so the place is of nowhere."""
-    places = ["".join(parts) for parts in product(_ONSETS, _MIDDLES, ("dale", "ford", "ley"))]
-    return _draw(rng, count, places, _TEAM_WORDS, sep=" ")
+    """Draw a town and a team word; the town does not exist, because teams move."""
+    towns = ["".join(parts) for parts in product(_ONSETS, _MIDDLES, ("dale", "ford", "ley"))]
+    return _draw(rng, count, towns, _TEAM_WORDS, sep=" ")
 
 
 def clubs(rng: np.random.Generator, count: int) -> list[str]:
-    """Such as Silver Heron Society."""
+    """Draw names such as Silver Heron Society."""
     return _draw(rng, count, _QUALITIES, _FIGURES, _CLUB_WORDS, sep=" ")
 
 
 def leagues(rng: np.random.Generator, count: int) -> list[str]:
-    """Such as Northern Star League."""
+    """Draw names such as Northern Star League."""
     return _draw(rng, count, _QUALITIES, _FIGURES, _LEAGUE_WORDS, sep=" ")
 
 
 def federations(rng: np.random.Generator, count: int) -> list[str]:
-    """Such as Golden Compass Federation."""
+    """Draw names such as Golden Compass Federation."""
     return _draw(rng, count, _QUALITIES, _FIGURES, _FEDERATION_WORDS, sep=" ")
 
 
 def trophies(rng: np.random.Generator, count: int) -> list[str]:
-    """Such as Amber Lion Cup."""
+    """Draw names such as Amber Lion Cup."""
     return _draw(rng, count, _QUALITIES, _FIGURES, _TROPHY_WORDS, sep=" ")
 
 
 def prizes(rng: np.random.Generator, fields: int, each: int) -> list[str]:
-    """Such as Marlow Medal for Poetry; so many of each field, one subject a field."""
+    """Draw names such as Marlow Medal for Poetry, with one subject for each field."""
     subjects = [_SUBJECTS[i] for i in rng.integers(0, len(_SUBJECTS), fields).tolist()]
     honours = _draw(rng, fields * each, surnames(), _PRIZE_WORDS, sep=" ")
     return [f"{honour} for {subjects[i // each]}" for i, honour in enumerate(honours)]

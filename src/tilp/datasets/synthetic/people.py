@@ -1,8 +1,8 @@
-"""People of the world: born, study, play, move, marry, join parties, win prizes, die."""
+"""Lives of people: they are born, study, play, move, marry, join parties, win prizes, die."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -20,39 +20,39 @@ _STAYS_IN_COUNTRY = 0.5
 
 @dataclass(frozen=True)
 class People:
-    """The people of a block; cities and countries are numbered within their kind."""
+    """People of a block; ids of cities and countries are within their kind."""
 
-    number: Ints
+    entity: Ints
     city: Ints
     country: Ints
     birth: Ints
     death: Ints
-    until: Ints  # death, or the year of the records
+    until: Ints  # death, or the last year of the world
     athlete: NDArray[np.bool_]
     artist: NDArray[np.bool_]
 
     def __len__(self) -> int:
-        return len(self.number)
+        return len(self.entity)
 
 
-def happens(rng: np.random.Generator, chance: float, count: int) -> NDArray[np.bool_]:
-    """Whether something happens, each time with that chance."""
+def draw_bool(rng: np.random.Generator, chance: float, count: int) -> NDArray[np.bool_]:
+    """Draw booleans that are True with a chance."""
     return rng.random(count) < chance
 
 
-def mostly(rng: np.random.Generator, chance: float, rule: Ints, other: Ints) -> Ints:
-    """What the rule says, with that chance; else the other."""
-    return np.where(happens(rng, chance, len(rule)), rule, other)
+def draw_mostly(rng: np.random.Generator, chance: float, usual: Ints, other: Ints) -> Ints:
+    """Take the usual value with a chance, else the other."""
+    return np.where(draw_bool(rng, chance, len(usual)), usual, other)
 
 
-def elsewhere(rng: np.random.Generator, places: Places, country: Ints) -> Ints:
-    """A random city, mostly of the given country."""
+def draw_city(rng: np.random.Generator, places: Places, country: Ints) -> Ints:
+    """Draw a city, draw_mostly of the given country."""
     any_city = rng.integers(0, places.count("city"), len(country))
-    return mostly(rng, _STAYS_IN_COUNTRY, places.cities.draw(rng, country), any_city)
+    return draw_mostly(rng, _STAYS_IN_COUNTRY, places.cities.draw(rng, country), any_city)
 
 
-def born(rng: np.random.Generator, places: Places, first: int, count: int) -> People:
-    """People of neighbouring cities, large cities having more; and when they are born and die."""
+def make_people(rng: np.random.Generator, places: Places, first: int, count: int) -> People:
+    """Draw home, birth, death and profession of people, in proportion to the size of cities."""
     # A block is a region, not a sample of the world: else its people would never meet in a city.
     share = min(count / places.people, 1.0)
     position = ((first - len(places.labels)) / places.people + share * rng.random(count)) % 1.0
@@ -61,16 +61,16 @@ def born(rng: np.random.Generator, places: Places, first: int, count: int) -> Pe
     birth = rng.integers(*_BIRTHS, count)
     age = np.clip(np.rint(rng.normal(*_LIFETIME, count)), _SHORTEST_LIFE, _LONGEST_LIFE)
     death = birth + age.astype(np.int64)
-    calling = rng.random(count)
+    profession = rng.random(count)
     return People(
-        number=first + np.arange(count),
+        entity=first + np.arange(count),
         city=city,
         country=places.country[city],
         birth=birth,
         death=death,
         until=np.minimum(death, NOW),
-        athlete=calling < _ATHLETES,
-        artist=calling > 1 - _ARTISTS,
+        athlete=profession < _ATHLETES,
+        artist=profession > 1 - _ARTISTS,
     )
 
 
@@ -90,30 +90,24 @@ class Couples:
     divorced: NDArray[np.bool_]
 
     def __getitem__(self, rows: NDArray[Any]) -> Couples:
-        return Couples(
-            self.first[rows],
-            self.second[rows],
-            self.start[rows],
-            self.end[rows],
-            self.divorced[rows],
-        )
+        return Couples(*(getattr(self, column.name)[rows] for column in fields(self)))
 
 
-def unite(rng: np.random.Generator, places: Places, people: People) -> Couples:
-    """People who meet in one city at about one age marry; some divorce and marry another."""
-    town = mostly(rng, _MEETS_AT_HOME, people.city, places.cities.draw(rng, people.country))
-    seeking = np.flatnonzero(happens(rng, _SEEKS_PARTNER, len(people)))
+def make_couples(rng: np.random.Generator, places: Places, people: People) -> Couples:
+    """Marry people who meet in one city at about one age; some divorce and marry another."""
+    town = draw_mostly(rng, _MEETS_AT_HOME, people.city, places.cities.draw(rng, people.country))
+    seeking = np.flatnonzero(draw_bool(rng, _SEEKS_PARTNER, len(people)))
     first = _pair(rng, people, town, seeking, people.birth[seeking] + 20, np.full(len(people), -1))
-    parted = first[first.divorced]
+    ended = first[first.divorced]
     former = np.full(len(people), -1)
-    former[parted.first], former[parted.second] = parted.second, parted.first
-    again = np.concatenate([parted.first, parted.second])
-    free = np.concatenate([parted.end, parted.end]) + 1
+    former[ended.first], former[ended.second] = ended.second, ended.first
+    again = np.concatenate([ended.first, ended.second])
+    free = np.concatenate([ended.end, ended.end]) + 1
     second = _pair(rng, people, town, again, free, former)
     return Couples(
         *(
-            np.concatenate([getattr(first, name), getattr(second, name)])
-            for name in ("first", "second", "start", "end", "divorced")
+            np.concatenate([getattr(first, column.name), getattr(second, column.name)])
+            for column in fields(Couples)
         )
     )
 
@@ -121,14 +115,14 @@ def unite(rng: np.random.Generator, places: Places, people: People) -> Couples:
 def _pair(
     rng: np.random.Generator, people: People, town: Ints, seeking: Ints, free: Ints, former: Ints
 ) -> Couples:
-    """Neighbours in the order of city and birth marry, once both are free."""
+    """Marry neighbours in the order of city and birth, once both are free."""
     order = np.lexsort((people.birth[seeking] + rng.integers(0, 4, len(seeking)), town[seeking]))
     order = order[: len(order) // 2 * 2]
     left, right = seeking[order[0::2]], seeking[order[1::2]]
     start = np.maximum(free[order[0::2]], free[order[1::2]]) + rng.integers(0, 13, len(left))
     together = np.minimum(people.until[left], people.until[right])
     parting = start + rng.integers(3, 21, len(left))
-    divorced = happens(rng, _DIVORCE, len(left)) & (parting < together)
+    divorced = draw_bool(rng, _DIVORCE, len(left)) & (parting < together)
     fit = (
         (town[left] == town[right])
         & (np.abs(people.birth[left] - people.birth[right]) <= 9)
@@ -139,9 +133,9 @@ def _pair(
 
 
 def marriages(rng: np.random.Generator, people: People, couples: Couples) -> Facts:
-    """Each marriage as told by the one, and mostly as told by the other too."""
-    first, second = people.number[couples.first], people.number[couples.second]
-    mirrored = happens(rng, _MIRRORED, len(first))
+    """Return each marriage in one direction, and draw_mostly in the other too."""
+    first, second = people.entity[couples.first], people.entity[couples.second]
+    mirrored = draw_bool(rng, _MIRRORED, len(first))
     return Facts.concatenate(
         [
             Facts.of("marriedTo", first, second, couples.start, couples.end),
@@ -153,10 +147,10 @@ def marriages(rng: np.random.Generator, people: People, couples: Couples) -> Fac
 def party_members(
     rng: np.random.Generator, places: Places, people: People, couples: Couples
 ) -> Facts:
-    """Couples join a party together and change it together; some people join one alone."""
-    political = couples[happens(rng, _POLITICAL_COUPLE, len(couples.first))]
+    """Let couples join and change parties together, and some people join one alone."""
+    political = couples[draw_bool(rng, _POLITICAL_COUPLE, len(couples.first))]
     count = len(political.first)
-    number, base = people.number, places.base["party"]
+    entity, base = people.entity, places.base["party"]
     country = people.country[political.first]
     party = rng.integers(0, PARTIES, count)
     start = political.start + rng.integers(1, 7, count)
@@ -164,23 +158,23 @@ def party_members(
     for turn in range(2):
         end = np.minimum(start + rng.integers(5, 16, count), political.end)
         other = rng.integers(0, PARTIES, count)
-        follows = mostly(rng, _SAME_PARTY, party, other)
+        follows = draw_mostly(rng, _SAME_PARTY, party, other)
         later = np.minimum(start + rng.integers(0, 3, count), end)
-        on = (start <= end) & (happens(rng, _CHANGES_PARTY, count) if turn else True)
+        on = (start <= end) & (draw_bool(rng, _CHANGES_PARTY, count) if turn else True)
         for who, choice, joined in (
             (political.first, party, start),
             (political.second, follows, later),
         ):
-            object_ = base + country * PARTIES + choice
-            facts.append(Facts.of("memberOfParty", number[who], object_, joined, end)[on])
+            party_id = base + country * PARTIES + choice
+            facts.append(Facts.of("memberOfParty", entity[who], party_id, joined, end)[on])
         start = end + rng.integers(1, 3, count)
         party = (party + rng.integers(1, PARTIES, count)) % PARTIES
 
-    alone = np.flatnonzero(happens(rng, _POLITICAL_SINGLE, len(people)))
+    alone = np.flatnonzero(draw_bool(rng, _POLITICAL_SINGLE, len(people)))
     joined = people.birth[alone] + rng.integers(22, 36, len(alone))
     left = np.minimum(joined + rng.integers(5, 31, len(alone)), people.until[alone])
     choice = base + people.country[alone] * PARTIES + rng.integers(0, PARTIES, len(alone))
-    facts.append(Facts.of("memberOfParty", number[alone], choice, joined, left)[joined <= left])
+    facts.append(Facts.of("memberOfParty", entity[alone], choice, joined, left)[joined <= left])
     return Facts.concatenate(facts)
 
 
@@ -205,19 +199,19 @@ _WIN, _HONOUR = 0.85, 0.06
 
 @dataclass(frozen=True)
 class Block:
-    """The lives of some people: their facts, and a number or two about each."""
+    """Lives of some people: facts, year of birth and height."""
 
     facts: Facts
     birth: Ints
     height: NDArray[np.float64]
 
 
-def live(rng: np.random.Generator, places: Places, first: int, count: int) -> Block:
-    """The lives of ``count`` people whose entity numbers start at ``first``."""
-    people = born(rng, places, first, count)
+def simulate_lives(rng: np.random.Generator, places: Places, first: int, count: int) -> Block:
+    """Make the lives of `count` people with entity ids from `first` on."""
+    people = make_people(rng, places, first, count)
     university, graduation = _study(rng, places, people)
     played, career_end = _play(rng, places, people)
-    couples = unite(rng, places, people)
+    couples = make_couples(rng, places, people)
     facts = [
         _birthplaces(places, people),
         _citizens(rng, places, people),
@@ -234,22 +228,22 @@ def live(rng: np.random.Generator, places: Places, first: int, count: int) -> Bl
 
 
 def _birthplaces(places: Places, people: People) -> Facts:
-    return Facts.of("bornIn", people.number, places.base["city"] + people.city, people.birth)
+    return Facts.of("bornIn", people.entity, places.base["city"] + people.city, people.birth)
 
 
 def _citizens(rng: np.random.Generator, places: Places, people: People) -> Facts:
     other = rng.integers(0, places.count("country"), len(people))
-    country = mostly(rng, _CITIZEN_BY_BIRTH, people.country, other)
+    country = draw_mostly(rng, _CITIZEN_BY_BIRTH, people.country, other)
     base = places.base["country"]
-    return Facts.of("citizenOf", people.number, base + country, people.birth + 18, people.until)
+    return Facts.of("citizenOf", people.entity, base + country, people.birth + 18, people.until)
 
 
 def _study(rng: np.random.Generator, places: Places, people: People) -> tuple[Ints, Ints]:
-    """University and year of graduation of each person; -1 for who does not study."""
+    """Draw university and year of graduation of each person; -1 for none."""
     near = places.city_universities
     abroad = places.universities.draw(rng, people.country)
     at_home = np.where(near.count[people.city] > 0, near.draw(rng, people.city), abroad)
-    university = mostly(rng, _STUDIES_IN_BIRTHPLACE, at_home, abroad)
+    university = draw_mostly(rng, _STUDIES_IN_BIRTHPLACE, at_home, abroad)
     studies = rng.random(len(people)) < np.where(people.athlete, _STUDENT_ATHLETE, _STUDENT)
     age = np.rint(rng.normal(*GRADUATION_AGE, len(people))).astype(np.int64)
     return np.where(studies, university, -1), np.where(studies, people.birth + age, -1)
@@ -258,17 +252,17 @@ def _study(rng: np.random.Generator, places: Places, people: People) -> tuple[In
 def _degrees(places: Places, people: People, university: Ints, graduation: Ints) -> Facts:
     who = np.flatnonzero(university >= 0)
     base = places.base["university"]
-    return Facts.of("graduatedFrom", people.number[who], base + university[who], graduation[who])
+    return Facts.of("graduatedFrom", people.entity[who], base + university[who], graduation[who])
 
 
 def _play(rng: np.random.Generator, places: Places, people: People) -> tuple[list[Facts], Ints]:
-    """Facts of the athletes' careers, and the last year of each person's; -1 for who has none."""
+    """Draw careers of athletes; return their facts, and each person's last year or -1."""
     athletes = np.flatnonzero(people.athlete)
     stints = 1 + rng.choice(len(_STINTS), len(athletes), p=_STINTS)
     career_end = np.full(len(people), -1)
     start = people.birth[athletes] + rng.integers(18, 21, len(athletes))
     country = np.where(
-        happens(rng, _TEAM_OF_OWN_COUNTRY, len(athletes)),
+        draw_bool(rng, _TEAM_OF_OWN_COUNTRY, len(athletes)),
         people.country[athletes],
         rng.integers(0, places.count("country"), len(athletes)),
     )
@@ -294,29 +288,24 @@ def _stint(
     start: Ints,
     end: Ints,
 ) -> list[Facts]:
-    """Playing for a team, living where it is based at the time, licensed by its federation."""
-    number, base = people.number[who], places.base
-    facts = [Facts.of("playsFor", number, base["team"] + team, start, end)]
+    """Return facts: play for a team, live where it is based then, licensed by its federation."""
+    entity, base = people.entity[who], places.base
+    facts = [Facts.of("playsFor", entity, base["team"] + team, start, end)]
 
-    with_team = happens(rng, _LIVES_WITH_TEAM, len(who))
+    with_team = draw_bool(rng, _LIVES_WITH_TEAM, len(who))
     for period in range(places.homes.member.shape[1]):
         first = np.maximum(start, places.homes.start[team, period])
         last = np.minimum(end, places.homes.end[team, period])
         city = places.homes.member[team, period]
-        city = np.where(with_team, city, elsewhere(rng, places, people.country[who]))
-        there = first <= last
-        facts.append(
-            Facts.of(
-                "livesIn", number[there], base["city"] + city[there], first[there], last[there]
-            )
-        )
+        city = np.where(with_team, city, draw_city(rng, places, people.country[who]))
+        facts.append(Facts.of("livesIn", entity, base["city"] + city, first, last)[first <= last])
 
     league, in_league = places.leagues.at(team, start)
     federation, governed = places.federations.at(league, start)
     other = rng.integers(0, places.count("federation"), len(who))
-    federation = mostly(rng, _LICENSED_BY_LEAGUE, federation, other)
+    federation = draw_mostly(rng, _LICENSED_BY_LEAGUE, federation, other)
     last = np.minimum(end, np.minimum(in_league, governed))
-    facts.append(Facts.of("licensedBy", number, base["federation"] + federation, start, last))
+    facts.append(Facts.of("licensedBy", entity, base["federation"] + federation, start, last))
     return facts
 
 
@@ -328,36 +317,40 @@ def _homes(
     graduation: Ints,
     career_end: Ints,
 ) -> Facts:
-    """Where people settle after studies or career, perhaps move to later, and die."""
+    """Draw where people live after studies or career, move to later, and die."""
     count = len(people)
-    anywhere = elsewhere(rng, places, people.country)
+    anywhere = draw_city(rng, places, people.country)
     retired, studied = career_end >= 0, university >= 0
     city = np.where(
         retired,
-        mostly(rng, _RETURNS_HOME, people.city, anywhere),
+        draw_mostly(rng, _RETURNS_HOME, people.city, anywhere),
         np.where(
             studied,
-            mostly(rng, _STAYS_IN_UNIVERSITY_CITY, places.university_city[university], anywhere),
-            mostly(rng, _STAYS_IN_BIRTHPLACE, people.city, anywhere),
+            draw_mostly(
+                rng, _STAYS_IN_UNIVERSITY_CITY, places.university_city[university], anywhere
+            ),
+            draw_mostly(rng, _STAYS_IN_BIRTHPLACE, people.city, anywhere),
         ),
     )
-    grown = np.where(studied, graduation, people.birth + 17)
-    start = np.where(retired, career_end, grown) + rng.integers(1, 3, count)
+    adult = np.where(studied, graduation, people.birth + 17)
+    start = np.where(retired, career_end, adult) + rng.integers(1, 3, count)
     move = start + rng.integers(8, 26, count)
-    second = elsewhere(rng, places, people.country)
-    moves = happens(rng, _MOVES_AGAIN, count) & (move < people.until) & (second != city)
-    settled = start <= people.until
+    second = draw_city(rng, places, people.country)
+    moves = draw_bool(rng, _MOVES_AGAIN, count) & (move < people.until) & (second != city)
+    has_home = start <= people.until
     base = places.base["city"]
 
-    death = np.flatnonzero((people.death <= NOW) & settled)
+    death = np.flatnonzero((people.death <= NOW) & has_home)
     last_city = np.where(moves, second, city)[death]
-    place = mostly(rng, _DIES_AT_HOME, last_city, elsewhere(rng, places, people.country[death]))
+    death_city = draw_mostly(
+        rng, _DIES_AT_HOME, last_city, draw_city(rng, places, people.country[death])
+    )
     end = np.where(moves, move - 1, people.until)
     return Facts.concatenate(
         [
-            Facts.of("livesIn", people.number, base + city, start, end)[settled],
-            Facts.of("livesIn", people.number, base + second, move, people.until)[moves & settled],
-            Facts.of("diedIn", people.number[death], base + place, people.death[death]),
+            Facts.of("livesIn", people.entity, base + city, start, end)[has_home],
+            Facts.of("livesIn", people.entity, base + second, move, people.until)[moves & has_home],
+            Facts.of("diedIn", people.entity[death], base + death_city, people.death[death]),
         ]
     )
 
@@ -365,23 +358,23 @@ def _homes(
 def _club_members(
     rng: np.random.Generator, places: Places, people: People, university: Ints, graduation: Ints
 ) -> Facts:
-    """Graduates join a club of their university, a few others any club."""
+    """Let graduates join a club of their university, and a few others any club."""
     studied = university >= 0
     joins = rng.random(len(people)) < np.where(studied, _JOINS_CLUB, _JOINS_OTHER_CLUB)
     any_club = rng.integers(0, places.count("club"), len(people))
     club = np.where(
-        studied & happens(rng, _ALUMNI_CLUB, len(people)),
+        studied & draw_bool(rng, _ALUMNI_CLUB, len(people)),
         places.clubs.draw(rng, university),
         any_club,
     )
     start = np.where(studied, graduation, people.birth + 24) + rng.integers(1, 6, len(people))
     end = np.minimum(start + rng.integers(5, 31, len(people)), people.until)
     base = places.base["club"]
-    return Facts.of("memberOfClub", people.number, base + club, start, end)[joins & (start <= end)]
+    return Facts.of("memberOfClub", people.entity, base + club, start, end)[joins & (start <= end)]
 
 
 def _prizes(rng: np.random.Generator, places: Places, people: People) -> Facts:
-    """Artists are nominated for one to three prizes of their field in a year, and may win one."""
+    """Nominate artists for one to three prizes of their field in a year; they may win one."""
     artists = np.flatnonzero(people.artist)
     field = rng.integers(0, places.count("prize") // FIELD, len(artists))
     years = 1 + rng.choice(len(_YEARS_NOMINATED), len(artists), p=_YEARS_NOMINATED)
@@ -390,23 +383,26 @@ def _prizes(rng: np.random.Generator, places: Places, people: People) -> Facts:
     facts = []
     for turn in range(len(_YEARS_NOMINATED)):
         on = (years > turn) & (year <= people.until[artists])
-        who, when, group = people.number[artists[on]], year[on], field[on]
+        who, when, group = people.entity[artists[on]], year[on], field[on]
         prize = base + FIELD * group[:, None] + rng.permuted(_columns(len(who), FIELD), axis=1)
         nominations = 1 + rng.choice(len(_NOMINATIONS), len(who), p=_NOMINATIONS)
-        for place in range(len(_NOMINATIONS)):
-            named = nominations > place
-            facts.append(Facts.of("nominatedFor", who[named], prize[named, place], when[named]))
-        # The order of the prizes is random, so the first may stand for any of those named.
-        wins = happens(rng, _WIN, len(who))
+        for index in range(len(_NOMINATIONS)):
+            nominated = nominations > index
+            nominee = who[nominated]
+            facts.append(
+                Facts.of("nominatedFor", nominee, prize[nominated, index], when[nominated])
+            )
+        # The order of the prizes is random, so the first may stand for any of the nominations.
+        wins = draw_bool(rng, _WIN, len(who))
         facts.append(Facts.of("receivedAward", who[wins], prize[wins, 0], when[wins]))
         year = year + rng.integers(2, 13, len(artists))
 
-    honoured = np.flatnonzero(happens(rng, _HONOUR, len(people)))
+    honoured = np.flatnonzero(draw_bool(rng, _HONOUR, len(people)))
     any_prize = base + rng.integers(0, places.count("prize"), len(honoured))
     when = np.minimum(
         people.birth[honoured] + rng.integers(40, 80, len(honoured)), people.until[honoured]
     )
-    facts.append(Facts.of("receivedAward", people.number[honoured], any_prize, when))
+    facts.append(Facts.of("receivedAward", people.entity[honoured], any_prize, when))
     return Facts.concatenate(facts)
 
 

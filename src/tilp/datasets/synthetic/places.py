@@ -28,67 +28,62 @@ _FAVOURITE_WINS = 0.88
 
 @dataclass(frozen=True)
 class Groups:
-    """Members numbered group by group: group g has the ``count[g]`` members from ``first[g]``."""
+    """Members with ids in group order: group g has the `count[g]` members from `first[g]` on."""
 
     first: Ints
     count: Ints
 
     @classmethod
     def of(cls, group: Ints, groups: int) -> Groups:
-        """Groups from the group of each member, in ascending order."""
+        """Return groups from the group of each member, in ascending order."""
         count = np.bincount(group, minlength=groups)
         return cls(np.cumsum(count) - count, count)
 
     def draw(self, rng: np.random.Generator, group: Ints) -> Ints:
-        """A random member of each group."""
-        return self.first[group] + _below(rng, self.count[group])
+        """Draw a member of each group."""
+        return self.first[group] + _draw_below(rng, self.count[group])
 
     def other(self, rng: np.random.Generator, group: Ints, member: Ints) -> Ints:
-        """A random member of each group that is not the given one, unless it is alone."""
+        """Draw another member of each group than the given one, unless it is alone."""
         count = self.count[group]
-        step = 1 + _below(rng, np.maximum(count - 1, 1))
+        step = 1 + _draw_below(rng, np.maximum(count - 1, 1))
         return self.first[group] + (member - self.first[group] + step) % count
 
 
 @dataclass(frozen=True)
 class Periods:
-    """What each owner belonged to, period after period: the next starts the year after one ends."""
+    """What each owner belongs to, by period; a period starts the year after the one before ends."""
 
     member: Ints
     start: Ints
     end: Ints
 
     def at(self, owner: Ints, year: Ints) -> tuple[Ints, Ints]:
-        """What the owner belongs to in that year, and the last year of that period."""
-        place = (self.end[owner] < year[:, None]).sum(axis=1)
-        return self.member[owner, place], self.end[owner, place]
+        """Return what an owner belongs to in a year, and the last year of that period."""
+        period = (self.end[owner] < year[:, None]).sum(axis=1)
+        return self.member[owner, period], self.end[owner, period]
 
     def facts(self, relation: str, owner_base: int, member_base: int) -> Facts:
-        """The periods as facts."""
-        owner, place = np.nonzero(self.start <= self.end)
-        return Facts.of(
-            relation,
-            owner_base + owner,
-            member_base + self.member[owner, place],
-            self.start[owner, place],
-            self.end[owner, place],
-        )
+        """Return the periods as facts."""
+        rows = np.nonzero(self.start <= self.end)
+        owner, member = owner_base + rows[0], member_base + self.member[rows]
+        return Facts.of(relation, owner, member, self.start[rows], self.end[rows])
 
 
 @dataclass(frozen=True)
 class Places:
-    """Everything that people are related to, numbered within its kind.
+    """Entities that people are related to, with ids within their kind.
 
     Attributes:
-        people: for how many people these places are.
-        labels: names of all entities here, in the order of their numbers as entities.
-        base: number of each kind's first entity.
+        people: number of people that the places are for.
+        labels: names of all these entities, by entity id.
+        base: first entity id of each kind.
         country: country of each city; likewise `university_city`.
-        population: people of each city, relative to a small one.
+        population: population of each city, relative to a small one.
         cities: cities of each country; likewise universities of each city and of each country,
             clubs of each university, teams of each country.
         homes: cities of each team; likewise leagues of each team, federations of each league.
-        facts: what holds between all these.
+        facts: facts between these entities.
     """
 
     people: int
@@ -108,16 +103,16 @@ class Places:
     facts: Facts
 
     def count(self, kind: str) -> int:
-        """How many entities there are of a kind."""
+        """Return the number of entities of a kind."""
         later = [base for base in self.base.values() if base > self.base[kind]]
         return min(later, default=len(self.labels)) - self.base[kind]
 
 
-def found(rng: np.random.Generator, people: int) -> Places:
-    """Make the places for a world of so many people: more people, more places, none busier."""
+def make_places(rng: np.random.Generator, people: int) -> Places:
+    """Make the places for a number of people; more people have more places, not busier ones."""
     n_cities = max(people // _PEOPLE_PER_CITY, 6)
     n_countries = max(n_cities // _CITIES_PER_COUNTRY, 3)
-    country = _shares(n_cities, n_countries)
+    country = _deal(n_cities, n_countries)
     cities = Groups.of(country, n_countries)
     population = rng.integers(1, 4, n_cities)
     population[cities.first] = 5  # the capital
@@ -132,18 +127,20 @@ def found(rng: np.random.Generator, people: int) -> Places:
     n_leagues = max(n_teams // _TEAMS_PER_LEAGUE, 3)
     n_federations = max(int(n_leagues / _LEAGUES_PER_FEDERATION), 3)
     n_trophies = max(n_teams // _TEAMS_PER_TROPHY, 3)
-    team_country = _shares(n_teams, n_countries)
+    team_country = _deal(n_teams, n_countries)
     team_start = rng.integers(1880, 1901, n_teams)
     league_start = np.full(n_leagues, 1880)
     first_home = cities.draw(rng, team_country)
-    homes = _wander(rng, team_start, first_home, cities, team_country, (1925, 1965))
-    leagues = _wander(rng, team_start, *_of_all(_shares(n_teams, n_leagues), n_leagues), (1940,))
-    federations = _wander(
-        rng, league_start, *_of_all(_shares(n_leagues, n_federations), n_federations), (1950,)
+    homes = _draw_periods(rng, team_start, first_home, cities, team_country, (1925, 1965))
+    leagues = _draw_periods(
+        rng, team_start, *_in_one_group(_deal(n_teams, n_leagues), n_leagues), (1940,)
+    )
+    federations = _draw_periods(
+        rng, league_start, *_in_one_group(_deal(n_leagues, n_federations), n_federations), (1950,)
     )
 
     city_names, country_names = names.cities(rng, n_cities), names.countries(rng, n_countries)
-    labels, base = _number(
+    labels, base = _assign_ids(
         {
             "country": country_names,
             "city": city_names,
@@ -159,12 +156,12 @@ def found(rng: np.random.Generator, people: int) -> Places:
     )
     party_country = np.repeat(np.arange(n_countries), PARTIES)
     facts = [
-        _lasting(rng, "cityIn", base["city"], base["country"] + country, FIRST_YEAR, 1800),
-        _lasting(
+        _belong(rng, "cityIn", base["city"], base["country"] + country, FIRST_YEAR, 1800),
+        _belong(
             rng, "universityIn", base["university"], base["city"] + university_city, 1600, 1880
         ),
-        _lasting(rng, "clubOf", base["club"], base["university"] + club_university, 1880, 1901),
-        _lasting(rng, "partyOf", base["party"], base["country"] + party_country, 1870, 1901),
+        _belong(rng, "clubOf", base["club"], base["university"] + club_university, 1880, 1901),
+        _belong(rng, "partyOf", base["party"], base["country"] + party_country, 1870, 1901),
         homes.facts("basedIn", base["team"], base["city"]),
         leagues.facts("playsInLeague", base["team"], base["league"]),
         federations.facts("governedBy", base["league"], base["federation"]),
@@ -189,8 +186,8 @@ def found(rng: np.random.Generator, people: int) -> Places:
     )
 
 
-def _number(kinds: dict[str, list[str]]) -> tuple[list[str], dict[str, int]]:
-    """All names one after the other, and the place of each kind's first."""
+def _assign_ids(kinds: dict[str, list[str]]) -> tuple[list[str], dict[str, int]]:
+    """Return all names, and the first entity id of each kind."""
     labels: list[str] = []
     base: dict[str, int] = {}
     for kind, members in kinds.items():
@@ -199,32 +196,32 @@ def _number(kinds: dict[str, list[str]]) -> tuple[list[str], dict[str, int]]:
     return labels, base
 
 
-def _lasting(
+def _belong(
     rng: np.random.Generator, relation: str, first: int, owner: Ints, early: int, late: int
 ) -> Facts:
-    """Entities from ``first`` on belong to their owners since some year from early to late."""
+    """Return facts: entities from `first` on belong to owners since a year from early to late."""
     count = len(owner)
     start = rng.integers(early, late, count)
     return Facts.of(relation, first + np.arange(count), owner, start, np.full(count, NOW))
 
 
-def _below(rng: np.random.Generator, limit: Ints) -> Ints:
-    """A random whole number from 0 up to each limit, without it."""
+def _draw_below(rng: np.random.Generator, limit: Ints) -> Ints:
+    """Draw a whole number from 0 to below each limit."""
     return (rng.random(len(limit)) * limit).astype(np.int64)
 
 
-def _shares(members: int, groups: int) -> Ints:
-    """Members dealt out evenly to groups, in order."""
+def _deal(members: int, groups: int) -> Ints:
+    """Return the group of each member, dealt evenly and in order."""
     return np.arange(members) * groups // members
 
 
-def _of_all(member: Ints, members: int) -> tuple[Ints, Groups, Ints]:
-    """A start for `_wander` among all members, one group."""
+def _in_one_group(member: Ints, members: int) -> tuple[Ints, Groups, Ints]:
+    """Return arguments of `_draw_periods` for members of a single group."""
     groups = Groups(np.zeros(1, dtype=np.int64), np.full(1, members))
     return member, groups, np.zeros(len(member), dtype=np.int64)
 
 
-def _wander(
+def _draw_periods(
     rng: np.random.Generator,
     founded: Ints,
     first: Ints,
@@ -232,7 +229,7 @@ def _wander(
     group: Ints,
     cuts: tuple[int, ...],
 ) -> Periods:
-    """One period more than cuts for each owner; a period ends within 30 years from its cut."""
+    """Draw one period more than cuts for each owner; a period ends within 30 years of its cut."""
     member, start, end = [first], [founded], []
     for cut in cuts:
         last = cut + rng.integers(0, 30, len(founded))
@@ -244,23 +241,24 @@ def _wander(
 
 
 def _titles(rng: np.random.Generator, base: dict[str, int], n_teams: int, n_trophies: int) -> Facts:
-    """The winner of every season of every trophy: mostly one of the few teams that favour it."""
-    favourites = Groups.of(_shares(n_teams, n_trophies), n_trophies)
+    """Draw the winner of every season of every trophy: mostly one of its few favourites."""
+    favourites = Groups.of(_deal(n_teams, n_trophies), n_trophies)
     trophy = np.repeat(np.arange(n_trophies), _SEASONS)
     first = rng.integers(1930, 1961, n_trophies)[trophy]
     year = first + np.tile(np.arange(_SEASONS), n_trophies) * rng.integers(1, 3, n_trophies)[trophy]
     stray = np.where(rng.random(len(trophy)) < _FAVOURITE_WINS, 0, rng.integers(1, 3, len(trophy)))
     team = favourites.draw(rng, (trophy + stray) % n_trophies)
-    held = year <= NOW
+    past = year <= NOW
     return Facts.of(
-        "wonTitle", base["team"] + team[held], base["trophy"] + trophy[held], year[held]
+        "wonTitle", base["team"] + team[past], base["trophy"] + trophy[past], year[past]
     )
 
 
 def _university_names(city_names: list[str], university_city: Ints) -> list[str]:
+    """Name universities after their cities; the second one of a city is an institute."""
     labels: list[str] = []
-    for place in university_city.tolist():
-        name = f"University of {city_names[place]}"
+    for city in university_city.tolist():
+        name = f"University of {city_names[city]}"
         second = bool(labels) and labels[-1] == name
-        labels.append(f"{city_names[place]} Institute of Arts" if second else name)
+        labels.append(f"{city_names[city]} Institute of Arts" if second else name)
     return labels

@@ -1,4 +1,4 @@
-"""The planted rules, and their confidence: exact joins over the truth."""
+"""The planted rules, and their confidence by exact joins over the facts before noise."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp.datasets.synthetic.facts import Facts, Ints, relation_id
+from tilp.datasets.synthetic.facts import RELATION_IDS, Facts, Ints
 from tilp.graph import INVERSE_MARK
 from tilp.time import TemporalRelation, temporal_relation_codes
 
@@ -19,21 +19,20 @@ _CLASSES = tuple(TemporalRelation)
 
 @dataclass(frozen=True)
 class PlantedRule:
-    """A rule that the world was made with, and what it is worth in the truth.
+    """Rule that the world was made with, and its exact confidence.
 
-    The confidence is the mean arriving rate over the head's facts, known by exact evaluation. For
-    a fact (s, r, o, I) of the head relation let N be the number of walks from s that satisfy the
-    body and every temporal relation, I being the head's interval; the fact itself is no edge of a
-    walk, no walk takes an edge twice. Of these, N_o walks end in o. The confidence is the mean of
-    N_o / N over the facts with N > 0. The facts are the whole truth: all splits, before noise and
-    before dates went missing.
+    The confidence is the mean arriving rate over the facts of the head relation. For a fact
+    (s, r, o, I) let N be the number of walks from s that satisfy the body and every temporal
+    relation, where I is the interval of the head. The fact itself is no edge of a walk, and no walk
+    takes an edge twice. Of these, N_o walks end in o. The confidence is the mean of N_o / N over
+    the facts with N > 0. It is computed on all splits, before noise is added.
 
     Attributes:
-        text: the rule, the relations of all pairs of intervals stated.
-        relation: the head relation.
-        length: the number of body atoms.
-        confidence: the mean arriving rate in the truth; NaN if the body holds nowhere.
-        body: the body relations in the order of the walk; ⁻¹ marks one walked backwards.
+        text: the rule, with the temporal relations of all pairs of intervals.
+        relation: head relation.
+        length: number of body atoms.
+        confidence: mean arriving rate before noise; NaN if the body has no grounding.
+        body: body relations in the order of the walk; ⁻¹ marks an inverse.
     """
 
     text: str
@@ -45,7 +44,7 @@ class PlantedRule:
 
 @dataclass(frozen=True)
 class Pattern:
-    """A rule without its confidence: temporal relations of pairs (1,2), (1,3), ..., (2,3), ..."""
+    """Rule without its confidence: temporal relations of pairs (1,2), (1,3), ..., (2,3), ..."""
 
     relation: str
     body: tuple[str, ...]
@@ -53,12 +52,12 @@ class Pattern:
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
-        """Places of the two intervals of each temporal relation; the last is the head's."""
+        """Indexes of the two intervals of each temporal relation; the last is that of the head."""
         return list(combinations(range(len(self.body) + 1), 2))
 
     @property
     def text(self) -> str:
-        """The rule as people write it."""
+        """The rule in readable notation."""
         last = len(self.body) + 1
         atoms = [f"{name}(E{i},E{i + 1},I{i})" for i, name in enumerate(self.body, 1)]
         atoms += [
@@ -68,7 +67,7 @@ class Pattern:
         return f"{self.relation}(E1,E{last},I{last}) ← {' ∧ '.join(atoms)}"
 
     def planted(self, confidence: float) -> PlantedRule:
-        """The rule with its confidence."""
+        """Return the rule with a confidence."""
         return PlantedRule(self.text, self.relation, len(self.body), confidence, self.body)
 
 
@@ -96,21 +95,21 @@ PATTERNS = (
     _pattern("memberOfParty", f"marriedTo{INVERSE_MARK} memberOfParty", "ttt"),
     _pattern("licensedBy", "playsFor playsInLeague governedBy", "tttttt"),
 )
-"""What the lives are made to follow, some of it told from its other end too."""
+"""Patterns that the lives follow, some of them in both directions."""
 
 
 class EdgeLists:
-    """Facts by relation and direction, sorted by the entity they leave."""
+    """Facts by relation and direction, sorted by source."""
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
         self._sorted: dict[str, tuple[Ints, Ints]] = {}
 
     def leaving(self, name: str) -> tuple[Ints, Ints]:
-        """The entities that edges of the relation leave, in order, and the edges' rows."""
+        """Return the sorted sources of the edges of a relation, and their rows."""
         if name not in self._sorted:
             plain = name.removesuffix(INVERSE_MARK)
-            rows = np.flatnonzero(self._facts.relation == relation_id(plain))
+            rows = np.flatnonzero(self._facts.relation == RELATION_IDS[plain])
             column = self._facts.subject if plain == name else self._facts.object
             order = np.argsort(column[rows], kind="stable")
             self._sorted[name] = column[rows][order], rows[order]
@@ -118,50 +117,50 @@ class EdgeLists:
 
 
 def arriving_rates(pattern: Pattern, facts: Facts, edges: EdgeLists, first: int = 0) -> Rates:
-    """N_o / N for each fact of the head relation from row ``first`` on, where N is above 0."""
-    heads = first + np.flatnonzero(facts.relation[first:] == relation_id(pattern.relation))
-    head, place = heads, facts.subject[heads]
+    """Return N_o / N of each fact of the head relation from row `first` on where N is above 0."""
+    head = first + np.flatnonzero(facts.relation[first:] == RELATION_IDS[pattern.relation])
+    entity = facts.subject[head]
     taken: list[Ints] = []
-    wanted = dict(zip(pattern.pairs, pattern.times, strict=True))
+    relations = dict(zip(pattern.pairs, pattern.times, strict=True))
     for step, name in enumerate(pattern.body):
-        walk, edge = _follow(place, *edges.leaving(name))
+        walk, edge = _follow(entity, *edges.leaving(name))
         head, taken = head[walk], [rows[walk] for rows in taken]
-        fits = _relate(facts, edge, head, wanted[step, len(pattern.body)]) & (edge != head)
+        fits = _relate(facts, edge, head, relations[step, len(pattern.body)]) & (edge != head)
         for earlier, rows in enumerate(taken):
-            fits &= _relate(facts, rows, edge, wanted[earlier, step]) & (edge != rows)
+            fits &= _relate(facts, rows, edge, relations[earlier, step]) & (edge != rows)
         head, edge, taken = head[fits], edge[fits], [rows[fits] for rows in taken]
-        place = facts.subject[edge] if name.endswith(INVERSE_MARK) else facts.object[edge]
+        entity = facts.subject[edge] if name.endswith(INVERSE_MARK) else facts.object[edge]
         taken.append(edge)
     walks = np.bincount(head, minlength=len(facts))
-    right = np.bincount(head[place == facts.object[head]], minlength=len(facts))
-    fired = walks > 0
-    rates: Rates = right[fired] / walks[fired]
+    arrived = np.bincount(head[entity == facts.object[head]], minlength=len(facts))
+    has_walks = walks > 0
+    rates: Rates = arrived[has_walks] / walks[has_walks]
     return rates
 
 
-def _follow(place: Ints, leaving: Ints, rows: Ints) -> tuple[Ints, Ints]:
-    """Every edge from every place: which walk goes on, and along which row."""
-    low = np.searchsorted(leaving, place, side="left")
-    count = np.searchsorted(leaving, place, side="right") - low
-    walk = np.repeat(np.arange(len(place)), count)
+def _follow(entity: Ints, source: Ints, rows: Ints) -> tuple[Ints, Ints]:
+    """Extend walks by every edge: return the index of the walk and the row of the edge."""
+    low = np.searchsorted(source, entity, side="left")
+    count = np.searchsorted(source, entity, side="right") - low
+    walk = np.repeat(np.arange(len(entity)), count)
     nth = np.arange(len(walk)) - np.repeat(np.cumsum(count) - count, count)
     return walk, rows[low[walk] + nth]
 
 
-def _relate(facts: Facts, row: Ints, other: Ints, wanted: TemporalRelation) -> NDArray[np.bool_]:
-    """Whether the one interval lies to the other as wanted."""
+def _relate(facts: Facts, row: Ints, other: Ints, relation: TemporalRelation) -> NDArray[np.bool_]:
+    """Return True where the intervals of two facts have a temporal relation."""
     codes = temporal_relation_codes(
         facts.start[row], facts.end[row], facts.start[other], facts.end[other]
     )
-    fits: NDArray[np.bool_] = codes == _CLASSES.index(wanted)
+    fits: NDArray[np.bool_] = codes == _CLASSES.index(relation)
     return fits
 
 
-class Confidences:
-    """Mean arriving rates of the planted rules, gathered block by block.
+class RuleConfidences:
+    """Mean arriving rates of the planted rules, computed block by block.
 
-    No walk of a planted rule leads from a place to people, and couples are of one block: so a
-    block's facts and the places' hold every walk of the block's people, and nothing is lost.
+    This is exact: no walk of a planted rule leads from a place to people, and couples are in one
+    block, so the facts of a block and of places contain every walk of its people.
     """
 
     def __init__(self, places: Facts) -> None:
@@ -171,18 +170,18 @@ class Confidences:
         self._add(places, 0)
 
     def add(self, block: Facts) -> None:
-        """Take in the truth about a block's people."""
+        """Add the facts of a block of people."""
         self._add(Facts.concatenate([self._places, block]), len(self._places))
 
     def _add(self, facts: Facts, first: int) -> None:
         edges = EdgeLists(facts)
-        for number, pattern in enumerate(PATTERNS):
+        for index, pattern in enumerate(PATTERNS):
             rates = arriving_rates(pattern, facts, edges, first)
-            self._sums[number] += rates.sum()
-            self._counts[number] += len(rates)
+            self._sums[index] += rates.sum()
+            self._counts[index] += len(rates)
 
     def rules(self) -> tuple[PlantedRule, ...]:
-        """The planted rules with their confidence in all that was taken in."""
+        """Return the planted rules with their confidence in all facts added."""
         means = np.divide(
             self._sums, self._counts, out=np.full(len(PATTERNS), np.nan), where=self._counts > 0
         )

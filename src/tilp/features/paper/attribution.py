@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tilp.features.describe import in_units, percent
 from tilp.features.paper.distributions import recurs
-from tilp.features.paper.evidence import EVIDENCE_KINDS, UNDATED, Dated, Evidence
+from tilp.features.paper.evidence import EVIDENCE_KINDS, UNDATED, DatedEvidence, Evidence
 from tilp.features.paper.features import PaperFeatures
 from tilp.graph import QueryTable
 from tilp.scoring.scorer import Contribution, FactPath
@@ -30,7 +30,7 @@ def feature_contributions(
     query: QueryTable,
     evidence: Evidence,
     parts: dict[str, NDArray[np.float64]],
-    dated: Dated,
+    dated: DatedEvidence,
     scores: dict[str, NDArray[np.float64]],
     find_facts: FindFacts,
 ) -> list[Contribution]:
@@ -62,7 +62,7 @@ def feature_contributions(
                 ("recurrence", kind), "recurrence", score, words, int(recurring), find_facts=find
             )
         )
-    rows = features.fitted.places(dated.kind, dated.head, dated.relation)
+    rows = features.distributions.indices(dated.kind, dated.query_relation, dated.relation)
     for index, row in enumerate(rows.tolist()):
         kind, relation = int(dated.kind[index]), int(dated.relation[index])
         difference = int(dated.difference[index])
@@ -95,7 +95,7 @@ class _Text(NamedTuple):
 
     def recurrence(self, kind: int, recurring: bool) -> str:
         """Say if the candidate has the relation again, and how many answers do."""
-        probability = float(self.features.fitted.recurrence.probability[kind, self.relation])
+        probability = float(self.features.distributions.recurrence.probability[kind, self.relation])
         partner = _PARTNER[EvidenceKind(EVIDENCE_KINDS[kind])]
         count = "another" if recurring else "no other"
         fact = f"{count} {self._label(self.relation)} {partner}"
@@ -103,13 +103,13 @@ class _Text(NamedTuple):
 
     def order(self, kind: int, relation: int, row: int, difference: int) -> str:
         """Say which starts first, and how many do so."""
-        later = float(self.features.fitted.order.probability[row])
+        later = float(self.features.distributions.order.probability[row])
         side, share = ("after", later) if difference > 0 else ("no later than", 1 - later)
         return f"{self._fact(kind, relation)} starts {side} the query; {percent(share)} do"
 
     def pair(self, kind: int, relation: int, row: int, difference: int) -> str:
         """Say how far apart the starts are, and how far they usually are."""
-        usual = self.features.fitted.interval[row]
+        usual = self.features.distributions.interval[row]
         length = (
             f"{usual.gaussian.mean:,.1f} ± {usual.gaussian.deviation:,.1f}"
             if usual.is_gaussian

@@ -1,6 +1,6 @@
 """Distributions of temporal features: Bernoulli, Gaussian and exponential (Appendix A).
 
-Each holds its parameters as arrays, one place a distribution, and gives those at some places by
+Each class holds arrays of parameters, an element for each distribution, and gives some of them by
 `[...]`. Densities are logarithms, so that those far from the mean do not vanish.
 """
 
@@ -19,12 +19,13 @@ from tilp.graph import QueryTable, Vocabulary
 
 Floats = NDArray[np.float64]
 
-_LEAST_SCALE = 0.5  # times are whole units; nothing is known finer
+_MIN_SCALE = 0.5  # times are whole units; nothing is known finer
+_MIN_COUNT = 5  # observations of a pair for an interval distribution of its own
 
 
 @dataclass(frozen=True)
 class Bernoulli:
-    """p^x (1 - p)^(1 - x).
+    """Distributions p^x (1 - p)^(1 - x).
 
     Attributes:
         probability: p.
@@ -33,23 +34,23 @@ class Bernoulli:
     probability: Floats
 
     @classmethod
-    def fit(cls, place: NDArray[Any], x: NDArray[np.bool_], places: int) -> Bernoulli:
-        """The mean of what was seen at each place, with one of each added: never 0 nor 1."""
-        seen = np.bincount(place, minlength=places)
-        return cls((np.bincount(place, x, places) + 1.0) / (seen + 2.0))
+    def fit(cls, index: NDArray[Any], x: NDArray[np.bool_], size: int) -> Bernoulli:
+        """Fit `size` distributions, x to the one at each index, with one of each value added."""
+        count = np.bincount(index, minlength=size)
+        return cls((np.bincount(index, x, size) + 1.0) / (count + 2.0))
 
-    def __getitem__(self, place: Any) -> Bernoulli:
-        return Bernoulli(self.probability[place])
+    def __getitem__(self, index: Any) -> Bernoulli:
+        return Bernoulli(self.probability[index])
 
     def log_density(self, x: NDArray[np.bool_]) -> Floats:
-        """The logarithm of the probability of each x."""
+        """Return the logarithm of the probability of each x."""
         logs: Floats = np.log(np.where(x, self.probability, 1.0 - self.probability))
         return logs
 
 
 @dataclass(frozen=True)
 class Gaussian:
-    """N(x; μ, σ).
+    """Distributions N(x; μ, σ).
 
     Attributes:
         mean: μ.
@@ -64,26 +65,26 @@ class Gaussian:
     deviation: Floats
 
     @classmethod
-    def fit(cls, place: NDArray[Any], x: Floats, places: int) -> Gaussian:
-        """Mean and deviation of what was seen at each place; the deviation is never too small."""
-        seen = np.maximum(np.bincount(place, minlength=places), 1)
-        mean = np.bincount(place, x, places) / seen
-        variance = np.bincount(place, (x - mean[place]) ** 2, places) / seen
-        return cls(mean, np.maximum(np.sqrt(variance), _LEAST_SCALE))
+    def fit(cls, index: NDArray[Any], x: Floats, size: int) -> Gaussian:
+        """Fit `size` distributions, x to the one at each index; the deviation has a minimum."""
+        count = np.maximum(np.bincount(index, minlength=size), 1)
+        mean = np.bincount(index, x, size) / count
+        variance = np.bincount(index, (x - mean[index]) ** 2, size) / count
+        return cls(mean, np.maximum(np.sqrt(variance), _MIN_SCALE))
 
-    def __getitem__(self, place: Any) -> Gaussian:
-        return Gaussian(self.mean[place], self.deviation[place])
+    def __getitem__(self, index: Any) -> Gaussian:
+        return Gaussian(self.mean[index], self.deviation[index])
 
     def log_density(self, x: Floats) -> Floats:
-        """The logarithm of the density at each x."""
-        away = (x - self.mean) / self.deviation
-        logs: Floats = -0.5 * away * away - np.log(self.deviation) - 0.5 * np.log(2.0 * np.pi)
+        """Return the logarithm of the density at each x."""
+        z = (x - self.mean) / self.deviation
+        logs: Floats = -0.5 * z * z - np.log(self.deviation) - 0.5 * np.log(2.0 * np.pi)
         return logs
 
 
 @dataclass(frozen=True)
 class Exponential:
-    """λ exp(-λx).
+    """Distributions λ exp(-λx).
 
     Attributes:
         rate: λ.
@@ -92,27 +93,28 @@ class Exponential:
     rate: Floats
 
     @classmethod
-    def fit(cls, place: NDArray[Any], x: Floats, places: int) -> Exponential:
-        """One over the mean of what was seen at each place; the mean is never too small."""
-        seen = np.maximum(np.bincount(place, minlength=places), 1)
-        return cls(1.0 / np.maximum(np.bincount(place, x, places) / seen, _LEAST_SCALE))
+    def fit(cls, index: NDArray[Any], x: Floats, size: int) -> Exponential:
+        """Fit `size` distributions, x to the one at each index; the mean has a minimum."""
+        count = np.maximum(np.bincount(index, minlength=size), 1)
+        return cls(1.0 / np.maximum(np.bincount(index, x, size) / count, _MIN_SCALE))
 
-    def __getitem__(self, place: Any) -> Exponential:
-        return Exponential(self.rate[place])
+    def __getitem__(self, index: Any) -> Exponential:
+        return Exponential(self.rate[index])
 
     def log_density(self, x: Floats) -> Floats:
-        """The logarithm of the density at each x."""
+        """Return the logarithm of the density at each x."""
         logs: Floats = np.log(self.rate) - self.rate * x
         return logs
 
 
 @dataclass(frozen=True)
 class PairInterval:
-    """Gaussian or exponential, whichever makes what was seen more likely.
+    """Distributions that are Gaussian or exponential, whichever is likelier.
 
     Attributes:
-        gaussian: what the Gaussian would be at each place; likewise `exponential`.
-        is_gaussian: which of them it is.
+        gaussian: The Gaussian of each.
+        exponential: The exponential of each.
+        is_gaussian: Which of them it is.
     """
 
     gaussian: Gaussian
@@ -120,199 +122,196 @@ class PairInterval:
     is_gaussian: NDArray[np.bool_]
 
     @classmethod
-    def fit(cls, place: NDArray[Any], x: Floats, places: int) -> PairInterval:
-        """Fit both at each place; where they are equally likely, the exponential is taken."""
-        gaussian = Gaussian.fit(place, x, places)
-        exponential = Exponential.fit(place, x, places)
+    def fit(cls, index: NDArray[Any], x: Floats, size: int) -> PairInterval:
+        """Fit both to x at each index; of equally likely ones, take the exponential."""
+        gaussian = Gaussian.fit(index, x, size)
+        exponential = Exponential.fit(index, x, size)
         by_gaussian, by_exponential = (
-            np.bincount(place, logs, places)
-            for logs in (gaussian[place].log_density(x), exponential[place].log_density(x))
+            np.bincount(index, fitted[index].log_density(x), size)
+            for fitted in (gaussian, exponential)
         )
         return cls(gaussian, exponential, by_gaussian > by_exponential)
 
-    def __getitem__(self, place: Any) -> PairInterval:
-        return PairInterval(self.gaussian[place], self.exponential[place], self.is_gaussian[place])
+    def __getitem__(self, index: Any) -> PairInterval:
+        return PairInterval(self.gaussian[index], self.exponential[index], self.is_gaussian[index])
 
     def log_density(self, x: Floats) -> Floats:
-        """The logarithm of the density at each x."""
+        """Return the logarithm of the density at each x."""
         both = self.gaussian.log_density(x), self.exponential.log_density(x)
         return np.where(self.is_gaussian, *both)
 
 
-_LEAST_SEEN = 5  # of a pair, for an interval distribution of its own
-
-
 @dataclass(frozen=True)
-class FittedFeatures:
+class FittedDistributions:
     """Distributions fitted to queries with their answers as candidates (Appendix A).
 
-    A pair is a kind of evidence, a query's relation and another relation. Pairs that were seen have
-    a place each, by their keys; after them comes, for each kind and query's relation, a place for
-    all relations that were never seen with an answer.
+    A pair is a kind of evidence, a query's relation and another relation. Pairs that were observed
+    come first, by their keys; after them, for each kind and query's relation, one distribution for
+    all relations that were never observed with an answer.
 
     Attributes:
-        directed: how many directed relations there are.
-        key: of each pair that was seen, rising: (kind · directed + relation) · directed + other.
-        seen: how often something was seen at each place.
-        order: whether the query's fact starts earlier, at each place.
-        interval: the time between the starts, at each place; pooled over all other relations, or
-            over all pairs of the kind, where little was seen.
-        asked: how many queries each relation has.
-        recurrence: whether a candidate has the query's relation again, first in its facts with the
-            subject, then in its others, for each relation.
+        n_directed: Count of directed relations.
+        key: Key of each observed pair, ascending: (kind · n_directed + relation) · n_directed +
+            other.
+        count: Observations of each distribution.
+        order: Whether the query's fact starts earlier.
+        interval: Time between the starts; pooled over all other relations, or over all pairs of
+            the kind, where there are few observations.
+        n_queries: Count of queries of each relation.
+        recurrence: Whether a candidate has the query's relation again, first in its facts with
+            the subject, then in its others, for each relation.
     """
 
-    directed: int
+    n_directed: int
     key: NDArray[np.int64]
-    seen: NDArray[np.int64]
+    count: NDArray[np.int64]
     order: Bernoulli
     interval: PairInterval
-    asked: NDArray[np.int64]
+    n_queries: NDArray[np.int64]
     recurrence: Bernoulli
 
     @classmethod
-    def fit(cls, directed: int, queries: QueryTable, evidence: Evidence) -> FittedFeatures:
+    def fit(cls, n_directed: int, queries: QueryTable, evidence: Evidence) -> FittedDistributions:
         """Fit to the evidence for the answers of queries, one candidate each."""
-        of_head = queries.directed_relation[evidence.query]
-        again = recurs(queries, evidence)
+        query_relation = queries.directed_relation[evidence.query]
         recurrence = Bernoulli.fit(
-            np.concatenate([of_head, directed + of_head]), again.T.reshape(-1), 2 * directed
+            np.concatenate([query_relation, n_directed + query_relation]),
+            recurs(queries, evidence).T.reshape(-1),
+            2 * n_directed,
         )
-        _, kind, head, relation, apart = evidence.dated(queries)
-        group = kind * directed + head
-        key, pair = np.unique(group * directed + relation, return_inverse=True)
-        groups = len(EVIDENCE_KINDS) * directed
-        # Everything is seen at its pair, at its group, and at its kind.
-        place = np.concatenate([pair, len(key) + group, len(key) + groups + kind])
-        places = len(key) + groups + len(EVIDENCE_KINDS)
-        seen = np.bincount(place, minlength=places)
-        parent = np.concatenate(
-            [
-                len(key) + key // directed,
-                len(key) + groups + np.repeat(np.arange(len(EVIDENCE_KINDS)), directed),
-            ]
-        )
-        interval = PairInterval.fit(place, np.tile(np.abs(apart), 3), places)
+        dated = evidence.dated(queries)
+        n_kinds = len(EVIDENCE_KINDS)
+        group = dated.kind * n_directed + dated.query_relation
+        key, pair = np.unique(group * n_directed + dated.relation, return_inverse=True)
+        n_pairs, n_groups = len(key), n_kinds * n_directed
+        # Everything is observed for its pair, for its group, and for its kind.
+        index = np.concatenate([pair, n_pairs + group, n_pairs + n_groups + dated.kind])
+        size = n_pairs + n_groups + n_kinds
+        count = np.bincount(index, minlength=size)
+        kind_of_group = np.repeat(np.arange(n_kinds), n_directed)
+        parent = np.concatenate([n_pairs + key // n_directed, n_pairs + n_groups + kind_of_group])
+        interval = PairInterval.fit(index, np.tile(np.abs(dated.difference), 3), size)
         source = np.arange(len(parent))
         for _ in range(2):  # from pair to group, from group to kind
             source = np.where(
-                (seen[source] < _LEAST_SEEN) & (source < len(parent)),
+                (count[source] < _MIN_COUNT) & (source < len(parent)),
                 parent[np.minimum(source, len(parent) - 1)],
                 source,
             )
         return cls(
-            directed,
+            n_directed,
             key,
-            seen[: len(parent)],
-            Bernoulli.fit(place, np.tile(apart > 0, 3), places)[: len(parent)],
+            count[: len(parent)],
+            Bernoulli.fit(index, np.tile(dated.difference > 0, 3), size)[: len(parent)],
             interval[source],
-            np.bincount(of_head, minlength=directed),
-            Bernoulli(recurrence.probability.reshape(2, directed)),
+            np.bincount(query_relation, minlength=n_directed),
+            Bernoulli(recurrence.probability.reshape(2, n_directed)),
         )
 
     def __len__(self) -> int:
-        return len(self.seen)
+        return len(self.count)
 
-    def places(
-        self, kind: NDArray[Any], head: NDArray[Any], relation: NDArray[Any]
+    def indices(
+        self, kind: NDArray[Any], query_relation: NDArray[Any], relation: NDArray[Any]
     ) -> NDArray[np.int64]:
-        """The place of each pair."""
-        group = kind.astype(np.int64) * self.directed + head
-        wanted = group * self.directed + relation
-        place = np.searchsorted(self.key, wanted)
-        known = place < len(self.key)
-        known[known] = self.key[place[known]] == wanted[known]
-        places: NDArray[np.int64] = np.where(known, place, len(self.key) + group)
-        return places
+        """Return the index of the distributions of each pair."""
+        group = kind.astype(np.int64) * self.n_directed + query_relation
+        key = group * self.n_directed + relation
+        index = np.searchsorted(self.key, key)
+        known = index < len(self.key)
+        known[known] = self.key[index[known]] == key[known]
+        indices: NDArray[np.int64] = np.where(known, index, len(self.key) + group)
+        return indices
 
-    def of(self, heads: NDArray[np.int64]) -> tuple[FittedFeatures, NDArray[np.int64]]:
-        """The same for other numbers of relations; and for each new place the old one.
+    def remap(self, relations: NDArray[np.int64]) -> tuple[FittedDistributions, NDArray[np.int64]]:
+        """Return the distributions for new relations, and the old index of each.
 
-        Args:
-            heads: for each new head the old one; -1: none, which has the distributions of any.
+        `relations` holds their old ids; a new relation, -1, gets any distribution.
         """
-        directed = len(heads)
-        new = np.full(self.directed, -1, np.int64)
-        new[heads[heads >= 0]] = np.flatnonzero(heads >= 0)
-        group, other = np.divmod(self.key, self.directed)
-        kind, head = np.divmod(group, self.directed)
-        key = (kind * directed + new[head]) * directed + new[other]
-        kept = np.flatnonzero((new[head] >= 0) & (new[other] >= 0))
-        kept = kept[np.argsort(key[kept])]
-        groups = (
-            np.arange(len(EVIDENCE_KINDS))[:, None] * self.directed + np.maximum(heads, 0)
-        ).reshape(-1)
-        place = np.concatenate([kept, len(self.key) + groups])
-        return (
-            FittedFeatures(
-                directed,
-                key[kept],
-                self.seen[place],
-                self.order[place],
-                self.interval[place],
-                np.where(heads >= 0, self.asked[heads], 0),
-                Bernoulli(self.recurrence.probability[:, heads]),
-            ),
-            place,
+        n_directed = len(relations)
+        new_id = np.full(self.n_directed, -1, np.int64)
+        new_id[relations[relations >= 0]] = np.flatnonzero(relations >= 0)
+        kind, query_relation, other = self.pairs()
+        key = (kind * n_directed + new_id[query_relation]) * n_directed + new_id[other]
+        pairs = np.flatnonzero((new_id[query_relation] >= 0) & (new_id[other] >= 0))
+        pairs = pairs[np.argsort(key[pairs])]
+        first = np.arange(len(EVIDENCE_KINDS))[:, None] * self.n_directed
+        groups = (first + np.maximum(relations, 0)).reshape(-1)
+        index = np.concatenate([pairs, len(self.key) + groups])
+        remapped = FittedDistributions(
+            n_directed,
+            key[pairs],
+            self.count[index],
+            self.order[index],
+            self.interval[index],
+            np.where(relations >= 0, self.n_queries[relations], 0),
+            Bernoulli(self.recurrence.probability[:, relations]),
         )
+        return remapped, index
 
     def table(self, relations: Vocabulary) -> pl.DataFrame:
-        """Every distribution that was fitted, with its parameters, in words.
+        """Return every fitted distribution, with its parameters and labels.
 
-        Relations are those of queries, as asked; others are read from the candidate, or in walking
-        direction. Of pairs that were seen too seldom, the pooled interval is given.
+        Relations are those of queries; others are read from the candidate, or in walking
+        direction. Pairs with few observations have the pooled interval.
         """
-        labels = pl.Series([relations.label(one) for one in range(self.directed)], dtype=pl.String)
-        return pl.concat([self._recurrence_table(labels), *self._pair_tables(labels)])
-
-    def _recurrence_table(self, labels: pl.Series) -> pl.DataFrame:
-        heads = np.flatnonzero(self.asked)
+        labels = pl.Series([relations.label(i) for i in range(self.n_directed)], dtype=pl.String)
+        asked = np.flatnonzero(self.n_queries)
+        kind, query_relation, other = self.pairs()
+        pairs = slice(len(self.key))
         return pl.concat(
             [
-                _rows(
-                    "recurrence",
-                    np.full(len(heads), kind),
-                    labels.gather(heads),
-                    None,
-                    self.asked[heads],
-                    Bernoulli(self.recurrence.probability[kind, heads]),
-                )
-                for kind in range(2)
+                *(
+                    _rows(
+                        "recurrence",
+                        np.full(len(asked), of_kind),
+                        labels.gather(asked),
+                        None,
+                        self.n_queries[asked],
+                        Bernoulli(self.recurrence.probability[of_kind, asked]),
+                    )
+                    for of_kind in range(2)
+                ),
+                *(
+                    _rows(
+                        feature,
+                        kind,
+                        labels.gather(query_relation),
+                        labels.gather(other),
+                        self.count[pairs],
+                        fitted[pairs],
+                    )
+                    for feature, fitted in (("order", self.order), ("pair", self.interval))
+                ),
             ]
         )
 
-    def _pair_tables(self, labels: pl.Series) -> list[pl.DataFrame]:
-        group, other = np.divmod(self.key, self.directed)
-        kind, head = np.divmod(group, self.directed)
-        pairs = slice(len(self.key))
-        return [
-            _rows(
-                feature, kind, labels.gather(head), labels.gather(other), self.seen[pairs], fitted
-            )
-            for feature, fitted in (("order", self.order[pairs]), ("pair", self.interval[pairs]))
-        ]
+    def pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Return kind, query's relation and other relation of each observed pair."""
+        group, other = np.divmod(self.key, self.n_directed)
+        return *np.divmod(group, self.n_directed), other
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """All of it as arrays by name."""
+        """Return all parameters as arrays by name."""
         return {
-            "directed": np.array(self.directed),
+            "directed": np.array(self.n_directed),
             "key": self.key,
-            "seen": self.seen,
+            "seen": self.count,
             "order": self.order.probability,
             "mean": self.interval.gaussian.mean,
             "deviation": self.interval.gaussian.deviation,
             "rate": self.interval.exponential.rate,
             "is_gaussian": self.interval.is_gaussian,
-            "asked": self.asked,
+            "asked": self.n_queries,
             "recurrence": self.recurrence.probability,
         }
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> FittedFeatures:
-        """What `to_arrays` gave.
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> FittedDistributions:
+        """Read what `to_arrays` returned.
 
         Raises:
-            TilpError: an array is missing.
+            TilpError: An array is missing.
         """
         try:
             return cls(
@@ -330,23 +329,24 @@ class FittedFeatures:
             )
         except KeyError as missing:
             raise TilpError(
-                f"distributions of features lack {missing}; fit the model anew"
+                f"distributions of features lack {missing}; fit the model again"
             ) from None
 
 
 def recurs(queries: QueryTable, evidence: Evidence) -> NDArray[np.bool_]:
-    """Whether each candidate has the query's relation again: with the subject, and with others.
+    """Return whether each candidate has the query's relation again: with subject, with others.
 
     The relation is read from the candidate, as in the paper's example, where a query for who was
-    born somewhere is about the candidate's own birth: to (s, r, ?) it is r⁻¹ of the candidate.
+    born somewhere is about the candidate's own birth: for (s, r, ?) it is r⁻¹ of the candidate.
     """
-    head = queries.directed_relation[evidence.query]
-    size = np.int32(evidence.directed // 2)
-    from_candidate = np.where(head < size, head + size, head - size)
-    found = np.zeros((len(evidence.candidate), len(EVIDENCE_KINDS)), np.bool_)
-    same = np.flatnonzero(evidence.relation == from_candidate[evidence.row])
-    found[evidence.row[same], evidence.kind[same]] = True
-    return found[:, :2]
+    relation = queries.directed_relation[evidence.query]
+    n_relations = np.int32(evidence.n_directed // 2)
+    is_inverse = relation >= n_relations
+    inverse = np.where(is_inverse, relation - n_relations, relation + n_relations)
+    recurring = np.zeros((len(evidence.candidate), len(EVIDENCE_KINDS)), np.bool_)
+    same = np.flatnonzero(evidence.relation == inverse[evidence.row])
+    recurring[evidence.row[same], evidence.kind[same]] = True
+    return recurring[:, :2]
 
 
 def _rows(
@@ -354,34 +354,35 @@ def _rows(
     kind: NDArray[np.int64],
     relation: pl.Series,
     other: pl.Series | None,
-    seen: NDArray[np.int64],
+    count: NDArray[np.int64],
     fitted: Bernoulli | PairInterval,
 ) -> pl.DataFrame:
-    nothing = pl.repeat(None, len(kind), dtype=pl.Float64, eager=True)
-    parameters = dict.fromkeys(("probability", "mean", "deviation", "rate"), nothing)
+    size = len(kind)
+    nulls = pl.repeat(None, size, dtype=pl.Float64, eager=True)
+    parameters = dict.fromkeys(("probability", "mean", "deviation", "rate"), nulls)
     if isinstance(fitted, Bernoulli):
-        distribution = np.full(len(kind), "Bernoulli")
+        distribution = np.full(size, "Bernoulli")
         parameters["probability"] = pl.Series(fitted.probability)
     else:
-        chosen = pl.Series(fitted.is_gaussian)
+        is_gaussian = pl.Series(fitted.is_gaussian)
         distribution = np.where(fitted.is_gaussian, "Gaussian", "exponential")
-        for name, values, wanted in (
-            ("mean", fitted.gaussian.mean, chosen),
-            ("deviation", fitted.gaussian.deviation, chosen),
-            ("rate", fitted.exponential.rate, ~chosen),
+        for name, values, mask in (
+            ("mean", fitted.gaussian.mean, is_gaussian),
+            ("deviation", fitted.gaussian.deviation, is_gaussian),
+            ("rate", fitted.exponential.rate, ~is_gaussian),
         ):
-            parameters[name] = pl.Series(values).zip_with(wanted, nothing)
+            parameters[name] = pl.Series(values).zip_with(mask, nulls)
+    if other is None:
+        other = pl.repeat(None, size, dtype=pl.String, eager=True)
     return pl.DataFrame(
         {
-            "feature": pl.Series([feature] * len(kind), dtype=pl.String),
-            "evidence": pl.Series([EVIDENCE_KINDS[one] for one in kind], dtype=pl.String),
+            "feature": pl.Series([feature] * size, dtype=pl.String),
+            "evidence": pl.Series([EVIDENCE_KINDS[i] for i in kind], dtype=pl.String),
             "relation": relation,
-            "other": pl.repeat(None, len(kind), dtype=pl.String, eager=True)
-            if other is None
-            else other,
+            "other": other,
             "distribution": pl.Series(distribution.tolist(), dtype=pl.String),
             **parameters,
-            "seen": pl.Series(seen, dtype=pl.Int64),
-            "pooled": pl.Series(seen < _LEAST_SEEN) & isinstance(fitted, PairInterval),
+            "seen": pl.Series(count, dtype=pl.Int64),
+            "pooled": pl.Series(count < _MIN_COUNT) & isinstance(fitted, PairInterval),
         }
     )

@@ -1,10 +1,10 @@
-"""`Evidence`: the facts and walks that speak for candidates, as times (Appendix A)."""
+"""Evidence for candidates: the closest dated fact or walk edge of each relation (Appendix A)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from tilp._kernels.types import ListedCandidates
 from tilp._utils.arrays import read_only, read_only_tuple
 from tilp.errors import TilpError
 from tilp.graph import QueryTable, TemporalGraph
-from tilp.parallel import Workers, cut_by_cost
+from tilp.parallel import Workers, split_by_cost
 from tilp.time import known_ends
 from tilp.time.relations import INCOMPARABLE, signed_differences
 from tilp.types import EvidenceKind
@@ -24,28 +24,31 @@ EVIDENCE_KINDS = tuple(kind.value for kind in EvidenceKind)
 """Facts between candidate and subject, F_{c,s}; the candidate's other facts; walks to it, S_W."""
 
 UNDATED = np.iinfo(np.int32).min
-"""The difference of facts that have no time, or of queries that have none."""
+"""Difference where the fact or the query has no date."""
 
 DEFAULT_LIMIT = 100_000
 
-_MOST_CHUNKS = 256
+_MAX_CHUNKS = 256
 _CHUNK_STEPS = 1e5
 
+Steps = tuple[tuple[int, bool], ...]
+"""Facts in order, each with whether it is read from object to subject."""
 
-class Dated(NamedTuple):
-    """The pieces of evidence that have a time, for queries that have one.
+
+class DatedEvidence(NamedTuple):
+    """The pieces of evidence with a date, for queries with a date.
 
     Attributes:
-        row: the candidate's place in the list.
-        kind: the place in `KINDS`.
-        head: the query's relation.
-        relation: the directed relation of the evidence.
+        row: Index of the candidate in the list.
+        kind: Index in `EVIDENCE_KINDS`.
+        query_relation: Directed relation of the query.
+        relation: Directed relation of the evidence.
         difference: T_s - t_s.
     """
 
     row: NDArray[np.int64]
     kind: NDArray[np.int64]
-    head: NDArray[np.int32]
+    query_relation: NDArray[np.int32]
     relation: NDArray[np.int32]
     difference: NDArray[np.float64]
 
@@ -57,16 +60,16 @@ class Evidence:
     Relations of facts are read from the candidate, those of walks in walking direction.
 
     Attributes:
-        directed: how many directed relations there are.
-        offsets: where the candidates of each query begin, and where the last end.
-        candidate: the listed candidates.
-        row: of each piece of evidence, its candidate's place in the list.
-        kind: its place in `KINDS`.
-        relation: its directed relation.
-        difference: T_s - t_s, of equally close starts the earlier one's; `UNDATED`: no time.
+        n_directed: Count of directed relations.
+        offsets: Where the candidates of each query begin, and where the last end.
+        candidate: The listed candidates.
+        row: Index in the list of the candidate of each piece of evidence.
+        kind: Its index in `EVIDENCE_KINDS`.
+        relation: Its directed relation.
+        difference: T_s - t_s, the earlier of two equally close starts; `UNDATED` without a date.
     """
 
-    directed: int
+    n_directed: int
     offsets: NDArray[np.int64]
     candidate: NDArray[np.int32]
     row: NDArray[np.int32]
@@ -79,14 +82,14 @@ class Evidence:
 
     @property
     def query(self) -> NDArray[np.int64]:
-        """The query of each listed candidate."""
+        """Query of each listed candidate."""
         return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
 
-    def dated(self, queries: QueryTable) -> Dated:
-        """What has a time, of the evidence that was gathered for these queries."""
+    def dated(self, queries: QueryTable) -> DatedEvidence:
+        """Return the dated pieces; `queries` are those that the evidence was gathered for."""
         dated = np.flatnonzero(self.difference != UNDATED)
         row = self.row[dated].astype(np.int64)
-        return Dated(
+        return DatedEvidence(
             row,
             self.kind[dated].astype(np.int64),
             queries.directed_relation[self.query[row]],
@@ -94,39 +97,35 @@ class Evidence:
             self.difference[dated].astype(np.float64),
         )
 
-    def only(self, listed: NDArray[np.bool_]) -> Evidence:
-        """What there is for some of the candidates, as if there were nothing for the others."""
-        kept = listed[self.row]
-        return replace(
-            self,
-            row=self.row[kept],
-            kind=self.kind[kept],
-            relation=self.relation[kept],
-            difference=self.difference[kept],
-        )
+    def restrict(self, candidates: NDArray[np.bool_]) -> Evidence:
+        """Keep the evidence of some candidates, as if there were none for the others."""
+        mask = candidates[self.row]
+        columns = ("row", "kind", "relation", "difference")
+        return replace(self, **{name: getattr(self, name)[mask] for name in columns})
 
-    def places_of(self, entity: NDArray[np.int32]) -> NDArray[np.int64]:
-        """Where one entity of each query stands in the list of candidates; -1: it is not listed."""
+    def rows_of(self, entity: NDArray[np.int32]) -> NDArray[np.int64]:
+        """Return the index of one entity of each query in the list; -1 if it is not listed."""
         query = self.query
-        places = np.full(len(self.offsets) - 1, -1, np.int64)
+        rows = np.full(len(self.offsets) - 1, -1, np.int64)
         listed = np.flatnonzero(self.candidate == entity[query])
-        places[query[listed]] = listed
-        return places
+        rows[query[listed]] = listed
+        return rows
 
 
 class Gatherer:
     """Gathers the evidence in a graph's train split.
 
-    It is simpler than the walks that rules are made of: a walk may come back and use a fact again.
-    The query's own fact is never evidence. At most `limit` edges are read on one level of walks
-    from a subject, and of one candidate: those that stand first in the index, entity by entity in
-    the order in which they are reached.
+    Its walks are simpler than those of rules: they may return to an entity and use a fact again.
+    The query's own fact is never evidence. On one level of walks from a subject, and for one
+    candidate, at most `limit` edges are read: the first in the index, entity by entity in the
+    order in which they are reached.
 
     Args:
-        graph: the facts.
-        walked: for each head, which directed relations are walked along.
-        max_length: of walks.
-        limit: edges to read at the most.
+        graph: The facts.
+        walked: Mask of the directed relations that walks may use, for each directed relation.
+        max_length: Longest walk.
+        limit: Most edges to read.
+        max_chunks: Most parts that queries are cut into for workers.
     """
 
     def __init__(
@@ -135,16 +134,17 @@ class Gatherer:
         walked: NDArray[np.bool_],
         max_length: int,
         limit: int = DEFAULT_LIMIT,
+        max_chunks: int = _MAX_CHUNKS,
     ) -> None:
-        directed = 2 * len(graph.relations)
-        if walked.shape != (directed, directed):
+        n_directed = 2 * len(graph.relations)
+        if walked.shape != (n_directed, n_directed):
             raise TilpError(
-                f"which relations are walked is told for {directed} heads and {directed} directed "
-                f"relations, not in the shape {walked.shape}"
+                f"the mask of walked relations has shape {walked.shape}, but {n_directed} directed "
+                f"relations need ({n_directed}, {n_directed})"
             )
         if max_length < 1 or limit < 1:
             raise TilpError(
-                f"walks have at least one step, and at least one edge is read; the length is "
+                f"walks need a length and a limit of edges of at least 1; the length is "
                 f"{max_length}, the limit {limit}"
             )
         index = graph.index(("train",))
@@ -154,7 +154,7 @@ class Gatherer:
         )
         self._column = np.where(walked, np.cumsum(walked, axis=1) - 1, -1).astype(np.int32)
         self._width = walked.sum(axis=1).astype(np.int64)
-        self._max_length, self._limit = max_length, limit
+        self._max_length, self._limit, self._max_chunks = max_length, limit, max_chunks
         self._degree = read_only(np.diff(index.offsets).astype(np.float64))
         self._steps = read_only(self._walk_steps())
 
@@ -167,16 +167,8 @@ class Gatherer:
         *,
         progress: Callable[[float], None] | None = None,
     ) -> Evidence:
-        """The evidence for the candidates of queries.
-
-        Args:
-            queries: the queries.
-            offsets: where the candidates of each query begin, and where the last end.
-            candidate: these.
-            workers: do not change the result.
-            progress: called with the share that is done.
-        """
-        asked = read_only_tuple(
+        """Return the evidence for the candidates of queries, which begin at `offsets`."""
+        listed = read_only_tuple(
             ListedCandidates(
                 queries.subject,
                 queries.directed_relation,
@@ -187,36 +179,37 @@ class Gatherer:
                 candidate,
             )
         )
-        to_read = np.append(0.0, np.cumsum(self._degree[candidate] + 4.0))
-        cost = self._steps[queries.subject] + np.diff(to_read[offsets]) + 1.0
-        chunks = cut_by_cost(cost, min(_MOST_CHUNKS, 1 + int(cost.sum() / _CHUNK_STEPS)))
+        edges_to_read = np.append(0.0, np.cumsum(self._degree[candidate] + 4.0))
+        cost = self._steps[queries.subject] + np.diff(edges_to_read[offsets]) + 1.0
+        chunks = split_by_cost(cost, min(self._max_chunks, 1 + int(cost.sum() / _CHUNK_STEPS)))
         parts: list[tuple[NDArray[np.int32], ...]] = [tuple(np.empty((4, 0), np.int32))]
-        for number, part in enumerate(workers.map(partial(self._gather, asked), chunks)):
+        for part in workers.map(partial(self._gather, listed), chunks):
             parts.append(part)
             if progress is not None:
-                progress((number + 1) / len(chunks))
-        row, kind, relation, difference = (np.concatenate(one) for one in zip(*parts, strict=True))
+                progress((len(parts) - 1) / len(chunks))
+        columns = (np.concatenate(column) for column in zip(*parts, strict=True))
+        row, kind, relation, difference = columns
         return Evidence(
             len(self._column), offsets, candidate, row, kind.astype(np.int8), relation, difference
         )
 
-    def _gather(self, asked: ListedCandidates, chunk: slice) -> tuple[NDArray[np.int32], ...]:
-        """The candidates, kinds, relations and differences that some of the queries have."""
+    def _gather(self, listed: ListedCandidates, chunk: slice) -> tuple[NDArray[np.int32], ...]:
+        """Return candidate, kind, relation and difference of the evidence of some queries."""
         rows = gather_evidence(
             chunk.start,
             chunk.stop,
             self._edges,
-            asked,
+            listed,
             self._column,
             self._width,
             self._max_length,
             self._limit,
         )
-        apart = np.where(rows[:, 3] == INCOMPARABLE, UNDATED, signed_differences(rows[:, 3]))
-        return (*rows[:, :3].T.astype(np.int32), apart.astype(np.int32))
+        difference = np.where(rows[:, 3] == INCOMPARABLE, UNDATED, signed_differences(rows[:, 3]))
+        return (*rows[:, :3].T.astype(np.int32), difference.astype(np.int32))
 
     def _walk_steps(self) -> NDArray[np.float64]:
-        """About how many steps all walks from each entity take, but for the last one."""
+        """Estimate how many steps all walks from each entity take, without the last one."""
         source = np.repeat(np.arange(len(self._degree)), np.diff(self._edges.offsets))
         steps: NDArray[Any] = self._degree
         total: NDArray[Any] = np.zeros_like(steps)
@@ -224,3 +217,99 @@ class Gatherer:
             total = total + np.minimum(steps, self._limit)
             steps = np.bincount(source, steps[self._edges.target], len(steps))
         return total
+
+
+class EvidenceTracer:
+    """Finds the facts behind the evidence for one candidate of a single query.
+
+    Args:
+        graph: Its train split is the evidence.
+        walked: Mask of the directed relations that walks may use, for each directed relation.
+        max_length: Longest walk.
+        queries: A single query.
+        candidate: The candidate.
+    """
+
+    def __init__(
+        self,
+        graph: TemporalGraph,
+        walked: NDArray[np.bool_],
+        max_length: int,
+        queries: QueryTable,
+        candidate: int,
+    ) -> None:
+        index = graph.index(("train",))
+        self._max_length, self._candidate = max_length, candidate
+        self._subject, self._query_start = int(queries.subject[0]), queries.start[0]
+        self._n_entities, self._n_relations = len(graph.entities), len(graph.relations)
+        edge = np.flatnonzero(index.fact != queries.fact[0])
+        source = np.repeat(np.arange(self._n_entities, dtype=np.int32), np.diff(index.offsets))
+        start, _ = known_ends(graph.start, graph.end)
+        self._source, self._target = source[edge], index.target[edge]
+        self._relation, self._fact = index.relation[edge], index.fact[edge]
+        self._start = start[self._fact]
+        self._walked: NDArray[np.bool_] = walked[queries.directed_relation[0]][self._relation]
+
+    def __call__(self, kind: int, relation: int, difference: int | None) -> Steps:
+        """Return the fact of a piece of evidence; for walks, the shortest walk that uses it.
+
+        Args:
+            kind: Index in `EVIDENCE_KINDS`.
+            relation: Directed relation of the evidence.
+            difference: Difference of its start to the query's; None accepts any.
+        """
+        mask = self._relation == relation
+        if difference is not None:
+            mask &= self._start == self._query_start + difference
+        if EVIDENCE_KINDS[kind] == EvidenceKind.WALKS:
+            length = self._from_subject[self._source] + 1 + self._to_candidate[self._target]
+            mask &= self._walked & (length <= self._max_length)
+            return self._shortest_walk(_first(mask))
+        mask &= self._source == self._candidate
+        with_subject = self._target == self._subject
+        mask &= with_subject == (EVIDENCE_KINDS[kind] == EvidenceKind.BETWEEN)
+        return (self._step(_first(mask)),)
+
+    def _shortest_walk(self, edge: int) -> Steps:
+        """Return a shortest walk from subject to candidate over an edge."""
+        before, after = [], []
+        entity = int(self._source[edge])
+        for distance in range(int(self._from_subject[entity]) - 1, -1, -1):
+            nearer = self._from_subject[self._source] == distance
+            step = _first(self._walked & (self._target == entity) & nearer)
+            before.append(self._step(step))
+            entity = int(self._source[step])
+        entity = int(self._target[edge])
+        for distance in range(int(self._to_candidate[entity]) - 1, -1, -1):
+            nearer = self._to_candidate[self._target] == distance
+            step = _first(self._walked & (self._source == entity) & nearer)
+            after.append(self._step(step))
+            entity = int(self._target[step])
+        return (*before[::-1], self._step(edge), *after)
+
+    def _step(self, edge: int) -> tuple[int, bool]:
+        return int(self._fact[edge]), bool(self._relation[edge] >= self._n_relations)
+
+    @cached_property
+    def _from_subject(self) -> NDArray[np.int64]:
+        return self._distances(self._subject, self._source, self._target)
+
+    @cached_property
+    def _to_candidate(self) -> NDArray[np.int64]:
+        return self._distances(self._candidate, self._target, self._source)
+
+    def _distances(
+        self, entity: int, near: NDArray[np.int32], far: NDArray[np.int32]
+    ) -> NDArray[np.int64]:
+        """Return how many walked edges each entity is away from one entity."""
+        unreached = self._max_length + 1
+        distance = np.full(self._n_entities, unreached)
+        distance[entity] = 0
+        for steps in range(1, unreached):
+            reached = far[self._walked & (distance[near] == steps - 1)]
+            distance[reached] = np.minimum(distance[reached], steps)
+        return distance
+
+
+def _first(mask: NDArray[np.bool_]) -> int:
+    return int(np.flatnonzero(mask)[0])

@@ -1,41 +1,66 @@
-"""`FeatureWeights`: what training phase two learns (eq. 14, 16-21)."""
+"""The paper's temporal features: recurrence, order and pair interval (eq. 14, 16-21)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from tilp.errors import TilpError
-from tilp.features.paper.distributions import Bernoulli, FittedFeatures, recurs
-from tilp.features.paper.evidence import DEFAULT_LIMIT, EVIDENCE_KINDS, Dated, Evidence, Gatherer
+from tilp.features.paper.distributions import Bernoulli, FittedDistributions, recurs
+from tilp.features.paper.evidence import (
+    DEFAULT_LIMIT,
+    EVIDENCE_KINDS,
+    DatedEvidence,
+    Evidence,
+    Gatherer,
+)
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.parallel import Workers
+from tilp.rules import RuleSet
+
+if TYPE_CHECKING:
+    from tilp.features.paper.scorer import PaperFeatureScorer
+    from tilp.scoring import RuleScorer
 
 FEATURES = ("recurrence", "order", "pair")
-"""The temporal features that candidates are scored by; walks know no recurrence."""
+"""The temporal features of candidates; walks have no recurrence."""
+
+CONTRIBUTIONS = (
+    "rules",
+    *(
+        f"{feature}_{kind}"
+        for kind in EVIDENCE_KINDS
+        for feature in FEATURES
+        if (feature, kind) != ("recurrence", "walks")
+    ),
+)
+"""Names of the contributions that add up to a score."""
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class FeatureWeights:
-    """Weights of temporal features.
+    """Weights of the temporal features.
 
     Attributes:
-        recurrence_weight: w of eq. 18, for the facts with the subject and for others, by relation.
+        recurrence_weight: w of eq. 18, for facts with the subject and for others, by relation.
         recurrence_bias: b of eq. 18, likewise.
-        order_weight: w of eq. 17, for each pair of `FittedFeatures`; likewise `pair_weight`.
-        order_bias: b of eq. 17, for each pair; likewise `pair_bias`.
-        mixing: γ of eq. 19-21, by kind of evidence and feature; the sum of each kind is 1.
+        order_weight: w of eq. 17 for the order, for each pair of `FittedDistributions`.
+        order_bias: b of eq. 17 for the order, for each pair.
+        pair_weight: w of eq. 17 for the pair interval, for each pair.
+        pair_bias: b of eq. 17 for the pair interval, for each pair.
+        mixing: γ of eq. 19-21, by kind of evidence and feature; those of a kind add up to 1.
         evidence: γ_1, γ_2, γ_3 of eq. 14.
-        rules: γ_TLR of eq. 16; likewise `features`, γ_tfm.
-        temperature: that scores were divided by in training; ranks do not depend on it.
+        rules: γ_TLR of eq. 16.
+        features: γ_tfm of eq. 16.
+        temperature: Divisor of scores in training; ranks do not depend on it.
     """
 
     recurrence_weight: Floats
@@ -50,66 +75,59 @@ class FeatureWeights:
     features: float
     temperature: float
 
+    @property
+    def factors(self) -> Floats:
+        """Product of all γ of each kind of evidence and feature (eq. 14, 16, 19-21)."""
+        return self.features * self.evidence[:, None] * self.mixing
+
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """All of it as arrays by name."""
-        return {one.name: np.asarray(getattr(self, one.name), np.float64) for one in fields(self)}
+        """Return the weights as arrays by name."""
+        return {name: np.asarray(value, np.float64) for name, value in vars(self).items()}
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> FeatureWeights:
-        """What `to_arrays` gave.
+        """Read what `to_arrays` returned.
 
         Raises:
-            TilpError: an array is missing.
+            TilpError: An array is missing.
         """
-        names = [one.name for one in fields(cls)]
-        lacking = [name for name in names if name not in arrays]
-        if lacking:
-            raise TilpError(f"weights of features lack {', '.join(lacking)}; fit the model anew")
-        held: dict[str, Any] = {
+        names = [field.name for field in fields(cls)]
+        missing = [name for name in names if name not in arrays]
+        if missing:
+            raise TilpError(f"weights of features lack {', '.join(missing)}; fit the model again")
+        values: dict[str, Any] = {
             name: arrays[name] if arrays[name].ndim else float(arrays[name]) for name in names
         }
-        return cls(**held)
+        return cls(**values)
 
-    def of(self, heads: NDArray[np.int64], place: NDArray[np.int64]) -> FeatureWeights:
-        """The weights for other numbers of relations and pairs.
+    def remap(self, relations: NDArray[np.int64], pairs: NDArray[np.int64]) -> FeatureWeights:
+        """Return the weights for new relations and pairs, given their old ids.
 
-        Args:
-            heads: for each new head the old one; -1: none, which has the weights of any.
-            place: for each new pair the old one.
+        A new relation, -1, gets any weights.
         """
-        by_head = {
-            name: getattr(self, name)[:, heads] for name in ("recurrence_weight", "recurrence_bias")
-        }
-        names = ("order_weight", "order_bias", "pair_weight", "pair_bias")
-        return replace(self, **by_head, **{name: getattr(self, name)[place] for name in names})
-
-
-TERMS = (
-    "rules",
-    *(
-        f"{feature}_{kind}"
-        for kind in EVIDENCE_KINDS
-        for feature in FEATURES
-        if (feature, kind) != ("recurrence", "walks")
-    ),
-)
-"""The parts that a score is the sum of."""
+        by_relation = ("recurrence_weight", "recurrence_bias")
+        by_pair = ("order_weight", "order_bias", "pair_weight", "pair_bias")
+        return replace(
+            self,
+            **{name: getattr(self, name)[:, relations] for name in by_relation},
+            **{name: getattr(self, name)[pairs] for name in by_pair},
+        )
 
 
 @dataclass(frozen=True)
-class Measured:
+class EvidenceProbabilities:
     """The probabilities h of the evidence for candidates: all that scores need but the weights.
 
     Attributes:
-        head: the query's relation, for each candidate.
-        recurrence: h_rec, for each candidate, in its facts with the subject and in its others.
-        group: candidate and kind of each dated piece of evidence: row · 3 + kind; never falling.
-        pair: its place in `FittedFeatures`.
-        order: h_order of it.
-        interval: h_pair of it.
+        relation: Directed relation of the query of each candidate.
+        recurrence: h_rec of each candidate, in its facts with the subject and in its others.
+        group: Candidate and kind of each dated piece of evidence: row · 3 + kind, ascending.
+        pair: Index of its pair in `FittedDistributions`.
+        order: Its h_order.
+        interval: Its h_pair.
     """
 
-    head: NDArray[np.int32]
+    relation: NDArray[np.int32]
     recurrence: Floats
     group: NDArray[np.int64]
     pair: NDArray[np.int64]
@@ -117,65 +135,47 @@ class Measured:
     interval: Floats
 
 
-def measure(fitted: FittedFeatures, queries: QueryTable, evidence: Evidence) -> Measured:
-    """The probabilities of the evidence."""
-    head = queries.directed_relation[evidence.query]
-    again = Bernoulli(fitted.recurrence.probability[:, head].T)
-    row, kind, of_row, relation, apart = evidence.dated(queries)
-    pair = fitted.places(kind, of_row, relation)
-    return Measured(
-        head=head,
-        recurrence=np.exp(again.log_density(recurs(queries, evidence))),
-        group=row * len(EVIDENCE_KINDS) + kind,
+def evidence_probabilities(
+    fitted: FittedDistributions, queries: QueryTable, evidence: Evidence
+) -> EvidenceProbabilities:
+    """Return the probabilities of the evidence for the candidates of queries."""
+    relation = queries.directed_relation[evidence.query]
+    recurrence = Bernoulli(fitted.recurrence.probability[:, relation].T)
+    dated = evidence.dated(queries)
+    pair = fitted.indices(dated.kind, dated.query_relation, dated.relation)
+    return EvidenceProbabilities(
+        relation=relation,
+        recurrence=np.exp(recurrence.log_density(recurs(queries, evidence))),
+        group=dated.row * len(EVIDENCE_KINDS) + dated.kind,
         pair=pair,
-        order=np.exp(fitted.order[pair].log_density(apart > 0)),
-        interval=np.exp(fitted.interval[pair].log_density(np.abs(apart))),
+        order=np.exp(fitted.order[pair].log_density(dated.difference > 0)),
+        interval=np.exp(fitted.interval[pair].log_density(np.abs(dated.difference))),
     )
 
 
-def score_terms(weights: FeatureWeights, measured: Measured, phi: Floats) -> dict[str, Floats]:
-    """What each of `TERMS` adds to the score of each candidate, γ and all (eq. 14, 16, 19-21).
-
-    Args:
-        weights: what was learned.
-        measured: the evidence for the candidates.
-        phi: φ_TLR of each candidate.
-    """
-    of_recurrence = (  # eq. 18
-        weights.recurrence_weight[:, measured.head].T * measured.recurrence
-        + weights.recurrence_bias[:, measured.head].T
-    )
-    of_order = _by_kind(weights.order_weight, weights.order_bias, measured, measured.order)
-    of_pair = _by_kind(weights.pair_weight, weights.pair_bias, measured, measured.interval)
-    found = {"recurrence": of_recurrence, "order": of_order, "pair": of_pair}
-    terms = {"rules": weights.rules * phi}
-    for number, kind in enumerate(EVIDENCE_KINDS):
-        for place, feature in enumerate(FEATURES):
+def _contributions(
+    weights: FeatureWeights, measured: EvidenceProbabilities, phi: Floats
+) -> dict[str, Floats]:
+    """Return each of `CONTRIBUTIONS` to the score of each candidate (eq. 14, 16, 19-21)."""
+    values = {
+        "recurrence": weights.recurrence_weight[:, measured.relation].T * measured.recurrence
+        + weights.recurrence_bias[:, measured.relation].T,  # eq. 18
+        "order": _by_kind(weights.order_weight, weights.order_bias, measured, measured.order),
+        "pair": _by_kind(weights.pair_weight, weights.pair_bias, measured, measured.interval),
+    }
+    contributions = {"rules": weights.rules * phi}
+    for row, kind in enumerate(EVIDENCE_KINDS):
+        for column, feature in enumerate(FEATURES):
             name = f"{feature}_{kind}"
-            if name in TERMS:
-                share = weights.mixing[number, place] * weights.evidence[number]
-                terms[name] = weights.features * share * found[feature][:, number]
-    return terms
+            if name in CONTRIBUTIONS:
+                share = weights.mixing[row, column] * weights.evidence[row]
+                contributions[name] = weights.features * share * values[feature][:, row]
+    return contributions
 
 
-def score_pieces(weights: FeatureWeights, measured: Measured) -> dict[str, Floats]:
-    """What each dated piece of evidence adds to its candidate's terms of order and of pair."""
-    kind = measured.group % len(EVIDENCE_KINDS)
-    found = {}
-    for feature, weight, bias, h in (
-        ("order", weights.order_weight, weights.order_bias, measured.order),
-        ("pair", weights.pair_weight, weights.pair_bias, measured.interval),
-    ):
-        mass = np.exp(weight[measured.pair])
-        share = mass / np.bincount(measured.group, mass)[measured.group]
-        mixing = weights.mixing[kind, FEATURES.index(feature)] * weights.evidence[kind]
-        found[feature] = weights.features * mixing * share * (h + bias[measured.pair])
-    return found
-
-
-def _by_kind(weight: Floats, bias: Floats, measured: Measured, h: Floats) -> Floats:
-    """φ of eq. 17 for each candidate and kind; 0 where there is no evidence."""
-    size = len(measured.head) * len(EVIDENCE_KINDS)
+def _by_kind(weight: Floats, bias: Floats, measured: EvidenceProbabilities, h: Floats) -> Floats:
+    """Return φ of eq. 17 for each candidate and kind; 0 without evidence."""
+    size = len(measured.relation) * len(EVIDENCE_KINDS)
     mass = np.exp(weight[measured.pair])
     above = np.bincount(measured.group, mass * (h + bias[measured.pair]), size)
     below = np.bincount(measured.group, mass, size)
@@ -183,23 +183,40 @@ def _by_kind(weight: Floats, bias: Floats, measured: Measured, h: Floats) -> Flo
     return mean.reshape(-1, len(EVIDENCE_KINDS))
 
 
+def _piece_contributions(
+    weights: FeatureWeights, measured: EvidenceProbabilities
+) -> dict[str, Floats]:
+    """Return what each dated piece of evidence adds to its candidate's order and pair."""
+    kind = measured.group % len(EVIDENCE_KINDS)
+    contributions = {}
+    for feature, weight, bias, h in (
+        ("order", weights.order_weight, weights.order_bias, measured.order),
+        ("pair", weights.pair_weight, weights.pair_bias, measured.interval),
+    ):
+        mass = np.exp(weight[measured.pair])
+        share = mass / np.bincount(measured.group, mass)[measured.group]
+        mixing = weights.mixing[kind, FEATURES.index(feature)] * weights.evidence[kind]
+        contributions[feature] = weights.features * mixing * share * (h + bias[measured.pair])
+    return contributions
+
+
 @dataclass(frozen=True)
 class PaperFeatures:
-    """The temporal features of a graph, as the paper has them.
+    """The temporal features of a graph, as in the paper.
 
     Attributes:
-        graph: whose train split is evidence.
-        walked: for each head, which directed relations are walked along: those in bodies of its
-            rules.
-        max_length: of walks.
-        fitted: the distributions.
-        limit: edges that are read at the most, see `Gatherer`.
+        graph: Its train split is the evidence.
+        walked: Mask of the directed relations that walks may use, for each directed relation:
+            those in the bodies of its rules.
+        max_length: Longest walk.
+        distributions: The fitted distributions.
+        limit: Most edges to read, see `Gatherer`.
     """
 
     graph: TemporalGraph
     walked: NDArray[np.bool_]
     max_length: int
-    fitted: FittedFeatures
+    distributions: FittedDistributions
     limit: int = DEFAULT_LIMIT
 
     @classmethod
@@ -214,20 +231,10 @@ class PaperFeatures:
         workers: Workers | None = None,
         progress: Callable[[float], None] | None = None,
     ) -> PaperFeatures:
-        """Fit the distributions to training facts in both directions, each with its own answer.
-
-        Args:
-            graph: its train split is learned from.
-            walked: for each head, which directed relations are walked along.
-            max_length: of walks.
-            facts: to learn from; by default all of train.
-            limit: edges that are read at the most, see `Gatherer`.
-            workers: do not change the result.
-            progress: called with the share that is done.
-        """
+        """Fit the distributions to facts in both directions, by default to all of train."""
         gather = Gatherer(graph, walked, max_length, limit)
-        queries, evidence = _for_answers(graph, facts, gather, workers, progress)
-        fitted = FittedFeatures.fit(2 * len(graph.relations), queries, evidence)
+        queries, evidence = _answer_evidence(graph, facts, gather, workers, progress)
+        fitted = FittedDistributions.fit(2 * len(graph.relations), queries, evidence)
         return cls(graph, walked, max_length, fitted, limit)
 
     def observed(
@@ -236,19 +243,13 @@ class PaperFeatures:
         facts: NDArray[np.int64] | None = None,
         workers: Workers | None = None,
         progress: Callable[[float], None] | None = None,
-    ) -> Dated:
-        """What order and pair interval are fitted to: the dated evidence for answers.
-
-        Args:
-            facts: that were learned from; by default all of train.
-            workers: do not change the result.
-            progress: called with the share that is done.
-        """
-        queries, evidence = _for_answers(self.graph, facts, self._gatherer, workers, progress)
+    ) -> DatedEvidence:
+        """Return the dated evidence for answers that order and pair interval are fitted to."""
+        queries, evidence = _answer_evidence(self.graph, facts, self._gatherer, workers, progress)
         return evidence.dated(queries)
 
     def __getstate__(self) -> dict[str, Any]:
-        self._gatherer  # noqa: B018 - made once, here, for all that it travels to
+        self._gatherer  # noqa: B018 - made once, for all processes that it is sent to
         return vars(self)
 
     @cached_property
@@ -264,118 +265,161 @@ class PaperFeatures:
         *,
         progress: Callable[[float], None] | None = None,
     ) -> Evidence:
-        """The evidence for the candidates of queries.
-
-        Args:
-            queries: the queries.
-            offsets: where the candidates of each query begin, and where the last end.
-            candidate: these.
-            workers: do not change the result.
-            progress: called with the share that is done.
-        """
+        """Gather the evidence for the candidates of queries, which begin at `offsets`."""
         return self._gatherer(queries, offsets, candidate, workers or Workers(), progress=progress)
 
-    def terms(
-        self,
-        weights: FeatureWeights,
-        queries: QueryTable,
-        evidence: Evidence,
-        phi: NDArray[np.float64],
-    ) -> dict[str, NDArray[np.float64]]:
-        """What rules and each feature add to the score of each listed candidate, by name."""
-        return score_terms(weights, measure(self.fitted, queries, evidence), phi)
+    def contributions(
+        self, weights: FeatureWeights, queries: QueryTable, evidence: Evidence, phi: Floats
+    ) -> dict[str, Floats]:
+        """Return the contributions of rules and each feature to the scores of candidates."""
+        measured = evidence_probabilities(self.distributions, queries, evidence)
+        return _contributions(weights, measured, phi)
 
-    def pieces(
+    def piece_contributions(
         self, weights: FeatureWeights, queries: QueryTable, evidence: Evidence
-    ) -> tuple[Dated, dict[str, NDArray[np.float64]]]:
-        """The dated evidence, and what each piece of it adds to order and pair."""
-        of_pieces = score_pieces(weights, measure(self.fitted, queries, evidence))
-        return evidence.dated(queries), of_pieces
+    ) -> tuple[DatedEvidence, dict[str, Floats]]:
+        """Return the dated evidence, and what each piece of it adds to order and pair."""
+        measured = evidence_probabilities(self.distributions, queries, evidence)
+        return evidence.dated(queries), _piece_contributions(weights, measured)
 
     def score(
-        self,
-        weights: FeatureWeights,
-        queries: QueryTable,
-        evidence: Evidence,
-        phi: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
-        """φ_TILP of each listed candidate (eq. 16): the sum of its terms.
-
-        Args:
-            weights: what was learned.
-            queries: the queries.
-            evidence: for their candidates.
-            phi: φ_TLR of each candidate.
-        """
-        terms = self.terms(weights, queries, evidence, phi)
-        score: NDArray[np.float64] = np.sum(list(terms.values()), axis=0)
+        self, weights: FeatureWeights, queries: QueryTable, evidence: Evidence, phi: Floats
+    ) -> Floats:
+        """Return φ_TILP of each candidate (eq. 16), from φ_TLR and the evidence."""
+        contributions = self.contributions(weights, queries, evidence, phi)
+        score: Floats = np.sum(list(contributions.values()), axis=0)
         return score
 
-    def nothing(self, weights: FeatureWeights) -> NDArray[np.float64]:
-        """γ_tfm φ_tfm of a candidate without any evidence, for each head."""
-        never = np.exp(self.fitted.recurrence.log_density(np.zeros(1, np.bool_)))
-        of_kind = weights.recurrence_weight * never + weights.recurrence_bias
+    def score_without_evidence(self, weights: FeatureWeights) -> Floats:
+        """Return γ_tfm φ_tfm of a candidate without evidence, for each directed relation."""
+        never = np.exp(self.distributions.recurrence.log_density(np.zeros(1, np.bool_)))
+        by_kind = weights.recurrence_weight * never + weights.recurrence_bias
         share = weights.evidence * weights.mixing[:, FEATURES.index("recurrence")]
-        of_head: NDArray[np.float64] = weights.features * (share[: len(of_kind)] @ of_kind)
-        return of_head
+        score: Floats = weights.features * (share[: len(by_kind)] @ by_kind)
+        return score
 
-    def on(self, graph: TemporalGraph) -> PaperFeatures:
-        """The same with another graph of the same relations as evidence."""
+    def with_graph(self, graph: TemporalGraph) -> PaperFeatures:
+        """Return the features with another graph of the same relations as evidence."""
         return replace(self, graph=graph)
 
-    def of(self, heads: NDArray[np.int64]) -> tuple[PaperFeatures, NDArray[np.int64]]:
-        """The same for other numbers of relations; and for each new pair the old one.
-
-        Args:
-            heads: for each new head the old one; -1: none.
-        """
-        fitted, place = self.fitted.of(heads)
-        known = heads >= 0
-        walked = self.walked[np.ix_(heads, heads)] & known[:, None] & known
-        return replace(self, walked=walked, fitted=fitted), place
+    def remap(self, relations: NDArray[np.int64]) -> tuple[PaperFeatures, NDArray[np.int64]]:
+        """Return the features for other relation ids, and the old index of each new pair."""
+        distributions, pairs = self.distributions.remap(relations)
+        known = relations >= 0
+        walked = self.walked[np.ix_(relations, relations)] & known[:, None] & known
+        return replace(self, walked=walked, distributions=distributions), pairs
 
     def table(self) -> pl.DataFrame:
-        """Every distribution that was fitted, with its parameters, in words."""
-        return self.fitted.table(self.graph.relations)
+        """Return every fitted distribution, with its parameters and labels."""
+        return self.distributions.table(self.graph.relations)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """All but the graph, as arrays by name."""
+        """Return all but the graph as arrays by name."""
         return {
             "walked": self.walked,
             "bounds": np.array([self.max_length, self.limit]),
-            **self.fitted.to_arrays(),
+            **self.distributions.to_arrays(),
         }
 
     @classmethod
     def from_arrays(cls, graph: TemporalGraph, arrays: dict[str, NDArray[Any]]) -> PaperFeatures:
-        """What `to_arrays` gave, for the same relations.
+        """Read what `to_arrays` returned, for the same relations.
 
         Raises:
-            TilpError: an array is missing, or the graph has other relations.
+            TilpError: An array is missing, or the graph has other relations.
         """
-        fitted = FittedFeatures.from_arrays(arrays)
-        if fitted.directed != 2 * len(graph.relations):
+        fitted = FittedDistributions.from_arrays(arrays)
+        if fitted.n_directed != 2 * len(graph.relations):
             raise TilpError(
-                f"features were fitted for {fitted.directed // 2} relations, and the graph has "
+                f"features were fitted for {fitted.n_directed // 2} relations, and the graph has "
                 f"{len(graph.relations)}; give them a graph with the same relations"
             )
         if "walked" not in arrays or "bounds" not in arrays:
-            raise TilpError("features lack what is walked along; fit the model anew")
-        max_length, limit = (int(one) for one in arrays["bounds"])
+            raise TilpError("features lack the walked relations; fit the model again")
+        max_length, limit = (int(bound) for bound in arrays["bounds"])
         return cls(graph, arrays["walked"].astype(np.bool_), max_length, fitted, limit)
 
 
-def _for_answers(
+def _answer_evidence(
     graph: TemporalGraph,
     facts: NDArray[np.int64] | None,
     gather: Gatherer,
     workers: Workers | None,
     progress: Callable[[float], None] | None,
 ) -> tuple[QueryTable, Evidence]:
-    """Facts asked in both directions, and the evidence for their answers alone."""
+    """Return facts as queries in both directions, and the evidence for their answers alone."""
     if facts is None:
         facts = np.asarray(graph.rows("train"), np.int64)
     queries = QueryTable.of_facts(graph, facts, walked=True)
     offsets = np.arange(len(queries) + 1)
     evidence = gather(queries, offsets, queries.answer, workers or Workers(), progress=progress)
     return queries, evidence
+
+
+@dataclass(frozen=True)
+class FittedPaper:
+    """The paper's features with the weights that phase two learned."""
+
+    features: PaperFeatures
+    weights: FeatureWeights
+
+    def remap(self, relations: NDArray[np.int64], rules: NDArray[np.int64]) -> FittedPaper:
+        """Return the same for other relation ids, as `LogLinearWeights.remap`."""
+        del rules
+        features, pairs = self.features.remap(relations)
+        return FittedPaper(features, self.weights.remap(relations, pairs))
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return distributions and weights as arrays by name."""
+        return {**self.features.to_arrays(), **self.weights.to_arrays()}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]], graph: TemporalGraph) -> FittedPaper:
+        """Read what `to_arrays` returned, for a graph with its missing dates filled."""
+        return cls(PaperFeatures.from_arrays(graph, arrays), FeatureWeights.from_arrays(arrays))
+
+    @property
+    def paper_features(self) -> PaperFeatures:
+        """The features with their distributions."""
+        return self.features
+
+    def scorer(self, rules: RuleScorer, walk_length: int) -> PaperFeatureScorer:
+        """Return the scorer of rules and features together, on the graph of the rules."""
+        from tilp.features.paper.scorer import PaperFeatureScorer
+
+        del walk_length
+        features = self.features.with_graph(rules.walker.graph)
+        return PaperFeatureScorer(rules, features, self.weights)
+
+    def refresh(
+        self,
+        graph: TemporalGraph,
+        rules: RuleSet,
+        max_length: int,
+        workers: Workers,
+        progress: Callable[[float], None],
+    ) -> FittedPaper:
+        """Fit the distributions again on a graph with the same relations, and keep the weights.
+
+        A pair of relations that was not seen before gets the weights of unseen pairs.
+        """
+        walked = walked_relations(graph, rules)
+        features = PaperFeatures.fit(graph, walked, max_length, workers=workers, progress=progress)
+        new, old = features.distributions, self.features.distributions
+        pairs = old.indices(*new.pairs())
+        groups = len(old.key) + np.arange(len(new) - len(pairs))
+        weights = self.weights.remap(np.arange(new.n_directed), np.concatenate([pairs, groups]))
+        return FittedPaper(features, weights)
+
+
+def walked_relations(graph: TemporalGraph, rules: RuleSet) -> NDArray[np.bool_]:
+    """Return a mask: for each directed relation, the relations in the bodies of its rules."""
+    size = len(graph.relations)
+    ids = {name: index for index, name in enumerate(graph.relations)}
+    walked = np.zeros((2 * size, 2 * size), np.bool_)
+    for mined in rules:
+        head, *body = (
+            ids[atom.relation] + size * atom.inverse for atom in (mined.rule.head, *mined.rule.body)
+        )
+        walked[head, body] = True
+    return walked

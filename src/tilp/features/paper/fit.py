@@ -1,11 +1,10 @@
-"""Phase two as in the paper: distributions fitted, their weights learned, the rules as they are."""
+"""Phase two as in the paper: fit the distributions, then learn the weights of the features."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,223 +13,137 @@ from tilp._utils.random import keyed_sample
 from tilp.evaluation import Ranker
 from tilp.evaluation.filtered_ranks import best_variant
 from tilp.features.negative_sampling import SampledCandidates
-from tilp.features.paper.features import FEATURES, FeatureWeights, PaperFeatures
+from tilp.features.paper.features import (
+    FeatureWeights,
+    FittedPaper,
+    PaperFeatures,
+    walked_relations,
+)
 from tilp.features.paper.scorer import PaperFeatureScorer
-from tilp.features.paper.training import Examples, FeatureTraining, tempered, train_features
-from tilp.graph import QueryTable, TemporalGraph
+from tilp.features.paper.training import (
+    FeatureExamples,
+    FeatureTrainingSettings,
+    calibrate_temperature,
+    train_features,
+)
+from tilp.graph import QueryTable
 from tilp.parallel import Workers
 from tilp.rules import RuleSet
 from tilp.scoring import RuleScorer, Scores
-from tilp.types import Part
 
-if TYPE_CHECKING:
-    from tilp.model import ModelSettings
-    from tilp.model.training_data import TrainingData
-
-MOST_QUERIES = 4_000
-"""That are learned from at the most."""
-
-_BEST, _DRAWN = 60, 60
 _BATCH = 512
-_PARTS_OF_FEATURES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.0)
-# Of the work done when distributions are fitted, evidence gathered, weights trained.
+_FEATURE_SCALES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.0)
+# Shares of the work done when distributions are fitted, evidence is gathered, weights are trained.
 _FITTED, _GATHERED, _TRAINED = 0.1, 0.2, 0.8
 
 
-@dataclass(frozen=True)
-class FittedPaper:
-    """The paper's features, and what phase two learned of them."""
-
-    features: PaperFeatures
-    weights: FeatureWeights
-
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Distributions and weights as arrays by name."""
-        return {**self.features.to_arrays(), **self.weights.to_arrays()}
-
-    def of(self, heads: NDArray[np.int64], rules: NDArray[np.int64]) -> FittedPaper:
-        """The same for other numbers of relations; `rules` do not matter.
-
-        Args:
-            heads: for each new head the old one; -1: none.
-            rules: for each new rule the old one.
-        """
-        del rules
-        features, place = self.features.of(heads)
-        return FittedPaper(features, self.weights.of(heads, place))
-
-    @classmethod
-    def from_arrays(cls, graph: TemporalGraph, arrays: dict[str, NDArray[Any]]) -> FittedPaper:
-        """What `to_arrays` gave, for a graph whose unknown ends are settled."""
-        return cls(PaperFeatures.from_arrays(graph, arrays), FeatureWeights.from_arrays(arrays))
-
-
-def walked_relations(graph: TemporalGraph, rules: RuleSet) -> NDArray[np.bool_]:
-    """For each head, which directed relations are in the bodies of its rules."""
-    size = len(graph.relations)
-    number = {name: place for place, name in enumerate(graph.relations)}
-
-    def directed(relation: str, inverse: bool) -> int:
-        return number[relation] + size * inverse
-
-    walked = np.zeros((2 * size, 2 * size), np.bool_)
-    for one in rules:
-        head = one.rule.head
-        for atom in one.rule.body:
-            walked[directed(head.relation, head.inverse), directed(atom.relation, atom.inverse)] = (
-                True
-            )
-    return walked
-
-
 def fit_paper(
-    prepared: TrainingData,
     scorer: RuleScorer,
-    settings: ModelSettings,
+    rules: RuleSet,
+    training: QueryTable,
+    held_out: QueryTable,
+    ranker: Ranker,
+    settings: FeatureTrainingSettings,
     workers: Workers,
     progress: Callable[[float], None],
 ) -> FittedPaper:
-    """Fit the distributions, and learn the weights of features.
+    """Fit the distributions on the scorer's graph, and learn the weights of features.
 
-    Args:
-        prepared: the rules, found and applied.
-        scorer: the rules, weighted.
-        settings: what decides.
-        workers: do not change the result.
-        progress: called with the share that is done.
+    Walks use the relations of `rules`. The held-out queries decide when to stop, and the
+    temperature; the ranks of `ranker` decide how much the features count.
     """
-    features = _distributions(
-        prepared.walker.graph,
-        prepared.rules,
-        settings,
-        workers,
-        lambda share: progress(_FITTED * share),
+    walker = scorer.walker
+    walked = walked_relations(walker.graph, rules)
+    features = PaperFeatures.fit(
+        walker.graph,
+        walked,
+        walker.max_length,
+        workers=workers,
+        progress=lambda share: progress(_FITTED * share),
     )
-    learned_from, held_out = (
-        examples(features, scorer, part.queries, settings.seed, workers)
-        for part in (prepared.training, prepared.held_out)
+    examples, held_out_examples = (
+        make_feature_examples(features, scorer, queries, settings, workers)
+        for queries in (training, held_out)
     )
     progress(_GATHERED)
-    without = tuple(name for name in FEATURES if Part(name) in settings.without)
     trained = train_features(
         features,
-        learned_from,
-        held_out,
-        FeatureTraining(without=without),
+        examples,
+        held_out_examples,
+        settings,
         workers,
         progress=lambda share: progress(_GATHERED + (_TRAINED - _GATHERED) * share),
     )
-    chosen = _as_far_as_they_help(
-        features,
-        scorer,
+    weights = _scale_features(
+        PaperFeatureScorer(scorer, features, trained.weights),
         trained.weights,
-        prepared.ranker,
+        ranker,
         workers,
         lambda share: progress(_TRAINED + (1 - _TRAINED) * share),
     )
-    return FittedPaper(features, tempered(features, chosen, held_out, workers))
+    weights = calibrate_temperature(features, weights, held_out_examples, workers)
+    return FittedPaper(features, weights)
 
 
-def _distributions(
-    graph: TemporalGraph,
-    rules: RuleSet,
-    settings: ModelSettings,
-    workers: Workers,
-    progress: Callable[[float], None],
-) -> PaperFeatures:
-    """The distributions of a graph whose unknown ends are settled."""
-    return PaperFeatures.fit(
-        graph,
-        walked_relations(graph, rules),
-        settings.mining.max_length,
-        workers=workers,
-        progress=progress,
-    )
-
-
-def refresh_paper(
-    graph: TemporalGraph,
-    rules: RuleSet,
-    before: FittedPaper,
-    settings: ModelSettings,
-    workers: Workers,
-    progress: Callable[[float], None],
-) -> FittedPaper:
-    """The distributions fitted anew, with the weights that there were.
-
-    A pair of relations that was not seen before has the weights of such pairs.
-
-    Args:
-        graph: its unknown ends settled.
-        rules: which are walked along.
-        before: for the numbers of this graph's relations.
-        settings: what decides.
-        workers: do not change the result.
-        progress: called with the share that is done.
-    """
-    features = _distributions(graph, rules, settings, workers, progress)
-    directed = features.fitted.directed
-    group, other = np.divmod(features.fitted.key, directed)
-    pairs = before.features.fitted.places(*np.divmod(group, directed), other)
-    groups = len(before.features.fitted.key) + np.arange(len(features.fitted) - len(pairs))
-    place = np.concatenate([pairs, groups])
-    return FittedPaper(features, before.weights.of(np.arange(directed), place))
-
-
-def _as_far_as_they_help(
-    features: PaperFeatures,
-    scorer: RuleScorer,
+def _scale_features(
+    scorer: PaperFeatureScorer,
     weights: FeatureWeights,
     ranker: Ranker,
     workers: Workers,
     progress: Callable[[float], None],
 ) -> FeatureWeights:
-    """The weights with the part of γ_tfm that ranks held-out answers best.
+    """Scale γ_tfm by the factor that ranks held-out answers best.
 
-    φ_TLR of most candidates is small and tells them apart all the same. Likelihood does not see
-    that, and learns features so strong that they undo it.
+    φ_TLR of most candidates is small, yet tells them apart. Likelihood does not see that, and
+    learns features so strong that they undo it.
     """
-    ways = [replace(weights, features=weights.features * part) for part in _PARTS_OF_FEATURES]
-    with_features = PaperFeatureScorer(scorer, features, weights)
-    return ways[best_variant(ranker, partial(_scored, with_features, ways), workers, progress)]
+    variants = [replace(weights, features=weights.features * scale) for scale in _FEATURE_SCALES]
+    score = partial(_score_variants, scorer, variants)
+    return variants[best_variant(ranker, score, workers, progress)]
 
 
-def _scored(
-    scorer: PaperFeatureScorer, ways: list[FeatureWeights], queries: QueryTable
+def _score_variants(
+    scorer: PaperFeatureScorer, variants: list[FeatureWeights], queries: QueryTable
 ) -> list[Scores]:
-    return scorer.scores_by(ways, queries, scorer.rule_scorer.apply_rules(queries))
+    return scorer.score_variants(variants, queries, scorer.rule_scorer.apply_rules(queries))
 
 
-def examples(
+def make_feature_examples(
     features: PaperFeatures,
     scorer: RuleScorer,
     queries: QueryTable,
-    seed: int,
+    settings: FeatureTrainingSettings,
     workers: Workers,
-) -> Examples:
-    """Queries with the candidates that are learned from, and the evidence for these."""
+) -> FeatureExamples:
+    """Sample queries and their candidates, and gather the evidence for these."""
     columns = (queries.fact, queries.directed_relation, queries.subject, queries.start)
-    queries = queries[keyed_sample(MOST_QUERIES, seed, *columns)]
-    parts = [queries[np.arange(len(queries))[begin : begin + _BATCH]]
-             for begin in range(0, len(queries), _BATCH)]  # fmt: skip
-    pools = list(workers.map(partial(_pooled, scorer, _BEST, _DRAWN, seed), parts))
-    sizes = np.cumsum([0, *(len(pool.candidate) for pool, _ in pools)])
-    moved = list(zip(pools, sizes, strict=False))
-    begin = np.concatenate([np.zeros(1, np.int64), *(p.begin[1:] + by for (p, _), by in moved)])
-    candidate = np.concatenate([pool.candidate for pool, _ in pools])
-    evidence = features.gather(queries, begin, candidate, workers)
-    return Examples(
+    queries = queries[keyed_sample(settings.max_queries, settings.seed, *columns)]
+    rows = np.arange(len(queries))
+    batches = [queries[rows[first : first + _BATCH]] for first in range(0, len(queries), _BATCH)]
+    samples = list(workers.map(partial(_sample_candidates, scorer, settings), batches))
+    shifts = np.cumsum([0, *(len(sample.candidate) for sample, _ in samples)])[:-1]
+    shifted = list(zip((sample for sample, _ in samples), shifts, strict=True))
+    offsets = [np.zeros(1, np.int64), *(sample.offsets[1:] + by for sample, by in shifted)]
+    candidate = np.concatenate([sample.candidate for sample, _ in samples])
+    return FeatureExamples(
         queries,
-        evidence,
-        np.concatenate([phi for _, phi in pools]),
-        np.concatenate([pool.answer + by for (pool, _), by in moved]),
+        features.gather(queries, np.concatenate(offsets), candidate, workers),
+        np.concatenate([phi for _, phi in samples]),
+        np.concatenate([sample.answer_index + by for sample, by in shifted]),
     )
 
 
-def _pooled(
-    scorer: RuleScorer, best: int, drawn: int, seed: int, queries: QueryTable
+def _sample_candidates(
+    scorer: RuleScorer, settings: FeatureTrainingSettings, queries: QueryTable
 ) -> tuple[SampledCandidates, NDArray[np.float64]]:
-    """The candidates of some queries that are learned from, and φ_TLR of each as a share."""
+    """Sample the candidates of some queries; return φ_TLR of each as a share as well."""
     graph, scores = scorer.walker.graph, scorer(queries)
-    pool = SampledCandidates.draw(graph, queries, scores, best=best, drawn=drawn, seed=seed)
-    return pool, pool.score / scores.totals(len(graph.entities))[pool.query]
+    sample = SampledCandidates.sample(
+        graph,
+        queries,
+        scores,
+        n_best=settings.n_best,
+        n_sampled=settings.n_sampled,
+        seed=settings.seed,
+    )
+    return sample, sample.score / scores.totals(len(graph.entities))[sample.query]

@@ -1,11 +1,10 @@
-"""`FeatureObjective`: the likelihood of answers among listed candidates, and its gradient."""
+"""Training of the paper's features: likelihood of answers among sampled candidates."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,48 +15,89 @@ from numpy.typing import NDArray
 from tilp._kernels.likelihood import FeatureTable, FeatureValues, add_feature_likelihood
 from tilp.errors import TilpError
 from tilp.features.paper.evidence import EVIDENCE_KINDS, Evidence
-from tilp.features.paper.features import FEATURES, FeatureWeights, PaperFeatures, measure
+from tilp.features.paper.features import (
+    FEATURES,
+    FeatureWeights,
+    PaperFeatures,
+    evidence_probabilities,
+)
 from tilp.graph import QueryTable
-from tilp.learning.checkpoint import LossCurve, TrainingState
-from tilp.parallel import Workers, cut_by_cost
+from tilp.learning.attention_net import Parameters
+from tilp.learning.training_loop import LossCurve, run_training
+from tilp.parallel import Workers, split_by_cost
 
-_PARTS = 16  # of the queries; does not depend on the number of threads
+_N_PARTS = 16  # of the queries; does not depend on the number of threads
+_SOFTPLUS_ONE = math.log(math.e - 1.0)  # its softplus is 1
+_INITIAL_TEMPERATURE = 0.1
+_EXCLUDED_LOGIT = -1e9  # infinite ones have no gradient
+_REGULARISED = ("recurrence", "pairs")
+_TEMPERATURE_FACTORS = 2.0 ** np.arange(-4, 2.25, 0.25)
 
 
 @dataclass(frozen=True)
-class Examples:
-    """Queries to learn from, or to be judged by.
+class FeatureTrainingSettings:
+    """Settings of the training of the paper's features; they decide the weights.
 
     Attributes:
-        queries: the queries.
-        evidence: for the candidates that are listed for them.
+        steps: Most gradient steps.
+        patience: Stop after this many steps without a better loss on held-out queries.
+        learning_rate: Learning rate; it decays to 0 along half a cosine.
+        l2: Regularisation of w and b towards their initial values.
+        without: Names of `FEATURES` to leave out.
+        max_queries: Most queries to learn from.
+        n_best: Candidates of each query to learn from: the best by the rules.
+        n_sampled: Negative samples of each query.
+        seed: Seed of all samples.
+    """
+
+    steps: int = 200
+    patience: int = 30
+    learning_rate: float = 0.05
+    l2: float = 1.0
+    without: tuple[str, ...] = ()
+    max_queries: int = 4_000
+    n_best: int = 60
+    n_sampled: int = 60
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class FeatureExamples:
+    """Queries with candidates and the evidence for them.
+
+    Attributes:
+        queries: The queries.
+        evidence: Evidence for the candidates of the queries.
         phi: φ_TLR of each candidate.
-        answer_place: where each query's answer stands in the list; -1: not there, and the query
-            teaches nothing.
+        answer_row: Index of each query's answer among the candidates; -1 if it is not one of
+            them, and then the query does not count.
     """
 
     queries: QueryTable
     evidence: Evidence
     phi: NDArray[np.float64]
-    answer_place: NDArray[np.int64]
+    answer_row: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class TrainedFeatures:
+    """Weights of the step with the least loss on held-out queries, and the losses."""
+
+    weights: FeatureWeights
+    curve: LossCurve
 
 
 class FeatureObjective:
-    """The negative logarithm of the answers' softmax over candidates, as a mean over queries.
+    """The mean negative log softmax of the answers over their candidates."""
 
-    Args:
-        features: with fitted distributions.
-        examples: the queries.
-    """
-
-    def __init__(self, features: PaperFeatures, examples: Examples) -> None:
+    def __init__(self, features: PaperFeatures, examples: FeatureExamples) -> None:
         evidence = examples.evidence
-        measured = measure(features.fitted, examples.queries, evidence)
+        measured = evidence_probabilities(features.distributions, examples.queries, evidence)
         groups = np.arange(len(evidence.candidate) * len(EVIDENCE_KINDS) + 1)
         self._table = FeatureTable(
             evidence.offsets,
-            examples.answer_place,
-            measured.head,
+            examples.answer_row,
+            measured.relation,
             examples.phi,
             measured.recurrence,
             np.searchsorted(measured.group, groups),
@@ -66,176 +106,125 @@ class FeatureObjective:
             measured.interval,
         )
         pieces = self._table.evidence_offsets[len(EVIDENCE_KINDS) * evidence.offsets]
-        self._parts = cut_by_cost(np.diff(pieces) + np.diff(evidence.offsets) + 1.0, _PARTS)
-        self.asked = int((examples.answer_place >= 0).sum())
+        self._parts = split_by_cost(np.diff(pieces) + np.diff(evidence.offsets) + 1.0, _N_PARTS)
+        self.n_queries = int((examples.answer_row >= 0).sum())
 
     def __call__(self, values: FeatureValues, workers: Workers) -> tuple[float, FeatureValues]:
-        """The mean loss, and its gradient."""
+        """Return the mean loss, and its gradient."""
 
-        def one(part: slice) -> tuple[float, FeatureValues]:
-            of = FeatureValues(*(np.zeros_like(array) for array in values))
-            loss = add_feature_likelihood(part.start, part.stop, self._table, values, of)
-            return loss, of
+        def part_loss(part: slice) -> tuple[float, FeatureValues]:
+            slopes = FeatureValues(*(np.zeros_like(array) for array in values))
+            loss = add_feature_likelihood(part.start, part.stop, self._table, values, slopes)
+            return loss, slopes
 
         total = 0.0
         gradient = FeatureValues(*(np.zeros_like(array) for array in values))
-        for loss, of in workers.map_here(one, self._parts):
+        for loss, slopes in workers.map_in_threads(part_loss, self._parts):
             total += loss
-            for whole, share in zip(gradient, of, strict=True):
-                whole += share
-        asked = max(self.asked, 1)
-        return total / asked, FeatureValues(*(array / asked for array in gradient))
+            for whole, part in zip(gradient, slopes, strict=True):
+                whole += part
+        n_queries = max(self.n_queries, 1)
+        return total / n_queries, FeatureValues(*(array / n_queries for array in gradient))
 
 
 def feature_values(weights: FeatureWeights) -> FeatureValues:
-    """What the objective makes scores of."""
+    """Return the weights as the objective reads them."""
     of_pairs = (weights.order_weight, weights.order_bias, weights.pair_weight, weights.pair_bias)
     return FeatureValues(
         np.stack([weights.recurrence_weight, weights.recurrence_bias]),
         np.stack(of_pairs, axis=1),
-        weights.features * weights.evidence[:, None] * weights.mixing,
+        weights.factors,
         np.array([weights.rules, 1.0 / weights.temperature]),
     )
 
 
-Parameters = dict[str, Any]
-
-_MEASURED_EVERY = 5
-_ONE = math.log(math.e - 1.0)  # softplus of it is 1
-_TEMPERATURE = 0.1  # to begin with
-_NEVER = -1e9  # a logit; infinite ones have no gradient
-_DRAWN = ("recurrence", "pairs")
-_COOLER_TO_WARMER = 2.0 ** np.arange(-4, 2.25, 0.25)
-
-
-@dataclass(frozen=True)
-class FeatureTraining:
-    """What decides the weights; the same settings give the same weights.
-
-    Attributes:
-        steps: gradient steps at the most.
-        patience: steps without a better loss on held-out queries before training ends.
-        learning_rate: falling to 0 along half a cosine.
-        pull: how strongly w and b are drawn to where they begin.
-        without: of `FEATURES`, those that are left out.
-    """
-
-    steps: int = 200
-    patience: int = 30
-    learning_rate: float = 0.05
-    pull: float = 1.0
-    without: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class TrainedFeatures:
-    """What training found.
-
-    Attributes:
-        weights: of the step with the least loss on held-out queries.
-        curve: of the loss.
-    """
-
-    weights: FeatureWeights
-    curve: LossCurve
-
-
 def train_features(
     features: PaperFeatures,
-    training: Examples,
-    held_out: Examples,
-    settings: FeatureTraining,
+    training: FeatureExamples,
+    held_out: FeatureExamples,
+    settings: FeatureTrainingSettings,
     workers: Workers | None = None,
     *,
     progress: Callable[[float], None] | None = None,
 ) -> TrainedFeatures:
-    """Learn what makes the answers likely: the softmax of φ_TILP over the listed candidates.
-
-    Args:
-        features: with fitted distributions.
-        training: the queries to learn from.
-        held_out: the queries that tell when to stop.
-        settings: what decides the weights.
-        workers: do not change the result.
-        progress: called with the share that is done.
+    """Learn the weights that make answers likely: the softmax of φ_TILP over the candidates.
 
     Raises:
-        TilpError: no training query has its answer among the listed candidates.
+        TilpError: No training query has its answer among the candidates.
     """
     workers = workers or Workers()
-    objective, judge = (FeatureObjective(features, one) for one in (training, held_out))
-    if not objective.asked:
+    objective, judge = (FeatureObjective(features, examples) for examples in (training, held_out))
+    if not objective.n_queries:
         raise TilpError(
-            "temporal features have nothing to learn from: no query's answer is among its "
-            "candidates; list it with them"
+            "temporal features have nothing to learn from: no query has its answer among its "
+            "candidates; add it to them"
         )
-    # Where no held-out query has its answer listed they cannot decide.
-    judge = judge if judge.asked else objective
-    first = _first(features, settings.without)
-    optimiser = optax.adam(optax.cosine_decay_schedule(settings.learning_rate, settings.steps))
-    state = TrainingState(first, optimiser.init(first), first)
-    patience = max(settings.patience, _MEASURED_EVERY)
-    while state.step < settings.steps and state.step - state.best_step < patience:
-        loss, gradient = _gradient(state.values, first, settings.pull, objective, workers)
-        updates, state.optimiser = optimiser.update(gradient, state.optimiser, state.values)
-        state.values = optax.apply_updates(state.values, updates)
-        state.step += 1
-        state.curve.train.append(loss)
-        if state.step % _MEASURED_EVERY == 0 or state.step == settings.steps:
-            state.measure(judge(feature_values(_weights(state.values)), workers)[0])
-        if progress is not None:
-            progress(state.step / settings.steps)
+    # Where no held-out query has its answer listed, training queries decide.
+    judge = judge if judge.n_queries else objective
+    initial = _initial(features, settings.without)
+    state = run_training(
+        initial,
+        optax.adam(optax.cosine_decay_schedule(settings.learning_rate, settings.steps)),
+        lambda values: _gradient(values, initial, settings.l2, objective, workers),
+        lambda values: judge(feature_values(_weights(values)), workers)[0],
+        steps=settings.steps,
+        patience=settings.patience,
+        progress=progress,
+    )
     return TrainedFeatures(_weights(state.best), state.curve)
 
 
-def tempered(
-    features: PaperFeatures, weights: FeatureWeights, held_out: Examples, workers: Workers
+def calibrate_temperature(
+    features: PaperFeatures, weights: FeatureWeights, held_out: FeatureExamples, workers: Workers
 ) -> FeatureWeights:
-    """The weights with the temperature that makes held-out answers likeliest."""
+    """Return the weights with the temperature that makes held-out answers likeliest."""
     judge = FeatureObjective(features, held_out)
-    found = [replace(weights, temperature=weights.temperature * by) for by in _COOLER_TO_WARMER]
-    losses = [judge(feature_values(one), workers)[0] for one in found]
-    return found[int(np.argmin(losses))]
+    variants = [
+        replace(weights, temperature=weights.temperature * factor)
+        for factor in _TEMPERATURE_FACTORS
+    ]
+    losses = [judge(feature_values(variant), workers)[0] for variant in variants]
+    return variants[int(np.argmin(losses))]
 
 
-def _first(features: PaperFeatures, without: tuple[str, ...]) -> Parameters:
-    """Where parameters begin: probabilities as they are, everything mixed in equal parts."""
-    directed, pairs = features.fitted.directed, len(features.fitted)
+def _initial(features: PaperFeatures, without: tuple[str, ...]) -> Parameters:
+    """Return initial parameters: probabilities as they are, all features in equal shares."""
+    n_directed, n_pairs = features.distributions.n_directed, len(features.distributions)
     mixing = np.zeros((len(EVIDENCE_KINDS), len(FEATURES)))
     mixing[EVIDENCE_KINDS.index("walks"), FEATURES.index("recurrence")] = -np.inf
     mixing[:, [FEATURES.index(name) for name in without]] = -np.inf
     return {
-        "recurrence": jnp.stack([jnp.ones((2, directed)), jnp.zeros((2, directed))]),
-        "pairs": jnp.zeros((pairs, 4)),
+        "recurrence": jnp.stack([jnp.ones((2, n_directed)), jnp.zeros((2, n_directed))]),
+        "pairs": jnp.zeros((n_pairs, 4)),
         "mixing": jnp.asarray(mixing),
-        "evidence": jnp.full(len(EVIDENCE_KINDS), _ONE),
-        "parts": jnp.full(2, _ONE),
-        "temperature": jnp.log(jnp.array(_TEMPERATURE)),
+        "evidence": jnp.full(len(EVIDENCE_KINDS), _SOFTPLUS_ONE),
+        "parts": jnp.full(2, _SOFTPLUS_ONE),
+        "temperature": jnp.log(jnp.array(_INITIAL_TEMPERATURE)),
     }
 
 
 def _gradient(
     values: Parameters,
-    first: Parameters,
-    pull: float,
+    initial: Parameters,
+    l2: float,
     objective: FeatureObjective,
     workers: Workers,
 ) -> tuple[float, Parameters]:
-    """The loss with what draws w and b to where they began, and the gradient for parameters."""
-    small = {name: value for name, value in values.items() if name not in _DRAWN}
-    _, back = jax.vjp(_factors, small)
-    loss, of = objective(feature_values(_weights(values)), workers)
-    gradient = {"recurrence": of.recurrence, "pairs": of.pairs}
-    for name in _DRAWN:
-        away = np.asarray(values[name] - first[name], np.float64)
-        loss += 0.5 * pull * float((away * away).sum()) / objective.asked
-        gradient[name] = gradient[name] + pull * away / objective.asked
-    (of_small,) = back((jnp.asarray(of.factor), jnp.asarray(of.scale)))
-    return loss, {**gradient, **of_small}
+    """Return the regularised loss, and its gradient for the parameters."""
+    scalars = {name: value for name, value in values.items() if name not in _REGULARISED}
+    _, vjp = jax.vjp(_factors, scalars)
+    loss, slopes = objective(feature_values(_weights(values)), workers)
+    gradient = {"recurrence": slopes.recurrence, "pairs": slopes.pairs}
+    for name in _REGULARISED:
+        distance = np.asarray(values[name] - initial[name], np.float64)
+        loss += 0.5 * l2 * float((distance * distance).sum()) / objective.n_queries
+        gradient[name] = gradient[name] + l2 * distance / objective.n_queries
+    (of_scalars,) = vjp((jnp.asarray(slopes.factor), jnp.asarray(slopes.scale)))
+    return loss, {**gradient, **of_scalars}
 
 
 def _factors(values: Parameters) -> tuple[jax.Array, jax.Array]:
-    """What φ of each kind and feature counts; what φ_TLR counts, and one over the temperature."""
+    """Return the factor of φ of each kind and feature; that of φ_TLR, and 1 / temperature."""
     rules, features = jax.nn.softplus(values["parts"])
     evidence = jax.nn.softplus(values["evidence"])
     factor = features * evidence[:, None] * _mixing(values["mixing"])
@@ -243,27 +232,27 @@ def _factors(values: Parameters) -> tuple[jax.Array, jax.Array]:
 
 
 def _mixing(logits: jax.Array) -> jax.Array:
-    """γ of eq. 19-21: shares of the features in each kind of evidence, but those left out."""
+    """Return γ of eq. 19-21: shares of the features in each kind of evidence."""
     used = jnp.isfinite(logits)
-    return jax.nn.softmax(jnp.where(used, logits, _NEVER), axis=1) * used
+    return jax.nn.softmax(jnp.where(used, logits, _EXCLUDED_LOGIT), axis=1) * used
 
 
 def _weights(values: Parameters) -> FeatureWeights:
-    """What the parameters are in the equations."""
-    held = {name: np.asarray(one, np.float64) for name, one in values.items()}
+    """Return the weights of the equations that the parameters stand for."""
+    arrays = {name: np.asarray(value, np.float64) for name, value in values.items()}
     # Shares in single precision would not add up to 1.
     mixing = np.asarray(_mixing(values["mixing"]), np.float64)
-    rules, features = np.logaddexp(0.0, held["parts"])
+    rules, features = np.logaddexp(0.0, arrays["parts"])
     return FeatureWeights(
-        recurrence_weight=held["recurrence"][0],
-        recurrence_bias=held["recurrence"][1],
-        order_weight=held["pairs"][:, 0],
-        order_bias=held["pairs"][:, 1],
-        pair_weight=held["pairs"][:, 2],
-        pair_bias=held["pairs"][:, 3],
+        recurrence_weight=arrays["recurrence"][0],
+        recurrence_bias=arrays["recurrence"][1],
+        order_weight=arrays["pairs"][:, 0],
+        order_bias=arrays["pairs"][:, 1],
+        pair_weight=arrays["pairs"][:, 2],
+        pair_bias=arrays["pairs"][:, 3],
         mixing=mixing / np.where(mixing.any(axis=1), mixing.sum(axis=1), 1.0)[:, None],
-        evidence=np.logaddexp(0.0, held["evidence"]),
+        evidence=np.logaddexp(0.0, arrays["evidence"]),
         rules=float(rules),
         features=float(features),
-        temperature=float(np.exp(held["temperature"])),
+        temperature=float(np.exp(arrays["temperature"])),
     )

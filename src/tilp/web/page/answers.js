@@ -9,7 +9,7 @@ import { region } from "./region.js";
 import { percent } from "./words.js";
 
 /**
- * The list of answers, and below it those candidates that were asked for besides.
+ * The list of answers, and below it other candidates that people explain.
  *
  * @param answers as the service gives them.
  * @param explain (candidate, signal) → a promise of its explanation; candidates are ids or names.
@@ -22,7 +22,7 @@ export function answerList(answers, explain, change) {
   const shown = new Map(); // candidate → its button, its panel, whether the panel is filled
   let open = [];
 
-  /** An answer; of a candidate that is not among them only the name is known. */
+  /** An answer; for a candidate outside the list only the name is known. */
   function item({ rank, candidate, id = candidate, share, known }) {
     const panel = region({ class: "panel", id: freshId("why"), hidden: true });
     const button = el(
@@ -57,7 +57,7 @@ export function answerList(answers, explain, change) {
     change(open.includes(candidate) ? without(candidate) : [...open, candidate]);
   }
 
-  /** Opens a candidate in place of another one, or besides all others. */
+  /** Opens a candidate, instead of another one if that is given. */
   function look(candidate, insteadOf) {
     change([...without(candidate).filter((one) => one !== insteadOf), candidate]);
     shown.get(candidate).button.focus();
@@ -85,7 +85,7 @@ export function answerList(answers, explain, change) {
     }
   }
 
-  /** Puts the focus on the answer of a place, from 0. */
+  /** Puts the focus on an answer by its index. */
   function focus(place) {
     list.children[place]?.querySelector("button").focus();
   }
@@ -96,7 +96,7 @@ export function answerList(answers, explain, change) {
 
 /** A field for a candidate that is not among the answers. */
 function otherOne(look) {
-  const other = combobox({ label: "Why not another one?", find: findEntities, choose: look });
+  const other = combobox({ label: "Explain another candidate", find: findEntities, choose: look });
   const submit = (event) => {
     event.preventDefault();
     look(other.value);

@@ -2,7 +2,7 @@
 
 const ROOT = "api/v1/";
 
-/** What went wrong, in words for people. */
+/** A failure, with a message for people. */
 export class ApiError extends Error {
   constructor(code, message, near = []) {
     super(message);

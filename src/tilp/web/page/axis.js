@@ -1,9 +1,9 @@
-/** A time axis: where a time stands on it, and which times are written below it. */
+/** A time axis: positions of times, and its ticks. */
 
 const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000];
 const DAY = 86_400_000; // ms
 
-/** Times that count months or days, as years and back; a year and an integer are themselves. */
+/** Conversions between years and times in months or days; other units need none. */
 const CALENDARS = {
   month: {
     year: (time) => Math.floor(time / 12),
@@ -21,8 +21,8 @@ const PLAIN = { year: (time) => time, time: (year) => year, text: String };
 /**
  * The axis from one time to another, both included.
  *
- * `place` gives where a time begins, 0 at the left and 1 at the right; `ticks` the times to write,
- * with their texts: round years, or the two ends where there are no two of them.
+ * `place` gives the position of a time, 0 at the left and 1 at the right; `ticks` are the times to
+ * write, with their texts: round years, or the two ends if there are fewer than two.
  */
 export function axis(low, high, unit, wanted = 5) {
   const { year, time, text } = CALENDARS[unit] ?? PLAIN;
@@ -37,5 +37,5 @@ export function axis(low, high, unit, wanted = 5) {
   return { place: (at) => (at - low) / span, ticks: ticks.length > 1 ? ticks : ends };
 }
 
-/** A share of the width as SVG writes it. */
+/** A share of the width as a percentage for SVG. */
 export const across = (share) => `${(100 * share).toFixed(3)}%`;

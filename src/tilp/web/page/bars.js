@@ -1,8 +1,8 @@
-/** Numbers as bars. They stand beside the number itself, so that readers of text miss nothing. */
+/** Numbers as bars. The number itself stands beside each, for screen readers. */
 
 import { svg } from "./dom.js";
 
-/** The room that bars need for some numbers: from the least, or 0, to the greatest, or 0. */
+/** The range of bars for some numbers; it includes 0. */
 export function roomFor(numbers) {
   const low = Math.min(0, ...numbers);
   const high = Math.max(0, ...numbers);

@@ -1,4 +1,4 @@
-/** Facts over time: bars, their parts the splits. */
+/** Facts over time: bars, stacked by split. */
 
 import { across, axis } from "./axis.js";
 import { el, svg } from "./dom.js";
@@ -6,7 +6,7 @@ import { count, counted } from "./words.js";
 
 const STEPS = [1, 1.5, 2, 2.5, 3, 4, 5];
 
-/** The chart with its legend. `bins` are where bars begin, and where the last ends. */
+/** The chart with its legend. `bins` are the starts of bars, and the end of the last. */
 export function factsOverTime({ bins, texts, splits, unknown, outside }, unit) {
   const names = Object.keys(splits);
   const totals = bins
@@ -67,7 +67,7 @@ export function factsOverTime({ bins, texts, splits, unknown, outside }, unit) {
       {},
       names.map((name) => el("span", { class: `key split-${name}` }, name)),
       unknown > 0 && el("span", {}, `${counted(unknown, "fact")} without a start`),
-      outside > 0 && el("span", {}, `${count(outside)} outside of the axis`),
+      outside > 0 && el("span", {}, `${count(outside)} outside the axis`),
     ),
   );
 }
@@ -81,7 +81,7 @@ function describe(texts, totals) {
   );
 }
 
-/** A round number that is no less, and whose half is whole. */
+/** The next larger round and even number. */
 function roundUp(number) {
   for (let power = 2; ; power *= 10) {
     const found = STEPS.map((step) => step * power).find((top) => top >= number && top % 2 === 0);

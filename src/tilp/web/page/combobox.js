@@ -3,7 +3,7 @@
 import { announce, el, freshId } from "./dom.js";
 import { counted } from "./words.js";
 
-const PAUSE = 120; // ms without a key before the server is asked
+const PAUSE = 120; // ms after the last key before a request is sent
 
 /**
  * A labelled field with completion.
@@ -45,8 +45,8 @@ export function combobox({ label, find, choose = () => {} }) {
     el("div", { class: "anchor" }, input, list),
   );
   let options = [];
-  let active = -1; // the place of the option that Enter takes
-  let searching = false; // whether the list is about to be another one
+  let active = -1; // index of the option that Enter takes
+  let searching = false; // whether new options are being loaded
   let controller = new AbortController();
 
   /** Finds names after a pause, then moves among them by a step. */
@@ -62,7 +62,7 @@ export function combobox({ label, find, choose = () => {} }) {
       open(found);
       move(step);
     } catch {
-      // Without suggestions the field is still a field; asking tells what is wrong.
+      // The field works without suggestions; the query itself shows the error.
       if (!signal.aborted) close();
     }
   }

@@ -1,4 +1,4 @@
-/** Where completion finds names: entities at the server, relations in the list that is here. */
+/** Completion of names: entities from the server, relations from the loaded list. */
 
 import * as api from "./api.js";
 import { counted } from "./words.js";

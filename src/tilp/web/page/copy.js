@@ -1,4 +1,4 @@
-/** A button that copies the address of what is seen. */
+/** A button that copies the address of the view. */
 
 import { announce, el } from "./dom.js";
 

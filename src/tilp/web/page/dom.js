@@ -24,7 +24,7 @@ export function freshId(word) {
   return `${word}-${made}`;
 }
 
-/** Tells people who use a screen reader what has changed. */
+/** Announces a change to screen readers. */
 export function announce(text) {
   document.getElementById("announcements").textContent = text;
 }

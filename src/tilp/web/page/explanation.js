@@ -1,4 +1,4 @@
-/** Why a candidate is where it is: its reasons, their facts, and what it lacks. */
+/** Why a candidate has its rank: its reasons, their facts, and what it lacks. */
 
 import * as api from "./api.js";
 import { bar, roomFor } from "./bars.js";
@@ -6,13 +6,13 @@ import { el } from "./dom.js";
 import { groundingCard, reasonList } from "./reasons.js";
 import { count, counted, percent, score, term } from "./words.js";
 
-const FAR = 0.1; // of the score, between what is lost and what the strongest grounding gives
+const FAR = 0.1; // share of the score, between what is lost and what is attributed to the grounding
 
 /**
  * An explanation as elements.
  *
  * @param explanation as the service gives it.
- * @param candidate whose it is, by name or id.
+ * @param candidate the name or id of the candidate.
  */
 export function explained(explanation, candidate) {
   const draw = (facts) => {
@@ -32,9 +32,9 @@ function summary({ candidate, rank, score: total, share, known }) {
     "p",
     {},
     el("strong", {}, candidate),
-    ` is number ${count(rank)} with a score of ${score(total)}, `,
-    `${percent(share)} of all candidates together.`,
-    known && " The facts already have it as an answer at a touching time.",
+    ` has rank ${count(rank)} with a score of ${score(total)}, `,
+    `${percent(share)} of the total over all candidates.`,
+    known && " Train already has it as an answer at an overlapping time.",
   );
 }
 
@@ -51,7 +51,7 @@ function fall({ fall: { grounding, share, score: left, fall: lost }, score: tota
   return el(
     "section",
     { class: "fall" },
-    el("h4", {}, "If the strongest grounding were not there"),
+    el("h4", {}, "Without the strongest grounding"),
     el(
       "p",
       {},
@@ -60,7 +60,7 @@ function fall({ fall: { grounding, share, score: left, fall: lost }, score: tota
         : `The score would rise by ${score(-lost)}`,
       total > 0 && `, ${percent(Math.abs(lost) / total)} of it`,
       `, without ${counted(grounding.facts.length, "fact")}.`,
-      lost < (share - FAR) * total && " Other walks and facts take over what else it gives now.",
+      lost < (share - FAR) * total && " Other walks and facts then contribute more.",
     ),
     el(
       "table",

@@ -1,4 +1,4 @@
-/** What `tilp inspect` says, as tables. */
+/** The output of `tilp inspect`, as tables. */
 
 import { el } from "./dom.js";
 import { bar } from "./bars.js";
@@ -6,11 +6,11 @@ import { count, counted, percent } from "./words.js";
 
 const SHARE = { low: 0, span: 1 };
 
-/** Each kind of defect: its name in the inspection, what it says, and what it means. */
+/** Each kind of defect: its key in the inspection, its name, and its meaning. */
 const DEFECTS = [
-  ["start_after_end", "Start after end", "The end was taken to be the start."],
+  ["start_after_end", "Start after end", "The end is set to the start."],
   ["malformed_dates", "Dates that could not be read", "They count as unknown."],
-  ["estimated", "Estimated dates", "They were filled in, not observed."],
+  ["estimated", "Estimated dates", "They are imputed, not observed."],
   ["duplicates", "Repeated rows", "The same fact with the same dates, in the same split."],
   [
     "same_fact",
@@ -27,10 +27,10 @@ const DEFECTS = [
     "Reversed triple in another split",
     "Subject and object swapped; an easy answer for symmetric relations.",
   ],
-  ["unseen", "Entities or relations that train never saw", "No rule can reach them."],
+  ["unseen", "Entities or relations missing from train", "No rule can reach them."],
 ];
 
-/** The figures that one asks for first. */
+/** The main figures. */
 export function overview({ splits, unit, relations }) {
   const { facts, entities, dates } = splits.all;
   return el(
@@ -48,7 +48,7 @@ function tile(value, name) {
   return el("div", {}, el("dt", {}, name), el("dd", {}, value));
 }
 
-/** What spoils results, where there is any of it. */
+/** The defects that spoil results. */
 export function defects(found) {
   const listed = DEFECTS.map(([kind, name, meaning]) => ({
     name,
@@ -58,7 +58,7 @@ export function defects(found) {
   const wrong = listed.filter(({ rows }) => rows.length > 0);
   const years = found.absurd_years;
   if (wrong.length === 0 && years.length === 0)
-    return el("p", { class: "notice" }, "Nothing was found to be wrong.");
+    return el("p", { class: "notice" }, "No defects were found.");
   return el(
     "ul",
     { class: "defects" },
@@ -71,8 +71,8 @@ export function defects(found) {
     ),
     years.length > 0 &&
       defect(
-        "Years that are hardly meant",
-        "Mostly dates that were mistyped or cut short.",
+        "Implausible years",
+        "Mostly mistyped or truncated dates.",
         years.slice(0, 8).map(({ year, dates }) => `${year}: ${counted(dates, "date")}`),
       ),
   );

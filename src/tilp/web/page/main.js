@@ -10,12 +10,12 @@ import { rulesView } from "./view-rules.js";
 import { count, counted } from "./words.js";
 
 const VIEWS = { ask: askView, rules: rulesView, data: dataView };
-const PAUSE = 1000; // ms between two questions whether the model is loaded
+const PAUSE = 1000; // ms between two checks whether the model is loaded
 
 const main = document.getElementById("main");
 const links = [...document.querySelectorAll("nav [data-view]")];
 
-/** What all views build on: the model and its relations; waits while the model is loading. */
+/** Loads the model and its relations for all views; waits until the model is warm. */
 async function prepare() {
   for (;;) {
     try {
@@ -50,13 +50,13 @@ function introduce({ name, version, entities, relations, rules, facts }) {
     );
 }
 
-/** Shows a view in the state that the address has; a new view gets the focus. */
+/** Shows a view in the state of the address; a new view gets the focus. */
 function show(views, { view: name, params }) {
   const view = views.get(name);
   for (const link of links) {
     if (link.dataset.view === name) {
       link.setAttribute("aria-current", "page");
-      link.href = location.hash; // who comes back finds the view as it was left
+      link.href = location.hash; // keeps the state of the view for when people come back
     } else link.removeAttribute("aria-current");
   }
   const isNew = view.element.parentNode !== main;
@@ -71,7 +71,7 @@ function show(views, { view: name, params }) {
 }
 
 document.getElementById("skip").addEventListener("click", (event) => {
-  event.preventDefault(); // the address is the view's
+  event.preventDefault(); // the address holds the state of the view
   main.focus();
 });
 

@@ -3,13 +3,13 @@
 import { el } from "./dom.js";
 import { count } from "./words.js";
 
-/** The page that an address names; the first where it names none. */
+/** The page that an address names; the first by default. */
 export function pageNumber(params) {
   return Math.max(1, Number.parseInt(params.get("page"), 10) || 1);
 }
 
 /**
- * Links to the page before and after, or null where all stands on one page.
+ * Links to the page before and after, or null if there is only one page.
  *
  * @param page the present one, from 1.
  * @param pages how many there are.

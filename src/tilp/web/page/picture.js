@@ -2,24 +2,24 @@
 
 import { el, freshId } from "./dom.js";
 
-/** The first tag's own style, which this page's rules for content refuse and its sheet replaces. */
+/** The inline style of the root, which the content policy refuses and the style sheet replaces. */
 const STYLE = /(?<=^<svg[^>]*) style="[^"]*"/;
 const STRANGE = "parsererror, script, foreignObject, iframe, image, a";
 
-/** A place for a picture, which `ask` gives as a promise of SVG: asked for when it is seen. */
+/** A box for a picture; `ask` gives a promise of its SVG, and is called when the box is near. */
 export function pictureWhenSeen(ask) {
   const place = el("div", { class: "scroll picture-place" });
   whenSeen(place, async () => {
     try {
       place.replaceChildren(picture(await ask()) ?? "");
     } catch {
-      place.textContent = "There is no picture now.";
+      place.textContent = "The picture could not be loaded.";
     }
   });
   return place;
 }
 
-/** An SVG text as an element of this page; null if it is no picture or holds more than one. */
+/** An SVG text as an element of this page; null if it is no picture, or has unsafe elements. */
 function picture(text) {
   const root = new DOMParser().parseFromString(
     text.replace(STYLE, ""),
@@ -32,7 +32,7 @@ function picture(text) {
   return drawn;
 }
 
-/** Calls back once, when the element is about to be seen. */
+/** Calls back once, when the element is near the viewport. */
 function whenSeen(element, callback) {
   const observer = new IntersectionObserver(
     ([entry]) => {
@@ -45,7 +45,7 @@ function whenSeen(element, callback) {
   observer.observe(element);
 }
 
-/** Several pictures share a page: each gets ids of its own, wherever it refers to them. */
+/** Gives a picture unique ids, since several share the page. */
 function renameIds(root) {
   const fresh = new Map(
     [...root.querySelectorAll("[id]")].map((node) => [node.id, freshId("picture")]),

@@ -1,4 +1,4 @@
-/** The form of a question: one end of a fact, its relation and its dates. */
+/** The form of a query: the subject or object of a fact, its relation and its dates. */
 
 import { combobox } from "./combobox.js";
 import { findEntities, findRelations } from "./completion.js";
@@ -6,10 +6,10 @@ import { el } from "./dom.js";
 import { field, segments } from "./form.js";
 
 /**
- * The form; `ask` is called with the question that was written.
+ * The form; `ask` is called with the query.
  *
- * A question is {subject, object, relation, start, end}, all texts; either subject or object is
- * empty, since it is what is asked for.
+ * A query is {subject, object, relation, start, end}, all texts; the one of subject and object that
+ * is empty is predicted.
  */
 export function questionForm({ model, relations }, ask) {
   const missing = segments(
@@ -28,7 +28,7 @@ export function questionForm({ model, relations }, ask) {
   const triple = el("div", { class: "triple" });
   const element = el(
     "form",
-    { class: "card question", role: "search", "aria-label": "Question", onsubmit: send },
+    { class: "card question", role: "search", "aria-label": "Query", onsubmit: send },
     missing.element,
     triple,
     el(
@@ -40,7 +40,7 @@ export function questionForm({ model, relations }, ask) {
     ),
   );
 
-  /** Puts the end that is given and the question mark where they stand in a fact. */
+  /** Puts the given entity and the question mark in the order of a fact. */
   function arrange(asked) {
     const parts = [given.element, relation.element, mark];
     triple.replaceChildren(...(asked === "object" ? parts : parts.reverse()));
@@ -55,7 +55,7 @@ export function questionForm({ model, relations }, ask) {
     ask({ [known]: given.value, relation: relation.value, ...dates });
   }
 
-  /** Shows a question. */
+  /** Fills in a query. */
   function write(question) {
     missing.value = question.object ? "subject" : "object";
     arrange(missing.value);
@@ -69,5 +69,5 @@ export function questionForm({ model, relations }, ask) {
 }
 
 function dateInput() {
-  return el("input", { type: "text", autocomplete: "off", placeholder: "not known" });
+  return el("input", { type: "text", autocomplete: "off", placeholder: "unknown" });
 }

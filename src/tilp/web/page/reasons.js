@@ -1,4 +1,4 @@
-/** The reasons of an explanation, each with its share of the score and the facts behind it. */
+/** The reasons of an explanation, each with its contribution to the score and its facts. */
 
 import { bar, roomFor } from "./bars.js";
 import { el } from "./dom.js";
@@ -6,8 +6,17 @@ import { pictureWhenSeen } from "./picture.js";
 import { address } from "./router.js";
 import { count, counted, dates, percent, spoken, term } from "./words.js";
 
+/** Kinds of reasons of the service by the names that people read. */
+const KINDS = {
+  prior: "popularity",
+  "other facts": "candidate history",
+  "facts with the subject": "candidate history with the subject",
+  "soft walks": "random walks",
+};
+const kindOf = ({ kind }) => KINDS[kind] ?? kind;
+
 /**
- * What speaks for and against a candidate, the largest first.
+ * The contributions to a candidate's score, the largest first.
  *
  * @param draw the facts of a grounding → a promise of their picture.
  */
@@ -22,14 +31,14 @@ export function reasonList({ reasons, rest, score: total }, draw) {
         "div",
         { class: "because" },
         el("p", { class: "words" }, reason.words),
-        el("p", { class: "source" }, reason.kind, reason.rule && ruleNumbers(reason.rule)),
+        el("p", { class: "source" }, kindOf(reason), reason.rule && ruleNumbers(reason.rule)),
         reason.groundings.length > 0 && groundings(reason, draw, place === 0),
       ),
     );
   return el(
     "section",
     { class: "reasons" },
-    el("h4", {}, "What speaks for and against it"),
+    el("h4", {}, "Contributions to the score"),
     el("ol", {}, reasons.map(item)),
     rest.count > 0 &&
       el(
@@ -53,7 +62,7 @@ function measured(score, room, total) {
 function ruleNumbers({ confidence, support, fired }) {
   return (
     ` · confidence ${percent(confidence)} · ` +
-    `reaches the answer of ${count(support)} of the ${counted(fired, "fact")} where it fires`
+    `support ${count(support)} of ${counted(fired, "fact")} where its body holds`
   );
 }
 

@@ -1,17 +1,17 @@
-/** A part of a view that shows what the server says: waiting, the answer, or what went wrong. */
+/** A part of a view that shows a response: loading, the result, or the error. */
 
 import { ApiError } from "./api.js";
 import { announce, el } from "./dom.js";
 
-/** What may be gone when one tries again. */
+/** Codes of errors that a retry may fix. */
 const PASSING = new Set(["gone", "busy", "too_slow", "starting", "defect"]);
-const PATIENCE = 150; // ms before a wait is worth showing; a flash is worse than nothing
+const PATIENCE = 150; // ms before the spinner is shown, so that it does not flash
 
 /**
  * A part of the page that one request at a time fills.
  *
- * `load(ask, draw, choose)` asks with a signal to stop by and draws the answer; a new load stops
- * the one before. On failure it shows the message, with near names as buttons that call
+ * `load(ask, draw, choose)` calls `ask` with an abort signal and draws the result; a new load
+ * aborts the one before. On failure it shows the message, with similar names as buttons that call
  * `choose(name)`, or a button that tries again.
  */
 export function region(attributes) {
@@ -45,7 +45,7 @@ export function region(attributes) {
     }
   }
 
-  /** Brings it into sight, and those who use the keyboard to it: what they used is gone. */
+  /** Scrolls to it and gives it the focus, since the link that had it is gone. */
   function reveal() {
     element.tabIndex = -1;
     element.focus({ preventScroll: true });
@@ -55,7 +55,7 @@ export function region(attributes) {
   return { element, show, load, reveal };
 }
 
-/** What is shown while the server is asked. */
+/** The spinner. */
 export function loading(text = "Loading …") {
   return el(
     "p",
@@ -65,12 +65,12 @@ export function loading(text = "Loading …") {
   );
 }
 
-/** What is shown where there is nothing to show. */
+/** The message of an empty region. */
 export function empty(title, ...hints) {
   return el("div", { class: "empty" }, el("p", { class: "empty-title" }, title), hints);
 }
 
-/** What went wrong, and what can be done about it. */
+/** An error, and what people can do about it. */
 export function failure(error, choose, retry) {
   announce(error.message);
   const near = choose ? error.near : [];
@@ -81,7 +81,7 @@ export function failure(error, choose, retry) {
     near.length > 0 &&
       el(
         "p",
-        { role: "group", "aria-label": "Near names" },
+        { role: "group", "aria-label": "Similar names" },
         near.map((name) =>
           el("button", { type: "button", class: "chip", onclick: () => choose(name) }, name),
         ),

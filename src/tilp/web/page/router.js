@@ -1,6 +1,6 @@
 /** The address of a view and all its state: `#/ask?subject=Ada&relation=playsFor`. */
 
-/** The view and the parameters that the address names; the view is '' where it names none. */
+/** The view and the parameters in the address; the view is '' if there is none. */
 export function here() {
   const [path, search = ""] = location.hash.replace(/^#\/?/, "").split(/\?(.*)/s);
   return { view: path, params: new URLSearchParams(search) };
@@ -9,7 +9,7 @@ export function here() {
 /**
  * The address of a view in some state.
  *
- * Empty values are left out; a list stands as the same parameter several times.
+ * Empty values are left out; a list repeats its parameter.
  */
 export function address(view, state = {}) {
   const params = new URLSearchParams();
@@ -23,20 +23,20 @@ export function address(view, state = {}) {
   return `#/${view}${search ? `?${search}` : ""}`;
 }
 
-/** Goes to an address as a new step of the history; to the present one, once more. */
+/** Goes to an address as a new entry of the history; reloads the present one. */
 export function go(view, state) {
   const target = address(view, state);
   if (location.hash === target) window.dispatchEvent(new HashChangeEvent("hashchange"));
   else location.hash = target;
 }
 
-/** Goes to an address in place of the present one: the back button does not see it. */
+/** Replaces the address, without an entry in the history. */
 export function amend(view, state) {
   history.replaceState(null, "", address(view, state));
   window.dispatchEvent(new HashChangeEvent("hashchange"));
 }
 
-/** Calls back with every new address, and with the present one at once. */
+/** Calls back with the address now and after every change. */
 export function listen(callback) {
   window.addEventListener("hashchange", () => callback(here()));
   callback(here());

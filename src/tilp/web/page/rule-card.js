@@ -1,4 +1,4 @@
-/** One rule: its sentence, its picture, its formula and its numbers. */
+/** One rule: its sentence, its picture, its formula and its statistics. */
 
 import * as api from "./api.js";
 import { bar } from "./bars.js";
@@ -8,7 +8,7 @@ import { count, counted, percent, score } from "./words.js";
 
 const SHARE = { low: 0, span: 1 };
 
-/** A rule as the service gives it, as an item of a list; the picture comes when it is seen. */
+/** A rule of the service as an item of a list; its picture is loaded when it is near. */
 export function ruleCard(rule) {
   const drawing = pictureWhenSeen(() => api.rulePicture(rule.number));
   return el(
@@ -17,7 +17,7 @@ export function ruleCard(rule) {
     el("p", { class: "sentence" }, rule.sentence),
     el("div", { class: "rule-parts" }, drawing, numbers(rule)),
     el("p", { class: "formula" }, el("code", {}, rule.text)),
-    rule.sampled && el("p", { class: "hint" }, "Counted on a sample of the facts."),
+    rule.sampled && el("p", { class: "hint" }, "Estimated on a sample of the facts."),
   );
 }
 
@@ -31,7 +31,7 @@ function numbers({ confidence, support, facts, fired, weight, length }) {
       `${count(support)} of ${counted(facts, "fact")}`,
       bar(support / facts, SHARE),
     ),
-    figure("Fires for", counted(fired, "fact")),
+    figure("Body holds for", counted(fired, "fact")),
     weight !== null && figure("Weight", score(weight)),
     figure("Length", count(length)),
   );

@@ -1,4 +1,4 @@
-/** The form that chooses rules: which relation, in what order, with what in them. */
+/** The form that filters and sorts rules. */
 
 import { el } from "./dom.js";
 import { field, segments, select } from "./form.js";
@@ -19,7 +19,7 @@ const DIRECTIONS = [
   ["true", "the subject"],
 ];
 
-/** The form; `choose` is called when a choice has changed. */
+/** The form; `choose` is called after a change. */
 export function ruleFilters({ model, relations }, choose) {
   const names = relations.map(({ name }) => name);
   const lengths = Array.from({ length: model.max_length }, (_, place) => String(place + 1));
@@ -38,7 +38,7 @@ export function ruleFilters({ model, relations }, choose) {
     "form",
     {
       class: "filters",
-      "aria-label": "Choose rules",
+      "aria-label": "Filter rules",
       onchange: () => element.reportValidity() && choose(read()),
       onsubmit: (event) => event.preventDefault(),
     },
@@ -61,12 +61,12 @@ export function ruleFilters({ model, relations }, choose) {
     ),
   );
 
-  /** The choice by the names that the service has for it; '' where nothing is chosen. */
+  /** The filters by the names of the service; '' for none. */
   function read() {
     return Object.fromEntries(Object.entries(controls).map(([name, one]) => [name, one.value]));
   }
 
-  /** Shows a choice; what a list does not have is shown as its first entry. */
+  /** Fills in filters; an unknown value becomes the first option. */
   function write(params) {
     for (const [name, control] of Object.entries(controls)) {
       control.value = params.get(name) ?? "";
@@ -85,7 +85,7 @@ function same(words) {
   return words.map((word) => [word, word]);
 }
 
-/** Words for two intervals: those without a number as they come, then gaps by their length. */
+/** Temporal relations without a number first, then gaps by length. */
 function gapsLast(words) {
   const length = (word) => Number.parseInt(word, 10) || 0;
   return [...words].sort((one, other) => length(one) - length(other));

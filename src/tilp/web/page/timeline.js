@@ -5,7 +5,7 @@ import { el, svg } from "./dom.js";
 import { address } from "./router.js";
 import { dates, spoken } from "./words.js";
 
-/** What stands for a date where a fact has not ended, or never began: the axis is its bound. */
+/** Texts of open dates: the interval reaches to the end of the axis. */
 const OPEN = new Set(["present", "now", "ongoing", "open", ".."]);
 
 /**
@@ -13,7 +13,7 @@ const OPEN = new Set(["present", "now", "ongoing", "open", ".."]);
  *
  * @param entity its name; the other ends of its facts are links.
  * @param facts as the service gives them.
- * @param unit what times count.
+ * @param unit the unit of time.
  */
 export function timeline(entity, facts, unit) {
   const times = facts.flatMap(({ from, to }) => [from, to]).filter((time) => time !== null);
@@ -77,7 +77,7 @@ function row(entity, fact, drawn) {
   );
 }
 
-/** The dates that stand above the rows. */
+/** The ticks above the rows. */
 function scale({ place, ticks }) {
   const texts = ticks.map(({ at, text }) =>
     svg("text", { class: "tick", x: across(place(at)), y: "1em" }, text),
@@ -85,7 +85,7 @@ function scale({ place, ticks }) {
   return svg("svg", { class: "scale", "aria-hidden": "true" }, texts);
 }
 
-/** One fact on the axis: its interval, or a dot where only one end of it is known. */
+/** One fact on the axis: its interval, or a dot if only one date is known. */
 function track(fact, { place, ticks }) {
   const grid = ticks.map(({ at }) =>
     svg("line", {

@@ -1,4 +1,4 @@
-/** The ask view: a question, its ranked answers, and the reasons for each. */
+/** The ask view: a query, its ranked answers, and the reasons for each. */
 
 import { answerList } from "./answers.js";
 import * as api from "./api.js";
@@ -16,7 +16,7 @@ const REASONS = 8;
 export function askView({ model, relations }) {
   const form = questionForm({ model, relations }, (question) => go("ask", question));
   const results = region();
-  let state = {}; // of the address: the question, k answers, why: whose reasons are open
+  let state = {}; // of the address: the query, k answers, why: candidates with open reasons
   let answers = null;
 
   async function update(params) {
@@ -37,10 +37,10 @@ export function askView({ model, relations }) {
     const query = { ...asked(state), k: howMany(state) };
     await results.load((signal) => api.predict(query, signal), drawn, correct);
     if (!isSame && before.relation) seeTop(results.element);
-    if (seen) answers?.focus(seen); // the link that asked for more is gone
+    if (seen) answers?.focus(seen); // the link that had the focus is gone
   }
 
-  /** Asks anew with a known name in place of the unknown one. */
+  /** Repeats the query with a known name instead of the unknown one. */
   function correct(name) {
     const isKnown = relations.some((one) => one.name === state.relation);
     const wrong = !isKnown ? "relation" : state.object ? "object" : "subject";
@@ -77,7 +77,7 @@ export function askView({ model, relations }) {
       el(
         "p",
         { class: "lead" },
-        "Give one end of a fact and its time. The answers come with the dated facts behind them.",
+        "Give one entity of a fact and its time. The answers come with the dated facts behind them.",
       ),
       form.element,
       results.element,
@@ -86,7 +86,7 @@ export function askView({ model, relations }) {
   };
 }
 
-/** Scrolls to where an element begins, if that is below what is seen. */
+/** Scrolls to the top of an element that is below the viewport. */
 function seeTop(element) {
   if (element.getBoundingClientRect().top > 0.7 * window.innerHeight) {
     element.scrollIntoView({ block: "start" });
@@ -110,7 +110,7 @@ function howMany({ k }) {
   return Math.min(MOST, Math.max(1, Number.parseInt(k, 10) || ANSWERS));
 }
 
-/** The question as the service takes it: only what is known. */
+/** The query as the service takes it, without empty fields. */
 function asked({ subject, object, relation, start, end }) {
   const parts = Object.entries({ subject, object, relation, start, end });
   return Object.fromEntries(parts.filter(([, value]) => value));

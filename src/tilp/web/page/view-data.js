@@ -85,7 +85,7 @@ export function dataView({ model }) {
       el(
         "p",
         { class: "lead" },
-        "The facts that the rules were learned from, and what to know about them.",
+        "The facts that the model was learned from, and their defects.",
       ),
       figures,
       el("section", { class: "entity" }, el("h2", {}, "One entity over time"), form, one.element),
@@ -103,7 +103,7 @@ function sections({ inspection, over_time: overTime }, unit) {
       el("h2", {}, "Facts over time"),
       overTime ? factsOverTime(overTime, unit) : el("p", {}, "No fact has a known start."),
     ),
-    el("section", {}, el("h2", {}, "What is wrong with the data"), defects(inspection.defects)),
+    el("section", {}, el("h2", {}, "Defects"), defects(inspection.defects)),
     el("section", {}, el("h2", {}, "Splits"), splitsTable(inspection.splits)),
     el("section", {}, el("h2", {}, "Relations"), relationsTable(inspection.relations)),
   ];

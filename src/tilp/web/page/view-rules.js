@@ -50,7 +50,7 @@ export function rulesView(served) {
       el(
         "p",
         { class: "lead" },
-        "What was learned: where facts stand like this in time, another one is likely.",
+        "What was learned: facts in this order in time make another fact likely.",
       ),
       filters.element,
       results.element,
@@ -61,5 +61,5 @@ export function rulesView(served) {
 
 function nothing() {
   const all = el("a", { href: address("rules") }, "see all rules");
-  return empty("No rule is like that.", el("p", {}, "Ask for less, or ", all, "."));
+  return empty("No rule matches.", el("p", {}, "Remove a filter, or ", all, "."));
 }

@@ -10,7 +10,7 @@ export const count = (number) => whole.format(number);
 /** '1 fact', '12,345 facts' */
 export const counted = (number, noun) => `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
 
-/** A score: with two decimals, or two digits that matter where these would say little. */
+/** A score: with two decimals, or two significant digits if it is small. */
 export function score(number) {
   const format = number === 0 || Math.abs(number) >= 0.1 ? usual : small;
   return format.format(number).replace("-", "−");
@@ -19,7 +19,7 @@ export function score(number) {
 /** A term of a sum: with its sign. */
 export const term = (number) => `${number > 0 ? "+" : ""}${score(number)}`;
 
-/** 0.0596 as '6.0 %'; what is under a thousandth but not nothing is said to be so. */
+/** 0.0596 as '6.0 %'; a share under a thousandth as '< 0.1 %'. */
 export function percent(share) {
   if (share === 0 || share === 1) return `${share * 100} %`;
   if (share > 0 && share < 0.001) return "< 0.1 %";

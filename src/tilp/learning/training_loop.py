@@ -1,0 +1,133 @@
+"""Gradient steps with early stopping, and the checkpoint that training continues from."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import optax
+
+from tilp._utils.files import read_arrays, write_arrays
+from tilp.errors import TilpError
+
+_HELD_OUT_EVERY = 5  # steps
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class LossCurve:
+    """Mean loss of training queries before each step, and of held-out queries after some."""
+
+    train: list[float] = field(default_factory=list)
+    held_out: list[float] = field(default_factory=list)
+    held_out_step: list[int] = field(default_factory=list)
+
+
+@dataclass
+class TrainingState:
+    """Everything that the next step depends on.
+
+    Attributes:
+        values: The parameters.
+        optimiser: State of the optimiser.
+        best: Parameters with the least loss on held-out queries.
+        best_loss: That loss.
+        best_step: Step after which it was measured.
+        step: Steps taken.
+        curve: Losses so far.
+    """
+
+    values: Any
+    optimiser: Any
+    best: Any
+    best_loss: float = float("inf")
+    best_step: int = 0
+    step: int = 0
+    curve: LossCurve = field(default_factory=LossCurve)
+
+    def record_held_out(self, loss: float) -> None:
+        """Record the loss on held-out queries, and keep the best parameters."""
+        self.curve.held_out.append(loss)
+        self.curve.held_out_step.append(self.step)
+        if loss < self.best_loss:
+            self.best, self.best_loss, self.best_step = self.values, loss, self.step
+
+    def write(self, path: Path) -> None:
+        """Write the state to a file, whole or not at all."""
+        write_arrays(
+            path,
+            {
+                "counts": np.array([self.step, self.best_step]),
+                "best_loss": np.array(self.best_loss),
+                "train": np.array(self.curve.train),
+                "held_out": np.array(self.curve.held_out),
+                "held_out_step": np.array(self.curve.held_out_step, np.int64),
+                **{f"array{i}": np.asarray(leaf) for i, leaf in enumerate(self._leaves())},
+            },
+        )
+
+    def read(self, path: Path) -> None:
+        """Continue from a checkpoint of a state of the same shape.
+
+        Raises:
+            TilpError: The file is damaged, or of another training.
+        """
+        arrays = read_arrays(path)
+        try:
+            leaves = [arrays[f"array{i}"] for i in range(len(self._leaves()))]
+            if [leaf.shape for leaf in leaves] != [np.shape(leaf) for leaf in self._leaves()]:
+                raise ValueError
+            self.step, self.best_step = (int(count) for count in arrays["counts"])
+            self.best_loss = float(arrays["best_loss"])
+            names = ("train", "held_out", "held_out_step")
+            self.curve = LossCurve(*(arrays[name].tolist() for name in names))
+        except (ValueError, KeyError):
+            raise TilpError(f"{path} cannot be read; remove it to begin training anew") from None
+        structure = jax.tree.structure((self.values, self.optimiser, self.best))
+        restored = jax.tree.unflatten(structure, [jax.numpy.asarray(leaf) for leaf in leaves])
+        self.values, self.optimiser, self.best = restored
+
+    def _leaves(self) -> list[Any]:
+        return jax.tree.leaves((self.values, self.optimiser, self.best))
+
+
+def run_training(
+    values: dict[str, Any],
+    optimiser: optax.GradientTransformation,
+    gradient: Callable[[dict[str, Any]], tuple[float, dict[str, Any]]],
+    held_out_loss: Callable[[dict[str, Any]], float],
+    *,
+    steps: int,
+    patience: int,
+    checkpoint: Path | None = None,
+    progress: Callable[[float], None] | None = None,
+) -> TrainingState:
+    """Take gradient steps until held-out queries gain nothing for `patience` steps.
+
+    `gradient` returns loss and gradient for parameters. Training continues from the file
+    `checkpoint` if it exists, and writes its state there.
+    """
+    state = TrainingState(values, optimiser.init(values), values)
+    if checkpoint is not None and checkpoint.is_file():
+        state.read(checkpoint)
+        _log.info("training continues after step %d", state.step)
+    patience = max(patience, _HELD_OUT_EVERY)
+    while state.step < steps and state.step - state.best_step < patience:
+        loss, slopes = gradient(state.values)
+        updates, state.optimiser = optimiser.update(slopes, state.optimiser, state.values)
+        state.values = optax.apply_updates(state.values, updates)
+        state.step += 1
+        state.curve.train.append(loss)
+        if state.step % _HELD_OUT_EVERY == 0 or state.step == steps:
+            state.record_held_out(held_out_loss(state.values))
+            if checkpoint is not None:
+                state.write(checkpoint)
+        if progress is not None:
+            progress(state.step / steps)
+    return state
