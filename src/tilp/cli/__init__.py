@@ -17,6 +17,7 @@ from types import FrameType
 from typing import Annotated
 
 import typer
+from typer import Option
 
 from tilp.cli.bench import bench_command
 from tilp.cli.console import print_error, print_warning, set_quiet
@@ -85,19 +86,19 @@ def _print_version(requested: bool) -> None:
 def _options(
     version: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--version",
             callback=_print_version,
             is_eager=True,
             help="Print the versions and the platform that a bug report needs.",
         ),
     ] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Log what is being done.")] = False,
+    verbose: Annotated[bool, Option("--verbose", help="Log what is being done.")] = False,
     quiet: Annotated[
-        bool, typer.Option("--quiet", help="No warnings, no progress: results and errors only.")
+        bool, Option("--quiet", help="No warnings, no progress: results and errors only.")
     ] = False,
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback of an error, and all log messages.")
+        bool, Option("--debug", help="Show the traceback of an error, and all log messages.")
     ] = False,
 ) -> None:
     del version  # its callback has printed it

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from tilp.cli.console import output, print_warning, progress_bar, resume_hint, say
 from tilp.cli.options import ThreadsOption
@@ -23,27 +24,23 @@ if TYPE_CHECKING:
 def bench_command(
     plan: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             metavar="PLAN",
-            show_default=False,
             help="A TOML file, or the name of a plan that comes with tilp: see --list.",
         ),
     ] = None,
     data: Annotated[
         list[str] | None,
-        typer.Argument(
+        Argument(
             metavar="[DATA]…",
-            show_default=False,
             help="Files or folders of facts, or names of published sets (tilp datasets list). "
             "Default: the bundled world.",
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
+        Option(
             metavar="REPORT",
-            show_default=False,
             help="Folder of the report and of the results. Runs that have a result are not run "
             "again; several plans may share a folder, one after the other.",
         ),
@@ -51,8 +48,7 @@ def bench_command(
     threads: ThreadsOption = None,
     jobs: Annotated[
         int,
-        typer.Option(
-            "--jobs",
+        Option(
             min=1,
             help="Count of runs at a time, which share the threads. Much faster for many small "
             "runs, but the seconds of a single run then mean less.",
@@ -60,7 +56,7 @@ def bench_command(
     ] = 1,
     seeds: Annotated[
         int | None,
-        typer.Option(
+        Option(
             "--seeds",
             "--rounds",
             min=1,
@@ -70,18 +66,15 @@ def bench_command(
     ] = None,
     only: Annotated[
         list[str] | None,
-        typer.Option(
-            "--only",
+        Option(
             metavar="EXPERIMENT",
             show_default="all",
             help="An experiment of the plan, by its name; repeatable.",
         ),
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="List the runs, and run nothing.")
-    ] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="List the runs, and run nothing.")] = False,
     list_plans: Annotated[
-        bool, typer.Option("--list", help="List the plans that come with tilp, and stop.")
+        bool, Option("--list", help="List the plans that come with tilp, and stop.")
     ] = False,
 ) -> None:
     """Run the experiments of a PLAN on DATA, the paper's or your own, and write a report.

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from tilp.cli import options
 from tilp.cli.console import output, print_table, print_warning, progress_bar, stage_bars, task_bar
@@ -58,10 +59,9 @@ def impute_command(
     out: options.OutFolderOption,
     estimate: Annotated[
         Estimate,
-        typer.Option(
-            "--estimate",
+        Option(
             help="Length of a fact with one date. expected: the mean length of its relation's "
-            "facts; drawn: a random draw for each fact.",
+            "facts; drawn: a random draw for each fact."
         ),
     ] = Estimate.EXPECTED,
     seed: options.SeedOption = 0,
@@ -112,33 +112,25 @@ def _print_imputed(graph: TemporalGraph, durations: Durations) -> None:
 def import_command(
     source: Annotated[
         Path,
-        typer.Argument(
+        Argument(
             metavar="SOURCE",
-            show_default=False,
             help="A Wikidata JSON dump (one entity a line; plain, .gz or .bz2; - reads standard "
             "input), or N-Triples or Turtle (.nt, .ttl, .gz).",
         ),
     ],
     out: options.OutFolderOption,
-    language: Annotated[str, typer.Option("--language", help="Language of labels.")] = "en",
+    language: Annotated[str, Option(help="Language of labels.")] = "en",
     properties: Annotated[
         str | None,
-        typer.Option(
-            "--properties",
-            metavar="P,P,…",
-            help="Keep only these properties, such as P39,P54,P166.",
-        ),
+        Option(metavar="P,P,…", help="Keep only these properties, such as P39,P54,P166."),
     ] = None,
     undated: Annotated[
-        bool, typer.Option("--undated", help="Keep statements without any date too.")
+        bool, Option("--undated", help="Keep statements without any date too.")
     ] = False,
     format: Annotated[
-        DumpFormat | None,
-        typer.Option("--format", show_default="by the file name", help="Format of SOURCE."),
+        DumpFormat | None, Option(show_default="by the file name", help="Format of SOURCE.")
     ] = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Stop at the first malformed line.")
-    ] = False,
+    strict: Annotated[bool, Option("--strict", help="Stop at the first malformed line.")] = False,
 ) -> None:
     """Convert a Wikidata dump, JSON or RDF, into DATA.
 
@@ -192,8 +184,7 @@ def pack_command(
     out: options.OptionalOutFolderOption = None,
     memory: Annotated[
         str,
-        typer.Option(
-            "--memory",
+        Option(
             metavar="BYTES",
             help="Memory to work in, such as 500MB or 2GB. More is faster; the files written are "
             "the same.",
@@ -201,7 +192,7 @@ def pack_command(
     ] = "1GB",
     check: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--check",
             help="DATA is a packed graph: read all of it and report damage. Pack nothing.",
         ),
@@ -286,10 +277,9 @@ def list_command() -> None:
 
 @datasets.command("get")
 def get_command(
-    name: Annotated[str, typer.Argument(show_default=False, help="See tilp datasets list.")],
+    name: Annotated[str, Argument(help="See tilp datasets list.")],
     folder: Annotated[
-        Path | None,
-        typer.Option("--folder", show_default="the cache", help="Where to put the files."),
+        Path | None, Option(show_default="the cache", help="Where to put the files.")
     ] = None,
 ) -> None:
     """Download a published data set and print its folder.

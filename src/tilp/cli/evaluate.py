@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from tilp.cli import options
 from tilp.cli.console import output, print_json, print_table, task_bar
@@ -25,9 +25,7 @@ _METRIC_TITLES = ("mrr", "hits@1", "hits@3", "hits@10", "mean rank")
 
 DefaultOption = Annotated[
     float,
-    typer.Option(
-        "--default", show_default="below all", help="Score of candidates that are not listed."
-    ),
+    Option("--default", show_default="below all", help="Score of candidates that are not listed."),
 ]
 
 
@@ -36,8 +34,7 @@ def evaluate_command(
     split: options.SplitOption = "test",
     known: Annotated[
         Path | None,
-        typer.Option(
-            "--known",
+        Option(
             metavar="DATA",
             show_default="the model's data",
             help="Data to take the split and the known answers from. For a model of reduced data "
@@ -72,15 +69,14 @@ def evaluate_command(
 def evaluate_scores_command(
     scores: Annotated[
         Path,
-        typer.Argument(
+        Argument(
             metavar="SCORES",
-            show_default=False,
             help="Scored candidates as TSV, CSV or Parquet, with the columns subject, relation, "
             "object, start, end (the fact, as in DATA), direction (object or subject: which one "
             "the query asks for), candidate, score.",
         ),
     ],
-    data: Annotated[Path, typer.Option("--data", help="DATA that the scores belong to.")],
+    data: Annotated[Path, Option(help="DATA that the scores belong to.")],
     split: options.SplitOption = "test",
     protocol: options.ProtocolsOption = None,
     out: options.EvaluationFolderOption = None,
@@ -105,25 +101,16 @@ def evaluate_scores_command(
 
 
 def compare_command(
-    first: Annotated[
-        Path,
-        typer.Argument(
-            metavar="A", show_default=False, help="A saved evaluation, or a file of scores."
-        ),
-    ],
-    second: Annotated[
-        Path, typer.Argument(metavar="B", show_default=False, help="Another of the same queries.")
-    ],
+    first: Annotated[Path, Argument(metavar="A", help="A saved evaluation, or a file of scores.")],
+    second: Annotated[Path, Argument(metavar="B", help="Another of the same queries.")],
     protocol: Annotated[
-        Protocol,
-        typer.Option("--protocol", help="Which other true answers to filter out before ranking."),
+        Protocol, Option(help="Which other true answers to filter out before ranking.")
     ] = Protocol.ENUMERATE,
     ties: Annotated[
-        Ties | None, typer.Option("--ties", show_default="average", help="Rank among equal scores.")
+        Ties | None, Option(show_default="average", help="Rank among equal scores.")
     ] = None,
     data: Annotated[
-        Path | None,
-        typer.Option("--data", help="DATA that the scores belong to, if A or B is a file."),
+        Path | None, Option(help="DATA that the scores belong to, if A or B is a file.")
     ] = None,
     split: options.SplitOption = "test",
     default: DefaultOption = float("-inf"),

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
 from tilp.cli import options
 from tilp.cli.console import output, print_json, print_table, say
@@ -21,43 +21,31 @@ if TYPE_CHECKING:
 
 def explain_command(
     model: options.ModelArgument,
-    relation: Annotated[str, typer.Option("--relation", help="Relation of the fact.")],
-    subject: Annotated[
-        str | None, typer.Option("--subject", show_default=False, help="Its subject.")
-    ] = None,
-    object: Annotated[
-        str | None, typer.Option("--object", show_default=False, help="Its object.")
-    ] = None,
+    relation: Annotated[str, Option(help="Relation of the fact.")],
+    subject: Annotated[str | None, Option(help="Its subject.")] = None,
+    object: Annotated[str | None, Option(help="Its object.")] = None,
     start: options.StartOption = None,
     end: options.EndOption = None,
     candidate: Annotated[
         str | None,
-        typer.Option(
-            "--candidate",
+        Option(
             show_default="the best",
             help="The candidate to explain, if only --subject or --object is given.",
         ),
     ] = None,
     ask: Annotated[
         End | None,
-        typer.Option(
-            "--ask",
+        Option(
             show_default="object",
             help="If both --subject and --object are given: which of them to explain.",
         ),
     ] = None,
-    groundings: Annotated[
-        int, typer.Option("--groundings", min=0, help="Greatest number of walks per reason.")
-    ] = 3,
-    reasons: Annotated[
-        int, typer.Option("--reasons", min=1, help="Number of reasons, the largest first.")
-    ] = 10,
+    groundings: Annotated[int, Option(min=0, help="Greatest number of walks per reason.")] = 3,
+    reasons: Annotated[int, Option(min=1, help="Number of reasons, the largest first.")] = 10,
     html: Annotated[
-        Path | None, typer.Option("--html", help="Write an HTML page with pictures of the facts.")
+        Path | None, Option(help="Write an HTML page with pictures of the facts.")
     ] = None,
-    svg: Annotated[
-        Path | None, typer.Option("--svg", help="Draw the facts that contribute most.")
-    ] = None,
+    svg: Annotated[Path | None, Option(help="Draw the facts that contribute most.")] = None,
     json: options.JsonOption = False,
 ) -> None:
     """Explain an answer: the rules, facts and walks whose contributions add up to its score.

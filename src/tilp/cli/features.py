@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
 from tilp.cli import options
 from tilp.cli.console import output, print_json, print_table, progress_bar
@@ -24,29 +24,24 @@ def features_command(
     model: options.ModelArgument,
     relation: options.RelationFilterOption = None,
     other: Annotated[
-        str | None, typer.Option("--other", show_default="all", help="The other relation of pairs.")
+        str | None, Option(show_default="all", help="The other relation of pairs.")
     ] = None,
     evidence: Annotated[
         EvidenceKind | None,
-        typer.Option(
-            "--evidence",
+        Option(
             show_default="all",
             help="Where both relations were observed. between: in facts between the same two "
             "entities; others: in other facts of one entity; walks: on walks to the answer.",
         ),
     ] = None,
-    min_seen: Annotated[
-        int, typer.Option("--min-seen", min=1, help="Least number of observations.")
-    ] = 1,
+    min_seen: Annotated[int, Option(min=1, help="Least number of observations.")] = 1,
     top: Annotated[
         int | None,
-        typer.Option(
-            "--top", min=1, show_default="10; JSON: all", help="Number of rows in each table."
-        ),
+        Option(min=1, show_default="10; JSON: all", help="Number of rows in each table."),
     ] = None,
     learned: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--learned",
             help="Show the learned weights instead: of candidate history, rules and random "
             "walks, in full for one --relation, in short for all.",
@@ -54,11 +49,7 @@ def features_command(
     ] = False,
     plot: Annotated[
         Path | None,
-        typer.Option(
-            "--plot",
-            show_default=False,
-            help="Draw the observations and the fitted distributions; .png, .svg, .pdf.",
-        ),
+        Option(help="Draw the observations and the fitted distributions; .png, .svg, .pdf."),
     ] = None,
     json: options.JsonOption = False,
     threads: options.ThreadsOption = None,

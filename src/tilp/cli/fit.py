@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
 from tilp.cli import options
 from tilp.cli.console import (
@@ -44,16 +44,14 @@ def fit_command(
     out: options.OptionalOutFolderOption = None,
     preset: Annotated[
         Preset,
-        typer.Option(
-            "--preset",
+        Option(
             help="Defaults of the options that are not given. paper: the system of the paper "
-            "(length 5, pairs, attention, its features, missing dates by duration).",
+            "(length 5, pairs, attention, its features, missing dates by duration)."
         ),
     ] = Preset.DEFAULT,
     max_length: Annotated[
         int | None,
-        typer.Option(
-            "--max-length",
+        Option(
             min=1,
             max=5,
             show_default="3; paper: 5",
@@ -62,22 +60,18 @@ def fit_command(
     ] = None,
     features: Annotated[
         Features | None,
-        typer.Option(
-            "--features",
+        Option(
             show_default="full",
             help="Temporal features that are added to the rules. none: rules alone; paper: "
             "recurrence, order and time between relations; full: candidate history at the "
             "query's dates, evidence of rules together, and random walk scores.",
         ),
     ] = None,
-    without: Annotated[list[Part] | None, typer.Option("--without", hidden=True)] = None,
-    soft_length: Annotated[
-        int | None, typer.Option("--soft-length", min=1, max=5, hidden=True)
-    ] = None,
+    without: Annotated[list[Part] | None, Option(hidden=True)] = None,
+    soft_length: Annotated[int | None, Option(min=1, max=5, hidden=True)] = None,
     weights: Annotated[
         Weights | None,
-        typer.Option(
-            "--weights",
+        Option(
             show_default="free; paper: attention",
             help="How the weight of a rule is learned. free: a parameter of its own, regularised "
             "towards the rule's confidence; attention: as in the paper, shared between rules.",
@@ -85,8 +79,7 @@ def fit_command(
     ] = None,
     missing: Annotated[
         Missing | None,
-        typer.Option(
-            "--missing",
+        Option(
             show_default="point; paper: duration",
             help="How to impute a missing start or end, in facts and in queries. point: the known "
             "date; duration: as in the paper, a draw from the lengths of the relation's facts; "
@@ -98,8 +91,7 @@ def fit_command(
     top: options.TopOption = MAX_RULES,
     share: Annotated[
         float,
-        typer.Option(
-            "--share",
+        Option(
             min=0.0,
             max=1.0,
             help="Learn from this share of the training facts; walks still use all of them.",
@@ -117,13 +109,13 @@ def fit_command(
     header: options.HeaderOption = None,
     dry_run: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--dry-run",
             help="Estimate time and memory of each stage from samples of the work. Writes "
             "nothing; needs no --out.",
         ),
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="With --dry-run: print JSON.")] = False,
+    json: Annotated[bool, Option("--json", help="With --dry-run: print JSON.")] = False,
 ) -> None:
     """Mine rules from the training facts of DATA, and learn weights for rules and features.
 

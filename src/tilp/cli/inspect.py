@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from rich.measure import Measurement
 from rich.text import Text
+from typer import Option
 
 from tilp.cli import options
 from tilp.cli.console import make_table, output, print_json, print_table
@@ -36,12 +36,10 @@ def inspect_command(
     data: options.DataArgument,
     json: options.JsonOption = False,
     defects: Annotated[
-        bool,
-        typer.Option("--defects", help="List each row with a date defect and how it was read."),
+        bool, Option("--defects", help="List each row with a date defect and how it was read.")
     ] = False,
     plot: Annotated[
-        Path | None,
-        typer.Option("--plot", metavar="FILE", help="Draw facts over time (.png, .svg or .pdf)."),
+        Path | None, Option(metavar="FILE", help="Draw facts over time (.png, .svg or .pdf).")
     ] = None,
     unit: options.UnitOption = None,
     on_error: options.OnErrorOption = OnError.REPAIR,

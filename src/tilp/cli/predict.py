@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
 from tilp.cli import options
 from tilp.cli.console import (
@@ -36,23 +36,15 @@ _STAGES = {"check": "check the queries", "predict": "answer them"}
 
 def predict_command(
     model: options.ModelArgument,
-    relation: Annotated[
-        str | None, typer.Option("--relation", show_default=False, help="Relation of the query.")
-    ] = None,
-    subject: Annotated[
-        str | None, typer.Option("--subject", show_default=False, help="Predict the object.")
-    ] = None,
-    object: Annotated[
-        str | None, typer.Option("--object", show_default=False, help="Predict the subject.")
-    ] = None,
+    relation: Annotated[str | None, Option(help="Relation of the query.")] = None,
+    subject: Annotated[str | None, Option(help="Predict the object.")] = None,
+    object: Annotated[str | None, Option(help="Predict the subject.")] = None,
     start: options.StartOption = None,
     end: options.EndOption = None,
     queries: Annotated[
         Path | None,
-        typer.Option(
-            "--queries",
+        Option(
             metavar="FILE",
-            show_default=False,
             help="A TSV, CSV (gzipped or not) or Parquet file of queries with the columns "
             "relation, subject or object, and perhaps start and end. The empty one of subject "
             "and object is predicted.",
@@ -60,18 +52,15 @@ def predict_command(
     ] = None,
     complete: Annotated[
         str | None,
-        typer.Option(
-            "--complete",
+        Option(
             metavar="RELATION",
-            show_default=False,
             help="Predict the object for every subject that has a fact of the relation in train; "
             "RELATION^-1: the subject for every such object. At --start and --end, if given.",
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
+        Option(
             metavar="FOLDER",
             show_default="print",
             help="Write the answers here as Parquet parts. Takes any number of queries; if it is "
@@ -80,20 +69,18 @@ def predict_command(
     ] = None,
     data: Annotated[
         Path | None,
-        typer.Option(
-            "--data",
+        Option(
             show_default="the model's data",
             help="Apply the rules to this DATA; it must have the same relations.",
         ),
     ] = None,
-    k: Annotated[int, typer.Option("-k", min=1, help="Number of candidates per query.")] = 10,
+    k: Annotated[int, Option("-k", min=1, help="Number of candidates per query.")] = 10,
     new_only: Annotated[
-        bool, typer.Option("--new-only", help="Leave out known answers; ranks still count all.")
+        bool, Option("--new-only", help="Leave out known answers; ranks still count all.")
     ] = False,
     explain: Annotated[
         int,
-        typer.Option(
-            "--explain",
+        Option(
             metavar="N",
             min=0,
             help="With --out: explain the N best candidates of each query, in a column of JSON as "
@@ -102,17 +89,15 @@ def predict_command(
     ] = 0,
     on_error: Annotated[
         OnInvalidQuery,
-        typer.Option(
-            "--on-error",
+        Option(
             help="With --out, for queries with unknown names or unreadable dates. raise: refuse "
             "the file before any query is answered; skip: write them to skipped-*.parquet with "
-            "the reasons, and answer the others.",
+            "the reasons, and answer the others."
         ),
     ] = OnInvalidQuery.RAISE,
     part_size: Annotated[
         int | None,
-        typer.Option(
-            "--part-size",
+        Option(
             min=1,
             show_default="20,000; 500 with --explain",
             help="With --out: queries per part. A killed command repeats the part it was at.",

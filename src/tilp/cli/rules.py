@@ -6,7 +6,7 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
 from tilp.cli import options
 from tilp.cli.console import output, print_json, print_table, print_warning, task_bar
@@ -22,13 +22,10 @@ _DEFAULT_GRAINS = (Grain.PAIRS, Grain.GAP)
 
 def mine_command(
     data: options.DataArgument,
-    out: Annotated[Path, typer.Option("--out", help="The file for the rules, as JSON lines.")],
-    max_length: Annotated[
-        int, typer.Option("--max-length", min=1, max=5, help="Greatest length of rules.")
-    ] = 3,
+    out: Annotated[Path, Option(help="The file for the rules, as JSON lines.")],
+    max_length: Annotated[int, Option(min=1, max=5, help="Greatest length of rules.")] = 3,
     relation: Annotated[
-        list[str] | None,
-        typer.Option("--relation", show_default="all", help="Mine rules for this; repeatable."),
+        list[str] | None, Option(show_default="all", help="Mine rules for this; repeatable.")
     ] = None,
     grain: options.GrainOption = None,
     min_support: options.MinSupportOption = 2,
@@ -83,15 +80,12 @@ def mine_command(
 def rules_command(
     model: options.ModelArgument,
     relation: options.RelationFilterOption = None,
-    top: Annotated[
-        int, typer.Option("--top", min=1, help="Number of rules for each relation.")
-    ] = 10,
+    top: Annotated[int, Option(min=1, help="Number of rules for each relation.")] = 10,
     sentences: Annotated[
-        bool, typer.Option("--sentences", help="Print each rule as an English sentence.")
+        bool, Option("--sentences", help="Print each rule as an English sentence.")
     ] = False,
     svg: Annotated[
-        Path | None,
-        typer.Option("--svg", help="Draw the rules into this folder, numbered as shown."),
+        Path | None, Option(help="Draw the rules into this folder, numbered as shown.")
     ] = None,
     json: options.JsonOption = False,
 ) -> None:

@@ -8,6 +8,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Option
 
 from tilp.cli import options
 from tilp.cli.console import output, print_warning
@@ -24,21 +25,13 @@ _MAX_CONNECTIONS = 256
 def serve_command(
     model: options.ModelArgument,
     host: Annotated[
-        str,
-        typer.Option(
-            "--host", help="The address to listen at; by default only this machine has access."
-        ),
+        str, Option(help="The address to listen at; by default only this machine has access.")
     ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option("--port", min=0, max=65_535, help="The port; 0 takes any free one.")
-    ] = 8000,
+    port: Annotated[int, Option(min=0, max=65_535, help="The port; 0 takes any free one.")] = 8000,
     threads: Annotated[
-        int | None,
-        typer.Option(
-            "--threads", min=1, show_default="all", help="Number of requests computed at once."
-        ),
+        int | None, Option(min=1, show_default="all", help="Number of requests computed at once.")
     ] = None,
-    browse: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+    browse: Annotated[bool, Option("--open", help="Open the page in the browser.")] = False,
 ) -> None:
     """Serve a model: a web page with its rules, answers and data, and the JSON API behind it.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
 from tilp.cli import options
 from tilp.cli.console import output, print_table
@@ -25,13 +25,10 @@ _LATE_ENDS = {LateEnds.MASK: "unknown", LateEnds.DROP: "left out", LateEnds.KEEP
 def split_command(
     data: options.DataArgument,
     out: options.OutFolderOption,
-    kind: Annotated[
-        SplitKind, typer.Option("--kind", show_default=False, help="The harder setting.")
-    ],
+    kind: Annotated[SplitKind, Option(help="The harder setting.")],
     share: Annotated[
         list[float] | None,
-        typer.Option(
-            "--share",
+        Option(
             metavar="SHARE",
             show_default="0.05, 0.1, 0.2, … 0.8",
             help="Share of the training facts to learn from; repeatable.",
@@ -40,8 +37,7 @@ def split_command(
     ] = None,
     relation: Annotated[
         list[str] | None,
-        typer.Option(
-            "--relation",
+        Option(
             metavar="NAME",
             show_default="each",
             help="Relation whose training facts are removed; repeatable.",
@@ -50,16 +46,11 @@ def split_command(
     ] = None,
     removed: Annotated[
         float | None,
-        typer.Option(
-            "--removed",
-            show_default="0.5",
-            help="Share of them that is removed.",
-            rich_help_panel=_BIASED,
-        ),
+        Option(show_default="0.5", help="Share of them that is removed.", rich_help_panel=_BIASED),
     ] = None,
     balance: Annotated[
         bool | None,
-        typer.Option(
+        Option(
             "--balance/--no-balance",
             show_default="balance",
             help="Give test the same number of facts of each relation, or keep the splits.",
@@ -68,8 +59,7 @@ def split_command(
     ] = None,
     queries: Annotated[
         int | None,
-        typer.Option(
-            "--queries",
+        Option(
             min=1,
             show_default="size of test / relations",
             help="Number of test facts of each relation.",
@@ -78,8 +68,7 @@ def split_command(
     ] = None,
     graph: Annotated[
         WalkGraph | None,
-        typer.Option(
-            "--graph",
+        Option(
             show_default="few: kept; biased: reduced",
             help="The graph to walk on. kept: training facts that are not learned from stay in "
             "train, marked 'walked_only'; reduced: they are removed.",
@@ -88,8 +77,7 @@ def split_command(
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option(
-            "--seed",
+        Option(
             min=0,
             show_default="0",
             help="Random seed. Use another one for each round.",
@@ -98,8 +86,7 @@ def split_command(
     ] = None,
     valid_from: Annotated[
         str | None,
-        typer.Option(
-            "--valid-from",
+        Option(
             metavar="DATE",
             show_default="as many facts as before",
             help="The first start in valid.",
@@ -108,8 +95,7 @@ def split_command(
     ] = None,
     test_from: Annotated[
         str | None,
-        typer.Option(
-            "--test-from",
+        Option(
             metavar="DATE",
             show_default="as many facts as before",
             help="The first start in test.",
@@ -118,8 +104,7 @@ def split_command(
     ] = None,
     latest: Annotated[
         str | None,
-        typer.Option(
-            "--latest",
+        Option(
             metavar="DATE",
             show_default="any",
             help="Treat starts after this date as unknown, and count them.",
@@ -128,8 +113,7 @@ def split_command(
     ] = None,
     ends: Annotated[
         LateEnds | None,
-        typer.Option(
-            "--ends",
+        Option(
             show_default="mask",
             help="What to do with training facts that end after the first start in valid, which "
             "leak the time to predict. mask: make the end unknown; drop: drop the fact; keep: "

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from tilp.cli import options
 from tilp.cli.console import output, print_json, print_warning, stage_bars
@@ -21,9 +21,8 @@ def update_command(
     model: options.ModelArgument,
     new_facts: Annotated[
         Path,
-        typer.Argument(
+        Argument(
             metavar="NEW_FACTS",
-            show_default=False,
             help="Facts in any form that tilp fit takes as DATA. Each split of a folder is added "
             "to the model's split of that name; a file is added to train.",
         ),
@@ -31,29 +30,25 @@ def update_command(
     out: options.OptionalOutFolderOption = None,
     in_place: Annotated[
         bool,
-        typer.Option(
-            "--in-place", help="Replace MODEL, once the updated model is completely written."
-        ),
+        Option("--in-place", help="Replace MODEL, once the updated model is completely written."),
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only report how the facts would be merged.")
+        bool, Option("--dry-run", help="Only report how the facts would be merged.")
     ] = False,
-    weights: Annotated[str | None, typer.Option("--weights", hidden=True)] = None,
-    rules: Annotated[str | None, typer.Option("--rules", hidden=True)] = None,
+    weights: Annotated[str | None, Option(hidden=True)] = None,
+    rules: Annotated[str | None, Option(hidden=True)] = None,
     dates: Annotated[
         MoreDates,
-        typer.Option(
-            "--dates",
+        Option(
             help="If a new fact shares one date with a fact in the model, and gives the other, "
-            "which was unknown, estimated or open. supersede: replace that fact; both: keep both.",
+            "which was unknown, estimated or open. supersede: replace that fact; both: keep both."
         ),
     ] = MoreDates.SUPERSEDE,
     labels: Annotated[
         ByLabel,
-        typer.Option(
-            "--labels",
+        Option(
             help="If a name is no id or key of the model, but equals a label. refuse: an error; "
-            "match: it is what has that label; new: it is something new.",
+            "match: it is what has that label; new: it is something new."
         ),
     ] = ByLabel.REFUSE,
     json: options.JsonOption = False,
@@ -62,8 +57,7 @@ def update_command(
     address: options.AddressOption = None,
     unit: Annotated[
         Unit | None,
-        typer.Option(
-            "--unit",
+        Option(
             show_default="the model's",
             help="Unit of the times in NEW_FACTS; it must be the model's.",
         ),
