@@ -53,10 +53,9 @@ HeaderOption = Annotated[
         help="Whether files begin with a row of column names.",
     ),
 ]
-OutFolderOption = Annotated[Path, Option(help="The folder to write; it must be new or empty.")]
-OptionalOutFolderOption = Annotated[
-    Path | None, Option(help="The folder to write; it must be new or empty.")
-]
+_OUT_FOLDER = Option(help="The folder to write; it must be new or empty.")
+OutFolderOption = Annotated[Path, _OUT_FOLDER]
+OptionalOutFolderOption = Annotated[Path | None, _OUT_FOLDER]
 FormatOption = Annotated[TableFormat, Option(help="File format of tables.")]
 WorldSizeOption = Annotated[int, Option(help="Approximate number of facts in the synthetic world.")]
 
@@ -148,13 +147,8 @@ def read_data(
     """Read DATA with the options of a command; - is standard input."""
     from tilp.io import read
 
-    return read(
-        standard_input(data),
-        unit=unit,
-        on_error=on_error,
-        columns=parse_columns(columns),
-        header=header,
-    )
+    names = parse_columns(columns)
+    return read(standard_input(data), unit=unit, on_error=on_error, columns=names, header=header)
 
 
 def standard_input(data: Path) -> Path:
