@@ -6,11 +6,13 @@ import shutil
 import time
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
+from tilp import types
 from tilp.cli import options
 from tilp.cli.console import (
     make_table,
@@ -22,19 +24,6 @@ from tilp.cli.console import (
     task_bar,
 )
 from tilp.errors import TilpError
-from tilp.types import (
-    MAX_RULES,
-    Backend,
-    ByLabel,
-    Features,
-    Missing,
-    MoreDates,
-    OnError,
-    Part,
-    Preset,
-    Unit,
-    Weights,
-)
 
 if TYPE_CHECKING:
     from tilp.cost_estimate import CostEstimate
@@ -57,12 +46,12 @@ def fit_command(
     data: options.DataArgument,
     out: options.OptionalOutFolderOption = None,
     preset: Annotated[
-        Preset,
+        types.Preset,
         Option(
             help="Defaults of the options that are not given. paper: the system of the paper "
             "(length 5, pairs, attention, its features, missing dates by duration)."
         ),
-    ] = Preset.DEFAULT,
+    ] = types.Preset.DEFAULT,
     max_length: Annotated[
         int | None,
         Option(
@@ -73,7 +62,7 @@ def fit_command(
         ),
     ] = None,
     features: Annotated[
-        Features | None,
+        types.Features | None,
         Option(
             show_default="full",
             help="Temporal features that are added to the rules. none: rules alone; paper: "
@@ -81,10 +70,10 @@ def fit_command(
             "query's dates, evidence of rules together, and random walk scores.",
         ),
     ] = None,
-    without: Annotated[list[Part] | None, Option(hidden=True)] = None,
+    without: Annotated[list[types.Part] | None, Option(hidden=True)] = None,
     soft_length: Annotated[int | None, Option(min=1, max=5, hidden=True)] = None,
     weights: Annotated[
-        Weights | None,
+        types.Weights | None,
         Option(
             show_default="free; paper: attention",
             help="How the weight of a rule is learned. free: a parameter of its own, regularised "
@@ -92,7 +81,7 @@ def fit_command(
         ),
     ] = None,
     missing: Annotated[
-        Missing | None,
+        types.Missing | None,
         Option(
             show_default="point; paper: duration",
             help="How to impute a missing start or end, in facts and in queries. point: the known "
@@ -102,7 +91,7 @@ def fit_command(
     ] = None,
     grain: options.GrainOption = None,
     min_support: options.MinSupportOption = 2,
-    top: options.TopOption = MAX_RULES,
+    top: options.TopOption = types.MAX_RULES,
     share: Annotated[
         float,
         Option(
@@ -114,11 +103,11 @@ def fit_command(
     sample: options.SampleOption = None,
     limit: options.LimitOption = 1_000_000,
     threads: options.ThreadsOption = None,
-    backend: options.BackendOption = Backend.THREADS,
+    backend: options.BackendOption = types.Backend.THREADS,
     address: options.AddressOption = None,
     seed: options.SeedOption = 0,
     unit: options.UnitOption = None,
-    on_error: options.OnErrorOption = OnError.REPAIR,
+    on_error: options.OnErrorOption = types.OnError.REPAIR,
     columns: options.ColumnsOption = None,
     header: options.HeaderOption = None,
     dry_run: Annotated[
@@ -142,10 +131,8 @@ def fit_command(
         raise TilpError("--json is what --dry-run prints; a fit writes a model to --out")
     for option, value in (("--without", without), ("--soft-length", soft_length)):
         if value:
-            print_warning(
-                f"{option} is deprecated and will be removed; use TILPConfig(...) in Python for "
-                "experiments"
-            )
+            instead = "use TILPConfig(...) in Python for experiments"
+            print_warning(f"{option} is deprecated and will be removed; {instead}")
     model = TILP.from_options(
         preset,
         max_length=max_length,
@@ -166,9 +153,7 @@ def fit_command(
         address=address,
     )
 
-    def read() -> TemporalGraph:
-        return options.read_data(data, unit, on_error, columns, header)
-
+    read = partial(options.read_data, data, unit, on_error, columns, header)
     if dry_run:
         _show_cost(model, read, json=json)
         return
@@ -208,13 +193,10 @@ def _show_cost(model: TILP, read: Callable[[], TemporalGraph], *, json: bool) ->
     started = time.process_time()
     graph = read()
     reading = time.process_time() - started
+    threads = thread_count(model.n_jobs)
     with task_bar("fit small samples") as advance:
         estimate = estimate_cost(
-            graph,
-            model.settings,
-            threads=thread_count(model.n_jobs),
-            reading=reading,
-            progress=advance,
+            graph, model.settings, threads=threads, reading=reading, progress=advance
         )
     if json:
         print_json(estimate.to_json())
@@ -225,18 +207,13 @@ def _show_cost(model: TILP, read: Callable[[], TemporalGraph], *, json: bool) ->
 def _print_estimate(estimate: CostEstimate) -> None:
     threads = estimate.threads
     figures = ("CPU time", f"{threads} thread{'s' * (threads != 1)}", "peak memory")
-    rows = (
-        (
-            _COST_STAGES[stage.name],
-            f"{_format_count(stage.amount)} {stage.unit}",
-            _format_time(stage.cpu),
-            _format_time(stage.seconds(threads)),
-            _format_memory(estimate.before + stage.peak),
-        )
-        for stage in estimate.stages
-    )
     title = "estimated cost of the fit; nothing was written"
-    table = make_table(title, ("stage", "work", *figures), rows, right=figures)
+    table = make_table(title, ("stage", "work", *figures), (), right=figures)
+    for stage in estimate.stages:
+        work = f"{_format_count(stage.amount)} {stage.unit}"
+        times = _format_time(stage.cpu), _format_time(stage.seconds(threads))
+        peak = _format_memory(estimate.before + stage.peak)
+        table.add_row(_COST_STAGES[stage.name], work, *times, peak)
     table.add_section()
     times = _format_time(estimate.cpu), _format_time(estimate.seconds)
     table.add_row("all", "", *times, _format_memory(estimate.peak))
@@ -244,16 +221,15 @@ def _print_estimate(estimate: CostEstimate) -> None:
     facts, of = estimate.sample
     limited = f"{estimate.limited:,} entities" if estimate.limited else "no entity"
     share = estimate.longest.seconds(threads) / max(estimate.seconds, 1e-9)
-    console = output()
-    console.print(table)
-    for line in (
+    output().print(
+        table,
         f"Walks from one entity: {mean} on average, {most} at most; {limited} above --limit.",
         f"Estimated from fits of up to {facts:,} of {of:,} facts.",
         f"Most of the time: {_COST_STAGES[estimate.longest.name]} ({share:.0%}).",
         *(f"Shorter: {advice}" for advice in estimate.advice),
         *(f"Warning: {warning}" for warning in estimate.warnings),
-    ):
-        console.print(line)
+        sep="\n",
+    )
 
 
 def _format_count(count: float) -> str:
@@ -296,31 +272,31 @@ def update_command(
     weights: Annotated[str | None, Option(hidden=True)] = None,
     rules: Annotated[str | None, Option(hidden=True)] = None,
     dates: Annotated[
-        MoreDates,
+        types.MoreDates,
         Option(
             help="If a new fact shares one date with a fact in the model, and gives the other, "
             "which was unknown, estimated or open. supersede: replace that fact; both: keep both."
         ),
-    ] = MoreDates.SUPERSEDE,
+    ] = types.MoreDates.SUPERSEDE,
     labels: Annotated[
-        ByLabel,
+        types.ByLabel,
         Option(
             help="If a name is no id or key of the model, but equals a label. refuse: an error; "
             "match: it is what has that label; new: it is something new."
         ),
-    ] = ByLabel.REFUSE,
+    ] = types.ByLabel.REFUSE,
     json: options.JsonOption = False,
     threads: options.ThreadsOption = None,
-    backend: options.BackendOption = Backend.THREADS,
+    backend: options.BackendOption = types.Backend.THREADS,
     address: options.AddressOption = None,
     unit: Annotated[
-        Unit | None,
+        types.Unit | None,
         Option(
             show_default="the model's",
             help="Unit of the times in NEW_FACTS; it must be the model's.",
         ),
     ] = None,
-    on_error: options.OnErrorOption = OnError.REPAIR,
+    on_error: options.OnErrorOption = types.OnError.REPAIR,
     columns: options.ColumnsOption = None,
     header: options.HeaderOption = None,
 ) -> None:
@@ -344,16 +320,15 @@ def update_command(
     if out is not None and out.exists() and any(out.iterdir()):
         raise TilpError(f"{out} is not empty: choose another folder or remove it")
     fitted = options.load_model(model, threads, backend, address)
-    facts = options.read_data(
-        new_facts, _unit(new_facts, unit, fitted.graph.unit), on_error, columns, header
-    )
+    unit = _unit(new_facts, unit, fitted.graph.unit)
+    facts = options.read_data(new_facts, unit, on_error, columns, header)
     if dry_run:
         merged = merge_facts(fitted.graph, facts, dates=dates, labels=labels)
         _print_report(UpdateReport.of(fitted.graph, merged), None, json=json)
         return
     folder = (out or model).resolve()
     stages = {"mine": "find rules"}
-    if fitted.settings.features is Features.PAPER:
+    if fitted.settings.features is types.Features.PAPER:
         stages["features"] = "refresh features"
     try:
         with stage_bars(stages) as advance:
@@ -378,7 +353,7 @@ def _check_removed_option(option: str, value: str | None, default: str) -> None:
     print_warning(f"{option} is deprecated and will be removed; {default} is all there is")
 
 
-def _unit(new_facts: Path, unit: Unit | None, model_unit: Unit) -> Unit:
+def _unit(new_facts: Path, unit: types.Unit | None, model_unit: types.Unit) -> types.Unit:
     """Return the unit to read new facts in."""
     from tilp.io.tables import read_unit
 

@@ -12,6 +12,7 @@ from typer import Option
 
 from tilp.cli import options
 from tilp.cli.console import (
+    cells,
     output,
     print_json,
     print_table,
@@ -32,8 +33,7 @@ if TYPE_CHECKING:
     from tilp.model.batch_predict import BatchResult
     from tilp.scoring import Query
 
-_MANY = 10_000
-"""Queries from which on --out is recommended."""
+_MANY = 10_000  # queries from which on --out is recommended
 _STAGES = {"check": "check the queries", "predict": "answer them"}
 
 
@@ -120,7 +120,16 @@ def predict_command(
     from tilp.model.query_sources import QueryFile
     from tilp.scoring import Query
 
-    _check_options((relation, subject, object), (start, end), queries, complete)
+    fact = (relation, subject, object)
+    if queries is None and complete is None and relation is None:
+        raise TilpError(
+            "give --relation and --subject or --object, or a file with --queries, or a relation "
+            "with --complete"
+        )
+    if queries is not None and any(value is not None for value in (*fact, start, end, complete)):
+        raise TilpError("give one query by its options, or --queries FILE, not both")
+    if complete is not None and any(value is not None for value in fact):
+        raise TilpError("--complete queries a whole relation; it goes with --start and --end only")
     if out is None and (explain or part_size or on_error is not OnInvalidQuery.RAISE):
         raise TilpError("--explain, --part-size and --on-error go with --out FOLDER")
     if out is not None and queries is None and complete is None:
@@ -166,23 +175,6 @@ def predict_command(
         print_predictions(answers)
 
 
-def _check_options(
-    fact: tuple[str | None, str | None, str | None],
-    dates: tuple[str | None, str | None],
-    queries: Path | None,
-    complete: str | None,
-) -> None:
-    if queries is None and complete is None and fact[0] is None:
-        raise TilpError(
-            "give --relation and --subject or --object, or a file with --queries, or a relation "
-            "with --complete"
-        )
-    if queries is not None and any(value is not None for value in (*fact, *dates, complete)):
-        raise TilpError("give one query by its options, or --queries FILE, not both")
-    if complete is not None and any(value is not None for value in fact):
-        raise TilpError("--complete queries a whole relation; it goes with --start and --end only")
-
-
 @contextmanager
 def _batch_progress(out: Path) -> Iterator[Callable[[str, float, int], None]]:
     """Show a bar for each stage; outside a terminal, a line for each tenth of the queries."""
@@ -211,20 +203,14 @@ def _report(result: BatchResult, *, json: bool) -> None:
     if json:
         print_json(asdict(result))
         return
-    before = ""
+    before = f", {result.before:,} of them from before" if result.before else ""
     if result.before == result.parts:
         before = ", finished before"
-    elif result.before:
-        before = f", {result.before:,} of them from before"
-    output().print(
-        f"{result.folder}: {result.queries - result.skipped:,} queries answered in "
-        f"{result.parts:,} part{'s' * (result.parts != 1)}{before}"
-    )
+    answered = f"{result.folder}: {result.queries - result.skipped:,} queries answered"
+    output().print(f"{answered} in {result.parts:,} part{'s' * (result.parts != 1)}{before}")
     if result.skipped:
-        output().print(
-            f"{result.skipped:,} queries could not be answered: see "
-            f"{result.folder}/skipped-*.parquet"
-        )
+        file = f"{result.folder}/skipped-*.parquet"
+        output().print(f"{result.skipped:,} queries could not be answered: see {file}")
 
 
 def print_predictions(answers: pl.DataFrame) -> None:
@@ -234,14 +220,9 @@ def print_predictions(answers: pl.DataFrame) -> None:
     for _, candidates in answers.group_by("query", maintain_order=True):
         first = candidates.row(0, named=True)
         query = Query(**{name: first[name] for name in Query.__match_args__})
+        formats = {"rank": "", "candidate": "", "score": ".4g", "share": ".1%"}
         rows = (
-            (
-                str(row["rank"]),
-                row["candidate"],
-                f"{row['score']:.4g}",
-                f"{row['share']:.1%}",
-                "known" if row["known"] else "",
-            )
+            (*cells(row, **formats), "known" if row["known"] else "")
             for row in candidates.iter_rows(named=True)
         )
         columns = ("rank", "candidate", "score", "share", "")
@@ -286,9 +267,8 @@ def explain_command(
     from tilp.explanation.render import explanation_page
 
     query, answer = _parse_query(relation, subject, object, start, end, candidate, ask)
-    explanation = options.load_model(model).explain(
-        query, answer, groundings=groundings, max_reasons=reasons
-    )
+    fitted = options.load_model(model)
+    explanation = fitted.explain(query, answer, groundings=groundings, max_reasons=reasons)
     for path, render in ((html, explanation_page), (svg, _picture)):
         if path is not None:
             path.write_text(render(explanation), encoding="utf-8", newline="\n")
@@ -351,9 +331,8 @@ def print_explanation(explanation: Explanation) -> None:
     if explanation.ablation is not None:
         console.print(ablation_text(explanation.ablation))
     if explanation.contrasts:
-        console.print(
-            f"What {explanation.winner} has more than {explanation.candidate}:", style="bold"
-        )
+        more = f"What {explanation.winner} has more than {explanation.candidate}:"
+        console.print(more, style="bold")
         _print_reasons("more", contrast_lines(explanation))
 
 
@@ -361,19 +340,10 @@ def _print_reasons(score: str, lines: Iterable[Line]) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.text import Text
 
-    rows = (
-        (
-            Text(f"{line.score:+.4f}", style="green" if line.score > 0 else "red"),
-            Text(line.text).append("".join(f"\n  {note}" for note in line.notes), style="dim"),
-        )
-        for line in lines
-    )
-    print_table(
-        None,
-        (score, "reason"),
-        rows,
-        right=(score,),
-        box=SIMPLE_HEAD,
-        pad_edge=False,
-        header_style="dim",
-    )
+    rows = []
+    for line in lines:
+        notes = "".join(f"\n  {note}" for note in line.notes)
+        amount = Text(f"{line.score:+.4f}", style="green" if line.score > 0 else "red")
+        rows.append((amount, Text(line.text).append(notes, style="dim")))
+    style = {"box": SIMPLE_HEAD, "pad_edge": False, "header_style": "dim"}
+    print_table(None, (score, "reason"), rows, right=(score,), **style)

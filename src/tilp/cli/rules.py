@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from tilp.cli import options
-from tilp.cli.console import output, print_json, print_table, print_warning, progress_bar, task_bar
+from tilp.cli.console import output, print_json, print_table, print_warning, task_bar
 from tilp.errors import TilpError
 from tilp.types import MAX_RULES, Backend, EvidenceKind, Grain, OnError
 
@@ -102,11 +102,8 @@ def rules_command(
     from tilp.viz import standalone
 
     rules = options.load_model(model).rules(relation)
-    shown = [
-        mined
-        for _, group in groupby(rules, lambda mined: mined.rule.head)
-        for mined in islice(group, top)
-    ]
+    by_head = groupby(rules, lambda mined: mined.rule.head)
+    shown = [mined for _, group in by_head for mined in islice(group, top)]
     if svg is not None:
         svg.mkdir(parents=True, exist_ok=True)
         for index, mined in enumerate(shown, start=1):
@@ -139,16 +136,13 @@ def print_rules(rules: list[MinedRule], title: str, *, sentences: bool = False) 
 
     weighted = any(mined.weight is not None for mined in rules)
     figures = (*(["weight"] if weighted else []), "confidence", "support", "body support")
-    rows = (
-        (
-            *([f"{mined.weight or 0.0:.3g}"] if weighted else []),
-            f"{mined.confidence:.2f}{'~' if mined.sampled else ''}",
-            f"{mined.support:,}",
-            f"{mined.body_support:,}",
-            format_rule(mined.rule, Notation.SENTENCE if sentences else Notation.SIGNS),
-        )
-        for mined in rules
-    )
+    notation = Notation.SENTENCE if sentences else Notation.SIGNS
+    rows = []
+    for mined in rules:
+        weight = [f"{mined.weight or 0.0:.3g}"] if weighted else []
+        confidence = f"{mined.confidence:.2f}{'~' if mined.sampled else ''}"
+        supports = (f"{mined.support:,}", f"{mined.body_support:,}")
+        rows.append((*weight, confidence, *supports, format_rule(mined.rule, notation)))
     print_table(title, (*figures, "rule"), rows, right=figures)
 
 
@@ -202,35 +196,29 @@ def features_command(
     fitted = options.load_model(model, threads)
     if learned:
         if other or evidence or plot or min_seen > 1:
-            raise TilpError(
-                "--learned shows weights, not pairs; it goes with --relation, --top and --json"
-            )
+            goes_with = "--relation, --top and --json"
+            raise TilpError(f"--learned shows weights, not pairs; it goes with {goes_with}")
         weights = fitted.feature_weights(relation)
         if json:
             print_json(_top_rows(weights, top, "query", "part"))
         else:
             _print_learned(weights, top or _SHOWN_ROWS, in_full=relation is not None)
         return
-    with progress_bar() as bar:
-        task = bar.add_task("fit distributions", total=1.0)
-        distributions = fitted.distributions(
-            progress=lambda share: bar.update(task, completed=share)
-        )
-        rows = select_features(
-            distributions.frame(),
-            fitted.graph,
-            relation=relation,
-            other=other,
-            evidence=evidence,
-            min_seen=min_seen,
-        )
-        if plot is not None:
-            from tilp.viz.figures import plot_features
+    with task_bar("fit distributions") as advance:
+        distributions = fitted.distributions(progress=advance)
+    rows = select_features(
+        distributions.frame(),
+        fitted.graph,
+        relation=relation,
+        other=other,
+        evidence=evidence,
+        min_seen=min_seen,
+    )
+    if plot is not None:
+        from tilp.viz.figures import plot_features
 
-            task = bar.add_task("draw", total=1.0)
-            plot_features(
-                distributions, rows, plot, progress=lambda share: bar.update(task, completed=share)
-            )
+        with task_bar("draw") as advance:
+            plot_features(distributions, rows, plot, progress=advance)
     if json:
         print_json(_top_rows(rows, top, "feature"))
         return
@@ -272,17 +260,12 @@ def _print_pairs(rows: pl.DataFrame, top: int) -> None:
     pairs = rows.filter(feature="pair")
     order = rows.filter(feature="order").select(*_PAIR, after="probability")
     shown = pairs.join(order, on=_PAIR, how="left", maintain_order="left").head(top)
-    cells = (
-        (
-            row["evidence"],
-            row["sentence"],
-            percent(row["after"]),
-            f"N({row['mean']:.1f}, {row['deviation']:.1f})"
-            if row["distribution"] == "Gaussian"
-            else f"Exp({row['rate']:.3g})",
-        )
-        for row in shown.iter_rows(named=True)
-    )
+    cells = []
+    for row in shown.iter_rows(named=True):
+        gaussian = row["distribution"] == "Gaussian"
+        pattern = "N({mean:.1f}, {deviation:.1f})" if gaussian else "Exp({rate:.3g})"
+        after = percent(row["after"])
+        cells.append((row["evidence"], row["sentence"], after, pattern.format(**row)))
     title = _title("time between relations (RelationPairInterval, TemporalOrder)", pairs, top)
     print_table(title, ("evidence", "in words", "after", "fitted"), cells, right=("after",))
 

@@ -17,8 +17,7 @@ from tilp.errors import TilpError
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-_SHUTDOWN_SECONDS = 30
-"""Time that running requests get to finish when the service is stopped."""
+_SHUTDOWN_SECONDS = 30  # for running requests to finish when the service is stopped
 _MAX_CONNECTIONS = 256
 
 
@@ -39,7 +38,7 @@ def serve_command(
     """
     _check_extra()
     from tilp.web.app import create_app
-    from tilp.web.limits import Limits
+    from tilp.web.state import Limits
 
     console = output()
     with _listen(host, port) as listening:
@@ -57,13 +56,9 @@ def serve_command(
                 typer.launch(address)
 
         console.print(f"loading {model}; then {address} will answer")
-        app = create_app(
-            options.load_model(model, threads),
-            name=model.resolve().name,
-            limits=Limits(computations=threads),
-            when_ready=announce,
-        )
-        _run(app, listening)
+        fitted, name = options.load_model(model, threads), model.resolve().name
+        limits = Limits(computations=threads)
+        _run(create_app(fitted, name=name, limits=limits, when_ready=announce), listening)
         console.print("stopped")
 
 
