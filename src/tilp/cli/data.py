@@ -24,11 +24,9 @@ from tilp.types import DumpFormat, Estimate, Grain, OnError, TableFormat
 
 if TYPE_CHECKING:
     from tilp.datasets import World
-    from tilp.graph import TemporalGraph
     from tilp.io.dumps import ImportReport
     from tilp.io.rdf import RdfFormat
     from tilp.model import TILP
-    from tilp.time.durations import Durations
 
 _SHOWN_PROBLEMS = 20
 _BYTES = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
@@ -86,32 +84,22 @@ def impute_command(
     """
     from tilp.io import write
     from tilp.time.durations import Durations
-    from tilp.time.imputation import impute
+    from tilp.time.imputation import imputation_counts, impute
 
     graph = options.read_data(data, unit, on_error, columns, header)
     durations = Durations.fit(graph)
     imputed = impute(graph, estimate=estimate, seed=seed, durations=durations)
     write(imputed, out, format=format)
-    _print_imputed(imputed, durations)
-    output().print(f"{out}: {imputed}")
-
-
-def _print_imputed(graph: TemporalGraph, durations: Durations) -> None:
-    from tilp.time.imputation import imputation_counts
-
-    counts, fitted = imputation_counts(graph), durations.frame()
+    counts = imputation_counts(imputed)
     total = int(counts["starts"].sum()) + int(counts["ends"].sum())
     figures = ("facts", "starts", "ends", "still missing", "complete in train", "mean length")
-    rows = (
-        (
-            relation,
-            *(f"{count:,}" for count in (*cells, row["intervals"])),
-            f"{row['mean']:,.1f}",
-            "of all relations" if row["pooled"] else "",
-        )
-        for (relation, *cells), row in zip(counts.rows(), fitted.iter_rows(named=True), strict=True)
-    )
+    rows = []
+    for (relation, *numbers), row in zip(counts.rows(), durations.frame().to_dicts(), strict=True):
+        pooled = "of all relations" if row["pooled"] else ""
+        numbers = [f"{count:,}" for count in (*numbers, row["intervals"])]
+        rows.append((relation, *numbers, f"{row['mean']:,.1f}", pooled))
     print_table(f"{total:,} dates estimated", ("relation", *figures, ""), rows, right=figures)
+    output().print(f"{out}: {imputed}")
 
 
 def import_command(
@@ -229,16 +217,8 @@ def pack_command(
     started = time.perf_counter()
     with stage_bars(STAGES) as advance:
         source, names = options.standard_input(data), options.parse_columns(columns)
-        graph = pack(
-            source,
-            out,
-            unit=unit,
-            on_error=on_error,
-            columns=names,
-            header=header,
-            memory=_parse_bytes(memory),
-            progress=advance,
-        )
+        read = partial(pack, unit=unit, on_error=on_error, columns=names, header=header)
+        graph = read(source, out, memory=_parse_bytes(memory), progress=advance)
     seconds = time.perf_counter() - started
     warn_of_defects(graph)
     output().print(f"{out}: {graph}")

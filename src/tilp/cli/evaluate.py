@@ -6,6 +6,7 @@ import shlex
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 _SHOWN_RELATIONS = 30
 _METRICS = ("mrr", "hits@1", "hits@3", "hits@10", "mean_rank")
 _METRIC_TITLES = ("mrr", "hits@1", "hits@3", "hits@10", "mean rank")
+
+_RowCells = Callable[[dict[str, Any]], list[str]]
 
 DefaultOption = Annotated[
     float,
@@ -178,16 +181,10 @@ def _evaluate_file(
     from tilp.parallel import thread_count
 
     scores = read_scores(path, graph, split, default=default)
+    rank = partial(evaluate, scores, graph, split, protocols=protocols or None)
     with task_bar("rank") as advance:
-        return evaluate(
-            scores,
-            graph,
-            split,
-            protocols=protocols or None,
-            threads=thread_count(threads),
-            progress=advance,
-            note=f"scores of {path.name}",
-        )
+        note = f"scores of {path.name}"
+        return rank(threads=thread_count(threads), progress=advance, note=note)
 
 
 def _report(evaluation: Evaluation, name: str, out: Path | None, *, json: bool, seed: int) -> None:
@@ -211,10 +208,8 @@ def _print_evaluation(evaluation: Evaluation, name: str, *, seed: int) -> None:
     print_table(title, ("protocol", "ties", *_METRIC_TITLES), rows, right=_METRIC_TITLES)
     headline = " ".join(evaluation.headline)
     mrr = evaluation.bootstrap(seed=seed)["mrr"]
-    output().print(
-        f"{headline}: MRR {mrr.value:.4f}, 95 % interval {mrr.low:.4f} to {mrr.high:.4f} "
-        "(bootstrap over facts)\n"
-    )
+    interval = f"95 % interval {mrr.low:.4f} to {mrr.high:.4f} (bootstrap over facts)"
+    output().print(f"{headline}: MRR {mrr.value:.4f}, {interval}\n")
     figures = ("queries", *_METRIC_TITLES)
     subsets = (
         (SUBSETS[row["rows"]] if row["holds"] else "… the rest", *_query_cells(row))
@@ -241,12 +236,8 @@ def _print_comparison(comparison: Comparison) -> None:
     counts = ("queries", "A", "B", "B - A", "B better", "A better")
     formats = {"queries": ",", "first": ".4f", "second": ".4f", "difference": "+.4f"}
     formats |= {"wins": ",", "losses": ","}
-    _print_relations(
-        f"MRR by relation · {setting}",
-        counts,
-        comparison.by_relation,
-        lambda row: cells(row, **formats),
-    )
+    title, relations = f"MRR by relation · {setting}", comparison.by_relation
+    _print_relations(title, counts, relations, lambda row: cells(row, **formats))
 
 
 def _metric_cells(metrics: dict[str, float | None]) -> Iterable[str]:
@@ -262,10 +253,7 @@ def _query_cells(row: dict[str, Any]) -> list[str]:
 
 
 def _print_relations(
-    title: str,
-    figures: tuple[str, ...],
-    relations: pl.DataFrame,
-    row_cells: Callable[[dict[str, Any]], list[str]],
+    title: str, figures: tuple[str, ...], relations: pl.DataFrame, row_cells: _RowCells
 ) -> None:
     rows = (
         (row["relation"], row["direction"], *row_cells(row))
@@ -363,15 +351,8 @@ def bench_command(
     if out is None:
         raise TilpError("name the folder of the report: --out REPORT")
     with resume_hint(out), progress_bar() as bar:
-        done = bench.run_plan(
-            chosen,
-            sources,
-            out,
-            threads=threads,
-            side_by_side=jobs,
-            command=shlex.join(["tilp", *sys.argv[1:]]),
-            watcher=_ProgressBars(bar),
-        )
+        run = partial(bench.run_plan, chosen, sources, out, threads=threads, side_by_side=jobs)
+        done = run(command=shlex.join(["tilp", *sys.argv[1:]]), watcher=_ProgressBars(bar))
     count, failed = len(done.results), done.results.failed
     for failure in failed.values():
         print_warning(f"{failure.job}: {failure.reason}")

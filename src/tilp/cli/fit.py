@@ -133,26 +133,12 @@ def fit_command(
         if value:
             instead = "use TILPConfig(...) in Python for experiments"
             print_warning(f"{option} is deprecated and will be removed; {instead}")
-    model = TILP.from_options(
-        preset,
-        max_length=max_length,
-        temporal_detail=grain or None,
-        rule_weights=weights,
-        features=features,
-        without=without or None,
-        walk_length=soft_length,
-        missing=missing,
-        min_support=min_support,
-        max_rules=top,
-        share=share,
-        sample=sample,
-        walk_limit=limit,
-        random_state=seed,
-        n_jobs=threads,
-        backend=backend,
-        address=address,
-    )
-
+    rules = {"max_length": max_length, "temporal_detail": grain or None, "max_rules": top}
+    mining = {"min_support": min_support, "sample": sample, "walk_limit": limit}
+    parts = {"features": features, "without": without or None, "walk_length": soft_length}
+    learning = {"rule_weights": weights, "missing": missing, "share": share, "random_state": seed}
+    running = {"n_jobs": threads, "backend": backend, "address": address}
+    model = TILP.from_options(preset, **rules, **mining, **parts, **learning, **running)
     read = partial(options.read_data, data, unit, on_error, columns, header)
     if dry_run:
         _show_cost(model, read, json=json)

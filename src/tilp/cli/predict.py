@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from tilp.explanation import Explanation
     from tilp.explanation.render import Line
     from tilp.model.batch_predict import BatchResult
-    from tilp.scoring import Query
 
 _MANY = 10_000  # queries from which on --out is recommended
 _STAGES = {"check": "check the queries", "predict": "answer them"}
@@ -142,18 +142,9 @@ def predict_command(
     if complete is not None:
         source = fitted.queries_of(complete, start, end, graph=graph)
     if out is not None and source is not None:
-        with _batch_progress(out) as advance:
-            result = fitted.predict_to(
-                out,
-                source,
-                k,
-                new_only=new_only,
-                explain=explain,
-                on_error=on_error,
-                part_size=part_size,
-                graph=graph,
-                progress=advance,
-            )
+        predict = partial(fitted.predict_to, out, source, k, new_only=new_only, graph=graph)
+        with _batch_progress(out) as bar:
+            result = predict(explain=explain, on_error=on_error, part_size=part_size, progress=bar)
         _report(result, json=json)
         return
     batch: pl.DataFrame | Query
@@ -265,10 +256,22 @@ def explain_command(
     shows what the best has more.
     """
     from tilp.explanation.render import explanation_page
+    from tilp.scoring import Query
 
-    query, answer = _parse_query(relation, subject, object, start, end, candidate, ask)
+    if subject is None and object is None:
+        raise TilpError("give --subject or --object, or both")
+    if subject is not None and object is not None:
+        if candidate is not None:
+            raise TilpError("with --subject and --object one of them is explained, not --candidate")
+        if ask is End.SUBJECT:
+            subject, candidate = None, subject
+        else:
+            object, candidate = None, object
+    elif ask is (End.OBJECT if subject is None else End.SUBJECT):
+        raise TilpError(f"the {ask.value} is given, and cannot be asked for")
+    query = Query(relation, subject, object, start, end)
     fitted = options.load_model(model)
-    explanation = fitted.explain(query, answer, groundings=groundings, max_reasons=reasons)
+    explanation = fitted.explain(query, candidate, groundings=groundings, max_reasons=reasons)
     for path, render in ((html, explanation_page), (svg, _picture)):
         if path is not None:
             path.write_text(render(explanation), encoding="utf-8", newline="\n")
@@ -277,32 +280,6 @@ def explain_command(
         print_json(explanation.to_json())
     else:
         print_explanation(explanation)
-
-
-def _parse_query(
-    relation: str,
-    subject: str | None,
-    object: str | None,
-    start: str | None,
-    end: str | None,
-    candidate: str | None,
-    ask: End | None,
-) -> tuple[Query, str | None]:
-    """Return the query and the candidate to explain; None is the best one."""
-    from tilp.scoring import Query
-
-    if subject is None and object is None:
-        raise TilpError("give --subject or --object, or both")
-    if subject is None or object is None:
-        given = End.OBJECT if subject is None else End.SUBJECT
-        if ask is given:
-            raise TilpError(f"the {given.value} is given, and cannot be asked for")
-        return Query(relation, subject, object, start, end), candidate
-    if candidate is not None:
-        raise TilpError("with --subject and --object one of them is explained, not --candidate")
-    if ask is End.SUBJECT:
-        return Query(relation, None, object, start, end), subject
-    return Query(relation, subject, None, start, end), object
 
 
 def _picture(explanation: Explanation) -> str:

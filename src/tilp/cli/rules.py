@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -54,14 +55,9 @@ def mine_command(
     from tilp.walks.checkpoint import MiningCheckpoint
 
     graph = options.read_data(data, unit, on_error, columns, header)
+    grains = tuple(grain or _DEFAULT_GRAINS)
     settings = MiningSettings(
-        grains=tuple(grain or _DEFAULT_GRAINS),
-        max_length=max_length,
-        min_support=min_support,
-        top=top,
-        sample=sample,
-        limit=limit,
-        seed=seed,
+        grains, max_length, min_support, top, sample=sample, limit=limit, seed=seed
     )
     run = MiningCheckpoint(graph, relation or list(graph.relations), settings, out)
     if run.done:
@@ -70,10 +66,11 @@ def mine_command(
         try:
             rules = run.finish(workers=workers, progress=advance)
         except KeyboardInterrupt:
-            raise TilpError(
-                f"stopped; {out} holds the rules of {len(run.done)} of {len(run.relations)} "
-                "relations. The same command goes on from there."
-            ) from None
+            done = f"{len(run.done)} of {len(run.relations)} relations"
+            message = (
+                f"stopped; {out} holds the rules of {done}. The same command goes on from there."
+            )
+            raise TilpError(message) from None
     output().print(f"{out}: {rules}")
     best = sorted(rules, key=lambda mined: (-mined.measure, str(mined.rule)))[:_SHOWN_RULES]
     print_rules(best, "the best of them")
@@ -206,14 +203,8 @@ def features_command(
         return
     with task_bar("fit distributions") as advance:
         distributions = fitted.distributions(progress=advance)
-    rows = select_features(
-        distributions.frame(),
-        fitted.graph,
-        relation=relation,
-        other=other,
-        evidence=evidence,
-        min_seen=min_seen,
-    )
+    select = partial(select_features, distributions.frame(), fitted.graph, min_seen=min_seen)
+    rows = select(relation=relation, other=other, evidence=evidence)
     if plot is not None:
         from tilp.viz.figures import plot_features
 

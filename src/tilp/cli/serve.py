@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from contextlib import ExitStack, suppress
+from importlib.util import find_spec
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Annotated
 
@@ -36,7 +37,8 @@ def serve_command(
 
     /openapi.json documents the API. Ctrl-C stops the service after the running requests.
     """
-    _check_extra()
+    if find_spec("fastapi") is None or find_spec("uvicorn") is None:
+        raise TilpError('the service needs an extra: pip install "tilp[web]"')
     from tilp.web.app import create_app
     from tilp.web.state import Limits
 
@@ -60,15 +62,6 @@ def serve_command(
         limits = Limits(computations=threads)
         _run(create_app(fitted, name=name, limits=limits, when_ready=announce), listening)
         console.print("stopped")
-
-
-def _check_extra() -> None:
-    try:
-        import fastapi
-        import uvicorn
-    except ImportError as failure:
-        raise TilpError('the service needs an extra: pip install "tilp[web]"') from failure
-    del fastapi, uvicorn
 
 
 def _listen(host: str, port: int) -> socket.socket:
