@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from tilp.evaluation import Evaluation, evaluate
 from tilp.evaluation.evaluate import split_facts, unique_labels
 from tilp.explanation import Grounding, WalkedFact
 from tilp.explanation.render import draw_grounding, grounding_text
-from tilp.graph import SPLITS, QueryTable, TemporalGraph
+from tilp.graph import SPLITS, QueryTable, TemporalGraph, Vocabulary
 from tilp.model import TILP
 from tilp.rules import MinedRule, Notation, format_rule
 from tilp.scoring import Query
@@ -31,21 +32,14 @@ _MOST_FACTS = 300  # of a relation, that are tried for each rule
 
 @dataclass(frozen=True)
 class Examples:
-    """Which rules to show.
+    """Which rules to show."""
 
-    Attributes:
-        relations: Names of relations; none for those whose answers rank best.
-        best: Count of the latter.
-        rules: Count of rules of each relation.
-    """
-
-    relations: tuple[str, ...] = ()
+    relations: tuple[str, ...] = ()  # their names; none for the `best` whose answers rank best
     best: Count = 4
-    rules: Count = 2
+    rules: Count = 2  # of each relation
 
     @property
-    def key(self) -> str:
-        """The key in the files of runs."""
+    def key(self) -> str:  # in the files of runs
         return json.dumps(asdict(self), ensure_ascii=False)
 
 
@@ -87,8 +81,7 @@ class EvaluationJob(Job):
     def merged_with(self, other: Job) -> Job:
         if not isinstance(other, EvaluationJob) or replace(other, examples=self.examples) != self:
             return super().merged_with(other)
-        both = dict.fromkeys((*self.examples, *other.examples))
-        return replace(self, examples=tuple(both))
+        return replace(self, examples=tuple(dict.fromkeys((*self.examples, *other.examples))))
 
     def run(self, workspace: Workspace) -> Result:
         case = self.setting.case(self.source, self.seed)
@@ -96,38 +89,32 @@ class EvaluationJob(Job):
         resumed = workspace.folder.exists()
         learned = self.method.learn(case, self.seed, workspace)
         began = time.perf_counter()
-        evaluation = evaluate(
-            learned.scorer,
-            case.known,
-            self.split,
-            threads=workspace.threads,
-            progress=lambda share: workspace.advance("evaluate", share),
-        )
+        graph, threads = case.known, workspace.threads
+        advance = partial(workspace.advance, "evaluate")
+        evaluation = evaluate(learned.scorer, graph, self.split, threads=threads, progress=advance)
         seconds = {**learned.seconds, "evaluate": time.perf_counter() - began}
-        rankings = evaluation.protocols_and_ties()
-        keys = {f"{protocol.value} {ties.value}": (protocol, ties) for protocol, ties in rankings}
+        figures, relations = {}, {}
+        for protocol, ties in evaluation.protocols_and_ties():
+            key = f"{protocol.value} {ties.value}"
+            figures[key] = evaluation.metrics(protocol, ties).to_json()
+            relations[key] = _mrr_by_relation(evaluation.by_relation(protocol, ties))
         result: Result = {
             "data": {
                 "name": self.source.name,
                 "fingerprint": self.source.fingerprint,
                 "learned_from": _graph_summary(case.learned),
-                "asked": _graph_summary(case.known),
+                "asked": _graph_summary(graph),
             },
             "setting": {"name": self.setting.name, **self.setting.identity(self.source)},
             "method": {"name": self.method.name, **self.method.identity(self.seed)},
             "seed": self.seed,
             "split": self.split,
             "queries": len(evaluation),
-            "figures": {
-                key: evaluation.metrics(*ranking).to_json() for key, ranking in keys.items()
-            },
-            "relations": {
-                key: _mrr_by_relation(evaluation.by_relation(*ranking))
-                for key, ranking in keys.items()
-            },
+            "figures": figures,
+            "relations": relations,
             "rules": learned.rules,
             "seconds": seconds,
-            "threads": workspace.threads,
+            "threads": threads,
             "resumed": resumed,
         }
         if learned.model is not None:
@@ -150,29 +137,21 @@ def _graph_summary(graph: TemporalGraph) -> dict[str, Any]:
 
 def _mrr_by_relation(table: pl.DataFrame) -> dict[str, dict[str, float]]:
     """Return the MRR of each relation, its two directions together."""
-    table = (
-        table.group_by("relation", maintain_order=True)
-        .agg((pl.col("mrr") * pl.col("queries")).sum(), pl.col("queries").sum())
-        .with_columns(pl.col("mrr") / pl.col("queries"))
-    )
-    return {
-        row["relation"]: {"mrr": row["mrr"], "queries": row["queries"]}
-        for row in table.iter_rows(named=True)
-    }
+    mrr, queries = pl.col("mrr"), pl.col("queries")
+    sums = table.group_by("relation", maintain_order=True).agg((mrr * queries).sum(), queries.sum())
+    rows = sums.select("relation", mrr / queries, queries).iter_rows()
+    return {relation: {"mrr": value, "queries": count} for relation, value, count in rows}
 
 
 def _rule_examples(
     model: TILP, graph: TemporalGraph, evaluation: Evaluation, examples: Examples
 ) -> list[dict[str, Any]]:
-    """Return the heaviest rules of relations, each with a grounding that leads to an answer.
-
-    No two rules of a relation have the same body. Groundings are of facts of the evaluated split.
-    """
+    """Return the heaviest rules of relations, of distinct bodies, each with a grounding."""
     scorer = model.scorer(graph).rule_scorer
     grounder = Grounder(scorer.walker)
     facts = np.asarray(graph.rows(evaluation.split), np.int64)
     shown = []
-    for relation in _relations_to_show(graph, evaluation, examples):
+    for relation in _relations_to_show(graph.relations, evaluation, examples):
         rows = facts[graph.relation[facts] == relation][:_MOST_FACTS]
         queries = scorer.fill_dates(QueryTable.of_facts(graph, rows, walked=False))
         bodies: set[tuple[str, ...]] = set()
@@ -192,11 +171,8 @@ def _rule_examples(
     return shown
 
 
-def _relations_to_show(
-    graph: TemporalGraph, evaluation: Evaluation, examples: Examples
-) -> list[int]:
+def _relations_to_show(names: Vocabulary, evaluation: Evaluation, examples: Examples) -> list[int]:
     """Return the ids of the named relations that exist, or of those whose objects rank best."""
-    names = graph.relations
     if examples.relations:
         known = {*names.ids, *names.keys, *names.labels}
         return [names.find(name) for name in examples.relations if name in known]

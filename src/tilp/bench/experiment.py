@@ -5,16 +5,16 @@ from __future__ import annotations
 import statistics
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, ClassVar, Self
 
 from tilp._utils.files import file_name_part
 from tilp.bench.data import Setting, Source
 from tilp.bench.evaluations import EvaluationJob
-from tilp.bench.jobs import Job, Results
+from tilp.bench.jobs import Job, Result, Results
 from tilp.bench.methods import Method
 from tilp.bench.report import Report, bold
-from tilp.bench.schema import Count, Reader, one_of
+from tilp.bench.schema import Count, Reader, allow, one_of
 from tilp.evaluation import ties_of
 from tilp.graph import SPLITS
 from tilp.types import ExperimentKind, Protocol, Ties
@@ -33,8 +33,7 @@ class Ranking:
     ties: Ties
 
     @property
-    def key(self) -> str:
-        """The key in plans and in the files of runs."""
+    def key(self) -> str:  # in plans and in the files of runs
         return f"{self.protocol.value} {self.ties.value}"
 
     def __str__(self) -> str:
@@ -55,29 +54,22 @@ RankingKey = Annotated[Ranking, Reader(_EXPECTED, Ranking.parse)]
 SplitName = Annotated[str, one_of(SPLITS[1:])]
 FileName = Annotated[
     str,
-    Reader(
-        "a name of letters, digits, '-' and '_'",
-        lambda value: value if value and file_name_part(str(value)) == value else None,
-    ),
+    allow("a name of letters, digits, '-' and '_'", lambda x: x and file_name_part(str(x)) == x),
 ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Published:
-    """A result that others published, to stand beside ours.
-
-    `figure` is the ranking of ours to compare it with, by default the experiment's first;
-    `protocol` says in words how it was measured; `share` is that of the training facts, on a curve.
-    """
+    """A result that others published, to stand beside ours."""
 
     method: str
     data: str
-    figure: RankingKey | None = None
-    protocol: str = ""
+    figure: RankingKey | None = None  # to compare it with; by default the experiment's first
+    protocol: str = ""  # how it was measured, in words
     mrr: float
     hits_at_1: float | None = None
     hits_at_10: float | None = None
-    share: float | None = None
+    share: float | None = None  # of the training facts, on a curve
     note: str = ""
 
 
@@ -85,29 +77,20 @@ class Published:
 class MethodRuns:
     """A method of an experiment, and its count of seeds if it is not the experiment's."""
 
-    method: Method
+    method: Method = field(metadata={"key": None})
     seeds: Count | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment(ABC):
-    """One question of a plan.
-
-    Attributes:
-        kind: Its kind in a plan.
-        tilp_only: Whether all its methods must be forms of TILP.
-        name: Name in files and on the command line.
-        title: Heading of its part of the report.
-        about: What it asks and how to read it.
-        methods: What is compared.
-    """
+    """One question of a plan."""
 
     kind: ClassVar[ExperimentKind]
-    tilp_only: ClassVar[bool] = False
+    tilp_only: ClassVar[bool] = False  # whether all its methods must be forms of TILP
 
     name: FileName
     title: str
-    about: str = ""
+    about: str = ""  # what it asks and how to read it
     methods: tuple[MethodRuns, ...]
 
     def __post_init__(self) -> None:
@@ -116,12 +99,10 @@ class Experiment(ABC):
             raise ValueError(f"methods is {names!r}; give each method once")
         others = [runs.method.name for runs in self.methods if not runs.method.is_tilp]
         if self.tilp_only and others:
-            raise ValueError(
-                f"methods is {others!r}; give forms of TILP alone where the kind is {self.kind}"
-            )
+            only = f"give forms of TILP alone where the kind is {self.kind}"
+            raise ValueError(f"methods is {others!r}; {only}")
 
     def with_seeds(self, seeds: int) -> Self:
-        """Return the experiment with this count of seeds of every method."""
         return replace(self, methods=tuple(replace(runs, seeds=seeds) for runs in self.methods))
 
     @abstractmethod
@@ -135,20 +116,14 @@ class Experiment(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class RankedExperiment(Experiment):
-    """An experiment on how well answers are ranked.
+    """An experiment on how well answers are ranked."""
 
-    Attributes:
-        seeds: Count of runs of each method, with seeds from 0 on.
-        figures: Rankings that results are given for; the first is drawn.
-        split: Split whose facts are the queries.
-    """
-
-    seeds: Count = 1
-    figures: tuple[RankingKey, ...] = (Ranking(Protocol.ENUMERATE, Ties.AVERAGE),)
+    seeds: Count = 1  # of each method, from 0 on
+    figures: tuple[RankingKey, ...] = (Ranking(Protocol.ENUMERATE, Ties.AVERAGE),)  # first: drawn
     split: SplitName = "test"
 
     @abstractmethod
-    def settings(self, source: Source) -> Sequence[Setting]:
+    def settings(self, source: Source) -> Iterable[Setting]:
         """Return the settings that every method is run in."""
 
     def jobs(self, source: Source) -> list[Job]:
@@ -162,13 +137,16 @@ class RankedExperiment(Experiment):
     def jobs_of(self, source: Source, setting: Setting, runs: MethodRuns) -> list[EvaluationJob]:
         """Return the jobs of a method: one per seed, or one if seeds change nothing."""
         count = self.seeds_of(runs) if runs.method.seeded or setting.seeded else 1
-        return [
-            EvaluationJob(source, setting, runs.method, seed, self.split) for seed in range(count)
-        ]
+        seeds = range(count)
+        return [EvaluationJob(source, setting, runs.method, seed, self.split) for seed in seeds]
 
     def seeds_of(self, runs: MethodRuns) -> int:
-        """Return the count of seeds of a method."""
         return self.seeds if runs.seeds is None else runs.seeds
+
+    def results_of(
+        self, source: Source, setting: Setting, runs: MethodRuns, results: Results
+    ) -> list[Result]:
+        return results.of_all(self.jobs_of(source, setting, runs))
 
     def means(
         self,
@@ -179,12 +157,9 @@ class RankedExperiment(Experiment):
         metric: str = "mrr",
     ) -> list[Mean | None]:
         """Return a metric of each method, over its seeds."""
+        by_method = [self.results_of(source, setting, runs, results) for runs in self.methods]
         return [
-            Mean.of(
-                result["figures"][ranking.key][metric]
-                for result in results.of_all(self.jobs_of(source, setting, runs))
-            )
-            for runs in self.methods
+            Mean.of(result["figures"][ranking.key][metric] for result in own) for own in by_method
         ]
 
     def column(self, means: Sequence[Mean | None]) -> list[str]:
@@ -205,10 +180,8 @@ class RankedExperiment(Experiment):
     ) -> Iterator[Source]:
         """Begin a section for each data set, and yield those that have results."""
         for source in sources:
-            jobs = self.jobs(source)
             report.heading(source.name, 3)
-            write_failures(report, jobs, results)
-            if results.of_all(jobs):
+            if write_failures(report, self.jobs(source), results):
                 yield source
 
     @property
@@ -228,8 +201,8 @@ class PublishedExperiment(RankedExperiment):
         for entry in self.published:
             if entry.figure is not None and entry.figure not in self.figures:
                 possible = ", ".join(ranking.key for ranking in self.figures)
-                message = f"published: figure is {entry.figure.key!r}; give one of {possible}"
-                raise ValueError(message)
+                wrong = f"published: figure is {entry.figure.key!r}"
+                raise ValueError(f"{wrong}; give one of {possible}")
 
     def published_for(self, ranking: Ranking) -> Iterator[Published]:
         """Return the published results that belong to a ranking."""
@@ -280,8 +253,10 @@ def bars_of(name: str, means: Iterable[Mean | None]) -> Bars:
     return Bars(name, tuple(None if mean is None else (mean.value, mean.spread) for mean in means))
 
 
-def write_failures(report: Report, jobs: Iterable[Job], results: Results) -> None:
-    """Say what could not be run, and why."""
-    if reasons := results.reasons(jobs):
+def write_failures(report: Report, jobs: Sequence[Job], results: Results) -> list[Result]:
+    """Say which jobs could not be run, and why; return the results of the others."""
+    reasons = [results.failed[job.name].reason for job in jobs if job.name in results.failed]
+    if reasons:
         report.text("Not run:")
-        report.items(reasons)
+        report.items(dict.fromkeys(reasons))
+    return results.of_all(jobs)

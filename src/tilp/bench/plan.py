@@ -12,15 +12,14 @@ from typing import Annotated, Any
 
 from tilp._utils.files import file_name_part, locked
 from tilp._utils.versions import version_report
-from tilp.bench.compare import Compare, Rules
+from tilp.bench.comparisons import BiasedData, Compare, Curve, Rules
 from tilp.bench.data import SETTINGS, Source, WorldSize
 from tilp.bench.efficiency import Efficiency
 from tilp.bench.experiment import Experiment, FileName, MethodRuns, RankedExperiment
-from tilp.bench.fewer_facts import BiasedData, Curve
 from tilp.bench.jobs import Failed, Job, Results, Store, Watcher, merge_jobs, run_jobs
 from tilp.bench.methods import METHODS, Method, read_method
 from tilp.bench.report import Report
-from tilp.bench.schema import Count, Reader, keys_of, read_table, read_value
+from tilp.bench.schema import Reader, keys_of, read_table, read_value
 from tilp.errors import TilpError
 from tilp.graph import SPLITS
 from tilp.parallel import thread_count
@@ -87,12 +86,10 @@ class Plan:
             raise TilpError(
                 f"the plan {self.name} has no experiment {unknown[0]!r}; it has {', '.join(names)}"
             )
-        experiments = [
-            experiment for experiment in self.experiments if not only or experiment.name in only
-        ]
+        chosen = [each for each in self.experiments if not only or each.name in only]
         if seeds is not None:
-            experiments = [experiment.with_seeds(seeds) for experiment in experiments]
-        return replace(self, experiments=tuple(experiments))
+            chosen = [experiment.with_seeds(seeds) for experiment in chosen]
+        return replace(self, experiments=tuple(chosen))
 
 
 def shipped_plans() -> dict[str, Plan]:
@@ -102,11 +99,9 @@ def shipped_plans() -> dict[str, Plan]:
     ['biased', 'efficiency', 'few']
     """
     files = resources.files("tilp.bench").joinpath("plans")
-    names = sorted(file.name for file in files.iterdir() if file.name.endswith(".toml"))
-    return {
-        name.removesuffix(".toml"): _parse(files.joinpath(name).read_text("utf-8"), name)
-        for name in names
-    }
+    plans = sorted(file.name for file in files.iterdir() if file.name.endswith(".toml"))
+    texts = {name: files.joinpath(name).read_text("utf-8") for name in plans}
+    return {name.removesuffix(".toml"): _parse(text, name) for name, text in texts.items()}
 
 
 def load_plan(plan: str | Path) -> Plan:
@@ -138,8 +133,6 @@ def load_plan(plan: str | Path) -> Plan:
 
 @dataclass(frozen=True)
 class _PlanTable:
-    """The top level of a plan's file."""
-
     title: str
     about: str = ""
     world: WorldSize = WorldSize()  # noqa: RUF009 - frozen
@@ -183,38 +176,26 @@ def _read_experiment(
         of_setting = {key: table[key] for key in table if key in keys}
         given["setting"] = read_table(SETTINGS[kind], of_setting, where)
         more_keys += keys
-    return read_table(cls, {"title": name, **table}, where, given=given, more_keys=more_keys)
+    return read_table(cls, {"title": name, **table}, where, more_keys, **given)
 
 
-@dataclass(frozen=True)
-class _MethodEntry:
-    """A method with a count of seeds of its own."""
-
-    name: str
-    seeds: Count | None = None
-
-
-def _read_methods(
-    table: Mapping[str, Any], where: str, methods: Mapping[str, Method]
-) -> tuple[MethodRuns, ...]:
+def _read_methods(table: Mapping[str, Any], where: str, methods: Mapping[str, Method]) -> Any:
     """Read the methods of an experiment: names, or tables with a count of seeds."""
 
     def read(value: Any) -> MethodRuns | None:
         entry = {"name": value} if isinstance(value, str) else value
         if not isinstance(entry, dict) or str(entry.get("name")) not in methods:
             return None
-        checked = read_table(_MethodEntry, entry, f"{where}, method {entry['name']!r}")
-        return MethodRuns(methods[checked.name], checked.seeds)
+        name = read_value(str, entry, "name", where)
+        return read_table(
+            MethodRuns, entry, f"{where}, method {name!r}", ["name"], method=methods[name]
+        )
 
     reader = Reader(f"one of {', '.join(methods)}, or {{ name = …, seeds = … }}", read)
-    entries: tuple[MethodRuns, ...] = read_value(
-        tuple[Annotated[MethodRuns, reader], ...], table, "methods", where
-    )
-    return entries
+    return read_value(tuple[Annotated[MethodRuns, reader], ...], table, "methods", where)
 
 
 def _repeated(names: Iterable[str]) -> list[str]:
-    """Return the names that occur more than once."""
     return [name for name, count in Counter(names).items() if count > 1]
 
 
@@ -294,32 +275,37 @@ def run_plan(
     """
     for source in sources:
         source.fingerprint  # noqa: B018 - unreadable data raise an error before anything is run
-    store, results, ran = Store(out), Results(), 0
     jobs, refused = plan_jobs(plan, sources)
-    _claim(out)
+    if out.is_file() or (out.is_dir() and any(out.iterdir()) and not (out / "runs").is_dir()):
+        raise TilpError(f"{out} holds something that is no report; choose another folder")
+    (out / "runs").mkdir(parents=True, exist_ok=True)
+    store, results, ran = Store(out), Results(), 0
     with locked(out):
         ended = run_jobs(jobs, store, thread_count(threads), side_by_side, watcher)
         for position, (job, result, is_new) in enumerate(ended, start=1):
             ran += is_new
             results.add(job, result)
-            if watcher is not None:
-                outcome = "run" if is_new else "reused"
+            outcome = "run" if is_new else "reused"
+            if watcher:
                 outcome = result.reason if isinstance(result, Failed) else outcome
                 watcher.ends(job, outcome, position, len(jobs))
         store.clear(store.shared)
         report = Report(plan.name, plan.title)
         _write_overview(report, plan, sources, results, command)
         for experiment in plan.experiments:
-            _write_section(report, experiment, sources, results, refused)
+            report.heading(experiment.title)
+            if experiment.about:
+                report.text(experiment.about)
+            possible = []
+            for source in sources:
+                if reason := refused.get(f"{experiment.name} on {source.name}"):
+                    report.text(f"Not run on {source.name}: {reason}.")
+                else:
+                    possible.append(source)
+            if possible:
+                experiment.write(report, possible, results)
         page, text = report.write(out)
     return Outcome(page, text, results, ran, tuple(report.missing_charts))
-
-
-def _claim(out: Path) -> None:
-    """Make the folder of reports, or refuse a folder of something else."""
-    if out.is_file() or (out.is_dir() and any(out.iterdir()) and not (out / "runs").is_dir()):
-        raise TilpError(f"{out} holds something that is no report; choose another folder")
-    (out / "runs").mkdir(parents=True, exist_ok=True)
 
 
 def _write_overview(
@@ -334,29 +320,6 @@ def _write_overview(
     period = " to ".join(dict.fromkeys([*days[:1], *days[-1:]]))
     measured = f"Measured {period}" if days else "Nothing was measured"
     report.text(f"{measured}. Every run is a file in the folder runs, beside this report.")
-    _write_data(report, sources)
-    methods = {
-        runs.method.name: runs.method.about
-        for experiment in plan.experiments
-        for runs in experiment.methods
-    }
-    report.table(["method", "what it is"], list(methods.items()), 2)
-    with report.folded("How to read it"):
-        report.text(_READING)
-        protocols = dict.fromkeys(
-            ranking.protocol
-            for experiment in plan.experiments
-            if isinstance(experiment, RankedExperiment)
-            for ranking in experiment.figures
-        )
-        if protocols:
-            report.items(f"{protocol.value}: {_PROTOCOLS[protocol]}" for protocol in protocols)
-        report.text(_TIES)
-    with report.folded("Versions and machine"):
-        report.code(version_report())
-
-
-def _write_data(report: Report, sources: Sequence[Source]) -> None:
     rows = []
     for source in sources:
         graph = source.graph
@@ -366,23 +329,16 @@ def _write_data(report: Report, sources: Sequence[Source]) -> None:
         rows.append([*texts, *(f"{count:,}" for count in counts)])
     header = ["data", "unit", "fingerprint", *SPLITS, "entities", "relations", "date defects"]
     report.table(header, rows, 3)
-
-
-def _write_section(
-    report: Report,
-    experiment: Experiment,
-    sources: Sequence[Source],
-    results: Results,
-    refused: dict[str, str],
-) -> None:
-    report.heading(experiment.title)
-    if experiment.about:
-        report.text(experiment.about)
-    possible = []
-    for source in sources:
-        if reason := refused.get(f"{experiment.name} on {source.name}"):
-            report.text(f"Not run on {source.name}: {reason}.")
-        else:
-            possible.append(source)
-    if possible:
-        experiment.write(report, possible, results)
+    methods, protocols = dict[str, str](), dict[Protocol, None]()
+    for experiment in plan.experiments:
+        methods |= {runs.method.name: runs.method.about for runs in experiment.methods}
+        if isinstance(experiment, RankedExperiment):
+            protocols |= dict.fromkeys(ranking.protocol for ranking in experiment.figures)
+    report.table(["method", "what it is"], list(methods.items()), 2)
+    with report.folded("How to read it"):
+        report.text(_READING)
+        if protocols:
+            report.items(f"{protocol.value}: {_PROTOCOLS[protocol]}" for protocol in protocols)
+        report.text(_TIES)
+    with report.folded("Versions and machine"):
+        report.code(version_report())
