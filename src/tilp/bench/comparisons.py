@@ -13,8 +13,16 @@ from functools import partial
 from tilp._utils.files import file_name_part
 from tilp.bench import experiment
 from tilp.bench.data import Balanced, Biased, Few, Setting, Source, Whole
-from tilp.bench.evaluations import EvaluationJob, Examples
-from tilp.bench.experiment import Mean, MethodRuns, Ranking, bars_of, mean_text, share_text
+from tilp.bench.experiment import (
+    EvaluationJob,
+    Examples,
+    Mean,
+    MethodRuns,
+    Ranking,
+    bars_of,
+    mean_text,
+    share_text,
+)
 from tilp.bench.jobs import Job, Result, Results
 from tilp.bench.report import Report, italic
 from tilp.bench.schema import Count, Share

@@ -22,12 +22,7 @@ from tilp.types import LateEnds, SettingKind, WalkGraph
 
 @dataclass(frozen=True)
 class WorldSize:
-    """Which bundled world.
-
-    Attributes:
-        size: About how many facts. Default 10,000.
-        seed: Another seed gives another world. Default 0.
-    """
+    """Which bundled world: about how many facts, and its seed."""
 
     size: Count = 10_000
     seed: Seed = 0
@@ -35,19 +30,13 @@ class WorldSize:
 
 @dataclass(frozen=True)
 class Source:
-    """A data set, read when it is first used.
+    """A data set, read when it is first used."""
 
-    Attributes:
-        name: Name in reports and in the files of runs.
-        location: Its file or folder, or which world it is.
-    """
-
-    name: str
+    name: str  # in reports and in the files of runs
     location: Path | WorldSize
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Another process reads the data itself, once.
-        return _cached_source, (self.name, self.location)
+        return _cached_source, (self.name, self.location)  # another process reads the data, once
 
     @cached_property
     def graph(self) -> TemporalGraph:
@@ -99,9 +88,6 @@ def world_source(which: WorldSize) -> Source:
 
     >>> world_source(WorldSize(2_000)).name
     'world-2000'
-
-    Args:
-        which: Its size and seed.
     """
     seed = f"-{which.seed}" if which.seed else ""
     return Source(f"world-{which.size}{seed}", which)

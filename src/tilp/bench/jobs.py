@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import groupby, islice
 from multiprocessing import get_context
@@ -100,32 +100,23 @@ class Failed(NamedTuple):
     reason: str
 
 
+@dataclass
 class Results:
-    """Results of jobs, by their names."""
+    """Results of jobs, and those that failed, by their names."""
 
-    def __init__(self) -> None:
-        self._results: dict[str, Result] = {}
-        self.failed: dict[str, Failed] = {}
-
-    def add(self, job: Job, result: Result | Failed) -> None:
-        if isinstance(result, Failed):
-            self.failed[job.name] = result
-        else:
-            self._results[job.name] = result
+    done: dict[str, Result] = field(default_factory=dict)
+    failed: dict[str, Failed] = field(default_factory=dict)
 
     def of(self, job: Job) -> Result | None:
         """Return the result of a job, or None if it failed."""
-        return self._results.get(job.name)
+        return self.done.get(job.name)
 
     def of_all(self, jobs: Iterable[Job]) -> list[Result]:
         """Return the results of the jobs that did not fail."""
-        return [self._results[job.name] for job in jobs if job.name in self._results]
-
-    def __iter__(self) -> Iterator[Result]:
-        return iter(self._results.values())
+        return [self.done[job.name] for job in jobs if job.name in self.done]
 
     def __len__(self) -> int:
-        return len(self._results)
+        return len(self.done)
 
 
 class Store:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tilp.bench.data import Case, Rare
 from tilp.bench.jobs import Workspace, digest_of
-from tilp.bench.schema import check_keys, read_value
+from tilp.bench.schema import Table, check_keys, read_value
 from tilp.errors import NoRulesError, TilpError
 from tilp.evaluation import popularity, recurrence
 from tilp.forecasting import ForecastRules, TimestampRules
@@ -167,7 +167,7 @@ METHODS: Mapping[str, Method] = {
 }
 
 
-def read_method(name: str, table: Mapping[str, Any], where: str) -> Method:
+def read_method(name: str, table: Table, where: str) -> Method:
     """Read a method that a plan defines; an error says what is wrong and what is possible."""
     base: BaseMethod = read_value(BaseMethod, table, "base", where)
     about: str = read_value(str, table, "about", where, default="")

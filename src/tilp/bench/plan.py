@@ -19,7 +19,7 @@ from tilp.bench.experiment import Experiment, FileName, MethodRuns, RankedExperi
 from tilp.bench.jobs import Failed, Job, Results, Store, Watcher, merge_jobs, run_jobs
 from tilp.bench.methods import METHODS, Method, read_method
 from tilp.bench.report import Report
-from tilp.bench.schema import Reader, keys_of, read_table, read_value
+from tilp.bench.schema import Reader, Table, keys_of, read_table, read_value
 from tilp.errors import TilpError
 from tilp.graph import SPLITS
 from tilp.parallel import thread_count
@@ -55,20 +55,12 @@ _DIGITS = 16  # of a fingerprint
 
 @dataclass(frozen=True)
 class Plan:
-    """Experiments that are run and reported together.
+    """Experiments that are run and reported together."""
 
-    Attributes:
-        name: Name of its file.
-        title: Title of the report.
-        about: What it is for.
-        world: The bundled world to use if no data are given.
-        experiments: The experiments, in their order.
-    """
-
-    name: str
+    name: str  # of its file
     title: str
     about: str
-    world: WorldSize
+    world: WorldSize  # used if no data are given
     experiments: tuple[Experiment, ...]
 
     def narrowed(self, seeds: int | None = None, only: tuple[str, ...] = ()) -> Plan:
@@ -83,9 +75,8 @@ class Plan:
         """
         names = [experiment.name for experiment in self.experiments]
         if unknown := [name for name in only if name not in names]:
-            raise TilpError(
-                f"the plan {self.name} has no experiment {unknown[0]!r}; it has {', '.join(names)}"
-            )
+            missing = f"the plan {self.name} has no experiment {unknown[0]!r}"
+            raise TilpError(f"{missing}; it has {', '.join(names)}")
         chosen = [each for each in self.experiments if not only or each.name in only]
         if seeds is not None:
             chosen = [experiment.with_seeds(seeds) for experiment in chosen]
@@ -161,9 +152,7 @@ def _parse(text: str, file: str) -> Plan:
     return Plan(name, table.title, table.about, table.world, tuple(experiments))
 
 
-def _read_experiment(
-    table: Mapping[str, Any], file: str, methods: Mapping[str, Method]
-) -> Experiment:
+def _read_experiment(table: Table, file: str, methods: Mapping[str, Method]) -> Experiment:
     where = f"{file}, experiment {table['name']!r}" if "name" in table else f"{file}, an experiment"
     name = read_value(FileName, table, "name", where)
     cls = EXPERIMENTS[read_value(ExperimentKind, table, "kind", where)]
@@ -179,7 +168,7 @@ def _read_experiment(
     return read_table(cls, {"title": name, **table}, where, more_keys, **given)
 
 
-def _read_methods(table: Mapping[str, Any], where: str, methods: Mapping[str, Method]) -> Any:
+def _read_methods(table: Table, where: str, methods: Mapping[str, Method]) -> Any:
     """Read the methods of an experiment: names, or tables with a count of seeds."""
 
     def read(value: Any) -> MethodRuns | None:
@@ -187,9 +176,8 @@ def _read_methods(table: Mapping[str, Any], where: str, methods: Mapping[str, Me
         if not isinstance(entry, dict) or str(entry.get("name")) not in methods:
             return None
         name = read_value(str, entry, "name", where)
-        return read_table(
-            MethodRuns, entry, f"{where}, method {name!r}", ["name"], method=methods[name]
-        )
+        of_method = f"{where}, method {name!r}"
+        return read_table(MethodRuns, entry, of_method, ["name"], method=methods[name])
 
     reader = Reader(f"one of {', '.join(methods)}, or {{ name = …, seeds = … }}", read)
     return read_value(tuple[Annotated[MethodRuns, reader], ...], table, "methods", where)
@@ -201,43 +189,21 @@ def _repeated(names: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a plan.
-
-    Attributes:
-        page: The report as HTML.
-        text: The report as Markdown.
-        results: Results of the jobs.
-        ran: Count of jobs that were run now; the others had results.
-        missing_charts: Charts that could not be drawn without matplotlib.
-    """
+    """The outcome of a plan: the report as HTML and as Markdown, and the results."""
 
     page: Path
     text: Path
     results: Results
-    ran: int
-    missing_charts: tuple[str, ...] = ()
+    ran: int  # count of jobs that were run now; the others had results
+    missing_charts: tuple[str, ...] = ()  # those that could not be drawn without matplotlib
 
 
 def plan_jobs(plan: Plan, sources: Sequence[Source]) -> tuple[list[Job], dict[str, str]]:
-    """Return every job of a plan, once.
-
-    Args:
-        plan: The plan.
-        sources: Data sets, with distinct names.
-
-    Returns:
-        The jobs; and why an experiment has none on some data set, by the names of both.
-
-    Raises:
-        TilpError: Two data sets have one name.
-    """
+    """Return every job of a plan, once; and why an experiment has none on some data set."""
     for name in _repeated(source.name for source in sources):
-        raise TilpError(
-            f"two data sets are named {name}, and that name identifies their runs; rename one of "
-            "the folders or files"
-        )
-    jobs: list[Job] = []
-    refused = {}
+        why = "that name identifies their runs; rename one of the folders or files"
+        raise TilpError(f"two data sets are named {name}, and {why}")
+    jobs, refused = list[Job](), dict[str, str]()
     for experiment in plan.experiments:
         for source in sources:
             try:
@@ -284,10 +250,12 @@ def run_plan(
         ended = run_jobs(jobs, store, thread_count(threads), side_by_side, watcher)
         for position, (job, result, is_new) in enumerate(ended, start=1):
             ran += is_new
-            results.add(job, result)
             outcome = "run" if is_new else "reused"
+            if isinstance(result, Failed):
+                results.failed[job.name], outcome = result, result.reason
+            else:
+                results.done[job.name] = result
             if watcher:
-                outcome = result.reason if isinstance(result, Failed) else outcome
                 watcher.ends(job, outcome, position, len(jobs))
         store.clear(store.shared)
         report = Report(plan.name, plan.title)
@@ -316,7 +284,7 @@ def _write_overview(
     if plan.about:
         report.text(plan.about)
     report.code(command)
-    days = sorted({result["finished"][:10] for result in results})
+    days = sorted({result["finished"][:10] for result in results.done.values()})
     period = " to ".join(dict.fromkeys([*days[:1], *days[-1:]]))
     measured = f"Measured {period}" if days else "Nothing was measured"
     report.text(f"{measured}. Every run is a file in the folder runs, beside this report.")

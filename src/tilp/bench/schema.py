@@ -20,6 +20,7 @@ from tilp.time import parse_date
 from tilp.time.dates import DateKind
 
 T = TypeVar("T")
+Table = Mapping[str, Any]
 
 
 class Reader(NamedTuple):
@@ -51,24 +52,22 @@ def one_of(options: Sequence[str], convert: Any = None) -> Reader:
     return allow(f"one of {', '.join(options)}", list(options).__contains__, convert)
 
 
+def _number(expected: str, is_allowed: Callable[[float], bool]) -> Reader:
+    return allow(expected, lambda x: type(x) in (int, float) and is_allowed(x), float)
+
+
 def _is_date(value: Any) -> bool:
     return type(value) in (int, str) and parse_date(str(value)).kind is not DateKind.MALFORMED
 
 
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float)
-
-
 Count = Annotated[int, integer(1)]
 Seed = Annotated[int, integer(0)]
-Share = Annotated[
-    float, allow("a share above 0 and at most 1", lambda x: _is_number(x) and 0 < x <= 1, float)
-]
+Share = Annotated[float, _number("a share above 0 and at most 1", lambda x: 0 < x <= 1)]
 Date = Annotated[str, allow("a date, as a text or an integer", _is_date, str)]
 
 _READERS = {
     str: allow("a text in quotes", lambda value: isinstance(value, str)),
-    float: allow("a number from 0 on", lambda value: _is_number(value) and value >= 0, float),
+    float: _number("a number from 0 on", lambda value: value >= 0),
 }
 
 
@@ -79,7 +78,7 @@ def keys_of(cls: Any) -> dict[str, Field[Any]]:
 
 
 def read_table(
-    cls: type[T], table: Mapping[str, Any], where: str, more_keys: Sequence[str] = (), **given: Any
+    cls: type[T], table: Table, where: str, more_keys: Sequence[str] = (), **given: Any
 ) -> T:
     """Make a dataclass from a table and the fields in `given`; `more_keys` are read elsewhere.
 
@@ -96,7 +95,7 @@ def read_table(
         raise TilpError(f"{where}: {failure}") from failure
 
 
-def check_keys(table: Mapping[str, Any], possible: Sequence[str], where: str) -> None:
+def check_keys(table: Table, possible: Sequence[str], where: str) -> None:
     """Raise an error for the first key of a table that is not possible."""
     for key in table:
         if key not in possible:
@@ -106,9 +105,7 @@ def check_keys(table: Mapping[str, Any], possible: Sequence[str], where: str) ->
             raise TilpError(f"{where}: there is no key {key!r}{meant}; possible here: {listed}")
 
 
-def read_value(
-    kind: Any, table: Mapping[str, Any], key: str, where: str, default: Any = None
-) -> Any:
+def read_value(kind: Any, table: Table, key: str, where: str, default: Any = None) -> Any:
     """Return the value of a key, checked against a type; without a default it must be there."""
     reader = _reader(kind, f"{where}, {key}")
     if key not in table:
