@@ -13,16 +13,7 @@ from functools import partial
 from tilp._utils.files import file_name_part
 from tilp.bench import experiment
 from tilp.bench.data import Balanced, Biased, Few, Setting, Source, Whole
-from tilp.bench.experiment import (
-    EvaluationJob,
-    Examples,
-    Mean,
-    MethodRuns,
-    Ranking,
-    bars_of,
-    mean_text,
-    share_text,
-)
+from tilp.bench.experiment import EvaluationJob, Examples, Mean, MethodRuns, Ranking, mean_text
 from tilp.bench.jobs import Job, Result, Results
 from tilp.bench.report import Report, italic
 from tilp.bench.schema import Count, Share
@@ -56,8 +47,10 @@ class Compare(experiment.PublishedExperiment):
         for ranking in self.figures:
             self._write_table(report, sources, results, ranking)
         ranking, names = self.figures[0], [runs.method.name for runs in self.methods]
-        means = [self.means(source, self.setting, results, ranking) for source in sources]
-        bars = [bars_of(source.name, own) for source, own in zip(sources, means, strict=True)]
+        means = [self.means(source, self.setting, results, ranking, "mrr") for source in sources]
+        bars = [
+            experiment.bars_of(source.name, own) for source, own in zip(sources, means, strict=True)
+        ]
         caption = f"{self.title}: MRR ({ranking})"
         report.chart(self.name, lambda: draw_bars(names, bars, "MRR"), caption)
         self._write_costs(report, sources, results)
@@ -123,7 +116,7 @@ class Compare(experiment.PublishedExperiment):
             row = [relation, f"{queries[relation]:,}"]
             for own in tables.values():
                 values = [table[relation]["mrr"] for table in own]
-                row.append(share_text(statistics.fmean(values)) if values else "")
+                row.append(experiment.share_text(statistics.fmean(values)) if values else "")
             rows.append(row)
         with report.folded(f"{source.name}: MRR of each relation ({ranking})"):
             report.table(["relation", "queries", *tables], rows)
@@ -136,7 +129,7 @@ def _published_row(
     for name in names:
         entry = entries.get(name)
         values = (entry.mrr, entry.hits_at_1, entry.hits_at_10) if entry else (None,) * 3
-        row += [italic(share_text(value)) for value in values]
+        row += [italic(experiment.share_text(value)) for value in values]
     return [*row, ""]
 
 
@@ -220,7 +213,9 @@ class Curve(experiment.PublishedExperiment):
         header = ["method", *(f"{share:.0%}" for share in settings)]
         for source in self.sections(report, sources, results):
             for ranking in self.figures:
-                means = [self.means(source, each, results, ranking) for each in settings.values()]
+                means = [
+                    self.means(source, each, results, ranking, "mrr") for each in settings.values()
+                ]
                 if ranking is self.figures[0]:
                     self._write_chart(report, source, dict(zip(settings, means, strict=True)))
                 rows = zip(methods, *map(self.column, means), strict=True)
@@ -310,7 +305,7 @@ class BiasedData(experiment.RankedExperiment):
                 )
                 changes[name].append(its_change)
                 row += [mean_text(its_change, signed=True), mean_text(overall, signed=True)]
-        bars = [bars_of(name, means) for name, means in changes.items()]
+        bars = [experiment.bars_of(name, means) for name, means in changes.items()]
         report.chart(
             f"{self.name}-{file_name_part(source.name)}",
             lambda: draw_bars(list(settings), bars, "change of MRR"),

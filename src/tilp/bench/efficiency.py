@@ -80,7 +80,7 @@ class MeasurementJob(Job):
     """One fit of a form of TILP to a share of the facts, and its model applied to valid."""
 
     source: Source
-    method: Method
+    method: Method  # of any length
     length: int
     threads: int
     share: float = 1.0

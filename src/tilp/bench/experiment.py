@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from itertools import compress, product
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -316,17 +317,12 @@ class RankedExperiment(Experiment):
         """Return the settings that every method is run in."""
 
     def jobs(self, source: Source) -> list[Job]:
-        return [
-            job
-            for runs in self.methods
-            for setting in self.settings(source)
-            for job in self.jobs_of(source, setting, runs)
-        ]
+        pairs = product(self.methods, self.settings(source))
+        return [job for runs, setting in pairs for job in self.jobs_of(source, setting, runs)]
 
     def jobs_of(self, source: Source, setting: Setting, runs: MethodRuns) -> list[EvaluationJob]:
         """Return the jobs of a method: one per seed, or one if seeds change nothing."""
-        count = self.seeds_of(runs) if runs.method.seeded or setting.seeded else 1
-        seeds = range(count)
+        seeds = range(self.seeds_of(runs) if runs.method.seeded or setting.seeded else 1)
         return [EvaluationJob(source, setting, runs.method, seed, self.split) for seed in seeds]
 
     def seeds_of(self, runs: MethodRuns) -> int:
@@ -338,31 +334,23 @@ class RankedExperiment(Experiment):
         return results.of_all(self.jobs_of(source, setting, runs))
 
     def means(
-        self,
-        source: Source,
-        setting: Setting,
-        results: Results,
-        ranking: Ranking,
-        metric: str = "mrr",
+        self, source: Source, setting: Setting, results: Results, ranking: Ranking, metric: str
     ) -> list[Mean | None]:
         """Return a metric of each method, over its seeds."""
         by_method = [self.results_of(source, setting, runs, results) for runs in self.methods]
-        return [
-            Mean.of(result["figures"][ranking.key][metric] for result in own) for own in by_method
-        ]
+        key = ranking.key
+        return [Mean.of(result["figures"][key][metric] for result in own) for own in by_method]
 
     def column(self, means: Sequence[Mean | None]) -> list[str]:
         """Return a column of means, the best of our methods bold; of all if none is ours."""
         any_ours = any(runs.method.is_ours for runs in self.methods)
-        values = [
-            None if mean is None or (any_ours and not runs.method.is_ours) else mean.value
-            for runs, mean in zip(self.methods, means, strict=True)
-        ]
-        best = max((value for value in values if value is not None), default=None)
-        return [
-            bold(mean_text(mean)) if value is not None and value == best else mean_text(mean)
-            for value, mean in zip(values, means, strict=True)
-        ]
+        compared = [runs.method.is_ours or not any_ours for runs in self.methods]
+        best = max((mean.value for mean in compress(means, compared) if mean), default=None)
+        column = [mean_text(mean) for mean in means]
+        for index, mean in enumerate(means):
+            if mean and compared[index] and mean.value == best:
+                column[index] = bold(column[index])
+        return column
 
     def sections(
         self, report: Report, sources: Sequence[Source], results: Results
