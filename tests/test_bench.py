@@ -395,9 +395,7 @@ def test_runs_side_by_side_give_the_same(small, tmp_path):
     recorder = Recorder()
     run_plan(plan, [WORLD], tmp_path, threads=2, side_by_side=2, watcher=recorder)
     whole, results = measured(out), measured(tmp_path)
-    assert results.keys() == whole.keys() and set(recorder.ended) >= {
-        name[:-5] for name in results
-    }
+    assert results.keys() == whole.keys() and set(recorder.ended) >= {name[:-5] for name in results}
     for name, result in results.items():
         for key in ("figures", "relations", "rules", "key"):
             assert result.get(key) == whole[name].get(key), (name, key)

@@ -24,8 +24,7 @@ from tilp._kernels.recency import (
 )
 from tilp._utils.random import keyed_uniform
 from tilp.errors import TilpError
-from tilp.forecasting.events import TimedEdges, event_times
-from tilp.forecasting.rule_table import RuleTable, check_relations
+from tilp.forecasting.events import RuleTable, TimedEdges, check_relations, event_times
 from tilp.graph import QueryTable, TemporalGraph, Vocabulary
 from tilp.parallel import split_by_cost
 from tilp.rules import Rule, RuleSet

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from tilp._kernels.tlogic_scores import ScoringSettings, TLogicRules, score_queries
 from tilp._kernels.tlogic_walks import count_bodies, walk_back
 from tilp.errors import TilpError
-from tilp.forecasting.events import TimedEdges, event_times
-from tilp.forecasting.rule_table import RuleTable, check_relations
+from tilp.forecasting.events import RuleTable, TimedEdges, check_relations, event_times
 from tilp.graph import QueryTable, TemporalGraph, Vocabulary
 from tilp.parallel import Workers, use_workers
 from tilp.rules import RuleSet
@@ -128,11 +127,7 @@ class TimestampModel:
         return self.table.rule_set(self.relations, self.facts)
 
     def scorer(
-        self,
-        graph: TemporalGraph,
-        evidence: Iterable[str] | str = "train",
-        *,
-        plain: bool = False,
+        self, graph: TemporalGraph, evidence: Iterable[str] | str = "train", *, plain: bool = False
     ) -> TimestampScorer:
         """Return a scorer for queries on a graph.
 

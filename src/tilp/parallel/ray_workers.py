@@ -1,20 +1,23 @@
-"""`RayWorkers`: chunks run by the worker processes of a Ray cluster, on one machine or many."""
+"""`RayWorkers`: chunks run by worker processes of Ray, on one machine or many; their tasks."""
 
 from __future__ import annotations
 
 import logging
 import os
+import platform
 import socket
 import subprocess
 import sys
 import threading
 import time
+import traceback
 import uuid
 import warnings
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import count
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import ray
 from ray.exceptions import (
@@ -24,10 +27,11 @@ from ray.exceptions import (
     RayError,
     WorkerCrashedError,
 )
+from threadpoolctl import threadpool_limits
 
 from tilp._utils.versions import code_versions
 from tilp.errors import TilpError
-from tilp.parallel.transfer import SharedPacker, pack, unpack
+from tilp.parallel.transfer import Bytes, PackedValue, SharedPacker, SharedUnpacker, pack, unpack
 
 Chunk = TypeVar("Chunk")
 Result = TypeVar("Result")
@@ -236,11 +240,11 @@ def _make_task() -> Callable[..., Any]:
         versions: Any, call: tuple[str, int, int], function: Sequence[Any], chunk: Any
     ) -> tuple[str, Any]:
         try:
-            from tilp.parallel import ray_tasks
+            from tilp.parallel import ray_workers
         except ImportError as failure:
             return f"a worker cannot load tilp ({failure})", None
-        mismatches = ray_tasks.version_mismatches(versions)
-        return mismatches, None if mismatches else ray_tasks.run_chunk(call, function, chunk)
+        mismatches = ray_workers.version_mismatches(versions)
+        return mismatches, None if mismatches else ray_workers.run_chunk(call, function, chunk)
 
     return run
 
@@ -269,3 +273,85 @@ def _chunk_result(ref: Any) -> Any:
         error.add_note(traceback)
         raise error
     return unpack(value)
+
+
+_MAX_FUNCTIONS = 32  # maps that run at the same time
+
+
+class ChunkResult(NamedTuple):
+    """Outcome of a chunk.
+
+    Attributes:
+        value: result or exception, packed.
+        traceback: machine and traceback of the exception; empty if there is none.
+        warnings: category and message of each warning.
+    """
+
+    value: Bytes
+    traceback: str
+    warnings: list[tuple[type[Warning], str]]
+
+
+def _get(refs: Sequence[Any]) -> Sequence[Any]:
+    values: Sequence[Any] = ray.get(list(refs))
+    return values
+
+
+_unpacker = SharedUnpacker(_get)
+_functions: OrderedDict[tuple[str, int], Callable[[Any], Any]] = OrderedDict()
+
+
+@lru_cache(1)
+def version_mismatches(expected: tuple[tuple[str, str], ...]) -> str:
+    """Describe version mismatches with the driver; empty if none."""
+    versions = code_versions()
+    mismatches = [
+        f"{name} {versions.get(name, 'none')[:12]}, not {version[:12]}"
+        for name, version in expected
+        if versions.get(name) != version
+    ]
+    return f"a worker on {platform.node()} has {'; '.join(mismatches)}" if mismatches else ""
+
+
+def run_chunk(call: tuple[str, int, int], function: Sequence[Any], chunk: Bytes) -> ChunkResult:
+    """Run a function on a chunk.
+
+    Args:
+        call: session id, id of the map in the session, and lowest id of an unfinished map.
+        function: reference to the function, in a list so that Ray does not fetch it every time.
+        chunk: packed argument.
+    """
+    error = ""
+    with warnings.catch_warnings(record=True) as caught:
+        try:
+            value = pack(_load_function(call, function)(unpack(chunk)))
+        except Exception as failure:  # noqa: BLE001 - raised again by the driver
+            error = f"on {platform.node()}:\n{traceback.format_exc()}"
+            value = _pack_exception(failure)
+    return ChunkResult(value, error, [(item.category, str(item.message)) for item in caught])
+
+
+def _pack_exception(failure: Exception) -> Bytes:
+    """Pack an exception; one that cannot be pickled becomes a `TilpError` with its message."""
+    try:
+        packed = pack(failure)
+        unpack(packed)
+    except Exception:  # noqa: BLE001 - an exception may hold anything
+        return pack(TilpError(f"{type(failure).__name__}: {failure}"))
+    return packed
+
+
+def _load_function(call: tuple[str, int, int], function: Sequence[Any]) -> Callable[[Any], Any]:
+    session, map_id, first_unfinished = call
+    # Cached functions of finished maps would keep their arrays in the object store.
+    for key in [k for k in _functions if k[0] != session or k[1] < first_unfinished]:
+        del _functions[key]
+    if (session, map_id) not in _functions:
+        (packed,) = _get(function)
+        _functions[session, map_id] = _unpacker.unpack(PackedValue(*packed))
+        if len(_functions) > _MAX_FUNCTIONS:
+            _functions.popitem(last=False)
+        # Sums of linear algebra depend on its threads; its libraries may just have been loaded.
+        threadpool_limits(limits=1, user_api="blas")
+    _functions.move_to_end((session, map_id))
+    return _functions[session, map_id]

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from tilp._deprecated import warn_renamed
 from tilp.errors import DataError, TilpError
-from tilp.rules.rule import Rule
-from tilp.rules.text import Notation, format_rule, parse_rule
+from tilp.rules.rule import Notation, Rule, format_rule, parse_rule
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,34 +13,16 @@ from tilp.time import UNKNOWN
 
 Ints = NDArray[np.int64]
 
-FIRST_YEAR = 1500
-"""No fact starts earlier."""
-NOW = 2020
-"""Last year of the world; facts that still hold end here."""
+FIRST_YEAR = 1500  # of any fact
+NOW = 2020  # last year of the world; facts that still hold end here
 
-STRUCTURAL = (
-    "cityIn",
-    "universityIn",
-    "clubOf",
-    "partyOf",
-    "basedIn",
-    "playsInLeague",
-    "governedBy",
-)
+_words = str.split
+STRUCTURAL = _words("cityIn universityIn clubOf partyOf basedIn playsInLeague governedBy")
 """Relations between places and institutions: without noise, always in train."""
 POINTS = ("wonTitle", "bornIn", "graduatedFrom", "nominatedFor", "receivedAward", "diedIn")
 """Relations that hold in a single year."""
-LASTING = (
-    "citizenOf",
-    "playsFor",
-    "licensedBy",
-    "livesIn",
-    "memberOfClub",
-    "marriedTo",
-    "memberOfParty",
-)
-"""Relations that hold for some years."""
-RELATIONS = (*STRUCTURAL, *POINTS, *LASTING)
+_LASTING = _words("citizenOf playsFor licensedBy livesIn memberOfClub marriedTo memberOfParty")
+RELATIONS = (*STRUCTURAL, *POINTS, *_LASTING)
 RELATION_IDS = {name: index for index, name in enumerate(RELATIONS)}
 
 _N_YEARS = NOW - FIRST_YEAR + 20  # different years in a key, and one code for unknown
@@ -116,13 +98,8 @@ def add_errors(rng: np.random.Generator, truth: Facts) -> Facts:
     shift = rng.integers(1, _MAX_SHIFT + 1, len(truth))
     later = (rng.random(len(truth)) < 0.5) & (truth.end + shift <= NOW)
     shift = np.where(wrong_date, np.where(later, shift, -shift), 0)
-    wrong = Facts(
-        truth.subject,
-        truth.relation,
-        np.where(wrong_object, _objects_of_others(rng, truth), truth.object),
-        truth.start + shift,
-        truth.end + shift,
-    )
+    object_ = np.where(wrong_object, _objects_of_others(rng, truth), truth.object)
+    wrong = replace(truth, object=object_, start=truth.start + shift, end=truth.end + shift)
     changed = np.flatnonzero(wrong_object | wrong_date)
     keys = Facts.concatenate([truth, wrong[changed]]).keys()
     known, new = np.split(keys, [len(truth)])
@@ -142,13 +119,8 @@ def remove_dates(rng: np.random.Generator, facts: Facts) -> Facts:
     no_date = point & (chance < _NO_DATE)
     no_end = np.where(point, no_date, chance < _NO_END) & ~structural
     no_start = np.where(point, no_date, rng.random(len(facts)) < _NO_START) & ~structural
-    undated = Facts(
-        facts.subject,
-        facts.relation,
-        facts.object,
-        np.where(no_start, UNKNOWN, facts.start),
-        np.where(no_end, UNKNOWN, facts.end),
-    )
+    start = np.where(no_start, UNKNOWN, facts.start)
+    undated = replace(facts, start=start, end=np.where(no_end, UNKNOWN, facts.end))
     changed = np.flatnonzero(no_start | no_end)
     return _replace_rows(facts, undated, changed[_first_of_each(undated[changed].keys())])
 
@@ -171,14 +143,10 @@ def _objects_of_others(rng: np.random.Generator, facts: Facts) -> Ints:
 
 def _first_of_each(keys: Ints) -> NDArray[np.bool_]:
     """Return a mask of the first occurrence of each key."""
-    first = np.zeros(len(keys), dtype=np.bool_)
-    first[np.unique(keys, return_index=True)[1]] = True
-    return first
+    return np.isin(np.arange(len(keys)), np.unique(keys, return_index=True)[1])
 
 
 def _replace_rows(facts: Facts, others: Facts, rows: Ints) -> Facts:
-    """Return the facts with some rows replaced by those of others."""
-    swap = np.zeros(len(facts), dtype=np.bool_)
-    swap[rows] = True
+    swap = np.isin(np.arange(len(facts)), rows)
     pairs = zip(facts.columns, others.columns, strict=True)
     return Facts(*(np.where(swap, new, old) for old, new in pairs))
