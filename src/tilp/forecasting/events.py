@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +19,10 @@ from tilp.graph import TemporalGraph, Vocabulary
 from tilp.rules import Atom, Constraint, MinedRule, Rule, RuleSet
 from tilp.types import Unit
 
+Ints = NDArray[np.int64]
 
-def event_times(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
+
+def event_times(start: Ints, end: Ints) -> Ints:
     """Return the start of each interval, else its end; `FAR` if neither is a date.
 
     >>> from tilp.time import UNKNOWN
@@ -29,8 +32,7 @@ def event_times(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.
     return np.where(_is_date(start), start, np.where(_is_date(end), end, FAR))
 
 
-def _is_date(time: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return True where a time is neither unknown nor open."""
+def _is_date(time: Ints) -> NDArray[np.bool_]:
     return (time > -FAR) & (time < FAR)
 
 
@@ -38,10 +40,7 @@ def _is_date(time: NDArray[np.int64]) -> NDArray[np.bool_]:
 class TimedEdges:
     """Facts of some splits and their inverses, each at its event time; undated facts are left out.
 
-    Attributes:
-        n_entities: number of entities of the graph.
-        n_relations: number of relations; the inverse of relation r is `r + n_relations`.
-        source: source of each edge; likewise `relation`, `target`, `time` and `fact`.
+    The inverse of relation r is `r + n_relations`.
     """
 
     n_entities: int
@@ -49,7 +48,7 @@ class TimedEdges:
     source: NDArray[np.int32]
     relation: NDArray[np.int32]
     target: NDArray[np.int32]
-    time: NDArray[np.int64]
+    time: Ints
     fact: NDArray[np.int32]
 
     @classmethod
@@ -59,15 +58,9 @@ class TimedEdges:
         source = np.repeat(np.arange(len(graph.entities), dtype=np.int32), np.diff(index.offsets))
         time = event_times(graph.start, graph.end)[index.fact]
         dated = time < FAR
-        return cls(
-            len(graph.entities),
-            len(graph.relations),
-            source[dated],
-            index.relation[dated],
-            index.target[dated],
-            time[dated],
-            index.fact[dated],
-        )
+        columns: tuple[NDArray[Any], ...] = (source, index.relation, index.target, time, index.fact)
+        sizes = len(graph.entities), len(graph.relations)
+        return cls(*sizes, *(column[dated] for column in columns))
 
     @cached_property
     def by_time(self) -> ByTime:
@@ -79,45 +72,25 @@ class TimedEdges:
     @cached_property
     def by_entity_relation(self) -> ByEntityRelation:
         """Edges by source, relation and time."""
-        order = np.lexsort((self.time, self.relation, self.source))
-        source, relation = self.source[order], self.relation[order]
-        first = _first_rows(source, relation)
-        return ByEntityRelation(
-            np.searchsorted(source[first], np.arange(self.n_entities + 1)),
-            relation[first],
-            np.append(first, len(order)),
-            self.target[order],
-            self.time[order],
-            self.fact[order],
-        )
+        order, (source, relation), offsets = self._group(self.source, self.relation)
+        entity_offsets = np.searchsorted(source, np.arange(self.n_entities + 1))
+        columns = (column[order] for column in (self.target, self.time, self.fact))
+        return ByEntityRelation(entity_offsets, relation, offsets, *columns)
 
     @cached_property
     def by_pair(self) -> ByPair:
         """Edges by source, target, relation and time."""
-        order = np.lexsort((self.time, self.relation, self.target, self.source))
-        columns = (self.source, self.target, self.relation)
-        source, target, relation = (column[order] for column in columns)
-        first = _first_rows(source, target, relation)
-        return ByPair(
-            np.searchsorted(source[first], np.arange(self.n_entities + 1)),
-            target[first],
-            relation[first],
-            np.append(first, len(order)),
-            self.time[order],
-        )
+        keys = (self.source, self.target, self.relation)
+        order, (source, target, relation), offsets = self._group(*keys)
+        entity_offsets = np.searchsorted(source, np.arange(self.n_entities + 1))
+        return ByPair(entity_offsets, target, relation, offsets, self.time[order])
 
     @cached_property
     def by_answer(self) -> ByAnswer:
         """Edges by relation, target and time."""
-        order = np.lexsort((self.time, self.target, self.relation))
-        relation, target = self.relation[order], self.target[order]
-        first = _first_rows(relation, target)
-        return ByAnswer(
-            np.searchsorted(relation[first], np.arange(2 * self.n_relations + 1)),
-            target[first],
-            np.append(first, len(order)),
-            self.time[order],
-        )
+        order, (relation, target), offsets = self._group(self.relation, self.target)
+        relation_offsets = np.searchsorted(relation, np.arange(2 * self.n_relations + 1))
+        return ByAnswer(relation_offsets, target, offsets, self.time[order])
 
     @cached_property
     def by_relation(self) -> ByRelation:
@@ -127,38 +100,31 @@ class TimedEdges:
         columns = (self.source, self.target, self.time, self.fact)
         return ByRelation(offsets, *(column[order] for column in columns))
 
-
-def _first_rows(*columns: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Return the rows that differ from the row before."""
-    return np.flatnonzero(np.any([np.diff(column, prepend=-1) != 0 for column in columns], axis=0))
+    def _group(self, *keys: NDArray[np.int32]) -> tuple[Ints, list[NDArray[np.int32]], Ints]:
+        """Return the order by keys and time, the keys of each group, and the groups' offsets."""
+        order = np.lexsort([self.time, *keys[::-1]])
+        columns = [key[order] for key in keys]
+        is_first = np.any([np.diff(column, prepend=-1) != 0 for column in columns], axis=0)
+        first = np.flatnonzero(is_first)
+        return order, [column[first] for column in columns], np.append(first, len(order))
 
 
 @dataclass(frozen=True, eq=False)
 class RuleTable:
-    """Rules (E1, head, E(l+1), T(l+1)) ← (E1, r1, E2, T1) ∧ … with T1 ≤ … ≤ Tl < T(l+1).
+    """Rules (E1, head, E(l+1), T(l+1)) ← (E1, r1, E2, T1) ∧ … with T1 ≤ … ≤ Tl < T(l+1)."""
 
-    Attributes:
-        head: directed head relation of each rule.
-        length: length of its body.
-        relations: directed relations of its body, -1 past the end.
-        same: for each entity position, the first position that must have the same entity.
-        body_support: number of distinct groundings of the body that were counted.
-        support: number of them that the head follows.
-        confidence: share of them that the head follows.
-    """
-
-    head: NDArray[np.int64]
-    length: NDArray[np.int64]
-    relations: NDArray[np.int64]
-    same: NDArray[np.int64]
-    body_support: NDArray[np.int64]
-    support: NDArray[np.int64]
+    head: Ints  # directed relation
+    length: Ints  # of the body
+    relations: Ints  # directed relations of the body, -1 past the end
+    same: Ints  # for each entity position, the first position that must have the same entity
+    body_support: Ints  # distinct groundings of the body that were counted
+    support: Ints  # those of them that the head follows
     confidence: NDArray[np.float64]
 
     def __len__(self) -> int:
         return len(self.head)
 
-    def __getitem__(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> RuleTable:
+    def __getitem__(self, rows: Ints | NDArray[np.bool_]) -> RuleTable:
         return RuleTable(*(getattr(self, column.name)[rows] for column in fields(self)))
 
     @classmethod
@@ -180,39 +146,25 @@ class RuleTable:
         for position in range(length):
             later = self.same[:, position + 1 :]
             once[:, position] &= ~((later > 1) & (later < position)).any(axis=1)
-        return TLogicRules(
-            np.searchsorted(self.head, np.arange(n_directed + 1)),
-            self.length,
-            self.relations,
-            self.same,
-            self.confidence,
-            once,
-            (self.same[:, 3:] == 1).any(axis=1) & (not plain),
-        )
+        offsets = np.searchsorted(self.head, np.arange(n_directed + 1))
+        returns = (self.same[:, 3:] == 1).any(axis=1) & (not plain)
+        bodies = self.length, self.relations, self.same
+        return TLogicRules(offsets, *bodies, self.confidence, once, returns)
 
-    def rule_set(
-        self, relations: Vocabulary, facts: NDArray[np.int64], *, sampled: bool = True
-    ) -> RuleSet:
+    def rule_set(self, relations: Vocabulary, facts: Ints, *, sampled: bool = True) -> RuleSet:
         """Return the rules by name, in the same order; `facts` counts those of each head."""
         atoms = [Atom(name, inverse) for inverse in (False, True) for name in relations]
         columns = (getattr(self, column.name).tolist() for column in fields(self))
-        return RuleSet(
-            MinedRule(
-                Rule(
-                    atoms[head],
-                    tuple(atoms[relation] for relation in body[:length]),
-                    (*_time_constraints(length), *_entity_constraints(same[: length + 1])),
-                ),
-                support=support,
-                body_support=body_support,
-                confidence=confidence,
-                facts=int(facts[head]),
-                sampled=sampled,
-            )
-            for head, length, body, same, body_support, support, confidence in zip(
-                *columns, strict=True
-            )
-        )
+        mined = []
+        for head, length, body, same, body_support, support, confidence in zip(
+            *columns, strict=True
+        ):
+            constraints = (*_time_constraints(length), *_entity_constraints(same[: length + 1]))
+            atoms_of_body = tuple(atoms[relation] for relation in body[:length])
+            rule = Rule(atoms[head], atoms_of_body, constraints)
+            n_facts = int(facts[head])
+            mined.append(MinedRule(rule, support, body_support, confidence, n_facts, sampled))
+        return RuleSet(mined)
 
 
 def _time_constraints(length: int) -> tuple[Constraint, ...]:

@@ -142,7 +142,6 @@ class Workers:
                 raise
 
     def _stop(self) -> None:
-        """Accept no more chunks."""
         if self._ray is not None:
             self._ray.stop()
         if self._pool is not None:

@@ -27,11 +27,8 @@ Bound = tuple[End, End, int]
 
 def is_temporal(constraint: Constraint) -> bool:
     """Return True if a constraint is a known temporal relation of two intervals."""
-    return (
-        len(constraint.variables) == 2
-        and all(variable.startswith("I") for variable in constraint.variables)
-        and constraint.word in _MEANINGS
-    )
+    kinds = [variable[0] for variable in constraint.variables]
+    return kinds == ["I", "I"] and constraint.word in _MEANINGS
 
 
 def satisfying_intervals(constraints: Sequence[Constraint]) -> Mapping[int, Interval] | None:
@@ -44,14 +41,12 @@ def satisfying_intervals(constraints: Sequence[Constraint]) -> Mapping[int, Inte
     if network is None:
         return None
     indices = sorted({index for constraint in constraints for index in constraint.indices})
-    pairs = [(first, second) for first in indices for second in indices if first < second]
-    preferences = [
-        *(((index, _START), (index, _END)) for index in indices),
-        *(((first, _START), (second, _END)) for first, second in pairs),
-        *(((second, _START), (first, _END)) for first, second in pairs),
-        *(((first, _START), (second, _START)) for first, second in pairs),
-        *(((first, _END), (second, _END)) for first, second in pairs),
-    ]
+    pairs = list(combinations(indices, 2))
+    turned = [(second, first) for first, second in pairs]
+    preferences = [((index, _START), (index, _END)) for index in indices]
+    preferences += [((first, _START), (second, _END)) for first, second in (*pairs, *turned)]
+    for side in (_START, _END):
+        preferences += [((first, side), (second, side)) for first, second in pairs]
     for earlier, later in preferences:
         if not network.add((earlier, later, 1)):
             network.add((later, earlier, 1))
@@ -103,9 +98,8 @@ class _Network:
 
     def earliest(self) -> dict[End, int]:
         """Return the least non-negative time of each end."""
-        return {
-            end: max(0, *(self._least[other, end] for other in self._ends)) for end in self._ends
-        }
+        ends = self._ends
+        return {end: max(0, *(self._least[other, end] for other in ends)) for end in ends}
 
 
 def _bounds(constraint: Constraint) -> Iterable[Bound]:
@@ -156,11 +150,8 @@ _MEANINGS: dict[str, Meaning] = {
 _CONTRADICTION = "The constraints contradict each other: no intervals satisfy them."
 _STATIC = "The rule has no temporal constraint."
 _UNSAID = "not said"
-_RELATIONS = (
-    tuple(TemporalRelation),
-    tuple(Allen),
-    GAP_CLASSES,
-)  # the converse has the mirrored index
+# The converse of a relation has the mirrored index.
+_RELATIONS = (tuple(TemporalRelation), tuple(Allen), GAP_CLASSES)
 
 
 def draw_rule(rule: Rule) -> str:
@@ -178,17 +169,11 @@ def draw_rule(rule: Rule) -> str:
         notes = [_CONTRADICTION]
     else:
         notes = list(time.notes()) if intervals else [_STATIC]
-    return draw_chain(
-        Chain(
-            nodes=tuple(f"E{index}" for index in range(1, query + 1)),
-            links=tuple(time.link(index, atom) for index, atom in enumerate(rule.body, start=1)),
-            query=Link(
-                rule.head.relation, time.intervals.get(query), rule.head.inverse, f"I{query}"
-            ),
-            ends=(0, rule.length),
-            notes=(*notes, *other),
-        )
-    )
+    nodes = tuple(f"E{index}" for index in range(1, query + 1))
+    links = tuple(time.link(index, atom) for index, atom in enumerate(rule.body, start=1))
+    head, interval = rule.head, time.intervals.get(query)
+    link = Link(head.relation, interval, head.inverse, f"I{query}")
+    return draw_chain(Chain(nodes, links, link, (0, rule.length), notes=(*notes, *other)))
 
 
 @dataclass(frozen=True)
@@ -237,7 +222,6 @@ class _Time:
             yield f"The order of these is free: {listed}."
 
     def _relations(self, first: int, second: int) -> list[str]:
-        """Return the relations of one interval to another."""
         return [
             *(c.word for c in self.constraints if c.indices == (first, second)),
             *(_converse(c.word) for c in self.constraints if c.indices == (second, first)),

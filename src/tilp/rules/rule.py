@@ -86,8 +86,6 @@ class Rule:
         return len(self.body)
 
     def __str__(self) -> str:
-        from tilp.rules.rule import format_rule
-
         return format_rule(self)
 
     def _repr_html_(self) -> str:
@@ -139,15 +137,11 @@ def format_rule(rule: Rule, notation: Notation = Notation.SIGNS) -> str:
     >>> print(format_rule(rule, Notation.SENTENCE))
     If E1 nominated E2 in I1, and I1 is before I2, then E1 won E2 in I2.
     """
-    match notation:
-        case Notation.SIGNS:
-            return _format_plain(rule, _SIGNS)
-        case Notation.ASCII:
-            return _format_plain(rule, _ASCII)
-        case Notation.LATEX:
-            return _format_latex(rule)
-        case Notation.SENTENCE:
-            return _format_sentence(rule)
+    if notation is Notation.LATEX:
+        return _format_latex(rule)
+    if notation is Notation.SENTENCE:
+        return _format_sentence(rule)
+    return _format_plain(rule, _ASCII if notation is Notation.ASCII else _SIGNS)
 
 
 def parse_rule(text: str) -> Rule:
@@ -160,7 +154,7 @@ def parse_rule(text: str) -> Rule:
     won(E1,E2,I2) ← nominated(E1,E2,I1) ∧ before(I1,I2)
     """
     scanner = _Scanner(text)
-    head, head_variables = scanner.atom()
+    head_name, head_inverse, head_variables = scanner.term()
     scanner.expect(_ARROW, "an arrow, ← or <-")
     terms = [scanner.term()]
     while not scanner.done:
@@ -169,7 +163,7 @@ def parse_rule(text: str) -> Rule:
     body = [term for term in terms if len(term[2]) == 3]
     rest = [term for term in terms if len(term[2]) != 3]
     rule = Rule(
-        head,
+        _atom(head_name, head_inverse),
         tuple(_atom(name, inverse) for name, inverse, _ in body),
         tuple(_constraint(name, variables) for name, _, variables in rest),
     )
@@ -206,10 +200,6 @@ class _Scanner:
             return _term(match["name"], match["inverse"] is not None, match["variables"])
         except ValueError:
             raise self._error("a quoted name as JSON writes it") from None
-
-    def atom(self) -> tuple[Atom, tuple[str, ...]]:
-        name, inverse, variables = self.term()
-        return _atom(name, inverse), variables
 
     def expect(self, sign: re.Pattern[str], description: str) -> None:
         match = sign.match(self._text, self._position)
@@ -261,14 +251,8 @@ def _format_plain(rule: Rule, signs: dict[str, str]) -> str:
 
 _LATEX_SIGNS = str.maketrans(
     {
+        **{sign: f"\\{sign}" for sign in "{}_&%#$"},
         "\\": r"\textbackslash{}",
-        "{": r"\{",
-        "}": r"\}",
-        "_": r"\_",
-        "&": r"\&",
-        "%": r"\%",
-        "#": r"\#",
-        "$": r"\$",
         "^": r"\textasciicircum{}",
         "~": r"\textasciitilde{}",
     }
@@ -291,7 +275,6 @@ def _format_latex(rule: Rule) -> str:
 
 
 _VERBS = frozenset({"meets", "overlaps", "starts", "finishes", "equals", "contains"})
-"""Names of temporal relations that are verbs already."""
 
 
 def _format_sentence(rule: Rule) -> str:
@@ -305,9 +288,8 @@ def _format_sentence(rule: Rule) -> str:
     for constraint in rule.constraints:
         first, *others = constraint.variables
         verb = [] if constraint.word in _VERBS else ["is"]
-        parts.append(
-            " ".join([first, *verb, _spoken(constraint.word.replace("-by", " by")), *others])
-        )
+        words = [*verb, _spoken(constraint.word.replace("-by", " by"))]
+        parts.append(" ".join([first, *words, *others]))
     return f"If {', and '.join(parts)}, then {clause(rule.head, _head_variables(rule))}."
 
 

@@ -251,8 +251,10 @@ def make_places(rng: Rng, people: int) -> Places:
     ends = np.cumsum([len(members) for members in kinds.values()]).tolist()
     base = dict(zip(kinds, [0, *ends], strict=False))
 
-    def belong(relation: str, kind: str, owner_kind: str, owner: Ints, *years: int) -> Facts:
-        start, member = rng.integers(*years, len(owner)), base[kind] + np.arange(len(owner))
+    def belong(
+        relation: str, kind: str, owner_kind: str, owner: Ints, early: int, late: int
+    ) -> Facts:
+        start, member = rng.integers(early, late, len(owner)), base[kind] + np.arange(len(owner))
         end = np.full(len(owner), NOW)
         return Facts.of(relation, member, base[owner_kind] + owner, start, end)
 
