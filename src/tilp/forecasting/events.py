@@ -102,7 +102,8 @@ class TimedEdges:
 
     def _group(self, *keys: NDArray[np.int32]) -> tuple[Ints, list[NDArray[np.int32]], Ints]:
         """Return the order by keys and time, the keys of each group, and the groups' offsets."""
-        order = np.lexsort([self.time, *keys[::-1]])
+        sort_keys: list[NDArray[Any]] = [self.time, *keys[::-1]]
+        order = np.lexsort(sort_keys)
         columns = [key[order] for key in keys]
         is_first = np.any([np.diff(column, prepend=-1) != 0 for column in columns], axis=0)
         first = np.flatnonzero(is_first)

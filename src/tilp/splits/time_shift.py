@@ -101,12 +101,13 @@ def time_shift(
             f"test {n_test:,}; both need some, and valid comes before test. Choose other dates"
         )
     late_ends = (split_ids == TRAIN) & (end >= first)
-    counts = (int(np.count_nonzero(mask)) for mask in (start == UNKNOWN, late, late_ends))
+    masks = (start == UNKNOWN, late, late_ends)
+    no_starts, late_starts, n_late_ends = (int(np.count_nonzero(mask)) for mask in masks)
     no_end = late_ends if ends is LateEnds.MASK else None
     if ends is LateEnds.DROP:
         split_ids = np.where(late_ends, LEFT_OUT, split_ids)
     graph = reassign_splits(graph, split_ids, no_start=late, no_end=no_end)
-    return TimeShift(graph, first, second, last, *counts, ends=ends)
+    return TimeShift(graph, first, second, last, no_starts, late_starts, n_late_ends, ends)
 
 
 def _time(date: str | int, unit: Unit, name: str, *, last: bool = False) -> int:

@@ -13,30 +13,11 @@ from xml.etree import ElementTree
 
 # Colours of text, quiet text, lines, the background and the query's interval; the numbered ones
 # tell facts apart, for colour-blind readers too.
-LIGHT = {
-    "ink": "#1b1f24",
-    "soft": "#57606a",
-    "line": "#d0d7de",
-    "paper": "#ffffff",
-    "band": "#e8ecf1",
-    "1": "#0072b2",
-    "2": "#d55e00",
-    "3": "#008a64",
-    "4": "#aa3377",
-    "5": "#8a6d00",
-}
-DARK = {
-    "ink": "#e6edf3",
-    "soft": "#9da7b3",
-    "line": "#3d444d",
-    "paper": "#0d1117",
-    "band": "#232b36",
-    "1": "#56b4e9",
-    "2": "#ff9248",
-    "3": "#2ec79b",
-    "4": "#e58cc3",
-    "5": "#e2c044",
-}
+_NAMES = ("ink", "soft", "line", "paper", "band", "1", "2", "3", "4", "5")
+_LIGHT = "#1b1f24 #57606a #d0d7de #ffffff #e8ecf1 #0072b2 #d55e00 #008a64 #aa3377 #8a6d00"
+_DARK = "#e6edf3 #9da7b3 #3d444d #0d1117 #232b36 #56b4e9 #ff9248 #2ec79b #e58cc3 #e2c044"
+LIGHT = dict(zip(_NAMES, _LIGHT.split(), strict=True))
+DARK = dict(zip(_NAMES, _DARK.split(), strict=True))
 SERIES = 5
 
 _PROPERTY = re.compile(r"var\(--tilp-[a-z0-9]+, (#[0-9a-f]{6})\)")
@@ -100,8 +81,7 @@ class Drawing:
     def arrowhead(self, x: float, y: float, direction: Point, fill: str, size: float = 8) -> None:
         """Add an arrowhead with its tip at a point."""
         across, along = direction
-        back_x, back_y = x - across * size, y - along * size
-        half = size * 0.5
+        back_x, back_y, half = x - across * size, y - along * size, size * 0.5
         left = back_x + along * half, back_y + across * half
         right = back_x - along * half, back_y - across * half
         self._add("polygon", points=_points_text([(x, y), left, right]), fill=fill)
@@ -110,18 +90,17 @@ class Drawing:
         self,
         x: float,
         y: float,
-        lines: Iterable[str],
+        lines: Sequence[str],
         size: float,
         *,
-        fill: str | None = None,
         full: str = "",
         **more: object,
     ) -> None:
         """Add lines of text, the first with its baseline at y; `full` is shown on hovering."""
-        lines = list(lines)
         if not any(lines):
             return
-        element = self._add("text", x=x, y=y, font_size=size, fill=fill or colour("ink"), **more)
+        more = {"fill": colour("ink")} | more
+        element = self._add("text", x=x, y=y, font_size=size, **more)
         if full and clean(full) != " ".join(lines):
             ElementTree.SubElement(element, "title").text = clean(full)
         for index, line in enumerate(lines):
@@ -135,14 +114,13 @@ class Drawing:
     ) -> None:
         """Add one line of text, cut to a width, and in full on hovering."""
         text = clean(text)
-        self.text(x, y, [shorten(text, width, size)], size, full=text, **more)  # type: ignore[arg-type]
+        self.text(x, y, [shorten(text, width, size)], size, full=text, **more)
 
     def finish(self, height: float) -> str:
         """Return the picture, now that its height is known."""
         width, tall = _number(self._width), _number(height)
-        self._root.set("viewBox", f"0 0 {width} {tall}")
-        self._root.set("width", width)
-        self._root.set("height", tall)
+        size = {"viewBox": f"0 0 {width} {tall}", "width": width, "height": tall}
+        self._root.attrib.update(size)
         return ElementTree.tostring(self._root, encoding="unicode")
 
     def _add(self, tag: str, **attributes: object) -> ElementTree.Element:
@@ -245,7 +223,6 @@ def wrap(text: str, width: float, size: float, lines: int = 2) -> list[str]:
 
 
 def _cut_up(word: str, width: float, size: float) -> list[str]:
-    """Cut a word into pieces that fit into a line each."""
     pieces = [""]
     for char in word:
         if pieces[-1] and text_width((pieces[-1] + char).rstrip(), size) > width:

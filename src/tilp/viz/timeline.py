@@ -36,21 +36,13 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A map from times to positions between left and right.
-
-    Attributes:
-        left: Where the axis begins.
-        right: Where it ends.
-        knots: Ascending times with their positions; times between them are in proportion.
-        ticks: Positions of dates, and the dates.
-        breaks: Positions where time is left out.
-    """
+    """A map from times to positions between left and right."""
 
     left: float
     right: float
-    knots: tuple[tuple[int, float], ...] = ()
-    ticks: tuple[tuple[float, str], ...] = ()
-    breaks: tuple[float, ...] = ()
+    knots: tuple[tuple[int, float], ...] = ()  # ascending times and positions; linear in between
+    ticks: tuple[tuple[float, str], ...] = ()  # positions of dates, and the dates
+    breaks: tuple[float, ...] = ()  # positions where time is left out
 
     @classmethod
     def of_dates(
@@ -70,11 +62,8 @@ class Axis:
             at += _BREAK
         axis = cls(left, right, tuple(knots))
         ticks = [(axis.x(time), text) for time, text in _ticks(spans, unit, scale)]
-        return replace(
-            axis,
-            ticks=tuple(_apart(ticks)),
-            breaks=tuple(axis.x(high) + _BREAK / 2 for _, high in spans[:-1]),
-        )
+        breaks = tuple(axis.x(high) + _BREAK / 2 for _, high in spans[:-1])
+        return replace(axis, ticks=tuple(_apart(ticks)), breaks=breaks)
 
     @classmethod
     def of_order(
@@ -112,11 +101,7 @@ def known_times(intervals: Iterable[Interval]) -> Sequence[int]:
 
 
 def _spans(times: Sequence[int]) -> list[Span]:
-    """Return the spans of time to show, each with a small margin.
-
-    A gap far longer than all shorter gaps together is left out. Otherwise times that are close
-    together would coincide.
-    """
+    """Return the spans of time to show, without gaps far longer than all shorter ones together."""
     gaps = sorted(after - before for before, after in pairwise(times))
     shorter, longest = 0, gaps[-1] if gaps else 0
     for gap in gaps:
@@ -140,9 +125,8 @@ def _ticks(spans: Sequence[Span], unit: Unit, scale: float) -> list[tuple[int, s
     for coarser, step in _grids(unit):
         dates = [_round_dates(span, unit, coarser, step, scale) for span in spans]
         if None not in dates:
-            return [
-                date for own, middle in zip(dates, middles, strict=True) for date in own or middle
-            ]
+            pairs = zip(dates, middles, strict=True)
+            return [date for own, middle in pairs for date in own or middle]
     return [date for dates in middles for date in dates]
 
 
@@ -203,8 +187,6 @@ _LEAST = 4.0  # width of the shortest interval, so that it can be seen
 _FADE, _FADE_STEPS = 40.0, 5  # how far an unknown end fades out
 _SIGNS = {TemporalRelation.BEFORE: "←", TemporalRelation.TOUCHING: "↔", TemporalRelation.AFTER: "→"}
 
-Span = tuple[int, int]
-
 
 @dataclass(frozen=True, slots=True)
 class Link:
@@ -257,9 +239,9 @@ def draw_timeline(
     query: Link,
     unit: Unit | None,
 ) -> float:
-    """Draw the intervals of links, each in its colour, and the query's below them.
+    """Draw the intervals of links, each in its colour, and the query's; return where they end.
 
-    Returns where the lanes end. Without a unit, only the order of times is shown.
+    Without a unit, only the order of times is shown.
     """
     intervals = [link.interval for link, _ in links] + [query.interval]
     axis = _axis([interval for interval in intervals if interval is not None], unit, width)
@@ -309,10 +291,9 @@ class _Bars:
             return
         first, last = self._stretch(span, least=_LEAST + 2)
         self.drawing.rect(first, top, last - first, tall, colour("band"))
-        if self.query.start == UNKNOWN:
-            self._fade(first, -1, top, tall, colour("band"), _FADE / _FADE_STEPS)
-        if self.query.end == UNKNOWN:
-            self._fade(last, 1, top, tall, colour("band"), _FADE / _FADE_STEPS)
+        for x, side, time in ((first, -1, self.query.start), (last, 1, self.query.end)):
+            if time == UNKNOWN:
+                self._fade(x, side, top, tall, colour("band"), _FADE / _FADE_STEPS)
 
     def draw(self, middle: float, link: Link, fill: str, *, hollow: bool = False) -> None:
         """Draw one interval: time shared with the query's is thick, time between is dotted."""
@@ -320,7 +301,10 @@ class _Bars:
         if interval is None:
             self._outline(self.axis.left + 4, self.axis.right - 4, middle, fill)
         elif span is None:
-            self._draw_unknown(middle, fill)
+            left, right = self.axis.left, self.axis.right
+            top, width = middle - _THIN / 2, right - left
+            self.drawing.rect(left, top, width, _THIN, fill, opacity=0.18, rx=2)
+            self._draw_question((left + right) / 2, middle, fill)
             self._draw_open(middle, interval, fill)
         elif hollow:
             self._outline(*self._stretch(span, _LEAST), middle, fill)
@@ -337,34 +321,31 @@ class _Bars:
         relation: TemporalRelation | None,
     ) -> None:
         first, last = self._stretch(span, _LEAST)
-        if interval.start == UNKNOWN:
-            self._draw_doubt(first, -1, middle, fill)
-        if interval.end == UNKNOWN:
-            self._draw_doubt(last, 1, middle, fill)
+        for x, side, time in ((first, -1, interval.start), (last, 1, interval.end)):
+            if time == UNKNOWN:
+                step = _FADE / (_FADE_STEPS + 1)
+                self._fade(x, side, middle - _THIN / 2, _THIN, fill, step)
+                self._draw_question(x + side * (_FADE - step / 2), middle, fill)
         other = _known_span(self.query)
         if interval.is_point and known_times([interval]):
             radius = _LARGE_POINT if relation is TemporalRelation.TOUCHING else _POINT
             self.drawing.circle((first + last) / 2, middle, radius, fill)
         else:
-            self.drawing.rect(first, middle - _THIN / 2, last - first, _THIN, fill, rx=2)
+            self._draw_bar(first, last, middle, fill)
             if other is not None and relation is TemporalRelation.TOUCHING:
-                self._draw_shared(middle, span, other, fill)
+                shared = max(span[0], other[0]), min(span[1], other[1])
+                if shared[0] <= shared[1]:
+                    self._draw_bar(*self._stretch(shared, _LEAST), middle, fill, _THICK)
         if other is not None and relation in (TemporalRelation.BEFORE, TemporalRelation.AFTER):
             before = relation is TemporalRelation.BEFORE
             times = (span[1], other[0]) if before else (other[1], span[0])
             points = [(self.axis.x(time), middle) for time in times]
             self.drawing.line(points, fill, 1.5, stroke_dasharray="2 3")
 
-    def _draw_shared(self, middle: float, span: Span, other: Span, fill: str) -> None:
-        shared = max(span[0], other[0]), min(span[1], other[1])
-        if shared[0] <= shared[1]:
-            first, last = self._stretch(shared, _LEAST)
-            self.drawing.rect(first, middle - _THICK / 2, last - first, _THICK, fill, rx=2)
-
-    def _draw_unknown(self, middle: float, fill: str) -> None:
-        left, width = self.axis.left, self.axis.right - self.axis.left
-        self.drawing.rect(left, middle - _THIN / 2, width, _THIN, fill, opacity=0.18, rx=2)
-        self._draw_question(left + width / 2, middle, fill)
+    def _draw_bar(
+        self, first: float, last: float, middle: float, fill: str, tall: float = _THIN, **more: Any
+    ) -> None:
+        self.drawing.rect(first, middle - tall / 2, last - first, tall, fill, rx=2, **more)
 
     def _draw_open(self, middle: float, interval: Interval, fill: str) -> None:
         times = interval.start, interval.end
@@ -374,15 +355,8 @@ class _Bars:
             self.drawing.arrowhead(self.axis.right + 4, middle, (1, 0), fill, 14)
 
     def _outline(self, first: float, last: float, middle: float, fill: str) -> None:
-        border: dict[str, Any] = {"rx": 2, "stroke": fill, "stroke_width": 1.2}
-        border["stroke_dasharray"] = "3 3"
-        top, width = middle - _THIN / 2, last - first
-        self.drawing.rect(first, top, width, _THIN, colour("paper"), **border)
-
-    def _draw_doubt(self, x: float, side: int, middle: float, fill: str) -> None:
-        step = _FADE / (_FADE_STEPS + 1)
-        self._fade(x, side, middle - _THIN / 2, _THIN, fill, step)
-        self._draw_question(x + side * (_FADE - step / 2), middle, fill)
+        border: dict[str, Any] = {"stroke": fill, "stroke_width": 1.2, "stroke_dasharray": "3 3"}
+        self._draw_bar(first, last, middle, colour("paper"), **border)
 
     def _fade(self, x: float, side: int, top: float, tall: float, fill: str, step: float) -> None:
         for index in range(_FADE_STEPS):
@@ -404,17 +378,15 @@ def _known_span(interval: Interval | None) -> Span | None:
     """Return the part of an interval that is certain: all of it, or its known end."""
     if interval is None or not (interval.is_known or known_times([interval])):
         return None
-    start = interval.end if interval.start == UNKNOWN else interval.start
-    end = interval.start if interval.end == UNKNOWN else interval.end
-    return start, end
+    start, end = interval.start, interval.end
+    return end if start == UNKNOWN else start, start if end == UNKNOWN else end
 
 
 def _axis(intervals: Sequence[Interval], unit: Unit | None, width: float) -> Axis:
     left, right = _NAMES, width - _WORDS
     if unit is None:
         return Axis.of_order(intervals, left, right, _MARGIN)
-    sides = {UNKNOWN, OPEN_START, OPEN_END}
-    fading = any({interval.start, interval.end} & sides for interval in intervals)
+    fading = any({interval.start, interval.end} & _SIDES for interval in intervals)
     return Axis.of_dates(intervals, unit, left, right, _MARGIN + _FADE * fading)
 
 
@@ -465,14 +437,10 @@ def _relation_text(interval: Interval, query: Interval, unit: Unit) -> str:
         in_order = [relation.value for relation in TemporalRelation if relation in possible]
         return "not known" if len(possible) == 3 else " or ".join(in_order)
     (relation,) = possible
-    match relation:
-        case TemporalRelation.BEFORE:
-            times = interval.end, query.start
-        case TemporalRelation.AFTER:
-            times = query.end, interval.start
-        case _:
-            return relation.value
-    if not all(OPEN_START < time < OPEN_END for time in times):
+    before = relation is TemporalRelation.BEFORE
+    times = (interval.end, query.start) if before else (query.end, interval.start)
+    is_known = all(OPEN_START < time < OPEN_END for time in times)
+    if relation is TemporalRelation.TOUCHING or not is_known:
         return relation.value
     gap = times[1] - times[0]
     name = "" if unit is Unit.INTEGER else f" {unit.value}{'' if gap == 1 else 's'}"
