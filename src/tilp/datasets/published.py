@@ -356,10 +356,7 @@ _LABELS = {"entity2id.txt": "entities.tsv", "relation2id.txt": "relations.tsv"}
 
 
 def write_labels(folder: Path) -> None:
-    """Write `entities.tsv` and `relations.tsv` (id, key, label) from the published id files.
-
-    Existing tables stay as they are: they may have better labels.
-    """
+    """Write missing `entities.tsv` and `relations.tsv` (id, key, label) from the id files."""
     for source, target in unwritten_labels(folder):
         rows = ["id\tkey\tlabel", *("\t".join(row) for row in label_table(source))]
         part = target.with_name(target.name + ".part")

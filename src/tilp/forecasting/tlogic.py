@@ -53,7 +53,10 @@ class TimestampScorer:
         edges, query = self.edges.by_entity_relation, (subject, relation, time, fact)
         rule_scores = Scores(*score_queries(edges, self.rules, self.settings, *query))
         scores = self._add_frequencies(rule_scores, relation, time, fact).take(inverse)
-        return replace(scores, reached=_reached(rule_scores.take(inverse), queries.answer))
+        by_rules = rule_scores.take(inverse)
+        reached = np.zeros(len(by_rules), np.bool_)
+        reached[by_rules.query[by_rules.candidate == queries.answer[by_rules.query]]] = True
+        return replace(scores, reached=reached)
 
     def _add_frequencies(self, scores: Scores, relation: Ints, time: Ints, fact: Ints) -> Scores:
         """Score candidates by their frequency as answers, for queries without any candidate."""
@@ -74,14 +77,6 @@ class TimestampScorer:
             if len(answers):
                 break
         return answers
-
-
-def _reached(scores: Scores, entity: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Return True for each query that lists its entity as a candidate."""
-    query = scores.query
-    reached = np.zeros(len(scores), np.bool_)
-    reached[query[scores.candidate == entity[query]]] = True
-    return reached
 
 
 @dataclass(frozen=True, eq=False, repr=False)

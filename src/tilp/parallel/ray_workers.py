@@ -184,7 +184,14 @@ def _connect(threads: int, address: str | None) -> None:
             _check_reachable(address)
             ray.init(address=address, **quiet)
         else:
-            _start(threads, quiet)
+            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+            with warnings.catch_warnings():
+                # JAX and Python warn of forks beside threads; Ray forks only to start its programs.
+                warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
+                warnings.filterwarnings(
+                    "ignore", ".*multi-threaded, use of fork", DeprecationWarning
+                )
+                ray.init(address="local", num_cpus=threads, include_dashboard=False, **quiet)
     except Exception as failure:  # Ray raises exceptions of many types
         if address:
             raise TilpError(
@@ -207,15 +214,6 @@ def _check_reachable(address: str) -> None:
         raise TimeoutError(f"no reply within {_CONNECT_SECONDS:.0f} seconds") from None
     if status.returncode:
         raise ConnectionError((status.stderr.strip() or "it is not running").splitlines()[-1])
-
-
-def _start(processes: int, quiet: dict[str, Any]) -> None:
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    with warnings.catch_warnings():
-        # JAX and Python warn of forks beside threads; Ray forks only to start its programs.
-        warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
-        warnings.filterwarnings("ignore", ".*multi-threaded, use of fork", DeprecationWarning)
-        ray.init(address="local", num_cpus=processes, include_dashboard=False, **quiet)
 
 
 def _make_task() -> Callable[..., Any]:

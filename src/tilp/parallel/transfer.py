@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -209,6 +210,5 @@ class _Unpickler(pickle.Unpickler):
             case ("lazy", index):
                 return self._lazy[index]
             case ("kernel", module, name):
-                __import__(module)
-                return getattr(sys.modules[module], name)
+                return getattr(import_module(module), name)
         raise pickle.UnpicklingError(f"unknown id {pid} in packed value")

@@ -19,10 +19,8 @@ if TYPE_CHECKING:
 _START, _END = 0, 1
 _FAR = 10**9  # no bound
 
-End = tuple[int, int]
-"""Index of an interval, and which of its ends."""
-Bound = tuple[End, End, int]
-"""`(x, y, c)`: y is at least c after x."""
+End = tuple[int, int]  # index of an interval, and which of its ends
+Bound = tuple[End, End, int]  # (x, y, c): y is at least c after x
 
 
 def is_temporal(constraint: Constraint) -> bool:
@@ -59,11 +57,11 @@ def possible_classes(
 ) -> list[TemporalRelation]:
     """Return the classes of a pair of intervals (eq. 4) that constraints allow."""
     pair = f"I{first}", f"I{second}"
-    return [
-        relation
-        for relation in TemporalRelation
-        if _Network.of([*constraints, Constraint(relation.value, pair)]) is not None
-    ]
+
+    def is_possible(relation: TemporalRelation) -> bool:
+        return _Network.of([*constraints, Constraint(relation.value, pair)]) is not None
+
+    return list(filter(is_possible, TemporalRelation))
 
 
 class _Network:
@@ -109,8 +107,8 @@ def _bounds(constraint: Constraint) -> Iterable[Bound]:
         yield sides[earlier], sides[later], least
 
 
+# Bounds on the start and end of the first interval, s and e, and of the second, S and E.
 Meaning = tuple[tuple[str, str, int], ...]
-"""Bounds on the start and end of the first interval, s and e, and of the second, S and E."""
 
 
 def _equal(a: str, b: str) -> Meaning:
@@ -234,7 +232,7 @@ class _Time:
 
 def _converse(name: str) -> str:
     names = next(names for names in _RELATIONS if name in names)
-    return str(names[len(names) - 1 - names.index(name)])
+    return str(names[-1 - names.index(name)])
 
 
 _SHOWN = 10
@@ -255,26 +253,20 @@ def rule_set_html(rules: RuleSet) -> str:
     """Return the first rules of a set as an HTML table."""
     shown = list(islice(rules, _SHOWN))
     hidden = len(rules) - len(shown)
-    return fragment(
-        element("p", repr(rules)),
-        _rows(shown, _DRAWN),
-        *([element("p", f"… and {hidden:,} more", class_="tilp-soft")] if hidden else []),
-    )
+    more = [element("p", f"… and {hidden:,} more", class_="tilp-soft")] if hidden else []
+    return fragment(element("p", repr(rules)), _rows(shown, _DRAWN), *more)
 
 
 def _rows(rules: Sequence[MinedRule], drawn: int) -> Markup:
     weighted = any(mined.weight is not None for mined in rules)
     header = ["rule", *(["weight"] if weighted else []), "confidence", "support", "body support"]
-    rows = [
-        [
-            _with_picture(mined.rule, open_=index < drawn),
-            *([f"{mined.weight or 0.0:.3g}"] if weighted else []),
-            f"{mined.confidence:.2f}{'~' if mined.sampled else ''}",
-            f"{mined.support:,}",
-            f"{mined.body_support:,}",
-        ]
-        for index, mined in enumerate(rules)
-    ]
+    rows = []
+    for index, mined in enumerate(rules):
+        weight = [f"{mined.weight or 0.0:.3g}"] if weighted else []
+        confidence = f"{mined.confidence:.2f}{'~' if mined.sampled else ''}"
+        counts = [f"{mined.support:,}", f"{mined.body_support:,}"]
+        picture = _with_picture(mined.rule, open_=index < drawn)
+        rows.append([picture, *weight, confidence, *counts])
     return table(header, rows, numbers=len(header) - 1)
 
 

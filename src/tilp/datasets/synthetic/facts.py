@@ -87,11 +87,13 @@ _STRUCTURAL_IDS = np.array([RELATION_IDS[name] for name in STRUCTURAL])
 _POINT_IDS = np.array([RELATION_IDS[name] for name in POINTS])
 
 
-def add_errors(rng: np.random.Generator, truth: Facts) -> Facts:
-    """Replace the object of 3 % of the facts and move 2 % by up to 3 years, but not of places.
+def add_noise(rng: np.random.Generator, truth: Facts) -> Facts:
+    """Add errors and remove dates, but not of facts between places."""
+    return _remove_dates(rng, _add_errors(rng, truth))
 
-    Never repeats a fact, and never relates an entity to itself.
-    """
+
+def _add_errors(rng: np.random.Generator, truth: Facts) -> Facts:
+    """Change some objects and years; never repeat a fact or relate an entity to itself."""
     chance = np.where(np.isin(truth.relation, _STRUCTURAL_IDS), 1.0, rng.random(len(truth)))
     wrong_object = chance < _WRONG_OBJECT
     wrong_date = ~wrong_object & (chance < _WRONG_OBJECT + _WRONG_DATE)
@@ -108,11 +110,8 @@ def add_errors(rng: np.random.Generator, truth: Facts) -> Facts:
     return _replace_rows(truth, wrong, changed[is_new])
 
 
-def remove_dates(rng: np.random.Generator, facts: Facts) -> Facts:
-    """Remove 15 % of the ends and 5 % of the starts, 5 % of single years, but none of places.
-
-    Of facts that differ only in the removed dates, all but one keep theirs.
-    """
+def _remove_dates(rng: np.random.Generator, facts: Facts) -> Facts:
+    """Remove some dates; of facts that differ only in these dates, all but one keep theirs."""
     structural = np.isin(facts.relation, _STRUCTURAL_IDS)
     point = np.isin(facts.relation, _POINT_IDS)
     chance = rng.random(len(facts))

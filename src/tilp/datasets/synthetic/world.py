@@ -18,9 +18,8 @@ from tilp.datasets.synthetic.facts import (
     RELATIONS,
     Facts,
     Ints,
-    add_errors,
+    add_noise,
     draw_splits,
-    remove_dates,
 )
 from tilp.datasets.synthetic.people import Block, simulate_lives
 from tilp.datasets.synthetic.places import Places, draw_people_names, make_places
@@ -307,11 +306,10 @@ class _Columns:
         """Append facts, after noise."""
         self.count += len(truth)
         self._parts["split"].append(draw_splits(rng, truth))
-        facts = remove_dates(rng, add_errors(rng, truth)) if self._noisy else truth
-        for name in ("subject", "relation", "object"):
-            self._parts[name].append(getattr(facts, name).astype(np.int32))
-        for name in ("start", "end"):
-            self._parts[name].append(getattr(facts, name))
+        facts = add_noise(rng, truth) if self._noisy else truth
+        for name, column in zip(_COLUMNS, facts.columns, strict=True):
+            is_time = name in ("start", "end")
+            self._parts[name].append(column if is_time else column.astype(np.int32))
 
     def join(self, name: str) -> NDArray[Any]:
         """Concatenate a column and drop its parts, so that only one column is in memory twice."""
@@ -319,10 +317,7 @@ class _Columns:
 
 
 def _trim(block: Block, first: int, missing: int) -> tuple[Block, bool]:
-    """Return as many people as come closest to the missing facts; True if there were enough.
-
-    Drops facts with the people who are left out.
-    """
+    """Return as many people as come closest to the missing facts; True if there were enough."""
     facts = block.facts.distinct()
     owner = np.maximum(facts.subject, facts.object) - first
     total = np.cumsum(np.bincount(owner, minlength=len(block.birth)))
@@ -336,12 +331,8 @@ def _attributes(
     places: Places, birth: NDArray[np.int64], height: NDArray[np.float64]
 ) -> dict[str, NDArray[np.float64]]:
     """Return birth year and height (cm) of people, population of cities."""
-    no_values = np.full(len(places.labels), np.nan)
-    population = np.concatenate([no_values, np.full(len(birth), np.nan)])
-    first = places.base["city"]
+    n_places, first = len(places.labels), places.base["city"]
+    birth_year, heights, population = np.full((3, n_places + len(birth)), np.nan)
+    birth_year[n_places:], heights[n_places:] = birth, height
     population[first : first + len(places.population)] = 40_000.0 * places.population
-    return {
-        "birthYear": np.concatenate([no_values, birth.astype(np.float64)]),
-        "height": np.concatenate([no_values, height]),
-        "population": population,
-    }
+    return {"birthYear": birth_year, "height": heights, "population": population}
