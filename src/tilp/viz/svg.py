@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from typing import Any
 from xml.etree import ElementTree
 
 # Colours of text, quiet text, lines, the background and the query's interval; the numbered ones
@@ -52,29 +53,27 @@ class Drawing:
     """An SVG picture under construction."""
 
     def __init__(self, width: float, title: str, description: str) -> None:
-        self._width = width
+        self.width = width
         attributes = {"xmlns": "http://www.w3.org/2000/svg", "role": "img", "font-family": _FONTS}
         style = {"style": "max-width:100%;height:auto"}
         self._root = ElementTree.Element("svg", attributes | style)
         for tag, text in (("title", title), ("desc", description)):
             ElementTree.SubElement(self._root, tag).text = clean(text)
 
-    def rect(
-        self, x: float, y: float, width: float, height: float, fill: str, **more: object
-    ) -> None:
+    def rect(self, x: float, y: float, width: float, height: float, fill: str, **more: Any) -> None:
         """Add a rectangle."""
         self._add("rect", x=x, y=y, width=width, height=height, fill=fill, **more)
 
-    def circle(self, x: float, y: float, radius: float, fill: str, **more: object) -> None:
+    def circle(self, x: float, y: float, radius: float, fill: str, **more: Any) -> None:
         """Add a circle."""
         self._add("circle", cx=x, cy=y, r=radius, fill=fill, **more)
 
-    def line(self, points: Sequence[Point], stroke: str, width: float, **more: object) -> None:
+    def line(self, points: Sequence[Point], stroke: str, width: float, **more: Any) -> None:
         """Add a line through points."""
         path = _points_text(points)
         self._add("polyline", points=path, fill="none", stroke=stroke, stroke_width=width, **more)
 
-    def path(self, path: str, stroke: str, width: float, **more: object) -> None:
+    def path(self, path: str, stroke: str, width: float, **more: Any) -> None:
         """Add a curve."""
         self._add("path", d=path, fill="none", stroke=stroke, stroke_width=width, **more)
 
@@ -87,14 +86,7 @@ class Drawing:
         self._add("polygon", points=_points_text([(x, y), left, right]), fill=fill)
 
     def text(
-        self,
-        x: float,
-        y: float,
-        lines: Sequence[str],
-        size: float,
-        *,
-        full: str = "",
-        **more: object,
+        self, x: float, y: float, lines: Sequence[str], size: float, *, full: str = "", **more: Any
     ) -> None:
         """Add lines of text, the first with its baseline at y; `full` is shown on hovering."""
         if not any(lines):
@@ -109,16 +101,14 @@ class Drawing:
                 part.set("dy", _number(size * _LINE_HEIGHT))
             part.text = clean(line)
 
-    def label(
-        self, x: float, y: float, text: str, width: float, size: float, **more: object
-    ) -> None:
+    def label(self, x: float, y: float, text: str, width: float, size: float, **more: Any) -> None:
         """Add one line of text, cut to a width, and in full on hovering."""
         text = clean(text)
         self.text(x, y, [shorten(text, width, size)], size, full=text, **more)
 
     def finish(self, height: float) -> str:
         """Return the picture, now that its height is known."""
-        width, tall = _number(self._width), _number(height)
+        width, tall = _number(self.width), _number(height)
         size = {"viewBox": f"0 0 {width} {tall}", "width": width, "height": tall}
         self._root.attrib.update(size)
         return ElementTree.tostring(self._root, encoding="unicode")

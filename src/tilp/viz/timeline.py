@@ -232,19 +232,15 @@ class Link:
 
 
 def draw_timeline(
-    drawing: Drawing,
-    top: float,
-    width: float,
-    links: Sequence[tuple[Link, str]],
-    query: Link,
-    unit: Unit | None,
+    drawing: Drawing, top: float, links: Sequence[tuple[Link, str]], query: Link, unit: Unit | None
 ) -> float:
     """Draw the intervals of links, each in its colour, and the query's; return where they end.
 
     Without a unit, only the order of times is shown.
     """
     intervals = [link.interval for link, _ in links] + [query.interval]
-    axis = _axis([interval for interval in intervals if interval is not None], unit, width)
+    known = [interval for interval in intervals if interval is not None]
+    axis = _axis(known, unit, drawing.width)
     bars = _Bars(drawing, axis, query.interval)
     bottom = top + len(intervals) * _HEIGHT
     bars.draw_band(top, bottom - top)
