@@ -13,7 +13,7 @@ import pytest
 import tilp
 from bench_plans import SMALL, WORLD, written
 from report_tables import Tables, markdown_tables
-from tilp import TILP
+from tilp import TILP, TILPConfig
 from tilp._utils.files import locked
 from tilp.bench import (
     Source,
@@ -31,7 +31,7 @@ from tilp.bench.methods import Method, ReachedOnly, shared_model
 from tilp.errors import TilpError
 from tilp.forecasting import ForecastRules, TimestampRules
 from tilp.graph import QueryTable
-from tilp.model.update import touched
+from tilp.model.update import touched_relations
 from tilp.types import BaseMethod
 
 
@@ -154,8 +154,10 @@ def test_only_what_a_rare_relation_touches_is_learned_anew(tmp_path):
     rules = whole.model.rules()
     relation = WORLD.graph.relations.find("livesIn")
     for least in (0.0, 0.01, 0.3):
-        assert touched(rules, {"livesIn"}, least) == plainly_touched(rules, "livesIn", least)
-    wanted = touched(rules, {"livesIn"}, 0.01)
+        assert touched_relations(rules, {"livesIn"}, least) == plainly_touched(
+            rules, "livesIn", least
+        )
+    wanted = touched_relations(rules, {"livesIn"}, 0.01)
     case = Biased("livesIn", refit=0.01).case(WORLD, 1)
     assert case.rare == Rare(relation, 0.01)
     stages = []
@@ -317,7 +319,7 @@ def test_models_of_other_code_are_not_taken(tmp_path, monkeypatch):
 
     def make():
         fits.append(1)
-        return TILP(1, features="none", sample=30, threads=1)
+        return TILP(1, features="none", n_jobs=1, config=TILPConfig(sample=30))
 
     model, seconds = shared_model(make, WORLD.graph, workspace)
     assert seconds["mine"] > 0
@@ -482,7 +484,7 @@ def test_the_report_says_what_the_runs_say(small):
     both = [metrics["mrr"] for metrics in runs]
     mean, spread = sum(both) / 2, abs(both[0] - both[1]) / 2**0.5
     assert rows["one"][0] == f"{share_text(mean)} ± {share_text(spread)}"
-    assert f"| metrics | **{rows['one'][0]}** |" in done.text.read_text()
+    assert f"| one | **{rows['one'][0]}** |" in done.text.read_text()
 
 
 _HEADER = ["method", "world MRR"]

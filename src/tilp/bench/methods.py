@@ -19,20 +19,21 @@ from tilp.errors import NoRulesError, TilpError
 from tilp.evaluation import popularity, recurrence
 from tilp.forecasting import ForecastRules, TimestampRules
 from tilp.graph import QueryTable, TemporalGraph
-from tilp.model import TILP, load
-from tilp.model.update import touched
+from tilp.model import TILP, TILPConfig, load
+from tilp.model.deprecated import OPTIONS_OF_0_1
+from tilp.model.update import touched_relations
 from tilp.scoring import Scorer, Scores
 from tilp.scoring.scores import ScoreFunction
 from tilp.splits.reassign import exclude_from_training
 from tilp.types import BaseMethod, WalkGraph
 
 _PLAIN, _REACHED = "plain", "reached_only"  # choices that the estimators do not have
-_OF_THE_RUN = {"self", "seed", "threads", "backend", "address", "training"}
+_OF_THE_RUN = {"self", "random_state", "n_jobs", "backend", "address", "config", "training"}
 _FORMS: Mapping[BaseMethod, Mapping[str, Any]] = {
     BaseMethod.FULL: {},
     BaseMethod.RULES: {"features": "none"},
     BaseMethod.PAPER: {"preset": "paper"},
-    BaseMethod.STATIC: {"grains": ("static",), "features": "none"},
+    BaseMethod.STATIC: {"temporal_detail": ("static",), "features": "none"},
 }
 _TIMED = {BaseMethod.TIMESTAMPS: TimestampRules, BaseMethod.FORECAST: ForecastRules}
 _BASELINES = {BaseMethod.POPULARITY: popularity, BaseMethod.RECURRENCE: recurrence}
@@ -122,7 +123,8 @@ class Method:
 
     def tilp(self, seed: int, threads: int) -> TILP:
         """Return the estimator of a form of TILP."""
-        return TILP(**{**_FORMS[self.base], **self._arguments}, seed=seed, threads=threads)
+        options = {**_FORMS[self.base], **self._arguments}
+        return TILP.from_options(**options, random_state=seed, n_jobs=threads)
 
     def _learn_tilp(self, case: Case, seed: int, workspace: Workspace) -> Learned:
         def make() -> TILP:
@@ -182,6 +184,8 @@ def read_method(name: str, table: Mapping[str, Any], where: str) -> Method:
     base: BaseMethod = read_value(BaseMethod, table, "base", where)
     about: str = read_value(str, table, "about", where, default="")
     possible = _parameters(base)
+    if base in _FORMS:
+        table = {OPTIONS_OF_0_1.get(key, key): value for key, value in table.items()}
     check_keys(table, ["base", "about", *possible], where)
     choices = {}
     for key in [key for key in table if key in possible]:
@@ -218,7 +222,9 @@ def _parameters(base: BaseMethod) -> dict[str, Any]:
     defaults: dict[str, Any] = {}
     if base in _FORMS:
         arguments = inspect.signature(TILP.__init__).parameters.values()
-        defaults = {argument.name: argument.default for argument in arguments} | {_REACHED: False}
+        defaults = {argument.name: argument.default for argument in arguments}
+        defaults |= {one.name: one.default for one in fields(TILPConfig)}
+        defaults |= {"preset": "default", _REACHED: False}
     elif base in _TIMED:
         defaults = {argument.name: argument.default for argument in fields(_TIMED[base])}
         defaults |= {_PLAIN: False} if base is BaseMethod.TIMESTAMPS else {}
@@ -259,7 +265,7 @@ def refit(
     whole, _ = shared_model(make, case.known, workspace)
     vocabulary = whole.graph.relations
     names = [vocabulary.label(relation) for relation in range(len(vocabulary))]
-    affected = touched(whole.rules(), {names[rare.relation]}, rare.least)
+    affected = touched_relations(whole.rules(), {names[rare.relation]}, rare.least)
     relations = np.flatnonzero([name in affected for name in names])
     train = case.learned.span("train")
     others = np.flatnonzero(~np.isin(case.learned.relation[train], relations))

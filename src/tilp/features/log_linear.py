@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,11 @@ from tilp._kernels.likelihood import (
     sum_reciprocal_ranks,
 )
 from tilp.errors import TilpError
+from tilp.graph import TemporalGraph
+
+if TYPE_CHECKING:
+    from tilp.features.log_linear_scorer import LogLinearScorer
+    from tilp.scoring import RuleScorer
 
 RANDOM_WALKS = "random walks"
 
@@ -77,12 +82,15 @@ class LogLinearWeights:
         return {saved: np.asarray(getattr(self, name)) for name, saved in _SAVED_NAMES.items()}
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> LogLinearWeights:
-        """Read what `to_arrays` returned.
+    def from_arrays(
+        cls, arrays: dict[str, NDArray[Any]], graph: TemporalGraph | None = None
+    ) -> LogLinearWeights:
+        """Read what `to_arrays` returned; the graph does not matter.
 
         Raises:
             TilpError: An array is missing.
         """
+        del graph
         if "columns" in arrays:  # older models do not save the regularisation
             arrays = {"pull": np.full(len(arrays["columns"]), DEFAULT_L2), **arrays}
         missing = [saved for saved in _SAVED_NAMES.values() if saved not in arrays]
@@ -115,6 +123,21 @@ class LogLinearWeights:
             self.time_scale,
             np.where(known, self.l2[relations], DEFAULT_L2),
         )
+
+    @property
+    def paper_features(self) -> None:
+        """None: these features fit no distributions."""
+        return None
+
+    def scorer(self, rules: RuleScorer, walk_length: int) -> LogLinearScorer:
+        """Return the scorer of rules and features together."""
+        from tilp.features.log_linear_scorer import LogLinearScorer
+
+        return LogLinearScorer(rules, self, walk_length)
+
+    def refresh(self, *_: object) -> LogLinearWeights:
+        """Return the weights as they are: there are no statistics to fit again."""
+        return self
 
 
 @dataclass(frozen=True)

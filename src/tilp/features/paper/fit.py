@@ -26,7 +26,7 @@ from tilp.features.paper.training import (
     calibrate_temperature,
     train_features,
 )
-from tilp.graph import QueryTable, TemporalGraph
+from tilp.graph import QueryTable
 from tilp.parallel import Workers
 from tilp.rules import RuleSet
 from tilp.scoring import RuleScorer, Scores
@@ -82,27 +82,6 @@ def fit_paper(
         lambda share: progress(_TRAINED + (1 - _TRAINED) * share),
     )
     weights = calibrate_temperature(features, weights, held_out_examples, workers)
-    return FittedPaper(features, weights)
-
-
-def refresh_paper(
-    graph: TemporalGraph,
-    rules: RuleSet,
-    fitted: FittedPaper,
-    max_length: int,
-    workers: Workers,
-    progress: Callable[[float], None],
-) -> FittedPaper:
-    """Fit the distributions again on a graph with the same relations, and keep the weights.
-
-    A pair of relations that was not seen before gets the weights of unseen pairs.
-    """
-    walked = walked_relations(graph, rules)
-    features = PaperFeatures.fit(graph, walked, max_length, workers=workers, progress=progress)
-    new, old = features.distributions, fitted.features.distributions
-    pairs = old.indices(*new.pairs())
-    groups = len(old.key) + np.arange(len(new) - len(pairs))
-    weights = fitted.weights.remap(np.arange(new.n_directed), np.concatenate([pairs, groups]))
     return FittedPaper(features, weights)
 
 
