@@ -141,7 +141,6 @@ def test_ray_is_left_when_the_last_workers_are_closed(monkeypatch):
     monkeypatch.setattr(ray_workers.ray, "is_initialized", lambda: bool(up))
     monkeypatch.setattr(ray_workers.ray, "shutdown", up.clear)
     monkeypatch.setattr(ray_workers, "_connect", lambda threads, _address: up.append(threads))
-    monkeypatch.setattr(ray_workers, "_check_same_cluster", lambda _address: None)
     cluster = ray_workers._Cluster()
     for _ in range(2):
         cluster.enter(2, None)

@@ -14,8 +14,7 @@ from tilp.explanation import AblationEffect, Contrast, Explanation, Grounding, R
 from tilp.explanation.render import draw_grounding, explanation_page
 from tilp.graph import Fact
 from tilp.rules import FORMS, Atom, Constraint, MinedRule, Rule, RuleSet, parse_rule
-from tilp.rules.consistency import possible_classes, satisfying_intervals
-from tilp.rules.picture import draw_rule
+from tilp.rules.picture import draw_rule, possible_classes, satisfying_intervals
 from tilp.scoring import Prediction, Predictions, Query
 from tilp.time import (
     GAP_CLASSES,
@@ -33,8 +32,8 @@ from tilp.time import (
 )
 from tilp.types import Grain, Unit
 from tilp.viz import Chain, Link, draw_chain, standalone
-from tilp.viz.axis import Axis, known_times
 from tilp.viz.svg import clean, shorten, text_width, wrap
+from tilp.viz.timeline import Axis, known_times
 
 SVG = "{http://www.w3.org/2000/svg}"
 SCRIPT = "<script>alert(1)</script>"

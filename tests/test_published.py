@@ -18,8 +18,13 @@ import pytest
 
 from tilp._utils.files import cache_folder
 from tilp.datasets import PUBLISHED, PublishedSet, get
-from tilp.datasets.download import DownloadSettings, RemoteFile
-from tilp.datasets.published import fetch_set, label_table, write_labels
+from tilp.datasets.published import (
+    DownloadSettings,
+    RemoteFile,
+    fetch_set,
+    label_table,
+    write_labels,
+)
 from tilp.errors import DataError, TilpError
 
 TRAIN = b"".join(b"%d\t%d\t%d\t19%02d-##-##\n" % (i, i % 7, i + 1, i % 100) for i in range(20_000))
@@ -510,7 +515,7 @@ def test_threads_at_once_give_one_whole_set(script):
 
 CHILD = """
 import sys
-from tilp.datasets.download import DownloadSettings, RemoteFile
+from tilp.datasets.published import DownloadSettings, RemoteFile
 from tilp.datasets.published import PublishedSet, fetch_set
 files = tuple(RemoteFile(*text.split()) for text in sys.argv[1:])
 published = PublishedSet("TOY3k", "", "", files)

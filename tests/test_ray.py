@@ -348,9 +348,9 @@ def test_another_cluster_is_refused(workers):
 
 
 def held_here(_):
-    from tilp.parallel import ray_tasks
+    from tilp.parallel import ray_workers
 
-    return sorted(map_id for _, map_id in ray_tasks._functions)
+    return sorted(map_id for _, map_id in ray_workers._functions)
 
 
 def test_workers_let_go_of_maps_that_are_done(workers):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tilp.datasets import world
 from tilp.datasets.synthetic import WorldTables, make_tables
 from tilp.datasets.synthetic.facts import NOW, POINTS, RELATIONS, STRUCTURAL
-from tilp.datasets.synthetic.names import surnames
+from tilp.datasets.synthetic.places import surnames
 from tilp.errors import TilpError
 from tilp.time import UNKNOWN
 

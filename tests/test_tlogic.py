@@ -23,8 +23,7 @@ from events import (
 from tilp._kernels.tlogic import ScoringSettings, count_bodies, walk_back
 from tilp.errors import TilpError
 from tilp.forecasting import TimestampModel, TimestampRules
-from tilp.forecasting.events import TimedEdges, event_times
-from tilp.forecasting.rule_table import RuleTable
+from tilp.forecasting.events import RuleTable, TimedEdges, event_times
 from tilp.forecasting.tlogic import distinct_rules
 from tilp.graph import SPLITS, QueryTable
 from tilp.rules import RuleSet, parse_rule

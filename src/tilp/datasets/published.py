@@ -1,24 +1,209 @@
-"""Published data sets: where their files are, and labels from their id files."""
+"""Published data sets: download and verify their files, and write labels from their id files."""
 
 from __future__ import annotations
 
+import contextlib
 import difflib
-from collections.abc import Mapping
+import errno
+import hashlib
+import http.client
+import logging
+import socket
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
 from tilp._utils.files import cache_folder
-from tilp.datasets.download import (
-    DownloadSettings,
-    Progress,
-    RemoteFile,
-    TransferError,
-    download,
-    file_digest,
-    locked,
-)
 from tilp.errors import DataError, TilpError
+
+Progress = Callable[[str, int, int | None], None]
+"""Called with the name of a file, the bytes received so far, and its size if known."""
+
+_BLOCK_SIZE = 1 << 16
+_HANDLERS = (
+    urllib.request.ProxyHandler,
+    urllib.request.HTTPHandler,
+    urllib.request.HTTPSHandler,
+    urllib.request.HTTPRedirectHandler,
+    urllib.request.HTTPDefaultErrorHandler,
+    urllib.request.HTTPErrorProcessor,
+    urllib.request.UnknownHandler,
+)
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class DownloadSettings:
+    """Limits of a download; waits in seconds."""
+
+    attempts: int = 4  # for each file
+    retry_wait: float = 1.0  # before the second attempt, doubled before each further one
+    timeout: float = 20.0  # of each socket operation
+    lock_wait: float = 0.1  # between two attempts to lock a folder that another process uses
+
+
+@dataclass(frozen=True)
+class RemoteFile:
+    """File of a published set: local name, address, and SHA-256 of its bytes."""
+
+    name: str
+    url: str
+    sha256: str
+
+
+def file_digest(path: Path) -> str | None:
+    """Return the SHA-256 of a file; None if there is no such file."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError:
+        return None
+
+
+class TransferError(Exception):
+    """Failed transfer; `retry` is False if another attempt would fail too."""
+
+    def __init__(self, reason: str, retry: bool = True) -> None:
+        super().__init__(reason)
+        self.retry = retry
+
+
+def download(
+    file: RemoteFile, folder: Path, progress: Progress | None, settings: DownloadSettings
+) -> None:
+    """Download a file; it appears under its final name only when its checksum is right."""
+    final, part = folder / file.name, folder / f"{file.name}.part"
+    if final.exists():
+        logger.warning(
+            "%s does not have the published SHA-256 (expected %s, got %s): downloading it "
+            "again; it will be replaced once the new one is verified",
+            *(final, file.sha256, file_digest(final)),
+        )
+    for left in reversed(range(settings.attempts)):
+        # A part can be complete: the process was stopped, or the server announced too many bytes.
+        if file_digest(part) == file.sha256:
+            break
+        try:
+            _transfer(file, part, progress, settings.timeout)
+            break
+        except TransferError as error:
+            if not error.retry or not left:
+                raise
+            logger.info("%s: %s; attempts left: %d", file.url, error, left)
+            time.sleep(settings.retry_wait * 2 ** (settings.attempts - 1 - left))
+    if (digest := file_digest(part)) != file.sha256:
+        part.unlink(missing_ok=True)
+        raise TilpError(
+            f"{file.name}, downloaded from {file.url}, does not have the published SHA-256: "
+            f"expected {file.sha256}, got {digest}. The download was removed. Try again; if it "
+            "fails again, a proxy or a login page may have replaced the file: get it in another "
+            f"way and put it into {folder.absolute()}."
+        )
+    part.replace(final)
+
+
+def _transfer(file: RemoteFile, part: Path, progress: Progress | None, timeout: float) -> None:
+    """Request the bytes that `part` lacks, and append them as they arrive."""
+    done = part.stat().st_size if part.exists() else 0
+    with _open(file.url, part, done, timeout) as response:
+        resumed = response.headers.get("Content-Range", "").startswith(f"bytes {done}-")
+        if response.status == http.client.PARTIAL_CONTENT and not resumed:
+            part.unlink(missing_ok=True)
+            raise TransferError("the server resumed at another position than requested")
+        if not resumed:
+            done = 0
+        total = None if response.length is None else done + response.length
+        with part.open("ab" if resumed else "wb") as sink:
+            if progress:
+                progress(file.name, done, total)
+            for block in _blocks(response):
+                sink.write(block)
+                done += len(block)
+                if progress:
+                    progress(file.name, done, total)
+    if total is not None and done < total:
+        raise TransferError(f"cut off after {done:,} of {total:,} bytes")
+
+
+def _open(url: str, part: Path, start: int, timeout: float) -> http.client.HTTPResponse:
+    if not url.lower().startswith(("http://", "https://")):
+        raise TransferError("only http and https addresses are fetched", retry=False)
+    # urlopen would follow a redirection to ftp.
+    opener = urllib.request.OpenerDirector()
+    for handler in _HANDLERS:
+        opener.add_handler(handler())
+    opener.addheaders = [("User-Agent", "tilp")]
+    request = urllib.request.Request(url, headers={"Range": f"bytes={start}-"} if start else {})
+    try:
+        response: http.client.HTTPResponse = opener.open(request, timeout=timeout)
+    except urllib.error.HTTPError as error:
+        error.close()
+        if error.code == http.client.REQUESTED_RANGE_NOT_SATISFIABLE:
+            part.unlink(missing_ok=True)
+        temporary = error.code >= 500 or error.code in (408, 416, 429)
+        raise TransferError(f"HTTP {error.code} {error.reason}", retry=temporary) from error
+    except (OSError, http.client.HTTPException) as error:
+        reason = error.reason if isinstance(error, urllib.error.URLError) else error
+        unknown_host = isinstance(reason, socket.gaierror)
+        raise TransferError(_text(reason), retry=not unknown_host) from error
+    return response
+
+
+def _blocks(response: http.client.HTTPResponse) -> Iterator[bytes]:
+    try:
+        # read would lose the start of a block that is cut off.
+        while block := response.read1(_BLOCK_SIZE):
+            yield block
+    except (OSError, http.client.HTTPException) as error:
+        raise TransferError(_text(error)) from error
+
+
+def _text(reason: object) -> str:
+    if isinstance(reason, OSError) and reason.strerror:
+        return reason.strerror
+    return str(reason) or type(reason).__name__
+
+
+@contextlib.contextmanager
+def locked(folder: Path, wait: float) -> Iterator[None]:
+    """Lock a folder against other processes and threads; the system unlocks if this one dies."""
+    with (folder / ".lock").open("ab") as file:
+        waiting = False
+        while not _try_lock(file.fileno()):
+            if not waiting:
+                logger.info("waiting for another process to finish with %s", folder)
+            waiting = True
+            time.sleep(wait)
+        yield
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _try_lock(descriptor: int) -> bool:
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError as error:
+            if error.errno in (errno.EACCES, errno.EDEADLK):
+                return False
+            raise
+        return True
+
+else:
+    import fcntl
+
+    def _try_lock(descriptor: int) -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
 
 
 @dataclass(frozen=True)
@@ -31,17 +216,15 @@ class PublishedSet:
     files: tuple[RemoteFile, ...]
 
 
-def _github(repository: str, commit: str, folder: str, **digests: str) -> tuple[RemoteFile, ...]:
-    root = f"https://raw.githubusercontent.com/{repository}/{commit}/{folder}"
-    return tuple(
-        RemoteFile(f"{stem}.txt", f"{root}/{stem}.txt", sha256) for stem, sha256 in digests.items()
-    )
+def _github(folder: str, **digests: str) -> tuple[RemoteFile, ...]:
+    names = {f"{stem}.txt": digest for stem, digest in digests.items()}
+    root = f"https://raw.githubusercontent.com/{folder}"
+    return tuple(RemoteFile(name, f"{root}/{name}", digest) for name, digest in names.items())
 
 
 # Dates as first published; names are only in a later release.
-_ATISE = ("soledad921/ATISE", "711e2136e10b54acbdd7a69ad7822837ce5c44c8")
-_TILP = ("xiongsiheng/TILP", "4c3587d69e2760c42e9d273afd5ecc023bf2eee1")
-_TLOGIC = ("liu-yushan/TLogic", "9f6ffa3cc5c112226dc2537983b6bb33d4ef295e")
+_ATISE = "soledad921/ATISE/711e2136e10b54acbdd7a69ad7822837ce5c44c8"
+_TILP = "xiongsiheng/TILP/4c3587d69e2760c42e9d273afd5ecc023bf2eee1/data"
 _MIT = "facts: MIT (soledad921/ATISE); names: MIT (xiongsiheng/TILP)"
 
 _SETS = (
@@ -50,15 +233,13 @@ _SETS = (
         "Wikidata, 40,621 facts with intervals in years, 12,554 entities, 24 relations",
         _MIT,
         _github(
-            *_ATISE,
-            "wikidata",
+            f"{_ATISE}/wikidata",
             train="90b42097c9741fada0f81fc5f1be1cb3c0eb0f8bfcf3f5de833dd252b98d069b",
             valid="ade5b9c50b985fcf4948b7edde69c65ff8b7c993ea545cd40dc62fc70b5e2e52",
             test="f9d6b1bbeba58e94298a5655485b7ca3d1d449ba310b8755b32abafc5ec1da6f",
         )
         + _github(
-            *_TILP,
-            "data/WIKIDATA12k",
+            f"{_TILP}/WIKIDATA12k",
             entity2id="307628d198b9369b650d46bb88980b38ed0957a9e8148227c94907f9b2804f01",
             relation2id="fef14b3c161de028344d90be2e53a94d7fdb4cc18b5aa5622ab58051c8887582",
         ),
@@ -68,15 +249,13 @@ _SETS = (
         "YAGO, 20,509 facts with intervals in dates, 10,623 entities, 10 relations",
         _MIT,
         _github(
-            *_ATISE,
-            "yago",
+            f"{_ATISE}/yago",
             train="e709ff0e8eced3ec9332dba5c5da95c0db403f8eddda52f3b100486b63c4e580",
             valid="f3a3946235b078070e6bac0cd2bf6f51bd9cedc394c406873a21141a447730c7",
             test="cc94fd96f8fbacb97cb3e75e3aa8cf2c753acd0ee4e2ae56632f7495278f1b7f",
         )
         + _github(
-            *_TILP,
-            "data/YAGO11k",
+            f"{_TILP}/YAGO11k",
             entity2id="3a5482d19f80b3936ca735ea105db799f5c500b170c57f7a59f0ea2650231789",
             relation2id="83e460205fa11720980c814aa99d70b4ec42ff9571f7ce9915390e262fc8dc34",
         ),
@@ -88,8 +267,7 @@ _SETS = (
         "files: Apache-2.0 (liu-yushan/TLogic); "
         "ICEWS itself: terms of the Harvard Dataverse, doi:10.7910/DVN/28075",
         _github(
-            *_TLOGIC,
-            "data/icews14",
+            "liu-yushan/TLogic/9f6ffa3cc5c112226dc2537983b6bb33d4ef295e/data/icews14",
             train="e66100f4d1a11198fad0120e3596981494dfe0c3f930211608a10377a7af3a1a",
             valid="ce4862c7bc517f322b33742909a1e1e893a950b2ce290c6e14348611736ed9a2",
             test="7ecf0f159445aadacddd03198a8aa363c9b803671ae7f38edd32ee5520a925f6",
@@ -121,7 +299,12 @@ def get(name: str, folder: Path | None = None, *, progress: Progress | None = No
     Traceback (most recent call last):
     tilp.errors.TilpError: No published set is named 'wikidata12'; ... Did you mean WIKIDATA12k?
     """
-    return fetch_set(_find(name), folder, progress=progress)
+    if name not in PUBLISHED:
+        folded = {known.casefold(): known for known in PUBLISHED}
+        near = difflib.get_close_matches(name.casefold(), folded, n=1)
+        hint = f" Did you mean {folded[near[0]]}?" if near else ""
+        raise TilpError(f"No published set is named {name!r}; known: {', '.join(PUBLISHED)}.{hint}")
+    return fetch_set(PUBLISHED[name], folder, progress=progress)
 
 
 def fetch_set(
@@ -154,15 +337,6 @@ def fetch_set(
     return folder
 
 
-def _find(name: str) -> PublishedSet:
-    if name in PUBLISHED:
-        return PUBLISHED[name]
-    folded = {known.casefold(): known for known in PUBLISHED}
-    near = difflib.get_close_matches(name.casefold(), folded, n=1)
-    hint = f" Did you mean {folded[near[0]]}?" if near else ""
-    raise TilpError(f"No published set is named {name!r}; known: {', '.join(PUBLISHED)}.{hint}")
-
-
 def _missing(published: PublishedSet, folder: Path) -> list[RemoteFile]:
     return [f for f in published.files if file_digest(folder / f.name) != f.sha256]
 
@@ -182,10 +356,7 @@ _LABELS = {"entity2id.txt": "entities.tsv", "relation2id.txt": "relations.tsv"}
 
 
 def write_labels(folder: Path) -> None:
-    """Write `entities.tsv` and `relations.tsv` (id, key, label) from the published id files.
-
-    Existing tables stay as they are: they may have better labels.
-    """
+    """Write missing `entities.tsv` and `relations.tsv` (id, key, label) from the id files."""
     for source, target in unwritten_labels(folder):
         rows = ["id\tkey\tlabel", *("\t".join(row) for row in label_table(source))]
         part = target.with_name(target.name + ".part")

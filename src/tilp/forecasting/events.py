@@ -1,20 +1,28 @@
-"""Facts as events: each at one time, in the sort orders that forecasting needs."""
+"""Facts as events, in the sort orders that forecasting needs, and rules over events as arrays."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilp._kernels.candidate_history import FAR
 from tilp._kernels.types import ByAnswer, ByEntityRelation, ByPair, ByRelation, ByTime
-from tilp.graph import TemporalGraph
+from tilp._kernels.tlogic import TLogicRules
+from tilp.errors import TilpError
+from tilp.graph import TemporalGraph, Vocabulary
+from tilp.rules import Atom, Constraint, MinedRule, Rule, RuleSet
+from tilp.types import Unit
+
+Ints = NDArray[np.int64]
 
 
-def event_times(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
+def event_times(start: Ints, end: Ints) -> Ints:
     """Return the start of each interval, else its end; `FAR` if neither is a date.
 
     >>> from tilp.time import UNKNOWN
@@ -24,8 +32,7 @@ def event_times(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.
     return np.where(_is_date(start), start, np.where(_is_date(end), end, FAR))
 
 
-def _is_date(time: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return True where a time is neither unknown nor open."""
+def _is_date(time: Ints) -> NDArray[np.bool_]:
     return (time > -FAR) & (time < FAR)
 
 
@@ -33,10 +40,7 @@ def _is_date(time: NDArray[np.int64]) -> NDArray[np.bool_]:
 class TimedEdges:
     """Facts of some splits and their inverses, each at its event time; undated facts are left out.
 
-    Attributes:
-        n_entities: number of entities of the graph.
-        n_relations: number of relations; the inverse of relation r is `r + n_relations`.
-        source: source of each edge; likewise `relation`, `target`, `time` and `fact`.
+    The inverse of relation r is `r + n_relations`.
     """
 
     n_entities: int
@@ -44,7 +48,7 @@ class TimedEdges:
     source: NDArray[np.int32]
     relation: NDArray[np.int32]
     target: NDArray[np.int32]
-    time: NDArray[np.int64]
+    time: Ints
     fact: NDArray[np.int32]
 
     @classmethod
@@ -54,15 +58,9 @@ class TimedEdges:
         source = np.repeat(np.arange(len(graph.entities), dtype=np.int32), np.diff(index.offsets))
         time = event_times(graph.start, graph.end)[index.fact]
         dated = time < FAR
-        return cls(
-            len(graph.entities),
-            len(graph.relations),
-            source[dated],
-            index.relation[dated],
-            index.target[dated],
-            time[dated],
-            index.fact[dated],
-        )
+        columns: tuple[NDArray[Any], ...] = (source, index.relation, index.target, time, index.fact)
+        sizes = len(graph.entities), len(graph.relations)
+        return cls(*sizes, *(column[dated] for column in columns))
 
     @cached_property
     def by_time(self) -> ByTime:
@@ -74,45 +72,25 @@ class TimedEdges:
     @cached_property
     def by_entity_relation(self) -> ByEntityRelation:
         """Edges by source, relation and time."""
-        order = np.lexsort((self.time, self.relation, self.source))
-        source, relation = self.source[order], self.relation[order]
-        first = _first_rows(source, relation)
-        return ByEntityRelation(
-            np.searchsorted(source[first], np.arange(self.n_entities + 1)),
-            relation[first],
-            np.append(first, len(order)),
-            self.target[order],
-            self.time[order],
-            self.fact[order],
-        )
+        order, (source, relation), offsets = self._group(self.source, self.relation)
+        entity_offsets = np.searchsorted(source, np.arange(self.n_entities + 1))
+        columns = (column[order] for column in (self.target, self.time, self.fact))
+        return ByEntityRelation(entity_offsets, relation, offsets, *columns)
 
     @cached_property
     def by_pair(self) -> ByPair:
         """Edges by source, target, relation and time."""
-        order = np.lexsort((self.time, self.relation, self.target, self.source))
-        columns = (self.source, self.target, self.relation)
-        source, target, relation = (column[order] for column in columns)
-        first = _first_rows(source, target, relation)
-        return ByPair(
-            np.searchsorted(source[first], np.arange(self.n_entities + 1)),
-            target[first],
-            relation[first],
-            np.append(first, len(order)),
-            self.time[order],
-        )
+        keys = (self.source, self.target, self.relation)
+        order, (source, target, relation), offsets = self._group(*keys)
+        entity_offsets = np.searchsorted(source, np.arange(self.n_entities + 1))
+        return ByPair(entity_offsets, target, relation, offsets, self.time[order])
 
     @cached_property
     def by_answer(self) -> ByAnswer:
         """Edges by relation, target and time."""
-        order = np.lexsort((self.time, self.target, self.relation))
-        relation, target = self.relation[order], self.target[order]
-        first = _first_rows(relation, target)
-        return ByAnswer(
-            np.searchsorted(relation[first], np.arange(2 * self.n_relations + 1)),
-            target[first],
-            np.append(first, len(order)),
-            self.time[order],
-        )
+        order, (relation, target), offsets = self._group(self.relation, self.target)
+        relation_offsets = np.searchsorted(relation, np.arange(2 * self.n_relations + 1))
+        return ByAnswer(relation_offsets, target, offsets, self.time[order])
 
     @cached_property
     def by_relation(self) -> ByRelation:
@@ -122,7 +100,97 @@ class TimedEdges:
         columns = (self.source, self.target, self.time, self.fact)
         return ByRelation(offsets, *(column[order] for column in columns))
 
+    def _group(self, *keys: NDArray[np.int32]) -> tuple[Ints, list[NDArray[np.int32]], Ints]:
+        """Return the order by keys and time, the keys of each group, and the groups' offsets."""
+        sort_keys: list[NDArray[Any]] = [self.time, *keys[::-1]]
+        order = np.lexsort(sort_keys)
+        columns = [key[order] for key in keys]
+        is_first = np.any([np.diff(column, prepend=-1) != 0 for column in columns], axis=0)
+        first = np.flatnonzero(is_first)
+        return order, [column[first] for column in columns], np.append(first, len(order))
 
-def _first_rows(*columns: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Return the rows that differ from the row before."""
-    return np.flatnonzero(np.any([np.diff(column, prepend=-1) != 0 for column in columns], axis=0))
+
+@dataclass(frozen=True, eq=False)
+class RuleTable:
+    """Rules (E1, head, E(l+1), T(l+1)) ← (E1, r1, E2, T1) ∧ … with T1 ≤ … ≤ Tl < T(l+1)."""
+
+    head: Ints  # directed relation
+    length: Ints  # of the body
+    relations: Ints  # directed relations of the body, -1 past the end
+    same: Ints  # for each entity position, the first position that must have the same entity
+    body_support: Ints  # distinct groundings of the body that were counted
+    support: Ints  # those of them that the head follows
+    confidence: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.head)
+
+    def __getitem__(self, rows: Ints | NDArray[np.bool_]) -> RuleTable:
+        return RuleTable(*(getattr(self, column.name)[rows] for column in fields(self)))
+
+    @classmethod
+    def join(cls, tables: Sequence[RuleTable]) -> RuleTable:
+        """Concatenate tables."""
+        names = [column.name for column in fields(cls)]
+        return cls(*(np.concatenate([getattr(table, name) for table in tables]) for name in names))
+
+    def sorted(self) -> RuleTable:
+        """Sort by head, then by falling confidence, then by length."""
+        keys = [*self.same.T[::-1], *self.relations.T[::-1], self.length, -self.confidence]
+        return self[np.lexsort((*keys, self.head))]
+
+    def kernel_rules(self, n_directed: int, *, plain: bool = False) -> TLogicRules:
+        """Return a sorted table as the kernels read it; `plain` makes them follow every walk."""
+        n, length = self.relations.shape
+        once = np.full((n, length), not plain)
+        # A body that later returns to an entity before this position depends on the path to it.
+        for position in range(length):
+            later = self.same[:, position + 1 :]
+            once[:, position] &= ~((later > 1) & (later < position)).any(axis=1)
+        offsets = np.searchsorted(self.head, np.arange(n_directed + 1))
+        returns = (self.same[:, 3:] == 1).any(axis=1) & (not plain)
+        bodies = self.length, self.relations, self.same
+        return TLogicRules(offsets, *bodies, self.confidence, once, returns)
+
+    def rule_set(self, relations: Vocabulary, facts: Ints, *, sampled: bool = True) -> RuleSet:
+        """Return the rules by name, in the same order; `facts` counts those of each head."""
+        atoms = [Atom(name, inverse) for inverse in (False, True) for name in relations]
+        columns = (getattr(self, column.name).tolist() for column in fields(self))
+        mined = []
+        for head, length, body, same, body_support, support, confidence in zip(
+            *columns, strict=True
+        ):
+            constraints = (*_time_constraints(length), *_entity_constraints(same[: length + 1]))
+            atoms_of_body = tuple(atoms[relation] for relation in body[:length])
+            rule = Rule(atoms[head], atoms_of_body, constraints)
+            n_facts = int(facts[head])
+            mined.append(MinedRule(rule, support, body_support, confidence, n_facts, sampled))
+        return RuleSet(mined)
+
+
+def _time_constraints(length: int) -> tuple[Constraint, ...]:
+    """Return the order of times that every rule of a length has."""
+    intervals = [f"I{index}" for index in range(1, length + 2)]
+    return (
+        *(Constraint("no_later_than", pair) for pair in pairwise(intervals[:-1])),
+        Constraint("earlier_than", (intervals[-2], intervals[-1])),
+    )
+
+
+def _entity_constraints(same: Sequence[int]) -> tuple[Constraint, ...]:
+    """Return which positions of a rule have the same entity."""
+    return tuple(
+        Constraint("the_same_as", (f"E{first + 1}", f"E{position + 1}"))
+        for position, first in enumerate(same)
+        if first != position
+    )
+
+
+def check_relations(graph: TemporalGraph, relations: Vocabulary, unit: Unit) -> None:
+    """Raise `TilpError` if a graph has other relations or another unit than a model."""
+    if graph.relations != relations or graph.unit is not unit:
+        raise TilpError(
+            f"the model has {len(relations):,} relations in {unit.value}s, the graph has "
+            f"{len(graph.relations):,} in {graph.unit.value}s; use a graph that was read with the "
+            "same relations and unit"
+        )

@@ -24,16 +24,16 @@ from tilp._kernels.recency import (
 )
 from tilp._utils.random import keyed_uniform
 from tilp.errors import TilpError
-from tilp.forecasting.events import TimedEdges, event_times
-from tilp.forecasting.rule_table import RuleTable, check_relations
+from tilp.forecasting.events import Ints, RuleTable, TimedEdges, check_relations, event_times
 from tilp.graph import QueryTable, TemporalGraph, Vocabulary
 from tilp.parallel import split_by_cost
 from tilp.rules import Rule, RuleSet
 from tilp.scoring import Scores
 from tilp.types import Unit
 
-MAX_COUNTS = (1, 2, 3, 5, 10, 20)
-"""Largest count of each class but the last, which holds all larger counts."""
+Floats = NDArray[np.float64]
+
+MAX_COUNTS = (1, 2, 3, 5, 10, 20)  # of each class but the last, which holds all larger counts
 _PROGRESS_STEPS = 20
 
 
@@ -42,14 +42,8 @@ def make_evidence(edges: TimedEdges) -> Evidence:
     return Evidence(edges.by_pair, edges.by_answer, edges.by_time)
 
 
-def make_table(rules: NDArray[np.int64], n_directed: int, gaps: NDArray[np.int64]) -> WeightTable:
-    """Lay out the weights.
-
-    Args:
-        rules: `head · n_directed + body` of each rule, ascending.
-        n_directed: number of directed relations.
-        gaps: largest gap of each recency class but the last.
-    """
+def make_table(rules: Ints, n_directed: int, gaps: Ints) -> WeightTable:
+    """Lay out the weights; `rules` are `head · n_directed + body`, ascending."""
     head, body = np.divmod(rules, n_directed)
     n_rules = len(rules) + n_directed  # rules not listed share one more for each head
     recencies, counts = len(gaps) + 1, len(MAX_COUNTS) + 1
@@ -65,16 +59,11 @@ def make_table(rules: NDArray[np.int64], n_directed: int, gaps: NDArray[np.int64
         "entity_recency": 2 * recencies,
     }
     offsets = np.append(0, np.cumsum([sizes[name] for name in WeightBlocks._fields[:-1]]))
-    return WeightTable(
-        np.searchsorted(head, np.arange(n_directed + 1)),
-        body,
-        gaps,
-        np.array(MAX_COUNTS),
-        WeightBlocks(*offsets.tolist()),
-    )
+    rule_offsets, blocks = np.searchsorted(head, np.arange(n_directed + 1)), offsets.tolist()
+    return WeightTable(rule_offsets, body, gaps, np.array(MAX_COUNTS), WeightBlocks(*blocks))
 
 
-def learning_rates(table: WeightTable, rate: float, own_rate: float) -> NDArray[np.float64]:
+def learning_rates(table: WeightTable, rate: float, own_rate: float) -> Floats:
     """Return the learning rate of each weight."""
     names = WeightBlocks._fields[:-1]
     block_rates = [own_rate if name == "rule_recency" else rate for name in names]
@@ -97,7 +86,7 @@ class ForecastScorer:
 
     evidence: Evidence
     table: WeightTable
-    weights: NDArray[np.float64]
+    weights: Floats
 
     def __call__(self, queries: QueryTable) -> Scores:
         """Score the candidates of queries."""
@@ -163,11 +152,11 @@ class ForecastModel:
 
     relations: Vocabulary
     unit: Unit
-    facts: NDArray[np.int64]
+    facts: Ints
     table: WeightTable
-    weights: NDArray[np.float64]
-    body_support: NDArray[np.int64]
-    support: NDArray[np.int64]
+    weights: Floats
+    body_support: Ints
+    support: Ints
 
     def __repr__(self) -> str:
         return f"ForecastModel({len(self.rules):,} rules, {len(self.weights):,} weights)"
@@ -183,21 +172,15 @@ class ForecastModel:
         n = len(self.table.body)
         body_support, support = self.body_support[:n].sum(axis=1), self.support[:n].sum(axis=1)
         rules = np.flatnonzero(support > 0)
-        table = RuleTable(
-            self._heads[rules],
-            np.ones(len(rules), np.int64),
-            self.table.body[rules, None],
-            np.tile([0, 1], (len(rules), 1)),
-            body_support[rules],
-            support[rules],
-            support[rules] / body_support[rules],
-        ).sorted()
+        body, same = self.table.body[rules, None], np.tile([0, 1], (len(rules), 1))
+        counts = body_support[rules], support[rules], support[rules] / body_support[rules]
+        lengths = np.ones(len(rules), np.int64)
+        table = RuleTable(self._heads[rules], lengths, body, same, *counts).sorted()
         mean = (self._curves * self.body_support[:n]).sum(axis=1) / np.maximum(body_support, 1)
         weights = mean[self._find(table.head, table.relations[:, 0])].tolist()
         rule_set = table.rule_set(self.relations, self.facts, sampled=False)
-        return RuleSet(
-            replace(mined, weight=weight) for mined, weight in zip(rule_set, weights, strict=True)
-        )
+        pairs = zip(rule_set, weights, strict=True)
+        return RuleSet(replace(mined, weight=weight) for mined, weight in pairs)
 
     def curve(self, rule: Rule) -> Curve:
         """Return the confidence and weight of a rule by the time since its body last held.
@@ -215,13 +198,9 @@ class ForecastModel:
         index = int(self._find(np.array([head]), np.array([body]))[0])
         if rule.length != 1 or index < 0:
             raise TilpError(f"the model has no rule {rule}; its attribute `rules` lists all rules")
-        return Curve(
-            tuple(self.table.gaps.tolist()),
-            tuple(self.body_support[index].tolist()),
-            tuple(self.support[index].tolist()),
-            tuple(self._curves[index].tolist()),
-            self.unit,
-        )
+        columns = (self.table.gaps, self.body_support[index], self.support[index])
+        gaps, body_support, support = (tuple(column.tolist()) for column in columns)
+        return Curve(gaps, body_support, support, tuple(self._curves[index].tolist()), self.unit)
 
     def scorer(
         self, graph: TemporalGraph, evidence: Iterable[str] | str = "train"
@@ -237,16 +216,15 @@ class ForecastModel:
             TilpError: the graph has other relations, or another unit of time.
         """
         check_relations(graph, self.relations, self.unit)
-        evidence_edges = make_evidence(TimedEdges.of(graph, evidence))
-        return ForecastScorer(evidence_edges, self.table, self.weights)
+        edges = make_evidence(TimedEdges.of(graph, evidence))
+        return ForecastScorer(edges, self.table, self.weights)
 
     @property
-    def _heads(self) -> NDArray[np.int64]:
-        """Head relation of each rule."""
+    def _heads(self) -> Ints:
         offsets = self.table.rule_offsets
         return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
 
-    def _find(self, head: NDArray[np.int64], body: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _find(self, head: Ints, body: Ints) -> Ints:
         """Return the index of each rule in the table, -1 if it is not there."""
         n_directed = len(self.table.rule_offsets) - 1
         keys = np.append(self._heads * n_directed + self.table.body, -1)
@@ -254,14 +232,14 @@ class ForecastModel:
         return np.where(keys[index] == head * n_directed + body, index, -1)
 
     @cached_property
-    def _curves(self) -> NDArray[np.float64]:
+    def _curves(self) -> Floats:
         """Amount that the body of each rule adds, by recency class."""
         n, classes, blocks = len(self.table.body), len(self.table.gaps) + 1, self.table.blocks
         shared = self.weights[blocks.body_recency : blocks.body_count].reshape(2, classes)
         own = self.weights[blocks.rule_recency : blocks.pair_recency].reshape(-1, classes)
         level = self.weights[blocks.rule_level : blocks.rule_recency]
         same_relation = (self.table.body == self._heads).astype(np.int64)
-        curves: NDArray[np.float64] = level[:n, None] + own[:n] + shared[same_relation]
+        curves: Floats = level[:n, None] + own[:n] + shared[same_relation]
         return curves
 
 
@@ -334,12 +312,8 @@ def learn_weights(
     evidence: Evidence,
     table: WeightTable,
     progress: Callable[[float], None] | None = None,
-) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
-    """Learn from each edge but the earliest, in the order of time.
-
-    Returns:
-        Weights; body support and support by rule and recency class.
-    """
+) -> tuple[Floats, Ints, Ints]:
+    """Learn from all but the earliest edges, in time order; return weights and supports."""
     first_time = np.quantile(edges.time, config.warm, method="inverted_cdf")
     columns = (edges.source, edges.relation, edges.target, edges.time)
     late_edges = np.stack([column[edges.time >= first_time] for column in columns])
@@ -368,7 +342,7 @@ def learn_weights(
     return weights, body_support, support
 
 
-def recency_classes(edges: TimedEdges, classes: int) -> NDArray[np.int64]:
+def recency_classes(edges: TimedEdges, classes: int) -> Ints:
     """Return the largest gap of each recency class but the last, with equally many gaps in each.
 
     A gap is the time between two successive meetings of two entities, in any relation.

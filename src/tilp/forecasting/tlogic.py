@@ -17,8 +17,7 @@ from tilp._kernels.tlogic import (
     walk_back,
 )
 from tilp.errors import TilpError
-from tilp.forecasting.events import TimedEdges, event_times
-from tilp.forecasting.rule_table import RuleTable, check_relations
+from tilp.forecasting.events import Ints, RuleTable, TimedEdges, check_relations, event_times
 from tilp.graph import QueryTable, TemporalGraph, Vocabulary
 from tilp.parallel import Workers, use_workers
 from tilp.rules import RuleSet
@@ -59,20 +58,15 @@ class TimestampScorer:
         edges, query = self.edges.by_entity_relation, (subject, relation, time, fact)
         rule_scores = Scores(*score_queries(edges, self.rules, self.settings, *query))
         scores = self._add_frequencies(rule_scores, relation, time, fact).take(inverse)
-        return replace(scores, reached=_reached(rule_scores.take(inverse), queries.answer))
+        by_rules = rule_scores.take(inverse)
+        reached = np.zeros(len(by_rules), np.bool_)
+        reached[by_rules.query[by_rules.candidate == queries.answer[by_rules.query]]] = True
+        return replace(scores, reached=reached)
 
-    def _add_frequencies(
-        self,
-        scores: Scores,
-        relation: NDArray[np.int64],
-        time: NDArray[np.int64],
-        fact: NDArray[np.int64],
-    ) -> Scores:
+    def _add_frequencies(self, scores: Scores, relation: Ints, time: Ints, fact: Ints) -> Scores:
         """Score candidates by their frequency as answers, for queries without any candidate."""
-        bounds = scores.offsets[1:-1]
-        candidates, values = (
-            np.split(column, bounds) for column in (scores.candidate, scores.score)
-        )
+        columns = (scores.candidate, scores.score)
+        candidates, values = (np.split(column, scores.offsets[1:-1]) for column in columns)
         for query in np.flatnonzero(np.diff(scores.offsets) == 0):
             answers = self._earlier_answers(relation[query], time[query], fact[query])
             candidates[query], values[query] = np.unique(answers, return_counts=True)
@@ -90,14 +84,6 @@ class TimestampScorer:
         return answers
 
 
-def _reached(scores: Scores, entity: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Return True for each query that lists its entity as a candidate."""
-    query = scores.query
-    reached = np.zeros(len(scores), np.bool_)
-    reached[query[scores.candidate == entity[query]]] = True
-    return reached
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class TimestampModel:
     """Rules that `TimestampRules.fit` mined.
@@ -113,14 +99,13 @@ class TimestampModel:
     table: RuleTable
     relations: Vocabulary
     unit: Unit
-    facts: NDArray[np.int64]
+    facts: Ints
     settings: ScoringSettings
 
     def __repr__(self) -> str:
         lengths, counts = np.unique(self.table.length, return_counts=True)
-        listed = ", ".join(
-            f"{count:,} of length {length}" for length, count in zip(lengths, counts, strict=True)
-        )
+        pairs = zip(lengths, counts, strict=True)
+        listed = ", ".join(f"{count:,} of length {length}" for length, count in pairs)
         return f"TimestampModel({len(self.table):,} rules: {listed})"
 
     @cached_property
@@ -133,11 +118,7 @@ class TimestampModel:
         return self.table.rule_set(self.relations, self.facts)
 
     def scorer(
-        self,
-        graph: TemporalGraph,
-        evidence: Iterable[str] | str = "train",
-        *,
-        plain: bool = False,
+        self, graph: TemporalGraph, evidence: Iterable[str] | str = "train", *, plain: bool = False
     ) -> TimestampScorer:
         """Return a scorer for queries on a graph.
 
@@ -215,12 +196,11 @@ class TimestampRules:
         object.__setattr__(self, "transition", choose(Transition, self.transition, "transition"))
         if not self.lengths or self.lengths[0] < 1 or self.lengths[-1] > _MAX_LENGTH:
             raise TilpError(f"lengths is {self.lengths}; choose some of 1 to {_MAX_LENGTH}")
-        for name in ("walks", "samples", "top"):
-            if getattr(self, name) < 1:
-                raise TilpError(f"{name} is {getattr(self, name)}; choose at least 1")
-        for name in ("smoothing", "window", "decay", "min_confidence", "min_bodies"):
-            if getattr(self, name) < 0:
-                raise TilpError(f"{name} is {getattr(self, name)}; choose at least 0")
+        least = dict.fromkeys(("walks", "samples", "top"), 1)
+        least |= dict.fromkeys(("smoothing", "window", "decay", "min_confidence", "min_bodies"), 0)
+        for name, minimum in least.items():
+            if getattr(self, name) < minimum:
+                raise TilpError(f"{name} is {getattr(self, name)}; choose at least {minimum}")
         if not 0.0 <= self.share <= 1.0:
             raise TilpError(f"share is {self.share}; choose a number from 0 to 1")
 
@@ -260,7 +240,6 @@ class TimestampRules:
         return TimestampModel(RuleTable.join(tables), graph.relations, graph.unit, facts, settings)
 
     def _mine_relation(self, edges: TimedEdges, relation: int) -> RuleTable:
-        """Return the rules for one directed relation, most confident first."""
         tables = [self._mine_length(edges, relation, length) for length in self.lengths]
         return RuleTable.join(tables).sorted()
 
@@ -270,37 +249,30 @@ class TimestampRules:
         exponential = self.transition is Transition.EXPONENTIAL
         target = (edges.n_relations, relation, length)
         seed = int(rng.integers(_MAX_SEED))
-        entities, walked, _ = walk_back(
-            edges.by_time, edges.by_relation, *target, self.walks, exponential, seed
-        )
+        options = (self.walks, exponential, seed)
+        entities, walked, _ = walk_back(edges.by_time, edges.by_relation, *target, *options)
         body, same = distinct_rules(entities, walked, edges.n_relations)
         rules, seeds = (relation, body, same), rng.integers(_MAX_SEED, size=len(body))
         body_support, support = count_bodies(
             edges.by_entity_relation, edges.by_relation, *rules, self.samples, seeds
         )
-        table = RuleTable(
-            np.full(len(body), relation),
-            np.full(len(body), length),
-            _pad(body, np.full(self.lengths[-1], -1)),
-            _pad(same, np.arange(self.lengths[-1] + 1)),
-            body_support,
-            support,
-            support / np.maximum(body_support + self.smoothing, 1.0),
-        )
+        confidence = support / np.maximum(body_support + self.smoothing, 1.0)
+        head, lengths = np.full(len(body), relation), np.full(len(body), length)
+        body = _pad(body, np.full(self.lengths[-1], -1))
+        same = _pad(same, np.arange(self.lengths[-1] + 1))
+        table = RuleTable(head, lengths, body, same, body_support, support, confidence)
         mask = (table.support > 0) & (table.body_support >= self.min_bodies)
         return table[mask & (table.confidence >= self.min_confidence)]
 
 
 def distinct_rules(
     entities: NDArray[np.int32], relations: NDArray[np.int32], n_relations: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+) -> tuple[Ints, Ints]:
     """Return the distinct rules of walks that have one head relation and length.
 
     A walk goes back in time, from the object of the head to its subject; the body of its rule is
-    the same walk in the other direction.
-
-    Returns:
-        Relations of each body, and for each entity position the first with the same entity.
+    the same walk in the other direction. The second array has, for each entity position, the first
+    position with the same entity.
     """
     body = (relations[:, :0:-1] + n_relations) % (2 * n_relations)
     ends = entities[:, :0:-1]
@@ -310,7 +282,7 @@ def distinct_rules(
     return np.ascontiguousarray(relations), np.ascontiguousarray(same)
 
 
-def _pad(columns: NDArray[np.int64], row: NDArray[np.int64]) -> NDArray[np.int64]:
+def _pad(columns: Ints, row: Ints) -> Ints:
     """Extend columns to the width of a row, with the values of the row."""
     padded = np.tile(row, (len(columns), 1))
     padded[:, : columns.shape[1]] = columns

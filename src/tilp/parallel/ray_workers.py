@@ -1,33 +1,31 @@
-"""`RayWorkers`: chunks run by the worker processes of a Ray cluster, on one machine or many."""
+"""`RayWorkers`: chunks run by worker processes of Ray, on one machine or many; their tasks."""
 
 from __future__ import annotations
 
 import logging
 import os
+import platform
 import socket
 import subprocess
 import sys
 import threading
 import time
+import traceback
 import uuid
 import warnings
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import count
 from typing import Any, TypeVar
 
 import ray
-from ray.exceptions import (
-    NodeDiedError,
-    ObjectLostError,
-    OutOfMemoryError,
-    RayError,
-    WorkerCrashedError,
-)
+from ray import exceptions
+from threadpoolctl import threadpool_limits
 
 from tilp._utils.versions import code_versions
 from tilp.errors import TilpError
-from tilp.parallel.transfer import SharedPacker, pack, unpack
+from tilp.parallel.transfer import Bytes, PackedValue, SharedPacker, SharedUnpacker, pack, unpack
 
 Chunk = TypeVar("Chunk")
 Result = TypeVar("Result")
@@ -38,20 +36,18 @@ _RETRIES = 5  # of a chunk whose worker or machine died
 _CONNECT_SECONDS = 30.0
 _REFRESH_SECONDS = 5.0  # how often the number of workers is looked up
 _END = object()
-_WORKER_LOST = (WorkerCrashedError, NodeDiedError, OutOfMemoryError, ObjectLostError)
+_WORKER_LOST = (
+    exceptions.WorkerCrashedError,
+    exceptions.NodeDiedError,
+    exceptions.OutOfMemoryError,
+    exceptions.ObjectLostError,
+)
 
 
 class RayWorkers:
     """Worker processes of Ray, one for each processor of the cluster.
 
     Starts or joins Ray unless this process already did, and leaves it when the last workers close.
-
-    Args:
-        threads: number of processes to start if there is no cluster to join.
-        address: address of a running cluster.
-
-    Raises:
-        TilpError: the cluster cannot be reached.
     """
 
     def __init__(self, threads: int, address: str | None) -> None:
@@ -60,9 +56,8 @@ class RayWorkers:
         self._map_ids = count()
         self._packer = SharedPacker(ray.put)
         self._versions = tuple(code_versions().items())
-        self._run = ray.remote(num_cpus=1, max_retries=_RETRIES, scheduling_strategy="SPREAD")(
-            _make_task()
-        )
+        remote = ray.remote(num_cpus=1, max_retries=_RETRIES, scheduling_strategy="SPREAD")
+        self._run = remote(_make_task())
         self._stopped = False
         self._running: dict[int, set[Any]] = {}  # map id -> chunks in progress
         self._slots, self._refreshed = 1, -_REFRESH_SECONDS
@@ -84,10 +79,8 @@ class RayWorkers:
         running = self._running[map_id] = set()
         try:
             while True:
-                while (
-                    len(running) < _MAX_RUNNING * self.slots
-                    and len(ordered) < MAX_WAITING * self.slots
-                ):
+                slots = self.slots
+                while len(running) < _MAX_RUNNING * slots and len(ordered) < MAX_WAITING * slots:
                     if self._stopped:
                         raise RuntimeError("the workers are closed and take no more chunks")
                     chunk = next(remaining, _END)
@@ -115,11 +108,8 @@ class RayWorkers:
             _cancel(running, force=True)
 
     def close(self) -> None:
-        """Release shared objects, and stop Ray if it was started here.
-
-        If Ray stays, its workers release what they cached with the next chunk of another session.
-        """
-        self.stop()
+        """Release shared objects, and stop Ray if it was started here."""
+        self.stop()  # workers that stay release their cache with a chunk of another session
         self._packer = SharedPacker(ray.put)
         _cluster.leave()
 
@@ -143,7 +133,8 @@ class _Cluster:
         """Start or join Ray, unless this process already did."""
         with self._lock:
             if ray.is_initialized():
-                _check_same_cluster(address)
+                if address not in (None, "auto"):
+                    _check_same_cluster(address)
             else:
                 _connect(threads, address)
                 self._started_here = True
@@ -161,9 +152,9 @@ class _Cluster:
 _cluster = _Cluster()
 
 
-def _check_same_cluster(address: str | None) -> None:
+def _check_same_cluster(address: str) -> None:
     joined = ray.get_runtime_context().gcs_address
-    if address not in (None, "auto") and _resolve(address) != _resolve(joined):
+    if _resolve(address) != _resolve(joined):
         raise TilpError(
             f"this process uses the Ray cluster at {joined}; close its workers before you join "
             f"another cluster at {address}"
@@ -171,7 +162,7 @@ def _check_same_cluster(address: str | None) -> None:
 
 
 def _resolve(address: str) -> str:
-    """Return an address with the host name replaced by its IP address, where that is known."""
+    """Replace the host name of an address by its IP address, where that is known."""
     host, colon, port = address.rpartition(":")
     try:
         return f"{socket.gethostbyname(host)}{colon}{port}"
@@ -193,7 +184,14 @@ def _connect(threads: int, address: str | None) -> None:
             _check_reachable(address)
             ray.init(address=address, **quiet)
         else:
-            _start(threads, quiet)
+            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+            with warnings.catch_warnings():
+                # JAX and Python warn of forks beside threads; Ray forks only to start its programs.
+                warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
+                warnings.filterwarnings(
+                    "ignore", ".*multi-threaded, use of fork", DeprecationWarning
+                )
+                ray.init(address="local", num_cpus=threads, include_dashboard=False, **quiet)
     except Exception as failure:  # Ray raises exceptions of many types
         if address:
             raise TilpError(
@@ -209,38 +207,25 @@ def _check_reachable(address: str) -> None:
         socket.create_connection((host, int(port)), _CONNECT_SECONDS).close()
     # Another program may listen there, and `auto` may name a cluster that has ended.
     command = [sys.executable, "-m", "ray.scripts.scripts", "status", "--address", address]
+    options: dict[str, Any] = {"capture_output": True, "text": True, "timeout": _CONNECT_SECONDS}
     try:
-        status = subprocess.run(
-            command, capture_output=True, text=True, timeout=_CONNECT_SECONDS, check=False
-        )
+        status = subprocess.run(command, check=False, **options)
     except subprocess.TimeoutExpired:
         raise TimeoutError(f"no reply within {_CONNECT_SECONDS:.0f} seconds") from None
     if status.returncode:
         raise ConnectionError((status.stderr.strip() or "it is not running").splitlines()[-1])
 
 
-def _start(processes: int, quiet: dict[str, Any]) -> None:
-    """Start Ray on this machine."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    with warnings.catch_warnings():
-        # JAX and Python warn of forks beside threads; Ray forks only to start its programs.
-        warnings.filterwarnings("ignore", r"os\.fork\(\) was called", RuntimeWarning)
-        warnings.filterwarnings("ignore", ".*multi-threaded, use of fork", DeprecationWarning)
-        ray.init(address="local", num_cpus=processes, include_dashboard=False, **quiet)
-
-
 def _make_task() -> Callable[..., Any]:
     """Return the task that workers run; it is sent by value, so it can report a missing tilp."""
 
-    def run(
-        versions: Any, call: tuple[str, int, int], function: Sequence[Any], chunk: Any
-    ) -> tuple[str, Any]:
+    def run(versions: Any, call: Any, function: Sequence[Any], chunk: Any) -> tuple[str, Any]:
         try:
-            from tilp.parallel import ray_tasks
+            from tilp.parallel import ray_workers
         except ImportError as failure:
             return f"a worker cannot load tilp ({failure})", None
-        mismatches = ray_tasks.version_mismatches(versions)
-        return mismatches, None if mismatches else ray_tasks.run_chunk(call, function, chunk)
+        mismatches = ray_workers.version_mismatches(versions)
+        return mismatches, None if mismatches else ray_workers.run_chunk(call, function, chunk)
 
     return run
 
@@ -254,18 +239,82 @@ def _chunk_result(ref: Any) -> Any:
             f"a chunk of work was tried {_RETRIES + 1} times, and its worker failed every time "
             f"({type(failure).__name__}); if memory runs out, use fewer workers"
         ) from failure
-    except RayError as failure:
+    except exceptions.RayError as failure:
         raise TilpError(f"Ray failed to run a chunk of work: {failure}") from failure
     if mismatches:
         raise TilpError(
             f"{mismatches}; install the same versions on every machine of the cluster, or results "
             "could differ"
         )
-    value, traceback, caught = result
+    value, note, caught = result
     for category, message in caught:
         warnings.warn(message, category, stacklevel=2)
-    if traceback:
+    if note:
         error: Exception = unpack(value)
-        error.add_note(traceback)
+        error.add_note(note)
         raise error
     return unpack(value)
+
+
+_MAX_FUNCTIONS = 32  # maps that run at the same time
+
+
+ChunkResult = tuple[Bytes, str, list[tuple[type[Warning], str]]]
+"""Packed result or exception, traceback of the exception, category and message of warnings."""
+
+_unpacker = SharedUnpacker(ray.get)
+_functions: OrderedDict[tuple[str, int], Callable[[Any], Any]] = OrderedDict()
+
+
+@lru_cache(1)
+def version_mismatches(expected: tuple[tuple[str, str], ...]) -> str:
+    """Describe version mismatches with the driver; empty if none."""
+    versions = code_versions()
+    mismatches = [
+        f"{name} {versions.get(name, 'none')[:12]}, not {version[:12]}"
+        for name, version in expected
+        if versions.get(name) != version
+    ]
+    return f"a worker on {platform.node()} has {'; '.join(mismatches)}" if mismatches else ""
+
+
+def run_chunk(call: tuple[str, int, int], function: Sequence[Any], chunk: Bytes) -> ChunkResult:
+    """Run a function on a packed chunk.
+
+    `call` holds session id, map id and lowest id of an unfinished map. The reference to the
+    function is in a list so that Ray does not fetch it every time.
+    """
+    error = ""
+    with warnings.catch_warnings(record=True) as caught:
+        try:
+            value = pack(_load_function(call, function)(unpack(chunk)))
+        except Exception as failure:  # noqa: BLE001 - raised again by the driver
+            error = f"on {platform.node()}:\n{traceback.format_exc()}"
+            value = _pack_exception(failure)
+    return value, error, [(item.category, str(item.message)) for item in caught]
+
+
+def _pack_exception(failure: Exception) -> Bytes:
+    """Pack an exception; one that cannot be pickled becomes a `TilpError` with its message."""
+    try:
+        packed = pack(failure)
+        unpack(packed)
+    except Exception:  # noqa: BLE001 - an exception may hold anything
+        return pack(TilpError(f"{type(failure).__name__}: {failure}"))
+    return packed
+
+
+def _load_function(call: tuple[str, int, int], function: Sequence[Any]) -> Callable[[Any], Any]:
+    session, map_id, first_unfinished = call
+    # Cached functions of finished maps would keep their arrays in the object store.
+    for key in [k for k in _functions if k[0] != session or k[1] < first_unfinished]:
+        del _functions[key]
+    if (session, map_id) not in _functions:
+        packed = ray.get(function[0])
+        _functions[session, map_id] = _unpacker.unpack(PackedValue(*packed))
+        if len(_functions) > _MAX_FUNCTIONS:
+            _functions.popitem(last=False)
+        # Sums of linear algebra depend on its threads; its libraries may just have been loaded.
+        threadpool_limits(limits=1, user_api="blas")
+    _functions.move_to_end((session, map_id))
+    return _functions[session, map_id]

@@ -8,7 +8,9 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,11 +27,11 @@ _LAZY_GRAPH_ATTRIBUTES = ("texts", "defects")
 Bytes = NDArray[np.uint8]
 
 
+@dataclass(frozen=True)
 class LazyAttributes:
     """Attributes of a proxy that are sent separately; `fetch` returns them by name."""
 
-    def __init__(self, fetch: Callable[[], dict[str, Any]]) -> None:
-        self.fetch = fetch
+    fetch: Callable[[], dict[str, Any]]
 
 
 class LazyProxy:
@@ -86,17 +88,11 @@ _PICKLED_WHOLE = (LazyProxy, PackedVocabulary)  # names of the latter are arrays
 
 
 class PackedValue(NamedTuple):
-    """Pickled value and references to its parts in the object store.
+    """Pickled value and references to its parts in the object store."""
 
-    Attributes:
-        pickled: value, with indexes into the references in place of the parts.
-        shared: references to shared parts.
-        lazy: references to attributes that are fetched on first use.
-    """
-
-    pickled: Bytes
+    pickled: Bytes  # with indexes into the references in place of the parts
     shared: tuple[Any, ...]
-    lazy: tuple[Any, ...]
+    lazy: tuple[Any, ...]  # attributes that are fetched on first use
 
 
 def pack(value: Any) -> Bytes:
@@ -112,17 +108,13 @@ def unpack(pickled: Bytes) -> Any:
 class SharedPacker:
     """Pickler that puts large read-only arrays, vocabularies and graphs into the object store once.
 
-    They stay in the store as long as they exist in this process.
-
-    Args:
-        put: stores a value and returns a reference to it.
-        min_shared_bytes: size from which an array is shared.
+    They stay in the store as long as they exist in this process. Smaller arrays are copied.
     """
 
     def __init__(
         self, put: Callable[[Any], Any], min_shared_bytes: int = _MIN_SHARED_BYTES
     ) -> None:
-        self._put = put
+        self.put = put
         self._min_shared_bytes = min_shared_bytes
         self._refs: dict[int, tuple[weakref.ref[Any], Any, Any]] = {}
         self._lock = threading.RLock()
@@ -138,35 +130,24 @@ class SharedPacker:
     def shared_ref(self, value: Any) -> Any:
         """Return the reference to a value that is shared; None if it is not."""
         if isinstance(value, np.ndarray):
-            if self._is_shared(value):
-                return self._store(value, None, lambda: np.asarray(value))
-            return None
+            large = not value.flags.writeable and value.nbytes >= self._min_shared_bytes
+            if not large or not value.flags.forc or value.dtype.hasobject:
+                return None
+            return self._store(value, None, lambda: np.asarray(value))
         if isinstance(value, Vocabulary | TemporalGraph) and not isinstance(value, _PICKLED_WHOLE):
             # Store a graph again when more of its indexes were built.
             indexes = tuple(getattr(value, "_indexes", ()))
             return self._store(value, indexes, lambda: self.pack(make_proxy(value)))
         return None
 
-    def lazy_ref(self, attributes: LazyAttributes) -> Any:
-        """Put lazy attributes into the store and return the reference to them."""
-        return self._put(pack(attributes.fetch()))
-
-    def _is_shared(self, array: NDArray[Any]) -> bool:
-        """Return True for large plain arrays that nobody writes to."""
-        plain = array.flags.forc and not array.dtype.hasobject
-        return plain and not array.flags.writeable and array.nbytes >= self._min_shared_bytes
-
     def _store(self, value: Any, version: Any, make: Callable[[], Any]) -> Any:
         """Return the reference to a value; put it into the store if it is new or has changed."""
         key = id(value)
         known, stored_version, ref = self._refs.get(key, (None, None, None))
         if known is None or known() is not value or stored_version != version:
-            ref = self._put(make())
-            self._refs[key] = (
-                weakref.ref(value, lambda dead: self._forget(key, dead)),
-                version,
-                ref,
-            )
+            ref = self.put(make())
+            alive = weakref.ref(value, lambda dead: self._forget(key, dead))
+            self._refs[key] = (alive, version, ref)
         return ref
 
     def _forget(self, key: int, dead: weakref.ref[Any]) -> None:
@@ -184,30 +165,21 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     def persistent_id(self, value: Any) -> tuple[Any, ...] | None:
         """Return the id of a value that is not pickled itself; None if it is."""
         if isinstance(value, LazyAttributes):
-            self.lazy.append(self._packer.lazy_ref(value))
+            self.lazy.append(self._packer.put(pack(value.fetch())))
             return "lazy", len(self.lazy) - 1
         if type(value).__module__.startswith("numba."):
-            return _kernel_id(value)
+            # Send the name of a compiled loop: a copy would be compiled again.
+            module, name = getattr(value, "__module__", ""), getattr(value, "__name__", "")
+            is_global = getattr(sys.modules.get(module), name, None) is value
+            return ("kernel", module, name) if is_global else None
         ref = self._packer.shared_ref(value)
         return None if ref is None else ("shared", self.shared.setdefault(ref, len(self.shared)))
 
 
-def _kernel_id(value: Any) -> tuple[str, str, str] | None:
-    """Return the id of a compiled loop: its name, because a copy would be compiled again."""
-    module, name = getattr(value, "__module__", ""), getattr(value, "__name__", "")
-    if getattr(sys.modules.get(module), name, None) is not value:
-        return None
-    return "kernel", module, name
-
-
 class SharedUnpacker:
-    """Unpickler of packed values; it fetches a shared part once while any value uses it.
+    """Unpickler of packed values; it gets a shared part once while any value uses it."""
 
-    Args:
-        get: returns the values of references.
-    """
-
-    def __init__(self, get: Callable[[Sequence[Any]], Sequence[Any]]) -> None:
+    def __init__(self, get: Callable[[list[Any]], Sequence[Any]]) -> None:
         self._get = get
         self._cache: weakref.WeakValueDictionary[Any, Any] = weakref.WeakValueDictionary()
 
@@ -238,6 +210,5 @@ class _Unpickler(pickle.Unpickler):
             case ("lazy", index):
                 return self._lazy[index]
             case ("kernel", module, name):
-                __import__(module)
-                return getattr(sys.modules[module], name)
+                return getattr(import_module(module), name)
         raise pickle.UnpicklingError(f"unknown id {pid} in packed value")

@@ -71,10 +71,7 @@ class Workers:
     """
 
     def __init__(
-        self,
-        threads: int = 1,
-        backend: Backend | str = Backend.THREADS,
-        address: str | None = None,
+        self, threads: int = 1, backend: Backend | str = Backend.THREADS, address: str | None = None
     ) -> None:
         self.backend = choose(Backend, backend, "backend")
         if address is not None and self.backend is not Backend.RAY:
@@ -145,7 +142,6 @@ class Workers:
                 raise
 
     def _stop(self) -> None:
-        """Accept no more chunks."""
         if self._ray is not None:
             self._ray.stop()
         if self._pool is not None:

@@ -21,54 +21,38 @@ from tilp.types import Grain
 _CLASSES = tuple(relation.value for relation in TemporalRelation)
 _ALLEN = tuple(relation.value for relation in Allen)
 
+Ints = NDArray[np.int64]
 Pairs = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
 class TemporalForm:
-    """Temporal detail of rules.
-
-    Attributes:
-        grain: its name.
-        query_relations: names of the relations of a body interval to the query interval.
-        body_relations: names of the relations of two body intervals.
-    """
+    """Temporal detail of rules: names of the relations between intervals."""
 
     grain: Grain
-    query_relations: tuple[str, ...]
-    body_relations: tuple[str, ...] = _CLASSES
+    query_relations: tuple[str, ...]  # of a body interval to the query interval
+    body_relations: tuple[str, ...] = _CLASSES  # of two body intervals
 
     def with_classes(self, classes: tuple[str, ...]) -> TemporalForm:
         """Return this form with other names in place of before, touching and after."""
-        return TemporalForm(
-            self.grain,
-            classes if self.query_relations == _CLASSES else self.query_relations,
-            classes,
-        )
+        query_relations = classes if self.query_relations == _CLASSES else self.query_relations
+        return TemporalForm(self.grain, query_relations, classes)
 
     def body_pairs(self, length: int) -> Pairs:
         """Return the pairs of body intervals, in the order in which a walk meets them."""
-        match self.grain:
-            case Grain.ADJACENT:
-                return tuple((index - 1, index) for index in range(2, length + 1))
-            case Grain.PAIRS:
-                return tuple(
-                    (earlier, index)
-                    for index in range(2, length + 1)
-                    for earlier in range(1, index)
-                )
-            case _:
-                return ()
+        later = range(2, length + 1)
+        if self.grain is Grain.ADJACENT:
+            return tuple((index - 1, index) for index in later)
+        if self.grain is Grain.PAIRS:
+            return tuple((earlier, index) for index in later for earlier in range(1, index))
+        return ()
 
     def query_pairs(self, length: int) -> Pairs:
         """Return the pairs of a body interval and the query interval."""
-        match self.grain:
-            case Grain.STATIC:
-                return ()
-            case Grain.GAP:
-                return ((length, length + 1),)
-            case _:
-                return tuple((index, length + 1) for index in range(1, length + 1))
+        if self.grain is Grain.STATIC:
+            return ()
+        first = length if self.grain is Grain.GAP else 1
+        return tuple((index, length + 1) for index in range(first, length + 1))
 
     def constraints(self, length: int, digits: int, code: int) -> tuple[Constraint, ...]:
         """Decode digits and code to constraints."""
@@ -77,32 +61,23 @@ class TemporalForm:
             *_unpack(self.query_pairs(length), self.query_relations, code),
         )
 
-    def relation_codes(
-        self, length: int, digits: NDArray[np.int64], code: NDArray[np.int64]
-    ) -> dict[tuple[int, int], NDArray[np.int64]]:
+    def relation_codes(self, length: int, digits: Ints, code: Ints) -> dict[tuple[int, int], Ints]:
         """Return the relation codes of each pair, decoded from digits and codes."""
         body, query = self.body_pairs(length), self.query_pairs(length)
-        return {
-            **dict(zip(body, _digits(digits, len(self.body_relations), len(body)), strict=True)),
-            **dict(zip(query, _digits(code, len(self.query_relations), len(query)), strict=True)),
-        }
+        body_codes = _digits(digits, len(self.body_relations), len(body))
+        query_codes = _digits(code, len(self.query_relations), len(query))
+        return dict(zip((*body, *query), (*body_codes, *query_codes), strict=True))
 
-    def mirrored(
-        self, length: int, digits: NDArray[np.int64], code: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def mirrored(self, length: int, digits: Ints, code: Ints) -> tuple[Ints, Ints]:
         """Return the digits and codes of the same walks read backwards."""
         by_pair = self.relation_codes(length, digits, code)
         turned, turned_code = np.zeros_like(digits), np.zeros_like(code)
+        last, base = length + 1, len(self.body_relations)
         for first, second in self.body_pairs(length):
             # Relations are ordered so that the converse has the mirrored index.
-            code_of_pair = (
-                len(self.body_relations) - 1 - by_pair[length + 1 - second, length + 1 - first]
-            )
-            turned = turned * len(self.body_relations) + code_of_pair
+            turned = turned * base + (base - 1 - by_pair[last - second, last - first])
         for first, second in self.query_pairs(length):
-            turned_code = (
-                turned_code * len(self.query_relations) + by_pair[length + 1 - first, second]
-            )
+            turned_code = turned_code * len(self.query_relations) + by_pair[last - first, second]
         return turned, turned_code
 
     def codes(self, length: int, constraints: Sequence[Constraint]) -> tuple[int, int] | None:
@@ -122,7 +97,7 @@ class TemporalForm:
         return packed[0], packed[1]
 
 
-def _digits(values: NDArray[np.int64], base: int, count: int) -> list[NDArray[np.int64]]:
+def _digits(values: Ints, base: int, count: int) -> list[Ints]:
     """Return the digits of numbers, first to last."""
     return [values // base**power % base for power in reversed(range(count))]
 
@@ -136,12 +111,6 @@ def _unpack(pairs: Pairs, relations: tuple[str, ...], value: int) -> tuple[Const
     return tuple(constraints)
 
 
-FORMS = {
-    Grain.STATIC: TemporalForm(Grain.STATIC, ()),
-    Grain.QUERY: TemporalForm(Grain.QUERY, _CLASSES),
-    Grain.ADJACENT: TemporalForm(Grain.ADJACENT, _CLASSES),
-    Grain.PAIRS: TemporalForm(Grain.PAIRS, _CLASSES),
-    Grain.ALLEN: TemporalForm(Grain.ALLEN, _ALLEN),
-    Grain.GAP: TemporalForm(Grain.GAP, GAP_CLASSES),
-}
+_QUERY_RELATIONS = {Grain.STATIC: (), Grain.ALLEN: _ALLEN, Grain.GAP: GAP_CLASSES}
+FORMS = {grain: TemporalForm(grain, _QUERY_RELATIONS.get(grain, _CLASSES)) for grain in Grain}
 """The form of each grain."""

@@ -1,15 +1,13 @@
-"""Draw a rule as a chain of variables with intervals that satisfy it; show rules in notebooks."""
+"""Draw a rule as a chain with intervals that satisfy it; show rules in notebooks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice
 from typing import TYPE_CHECKING
 
-from tilp.rules.consistency import is_temporal, possible_classes, satisfying_intervals
-from tilp.rules.rule import Atom, Constraint, Rule
-from tilp.rules.text import Notation, format_rule
+from tilp.rules.rule import Atom, Constraint, Notation, Rule, format_rule
 from tilp.time import GAP_CLASSES, Allen, Interval, TemporalRelation, temporal_relation
 from tilp.viz import Chain, Link, draw_chain
 from tilp.viz.html import Markup, element, fragment, table
@@ -17,14 +15,141 @@ from tilp.viz.html import Markup, element, fragment, table
 if TYPE_CHECKING:
     from tilp.rules.ruleset import MinedRule, RuleSet
 
+
+_START, _END = 0, 1
+_FAR = 10**9  # no bound
+
+End = tuple[int, int]  # index of an interval, and which of its ends
+Bound = tuple[End, End, int]  # (x, y, c): y is at least c after x
+
+
+def is_temporal(constraint: Constraint) -> bool:
+    """Return True if a constraint is a known temporal relation of two intervals."""
+    kinds = [variable[0] for variable in constraint.variables]
+    return kinds == ["I", "I"] and constraint.word in _MEANINGS
+
+
+def satisfying_intervals(constraints: Sequence[Constraint]) -> Mapping[int, Interval] | None:
+    """Return intervals, by index, that satisfy all constraints; None if there are none.
+
+    Unconstrained intervals are left out. Where there is a choice, intervals have a duration,
+    overlap their neighbours, start and end in the order of their indices, and share no end.
+    """
+    network = _Network.of(constraints)
+    if network is None:
+        return None
+    indices = sorted({index for constraint in constraints for index in constraint.indices})
+    pairs = list(combinations(indices, 2))
+    turned = [(second, first) for first, second in pairs]
+    preferences = [((index, _START), (index, _END)) for index in indices]
+    preferences += [((first, _START), (second, _END)) for first, second in (*pairs, *turned)]
+    for side in (_START, _END):
+        preferences += [((first, side), (second, side)) for first, second in pairs]
+    for earlier, later in preferences:
+        if not network.add((earlier, later, 1)):
+            network.add((later, earlier, 1))
+    times = network.earliest()
+    return {index: Interval(times[index, _START], times[index, _END]) for index in indices}
+
+
+def possible_classes(
+    constraints: Sequence[Constraint], first: int, second: int
+) -> list[TemporalRelation]:
+    """Return the classes of a pair of intervals (eq. 4) that constraints allow."""
+    pair = f"I{first}", f"I{second}"
+
+    def is_possible(relation: TemporalRelation) -> bool:
+        return _Network.of([*constraints, Constraint(relation.value, pair)]) is not None
+
+    return list(filter(is_possible, TemporalRelation))
+
+
+class _Network:
+    """Simple temporal network: the least difference of each pair of ends."""
+
+    def __init__(self, ends: Sequence[End]) -> None:
+        self._ends = ends
+        self._least = {(a, b): 0 if a == b else -_FAR for a in ends for b in ends}
+
+    @classmethod
+    def of(cls, constraints: Sequence[Constraint]) -> _Network | None:
+        """Build the network of constraints; None if they contradict each other."""
+        indices = sorted({index for constraint in constraints for index in constraint.indices})
+        network = cls([(index, side) for index in indices for side in (_START, _END)])
+        bounds: list[Bound] = [((index, _START), (index, _END), 0) for index in indices]
+        for constraint in constraints:
+            bounds += _bounds(constraint)
+        return network if all(map(network.add, bounds)) else None
+
+    def add(self, bound: Bound) -> bool:
+        """Add a bound and its consequences; return False if it contradicts the others."""
+        earlier, later, least = bound
+        if least + self._least[later, earlier] > 0:
+            return False
+        if least > self._least[earlier, later]:
+            for a in self._ends:
+                for b in self._ends:
+                    through = self._least[a, earlier] + least + self._least[later, b]
+                    if through > self._least[a, b]:
+                        self._least[a, b] = through
+        return True
+
+    def earliest(self) -> dict[End, int]:
+        """Return the least non-negative time of each end."""
+        ends = self._ends
+        return {end: max(0, *(self._least[other, end] for other in ends)) for end in ends}
+
+
+def _bounds(constraint: Constraint) -> Iterable[Bound]:
+    first, second = constraint.indices
+    sides = {"s": (first, _START), "e": (first, _END), "S": (second, _START), "E": (second, _END)}
+    for earlier, later, least in _MEANINGS[constraint.word]:
+        yield sides[earlier], sides[later], least
+
+
+# Bounds on the start and end of the first interval, s and e, and of the second, S and E.
+Meaning = tuple[tuple[str, str, int], ...]
+
+
+def _equal(a: str, b: str) -> Meaning:
+    return (a, b, 0), (b, a, 0)
+
+
+def _gap(name: str) -> Meaning:
+    """Return the bounds of a gap class such as `3-4 before`."""
+    length, _, side = name.partition(" ")
+    earlier, later = ("e", "S") if side == TemporalRelation.BEFORE else ("E", "s")
+    least, _, most = length.removesuffix("+").partition("-")
+    bounds = [(earlier, later, int(least))]
+    if not length.endswith("+"):
+        bounds.append((later, earlier, -int(most or least)))
+    return tuple(bounds)
+
+
+_MEANINGS: dict[str, Meaning] = {
+    Allen.BEFORE: (("e", "S", 1),),
+    Allen.MEETS: (*_equal("e", "S"), ("s", "S", 1), ("e", "E", 1)),
+    Allen.OVERLAPS: (("s", "S", 1), ("S", "e", 1), ("e", "E", 1)),
+    Allen.STARTS: (*_equal("s", "S"), ("e", "E", 1)),
+    Allen.DURING: (("S", "s", 1), ("e", "E", 1)),
+    Allen.FINISHES: (*_equal("e", "E"), ("S", "s", 1)),
+    Allen.EQUALS: (*_equal("s", "S"), *_equal("e", "E")),
+    Allen.FINISHED_BY: (*_equal("e", "E"), ("s", "S", 1)),
+    Allen.CONTAINS: (("s", "S", 1), ("E", "e", 1)),
+    Allen.STARTED_BY: (*_equal("s", "S"), ("E", "e", 1)),
+    Allen.OVERLAPPED_BY: (("S", "s", 1), ("s", "E", 1), ("E", "e", 1)),
+    Allen.MET_BY: (*_equal("s", "E"), ("S", "s", 1), ("E", "e", 1)),
+    Allen.AFTER: (("E", "s", 1),),
+    TemporalRelation.TOUCHING: (("S", "e", 0), ("s", "E", 0)),
+    **{name: _gap(name) for name in GAP_CLASSES if name != TemporalRelation.TOUCHING},
+}
+
+
 _CONTRADICTION = "The constraints contradict each other: no intervals satisfy them."
 _STATIC = "The rule has no temporal constraint."
 _UNSAID = "not said"
-_RELATIONS = (
-    tuple(TemporalRelation),
-    tuple(Allen),
-    GAP_CLASSES,
-)  # the converse has the mirrored index
+# The converse of a relation has the mirrored index.
+_RELATIONS = (tuple(TemporalRelation), tuple(Allen), GAP_CLASSES)
 
 
 def draw_rule(rule: Rule) -> str:
@@ -42,17 +167,11 @@ def draw_rule(rule: Rule) -> str:
         notes = [_CONTRADICTION]
     else:
         notes = list(time.notes()) if intervals else [_STATIC]
-    return draw_chain(
-        Chain(
-            nodes=tuple(f"E{index}" for index in range(1, query + 1)),
-            links=tuple(time.link(index, atom) for index, atom in enumerate(rule.body, start=1)),
-            query=Link(
-                rule.head.relation, time.intervals.get(query), rule.head.inverse, f"I{query}"
-            ),
-            ends=(0, rule.length),
-            notes=(*notes, *other),
-        )
-    )
+    nodes = tuple(f"E{index}" for index in range(1, query + 1))
+    links = tuple(time.link(index, atom) for index, atom in enumerate(rule.body, start=1))
+    head, interval = rule.head, time.intervals.get(query)
+    link = Link(head.relation, interval, head.inverse, f"I{query}")
+    return draw_chain(Chain(nodes, links, link, (0, rule.length), notes=(*notes, *other)))
 
 
 @dataclass(frozen=True)
@@ -101,7 +220,6 @@ class _Time:
             yield f"The order of these is free: {listed}."
 
     def _relations(self, first: int, second: int) -> list[str]:
-        """Return the relations of one interval to another."""
         return [
             *(c.word for c in self.constraints if c.indices == (first, second)),
             *(_converse(c.word) for c in self.constraints if c.indices == (second, first)),
@@ -114,7 +232,7 @@ class _Time:
 
 def _converse(name: str) -> str:
     names = next(names for names in _RELATIONS if name in names)
-    return str(names[len(names) - 1 - names.index(name)])
+    return str(names[-1 - names.index(name)])
 
 
 _SHOWN = 10
@@ -135,26 +253,20 @@ def rule_set_html(rules: RuleSet) -> str:
     """Return the first rules of a set as an HTML table."""
     shown = list(islice(rules, _SHOWN))
     hidden = len(rules) - len(shown)
-    return fragment(
-        element("p", repr(rules)),
-        _rows(shown, _DRAWN),
-        *([element("p", f"… and {hidden:,} more", class_="tilp-soft")] if hidden else []),
-    )
+    more = [element("p", f"… and {hidden:,} more", class_="tilp-soft")] if hidden else []
+    return fragment(element("p", repr(rules)), _rows(shown, _DRAWN), *more)
 
 
 def _rows(rules: Sequence[MinedRule], drawn: int) -> Markup:
     weighted = any(mined.weight is not None for mined in rules)
     header = ["rule", *(["weight"] if weighted else []), "confidence", "support", "body support"]
-    rows = [
-        [
-            _with_picture(mined.rule, open_=index < drawn),
-            *([f"{mined.weight or 0.0:.3g}"] if weighted else []),
-            f"{mined.confidence:.2f}{'~' if mined.sampled else ''}",
-            f"{mined.support:,}",
-            f"{mined.body_support:,}",
-        ]
-        for index, mined in enumerate(rules)
-    ]
+    rows = []
+    for index, mined in enumerate(rules):
+        weight = [f"{mined.weight or 0.0:.3g}"] if weighted else []
+        confidence = f"{mined.confidence:.2f}{'~' if mined.sampled else ''}"
+        counts = [f"{mined.support:,}", f"{mined.body_support:,}"]
+        picture = _with_picture(mined.rule, open_=index < drawn)
+        rows.append([picture, *weight, confidence, *counts])
     return table(header, rows, numbers=len(header) - 1)
 
 

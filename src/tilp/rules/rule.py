@@ -1,10 +1,12 @@
-"""`Rule`: a head, a chain of body atoms, and constraints on intervals and ends (eq. 1)."""
+"""`Rule`: head, chain of body atoms and constraints (eq. 1); its text in four notations."""
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from enum import StrEnum
+from functools import cache, lru_cache
 
 from tilp.errors import TilpError
 from tilp.graph import INVERSE_MARK
@@ -84,8 +86,6 @@ class Rule:
         return len(self.body)
 
     def __str__(self) -> str:
-        from tilp.rules.text import format_rule
-
         return format_rule(self)
 
     def _repr_html_(self) -> str:
@@ -97,3 +97,204 @@ class Rule:
 @lru_cache(maxsize=65_536)  # tens of thousands of rules share few of these
 def _canonical(constraints: tuple[Constraint, ...]) -> tuple[Constraint, ...]:
     return tuple(sorted(set(constraints), key=lambda constraint: constraint.order))
+
+
+class Notation(StrEnum):
+    """Notation of a rule."""
+
+    SIGNS = "signs"
+    ASCII = "ascii"
+    LATEX = "latex"
+    SENTENCE = "sentence"
+
+
+_SIGNS = {"arrow": " ← ", "and": " ∧ ", "inverse": INVERSE_MARK}
+_ASCII = {"arrow": " <- ", "and": " & ", "inverse": "^-1"}
+
+# A bare name may hold spaces and dots, but no sign that the grammar uses.
+_BARE = r"[^\s\"(),∧&←<^⁻][^\"(),∧&←<^⁻\n\r]*"
+_PLAIN_NAME = re.compile(rf"{_BARE}(?<!\s)")
+_TOKEN = re.compile(
+    rf"\s*(?:(?P<name>\"(?:[^\"\\]|\\.)*\"|{_BARE}?)\s*(?P<inverse>⁻¹|\^-1)?\s*"
+    r"\((?P<variables>[^()]*)\))\s*"
+)
+Term = tuple[str, bool, tuple[str, ...]]
+
+_ARROW = re.compile(r"←|<-")
+_AND = re.compile(r"∧|&")
+
+
+def format_rule(rule: Rule, notation: Notation = Notation.SIGNS) -> str:
+    """Format a rule.
+
+    `parse_rule` reads signs and ASCII back.
+
+    Args:
+        rule: The rule.
+        notation: `signs` (default), `ascii`, `latex` or `sentence`.
+
+    >>> rule = parse_rule("won(E1,E2,I2) <- nominated(E1,E2,I1) & before(I1,I2)")
+    >>> print(format_rule(rule, Notation.SENTENCE))
+    If E1 nominated E2 in I1, and I1 is before I2, then E1 won E2 in I2.
+    """
+    if notation is Notation.LATEX:
+        return _format_latex(rule)
+    if notation is Notation.SENTENCE:
+        return _format_sentence(rule)
+    return _format_plain(rule, _ASCII if notation is Notation.ASCII else _SIGNS)
+
+
+def parse_rule(text: str) -> Rule:
+    """Parse a rule in signs or ASCII.
+
+    Raises:
+        TilpError: The text is not a rule; the message says where it goes wrong.
+
+    >>> print(parse_rule("won(E1,E2,I2) <- nominated(E1,E2,I1) & before(I1,I2)"))
+    won(E1,E2,I2) ← nominated(E1,E2,I1) ∧ before(I1,I2)
+    """
+    scanner = _Scanner(text)
+    head_name, head_inverse, head_variables = scanner.term()
+    scanner.expect(_ARROW, "an arrow, ← or <-")
+    terms = [scanner.term()]
+    while not scanner.done:
+        scanner.expect(_AND, "∧ or &")
+        terms.append(scanner.term())
+    body = [term for term in terms if len(term[2]) == 3]
+    rest = [term for term in terms if len(term[2]) != 3]
+    rule = Rule(
+        _atom(head_name, head_inverse),
+        tuple(_atom(name, inverse) for name, inverse, _ in body),
+        tuple(_constraint(name, variables) for name, _, variables in rest),
+    )
+    expected = [_body_variables(index) for index in range(1, rule.length + 1)]
+    if [term[2] for term in body] != expected or head_variables != _head_variables(rule):
+        raise TilpError(
+            f"{text!r} is not a chain. Body atoms go from E1 over E2, … to the last entity, with "
+            "intervals I1, I2, …, and the head joins the first entity to the last: "
+            f"{_format_plain(rule, _SIGNS)}"
+        )
+    if any(inverse for _, inverse, _ in rest):
+        raise TilpError(f"{text!r}: a constraint has no inverse; write its converse")
+    return rule
+
+
+class _Scanner:
+    """Tokenizer of a rule's text."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._position = 0
+
+    @property
+    def done(self) -> bool:
+        return not self._text[self._position :].strip()
+
+    def term(self) -> Term:
+        """Read a name, its inverse mark and its variables."""
+        match = _TOKEN.match(self._text, self._position)
+        if match is None:
+            raise self._error("a term such as name(E1,E2,I1)")
+        self._position = match.end()
+        try:
+            return _term(match["name"], match["inverse"] is not None, match["variables"])
+        except ValueError:
+            raise self._error("a quoted name as JSON writes it") from None
+
+    def expect(self, sign: re.Pattern[str], description: str) -> None:
+        match = sign.match(self._text, self._position)
+        if match is None:
+            raise self._error(description)
+        self._position = match.end()
+
+    def _error(self, expected: str) -> TilpError:
+        rest = self._text[self._position : self._position + 30]
+        return TilpError(f"{self._text!r} is not a rule: expected {expected} before {rest!r}")
+
+
+# Tens of thousands of rules share few terms, so terms are cached.
+
+
+@lru_cache(maxsize=65_536)
+def _term(name: str, inverse: bool, variables: str) -> Term:
+    name = name.strip()
+    listed = tuple(part.strip() for part in variables.split(","))
+    return json.loads(name) if name.startswith('"') else name, inverse, listed
+
+
+_atom = lru_cache(maxsize=65_536)(Atom)
+_constraint = lru_cache(maxsize=65_536)(Constraint)
+
+
+@cache
+def _body_variables(index: int) -> tuple[str, ...]:
+    return f"E{index}", f"E{index + 1}", f"I{index}"
+
+
+def _head_variables(rule: Rule) -> tuple[str, ...]:
+    last = rule.length + 1
+    return "E1", f"E{last}", f"I{last}"
+
+
+def _quoted(name: str) -> str:
+    return name if _PLAIN_NAME.fullmatch(name) else json.dumps(name, ensure_ascii=False)
+
+
+def _format_plain(rule: Rule, signs: dict[str, str]) -> str:
+    def text(atom: Atom, variables: tuple[str, ...]) -> str:
+        return f"{_quoted(atom.relation)}{signs['inverse'] * atom.inverse}({','.join(variables)})"
+
+    terms = [text(atom, _body_variables(index)) for index, atom in enumerate(rule.body, start=1)]
+    terms += [f"{_quoted(c.word)}({','.join(c.variables)})" for c in rule.constraints]
+    return text(rule.head, _head_variables(rule)) + signs["arrow"] + signs["and"].join(terms)
+
+
+_LATEX_SIGNS = str.maketrans(
+    {
+        **{sign: f"\\{sign}" for sign in "{}_&%#$"},
+        "\\": r"\textbackslash{}",
+        "^": r"\textasciicircum{}",
+        "~": r"\textasciitilde{}",
+    }
+)
+
+
+def _format_latex(rule: Rule) -> str:
+    def term(name: str, inverse: bool, variables: tuple[str, ...]) -> str:
+        listed = ", ".join(f"{variable[0]}_{{{variable[1:]}}}" for variable in variables)
+        power = "^{-1}" if inverse else ""
+        return rf"\text{{{name.translate(_LATEX_SIGNS)}}}{power}({listed})"
+
+    terms = [
+        term(atom.relation, atom.inverse, _body_variables(index))
+        for index, atom in enumerate(rule.body, start=1)
+    ]
+    terms += [term(c.word, False, c.variables) for c in rule.constraints]
+    head = term(rule.head.relation, rule.head.inverse, _head_variables(rule))
+    return head + r" \leftarrow " + r" \wedge ".join(terms)
+
+
+_VERBS = frozenset({"meets", "overlaps", "starts", "finishes", "equals", "contains"})
+
+
+def _format_sentence(rule: Rule) -> str:
+    def clause(atom: Atom, variables: tuple[str, ...]) -> str:
+        subject, object_, interval = variables
+        if atom.inverse:
+            subject, object_ = object_, subject
+        return f"{subject} {_spoken(atom.relation)} {object_} in {interval}"
+
+    parts = [clause(atom, _body_variables(index)) for index, atom in enumerate(rule.body, start=1)]
+    for constraint in rule.constraints:
+        first, *others = constraint.variables
+        verb = [] if constraint.word in _VERBS else ["is"]
+        words = [*verb, _spoken(constraint.word.replace("-by", " by"))]
+        parts.append(" ".join([first, *words, *others]))
+    return f"If {', and '.join(parts)}, then {clause(rule.head, _head_variables(rule))}."
+
+
+@lru_cache(maxsize=4_096)
+def _spoken(name: str) -> str:
+    """Split `receivedAward` and `received_award` into words."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).replace("_", " ").split()
+    return " ".join(word if word.isupper() else word[0].lower() + word[1:] for word in words)

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from tilp._deprecated import warn_renamed
 from tilp.errors import DataError, TilpError
-from tilp.rules.rule import Rule
-from tilp.rules.text import Notation, format_rule, parse_rule
+from tilp.rules.rule import Rule, parse_rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +57,7 @@ class MinedRule:
         return mined_rule_html(self)
 
 
-_KEYS = {
-    "support": "support",
-    "fired": "body_support",
-    "confidence": "confidence",
-    "facts": "facts",
-    "sampled": "sampled",
-}
-"""Key in files -> attribute."""
+_KEYS = ("support", "fired", "confidence", "facts", "sampled")  # in files; fired: body support
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +143,11 @@ class RuleSet:
     def sort(self, key: Callable[[MinedRule], float] | None = None) -> RuleSet:
         """Sort by head relation, then by the key, highest first; by default `MinedRule.measure`."""
         measure = key or (lambda mined: mined.measure)
-        return RuleSet(
-            sorted(
-                self._rules,
-                key=lambda mined: (str(mined.rule.head), -measure(mined), str(mined.rule)),
-            )
-        )
+
+        def order(mined: MinedRule) -> tuple[str, float, str]:
+            return str(mined.rule.head), -measure(mined), str(mined.rule)
+
+        return RuleSet(sorted(self._rules, key=order))
 
     def merge(self, other: RuleSet) -> RuleSet:
         """Return the rules of both sets; this set's statistics win."""
@@ -164,14 +155,11 @@ class RuleSet:
 
     def diff(self, other: RuleSet) -> RuleSetDiff:
         """Return the differences from another set."""
+        common = [(mined, other[mined.rule]) for mined in self if mined.rule in other]
         return RuleSetDiff(
             only_first=RuleSet(mined for mined in self if mined.rule not in other),
             only_second=RuleSet(mined for mined in other if mined.rule not in self),
-            changed=tuple(
-                (mined, other[mined.rule])
-                for mined in self
-                if mined.rule in other and other[mined.rule] != mined
-            ),
+            changed=tuple(pair for pair in common if pair[0] != pair[1]),
         )
 
     def to_jsonl(self) -> str:
@@ -191,12 +179,8 @@ class RuleSet:
             DataError: A line holds no rule; the message has its number.
         """
         with Path(path).open(encoding="utf-8") as file:
-            lines = enumerate(file, start=1)
-            return cls(
-                _from_record(json.loads, line, path, line_number)
-                for line_number, line in lines
-                if line.strip()
-            )
+            lines = [(index, line) for index, line in enumerate(file, start=1) if line.strip()]
+        return cls(_from_record(json.loads, line, path, index) for index, line in lines)
 
     def write_csv(self, path: Path | str) -> None:
         """Write the rules as CSV with a header."""
@@ -216,11 +200,9 @@ class RuleSet:
 
 
 def _to_record(mined: MinedRule) -> dict[str, object]:
-    return {
-        "rule": format_rule(mined.rule, Notation.SIGNS),
-        **{key: getattr(mined, attribute) for key, attribute in _KEYS.items()},
-        **({} if mined.weight is None else {"weight": mined.weight}),
-    }
+    values = (mined.support, mined.body_support, mined.confidence, mined.facts, mined.sampled)
+    record = {"rule": str(mined.rule), **dict(zip(_KEYS, values, strict=True))}
+    return record if mined.weight is None else {**record, "weight": mined.weight}
 
 
 def _from_record(

@@ -1,6 +1,6 @@
 """Harder splits of any data set: few samples, biased data, time shift (section 6, Appendix D)."""
 
-from tilp.splits.released import Released, released
+from tilp.splits.folders import Released, released
 from tilp.splits.samples import SHARES, balanced, biased, few, reducible
 from tilp.splits.time_shift import TimeShift, time_shift
 

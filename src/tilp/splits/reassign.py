@@ -13,8 +13,7 @@ from tilp.graph import ESTIMATED, SPLITS, FactTable, LabelTable, TemporalGraph, 
 from tilp.types import WalkGraph
 
 TRAIN, VALID, TEST = (np.uint8(index) for index in range(len(SPLITS)))
-LEFT_OUT = np.uint8(len(SPLITS))
-"""Split id of a fact that is in no split."""
+LEFT_OUT = np.uint8(len(SPLITS))  # split id of a fact that is in no split
 
 
 def exclude_from_training(
@@ -37,15 +36,8 @@ def reassign_splits(
 ) -> TemporalGraph:
     """Return the facts in new splits, with some dates removed, as if they had been read like that.
 
-    The facts of a split keep their order. Names stay, even without facts.
-
-    Args:
-        graph: facts.
-        split_ids: index in `SPLITS` of each fact, or `LEFT_OUT`.
-        no_start: mask of facts whose start is removed; likewise `no_end`.
-
-    Raises:
-        TilpError: some training facts are for walks only.
+    The facts of a split keep their order. Names stay, even without facts. `split_ids` has the index
+    in `SPLITS` of each fact, or `LEFT_OUT`; `no_start` and `no_end` mask dates to remove.
     """
     if graph.walked_only.any():
         raise TilpError(

@@ -19,11 +19,7 @@ TEST_STREAM, VALID_STREAM, REMOVAL_STREAM = (stream << 32 for stream in range(3)
 
 
 def few(
-    graph: TemporalGraph,
-    share: float,
-    *,
-    seed: int = 0,
-    walked: WalkGraph | str = WalkGraph.FULL,
+    graph: TemporalGraph, share: float, *, seed: int = 0, walked: WalkGraph | str = WalkGraph.FULL
 ) -> TemporalGraph:
     """Return the graph with a sample of its training facts to learn from; valid and test stay.
 

@@ -82,9 +82,11 @@ def time_shift(
         last = _time(latest, graph.unit, "the latest date", last=True)
         late = start > last
         start[late] = UNKNOWN
-        end[late] = _written_ends(graph, late)  # some were set to the start that is removed
+        # Some ends were set to the start that is removed.
+        spans = (parse_date(text).span(graph.unit) for text in graph.date_text("end").filter(late))
+        end[late] = [UNKNOWN if span is None else span[1] for span in spans]
     if valid_from is None and test_from is None:
-        first, second = _choose_cuts(start, *_split_sizes(graph))
+        first, second = _choose_cuts(graph, start)
     elif valid_from is None or test_from is None:
         raise TilpError("give both valid_from and test_from, or neither")
     else:
@@ -99,20 +101,13 @@ def time_shift(
             f"test {n_test:,}; both need some, and valid comes before test. Choose other dates"
         )
     late_ends = (split_ids == TRAIN) & (end >= first)
-    no_start = start == UNKNOWN
+    masks = (start == UNKNOWN, late, late_ends)
+    no_starts, late_starts, n_late_ends = (int(np.count_nonzero(mask)) for mask in masks)
     no_end = late_ends if ends is LateEnds.MASK else None
     if ends is LateEnds.DROP:
         split_ids = np.where(late_ends, LEFT_OUT, split_ids)
-    return TimeShift(
-        graph=reassign_splits(graph, split_ids, no_start=late, no_end=no_end),
-        valid_from=first,
-        test_from=second,
-        latest=last,
-        no_start=int(np.count_nonzero(no_start)),
-        late_starts=int(np.count_nonzero(late)),
-        late_ends=int(np.count_nonzero(late_ends)),
-        ends=ends,
-    )
+    graph = reassign_splits(graph, split_ids, no_start=late, no_end=no_end)
+    return TimeShift(graph, first, second, last, no_starts, late_starts, n_late_ends, ends)
 
 
 def _time(date: str | int, unit: Unit, name: str, *, last: bool = False) -> int:
@@ -125,21 +120,12 @@ def _time(date: str | int, unit: Unit, name: str, *, last: bool = False) -> int:
     return span[last]
 
 
-def _written_ends(graph: TemporalGraph, facts: NDArray[np.bool_]) -> list[int]:
-    """Parse the ends of facts from their text."""
-    spans = (parse_date(text).span(graph.unit) for text in graph.date_text("end").filter(facts))
-    return [UNKNOWN if span is None else span[1] for span in spans]
-
-
-def _split_sizes(graph: TemporalGraph) -> tuple[int, int]:
-    """Return the sizes that valid and test should have."""
+def _choose_cuts(graph: TemporalGraph, start: NDArray[np.int64]) -> tuple[int, int]:
+    """Return the first times of valid and test that bring them nearest to their sizes."""
     valid, test = (len(graph.rows(split)) for split in ("valid", "test"))
-    tenth = len(graph) // _DEFAULT_SHARE
-    return (valid, test) if test else (valid or tenth, tenth)
-
-
-def _choose_cuts(start: NDArray[np.int64], valid: int, test: int) -> tuple[int, int]:
-    """Return the first times of valid and test that bring them nearest to the given sizes."""
+    if not test:
+        test = len(graph) // _DEFAULT_SHARE
+        valid = valid or test
     known = np.sort(start[(start != UNKNOWN) & (start != OPEN_START)])
     times, before = np.unique(known, return_index=True)
     if len(times) < 2:
@@ -147,14 +133,14 @@ def _choose_cuts(start: NDArray[np.int64], valid: int, test: int) -> tuple[int, 
             f"the facts have {len(times)} different starts; a split by time needs facts with dates "
             "and at least 2 different starts"
         )
+
+    def nearest(counts: NDArray[np.int64], size: int) -> int:
+        """Return the index of the count nearest to a size; the later one of two."""
+        return len(counts) - 1 - int(np.argmin(np.abs(counts - size)[::-1]))
+
     n_from = len(known) - before
-    second = 1 + _nearest(n_from[1:], test)
+    second = 1 + nearest(n_from[1:], test)
     if not valid or second < 2:
         return int(times[second]), int(times[second])
-    first = 1 + _nearest(n_from[1:second] - n_from[second], valid)
+    first = 1 + nearest(n_from[1:second] - n_from[second], valid)
     return int(times[first]), int(times[second])
-
-
-def _nearest(counts: NDArray[np.int64], size: int) -> int:
-    """Return the index of the count nearest to a size; the later one of two."""
-    return len(counts) - 1 - int(np.argmin(np.abs(counts - size)[::-1]))

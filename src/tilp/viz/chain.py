@@ -83,7 +83,7 @@ def draw_chain(chain: Chain) -> str:
     ]
     bottom = _EDGE + 28 + (max(lines) - 1) * _LINES
     if any(link.interval is not None for link in (chain.query, *(link for link, _ in links))):
-        bottom = draw_timeline(drawing, bottom + 10, width, links, chain.query, chain.unit)
+        bottom = draw_timeline(drawing, bottom + 10, links, chain.query, chain.unit)
     for note in chain.notes:
         for line in wrap(clean(note), width - 16, _SMALL, lines=3):
             bottom += _LINES + 3
@@ -104,10 +104,8 @@ def _draw_node(drawing: Drawing, x: float, name: str, room: float, *, end: bool)
 def _draw_edge(drawing: Drawing, here: float, there: float, link: Link, fill: str) -> None:
     begin, end = here + _NODE + 3, there - _NODE - 3
     drawing.line([(begin, _EDGE), (end, _EDGE)], fill, 2.0)
-    if link.inverse:
-        drawing.arrowhead(begin - 2, _EDGE, (-1, 0), fill)
-    else:
-        drawing.arrowhead(end + 2, _EDGE, (1, 0), fill)
+    tip, side = (begin - 2, -1) if link.inverse else (end + 2, 1)
+    drawing.arrowhead(tip, _EDGE, (side, 0), fill)
     middle = (here + there) / 2
     words = wrap(clean(link.label), there - here - 2 * _NODE - 8, _SMALL)
     top = _EDGE - 15 - (len(words) - 1) * _SMALL * 1.15

@@ -51,19 +51,12 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A series of points from left to right.
+    """A series of points from left to right."""
 
-    Attributes:
-        name: Label in the legend; empty for no label.
-        points: The points.
-        colour: Index of its colour; by default the index of the line.
-        faint: Whether it shows an expectation, not a measurement.
-    """
-
-    name: str
+    name: str  # label in the legend; empty for no label
     points: tuple[Point, ...]
-    colour: int | None = None
-    faint: bool = False
+    colour: int | None = None  # index of its colour; by default the index of the line
+    faint: bool = False  # shows an expectation, not a measurement
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,27 +108,16 @@ def draw_bars(groups: Sequence[str], bars: Sequence[Bars], x_name: str) -> str:
         for index, series in enumerate(bars):
             drawn = [(group, *value) for group, value in enumerate(series.values) if value]
             positions = [group + height * (index - (len(bars) - 1) / 2) for group, _, _ in drawn]
-            axes.barh(
-                positions,
-                [length for _, length, _ in drawn],
-                height * 0.9,
-                xerr=[spread or nan for _, _, spread in drawn],
-                color=_colour(index),
-                error_kw={"elinewidth": 1, "capsize": 2, "ecolor": LIGHT["ink"]},
-                label=_legend_name(series.name),
-            )
+            lengths = [length for _, length, _ in drawn]
+            errors = [spread or nan for _, _, spread in drawn]
+            whiskers = {"elinewidth": 1, "capsize": 2, "ecolor": LIGHT["ink"]}
+            look = {"color": _colour(index), "label": _legend_name(series.name)}
+            axes.barh(positions, lengths, height * 0.9, xerr=errors, error_kw=whiskers, **look)
             for y, (_, length, spread) in zip(positions, drawn, strict=True):
                 side = -1 if length < 0 else 1
-                axes.annotate(
-                    f"{length:.3f}",
-                    (length + side * spread, y),
-                    (side * 4, 0),
-                    textcoords="offset points",
-                    ha="left" if side > 0 else "right",
-                    va="center",
-                    fontsize=8,
-                    color=LIGHT["soft"],
-                )
+                style = {"fontsize": 8, "color": LIGHT["soft"], "textcoords": "offset points"}
+                style |= {"ha": "left" if side > 0 else "right", "va": "center"}
+                axes.annotate(f"{length:.3f}", (length + side * spread, y), (side * 4, 0), **style)
         names = [shorten(clean(group), _LABEL_WIDTH, 10.0) for group in groups]
         axes.set_yticks(range(len(groups)), labels=names)
         axes.set_ylim(len(groups) - 0.5, -0.5)
@@ -173,31 +155,21 @@ def _style() -> Iterator[None]:
 
 
 def _to_svg(figure: Figure) -> str:
-    buffer = io.StringIO()
-    metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+    buffer, metadata = io.StringIO(), dict.fromkeys(("Date", "Creator", "Format", "Type"))
     figure.savefig(buffer, format="svg", metadata=metadata)
     return buffer.getvalue()
 
 
 def _draw_line(axes: Any, line: Line, index: int) -> None:
     x, y = [point.x for point in line.points], [point.y for point in line.points]
-    colour = _colour(index)
+    style: dict[str, Any] = {"color": _colour(index)}
     if line.faint:
-        axes.plot(x, y, color=colour, linewidth=1.0, linestyle=(0, (3, 3)), alpha=0.65)
+        axes.plot(x, y, linewidth=1.0, linestyle=(0, (3, 3)), alpha=0.65, **style)
         return
     spreads = [point.spread or nan for point in line.points]
-    axes.errorbar(
-        x,
-        y,
-        yerr=None if all(map(isnan, spreads)) else spreads,
-        color=colour,
-        linestyle=_DASHES[index // SERIES % len(_DASHES)],
-        linewidth=1.6,
-        marker="o",
-        markersize=4,
-        capsize=3,
-        label=_legend_name(line.name),
-    )
+    style |= {"linestyle": _DASHES[index // SERIES % len(_DASHES)], "linewidth": 1.6}
+    style |= {"marker": "o", "markersize": 4, "capsize": 3, "label": _legend_name(line.name)}
+    axes.errorbar(x, y, yerr=None if all(map(isnan, spreads)) else spreads, **style)
 
 
 def _add_legend(figure: Any, axes: Any) -> None:

@@ -48,17 +48,12 @@ def plot_facts_over_time(graph: TemporalGraph, path: Path) -> None:
     figure = new_figure((8, 3.2))
     axes: Any = figure.subplots()
     counts = facts_over_time(graph)
-    axes.hist(
-        [counts.bins[:-1]] * len(counts.splits),
-        counts.bins,
-        weights=list(counts.splits.values()),
-        stacked=True,
-        label=list(counts.splits),
-        color=_COLOURS[: len(counts.splits)],
-    )
-    axes.set_xlabel(
-        f"start · {counts.unknown:,} facts without one, {counts.outside:,} outside the figure"
-    )
+    n_splits, weights = len(counts.splits), list(counts.splits.values())
+    look = {"label": list(counts.splits), "color": _COLOURS[:n_splits]}
+    starts = [counts.bins[:-1]] * n_splits
+    axes.hist(starts, counts.bins, weights=weights, stacked=True, **look)
+    left_out = f"{counts.unknown:,} facts without one, {counts.outside:,} outside the figure"
+    axes.set_xlabel(f"start · {left_out}")
     axes.set_ylabel("facts")
     if graph.unit is not Unit.INTEGER:
         axes.xaxis.set_major_formatter(lambda time, _: format_time(int(time), graph.unit))
@@ -125,27 +120,18 @@ def _draw_pairs(
             size = Gaussian(np.array(row["mean"]), np.array(row["deviation"])).log_density
         else:
             size = Exponential(np.array(row["rate"])).log_density
-        _draw(
-            axes,
-            row["sentence"],
-            f"from {row['relation']} to {row['other']}",
-            observed.filter(**key)["difference"].to_numpy(),
-            partial(_on_both_sides, later, size),
-            ("pairs", _units(distributions)),
-        )
+        values = observed.filter(**key)["difference"].to_numpy()
+        labels = (row["sentence"], f"from {row['relation']} to {row['other']}", "pairs")
+        _draw(axes, labels, values, partial(_on_both_sides, later, size), distributions.graph.unit)
 
 
 def _draw_lengths(distributions: Distributions, lengths: pl.DataFrame, panels: list[Any]) -> None:
     for axes, row in zip(panels, lengths.iter_rows(named=True), strict=False):
         relation = np.array(distributions.graph.relations.find(row["relation"]), np.int32)
-        _draw(
-            axes,
-            row["sentence"],
-            f"that {row['relation']} lasts",
-            distributions.lengths(row["relation"]),
-            partial(distributions.durations.log_density, relation),
-            ("intervals", _units(distributions)),
-        )
+        values = distributions.lengths(row["relation"])
+        log_density = partial(distributions.durations.log_density, relation)
+        labels = (row["sentence"], f"that {row['relation']} lasts", "intervals")
+        _draw(axes, labels, values, log_density, distributions.graph.unit)
 
 
 def _on_both_sides(later: float, size: Callable[[Numbers], Numbers], x: Numbers) -> Numbers:
@@ -155,14 +141,14 @@ def _on_both_sides(later: float, size: Callable[[Numbers], Numbers], x: Numbers)
 
 def _draw(
     axes: Any,
-    title: str,
-    label: str,
+    labels: tuple[str, str, str],
     values: Numbers,
     log_density: Callable[[Numbers], Numbers],
-    counted: tuple[str, str],
+    unit: Unit,
 ) -> None:
     """Draw a histogram of whole times, and the counts that the fitted density expects."""
-    things, units = counted
+    title, label, things = labels
+    units = "time" if unit is Unit.INTEGER else f"{unit.value}s"
     low, high = (int(value) for value in np.quantile(values, [_OUTLIERS, 1 - _OUTLIERS]))
     width = -(-(high - low + 1) // _PANEL_BARS)
     edges = np.arange(low - 2 * width, high + 3 * width, width) - 0.5
@@ -183,11 +169,6 @@ def _draw(
         axis.get_major_locator().set_params(integer=True)
     axes.set_ylim(bottom=0)
     axes.spines[["top", "right"]].set_visible(False)
-
-
-def _units(distributions: Distributions) -> str:
-    unit = distributions.graph.unit
-    return "time" if unit is Unit.INTEGER else f"{unit.value}s"
 
 
 def _save(figure: Figure, path: Path) -> None:

@@ -30,7 +30,8 @@ def element(tag: str, *children: str, **attributes: str | None) -> Markup:
         f" {name.rstrip('_')}" + ("" if value is None else f'="{escape(legal(value))}"')
         for name, value in attributes.items()
     )
-    return Markup(f"<{opening}>{_joined(children)}</{tag}>")
+    texts = (c if isinstance(c, Markup) else escape(legal(c)) for c in children)
+    return Markup(f"<{opening}>{''.join(texts)}</{tag}>")
 
 
 def bar(value: float, low: float, high: float) -> Markup:
@@ -63,22 +64,13 @@ def fragment(*children: str) -> str:
 
 def page(title: str, *children: str, style: str = "") -> str:
     """Return a whole page; `style` holds further CSS rules."""
-    head = element(
-        "head",
-        Markup('<meta charset="utf-8">'),
-        Markup('<meta name="viewport" content="width=device-width, initial-scale=1">'),
-        element("title", title),
-        element("style", Markup(_PAGE_STYLE)),
+    meta = Markup(
+        '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
     )
+    head = element("head", meta, element("title", title), element("style", Markup(_PAGE_STYLE)))
     own = [element("style", Markup(style))] if style else []
     body = element("body", fragment(*own, *children))
     return "<!DOCTYPE html>\n" + element("html", head, body, lang="en") + "\n"
-
-
-def _joined(children: Iterable[str]) -> str:
-    return "".join(
-        child if isinstance(child, Markup) else escape(legal(child)) for child in children
-    )
 
 
 def _properties(colours: dict[str, str]) -> str:

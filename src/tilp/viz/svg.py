@@ -9,34 +9,16 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
+from typing import Any
 from xml.etree import ElementTree
 
 # Colours of text, quiet text, lines, the background and the query's interval; the numbered ones
 # tell facts apart, for colour-blind readers too.
-LIGHT = {
-    "ink": "#1b1f24",
-    "soft": "#57606a",
-    "line": "#d0d7de",
-    "paper": "#ffffff",
-    "band": "#e8ecf1",
-    "1": "#0072b2",
-    "2": "#d55e00",
-    "3": "#008a64",
-    "4": "#aa3377",
-    "5": "#8a6d00",
-}
-DARK = {
-    "ink": "#e6edf3",
-    "soft": "#9da7b3",
-    "line": "#3d444d",
-    "paper": "#0d1117",
-    "band": "#232b36",
-    "1": "#56b4e9",
-    "2": "#ff9248",
-    "3": "#2ec79b",
-    "4": "#e58cc3",
-    "5": "#e2c044",
-}
+_NAMES = ("ink", "soft", "line", "paper", "band", "1", "2", "3", "4", "5")
+_LIGHT = "#1b1f24 #57606a #d0d7de #ffffff #e8ecf1 #0072b2 #d55e00 #008a64 #aa3377 #8a6d00"
+_DARK = "#e6edf3 #9da7b3 #3d444d #0d1117 #232b36 #56b4e9 #ff9248 #2ec79b #e58cc3 #e2c044"
+LIGHT = dict(zip(_NAMES, _LIGHT.split(), strict=True))
+DARK = dict(zip(_NAMES, _DARK.split(), strict=True))
 SERIES = 5
 
 _PROPERTY = re.compile(r"var\(--tilp-[a-z0-9]+, (#[0-9a-f]{6})\)")
@@ -71,57 +53,46 @@ class Drawing:
     """An SVG picture under construction."""
 
     def __init__(self, width: float, title: str, description: str) -> None:
-        self._width = width
+        self.width = width
         attributes = {"xmlns": "http://www.w3.org/2000/svg", "role": "img", "font-family": _FONTS}
         style = {"style": "max-width:100%;height:auto"}
         self._root = ElementTree.Element("svg", attributes | style)
         for tag, text in (("title", title), ("desc", description)):
             ElementTree.SubElement(self._root, tag).text = clean(text)
 
-    def rect(
-        self, x: float, y: float, width: float, height: float, fill: str, **more: object
-    ) -> None:
+    def rect(self, x: float, y: float, width: float, height: float, fill: str, **more: Any) -> None:
         """Add a rectangle."""
         self._add("rect", x=x, y=y, width=width, height=height, fill=fill, **more)
 
-    def circle(self, x: float, y: float, radius: float, fill: str, **more: object) -> None:
+    def circle(self, x: float, y: float, radius: float, fill: str, **more: Any) -> None:
         """Add a circle."""
         self._add("circle", cx=x, cy=y, r=radius, fill=fill, **more)
 
-    def line(self, points: Sequence[Point], stroke: str, width: float, **more: object) -> None:
+    def line(self, points: Sequence[Point], stroke: str, width: float, **more: Any) -> None:
         """Add a line through points."""
         path = _points_text(points)
         self._add("polyline", points=path, fill="none", stroke=stroke, stroke_width=width, **more)
 
-    def path(self, path: str, stroke: str, width: float, **more: object) -> None:
+    def path(self, path: str, stroke: str, width: float, **more: Any) -> None:
         """Add a curve."""
         self._add("path", d=path, fill="none", stroke=stroke, stroke_width=width, **more)
 
     def arrowhead(self, x: float, y: float, direction: Point, fill: str, size: float = 8) -> None:
         """Add an arrowhead with its tip at a point."""
         across, along = direction
-        back_x, back_y = x - across * size, y - along * size
-        half = size * 0.5
+        back_x, back_y, half = x - across * size, y - along * size, size * 0.5
         left = back_x + along * half, back_y + across * half
         right = back_x - along * half, back_y - across * half
         self._add("polygon", points=_points_text([(x, y), left, right]), fill=fill)
 
     def text(
-        self,
-        x: float,
-        y: float,
-        lines: Iterable[str],
-        size: float,
-        *,
-        fill: str | None = None,
-        full: str = "",
-        **more: object,
+        self, x: float, y: float, lines: Sequence[str], size: float, *, full: str = "", **more: Any
     ) -> None:
         """Add lines of text, the first with its baseline at y; `full` is shown on hovering."""
-        lines = list(lines)
         if not any(lines):
             return
-        element = self._add("text", x=x, y=y, font_size=size, fill=fill or colour("ink"), **more)
+        more = {"fill": colour("ink")} | more
+        element = self._add("text", x=x, y=y, font_size=size, **more)
         if full and clean(full) != " ".join(lines):
             ElementTree.SubElement(element, "title").text = clean(full)
         for index, line in enumerate(lines):
@@ -130,19 +101,16 @@ class Drawing:
                 part.set("dy", _number(size * _LINE_HEIGHT))
             part.text = clean(line)
 
-    def label(
-        self, x: float, y: float, text: str, width: float, size: float, **more: object
-    ) -> None:
+    def label(self, x: float, y: float, text: str, width: float, size: float, **more: Any) -> None:
         """Add one line of text, cut to a width, and in full on hovering."""
         text = clean(text)
-        self.text(x, y, [shorten(text, width, size)], size, full=text, **more)  # type: ignore[arg-type]
+        self.text(x, y, [shorten(text, width, size)], size, full=text, **more)
 
     def finish(self, height: float) -> str:
         """Return the picture, now that its height is known."""
-        width, tall = _number(self._width), _number(height)
-        self._root.set("viewBox", f"0 0 {width} {tall}")
-        self._root.set("width", width)
-        self._root.set("height", tall)
+        width, tall = _number(self.width), _number(height)
+        size = {"viewBox": f"0 0 {width} {tall}", "width": width, "height": tall}
+        self._root.attrib.update(size)
         return ElementTree.tostring(self._root, encoding="unicode")
 
     def _add(self, tag: str, **attributes: object) -> ElementTree.Element:
@@ -245,7 +213,6 @@ def wrap(text: str, width: float, size: float, lines: int = 2) -> list[str]:
 
 
 def _cut_up(word: str, width: float, size: float) -> list[str]:
-    """Cut a word into pieces that fit into a line each."""
     pieces = [""]
     for char in word:
         if pieces[-1] and text_width((pieces[-1] + char).rstrip(), size) > width:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import log2
 from typing import Any
 
 from tilp.time import (
@@ -13,12 +16,165 @@ from tilp.time import (
     Interval,
     TemporalRelation,
     format_time,
+    parse_date,
     possible_relations,
     temporal_relation,
 )
 from tilp.types import Unit
-from tilp.viz.axis import TICK_SIZE, Axis, known_times
-from tilp.viz.svg import Drawing, clean, colour, wrap
+from tilp.viz.svg import Drawing, clean, colour, text_width, wrap
+
+TICK_SIZE = 10.5
+_TICK_GAP = 16.0
+_BREAK = 60.0  # width of a break in the axis
+_LONG = 15  # times the sum of all shorter gaps: such a gap is left out
+_SIDES = frozenset({UNKNOWN, OPEN_START, OPEN_END})
+_STEPS = {Unit.DAY: (1, 2, 7, 14), Unit.MONTH: (1, 2, 3, 6)}
+_MOST_DIGITS = 40
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A map from times to positions between left and right."""
+
+    left: float
+    right: float
+    knots: tuple[tuple[int, float], ...] = ()  # ascending times and positions; linear in between
+    ticks: tuple[tuple[float, str], ...] = ()  # positions of dates, and the dates
+    breaks: tuple[float, ...] = ()  # positions where time is left out
+
+    @classmethod
+    def of_dates(
+        cls, intervals: Iterable[Interval], unit: Unit, left: float, right: float, margin: float
+    ) -> Axis:
+        """Make an even axis for the known times of intervals, broken where nothing happens."""
+        times = known_times(intervals)
+        if not times:
+            return cls(left, right)
+        spans = _spans(times)
+        taken = sum(high - low for low, high in spans)
+        scale = (right - left - 2 * margin - _BREAK * (len(spans) - 1)) / taken
+        knots: list[tuple[int, float]] = []
+        at = left + margin
+        for low, high in spans:
+            knots += [(low, at), (high, at := at + scale * (high - low))]
+            at += _BREAK
+        axis = cls(left, right, tuple(knots))
+        ticks = [(axis.x(time), text) for time, text in _ticks(spans, unit, scale)]
+        breaks = tuple(axis.x(high) + _BREAK / 2 for _, high in spans[:-1])
+        return replace(axis, ticks=tuple(_apart(ticks)), breaks=breaks)
+
+    @classmethod
+    def of_order(
+        cls, intervals: Iterable[Interval], left: float, right: float, margin: float
+    ) -> Axis:
+        """Make an axis without dates, on which long times take little more room than short ones."""
+        times = known_times(intervals)
+        if len(times) < 2:
+            return cls(left, right, tuple((time, (left + right) / 2) for time in times))
+        steps = [0.0]
+        for time, following in pairwise(times):
+            steps.append(steps[-1] + 1 + log2(following - time))
+        scale = (right - left - 2 * margin) / steps[-1]
+        knots = ((time, left + margin + scale * at) for time, at in zip(times, steps, strict=True))
+        return cls(left, right, tuple(knots))
+
+    def x(self, time: int) -> float:
+        """Return the position of a time; open ends are at the sides."""
+        if time == OPEN_START:
+            return self.left
+        if time == OPEN_END:
+            return self.right
+        if len(self.knots) == 1:
+            return self.knots[0][1]
+        index = bisect_right(self.knots, time, key=lambda knot: knot[0])
+        index = min(max(index, 1), len(self.knots) - 1)
+        (time_before, before), (time_after, after) = self.knots[index - 1 : index + 1]
+        return before + (after - before) * ((time - time_before) / (time_after - time_before))
+
+
+def known_times(intervals: Iterable[Interval]) -> Sequence[int]:
+    """Return the distinct starts and ends that are neither unknown nor open, ascending."""
+    times = {time for interval in intervals for time in (interval.start, interval.end)}
+    return sorted(times - _SIDES)
+
+
+def _spans(times: Sequence[int]) -> list[Span]:
+    """Return the spans of time to show, without gaps far longer than all shorter ones together."""
+    gaps = sorted(after - before for before, after in pairwise(times))
+    shorter, longest = 0, gaps[-1] if gaps else 0
+    for gap in gaps:
+        if shorter and gap > _LONG * shorter:
+            break
+        shorter, longest = shorter + gap, gap
+    room = max(1, shorter // 16)
+    spans = [(times[0] - room, times[0] + room)]
+    for time in times[1:]:
+        low, high = spans[-1]
+        if time - (high - room) <= longest:
+            spans[-1] = low, time + room
+        else:
+            spans.append((time - room, time + room))
+    return spans
+
+
+def _ticks(spans: Sequence[Span], unit: Unit, scale: float) -> list[tuple[int, str]]:
+    """Return the finest round dates that fit side by side, at least one date for every span."""
+    middles = [[((low + high) // 2, format_time((low + high) // 2, unit))] for low, high in spans]
+    for coarser, step in _grids(unit):
+        dates = [_round_dates(span, unit, coarser, step, scale) for span in spans]
+        if None not in dates:
+            pairs = zip(dates, middles, strict=True)
+            return [date for own, middle in pairs for date in own or middle]
+    return [date for dates in middles for date in dates]
+
+
+def _round_dates(
+    span: Span, unit: Unit, coarser: Unit, step: int, scale: float
+) -> list[tuple[int, str]] | None:
+    """Return the round dates of a span with their times, or None if they do not fit."""
+    first, last = (_in_unit(time, unit, coarser) for time in span)
+    if first is None or last is None:
+        return None
+    labels = [format_time(time, coarser) for time in (first, last)]
+    room = max(text_width(label, TICK_SIZE) for label in labels) + _TICK_GAP
+    if (last - first) // step * room > (span[1] - span[0]) * scale:
+        return None
+    dates = [
+        (_in_unit(date, coarser, unit), format_time(date, coarser))
+        for date in range(-(-first // step) * step, last + 1, step)
+    ]
+    return [(time, date) for time, date in dates if time is not None and span[0] <= time <= span[1]]
+
+
+def _apart(ticks: Iterable[tuple[float, str]]) -> Iterator[tuple[float, str]]:
+    """Drop dates that overlap the one before them, as two may around a break."""
+    free = float("-inf")
+    for x, text in ticks:
+        half = text_width(text, TICK_SIZE) / 2
+        if x - half > free:
+            yield x, text
+            free = x + half + _TICK_GAP / 4
+
+
+def _grids(unit: Unit) -> Iterator[tuple[Unit, int]]:
+    """Yield units and steps of round dates, from fine to coarse."""
+    for finer in (Unit.DAY, Unit.MONTH):
+        if unit is finer or (unit, finer) == (Unit.DAY, Unit.MONTH):
+            yield from ((finer, step) for step in _STEPS[finer])
+    coarsest = Unit.INTEGER if unit is Unit.INTEGER else Unit.YEAR
+    for digits in range(_MOST_DIGITS):
+        yield from ((coarsest, step * 10**digits) for step in (1, 2, 5))
+
+
+def _in_unit(time: int, unit: Unit, other: Unit) -> int | None:
+    """Return the first instant of a date in another unit, or None if there is no such date."""
+    if unit is other:
+        return time
+    span = parse_date(format_time(time, unit)).span(other)
+    return None if span is None else span[0]
+
 
 _SIZE, _SMALL = 12.0, 10.5
 _HEIGHT = 34.0
@@ -29,13 +185,7 @@ _THIN, _THICK = 8.0, 16.0
 _POINT, _LARGE_POINT = 5.0, 7.0
 _LEAST = 4.0  # width of the shortest interval, so that it can be seen
 _FADE, _FADE_STEPS = 40.0, 5  # how far an unknown end fades out
-_SIGNS = {
-    TemporalRelation.BEFORE: "←",
-    TemporalRelation.TOUCHING: "↔",
-    TemporalRelation.AFTER: "→",
-}
-
-Span = tuple[int, int]
+_SIGNS = {TemporalRelation.BEFORE: "←", TemporalRelation.TOUCHING: "↔", TemporalRelation.AFTER: "→"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,19 +232,15 @@ class Link:
 
 
 def draw_timeline(
-    drawing: Drawing,
-    top: float,
-    width: float,
-    links: Sequence[tuple[Link, str]],
-    query: Link,
-    unit: Unit | None,
+    drawing: Drawing, top: float, links: Sequence[tuple[Link, str]], query: Link, unit: Unit | None
 ) -> float:
-    """Draw the intervals of links, each in its colour, and the query's below them.
+    """Draw the intervals of links, each in its colour, and the query's; return where they end.
 
-    Returns where the lanes end. Without a unit, only the order of times is shown.
+    Without a unit, only the order of times is shown.
     """
     intervals = [link.interval for link, _ in links] + [query.interval]
-    axis = _axis([interval for interval in intervals if interval is not None], unit, width)
+    known = [interval for interval in intervals if interval is not None]
+    axis = _axis(known, unit, drawing.width)
     bars = _Bars(drawing, axis, query.interval)
     bottom = top + len(intervals) * _HEIGHT
     bars.draw_band(top, bottom - top)
@@ -141,10 +287,9 @@ class _Bars:
             return
         first, last = self._stretch(span, least=_LEAST + 2)
         self.drawing.rect(first, top, last - first, tall, colour("band"))
-        if self.query.start == UNKNOWN:
-            self._fade(first, -1, top, tall, colour("band"), _FADE / _FADE_STEPS)
-        if self.query.end == UNKNOWN:
-            self._fade(last, 1, top, tall, colour("band"), _FADE / _FADE_STEPS)
+        for x, side, time in ((first, -1, self.query.start), (last, 1, self.query.end)):
+            if time == UNKNOWN:
+                self._fade(x, side, top, tall, colour("band"), _FADE / _FADE_STEPS)
 
     def draw(self, middle: float, link: Link, fill: str, *, hollow: bool = False) -> None:
         """Draw one interval: time shared with the query's is thick, time between is dotted."""
@@ -152,7 +297,10 @@ class _Bars:
         if interval is None:
             self._outline(self.axis.left + 4, self.axis.right - 4, middle, fill)
         elif span is None:
-            self._draw_unknown(middle, fill)
+            left, right = self.axis.left, self.axis.right
+            top, width = middle - _THIN / 2, right - left
+            self.drawing.rect(left, top, width, _THIN, fill, opacity=0.18, rx=2)
+            self._draw_question((left + right) / 2, middle, fill)
             self._draw_open(middle, interval, fill)
         elif hollow:
             self._outline(*self._stretch(span, _LEAST), middle, fill)
@@ -169,34 +317,31 @@ class _Bars:
         relation: TemporalRelation | None,
     ) -> None:
         first, last = self._stretch(span, _LEAST)
-        if interval.start == UNKNOWN:
-            self._draw_doubt(first, -1, middle, fill)
-        if interval.end == UNKNOWN:
-            self._draw_doubt(last, 1, middle, fill)
+        for x, side, time in ((first, -1, interval.start), (last, 1, interval.end)):
+            if time == UNKNOWN:
+                step = _FADE / (_FADE_STEPS + 1)
+                self._fade(x, side, middle - _THIN / 2, _THIN, fill, step)
+                self._draw_question(x + side * (_FADE - step / 2), middle, fill)
         other = _known_span(self.query)
         if interval.is_point and known_times([interval]):
             radius = _LARGE_POINT if relation is TemporalRelation.TOUCHING else _POINT
             self.drawing.circle((first + last) / 2, middle, radius, fill)
         else:
-            self.drawing.rect(first, middle - _THIN / 2, last - first, _THIN, fill, rx=2)
+            self._draw_bar(first, last, middle, fill)
             if other is not None and relation is TemporalRelation.TOUCHING:
-                self._draw_shared(middle, span, other, fill)
+                shared = max(span[0], other[0]), min(span[1], other[1])
+                if shared[0] <= shared[1]:
+                    self._draw_bar(*self._stretch(shared, _LEAST), middle, fill, _THICK)
         if other is not None and relation in (TemporalRelation.BEFORE, TemporalRelation.AFTER):
             before = relation is TemporalRelation.BEFORE
             times = (span[1], other[0]) if before else (other[1], span[0])
             points = [(self.axis.x(time), middle) for time in times]
             self.drawing.line(points, fill, 1.5, stroke_dasharray="2 3")
 
-    def _draw_shared(self, middle: float, span: Span, other: Span, fill: str) -> None:
-        shared = max(span[0], other[0]), min(span[1], other[1])
-        if shared[0] <= shared[1]:
-            first, last = self._stretch(shared, _LEAST)
-            self.drawing.rect(first, middle - _THICK / 2, last - first, _THICK, fill, rx=2)
-
-    def _draw_unknown(self, middle: float, fill: str) -> None:
-        left, width = self.axis.left, self.axis.right - self.axis.left
-        self.drawing.rect(left, middle - _THIN / 2, width, _THIN, fill, opacity=0.18, rx=2)
-        self._draw_question(left + width / 2, middle, fill)
+    def _draw_bar(
+        self, first: float, last: float, middle: float, fill: str, tall: float = _THIN, **more: Any
+    ) -> None:
+        self.drawing.rect(first, middle - tall / 2, last - first, tall, fill, rx=2, **more)
 
     def _draw_open(self, middle: float, interval: Interval, fill: str) -> None:
         times = interval.start, interval.end
@@ -206,15 +351,8 @@ class _Bars:
             self.drawing.arrowhead(self.axis.right + 4, middle, (1, 0), fill, 14)
 
     def _outline(self, first: float, last: float, middle: float, fill: str) -> None:
-        border: dict[str, Any] = {"rx": 2, "stroke": fill, "stroke_width": 1.2}
-        border["stroke_dasharray"] = "3 3"
-        top, width = middle - _THIN / 2, last - first
-        self.drawing.rect(first, top, width, _THIN, colour("paper"), **border)
-
-    def _draw_doubt(self, x: float, side: int, middle: float, fill: str) -> None:
-        step = _FADE / (_FADE_STEPS + 1)
-        self._fade(x, side, middle - _THIN / 2, _THIN, fill, step)
-        self._draw_question(x + side * (_FADE - step / 2), middle, fill)
+        border: dict[str, Any] = {"stroke": fill, "stroke_width": 1.2, "stroke_dasharray": "3 3"}
+        self._draw_bar(first, last, middle, colour("paper"), **border)
 
     def _fade(self, x: float, side: int, top: float, tall: float, fill: str, step: float) -> None:
         for index in range(_FADE_STEPS):
@@ -236,17 +374,15 @@ def _known_span(interval: Interval | None) -> Span | None:
     """Return the part of an interval that is certain: all of it, or its known end."""
     if interval is None or not (interval.is_known or known_times([interval])):
         return None
-    start = interval.end if interval.start == UNKNOWN else interval.start
-    end = interval.start if interval.end == UNKNOWN else interval.end
-    return start, end
+    start, end = interval.start, interval.end
+    return end if start == UNKNOWN else start, start if end == UNKNOWN else end
 
 
 def _axis(intervals: Sequence[Interval], unit: Unit | None, width: float) -> Axis:
     left, right = _NAMES, width - _WORDS
     if unit is None:
         return Axis.of_order(intervals, left, right, _MARGIN)
-    sides = {UNKNOWN, OPEN_START, OPEN_END}
-    fading = any({interval.start, interval.end} & sides for interval in intervals)
+    fading = any({interval.start, interval.end} & _SIDES for interval in intervals)
     return Axis.of_dates(intervals, unit, left, right, _MARGIN + _FADE * fading)
 
 
@@ -297,14 +433,10 @@ def _relation_text(interval: Interval, query: Interval, unit: Unit) -> str:
         in_order = [relation.value for relation in TemporalRelation if relation in possible]
         return "not known" if len(possible) == 3 else " or ".join(in_order)
     (relation,) = possible
-    match relation:
-        case TemporalRelation.BEFORE:
-            times = interval.end, query.start
-        case TemporalRelation.AFTER:
-            times = query.end, interval.start
-        case _:
-            return relation.value
-    if not all(OPEN_START < time < OPEN_END for time in times):
+    before = relation is TemporalRelation.BEFORE
+    times = (interval.end, query.start) if before else (query.end, interval.start)
+    is_known = all(OPEN_START < time < OPEN_END for time in times)
+    if relation is TemporalRelation.TOUCHING or not is_known:
         return relation.value
     gap = times[1] - times[0]
     name = "" if unit is Unit.INTEGER else f" {unit.value}{'' if gap == 1 else 's'}"

@@ -5,7 +5,6 @@ prizes, win and die; teams win titles season after season. The lives follow the 
 given chances. Then noise is added to the facts: errors, missing dates, splits.
 """
 
-from tilp.datasets.synthetic.rules import PlantedRule
-from tilp.datasets.synthetic.world import MIN_SIZE, World, WorldTables, make_tables, world
+from tilp.datasets.synthetic.world import PlantedRule, World, WorldTables, make_tables, world
 
-__all__ = ["MIN_SIZE", "PlantedRule", "World", "WorldTables", "make_tables", "world"]
+__all__ = ["PlantedRule", "World", "WorldTables", "make_tables", "world"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,34 +13,16 @@ from tilp.time import UNKNOWN
 
 Ints = NDArray[np.int64]
 
-FIRST_YEAR = 1500
-"""No fact starts earlier."""
-NOW = 2020
-"""Last year of the world; facts that still hold end here."""
+FIRST_YEAR = 1500  # of any fact
+NOW = 2020  # last year of the world; facts that still hold end here
 
-STRUCTURAL = (
-    "cityIn",
-    "universityIn",
-    "clubOf",
-    "partyOf",
-    "basedIn",
-    "playsInLeague",
-    "governedBy",
-)
+_words = str.split
+STRUCTURAL = _words("cityIn universityIn clubOf partyOf basedIn playsInLeague governedBy")
 """Relations between places and institutions: without noise, always in train."""
 POINTS = ("wonTitle", "bornIn", "graduatedFrom", "nominatedFor", "receivedAward", "diedIn")
 """Relations that hold in a single year."""
-LASTING = (
-    "citizenOf",
-    "playsFor",
-    "licensedBy",
-    "livesIn",
-    "memberOfClub",
-    "marriedTo",
-    "memberOfParty",
-)
-"""Relations that hold for some years."""
-RELATIONS = (*STRUCTURAL, *POINTS, *LASTING)
+_LASTING = _words("citizenOf playsFor licensedBy livesIn memberOfClub marriedTo memberOfParty")
+RELATIONS = (*STRUCTURAL, *POINTS, *_LASTING)
 RELATION_IDS = {name: index for index, name in enumerate(RELATIONS)}
 
 _N_YEARS = NOW - FIRST_YEAR + 20  # different years in a key, and one code for unknown
@@ -105,24 +87,21 @@ _STRUCTURAL_IDS = np.array([RELATION_IDS[name] for name in STRUCTURAL])
 _POINT_IDS = np.array([RELATION_IDS[name] for name in POINTS])
 
 
-def add_errors(rng: np.random.Generator, truth: Facts) -> Facts:
-    """Replace the object of 3 % of the facts and move 2 % by up to 3 years, but not of places.
+def add_noise(rng: np.random.Generator, truth: Facts) -> Facts:
+    """Add errors and remove dates, but not of facts between places."""
+    return _remove_dates(rng, _add_errors(rng, truth))
 
-    Never repeats a fact, and never relates an entity to itself.
-    """
+
+def _add_errors(rng: np.random.Generator, truth: Facts) -> Facts:
+    """Change some objects and years; never repeat a fact or relate an entity to itself."""
     chance = np.where(np.isin(truth.relation, _STRUCTURAL_IDS), 1.0, rng.random(len(truth)))
     wrong_object = chance < _WRONG_OBJECT
     wrong_date = ~wrong_object & (chance < _WRONG_OBJECT + _WRONG_DATE)
     shift = rng.integers(1, _MAX_SHIFT + 1, len(truth))
     later = (rng.random(len(truth)) < 0.5) & (truth.end + shift <= NOW)
     shift = np.where(wrong_date, np.where(later, shift, -shift), 0)
-    wrong = Facts(
-        truth.subject,
-        truth.relation,
-        np.where(wrong_object, _objects_of_others(rng, truth), truth.object),
-        truth.start + shift,
-        truth.end + shift,
-    )
+    object_ = np.where(wrong_object, _objects_of_others(rng, truth), truth.object)
+    wrong = replace(truth, object=object_, start=truth.start + shift, end=truth.end + shift)
     changed = np.flatnonzero(wrong_object | wrong_date)
     keys = Facts.concatenate([truth, wrong[changed]]).keys()
     known, new = np.split(keys, [len(truth)])
@@ -131,24 +110,16 @@ def add_errors(rng: np.random.Generator, truth: Facts) -> Facts:
     return _replace_rows(truth, wrong, changed[is_new])
 
 
-def remove_dates(rng: np.random.Generator, facts: Facts) -> Facts:
-    """Remove 15 % of the ends and 5 % of the starts, 5 % of single years, but none of places.
-
-    Of facts that differ only in the removed dates, all but one keep theirs.
-    """
+def _remove_dates(rng: np.random.Generator, facts: Facts) -> Facts:
+    """Remove some dates; of facts that differ only in these dates, all but one keep theirs."""
     structural = np.isin(facts.relation, _STRUCTURAL_IDS)
     point = np.isin(facts.relation, _POINT_IDS)
     chance = rng.random(len(facts))
     no_date = point & (chance < _NO_DATE)
     no_end = np.where(point, no_date, chance < _NO_END) & ~structural
     no_start = np.where(point, no_date, rng.random(len(facts)) < _NO_START) & ~structural
-    undated = Facts(
-        facts.subject,
-        facts.relation,
-        facts.object,
-        np.where(no_start, UNKNOWN, facts.start),
-        np.where(no_end, UNKNOWN, facts.end),
-    )
+    start = np.where(no_start, UNKNOWN, facts.start)
+    undated = replace(facts, start=start, end=np.where(no_end, UNKNOWN, facts.end))
     changed = np.flatnonzero(no_start | no_end)
     return _replace_rows(facts, undated, changed[_first_of_each(undated[changed].keys())])
 
@@ -171,14 +142,10 @@ def _objects_of_others(rng: np.random.Generator, facts: Facts) -> Ints:
 
 def _first_of_each(keys: Ints) -> NDArray[np.bool_]:
     """Return a mask of the first occurrence of each key."""
-    first = np.zeros(len(keys), dtype=np.bool_)
-    first[np.unique(keys, return_index=True)[1]] = True
-    return first
+    return np.isin(np.arange(len(keys)), np.unique(keys, return_index=True)[1])
 
 
 def _replace_rows(facts: Facts, others: Facts, rows: Ints) -> Facts:
-    """Return the facts with some rows replaced by those of others."""
-    swap = np.zeros(len(facts), dtype=np.bool_)
-    swap[rows] = True
+    swap = np.isin(np.arange(len(facts)), rows)
     pairs = zip(facts.columns, others.columns, strict=True)
     return Facts(*(np.where(swap, new, old) for old, new in pairs))

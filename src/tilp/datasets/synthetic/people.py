@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilp.datasets.synthetic.facts import NOW, Facts, Ints
-from tilp.datasets.synthetic.places import FIELD, PARTIES, Places
+from tilp.datasets.synthetic.places import FIELD, PARTIES, Places, Rng
 
 _BIRTHS = (1890, 1981)
 _LIFETIME = (74.0, 11.0)
@@ -35,23 +35,22 @@ class People:
         return len(self.entity)
 
 
-def draw_bool(rng: np.random.Generator, chance: float, count: int) -> NDArray[np.bool_]:
-    """Draw booleans that are True with a chance."""
+def _draw_bool(rng: Rng, chance: float, count: int) -> NDArray[np.bool_]:
     return rng.random(count) < chance
 
 
-def draw_mostly(rng: np.random.Generator, chance: float, usual: Ints, other: Ints) -> Ints:
+def _draw_mostly(rng: Rng, chance: float, usual: Ints, other: Ints) -> Ints:
     """Take the usual value with a chance, else the other."""
-    return np.where(draw_bool(rng, chance, len(usual)), usual, other)
+    return np.where(_draw_bool(rng, chance, len(usual)), usual, other)
 
 
-def draw_city(rng: np.random.Generator, places: Places, country: Ints) -> Ints:
-    """Draw a city, draw_mostly of the given country."""
+def _draw_city(rng: Rng, places: Places, country: Ints) -> Ints:
+    """Draw a city, mostly of the given country."""
     any_city = rng.integers(0, places.count("city"), len(country))
-    return draw_mostly(rng, _STAYS_IN_COUNTRY, places.cities.draw(rng, country), any_city)
+    return _draw_mostly(rng, _STAYS_IN_COUNTRY, places.cities.draw(rng, country), any_city)
 
 
-def make_people(rng: np.random.Generator, places: Places, first: int, count: int) -> People:
+def _make_people(rng: Rng, places: Places, first: int, count: int) -> People:
     """Draw home, birth, death and profession of people, in proportion to the size of cities."""
     # A block is a region, not a sample of the world: else its people would never meet in a city.
     share = min(count / places.people, 1.0)
@@ -93,10 +92,10 @@ class Couples:
         return Couples(*(getattr(self, column.name)[rows] for column in fields(self)))
 
 
-def make_couples(rng: np.random.Generator, places: Places, people: People) -> Couples:
+def _make_couples(rng: Rng, places: Places, people: People) -> Couples:
     """Marry people who meet in one city at about one age; some divorce and marry another."""
-    town = draw_mostly(rng, _MEETS_AT_HOME, people.city, places.cities.draw(rng, people.country))
-    seeking = np.flatnonzero(draw_bool(rng, _SEEKS_PARTNER, len(people)))
+    town = _draw_mostly(rng, _MEETS_AT_HOME, people.city, places.cities.draw(rng, people.country))
+    seeking = np.flatnonzero(_draw_bool(rng, _SEEKS_PARTNER, len(people)))
     first = _pair(rng, people, town, seeking, people.birth[seeking] + 20, np.full(len(people), -1))
     ended = first[first.divorced]
     former = np.full(len(people), -1)
@@ -104,17 +103,11 @@ def make_couples(rng: np.random.Generator, places: Places, people: People) -> Co
     again = np.concatenate([ended.first, ended.second])
     free = np.concatenate([ended.end, ended.end]) + 1
     second = _pair(rng, people, town, again, free, former)
-    return Couples(
-        *(
-            np.concatenate([getattr(first, column.name), getattr(second, column.name)])
-            for column in fields(Couples)
-        )
-    )
+    names = [column.name for column in fields(Couples)]
+    return Couples(*(np.concatenate([getattr(c, name) for c in (first, second)]) for name in names))
 
 
-def _pair(
-    rng: np.random.Generator, people: People, town: Ints, seeking: Ints, free: Ints, former: Ints
-) -> Couples:
+def _pair(rng: Rng, people: People, town: Ints, seeking: Ints, free: Ints, former: Ints) -> Couples:
     """Marry neighbours in the order of city and birth, once both are free."""
     order = np.lexsort((people.birth[seeking] + rng.integers(0, 4, len(seeking)), town[seeking]))
     order = order[: len(order) // 2 * 2]
@@ -122,7 +115,7 @@ def _pair(
     start = np.maximum(free[order[0::2]], free[order[1::2]]) + rng.integers(0, 13, len(left))
     together = np.minimum(people.until[left], people.until[right])
     parting = start + rng.integers(3, 21, len(left))
-    divorced = draw_bool(rng, _DIVORCE, len(left)) & (parting < together)
+    divorced = _draw_bool(rng, _DIVORCE, len(left)) & (parting < together)
     fit = (
         (town[left] == town[right])
         & (np.abs(people.birth[left] - people.birth[right]) <= 9)
@@ -132,23 +125,18 @@ def _pair(
     return Couples(left, right, start, np.where(divorced, parting, together), divorced)[fit]
 
 
-def marriages(rng: np.random.Generator, people: People, couples: Couples) -> Facts:
-    """Return each marriage in one direction, and draw_mostly in the other too."""
+def _marriages(rng: Rng, people: People, couples: Couples) -> Facts:
+    """Return each marriage in one direction, and mostly in the other too."""
     first, second = people.entity[couples.first], people.entity[couples.second]
-    mirrored = draw_bool(rng, _MIRRORED, len(first))
-    return Facts.concatenate(
-        [
-            Facts.of("marriedTo", first, second, couples.start, couples.end),
-            Facts.of("marriedTo", second, first, couples.start, couples.end)[mirrored],
-        ]
-    )
+    mirrored = _draw_bool(rng, _MIRRORED, len(first))
+    years = couples.start, couples.end
+    mirror = Facts.of("marriedTo", second, first, *years)[mirrored]
+    return Facts.concatenate([Facts.of("marriedTo", first, second, *years), mirror])
 
 
-def party_members(
-    rng: np.random.Generator, places: Places, people: People, couples: Couples
-) -> Facts:
+def _party_members(rng: Rng, places: Places, people: People, couples: Couples) -> Facts:
     """Let couples join and change parties together, and some people join one alone."""
-    political = couples[draw_bool(rng, _POLITICAL_COUPLE, len(couples.first))]
+    political = couples[_draw_bool(rng, _POLITICAL_COUPLE, len(couples.first))]
     count = len(political.first)
     entity, base = people.entity, places.base["party"]
     country = people.country[political.first]
@@ -158,19 +146,17 @@ def party_members(
     for turn in range(2):
         end = np.minimum(start + rng.integers(5, 16, count), political.end)
         other = rng.integers(0, PARTIES, count)
-        follows = draw_mostly(rng, _SAME_PARTY, party, other)
+        follows = _draw_mostly(rng, _SAME_PARTY, party, other)
         later = np.minimum(start + rng.integers(0, 3, count), end)
-        on = (start <= end) & (draw_bool(rng, _CHANGES_PARTY, count) if turn else True)
-        for who, choice, joined in (
-            (political.first, party, start),
-            (political.second, follows, later),
-        ):
+        on = (start <= end) & (_draw_bool(rng, _CHANGES_PARTY, count) if turn else True)
+        joins = ((political.first, party, start), (political.second, follows, later))
+        for who, choice, joined in joins:
             party_id = base + country * PARTIES + choice
             facts.append(Facts.of("memberOfParty", entity[who], party_id, joined, end)[on])
         start = end + rng.integers(1, 3, count)
         party = (party + rng.integers(1, PARTIES, count)) % PARTIES
 
-    alone = np.flatnonzero(draw_bool(rng, _POLITICAL_SINGLE, len(people)))
+    alone = np.flatnonzero(_draw_bool(rng, _POLITICAL_SINGLE, len(people)))
     joined = people.birth[alone] + rng.integers(22, 36, len(alone))
     left = np.minimum(joined + rng.integers(5, 31, len(alone)), people.until[alone])
     choice = base + people.country[alone] * PARTIES + rng.integers(0, PARTIES, len(alone))
@@ -197,8 +183,7 @@ _YEARS_NOMINATED = (0.35, 0.4, 0.25)  # in one, two and three years
 _WIN, _HONOUR = 0.85, 0.06
 
 
-@dataclass(frozen=True)
-class Block:
+class Block(NamedTuple):
     """Lives of some people: facts, year of birth and height."""
 
     facts: Facts
@@ -206,66 +191,55 @@ class Block:
     height: NDArray[np.float64]
 
 
-def simulate_lives(rng: np.random.Generator, places: Places, first: int, count: int) -> Block:
+def simulate_lives(rng: Rng, places: Places, first: int, count: int) -> Block:
     """Make the lives of `count` people with entity ids from `first` on."""
-    people = make_people(rng, places, first, count)
+    people = _make_people(rng, places, first, count)
     university, graduation = _study(rng, places, people)
     played, career_end = _play(rng, places, people)
-    couples = make_couples(rng, places, people)
+    couples = _make_couples(rng, places, people)
+    school = places.base["university"] + university
     facts = [
-        _birthplaces(places, people),
+        Facts.of("bornIn", people.entity, places.base["city"] + people.city, people.birth),
         _citizens(rng, places, people),
-        _degrees(places, people, university, graduation),
+        Facts.of("graduatedFrom", people.entity, school, graduation)[university >= 0],
         *played,
         _homes(rng, places, people, university, graduation, career_end),
         _club_members(rng, places, people, university, graduation),
-        marriages(rng, people, couples),
-        party_members(rng, places, people, couples),
+        _marriages(rng, people, couples),
+        _party_members(rng, places, people, couples),
         _prizes(rng, places, people),
     ]
     height = np.rint(rng.normal(np.where(people.athlete, 177.0, 171.0), 8.0))
     return Block(Facts.concatenate(facts), people.birth, height)
 
 
-def _birthplaces(places: Places, people: People) -> Facts:
-    return Facts.of("bornIn", people.entity, places.base["city"] + people.city, people.birth)
-
-
-def _citizens(rng: np.random.Generator, places: Places, people: People) -> Facts:
+def _citizens(rng: Rng, places: Places, people: People) -> Facts:
     other = rng.integers(0, places.count("country"), len(people))
-    country = draw_mostly(rng, _CITIZEN_BY_BIRTH, people.country, other)
+    country = _draw_mostly(rng, _CITIZEN_BY_BIRTH, people.country, other)
     base = places.base["country"]
     return Facts.of("citizenOf", people.entity, base + country, people.birth + 18, people.until)
 
 
-def _study(rng: np.random.Generator, places: Places, people: People) -> tuple[Ints, Ints]:
+def _study(rng: Rng, places: Places, people: People) -> tuple[Ints, Ints]:
     """Draw university and year of graduation of each person; -1 for none."""
     near = places.city_universities
     abroad = places.universities.draw(rng, people.country)
     at_home = np.where(near.count[people.city] > 0, near.draw(rng, people.city), abroad)
-    university = draw_mostly(rng, _STUDIES_IN_BIRTHPLACE, at_home, abroad)
+    university = _draw_mostly(rng, _STUDIES_IN_BIRTHPLACE, at_home, abroad)
     studies = rng.random(len(people)) < np.where(people.athlete, _STUDENT_ATHLETE, _STUDENT)
     age = np.rint(rng.normal(*GRADUATION_AGE, len(people))).astype(np.int64)
     return np.where(studies, university, -1), np.where(studies, people.birth + age, -1)
 
 
-def _degrees(places: Places, people: People, university: Ints, graduation: Ints) -> Facts:
-    who = np.flatnonzero(university >= 0)
-    base = places.base["university"]
-    return Facts.of("graduatedFrom", people.entity[who], base + university[who], graduation[who])
-
-
-def _play(rng: np.random.Generator, places: Places, people: People) -> tuple[list[Facts], Ints]:
+def _play(rng: Rng, places: Places, people: People) -> tuple[list[Facts], Ints]:
     """Draw careers of athletes; return their facts, and each person's last year or -1."""
     athletes = np.flatnonzero(people.athlete)
     stints = 1 + rng.choice(len(_STINTS), len(athletes), p=_STINTS)
     career_end = np.full(len(people), -1)
     start = people.birth[athletes] + rng.integers(18, 21, len(athletes))
-    country = np.where(
-        draw_bool(rng, _TEAM_OF_OWN_COUNTRY, len(athletes)),
-        people.country[athletes],
-        rng.integers(0, places.count("country"), len(athletes)),
-    )
+    is_own = _draw_bool(rng, _TEAM_OF_OWN_COUNTRY, len(athletes))
+    other = rng.integers(0, places.count("country"), len(athletes))
+    country = np.where(is_own, people.country[athletes], other)
     team = places.teams.draw(rng, country)
     facts: list[Facts] = []
     for turn in range(len(_STINTS)):
@@ -280,100 +254,74 @@ def _play(rng: np.random.Generator, places: Places, people: People) -> tuple[lis
 
 
 def _stint(
-    rng: np.random.Generator,
-    places: Places,
-    people: People,
-    who: Ints,
-    team: Ints,
-    start: Ints,
-    end: Ints,
+    rng: Rng, places: Places, people: People, who: Ints, team: Ints, start: Ints, end: Ints
 ) -> list[Facts]:
     """Return facts: play for a team, live where it is based then, licensed by its federation."""
     entity, base = people.entity[who], places.base
     facts = [Facts.of("playsFor", entity, base["team"] + team, start, end)]
 
-    with_team = draw_bool(rng, _LIVES_WITH_TEAM, len(who))
+    with_team = _draw_bool(rng, _LIVES_WITH_TEAM, len(who))
     for period in range(places.homes.member.shape[1]):
         first = np.maximum(start, places.homes.start[team, period])
         last = np.minimum(end, places.homes.end[team, period])
         city = places.homes.member[team, period]
-        city = np.where(with_team, city, draw_city(rng, places, people.country[who]))
+        city = np.where(with_team, city, _draw_city(rng, places, people.country[who]))
         facts.append(Facts.of("livesIn", entity, base["city"] + city, first, last)[first <= last])
 
     league, in_league = places.leagues.at(team, start)
     federation, governed = places.federations.at(league, start)
     other = rng.integers(0, places.count("federation"), len(who))
-    federation = draw_mostly(rng, _LICENSED_BY_LEAGUE, federation, other)
+    federation = _draw_mostly(rng, _LICENSED_BY_LEAGUE, federation, other)
     last = np.minimum(end, np.minimum(in_league, governed))
     facts.append(Facts.of("licensedBy", entity, base["federation"] + federation, start, last))
     return facts
 
 
 def _homes(
-    rng: np.random.Generator,
-    places: Places,
-    people: People,
-    university: Ints,
-    graduation: Ints,
-    career_end: Ints,
+    rng: Rng, places: Places, people: People, university: Ints, graduation: Ints, career_end: Ints
 ) -> Facts:
     """Draw where people live after studies or career, move to later, and die."""
     count = len(people)
-    anywhere = draw_city(rng, places, people.country)
+    anywhere = _draw_city(rng, places, people.country)
     retired, studied = career_end >= 0, university >= 0
-    city = np.where(
-        retired,
-        draw_mostly(rng, _RETURNS_HOME, people.city, anywhere),
-        np.where(
-            studied,
-            draw_mostly(
-                rng, _STAYS_IN_UNIVERSITY_CITY, places.university_city[university], anywhere
-            ),
-            draw_mostly(rng, _STAYS_IN_BIRTHPLACE, people.city, anywhere),
-        ),
-    )
+    back = _draw_mostly(rng, _RETURNS_HOME, people.city, anywhere)
+    university_city = places.university_city[university]
+    stays = _draw_mostly(rng, _STAYS_IN_UNIVERSITY_CITY, university_city, anywhere)
+    home = _draw_mostly(rng, _STAYS_IN_BIRTHPLACE, people.city, anywhere)
+    city = np.where(retired, back, np.where(studied, stays, home))
     adult = np.where(studied, graduation, people.birth + 17)
     start = np.where(retired, career_end, adult) + rng.integers(1, 3, count)
     move = start + rng.integers(8, 26, count)
-    second = draw_city(rng, places, people.country)
-    moves = draw_bool(rng, _MOVES_AGAIN, count) & (move < people.until) & (second != city)
+    second = _draw_city(rng, places, people.country)
+    moves = _draw_bool(rng, _MOVES_AGAIN, count) & (move < people.until) & (second != city)
     has_home = start <= people.until
-    base = places.base["city"]
-
     death = np.flatnonzero((people.death <= NOW) & has_home)
     last_city = np.where(moves, second, city)[death]
-    death_city = draw_mostly(
-        rng, _DIES_AT_HOME, last_city, draw_city(rng, places, people.country[death])
-    )
-    end = np.where(moves, move - 1, people.until)
-    return Facts.concatenate(
-        [
-            Facts.of("livesIn", people.entity, base + city, start, end)[has_home],
-            Facts.of("livesIn", people.entity, base + second, move, people.until)[moves & has_home],
-            Facts.of("diedIn", people.entity[death], base + death_city, people.death[death]),
-        ]
-    )
+    other_city = _draw_city(rng, places, people.country[death])
+    death_city = _draw_mostly(rng, _DIES_AT_HOME, last_city, other_city)
+    entity, base, end = people.entity, places.base["city"], np.where(moves, move - 1, people.until)
+    first_home = Facts.of("livesIn", entity, base + city, start, end)[has_home]
+    second_home = Facts.of("livesIn", entity, base + second, move, people.until)[moves & has_home]
+    deaths = Facts.of("diedIn", entity[death], base + death_city, people.death[death])
+    return Facts.concatenate([first_home, second_home, deaths])
 
 
 def _club_members(
-    rng: np.random.Generator, places: Places, people: People, university: Ints, graduation: Ints
+    rng: Rng, places: Places, people: People, university: Ints, graduation: Ints
 ) -> Facts:
     """Let graduates join a club of their university, and a few others any club."""
     studied = university >= 0
     joins = rng.random(len(people)) < np.where(studied, _JOINS_CLUB, _JOINS_OTHER_CLUB)
     any_club = rng.integers(0, places.count("club"), len(people))
-    club = np.where(
-        studied & draw_bool(rng, _ALUMNI_CLUB, len(people)),
-        places.clubs.draw(rng, university),
-        any_club,
-    )
+    alumni = studied & _draw_bool(rng, _ALUMNI_CLUB, len(people))
+    club = np.where(alumni, places.clubs.draw(rng, university), any_club)
     start = np.where(studied, graduation, people.birth + 24) + rng.integers(1, 6, len(people))
     end = np.minimum(start + rng.integers(5, 31, len(people)), people.until)
     base = places.base["club"]
     return Facts.of("memberOfClub", people.entity, base + club, start, end)[joins & (start <= end)]
 
 
-def _prizes(rng: np.random.Generator, places: Places, people: People) -> Facts:
+def _prizes(rng: Rng, places: Places, people: People) -> Facts:
     """Nominate artists for one to three prizes of their field in a year; they may win one."""
     artists = np.flatnonzero(people.artist)
     field = rng.integers(0, places.count("prize") // FIELD, len(artists))
@@ -384,27 +332,20 @@ def _prizes(rng: np.random.Generator, places: Places, people: People) -> Facts:
     for turn in range(len(_YEARS_NOMINATED)):
         on = (years > turn) & (year <= people.until[artists])
         who, when, group = people.entity[artists[on]], year[on], field[on]
-        prize = base + FIELD * group[:, None] + rng.permuted(_columns(len(who), FIELD), axis=1)
+        columns = np.tile(np.arange(FIELD), (len(who), 1))
+        prize = base + FIELD * group[:, None] + rng.permuted(columns, axis=1)
         nominations = 1 + rng.choice(len(_NOMINATIONS), len(who), p=_NOMINATIONS)
         for index in range(len(_NOMINATIONS)):
             nominated = nominations > index
-            nominee = who[nominated]
-            facts.append(
-                Facts.of("nominatedFor", nominee, prize[nominated, index], when[nominated])
-            )
+            facts.append(Facts.of("nominatedFor", who, prize[:, index], when)[nominated])
         # The order of the prizes is random, so the first may stand for any of the nominations.
-        wins = draw_bool(rng, _WIN, len(who))
-        facts.append(Facts.of("receivedAward", who[wins], prize[wins, 0], when[wins]))
+        wins = _draw_bool(rng, _WIN, len(who))
+        facts.append(Facts.of("receivedAward", who, prize[:, 0], when)[wins])
         year = year + rng.integers(2, 13, len(artists))
 
-    honoured = np.flatnonzero(draw_bool(rng, _HONOUR, len(people)))
+    honoured = np.flatnonzero(_draw_bool(rng, _HONOUR, len(people)))
     any_prize = base + rng.integers(0, places.count("prize"), len(honoured))
-    when = np.minimum(
-        people.birth[honoured] + rng.integers(40, 80, len(honoured)), people.until[honoured]
-    )
+    when = people.birth[honoured] + rng.integers(40, 80, len(honoured))
+    when = np.minimum(when, people.until[honoured])
     facts.append(Facts.of("receivedAward", people.entity[honoured], any_prize, when))
     return Facts.concatenate(facts)
-
-
-def _columns(rows: int, columns: int) -> Ints:
-    return np.tile(np.arange(columns), (rows, 1))

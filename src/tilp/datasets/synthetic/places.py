@@ -1,16 +1,120 @@
-"""Countries, cities, universities, clubs, parties, prizes, and teams that move and win titles."""
+"""Names, countries, cities, universities, clubs, prizes, and teams that move and win titles."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
+from math import prod
 
 import numpy as np
 
-from tilp.datasets.synthetic import names
 from tilp.datasets.synthetic.facts import FIRST_YEAR, NOW, Facts, Ints
-from tilp.datasets.synthetic.names import PARTY_WORDS
 
-PARTIES = len(PARTY_WORDS)
+Rng = np.random.Generator
+
+_words = str.split
+
+# An onset holds no vowel, a middle is always two letters: so no two triples spell the same word.
+_ONSETS = _words(
+    "B Bl Br C Ch Cl Cr D Dr F Fl Fr G Gl Gr H J K Kl Kr L M N P Pl Pr R S Sh Sk Sl St Str T Th "
+    "Tr V W Wh Z"
+)
+_MIDDLES = _words("al am an ar av ed el em en er im in ir is ol om on or ov ul um un ur us")
+_SURNAME_ENDS = _words(
+    "bert by dale den field ford gard ham ker kin land ley low man mond nell ridge sby sen son "
+    "stead ton ward wick worth"
+)
+_CITY_ENDS = _words(
+    "berg borough bridge burg bury chester cliff dorf fell gate grad haven holm market mere "
+    "minster mouth pool port stad stow vale ville wich wold"
+)
+_COUNTRY_ENDS = _words("aria avia enia esia garde land mark mora onia dor stan thia uria via")
+
+_FIRST_NAMES = _words(
+    "Ada Agnes Alba Aldo Alice Alma Amir Anders Anita Anton Arlo Asta Aurel Beatriz Bela Bianca "
+    "Boris Bruno Carla Casper Cecil Clara Clement Conrad Cora Dalia Dario David Delia Dora "
+    "Edgar Edith Elias Elina Elsa Emil Enzo Erik Esther Eva Fabian Felix Fiona Flora Frida "
+    "Gemma Georg Gerda Gita Gregor Greta Hanna Harald Hector Hedda Helga Hugo Ida Igor Ilse "
+    "Ines Iris Isaac Ivan Jana Jasper Joan Jonas Josef Judith Jules Karin Karl Katya Kira Klaus "
+    "Lars Laura Lea Leon Lidia Linus Livia Lotte Louis Lucia Luis Lydia Mabel Magda Marco Marta "
+    "Matteo Maya Milan Mina Mira Nadia Nils Nina Noel Nora Olaf Olga Omar Oscar Otto Paula "
+    "Petra Rafael Rosa Rufus Samuel Selma Sergio Sofia Stella Sven Tamar"
+)
+
+_QUALITIES = _words(
+    "Amber Ancient Azure Black Blue Bold Brass Bright Bronze Calm Cedar Copper Coral Crimson "
+    "Crystal Eastern Ebony Emerald Fair Free Gentle Golden Grand Granite Green Grey Harvest "
+    "High Hollow Honest Iron Ivory Jade Lofty Lunar Maple Marble Merry Midland Misty Noble "
+    "Northern Oak Old Olive Open Pearl Quiet Red Royal Ruby Sable Scarlet Silent Silver Solar "
+    "Southern Swift Velvet Western White"
+)
+_FIGURES = _words(
+    "Anchor Arrow Badger Bear Bell Boar Bridge Castle Comet Compass Crane Crow Dolphin Dove "
+    "Dragon Eagle Elk Falcon Feather Ferry Finch Forge Fountain Fox Garden Gate Hare Harp Hawk "
+    "Heron Horse Hound Key Lamp Lantern Lark Lion Lynx Magpie Meadow Mill Moon Moose Orchard "
+    "Osprey Otter Owl Pine Quill Raven River Rose Rook Salmon Seal Ship Stag Star Stork Summit "
+    "Sun Swan Thistle Tiger Torch Tower Whale Willow Wolf Wren"
+)
+_TEAM_WORDS = _words(
+    "Albion Athletic Badgers Bears Buffaloes Cavaliers Comets Corsairs Cranes Dragons Dynamos "
+    "Eagles Falcons Foxes Giants Harriers Hawks Herons Hornets Hounds Lancers Lions Mariners "
+    "Miners Orioles Otters Panthers Pilots Pirates Rangers Ravens Rovers Spartans Stags "
+    "Stallions Storks Swans Tigers Titans United Victoria Wanderers Wolves Wrens"
+)
+_CLUB_WORDS = _words("Circle Club Company Fellowship Guild Lodge Order Society")
+_LEAGUE_WORDS = _words("Conference Division League Series")
+_FEDERATION_WORDS = _words("Association Board Federation Union")
+_TROPHY_WORDS = _words("Bowl Crown Cup Plate Shield Sword Trophy Vase")
+_PRIZE_WORDS = _words("Award Medal Prize")
+_SUBJECTS = _words(
+    "Architecture Astronomy Biology Chemistry Dance Drama Drawing Engineering Essay Fiction "
+    "Film History Mathematics Medicine Music Painting Peace Philosophy Photography Physics "
+    "Poetry Sculpture"
+)
+_PARTY_WORDS = ("Agrarian", "Liberal", "People's", "Reform")
+
+
+def _draw_names(rng: Rng, count: int, *parts: Sequence[str], sep: str = " ") -> list[str]:
+    """Draw different names, with one word of each part; add numbers once all are used up."""
+    sizes = tuple(len(part) for part in parts)
+    capacity = prod(sizes)
+    names: list[str] = []
+    for turn in range(-(-count // capacity)):
+        codes = rng.choice(capacity, min(capacity, count - turn * capacity), replace=False)
+        columns = [
+            [part[i] for i in digits.tolist()]
+            for part, digits in zip(parts, np.unravel_index(codes, sizes), strict=True)
+        ]
+        suffix = f" {turn + 1}" if turn else ""
+        names.extend(sep.join(words) + suffix for words in zip(*columns, strict=True))
+    return names
+
+
+def surnames() -> list[str]:
+    """Return all surnames; all different."""
+    return ["".join(parts) for parts in product(_ONSETS, _MIDDLES, _SURNAME_ENDS)]
+
+
+def draw_people_names(rng: Rng, count: int) -> list[str]:
+    """Draw first and last names."""
+    return _draw_names(rng, count, _FIRST_NAMES, surnames())
+
+
+def _draw_team_names(rng: Rng, count: int) -> list[str]:
+    """Draw a town and a team word; the town does not exist, because teams move."""
+    towns = ["".join(parts) for parts in product(_ONSETS, _MIDDLES, ("dale", "ford", "ley"))]
+    return _draw_names(rng, count, towns, _TEAM_WORDS)
+
+
+def _draw_prize_names(rng: Rng, fields: int) -> list[str]:
+    """Draw names such as Marlow Medal for Poetry, with one subject for each field."""
+    subjects = [_SUBJECTS[i] for i in rng.integers(0, len(_SUBJECTS), fields).tolist()]
+    honours = _draw_names(rng, fields * FIELD, surnames(), _PRIZE_WORDS)
+    return [f"{honour} for {subjects[i // FIELD]}" for i, honour in enumerate(honours)]
+
+
+PARTIES = len(_PARTY_WORDS)
 """Parties of each country."""
 FIELD = 4
 """Prizes of one field; an artist is nominated for those of one field only."""
@@ -39,11 +143,11 @@ class Groups:
         count = np.bincount(group, minlength=groups)
         return cls(np.cumsum(count) - count, count)
 
-    def draw(self, rng: np.random.Generator, group: Ints) -> Ints:
+    def draw(self, rng: Rng, group: Ints) -> Ints:
         """Draw a member of each group."""
         return self.first[group] + _draw_below(rng, self.count[group])
 
-    def other(self, rng: np.random.Generator, group: Ints, member: Ints) -> Ints:
+    def other(self, rng: Rng, group: Ints, member: Ints) -> Ints:
         """Draw another member of each group than the given one, unless it is alone."""
         count = self.count[group]
         step = 1 + _draw_below(rng, np.maximum(count - 1, 1))
@@ -72,35 +176,23 @@ class Periods:
 
 @dataclass(frozen=True)
 class Places:
-    """Entities that people are related to, with ids within their kind.
+    """Entities that people are related to, with ids within their kind."""
 
-    Attributes:
-        people: number of people that the places are for.
-        labels: names of all these entities, by entity id.
-        base: first entity id of each kind.
-        country: country of each city; likewise `university_city`.
-        population: population of each city, relative to a small one.
-        cities: cities of each country; likewise universities of each city and of each country,
-            clubs of each university, teams of each country.
-        homes: cities of each team; likewise leagues of each team, federations of each league.
-        facts: facts between these entities.
-    """
-
-    people: int
-    labels: list[str]
-    base: dict[str, int]
-    country: Ints
+    people: int  # that the places are for
+    labels: list[str]  # by entity id
+    base: dict[str, int]  # first entity id of each kind
+    country: Ints  # of each city
     university_city: Ints
-    population: Ints
-    cities: Groups
+    population: Ints  # of each city, relative to a small one
+    cities: Groups  # of each country
     city_universities: Groups
-    universities: Groups
-    clubs: Groups
-    teams: Groups
-    homes: Periods
-    leagues: Periods
-    federations: Periods
-    facts: Facts
+    universities: Groups  # of each country
+    clubs: Groups  # of each university
+    teams: Groups  # of each country
+    homes: Periods  # cities of each team
+    leagues: Periods  # of each team
+    federations: Periods  # of each league
+    facts: Facts  # between these entities
 
     def count(self, kind: str) -> int:
         """Return the number of entities of a kind."""
@@ -108,7 +200,7 @@ class Places:
         return min(later, default=len(self.labels)) - self.base[kind]
 
 
-def make_places(rng: np.random.Generator, people: int) -> Places:
+def make_places(rng: Rng, people: int) -> Places:
     """Make the places for a number of people; more people have more places, not busier ones."""
     n_cities = max(people // _PEOPLE_PER_CITY, 6)
     n_countries = max(n_cities // _CITIES_PER_COUNTRY, 3)
@@ -129,39 +221,49 @@ def make_places(rng: np.random.Generator, people: int) -> Places:
     n_trophies = max(n_teams // _TEAMS_PER_TROPHY, 3)
     team_country = _deal(n_teams, n_countries)
     team_start = rng.integers(1880, 1901, n_teams)
-    league_start = np.full(n_leagues, 1880)
     first_home = cities.draw(rng, team_country)
     homes = _draw_periods(rng, team_start, first_home, cities, team_country, (1925, 1965))
-    leagues = _draw_periods(
-        rng, team_start, *_in_one_group(_deal(n_teams, n_leagues), n_leagues), (1940,)
-    )
-    federations = _draw_periods(
-        rng, league_start, *_in_one_group(_deal(n_leagues, n_federations), n_federations), (1950,)
-    )
+    leagues = _draw_one_group(rng, team_start, n_leagues, 1940)
+    federations = _draw_one_group(rng, np.full(n_leagues, 1880), n_federations, 1950)
 
-    city_names, country_names = names.cities(rng, n_cities), names.countries(rng, n_countries)
-    labels, base = _assign_ids(
-        {
-            "country": country_names,
-            "city": city_names,
-            "university": _university_names(city_names, university_city),
-            "club": names.clubs(rng, len(club_university)),
-            "party": [f"{word} Party of {land}" for land in country_names for word in PARTY_WORDS],
-            "prize": names.prizes(rng, max(people // _PEOPLE_PER_FIELD, 2), FIELD),
-            "team": names.teams(rng, n_teams),
-            "league": names.leagues(rng, n_leagues),
-            "federation": names.federations(rng, n_federations),
-            "trophy": names.trophies(rng, n_trophies),
-        }
-    )
+    city_names = _draw_names(rng, n_cities, _ONSETS, _MIDDLES, _CITY_ENDS, sep="")
+    country_names = _draw_names(rng, n_countries, _ONSETS, _MIDDLES, _COUNTRY_ENDS, sep="")
+    # The second university of a city is an institute.
+    seconds = np.diff(university_city, prepend=-1) == 0
+    university_names = [
+        f"{city_names[city]} Institute of Arts" if second else f"University of {city_names[city]}"
+        for city, second in zip(university_city, seconds, strict=True)
+    ]
+    figures = _QUALITIES, _FIGURES
+    kinds = {
+        "country": country_names,
+        "city": city_names,
+        "university": university_names,
+        "club": _draw_names(rng, len(club_university), *figures, _CLUB_WORDS),
+        "party": [f"{word} Party of {land}" for land in country_names for word in _PARTY_WORDS],
+        "prize": _draw_prize_names(rng, max(people // _PEOPLE_PER_FIELD, 2)),
+        "team": _draw_team_names(rng, n_teams),
+        "league": _draw_names(rng, n_leagues, *figures, _LEAGUE_WORDS),
+        "federation": _draw_names(rng, n_federations, *figures, _FEDERATION_WORDS),
+        "trophy": _draw_names(rng, n_trophies, *figures, _TROPHY_WORDS),
+    }
+    labels = [label for members in kinds.values() for label in members]
+    ends = np.cumsum([len(members) for members in kinds.values()]).tolist()
+    base = dict(zip(kinds, [0, *ends], strict=False))
+
+    def belong(
+        relation: str, kind: str, owner_kind: str, owner: Ints, early: int, late: int
+    ) -> Facts:
+        start, member = rng.integers(early, late, len(owner)), base[kind] + np.arange(len(owner))
+        end = np.full(len(owner), NOW)
+        return Facts.of(relation, member, base[owner_kind] + owner, start, end)
+
     party_country = np.repeat(np.arange(n_countries), PARTIES)
     facts = [
-        _belong(rng, "cityIn", base["city"], base["country"] + country, FIRST_YEAR, 1800),
-        _belong(
-            rng, "universityIn", base["university"], base["city"] + university_city, 1600, 1880
-        ),
-        _belong(rng, "clubOf", base["club"], base["university"] + club_university, 1880, 1901),
-        _belong(rng, "partyOf", base["party"], base["country"] + party_country, 1870, 1901),
+        belong("cityIn", "city", "country", country, FIRST_YEAR, 1800),
+        belong("universityIn", "university", "city", university_city, 1600, 1880),
+        belong("clubOf", "club", "university", club_university, 1880, 1901),
+        belong("partyOf", "party", "country", party_country, 1870, 1901),
         homes.facts("basedIn", base["team"], base["city"]),
         leagues.facts("playsInLeague", base["team"], base["league"]),
         federations.facts("governedBy", base["league"], base["federation"]),
@@ -186,27 +288,7 @@ def make_places(rng: np.random.Generator, people: int) -> Places:
     )
 
 
-def _assign_ids(kinds: dict[str, list[str]]) -> tuple[list[str], dict[str, int]]:
-    """Return all names, and the first entity id of each kind."""
-    labels: list[str] = []
-    base: dict[str, int] = {}
-    for kind, members in kinds.items():
-        base[kind] = len(labels)
-        labels += members
-    return labels, base
-
-
-def _belong(
-    rng: np.random.Generator, relation: str, first: int, owner: Ints, early: int, late: int
-) -> Facts:
-    """Return facts: entities from `first` on belong to owners since a year from early to late."""
-    count = len(owner)
-    start = rng.integers(early, late, count)
-    return Facts.of(relation, first + np.arange(count), owner, start, np.full(count, NOW))
-
-
-def _draw_below(rng: np.random.Generator, limit: Ints) -> Ints:
-    """Draw a whole number from 0 to below each limit."""
+def _draw_below(rng: Rng, limit: Ints) -> Ints:
     return (rng.random(len(limit)) * limit).astype(np.int64)
 
 
@@ -215,19 +297,15 @@ def _deal(members: int, groups: int) -> Ints:
     return np.arange(members) * groups // members
 
 
-def _in_one_group(member: Ints, members: int) -> tuple[Ints, Groups, Ints]:
-    """Return arguments of `_draw_periods` for members of a single group."""
-    groups = Groups(np.zeros(1, dtype=np.int64), np.full(1, members))
-    return member, groups, np.zeros(len(member), dtype=np.int64)
+def _draw_one_group(rng: Rng, founded: Ints, members: int, cut: int) -> Periods:
+    """Draw two periods for each owner, of members of a single group."""
+    group = Groups(np.zeros(1, np.int64), np.full(1, members))
+    zeros = np.zeros(len(founded), np.int64)
+    return _draw_periods(rng, founded, _deal(len(founded), members), group, zeros, (cut,))
 
 
 def _draw_periods(
-    rng: np.random.Generator,
-    founded: Ints,
-    first: Ints,
-    groups: Groups,
-    group: Ints,
-    cuts: tuple[int, ...],
+    rng: Rng, founded: Ints, first: Ints, groups: Groups, group: Ints, cuts: tuple[int, ...]
 ) -> Periods:
     """Draw one period more than cuts for each owner; a period ends within 30 years of its cut."""
     member, start, end = [first], [founded], []
@@ -240,7 +318,7 @@ def _draw_periods(
     return Periods(*(np.stack(columns, axis=1) for columns in (member, start, end)))
 
 
-def _titles(rng: np.random.Generator, base: dict[str, int], n_teams: int, n_trophies: int) -> Facts:
+def _titles(rng: Rng, base: dict[str, int], n_teams: int, n_trophies: int) -> Facts:
     """Draw the winner of every season of every trophy: mostly one of its few favourites."""
     favourites = Groups.of(_deal(n_teams, n_trophies), n_trophies)
     trophy = np.repeat(np.arange(n_trophies), _SEASONS)
@@ -249,16 +327,4 @@ def _titles(rng: np.random.Generator, base: dict[str, int], n_teams: int, n_trop
     stray = np.where(rng.random(len(trophy)) < _FAVOURITE_WINS, 0, rng.integers(1, 3, len(trophy)))
     team = favourites.draw(rng, (trophy + stray) % n_trophies)
     past = year <= NOW
-    return Facts.of(
-        "wonTitle", base["team"] + team[past], base["trophy"] + trophy[past], year[past]
-    )
-
-
-def _university_names(city_names: list[str], university_city: Ints) -> list[str]:
-    """Name universities after their cities; the second one of a city is an institute."""
-    labels: list[str] = []
-    for city in university_city.tolist():
-        name = f"University of {city_names[city]}"
-        second = bool(labels) and labels[-1] == name
-        labels.append(f"{city_names[city]} Institute of Arts" if second else name)
-    return labels
+    return Facts.of("wonTitle", base["team"] + team, base["trophy"] + trophy, year)[past]

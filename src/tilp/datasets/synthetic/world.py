@@ -1,26 +1,200 @@
-"""`world`: put places and lives together, block by block, and add noise."""
+"""`world`: put places and lives together and add noise; planted rules and their confidence."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache, partial
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tilp.datasets.synthetic import names
-from tilp.datasets.synthetic.facts import RELATIONS, Facts, add_errors, draw_splits, remove_dates
+from tilp.datasets.synthetic.facts import (
+    RELATION_IDS,
+    RELATIONS,
+    Facts,
+    Ints,
+    add_noise,
+    draw_splits,
+)
 from tilp.datasets.synthetic.people import Block, simulate_lives
-from tilp.datasets.synthetic.places import Places, make_places
-from tilp.datasets.synthetic.rules import PlantedRule, RuleConfidences
+from tilp.datasets.synthetic.places import Places, draw_people_names, make_places
 from tilp.errors import TilpError
-from tilp.graph import TemporalGraph, Vocabulary
+from tilp.graph import INVERSE_MARK, TemporalGraph, Vocabulary
+from tilp.time import TemporalRelation, temporal_relation_codes
+
+Rates = NDArray[np.float64]
+
+_CLASSES = tuple(TemporalRelation)
+
+
+@dataclass(frozen=True)
+class PlantedRule:
+    """Rule that the world was made with, and its exact confidence.
+
+    The confidence is the mean arriving rate over the facts of the head relation. For a fact
+    (s, r, o, I) let N be the number of walks from s that satisfy the body and every temporal
+    relation, where I is the interval of the head. The fact itself is no edge of a walk, and no walk
+    takes an edge twice. Of these, N_o walks end in o. The confidence is the mean of N_o / N over
+    the facts with N > 0. It is computed on all splits, before noise is added.
+
+    Attributes:
+        text: the rule, with the temporal relations of all pairs of intervals.
+        relation: head relation.
+        length: number of body atoms.
+        confidence: mean arriving rate before noise; NaN if the body has no grounding.
+        body: body relations in the order of the walk; ⁻¹ marks an inverse.
+    """
+
+    text: str
+    relation: str
+    length: int
+    confidence: float
+    body: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """Rule without its confidence: temporal relations of pairs (1,2), (1,3), ..., (2,3), ..."""
+
+    relation: str
+    body: tuple[str, ...]
+    times: tuple[TemporalRelation, ...]
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
+        """Indexes of the two intervals of each temporal relation; the last is that of the head."""
+        return list(combinations(range(len(self.body) + 1), 2))
+
+    @property
+    def text(self) -> str:
+        """The rule in readable notation."""
+        last = len(self.body) + 1
+        atoms = [f"{name}(E{i},E{i + 1},I{i})" for i, name in enumerate(self.body, 1)]
+        atoms += [
+            f"{time.value}(I{i + 1},I{j + 1})"
+            for (i, j), time in zip(self.pairs, self.times, strict=True)
+        ]
+        return f"{self.relation}(E1,E{last},I{last}) ← {' ∧ '.join(atoms)}"
+
+
+def _pattern(relation: str, body: str, times: str) -> Pattern:
+    codes = {time.value[0]: time for time in TemporalRelation}
+    return Pattern(relation, tuple(body.split()), tuple(codes[letter] for letter in times))
+
+
+# b, t, a: before, touching, after, for the pairs (1,2), (1,3), ..., (2,3), ...
+PATTERNS = (
+    _pattern("receivedAward", "nominatedFor", "t"),
+    _pattern("marriedTo", f"marriedTo{INVERSE_MARK}", "t"),
+    _pattern("wonTitle", "wonTitle", "b"),
+    _pattern("wonTitle", "wonTitle", "a"),
+    _pattern("diedIn", "livesIn", "t"),
+    _pattern("livesIn", "diedIn", "t"),
+    _pattern("livesIn", "playsFor basedIn", "ttt"),
+    _pattern("livesIn", "graduatedFrom universityIn", "tbt"),
+    _pattern("citizenOf", "bornIn cityIn", "tbt"),
+    _pattern("graduatedFrom", f"bornIn universityIn{INVERSE_MARK}", "tbt"),
+    _pattern("graduatedFrom", "memberOfClub clubOf", "tat"),
+    _pattern("graduatedFrom", f"livesIn universityIn{INVERSE_MARK}", "tat"),
+    _pattern("memberOfClub", f"graduatedFrom clubOf{INVERSE_MARK}", "tbt"),
+    _pattern("memberOfParty", "marriedTo memberOfParty", "ttt"),
+    _pattern("memberOfParty", f"marriedTo{INVERSE_MARK} memberOfParty", "ttt"),
+    _pattern("licensedBy", "playsFor playsInLeague governedBy", "tttttt"),
+)
+"""Patterns that the lives follow, some of them in both directions."""
+
+
+def _leaving_edges(facts: Facts, name: str) -> tuple[Ints, Ints]:
+    """Return the sorted sources of the edges of a relation or an inverse, and their rows."""
+    plain = name.removesuffix(INVERSE_MARK)
+    rows = np.flatnonzero(facts.relation == RELATION_IDS[plain])
+    column = facts.subject if plain == name else facts.object
+    order = np.argsort(column[rows], kind="stable")
+    return column[rows][order], rows[order]
+
+
+def _arriving_rates(
+    pattern: Pattern, facts: Facts, leaving: Callable[[str], tuple[Ints, Ints]], first: int
+) -> Rates:
+    """Return N_o / N of each fact of the head relation from row `first` on where N is above 0."""
+    head = first + np.flatnonzero(facts.relation[first:] == RELATION_IDS[pattern.relation])
+    entity = facts.subject[head]
+    taken: list[Ints] = []
+    relations = dict(zip(pattern.pairs, pattern.times, strict=True))
+    for step, name in enumerate(pattern.body):
+        walk, edge = _follow(entity, *leaving(name))
+        head, taken = head[walk], [rows[walk] for rows in taken]
+        fits = _relate(facts, edge, head, relations[step, len(pattern.body)]) & (edge != head)
+        for earlier, rows in enumerate(taken):
+            fits &= _relate(facts, rows, edge, relations[earlier, step]) & (edge != rows)
+        head, edge, taken = head[fits], edge[fits], [rows[fits] for rows in taken]
+        entity = facts.subject[edge] if name.endswith(INVERSE_MARK) else facts.object[edge]
+        taken.append(edge)
+    walks = np.bincount(head, minlength=len(facts))
+    arrived = np.bincount(head[entity == facts.object[head]], minlength=len(facts))
+    has_walks = walks > 0
+    rates: Rates = arrived[has_walks] / walks[has_walks]
+    return rates
+
+
+def _follow(entity: Ints, source: Ints, rows: Ints) -> tuple[Ints, Ints]:
+    """Extend walks by every edge: return the index of the walk and the row of the edge."""
+    low = np.searchsorted(source, entity, side="left")
+    count = np.searchsorted(source, entity, side="right") - low
+    walk = np.repeat(np.arange(len(entity)), count)
+    nth = np.arange(len(walk)) - np.repeat(np.cumsum(count) - count, count)
+    return walk, rows[low[walk] + nth]
+
+
+def _relate(facts: Facts, row: Ints, other: Ints, relation: TemporalRelation) -> NDArray[np.bool_]:
+    """Return True where the intervals of two facts have a temporal relation."""
+    ends = facts.start[row], facts.end[row], facts.start[other], facts.end[other]
+    fits: NDArray[np.bool_] = temporal_relation_codes(*ends) == _CLASSES.index(relation)
+    return fits
+
+
+class RuleConfidences:
+    """Mean arriving rates of the planted rules, computed block by block.
+
+    This is exact: no walk of a planted rule leads from a place to people, and couples are in one
+    block, so the facts of a block and of places contain every walk of its people.
+    """
+
+    def __init__(self, places: Facts) -> None:
+        self._places = places
+        self._sums = np.zeros(len(PATTERNS))
+        self._counts = np.zeros(len(PATTERNS))
+        self._add(places, 0)
+
+    def add(self, block: Facts) -> None:
+        """Add the facts of a block of people."""
+        self._add(Facts.concatenate([self._places, block]), len(self._places))
+
+    def _add(self, facts: Facts, first: int) -> None:
+        leaving = cache(partial(_leaving_edges, facts))
+        for index, pattern in enumerate(PATTERNS):
+            rates = _arriving_rates(pattern, facts, leaving, first)
+            self._sums[index] += rates.sum()
+            self._counts[index] += len(rates)
+
+    def rules(self) -> tuple[PlantedRule, ...]:
+        """Return the planted rules with their confidence in all facts added."""
+        with np.errstate(invalid="ignore"):  # a body without a grounding
+            means = (self._sums / self._counts).tolist()
+        return tuple(
+            PlantedRule(pattern.text, pattern.relation, len(pattern.body), mean, pattern.body)
+            for pattern, mean in zip(PATTERNS, means, strict=True)
+        )
+
 
 MIN_SIZE, MAX_SIZE = 1_000, 20_000_000
 
+_COLUMNS = ("subject", "relation", "object", "start", "end")
 _BLOCK_SIZE = 20_000  # people whose lives are made at once: bounds the memory
 _FACTS_PER_PERSON = 10.5  # about; only for choosing how many people to start with
 _PLACE_FACTS_PER_PERSON = 0.7
@@ -28,28 +202,18 @@ _PLACE_FACTS_PER_PERSON = 0.7
 
 @dataclass(frozen=True, eq=False)
 class WorldTables:
-    """The world as columns, one row for each fact.
+    """The world as columns, one row for each fact."""
 
-    Attributes:
-        entity_labels: names of the entities; all different.
-        relation_labels: names of the relations.
-        subject: entity id of each fact; likewise `relation` and `object`.
-        start: first year of each fact, `UNKNOWN` if it is missing; likewise `end`.
-        split: 0 train, 1 valid, 2 test.
-        attributes: numbers of entities by attribute name, NaN if missing.
-        rules: planted rules, with their confidence before noise.
-    """
-
-    entity_labels: list[str]
+    entity_labels: list[str]  # all different
     relation_labels: list[str]
     subject: NDArray[np.int32]
     relation: NDArray[np.int32]
     object: NDArray[np.int32]
-    start: NDArray[np.int64]
+    start: NDArray[np.int64]  # year, `UNKNOWN` if it is missing
     end: NDArray[np.int64]
-    split: NDArray[np.uint8]
-    attributes: Mapping[str, NDArray[np.float64]]
-    rules: tuple[PlantedRule, ...]
+    split: NDArray[np.uint8]  # 0 train, 1 valid, 2 test
+    attributes: Mapping[str, NDArray[np.float64]]  # NaN if missing
+    rules: tuple[PlantedRule, ...]  # with their confidence before noise
 
     def __len__(self) -> int:
         return len(self.subject)
@@ -78,11 +242,10 @@ def world(seed: int = 0, size: int = 10_000) -> World:
     receivedAward(E1,E2,I2) ← nominatedFor(E1,E2,I1) ∧ touching(I1,I2)
     """
     tables = make_tables(seed, size)
-    columns = ("subject", "relation", "object", "start", "end")
     graph = TemporalGraph.from_arrays(
         Vocabulary.of("entity", pl.Series(tables.entity_labels, dtype=pl.String)),
         Vocabulary.of("relation", pl.Series(tables.relation_labels, dtype=pl.String)),
-        {name: getattr(tables, name) for name in columns},
+        {name: getattr(tables, name) for name in _COLUMNS},
         tables.split,
         attributes=tables.attributes,
     )
@@ -122,13 +285,9 @@ def make_tables(
         heights.append(block.height)
         n_people += len(block.birth)
     return WorldTables(
-        entity_labels=places.labels + names.people(name_rng, n_people),
+        entity_labels=places.labels + draw_people_names(name_rng, n_people),
         relation_labels=list(RELATIONS),
-        subject=columns.join("subject"),
-        relation=columns.join("relation"),
-        object=columns.join("object"),
-        start=columns.join("start"),
-        end=columns.join("end"),
+        **{name: columns.join(name) for name in _COLUMNS},
         split=columns.join("split"),
         attributes=_attributes(places, np.concatenate(births), np.concatenate(heights)),
         rules=confidences.rules(),
@@ -147,11 +306,10 @@ class _Columns:
         """Append facts, after noise."""
         self.count += len(truth)
         self._parts["split"].append(draw_splits(rng, truth))
-        facts = remove_dates(rng, add_errors(rng, truth)) if self._noisy else truth
-        for name in ("subject", "relation", "object"):
-            self._parts[name].append(getattr(facts, name).astype(np.int32))
-        for name in ("start", "end"):
-            self._parts[name].append(getattr(facts, name))
+        facts = add_noise(rng, truth) if self._noisy else truth
+        for name, column in zip(_COLUMNS, facts.columns, strict=True):
+            is_time = name in ("start", "end")
+            self._parts[name].append(column if is_time else column.astype(np.int32))
 
     def join(self, name: str) -> NDArray[Any]:
         """Concatenate a column and drop its parts, so that only one column is in memory twice."""
@@ -159,10 +317,7 @@ class _Columns:
 
 
 def _trim(block: Block, first: int, missing: int) -> tuple[Block, bool]:
-    """Return as many people as come closest to the missing facts; True if there were enough.
-
-    Drops facts with the people who are left out.
-    """
+    """Return as many people as come closest to the missing facts; True if there were enough."""
     facts = block.facts.distinct()
     owner = np.maximum(facts.subject, facts.object) - first
     total = np.cumsum(np.bincount(owner, minlength=len(block.birth)))
@@ -176,12 +331,8 @@ def _attributes(
     places: Places, birth: NDArray[np.int64], height: NDArray[np.float64]
 ) -> dict[str, NDArray[np.float64]]:
     """Return birth year and height (cm) of people, population of cities."""
-    no_values = np.full(len(places.labels), np.nan)
-    population = np.concatenate([no_values, np.full(len(birth), np.nan)])
-    first = places.base["city"]
+    n_places, first = len(places.labels), places.base["city"]
+    birth_year, heights, population = np.full((3, n_places + len(birth)), np.nan)
+    birth_year[n_places:], heights[n_places:] = birth, height
     population[first : first + len(places.population)] = 40_000.0 * places.population
-    return {
-        "birthYear": np.concatenate([no_values, birth.astype(np.float64)]),
-        "height": np.concatenate([no_values, height]),
-        "population": population,
-    }
+    return {"birthYear": birth_year, "height": heights, "population": population}
