@@ -8,7 +8,6 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tilp._kernels.candidate_history import (
     FAR,
@@ -23,7 +22,7 @@ from tilp._kernels.candidate_history import (
     nearest_facts,
 )
 from tilp._kernels.types import ListedCandidates
-from tilp._utils.arrays import read_only_tuple
+from tilp._utils.arrays import Floats, Ids, Indices, Mask, read_only_tuple
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.time import Allen, known_ends
 from tilp.types import Unit
@@ -50,7 +49,7 @@ _SAME_TIME = {
 }
 
 
-def distance_bounds(graph: TemporalGraph) -> NDArray[np.int64]:
+def distance_bounds(graph: TemporalGraph) -> Indices:
     """Return where the bins of temporal distances begin: single units first, then ever wider."""
     train = graph.span("train")
     times = np.concatenate(known_ends(graph.start[train], graph.end[train]))
@@ -81,16 +80,8 @@ def fact_edges(graph: TemporalGraph) -> FactEdges:
     )
 
 
-def fact_edges_without(
-    edges: FactEdges, new_ids: NDArray[np.int32], graph: TemporalGraph
-) -> FactEdges:
-    """Return the edges without removed facts; ids of intervals stay.
-
-    Args:
-        edges: All edges.
-        new_ids: New id of each fact; -1 if it is removed.
-        graph: The graph without the removed facts.
-    """
+def fact_edges_without(edges: FactEdges, new_ids: Ids, graph: TemporalGraph) -> FactEdges:
+    """Return the edges without removed facts; ids of intervals stay."""
     index = graph.index(("train",))
     left = new_ids[edges.fact] >= 0
     return read_only_tuple(
@@ -106,9 +97,7 @@ def fact_edges_without(
     )
 
 
-def listed_candidates(
-    queries: QueryTable, offsets: NDArray[np.int64], candidate: NDArray[np.int32]
-) -> ListedCandidates:
+def listed_candidates(queries: QueryTable, offsets: Indices, candidate: Ids) -> ListedCandidates:
     """Return queries and their candidates as kernels read them."""
     start, end = (np.clip(times, -FAR, FAR) for times in (queries.start, queries.end))
     return ListedCandidates(
@@ -118,19 +107,12 @@ def listed_candidates(
 
 @dataclass(frozen=True, slots=True)
 class HistoryFact:
-    """A fact of a candidate, with its features.
+    """A fact of a candidate, with its features."""
 
-    Attributes:
-        kind: Index in `HISTORY_KINDS`.
-        relation: Directed relation, read from the candidate.
-        edge: Index of the fact among the edges.
-        features: Ids of its features.
-    """
-
-    kind: int
-    relation: int
-    edge: int
-    features: tuple[int, ...]
+    kind: int  # index in `HISTORY_KINDS`
+    relation: int  # directed relation, read from the candidate
+    edge: int  # index of the fact among the edges
+    features: tuple[int, ...]  # ids of its features
 
 
 def unit_name(unit: Unit) -> str:
@@ -144,20 +126,10 @@ class CandidateHistory:
     Of each relation of a candidate, the fact nearest to the query's interval counts, facts with
     the query's subject apart from others. Its features are Allen's relation and three signed
     distances. A group is a kind of facts and a relation; it has a weight for each feature.
-
-    Args:
-        edges: The facts.
-        n_directed: Count of directed relations.
-        bounds: Bounds of the bins of distances.
-        cache_size: Values to keep of the facts nearest to the latest query intervals.
     """
 
     def __init__(
-        self,
-        edges: FactEdges,
-        n_directed: int,
-        bounds: NDArray[np.int64],
-        cache_size: int = _CACHE_SIZE,
+        self, edges: FactEdges, n_directed: int, bounds: Indices, cache_size: int = _CACHE_SIZE
     ) -> None:
         self._edges = edges
         self._n_directed = n_directed
@@ -176,9 +148,7 @@ class CandidateHistory:
         """Count of features in each group."""
         return N_ALLEN + 1 + len(_DISTANCES) * (2 * len(self.bounds) + 1)
 
-    def list_features(
-        self, listed: ListedCandidates
-    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    def list_features(self, listed: ListedCandidates) -> tuple[Indices, Ids]:
         """Return offsets for each candidate, and its features as group · n_features + feature."""
         return list_history_features(self._edges, listed, self._bins, self._n_directed)
 
@@ -208,12 +178,7 @@ class CandidateHistory:
         ]
 
     def add_scores(
-        self,
-        listed: ListedCandidates,
-        rows: NDArray[np.int32],
-        weight: NDArray[np.float64],
-        kinds: NDArray[np.bool_],
-        score: NDArray[np.float64],
+        self, listed: ListedCandidates, rows: Ids, weight: Floats, kinds: Mask, score: Floats
     ) -> None:
         """Add the weights of features to the scores of listed candidates, in place.
 
@@ -225,11 +190,7 @@ class CandidateHistory:
         )
 
     def add_scores_to_all(
-        self,
-        listed: ListedCandidates,
-        rows: NDArray[np.int32],
-        weight: NDArray[np.float64],
-        score: NDArray[np.float64],
+        self, listed: ListedCandidates, rows: Ids, weight: Floats, score: Floats
     ) -> None:
         """Add the weights of features to the scores of all entities, a row for each query."""
         order = np.lexsort((listed.directed_relation, listed.end, listed.start))

@@ -8,11 +8,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tilp._kernels.candidate_history import FactEdges
 from tilp._kernels.score import MIN_RATE, add_rule_evidence
 from tilp._kernels.types import ListedCandidates
+from tilp._utils.arrays import Floats, Ids, Indices, Mask
 from tilp.features.candidate_history import (
     HISTORY_KINDS,
     CandidateHistory,
@@ -39,13 +39,6 @@ class LogLinearScorer:
     - rule evidence: Σ w_Rule √α_c(Rule) over the rules that reach the candidate;
     - other facts, and facts with the subject: weights of the features of the candidate history;
     - random walks: w times the random walk score.
-
-    Args:
-        rule_scorer: Scores by rules alone.
-        weights: Weights that phase two learned.
-        walk_length: Longest random walk.
-        max_entities: Score all entities up to this many; beyond, only those that rules or the
-            prior list.
     """
 
     def __init__(
@@ -90,7 +83,7 @@ class LogLinearScorer:
         """Whether every entity is listed as a candidate of every query."""
         return self._n_entities <= self.max_entities
 
-    def memory_per_query(self, queries: QueryTable) -> NDArray[np.float64]:
+    def memory_per_query(self, queries: QueryTable) -> Floats:
         """Estimate how many numbers are in memory while each query is scored."""
         if self.lists_all:
             return self._n_entities + self.rule_scorer.walk_memory(queries)
@@ -128,10 +121,10 @@ class LogLinearScorer:
     def contributions(
         self,
         queries: QueryTable,
-        offsets: NDArray[np.int64],
-        candidate: NDArray[np.int32],
+        offsets: Indices,
+        candidate: Ids,
         applied: AppliedRules | None = None,
-    ) -> dict[str, NDArray[np.float64]]:
+    ) -> dict[str, Floats]:
         """Split the scores of the given candidates into parts by name, which add up to them."""
         applied = applied or self.rule_scorer.apply_rules(queries)
         by_rules = self.rule_scorer.score(queries, applied)
@@ -241,7 +234,7 @@ class LogLinearScorer:
 
         return Contribution((RANDOM_WALKS,), RANDOM_WALKS, score, _WALKS_TEXT, find_facts=find)
 
-    def _rule_evidence(self, reaching: RuleContributions) -> NDArray[np.float64]:
+    def _rule_evidence(self, reaching: RuleContributions) -> Floats:
         """Return the evidence w_Rule √α_c of each rule that reaches a candidate."""
         rate = reaching.arriving / reaching.walks
         evidence = self._weights.rule[reaching.rule] * np.sqrt(rate)
@@ -249,7 +242,7 @@ class LogLinearScorer:
 
     def _history_facts(
         self, queries: QueryTable, candidate: int
-    ) -> list[tuple[HistoryFact, NDArray[np.float64]]]:
+    ) -> list[tuple[HistoryFact, Floats]]:
         """Return the history facts of a candidate of a single query, with their weights."""
         entity = np.array([candidate], np.int32)
         listed = listed_candidates(self.rule_scorer.fill_dates(queries), np.array([0, 1]), entity)
@@ -262,19 +255,15 @@ class LogLinearScorer:
         ]
 
     def _rule_contribution(
-        self,
-        queries: QueryTable,
-        by_rules: Scores,
-        query: NDArray[np.int64],
-        phi: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
+        self, queries: QueryTable, by_rules: Scores, query: Indices, phi: Floats
+    ) -> Floats:
         """Return the contribution of φ_TLR above its least value, that of unreached entities."""
         weight = self._weights.dense[queries.directed_relation[query], 0]
-        contribution: NDArray[np.float64] = weight * np.log(phi / by_rules.defaults[query])
+        contribution: Floats = weight * np.log(phi / by_rules.defaults[query])
         return contribution
 
     def _add_rule_evidence(
-        self, applied: AppliedRules, listed: ListedCandidates, score: NDArray[np.float64]
+        self, applied: AppliedRules, listed: ListedCandidates, score: Floats
     ) -> None:
         add_rule_evidence(
             *applied.by_query(len(listed.subject)),
@@ -285,13 +274,11 @@ class LogLinearScorer:
             score,
         )
 
-    def _add_history(
-        self, listed: ListedCandidates, kinds: NDArray[np.bool_], score: NDArray[np.float64]
-    ) -> None:
+    def _add_history(self, listed: ListedCandidates, kinds: Mask, score: Floats) -> None:
         weights = self._weights
         self.history.add_scores(listed, weights.history_row, weights.history, kinds, score)
 
-    def _add_random_walks(self, listed: ListedCandidates, score: NDArray[np.float64]) -> None:
+    def _add_random_walks(self, listed: ListedCandidates, score: Floats) -> None:
         self.random_walks.add_scores(
             listed, self._weights.dense[listed.directed_relation, 1], score
         )

@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from tilp._kernels.likelihood import LogLinearTable
 from tilp._kernels.score import list_rule_evidence
+from tilp._utils.arrays import Floats, Ids, Indices
 from tilp._utils.files import load_or_compute
 from tilp._utils.random import keyed_sample, keyed_uniform
 from tilp.features.candidate_history import (
@@ -43,25 +44,15 @@ _BATCH = 512
 
 @dataclass(frozen=True)
 class LogLinearSettings:
-    """Settings of the training of log-linear weights.
+    """Settings of the training of log-linear weights."""
 
-    Attributes:
-        walk_length: Longest random walk.
-        without: Parts of the score to leave out.
-        max_queries: Most queries of a directed relation to learn from.
-        n_best: Candidates of each query to learn from: the best by the rules.
-        n_sampled: Negative samples of each query.
-        seed: Seed of all samples.
-        max_steps: Most steps of the optimiser.
-    """
-
-    walk_length: int = 5
-    without: tuple[Part, ...] = ()
-    max_queries: int = 12_000
-    n_best: int = 60
-    n_sampled: int = 60
-    seed: int = 0
-    max_steps: int = DEFAULT_MAX_STEPS
+    walk_length: int = 5  # longest random walk
+    without: tuple[Part, ...] = ()  # parts of the score to leave out
+    max_queries: int = 12_000  # most queries of a directed relation to learn from
+    n_best: int = 60  # candidates of each query to learn from: the best by the rules
+    n_sampled: int = 60  # negative samples of each query
+    seed: int = 0  # seed of all samples
+    max_steps: int = DEFAULT_MAX_STEPS  # most steps of the optimiser
 
 
 @dataclass(frozen=True)
@@ -72,10 +63,10 @@ class CandidateTable:
     """
 
     table: LogLinearTable | None
-    fold: NDArray[np.int64]
+    fold: Indices
 
 
-def fold_index(fact: NDArray[np.int32], seed: int) -> NDArray[np.int64]:
+def fold_index(fact: Ids, seed: int) -> Indices:
     """Return the fold of each fact; queries in both directions are in the same fold."""
     return (keyed_uniform(seed, fact) * N_FOLDS).astype(np.int64)
 
@@ -91,19 +82,7 @@ def fit_log_linear(
     progress: Callable[[float], None],
     tables: dict[int, CandidateTable] | None = None,
 ) -> LogLinearWeights:
-    """Learn the log-linear weights of every directed relation.
-
-    Args:
-        scorer: Scores by rules.
-        out_of_fold: For each fold, rule weights that were learned without it.
-        queries: Queries of training facts.
-        settings: Settings of the training.
-        workers: Do not change the result.
-        folder: Folder for checkpoints, which a later run continues from.
-        progress: Called with the share that is done.
-        tables: Candidate tables by directed relation, shared between runs that leave out
-            different parts; missing ones are added.
-    """
+    """Learn the log-linear weights of every directed relation."""
     n_directed = 2 * len(scorer.walker.graph.relations)
     learner = RelationLearner.for_scorer(scorer, out_of_fold, settings)
     sampled = [
@@ -150,19 +129,12 @@ def _sample_queries(queries: QueryTable, settings: LogLinearSettings) -> QueryTa
 
 @dataclass(frozen=True)
 class RelationLearner:
-    """Learns the weights of one directed relation.
+    """Learns the weights of one directed relation."""
 
-    Attributes:
-        scorers: The rules, with weights that were learned without each fold.
-        history: Features of the candidate history.
-        random_walks: Random walk scores.
-        settings: Settings of the training.
-    """
-
-    scorers: tuple[RuleScorer, ...]
-    history: CandidateHistory
-    random_walks: RandomWalks
-    settings: LogLinearSettings
+    scorers: tuple[RuleScorer, ...]  # the rules, with weights that were learned without each fold
+    history: CandidateHistory  # features of the candidate history
+    random_walks: RandomWalks  # random walk scores
+    settings: LogLinearSettings  # settings of the training
 
     @classmethod
     def for_scorer(
@@ -234,9 +206,7 @@ class RelationLearner:
 
 
 def _fit_relation(
-    learner: RelationLearner,
-    return_table: bool,
-    task: tuple[QueryTable, CandidateTable | None],
+    learner: RelationLearner, return_table: bool, task: tuple[QueryTable, CandidateTable | None]
 ) -> tuple[CandidateTable | None, RelationWeights]:
     """Learn the weights of a relation; return a new candidate table too, if wanted."""
     queries, known = task
@@ -269,12 +239,12 @@ def _join_tables(tables: list[LogLinearTable]) -> LogLinearTable:
     def join(name: str) -> NDArray[Any]:
         return np.concatenate([getattr(table, name) for table in tables])
 
-    def shift(name: str, column: str) -> list[NDArray[np.int64]]:
+    def shift(name: str, column: str) -> list[Indices]:
         """Return indices into a column, shifted by its length in the tables before."""
         sizes = np.cumsum([0, *(len(getattr(table, column)) for table in tables)])[:-1]
         return [getattr(table, name) + size for table, size in zip(tables, sizes, strict=True)]
 
-    def join_offsets(name: str, column: str) -> NDArray[np.int64]:
+    def join_offsets(name: str, column: str) -> Indices:
         shifted = shift(name, column)
         return np.concatenate([*(offsets[:-1] for offsets in shifted), shifted[-1][-1:]])
 
@@ -298,7 +268,7 @@ def _join_weights(
     history = learner.history
     rule = np.zeros(n_rules)
     history_row = np.full((len(of_relations), history.n_groups), -1, np.int32)
-    rows: list[NDArray[np.float64]] = []
+    rows: list[Floats] = []
     for relation, weights in enumerate(of_relations):
         rule[weights.rule] = weights.rule_weight
         groups, feature = np.divmod(weights.history_feature, history.n_features)

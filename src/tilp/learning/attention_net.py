@@ -23,6 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from tilp._utils.arrays import Floats, Ids, Indices, Mask
 from tilp.errors import TilpError
 from tilp.walks import RuleEncoding
 
@@ -34,15 +35,10 @@ _N_GATES = 4  # of the LSTM
 
 @dataclass(frozen=True)
 class AttentionNet:
-    """The net for a set of rules.
+    """The net for a set of rules."""
 
-    Attributes:
-        encoding: Encoding of the rules.
-        dimension: Size of embeddings and states, d.
-    """
-
-    encoding: RuleEncoding
-    dimension: int = 32
+    encoding: RuleEncoding  # encoding of the rules
+    dimension: int = 32  # size of embeddings and states, d
 
     def initial_parameters(self, seed: int) -> Parameters:
         """Draw small normal weights and embeddings; biases are zero."""
@@ -51,10 +47,10 @@ class AttentionNet:
         n_directed, n_symbols = 2 * len(self.encoding.relations), self.encoding.symbols.count
         forms = self.encoding.forms
 
-        def matrix(rows: int, columns: int) -> NDArray[np.float64]:
+        def matrix(rows: int, columns: int) -> Floats:
             return generator.normal(0.0, columns**-0.5, (rows, columns))
 
-        def linear(rows: int, columns: int) -> dict[str, NDArray[np.float64]]:
+        def linear(rows: int, columns: int) -> dict[str, Floats]:
             return {"weight": matrix(rows, columns), "bias": np.zeros(rows)}
 
         parameters: Parameters = {
@@ -74,18 +70,9 @@ class AttentionNet:
         return arrays
 
     def transfer_parameters(
-        self, arrays: Mapping[str, NDArray[Any]], relations: NDArray[np.int64], seed: int
+        self, arrays: Mapping[str, NDArray[Any]], relations: Indices, seed: int
     ) -> Parameters:
-        """Return the parameters of a net of other relations, for this one.
-
-        Args:
-            arrays: Result of `flatten_parameters` for the other net.
-            relations: Id in the other net of each directed relation; -1 for a new one.
-            seed: Seed of the parameters of new relations.
-
-        Raises:
-            TilpError: An array is missing, or has another shape.
-        """
+        """Return the parameters of a net of other relations, for this one."""
         known = np.flatnonzero(relations >= 0)
 
         def transfer(path: Any, initial: jax.Array) -> jax.Array:
@@ -107,7 +94,7 @@ class AttentionNet:
         parameters: Parameters = jax.tree_util.tree_map_with_path(transfer, initial)
         return parameters
 
-    def log_scores(self, parameters: Parameters, indices: NDArray[np.int32]) -> jax.Array:
+    def log_scores(self, parameters: Parameters, indices: Ids) -> jax.Array:
         """Return the log score of each rule (eq. 13), from the indices of its parts."""
         parts: jax.Array = self.log_attention(parameters)[indices]
         return parts.sum(axis=1)
@@ -117,7 +104,7 @@ class AttentionNet:
         vector: jax.Array = _log_attention(parameters, self._layout())
         return vector
 
-    def part_indices(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
+    def part_indices(self, rows: Indices) -> Ids:
         """Return the indices of the parts of each rule in the attention vectors.
 
         Rules are rows of the encoding. A rule without a part has the last index there.
@@ -176,12 +163,8 @@ class _Layout:
         return self.n_directed * sum(self.widths)
 
     def indices(
-        self,
-        key: tuple[Any, ...],
-        relation: NDArray[np.int64],
-        value: NDArray[np.int64],
-        mask: NDArray[np.bool_] | None = None,
-    ) -> NDArray[np.int32]:
+        self, key: tuple[Any, ...], relation: Indices, value: Indices, mask: Mask | None = None
+    ) -> Ids:
         """Return the index of each rule's value in an attention vector, the end if masked out."""
         block = self.keys.index(key)
         first = self.n_directed * sum(self.widths[:block])

@@ -10,9 +10,9 @@ from typing import Any
 import jax
 import numpy as np
 import optax
-from numpy.typing import NDArray
 
 from tilp._kernels.likelihood import add_likelihood
+from tilp._utils.arrays import Floats, Indices
 from tilp.learning.attention_net import AttentionNet, Parameters
 from tilp.learning.candidates import KNOWN_KINDS, PopularityPrior
 from tilp.learning.examples import TrainingExamples
@@ -30,17 +30,11 @@ _PRIOR_L2, _FACTOR_L2 = 1.0, 0.1
 
 @dataclass(frozen=True)
 class LogWeights:
-    """Logarithms of what is learned, or the gradient for them.
+    """Logarithms of what is learned, or the gradient for them."""
 
-    Attributes:
-        rule: Weight of each rule.
-        prior: Weight of the prior, for each directed relation.
-        factor: Factor of known candidates, for each directed relation and kind.
-    """
-
-    rule: NDArray[np.float64]
-    prior: NDArray[np.float64]
-    factor: NDArray[np.float64]
+    rule: Floats  # weight of each rule
+    prior: Floats  # weight of the prior, for each directed relation
+    factor: Floats  # factor of known candidates, for each directed relation and kind
 
     @classmethod
     def zeros(cls, n_rules: int, n_directed: int) -> LogWeights:
@@ -50,14 +44,7 @@ class LogWeights:
 
 
 class Objective:
-    """The mean negative log-likelihood of the answers of queries.
-
-    Args:
-        examples: Examples of the queries.
-        prior: Prior of candidates.
-        n_rules: Count of rules.
-        walks_power: A rule's weight is multiplied by the count of its walks to this power.
-    """
+    """The mean negative log-likelihood of the answers of queries."""
 
     def __init__(
         self,
@@ -156,17 +143,11 @@ class TrainingSettings:
 
 @dataclass(frozen=True)
 class TrainedWeights:
-    """Result of training.
+    """Result of training."""
 
-    Attributes:
-        log_weights: Logarithms of weights, prior weights and factors.
-        curve: Losses.
-        net: Parameters of the attention net; None for free weights.
-    """
-
-    log_weights: LogWeights
-    curve: LossCurve
-    net: Parameters | None = None
+    log_weights: LogWeights  # logarithms of weights, prior weights and factors
+    curve: LossCurve  # losses
+    net: Parameters | None = None  # parameters of the attention net; None for free weights
 
 
 class _Parameters:
@@ -175,8 +156,8 @@ class _Parameters:
     def __init__(
         self,
         net: AttentionNet,
-        rows: NDArray[np.int64],
-        confidence: NDArray[np.float64],
+        rows: Indices,
+        confidence: Floats,
         settings: TrainingSettings,
         n_queries: int,
     ) -> None:
@@ -228,8 +209,8 @@ class _Parameters:
 
 def train_rule_weights(
     net: AttentionNet,
-    rows: NDArray[np.int64],
-    confidence: NDArray[np.float64],
+    rows: Indices,
+    confidence: Floats,
     training: Objective,
     held_out: Objective,
     settings: TrainingSettings,
@@ -241,17 +222,6 @@ def train_rule_weights(
     """Learn the weights of rules and of the prior, and the factors of known candidates.
 
     The result is the step with the least loss on held-out queries.
-
-    Args:
-        net: The attention net; free weights do not use it.
-        rows: The rules, as rows of the net's encoding.
-        confidence: Smoothed confidence of the rules, above 0.
-        training: Queries to learn from.
-        held_out: Queries that decide when to stop.
-        settings: Settings of the training.
-        workers: Do not change the result.
-        checkpoint: File for the state; training continues from it if it exists.
-        progress: Called with the share that is done.
     """
     parameters = _Parameters(net, rows, confidence, settings, training.n_queries)
     values = jax.tree.map(jax.numpy.asarray, parameters.initial)

@@ -31,25 +31,15 @@ class LossCurve:
 
 @dataclass
 class TrainingState:
-    """Everything that the next step depends on.
+    """Everything that the next step depends on."""
 
-    Attributes:
-        values: The parameters.
-        optimiser: State of the optimiser.
-        best: Parameters with the least loss on held-out queries.
-        best_loss: That loss.
-        best_step: Step after which it was measured.
-        step: Steps taken.
-        curve: Losses so far.
-    """
-
-    values: Any
-    optimiser: Any
-    best: Any
-    best_loss: float = float("inf")
-    best_step: int = 0
-    step: int = 0
-    curve: LossCurve = field(default_factory=LossCurve)
+    values: Any  # the parameters
+    optimiser: Any  # state of the optimiser
+    best: Any  # parameters with the least loss on held-out queries
+    best_loss: float = float("inf")  # that loss
+    best_step: int = 0  # step after which it was measured
+    step: int = 0  # steps taken
+    curve: LossCurve = field(default_factory=LossCurve)  # losses so far
 
     def record_held_out(self, loss: float) -> None:
         """Record the loss on held-out queries, and keep the best parameters."""
@@ -73,11 +63,7 @@ class TrainingState:
         )
 
     def read(self, path: Path) -> None:
-        """Continue from a checkpoint of a state of the same shape.
-
-        Raises:
-            TilpError: The file is damaged, or of another training.
-        """
+        """Continue from a checkpoint of a state of the same shape."""
         arrays = read_arrays(path)
         try:
             leaves = [arrays[f"array{i}"] for i in range(len(self._leaves()))]

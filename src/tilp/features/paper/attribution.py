@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tilp._utils.arrays import Floats
 from tilp.features.describe import in_units, percent
 from tilp.features.paper.distributions import recurs
 from tilp.features.paper.evidence import EVIDENCE_KINDS, UNDATED, DatedEvidence, Evidence
@@ -29,22 +29,12 @@ def feature_contributions(
     features: PaperFeatures,
     query: QueryTable,
     evidence: Evidence,
-    parts: dict[str, NDArray[np.float64]],
+    parts: dict[str, Floats],
     dated: DatedEvidence,
-    scores: dict[str, NDArray[np.float64]],
+    scores: dict[str, Floats],
     find_facts: FindFacts,
 ) -> list[Contribution]:
-    """Return the contributions of all features to the score of a candidate.
-
-    Args:
-        features: The features.
-        query: A single query, its missing dates imputed.
-        evidence: Evidence for the candidate.
-        parts: Contribution of each kind of feature, by name.
-        dated: The pieces of evidence that have a time.
-        scores: Contribution of each of them, by feature.
-        find_facts: Returns the facts of a kind, relation and difference of starts.
-    """
+    """Return the contributions of all features to the score of a candidate."""
 
     def path(kind: int, relation: int, difference: int | None) -> Callable[[int], list[FactPath]]:
         return lambda _: [FactPath(find_facts(kind, relation, difference))]

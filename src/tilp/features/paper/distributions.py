@@ -13,11 +13,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tilp._utils.arrays import Floats, Indices, Mask
 from tilp.errors import TilpError
 from tilp.features.paper.evidence import EVIDENCE_KINDS, Evidence
 from tilp.graph import QueryTable, Vocabulary
-
-Floats = NDArray[np.float64]
 
 _MIN_SCALE = 0.5  # times are whole units; nothing is known finer
 _MIN_COUNT = 5  # observations of a pair for an interval distribution of its own
@@ -25,16 +24,12 @@ _MIN_COUNT = 5  # observations of a pair for an interval distribution of its own
 
 @dataclass(frozen=True)
 class Bernoulli:
-    """Distributions p^x (1 - p)^(1 - x).
+    """Distributions p^x (1 - p)^(1 - x)."""
 
-    Attributes:
-        probability: p.
-    """
-
-    probability: Floats
+    probability: Floats  # p
 
     @classmethod
-    def fit(cls, index: NDArray[Any], x: NDArray[np.bool_], size: int) -> Bernoulli:
+    def fit(cls, index: NDArray[Any], x: Mask, size: int) -> Bernoulli:
         """Fit `size` distributions, x to the one at each index, with one of each value added."""
         count = np.bincount(index, minlength=size)
         return cls((np.bincount(index, x, size) + 1.0) / (count + 2.0))
@@ -42,7 +37,7 @@ class Bernoulli:
     def __getitem__(self, index: Any) -> Bernoulli:
         return Bernoulli(self.probability[index])
 
-    def log_density(self, x: NDArray[np.bool_]) -> Floats:
+    def log_density(self, x: Mask) -> Floats:
         """Return the logarithm of the probability of each x."""
         logs: Floats = np.log(np.where(x, self.probability, 1.0 - self.probability))
         return logs
@@ -52,17 +47,13 @@ class Bernoulli:
 class Gaussian:
     """Distributions N(x; μ, σ).
 
-    Attributes:
-        mean: μ.
-        deviation: σ.
-
     >>> born_to_graduation = Gaussian(np.array(22.0), np.array(1.0))
     >>> print(f"{np.exp(born_to_graduation.log_density(np.array(47.0))):.3e}")
     7.654e-137
     """
 
-    mean: Floats
-    deviation: Floats
+    mean: Floats  # μ
+    deviation: Floats  # σ
 
     @classmethod
     def fit(cls, index: NDArray[Any], x: Floats, size: int) -> Gaussian:
@@ -84,13 +75,9 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class Exponential:
-    """Distributions λ exp(-λx).
+    """Distributions λ exp(-λx)."""
 
-    Attributes:
-        rate: λ.
-    """
-
-    rate: Floats
+    rate: Floats  # λ
 
     @classmethod
     def fit(cls, index: NDArray[Any], x: Floats, size: int) -> Exponential:
@@ -109,17 +96,11 @@ class Exponential:
 
 @dataclass(frozen=True)
 class PairInterval:
-    """Distributions that are Gaussian or exponential, whichever is likelier.
+    """Distributions that are Gaussian or exponential, whichever is likelier."""
 
-    Attributes:
-        gaussian: The Gaussian of each.
-        exponential: The exponential of each.
-        is_gaussian: Which of them it is.
-    """
-
-    gaussian: Gaussian
-    exponential: Exponential
-    is_gaussian: NDArray[np.bool_]
+    gaussian: Gaussian  # the Gaussian of each
+    exponential: Exponential  # the exponential of each
+    is_gaussian: Mask  # which of them it is
 
     @classmethod
     def fit(cls, index: NDArray[Any], x: Floats, size: int) -> PairInterval:
@@ -148,27 +129,15 @@ class FittedDistributions:
     A pair is a kind of evidence, a query's relation and another relation. Pairs that were observed
     come first, by their keys; after them, for each kind and query's relation, one distribution for
     all relations that were never observed with an answer.
-
-    Attributes:
-        n_directed: Count of directed relations.
-        key: Key of each observed pair, ascending: (kind · n_directed + relation) · n_directed +
-            other.
-        count: Observations of each distribution.
-        order: Whether the query's fact starts earlier.
-        interval: Time between the starts; pooled over all other relations, or over all pairs of
-            the kind, where there are few observations.
-        n_queries: Count of queries of each relation.
-        recurrence: Whether a candidate has the query's relation again, first in its facts with
-            the subject, then in its others, for each relation.
     """
 
-    n_directed: int
-    key: NDArray[np.int64]
-    count: NDArray[np.int64]
-    order: Bernoulli
-    interval: PairInterval
-    n_queries: NDArray[np.int64]
-    recurrence: Bernoulli
+    n_directed: int  # count of directed relations
+    key: Indices  # key of each observed pair, ascending: (kind · n_directed + relation) · n_directed + other
+    count: Indices  # observations of each distribution
+    order: Bernoulli  # whether the query's fact starts earlier
+    interval: PairInterval  # time between the starts; pooled over all other relations, or over all pairs of the kind, where there are few observations
+    n_queries: Indices  # count of queries of each relation
+    recurrence: Bernoulli  # whether a candidate has the query's relation again, first in its facts with the subject, then in its others, for each relation
 
     @classmethod
     def fit(cls, n_directed: int, queries: QueryTable, evidence: Evidence) -> FittedDistributions:
@@ -213,17 +182,17 @@ class FittedDistributions:
 
     def indices(
         self, kind: NDArray[Any], query_relation: NDArray[Any], relation: NDArray[Any]
-    ) -> NDArray[np.int64]:
+    ) -> Indices:
         """Return the index of the distributions of each pair."""
         group = kind.astype(np.int64) * self.n_directed + query_relation
         key = group * self.n_directed + relation
         index = np.searchsorted(self.key, key)
         known = index < len(self.key)
         known[known] = self.key[index[known]] == key[known]
-        indices: NDArray[np.int64] = np.where(known, index, len(self.key) + group)
+        indices: Indices = np.where(known, index, len(self.key) + group)
         return indices
 
-    def remap(self, relations: NDArray[np.int64]) -> tuple[FittedDistributions, NDArray[np.int64]]:
+    def remap(self, relations: Indices) -> tuple[FittedDistributions, Indices]:
         """Return the distributions for new relations, and the old index of each.
 
         `relations` holds their old ids; a new relation, -1, gets any distribution.
@@ -286,7 +255,7 @@ class FittedDistributions:
             ]
         )
 
-    def pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    def pairs(self) -> tuple[Indices, Indices, Indices]:
         """Return kind, query's relation and other relation of each observed pair."""
         group, other = np.divmod(self.key, self.n_directed)
         return *np.divmod(group, self.n_directed), other
@@ -308,11 +277,7 @@ class FittedDistributions:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> FittedDistributions:
-        """Read what `to_arrays` returned.
-
-        Raises:
-            TilpError: An array is missing.
-        """
+        """Read what `to_arrays` returned."""
         try:
             return cls(
                 int(arrays["directed"]),
@@ -333,7 +298,7 @@ class FittedDistributions:
             ) from None
 
 
-def recurs(queries: QueryTable, evidence: Evidence) -> NDArray[np.bool_]:
+def recurs(queries: QueryTable, evidence: Evidence) -> Mask:
     """Return whether each candidate has the query's relation again: with subject, with others.
 
     The relation is read from the candidate, as in the paper's example, where a query for who was
@@ -351,10 +316,10 @@ def recurs(queries: QueryTable, evidence: Evidence) -> NDArray[np.bool_]:
 
 def _rows(
     feature: str,
-    kind: NDArray[np.int64],
+    kind: Indices,
     relation: pl.Series,
     other: pl.Series | None,
-    count: NDArray[np.int64],
+    count: Indices,
     fitted: Bernoulli | PairInterval,
 ) -> pl.DataFrame:
     size = len(kind)

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tilp._utils.arrays import Floats, Ids, Indices, Mask
 from tilp.errors import TilpError
 from tilp.features.paper.distributions import Bernoulli, FittedDistributions, recurs
 from tilp.features.paper.evidence import (
@@ -38,38 +39,22 @@ CONTRIBUTIONS = (
 )
 """Names of the contributions that add up to a score."""
 
-Floats = NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class FeatureWeights:
-    """Weights of the temporal features.
+    """Weights of the temporal features."""
 
-    Attributes:
-        recurrence_weight: w of eq. 18, for facts with the subject and for others, by relation.
-        recurrence_bias: b of eq. 18, likewise.
-        order_weight: w of eq. 17 for the order, for each pair of `FittedDistributions`.
-        order_bias: b of eq. 17 for the order, for each pair.
-        pair_weight: w of eq. 17 for the pair interval, for each pair.
-        pair_bias: b of eq. 17 for the pair interval, for each pair.
-        mixing: γ of eq. 19-21, by kind of evidence and feature; those of a kind add up to 1.
-        evidence: γ_1, γ_2, γ_3 of eq. 14.
-        rules: γ_TLR of eq. 16.
-        features: γ_tfm of eq. 16.
-        temperature: Divisor of scores in training; ranks do not depend on it.
-    """
-
-    recurrence_weight: Floats
-    recurrence_bias: Floats
-    order_weight: Floats
-    order_bias: Floats
-    pair_weight: Floats
-    pair_bias: Floats
-    mixing: Floats
-    evidence: Floats
-    rules: float
-    features: float
-    temperature: float
+    recurrence_weight: Floats  # w of eq. 18, for facts with the subject and for others, by relation
+    recurrence_bias: Floats  # b of eq. 18, likewise
+    order_weight: Floats  # w of eq. 17 for the order, for each pair of `FittedDistributions`
+    order_bias: Floats  # b of eq. 17 for the order, for each pair
+    pair_weight: Floats  # w of eq. 17 for the pair interval, for each pair
+    pair_bias: Floats  # b of eq. 17 for the pair interval, for each pair
+    mixing: Floats  # γ of eq. 19-21, by kind of evidence and feature; those of a kind add up to 1
+    evidence: Floats  # γ_1, γ_2, γ_3 of eq. 14
+    rules: float  # γ_TLR of eq. 16
+    features: float  # γ_tfm of eq. 16
+    temperature: float  # divisor of scores in training; ranks do not depend on it
 
     @property
     def factors(self) -> Floats:
@@ -82,11 +67,7 @@ class FeatureWeights:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> FeatureWeights:
-        """Read what `to_arrays` returned.
-
-        Raises:
-            TilpError: An array is missing.
-        """
+        """Read what `to_arrays` returned."""
         names = [field.name for field in fields(cls)]
         missing = [name for name in names if name not in arrays]
         if missing:
@@ -96,7 +77,7 @@ class FeatureWeights:
         }
         return cls(**values)
 
-    def remap(self, relations: NDArray[np.int64], pairs: NDArray[np.int64]) -> FeatureWeights:
+    def remap(self, relations: Indices, pairs: Indices) -> FeatureWeights:
         """Return the weights for new relations and pairs, given their old ids.
 
         A new relation, -1, gets any weights.
@@ -112,23 +93,14 @@ class FeatureWeights:
 
 @dataclass(frozen=True)
 class EvidenceProbabilities:
-    """The probabilities h of the evidence for candidates: all that scores need but the weights.
+    """The probabilities h of the evidence for candidates: all that scores need but the weights."""
 
-    Attributes:
-        relation: Directed relation of the query of each candidate.
-        recurrence: h_rec of each candidate, in its facts with the subject and in its others.
-        group: Candidate and kind of each dated piece of evidence: row · 3 + kind, ascending.
-        pair: Index of its pair in `FittedDistributions`.
-        order: Its h_order.
-        interval: Its h_pair.
-    """
-
-    relation: NDArray[np.int32]
-    recurrence: Floats
-    group: NDArray[np.int64]
-    pair: NDArray[np.int64]
-    order: Floats
-    interval: Floats
+    relation: Ids  # directed relation of the query of each candidate
+    recurrence: Floats  # h_rec of each candidate, in its facts with the subject and in its others
+    group: Indices  # candidate and kind of each dated piece of evidence: row · 3 + kind, ascending
+    pair: Indices  # index of its pair in `FittedDistributions`
+    order: Floats  # its h_order
+    interval: Floats  # its h_pair
 
 
 def evidence_probabilities(
@@ -198,31 +170,22 @@ def _piece_contributions(
 
 @dataclass(frozen=True)
 class PaperFeatures:
-    """The temporal features of a graph, as in the paper.
+    """The temporal features of a graph, as in the paper."""
 
-    Attributes:
-        graph: Its train split is the evidence.
-        walked: Mask of the directed relations that walks may use, for each directed relation:
-            those in the bodies of its rules.
-        max_length: Longest walk.
-        distributions: The fitted distributions.
-        limit: Most edges to read, see `Gatherer`.
-    """
-
-    graph: TemporalGraph
-    walked: NDArray[np.bool_]
-    max_length: int
-    distributions: FittedDistributions
-    limit: int = DEFAULT_LIMIT
+    graph: TemporalGraph  # its train split is the evidence
+    walked: Mask  # mask of the directed relations that walks may use, for each directed relation: those in the bodies of its rules
+    max_length: int  # longest walk
+    distributions: FittedDistributions  # the fitted distributions
+    limit: int = DEFAULT_LIMIT  # most edges to read, see `Gatherer`
 
     @classmethod
     def fit(
         cls,
         graph: TemporalGraph,
-        walked: NDArray[np.bool_],
+        walked: Mask,
         max_length: int,
         *,
-        facts: NDArray[np.int64] | None = None,
+        facts: Indices | None = None,
         limit: int = DEFAULT_LIMIT,
         workers: Workers | None = None,
         progress: Callable[[float], None] | None = None,
@@ -236,7 +199,7 @@ class PaperFeatures:
     def observed(
         self,
         *,
-        facts: NDArray[np.int64] | None = None,
+        facts: Indices | None = None,
         workers: Workers | None = None,
         progress: Callable[[float], None] | None = None,
     ) -> DatedEvidence:
@@ -255,8 +218,8 @@ class PaperFeatures:
     def gather(
         self,
         queries: QueryTable,
-        offsets: NDArray[np.int64],
-        candidate: NDArray[np.int32],
+        offsets: Indices,
+        candidate: Ids,
         workers: Workers | None = None,
         *,
         progress: Callable[[float], None] | None = None,
@@ -298,7 +261,7 @@ class PaperFeatures:
         """Return the features with another graph of the same relations as evidence."""
         return replace(self, graph=graph)
 
-    def remap(self, relations: NDArray[np.int64]) -> tuple[PaperFeatures, NDArray[np.int64]]:
+    def remap(self, relations: Indices) -> tuple[PaperFeatures, Indices]:
         """Return the features for other relation ids, and the old index of each new pair."""
         distributions, pairs = self.distributions.remap(relations)
         known = relations >= 0
@@ -319,11 +282,7 @@ class PaperFeatures:
 
     @classmethod
     def from_arrays(cls, graph: TemporalGraph, arrays: dict[str, NDArray[Any]]) -> PaperFeatures:
-        """Read what `to_arrays` returned, for the same relations.
-
-        Raises:
-            TilpError: An array is missing, or the graph has other relations.
-        """
+        """Read what `to_arrays` returned, for the same relations."""
         fitted = FittedDistributions.from_arrays(arrays)
         if fitted.n_directed != 2 * len(graph.relations):
             raise TilpError(
@@ -338,7 +297,7 @@ class PaperFeatures:
 
 def _answer_evidence(
     graph: TemporalGraph,
-    facts: NDArray[np.int64] | None,
+    facts: Indices | None,
     gather: Gatherer,
     workers: Workers | None,
     progress: Callable[[float], None] | None,
@@ -359,7 +318,7 @@ class FittedPaper:
     features: PaperFeatures
     weights: FeatureWeights
 
-    def remap(self, relations: NDArray[np.int64], rules: NDArray[np.int64]) -> FittedPaper:
+    def remap(self, relations: Indices, rules: Indices) -> FittedPaper:
         """Return the same for other relation ids, as `LogLinearWeights.remap`."""
         del rules
         features, pairs = self.features.remap(relations)
@@ -375,7 +334,7 @@ class FittedPaper:
         return cls(PaperFeatures.from_arrays(graph, arrays), FeatureWeights.from_arrays(arrays))
 
 
-def walked_relations(graph: TemporalGraph, rules: RuleSet) -> NDArray[np.bool_]:
+def walked_relations(graph: TemporalGraph, rules: RuleSet) -> Mask:
     """Return a mask: for each directed relation, the relations in the bodies of its rules."""
     size = len(graph.relations)
     ids = {name: index for index, name in enumerate(graph.relations)}

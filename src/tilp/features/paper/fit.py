@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tilp._utils.arrays import Floats
 from tilp._utils.random import keyed_sample
 from tilp.evaluation import Ranker
 from tilp.evaluation.filtered_ranks import best_variant
@@ -156,7 +156,7 @@ def make_feature_examples(
 
 def _sample_candidates(
     scorer: RuleScorer, settings: FeatureTrainingSettings, queries: QueryTable
-) -> tuple[SampledCandidates, NDArray[np.float64]]:
+) -> tuple[SampledCandidates, Floats]:
     """Sample the candidates of some queries; return φ_TLR of each as a share as well."""
     graph, scores = scorer.walker.graph, scorer(queries)
     sample = SampledCandidates.sample(

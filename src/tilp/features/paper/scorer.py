@@ -7,9 +7,9 @@ from copy import copy
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tilp._kernels.negative_sampling import top_indices
+from tilp._utils.arrays import Floats, Ids, Indices
 from tilp.features.paper.attribution import feature_contributions
 from tilp.features.paper.evidence import EvidenceTracer
 from tilp.features.paper.features import FeatureWeights, PaperFeatures
@@ -26,12 +26,6 @@ class PaperFeatureScorer:
 
     φ_TLR is a share of its sum over all entities. Only the best candidates by the rules have
     features; the others count as candidates without evidence.
-
-    Args:
-        rule_scorer: Scores by rules alone.
-        features: Features on the same graph.
-        weights: Weights that phase two learned.
-        max_candidates: Candidates of a query that have features: the best by the rules.
     """
 
     def __init__(
@@ -54,7 +48,7 @@ class PaperFeatureScorer:
         other.features = self.features.with_graph(other.rule_scorer.walker.graph)
         return other
 
-    def memory_per_query(self, queries: QueryTable) -> NDArray[np.float64]:
+    def memory_per_query(self, queries: QueryTable) -> Floats:
         """Estimate how many numbers are in memory while each query is scored."""
         return self.rule_scorer.memory_per_query(queries)
 
@@ -92,10 +86,10 @@ class PaperFeatureScorer:
     def contributions(
         self,
         queries: QueryTable,
-        offsets: NDArray[np.int64],
-        candidate: NDArray[np.int32],
+        offsets: Indices,
+        candidate: Ids,
         applied: AppliedRules | None = None,
-    ) -> dict[str, NDArray[np.float64]]:
+    ) -> dict[str, Floats]:
         """Split the scores of the given candidates into parts by name, which add up to them.
 
         The joint contribution of rules and prior is split by their shares of φ_TLR.
@@ -140,6 +134,6 @@ class PaperFeatureScorer:
             *feature_contributions(features, filled, evidence, parts, *pieces, tracer),
         ]
 
-    def _best(self, by_rules: Scores) -> NDArray[np.int64]:
+    def _best(self, by_rules: Scores) -> Indices:
         """Return the indices of the candidates that have features."""
         return top_indices(by_rules.offsets, by_rules.score, self.max_candidates)

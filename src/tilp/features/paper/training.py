@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from numpy.typing import NDArray
 
 from tilp._kernels.likelihood import FeatureTable, FeatureValues, add_feature_likelihood
+from tilp._utils.arrays import Floats, Indices
 from tilp.errors import TilpError
 from tilp.features.paper.evidence import EVIDENCE_KINDS, Evidence
 from tilp.features.paper.features import (
@@ -36,47 +36,27 @@ _TEMPERATURE_FACTORS = 2.0 ** np.arange(-4, 2.25, 0.25)
 
 @dataclass(frozen=True)
 class FeatureTrainingSettings:
-    """Settings of the training of the paper's features; they decide the weights.
+    """Settings of the training of the paper's features; they decide the weights."""
 
-    Attributes:
-        steps: Most gradient steps.
-        patience: Stop after this many steps without a better loss on held-out queries.
-        learning_rate: Learning rate; it decays to 0 along half a cosine.
-        l2: Regularisation of w and b towards their initial values.
-        without: Names of `FEATURES` to leave out.
-        max_queries: Most queries to learn from.
-        n_best: Candidates of each query to learn from: the best by the rules.
-        n_sampled: Negative samples of each query.
-        seed: Seed of all samples.
-    """
-
-    steps: int = 200
-    patience: int = 30
-    learning_rate: float = 0.05
-    l2: float = 1.0
-    without: tuple[str, ...] = ()
-    max_queries: int = 4_000
-    n_best: int = 60
-    n_sampled: int = 60
-    seed: int = 0
+    steps: int = 200  # most gradient steps
+    patience: int = 30  # stop after this many steps without a better loss on held-out queries
+    learning_rate: float = 0.05  # learning rate; it decays to 0 along half a cosine
+    l2: float = 1.0  # regularisation of w and b towards their initial values
+    without: tuple[str, ...] = ()  # names of `FEATURES` to leave out
+    max_queries: int = 4_000  # most queries to learn from
+    n_best: int = 60  # candidates of each query to learn from: the best by the rules
+    n_sampled: int = 60  # negative samples of each query
+    seed: int = 0  # seed of all samples
 
 
 @dataclass(frozen=True)
 class FeatureExamples:
-    """Queries with candidates and the evidence for them.
+    """Queries with candidates and the evidence for them."""
 
-    Attributes:
-        queries: The queries.
-        evidence: Evidence for the candidates of the queries.
-        phi: φ_TLR of each candidate.
-        answer_row: Index of each query's answer among the candidates; -1 if it is not one of
-            them, and then the query does not count.
-    """
-
-    queries: QueryTable
-    evidence: Evidence
-    phi: NDArray[np.float64]
-    answer_row: NDArray[np.int64]
+    queries: QueryTable  # the queries
+    evidence: Evidence  # evidence for the candidates of the queries
+    phi: Floats  # φ_TLR of each candidate
+    answer_row: Indices  # index of each query's answer among the candidates; -1 if it is not one of them, and then the query does not count
 
 
 @dataclass(frozen=True)
@@ -147,11 +127,7 @@ def train_features(
     *,
     progress: Callable[[float], None] | None = None,
 ) -> TrainedFeatures:
-    """Learn the weights that make answers likely: the softmax of φ_TILP over the candidates.
-
-    Raises:
-        TilpError: No training query has its answer among the candidates.
-    """
+    """Learn the weights that make answers likely: the softmax of φ_TILP over the candidates."""
     workers = workers or Workers()
     objective, judge = (FeatureObjective(features, examples) for examples in (training, held_out))
     if not objective.n_queries:
