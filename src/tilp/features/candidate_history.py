@@ -33,13 +33,9 @@ _MAX_EXACT = 10  # distances up to it have a bin each
 _GROWTH = 1.22  # from one bound to the next, beyond
 _TABLE_SIZE = 4096  # distances whose bins are looked up in a table
 _SPREAD = (0.005, 0.995)  # quantiles of all times between which distances are told apart
-
 _CACHE_SIZE = 2**24  # values to keep of the facts nearest to the latest query intervals
 _VALUES_PER_INTERVAL = 6  # values that the cache holds for each interval of a fact
-
-_DISTANCES = (("start", "start"), ("end", "start"), ("start", "end"))
-"""Which end of the fact is compared with which end of the query."""
-
+_DISTANCES = (("start", "start"), ("end", "start"), ("start", "end"))  # ends of fact and query
 _VERBS = ("meets", "overlaps", "starts", "finishes", "equals", "contains")
 _SAME_TIME = {
     Unit.YEAR: "in the year",
@@ -63,38 +59,25 @@ def distance_bounds(graph: TemporalGraph) -> Indices:
 
 def fact_edges(graph: TemporalGraph) -> FactEdges:
     """Return the edges of a graph's train split, with their times."""
-    index = graph.index(("train",))
+    columns = _edge_columns(graph)
+    fact = columns[-1]
     start, end = (np.clip(times, -FAR, FAR) for times in known_ends(graph.start, graph.end))
     distinct, interval = np.unique(np.stack([start, end]), axis=1, return_inverse=True)
-    return read_only_tuple(
-        FactEdges(
-            index.offsets,
-            index.relation,
-            index.target,
-            index.fact,
-            start[index.fact],
-            end[index.fact],
-            interval.reshape(-1)[index.fact].astype(np.int32),
-            *(np.ascontiguousarray(times) for times in distinct),
-        )
-    )
+    times = start[fact], end[fact], interval.reshape(-1)[fact].astype(np.int32)
+    starts, ends = (np.ascontiguousarray(times) for times in distinct)
+    return read_only_tuple(FactEdges(*columns, *times, starts, ends))
 
 
 def fact_edges_without(edges: FactEdges, new_ids: Ids, graph: TemporalGraph) -> FactEdges:
-    """Return the edges without removed facts; ids of intervals stay."""
-    index = graph.index(("train",))
+    """Return the edges of a graph without removed facts, whose new id is -1; intervals stay."""
     left = new_ids[edges.fact] >= 0
-    return read_only_tuple(
-        edges._replace(
-            offsets=index.offsets,
-            relation=index.relation,
-            target=index.target,
-            fact=index.fact,
-            start=edges.start[left],
-            end=edges.end[left],
-            interval=edges.interval[left],
-        )
-    )
+    times = edges.start[left], edges.end[left], edges.interval[left]
+    return read_only_tuple(FactEdges(*_edge_columns(graph), *times, edges.starts, edges.ends))
+
+
+def _edge_columns(graph: TemporalGraph) -> tuple[Indices, Ids, Ids, Ids]:
+    index = graph.index(("train",))
+    return index.offsets, index.relation, index.target, index.fact
 
 
 def listed_candidates(queries: QueryTable, offsets: Indices, candidate: Ids) -> ListedCandidates:
@@ -196,19 +179,11 @@ class CandidateHistory:
         order = np.lexsort((listed.directed_relation, listed.end, listed.start))
         new = (np.diff(listed.start[order]) != 0) | (np.diff(listed.end[order]) != 0)
         for queries in np.split(order, np.flatnonzero(new) + 1) if len(order) else ():
-            first = queries[0]
+            facts = self._nearest_to(int(listed.start[queries[0]]), int(listed.end[queries[0]]))
             add_history_scores_of_all(
-                self._edges,
-                self._groups,
-                self._nearest_to(int(listed.start[first]), int(listed.end[first])),
-                listed,
-                queries,
-                self._bins,
-                self._n_directed,
-                rows,
-                weight,
-                score,
-            )
+                self._edges, self._groups, facts, listed, queries, self._bins, self._n_directed,
+                rows, weight, score,
+            )  # fmt: skip
 
     def __getstate__(self) -> dict[str, Any]:
         # The cache stays in its process.
@@ -229,15 +204,10 @@ class CandidateHistory:
         n_intervals = max(len(edges.starts), 1)
         key = edges.relation.astype(np.int64) * n_intervals + edges.interval
         pairs, pair = np.unique(key, return_inverse=True)
-        return read_only_tuple(
-            FactGroups(
-                np.searchsorted(offsets, edges.offsets),
-                offsets,
-                pair.astype(np.int32),
-                pairs // n_intervals,
-                pairs % n_intervals,
-            )
-        )
+        relation, interval = np.divmod(pairs, n_intervals)
+        of_entity = np.searchsorted(offsets, edges.offsets)
+        groups = FactGroups(of_entity, offsets, pair.astype(np.int32), relation, interval)
+        return read_only_tuple(groups)
 
     @cached_property
     def _nearest_to(self) -> Callable[[int, int], NearestFacts]:
@@ -257,9 +227,7 @@ class CandidateHistory:
         if feature == N_ALLEN:
             return "at a time that is not known"
         of_fact, of_query, distance = self._distance(feature, unit)
-        if not distance:
-            return f"its {of_fact} at the query's {of_query}"
-        return f"its {of_fact} {distance} the query's {of_query}"
+        return f"its {of_fact} {distance or 'at'} the query's {of_query}"
 
     def clause(self, feature: int, unit: Unit) -> str:
         """Return the same as a clause after the fact: `ends in the year the query starts`."""

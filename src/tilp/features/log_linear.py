@@ -19,28 +19,12 @@ from tilp._utils.arrays import Floats, Ids, Indices
 from tilp.errors import TilpError
 
 RANDOM_WALKS = "random walks"
+DENSE_FEATURES = ("rules", RANDOM_WALKS)  # every candidate has a value of each
+DEFAULT_L2 = 10.0  # of the weights of rules and history features, unless chosen otherwise
+DEFAULT_MAX_STEPS = 50  # of the optimiser
 
-DENSE_FEATURES = ("rules", RANDOM_WALKS)
-"""Features that every candidate has a value of."""
-
-DEFAULT_L2 = 10.0
-"""L2 regularisation of the weights of rules and history features, unless chosen otherwise."""
-
-DEFAULT_MAX_STEPS = 50
-"""Most steps of the optimiser."""
-
-_SAVED_NAMES = {
-    "dense": "columns",
-    "rule": "rule",
-    "history_row": "row_of",
-    "history": "words",
-    "mixing": "mixing",
-    "distance_bounds": "bounds",
-    "time_scale": "scale",
-    "l2": "pull",
-}
-"""Names of the arrays in a saved model, by attribute."""
-
+# Names of the attributes of `LogLinearWeights` in a saved model, in their order.
+_SAVED_NAMES = ("columns", "rule", "row_of", "words", "mixing", "bounds", "scale", "pull")
 _MIXINGS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _DENSE_L2 = 0.1
 _L2_CHOICES = (50.0, DEFAULT_L2)
@@ -56,28 +40,29 @@ class LogLinearWeights:
     rule: Floats  # weight of each rule, for the root of its arriving rate at the candidate
     history_row: Ids  # row in `history` for each directed relation and group of facts; -1 for none
     history: Floats  # weights of history features, row by row
-    mixing: Floats  # how much of what was learned is in the weights of each directed relation; 0 leaves the rules as phase one weighted them
+    mixing: Floats  # share of what was learned in the weights of each directed relation
     distance_bounds: Indices  # bounds of the bins of temporal distances in history features
     time_scale: float  # time scale of random walks
     l2: Floats  # regularisation of the weights of rules and history features, by directed relation
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the weights as arrays by their names in a saved model."""
-        return {saved: np.asarray(getattr(self, name)) for name, saved in _SAVED_NAMES.items()}
+        return dict(zip(_SAVED_NAMES, map(np.asarray, vars(self).values()), strict=True))
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> LogLinearWeights:
         """Read what `to_arrays` returned."""
         if "columns" in arrays:  # older models do not save the regularisation
             arrays = {"pull": np.full(len(arrays["columns"]), DEFAULT_L2), **arrays}
-        missing = [saved for saved in _SAVED_NAMES.values() if saved not in arrays]
+        missing = [name for name in _SAVED_NAMES if name not in arrays]
         if missing:
             raise TilpError(f"weights of features lack {', '.join(missing)}; fit the model again")
-        values: dict[str, Any] = {name: arrays[saved] for name, saved in _SAVED_NAMES.items()}
-        return cls(**{**values, "time_scale": float(values["time_scale"])})
+        saved = (arrays[name] for name in _SAVED_NAMES)
+        values: list[Any] = [value if value.ndim else float(value) for value in saved]
+        return cls(*values)
 
     def remap(self, relations: Indices, rules: Indices) -> LogLinearWeights:
-        """Return the weights for other ids of relations and rules."""
+        """Return the weights for new relations and rules, given their old ids, -1 if none."""
         n_directed = len(self.dense)
         n_kinds = self.history_row.shape[1] // n_directed
         known = relations >= 0
@@ -112,8 +97,8 @@ class RelationWeights:
 
 def rules_only() -> RelationWeights:
     """Return weights that leave the score of phase one as it is."""
-    none = np.empty(0, np.int32)
-    return _relation_weights(_initial(0), none, none, 0.0)
+    ids, weights = np.empty(0, np.int32), np.empty(0)
+    return RelationWeights(_initial(0), ids, weights, ids, weights, 0.0)
 
 
 def fit_relation_weights(
@@ -148,7 +133,8 @@ def fit_relation_weights(
         return rules_only()
     weights = problem.learn(np.arange(len(fold)), l2, first)
     mixed = problem.initial + mixing * (weights - problem.initial)
-    return _relation_weights(mixed, rule, feature, mixing, l2)
+    dense, of_rules, of_history = problem.split(mixed)
+    return RelationWeights(dense, rule, of_rules, feature, of_history, mixing, l2)
 
 
 def _compact_ids(ids: Ids) -> tuple[Ids, Ids]:
@@ -182,7 +168,7 @@ class _Problem:
             gradient = np.zeros_like(weights)
             distance = weights - self.initial
             total = add_log_linear_likelihood(
-                self._table, queries, *self._split(weights), *self._split(gradient)
+                self._table, queries, *self.split(weights), *self.split(gradient)
             )
             total += 0.5 * float((penalty * distance * distance).sum())
             return total, gradient + penalty * distance
@@ -195,22 +181,11 @@ class _Problem:
         """Return the sum of the reciprocal ranks of some queries' answers, for each mixing."""
         table = self._table
         before, after = (
-            log_linear_scores(table, 0, len(table.log_count), *self._split(values))
+            log_linear_scores(table, 0, len(table.log_count), *self.split(values))
             for values in (self.initial, weights)
         )
         return sum_reciprocal_ranks(table, queries, before, after, np.array(_MIXINGS))
 
-    def _split(self, weights: Floats) -> list[Floats]:
-        return _split(weights, self._n_rules)
-
-
-def _split(weights: Floats, n_rules: int) -> list[Floats]:
-    """Split weights into those of dense features, of rules and of history features."""
-    return np.split(weights, [len(DENSE_FEATURES), len(DENSE_FEATURES) + n_rules])
-
-
-def _relation_weights(
-    weights: Floats, rule: Ids, feature: Ids, mixing: float, l2: float = DEFAULT_L2
-) -> RelationWeights:
-    dense, of_rules, of_history = _split(weights, len(rule))
-    return RelationWeights(dense, rule, of_rules, feature, of_history, mixing, l2)
+    def split(self, weights: Floats) -> list[Floats]:
+        """Split weights into those of dense features, of rules and of history features."""
+        return np.split(weights, [len(DENSE_FEATURES), len(DENSE_FEATURES) + self._n_rules])

@@ -28,7 +28,7 @@ from tilp.scoring import RuleScorer, Scores
 from tilp.scoring.rule_scorer import AppliedRules, RuleContributions
 from tilp.scoring.scorer import NOT_SCORED, Contribution, FactPath
 
-_MAX_ENTITIES = 2**16
+_MAX_ENTITIES = 2**16  # more are not scored all, but those that rules or the prior list
 _WALKS_TEXT = "walks of any facts, longer than rules and likelier the nearer in time, lead to it"
 
 
@@ -165,27 +165,21 @@ class LogLinearScorer:
     def _attribute_history(self, query: QueryTable, candidate: int) -> list[Contribution]:
         """Return a contribution for each fact of the candidate with a weight other than 0."""
         graph = self.rule_scorer.walker.graph
+        listed = self._list_one(query, candidate)
+        rows = self._weights.history_row[query.directed_relation[0]]
+        rows = rows.reshape(len(HISTORY_KINDS), -1)
         contributions = []
-        for fact, weights in self._history_facts(query, candidate):
+        for fact in self.history.nearest_facts(listed):
+            row, features = rows[fact.kind, fact.relation], np.array(fact.features)
+            weights = self._weights.history[row, features] if row >= 0 else np.empty(0)
             if not weights.any():
                 continue
-            heaviest = [
-                fact.features[index] for index in np.argsort(-np.abs(weights), kind="stable")
-            ]
+            heaviest = features[np.argsort(-np.abs(weights), kind="stable")].tolist()
             text = self._fact_text(query, fact, heaviest[: np.count_nonzero(weights)])
-            inverse = fact.relation >= len(graph.relations)
-            path = FactPath(((int(self._edges.fact[fact.edge]), inverse),))
-            kind = HISTORY_KINDS[fact.kind]
-            contributions.append(
-                Contribution(
-                    key=(kind, fact.relation),
-                    kind=kind,
-                    score=float(weights.sum()),
-                    text=text,
-                    walks=1,
-                    find_facts=partial(_only, path),
-                )
-            )
+            kind, inverse = HISTORY_KINDS[fact.kind], fact.relation >= len(graph.relations)
+            find = partial(_only, FactPath(((int(self._edges.fact[fact.edge]), inverse),)))
+            key, score = (kind, fact.relation), float(weights.sum())
+            contributions.append(Contribution(key, kind, score, text, 1, find_facts=find))
         return contributions
 
     def _fact_text(self, query: QueryTable, fact: HistoryFact, features: list[int]) -> str:
@@ -209,28 +203,19 @@ class LogLinearScorer:
 
     def _attribute_walks(self, query: QueryTable, candidate: int, score: float) -> Contribution:
         """Return the contribution of random walks, with the likeliest walk of each length."""
-        filled = self.rule_scorer.fill_dates(query)
+        walks, edges = self.random_walks, self.random_walks.edges
         n_relations = len(self.rule_scorer.walker.graph.relations)
-        edges = self.random_walks.edges
+
+        def path(walk: Indices, share: float) -> FactPath:
+            inverse = edges.relation[walk] >= n_relations
+            return FactPath(
+                tuple(zip(edges.fact[walk].tolist(), inverse.tolist(), strict=True)), share=share
+            )
 
         def find(n: int) -> list[FactPath]:
-            walks = self.random_walks.likeliest_walks(filled, 0, candidate)
-            entity = np.array([candidate], np.int32)
-            total = float(
-                self.random_walks.probabilities(
-                    listed_candidates(filled, np.array([0, 1]), entity)
-                )[0]
-            )
-            return [
-                FactPath(
-                    tuple(
-                        (int(edges.fact[edge]), bool(edges.relation[edge] >= n_relations))
-                        for edge in walk
-                    ),
-                    share=probability / total,
-                )
-                for walk, probability in walks[:n]
-            ]
+            total = float(walks.probabilities(self._list_one(query, candidate))[0])
+            likeliest = walks.likeliest_walks(self.rule_scorer.fill_dates(query), 0, candidate)
+            return [path(walk, probability / total) for walk, probability in likeliest[:n]]
 
         return Contribution((RANDOM_WALKS,), RANDOM_WALKS, score, _WALKS_TEXT, find_facts=find)
 
@@ -240,19 +225,9 @@ class LogLinearScorer:
         evidence = self._weights.rule[reaching.rule] * np.sqrt(rate)
         return np.where(reaching.arriving >= MIN_RATE * reaching.walks, evidence, 0.0)
 
-    def _history_facts(
-        self, queries: QueryTable, candidate: int
-    ) -> list[tuple[HistoryFact, Floats]]:
-        """Return the history facts of a candidate of a single query, with their weights."""
+    def _list_one(self, query: QueryTable, candidate: int) -> ListedCandidates:
         entity = np.array([candidate], np.int32)
-        listed = listed_candidates(self.rule_scorer.fill_dates(queries), np.array([0, 1]), entity)
-        rows = self._weights.history_row[queries.directed_relation[0]]
-        rows = rows.reshape(len(HISTORY_KINDS), -1)
-        return [
-            (fact, self._weights.history[rows[fact.kind, fact.relation], list(fact.features)])
-            for fact in self.history.nearest_facts(listed)
-            if rows[fact.kind, fact.relation] >= 0
-        ]
+        return listed_candidates(self.rule_scorer.fill_dates(query), np.array([0, 1]), entity)
 
     def _rule_contribution(
         self, queries: QueryTable, by_rules: Scores, query: Indices, phi: Floats
@@ -265,23 +240,17 @@ class LogLinearScorer:
     def _add_rule_evidence(
         self, applied: AppliedRules, listed: ListedCandidates, score: Floats
     ) -> None:
-        add_rule_evidence(
-            *applied.by_query(len(listed.subject)),
-            listed.offsets,
-            listed.candidate,
-            self._weights.rule,
-            self._n_entities,
-            score,
-        )
+        rows = applied.by_query(len(listed.subject))
+        candidates = listed.offsets, listed.candidate
+        add_rule_evidence(*rows, *candidates, self._weights.rule, self._n_entities, score)
 
     def _add_history(self, listed: ListedCandidates, kinds: Mask, score: Floats) -> None:
         weights = self._weights
         self.history.add_scores(listed, weights.history_row, weights.history, kinds, score)
 
     def _add_random_walks(self, listed: ListedCandidates, score: Floats) -> None:
-        self.random_walks.add_scores(
-            listed, self._weights.dense[listed.directed_relation, 1], score
-        )
+        weight = self._weights.dense[listed.directed_relation, 1]
+        self.random_walks.add_scores(listed, weight, score)
 
 
 def _only(path: FactPath, _: int) -> list[FactPath]:

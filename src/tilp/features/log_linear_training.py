@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from tilp._kernels.likelihood import LogLinearTable
@@ -40,6 +39,12 @@ from tilp.types import Part
 
 N_FOLDS = 2
 _BATCH = 512
+_INDEXED = {
+    "offsets": "log_count",
+    "answer": "log_count",
+    "rule_offsets": "rule",
+    "history_offsets": "history_feature",
+}  # columns of a table that hold indices of rows of another column
 
 
 @dataclass(frozen=True)
@@ -57,12 +62,9 @@ class LogLinearSettings:
 
 @dataclass(frozen=True)
 class CandidateTable:
-    """Features of the sampled candidates of one relation's queries, and the fold of each query.
+    """Features of the sampled candidates of one relation's queries, and the fold of each query."""
 
-    `table` is None where the relation has no queries.
-    """
-
-    table: LogLinearTable | None
+    table: LogLinearTable | None  # None without queries
     fold: Indices
 
 
@@ -82,7 +84,12 @@ def fit_log_linear(
     progress: Callable[[float], None],
     tables: dict[int, CandidateTable] | None = None,
 ) -> LogLinearWeights:
-    """Learn the log-linear weights of every directed relation."""
+    """Learn the log-linear weights of every directed relation.
+
+    `out_of_fold` holds rule weights that were learned without each fold. Finished relations are
+    saved in `folder`, where a later run continues. `tables` are shared between runs that leave out
+    different parts; those of relations that it lacks are added.
+    """
     n_directed = 2 * len(scorer.walker.graph.relations)
     learner = RelationLearner.for_scorer(scorer, out_of_fold, settings)
     sampled = [
@@ -95,7 +102,7 @@ def fit_log_linear(
     unfinished = [relation for relation in order if not files[relation].exists()]
     known = tables or {}
     learned = workers.map(
-        partial(_fit_relation, learner, tables is not None),
+        partial(learner.fit, tables is not None),
         ((sampled[relation], known.get(relation)) for relation in unfinished),
     )
     weights: dict[int, RelationWeights] = {}
@@ -115,9 +122,8 @@ def fit_log_linear(
                 files[relation], partial(fit_next, relation), vars, _read_weights
             )
             progress(share)
-    return _join_weights(
-        [weights[relation] for relation in range(n_directed)], learner, len(out_of_fold[0].rule)
-    )
+    of_relations = [weights[relation] for relation in range(n_directed)]
+    return _join_weights(of_relations, learner, len(out_of_fold[0].rule))
 
 
 def _sample_queries(queries: QueryTable, settings: LogLinearSettings) -> QueryTable:
@@ -132,9 +138,9 @@ class RelationLearner:
     """Learns the weights of one directed relation."""
 
     scorers: tuple[RuleScorer, ...]  # the rules, with weights that were learned without each fold
-    history: CandidateHistory  # features of the candidate history
-    random_walks: RandomWalks  # random walk scores
-    settings: LogLinearSettings  # settings of the training
+    history: CandidateHistory
+    random_walks: RandomWalks
+    settings: LogLinearSettings
 
     @classmethod
     def for_scorer(
@@ -150,8 +156,21 @@ class RelationLearner:
             settings,
         )
 
-    def make_table(self, queries: QueryTable) -> CandidateTable:
-        """Compute all features of the sampled candidates of a relation's queries."""
+    def fit(
+        self, return_table: bool, task: tuple[QueryTable, CandidateTable | None]
+    ) -> tuple[CandidateTable | None, RelationWeights]:
+        """Learn the weights of a relation; return a new candidate table too, if wanted."""
+        queries, known = task
+        candidates, without = known or self._make_table(queries), self.settings.without
+        weights = rules_only()
+        if candidates.table is not None:
+            table, mix = _leave_out(candidates.table, without), Part.MIXING not in without
+            weights = fit_relation_weights(
+                table, candidates.fold, mix=mix, max_steps=self.settings.max_steps
+            )
+        return candidates if return_table and known is None else None, weights
+
+    def _make_table(self, queries: QueryTable) -> CandidateTable:
         fold = fold_index(queries.fact, self.settings.seed)
         tables, folds = [], []
         for index in range(N_FOLDS):
@@ -165,28 +184,13 @@ class RelationLearner:
             return CandidateTable(None, np.empty(0, np.int64))
         return CandidateTable(_join_tables(tables), np.concatenate(folds))
 
-    def fit(self, candidates: CandidateTable) -> RelationWeights:
-        """Learn the weights of a relation, without the parts that are left out."""
-        if candidates.table is None:
-            return rules_only()
-        return fit_relation_weights(
-            _leave_out(candidates.table, self.settings.without),
-            candidates.fold,
-            mix=Part.MIXING not in self.settings.without,
-            max_steps=self.settings.max_steps,
-        )
-
     def _batch_table(self, scorer: RuleScorer, queries: QueryTable) -> LogLinearTable:
         settings, graph = self.settings, scorer.walker.graph
         queries = scorer.fill_dates(queries)
         applied = scorer.apply_rules(queries)
+        scores = scorer.score(queries, applied)
         sample = SampledCandidates.sample(
-            graph,
-            queries,
-            scorer.score(queries, applied),
-            n_best=settings.n_best,
-            n_sampled=settings.n_sampled,
-            seed=settings.seed,
+            graph, queries, scores, settings.n_best, settings.n_sampled, settings.seed
         )
         listed = listed_candidates(queries, sample.offsets, sample.candidate)
         dense = np.zeros((len(sample.candidate), len(DENSE_FEATURES)))
@@ -195,76 +199,42 @@ class RelationLearner:
         rule_evidence = list_rule_evidence(
             *applied.by_query(len(queries)), sample.offsets, sample.candidate, len(graph.entities)
         )
-        return LogLinearTable(
-            sample.offsets,
-            sample.answer_index,
-            sample.log_count,
-            dense,
-            *rule_evidence,
-            *self.history.list_features(listed),
-        )
-
-
-def _fit_relation(
-    learner: RelationLearner, return_table: bool, task: tuple[QueryTable, CandidateTable | None]
-) -> tuple[CandidateTable | None, RelationWeights]:
-    """Learn the weights of a relation; return a new candidate table too, if wanted."""
-    queries, known = task
-    table = known or learner.make_table(queries)
-    return table if return_table and known is None else None, learner.fit(table)
+        sparse = (*rule_evidence, *self.history.list_features(listed))
+        return LogLinearTable(sample.offsets, sample.answer_index, sample.log_count, dense, *sparse)
 
 
 def _leave_out(table: LogLinearTable, without: tuple[Part, ...]) -> LogLinearTable:
-    """Return a table without some parts."""
     if Part.SOFT_WALKS in without:
         dense = table.columns.copy()
         dense[:, 1] = 0.0
         table = table._replace(columns=dense)
     if Part.RULE_EVIDENCE in without:
-        offsets = np.zeros_like(table.rule_offsets)
-        table = table._replace(
-            rule_offsets=offsets, rule=table.rule[:0], root_rate=table.root_rate[:0]
-        )
+        none = {"rule": table.rule[:0], "root_rate": table.root_rate[:0]}
+        table = table._replace(rule_offsets=np.zeros_like(table.rule_offsets), **none)
     if Part.OWN_FACTS in without:
-        table = table._replace(
-            history_offsets=np.zeros_like(table.history_offsets),
-            history_feature=table.history_feature[:0],
-        )
+        offsets = np.zeros_like(table.history_offsets)
+        table = table._replace(history_offsets=offsets, history_feature=table.history_feature[:0])
     return table
 
 
 def _join_tables(tables: list[LogLinearTable]) -> LogLinearTable:
     """Concatenate tables, and shift their indices and offsets."""
-
-    def join(name: str) -> NDArray[Any]:
-        return np.concatenate([getattr(table, name) for table in tables])
-
-    def shift(name: str, column: str) -> list[Indices]:
-        """Return indices into a column, shifted by its length in the tables before."""
-        sizes = np.cumsum([0, *(len(getattr(table, column)) for table in tables)])[:-1]
-        return [getattr(table, name) + size for table, size in zip(tables, sizes, strict=True)]
-
-    def join_offsets(name: str, column: str) -> Indices:
-        shifted = shift(name, column)
-        return np.concatenate([*(offsets[:-1] for offsets in shifted), shifted[-1][-1:]])
-
-    return LogLinearTable(
-        offsets=join_offsets("offsets", "log_count"),
-        answer=np.concatenate(shift("answer", "log_count")),
-        log_count=join("log_count"),
-        columns=join("columns"),
-        rule_offsets=join_offsets("rule_offsets", "rule"),
-        rule=join("rule"),
-        root_rate=join("root_rate"),
-        history_offsets=join_offsets("history_offsets", "history_feature"),
-        history_feature=join("history_feature"),
-    )
+    columns = {}
+    for name in LogLinearTable._fields:
+        arrays = [getattr(table, name) for table in tables]
+        if name in _INDEXED:
+            sizes = [len(getattr(table, _INDEXED[name])) for table in tables]
+            shifts = np.cumsum([0, *sizes[:-1]])
+            arrays = [array + shift for array, shift in zip(arrays, shifts, strict=True)]
+        if name.endswith("offsets"):  # the end of a table is where the next one begins
+            arrays = [*(array[:-1] for array in arrays[:-1]), arrays[-1]]
+        columns[name] = np.concatenate(arrays)
+    return LogLinearTable(**columns)
 
 
 def _join_weights(
     of_relations: list[RelationWeights], learner: RelationLearner, n_rules: int
 ) -> LogLinearWeights:
-    """Join the weights of all directed relations."""
     history = learner.history
     rule = np.zeros(n_rules)
     history_row = np.full((len(of_relations), history.n_groups), -1, np.int32)

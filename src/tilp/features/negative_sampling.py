@@ -32,7 +32,6 @@ class SampledCandidates:
         graph: TemporalGraph,
         queries: QueryTable,
         scores: Scores,
-        *,
         n_best: int,
         n_sampled: int,
         seed: int,
@@ -46,18 +45,10 @@ class SampledCandidates:
         excluded = known.mark == Mark.EXCLUDED
         uniform = keyed_uniform(seed, queries.fact, queries.directed_relation, queries.subject)
         offsets, candidate, score, log_count, answer_index = sample_candidates(
-            scores.offsets,
-            scores.candidate,
-            scores.score,
-            scores.defaults,
-            queries.answer,
-            np.append(0, np.cumsum(excluded))[known.offsets],
-            known.entity[excluded],
-            (uniform * 2.0**53).astype(np.uint64),
-            len(graph.entities),
-            n_best,
-            n_sampled,
-        )
+            scores.offsets, scores.candidate, scores.score, scores.defaults, queries.answer,
+            np.append(0, np.cumsum(excluded))[known.offsets], known.entity[excluded],
+            (uniform * 2.0**53).astype(np.uint64), len(graph.entities), n_best, n_sampled,
+        )  # fmt: skip
         default = scores.defaults
         return cls(queries, offsets, candidate, score, default, log_count, answer_index)
 

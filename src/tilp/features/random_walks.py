@@ -19,8 +19,7 @@ from tilp.graph import QueryTable, TemporalGraph
 from tilp.time import known_ends
 from tilp.walks import Walker
 
-MIN_PROBABILITY = 1e-7
-"""Probabilities far below this one all score about 0."""
+MIN_PROBABILITY = 1e-7  # those far below all score about 0
 
 
 def time_scale(graph: TemporalGraph) -> float:
@@ -61,7 +60,7 @@ class RandomWalks:
 
     def log_scores(self, listed: ListedCandidates) -> Floats:
         """Return how likely each candidate is reached, on a logarithmic scale from 0 (never)."""
-        return list_random_walk_scores(self.edges, listed, _by_interval(listed), self._settings)
+        return list_random_walk_scores(*self._arguments(listed))
 
     def probabilities(self, listed: ListedCandidates) -> Floats:
         """Return the probability of each candidate, summed over all lengths of walks."""
@@ -70,9 +69,7 @@ class RandomWalks:
 
     def add_scores(self, listed: ListedCandidates, weight: Floats, score: Floats) -> None:
         """Add the log scores to the scores of candidates, times the weight of each query."""
-        add_random_walk_scores(
-            self.edges, listed, _by_interval(listed), self._settings, weight, score
-        )
+        add_random_walk_scores(*self._arguments(listed), weight, score)
 
     def likeliest_walks(
         self, queries: QueryTable, query: int, candidate: int
@@ -86,13 +83,10 @@ class RandomWalks:
         ]
         return sorted((walk for walk in walks if walk[1] > 0.0), key=lambda walk: -walk[1])
 
-    @property
-    def _settings(self) -> WalkSettings:
-        return WalkSettings(
-            self.scale, self.rule_length, self.max_length, self.limit, MIN_PROBABILITY
-        )
-
-
-def _by_interval(listed: ListedCandidates) -> Indices:
-    """Return an order of the queries in which those of one interval are together."""
-    return np.lexsort((listed.end, listed.start))
+    def _arguments(
+        self, listed: ListedCandidates
+    ) -> tuple[FactEdges, ListedCandidates, Indices, WalkSettings]:
+        by_interval = np.lexsort((listed.end, listed.start))
+        lengths = self.rule_length, self.max_length
+        settings = WalkSettings(self.scale, *lengths, self.limit, MIN_PROBABILITY)
+        return self.edges, listed, by_interval, settings

@@ -46,15 +46,12 @@ class TrainingExamples:
         """Return the examples of some of the queries."""
         sizes = np.diff(self.offsets)
         mask = np.repeat(queries, sizes)
+        columns = ("rule", "at_answer", "excluded", "at_known", "at_others")
         return TrainingExamples(
             self.queries[queries],
             self.answer_kind[queries],
             np.append(0, np.cumsum(sizes[queries])),
-            self.rule[mask],
-            self.at_answer[mask],
-            self.excluded[mask],
-            self.at_known[mask],
-            self.at_others[mask],
+            *(getattr(self, name)[mask] for name in columns),
         )
 
 

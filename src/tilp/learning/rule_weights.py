@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +16,11 @@ from tilp._utils.arrays import Floats, Indices
 from tilp.learning.attention_net import AttentionNet, Parameters
 from tilp.learning.candidates import KNOWN_KINDS, PopularityPrior
 from tilp.learning.examples import TrainingExamples
-from tilp.learning.training_loop import LossCurve, run_training
+from tilp.learning.training_loop import N_PARTS, LossCurve, mean_loss, run_training
 from tilp.parallel import Workers, split_by_cost
 from tilp.types import Weights
 
-INITIAL_LOG_PRIOR = -1.5
-"""Logarithm of the prior's weight before training."""
-
-_N_PARTS = 16  # of the queries; does not depend on the number of threads
+INITIAL_LOG_PRIOR = -1.5  # logarithm of the prior's weight before training
 _DECAY, _EPSILON = 0.99, 1e-10  # of the mean squared gradient, which is small for rare rules
 _PRIOR_L2, _FACTOR_L2 = 1.0, 0.1
 
@@ -35,12 +32,6 @@ class LogWeights:
     rule: Floats  # weight of each rule
     prior: Floats  # weight of the prior, for each directed relation
     factor: Floats  # factor of known candidates, for each directed relation and kind
-
-    @classmethod
-    def zeros(cls, n_rules: int, n_directed: int) -> LogWeights:
-        """Return arrays of zeros."""
-        factor = np.zeros((n_directed, len(KNOWN_KINDS)))
-        return cls(np.zeros(n_rules), np.zeros(n_directed), factor)
 
 
 class Objective:
@@ -54,13 +45,13 @@ class Objective:
         walks_power: float = 0.0,
     ) -> None:
         self._examples = examples
-        self._n_rules = n_rules
-        self._n_directed = prior.n_directed
+        n_directed = prior.n_directed
+        self._shapes = (n_rules,), (n_directed,), (n_directed, len(KNOWN_KINDS))
         self._prior = prior.answer_probabilities(examples.queries)
         walks = examples.at_others + examples.at_answer + examples.at_known.sum(axis=1)
         self._gain = walks**walks_power
         sizes = np.diff(examples.offsets)
-        self._parts = split_by_cost(sizes + 1.0, _N_PARTS)
+        self._parts = split_by_cost(sizes + 1.0, N_PARTS)
         self.n_queries = int((sizes > 0).sum())
 
     def __call__(self, logs: LogWeights, workers: Workers) -> tuple[float, LogWeights]:
@@ -68,40 +59,16 @@ class Objective:
         weight, prior_weight, factor = np.exp(logs.rule), np.exp(logs.prior), np.exp(logs.factor)
         examples = self._examples
 
-        def part_loss(part: slice) -> tuple[float, LogWeights]:
-            gradient = LogWeights.zeros(self._n_rules, self._n_directed)
-            loss = add_likelihood(
-                part.start,
-                part.stop,
-                examples.offsets,
-                examples.rule,
-                examples.at_others,
-                examples.at_answer,
-                examples.at_known,
-                self._gain,
-                examples.queries.directed_relation,
-                examples.answer_kind,
-                self._prior,
-                weight,
-                prior_weight,
-                factor,
-                gradient.rule,
-                gradient.prior,
-                gradient.factor,
-            )
-            return loss, gradient
+        def part_loss(part: slice, gradient: list[Floats]) -> float:
+            return add_likelihood(
+                part.start, part.stop, examples.offsets, examples.rule, examples.at_others,
+                examples.at_answer, examples.at_known, self._gain,
+                examples.queries.directed_relation, examples.answer_kind, self._prior,
+                weight, prior_weight, factor, *gradient,
+            )  # fmt: skip
 
-        total = 0.0
-        gradient = LogWeights.zeros(self._n_rules, self._n_directed)
-        names = [field.name for field in fields(LogWeights)]
-        for loss, part in workers.map_in_threads(part_loss, self._parts):
-            total += loss
-            for name in names:
-                array = getattr(gradient, name)
-                array += getattr(part, name)
-        n_queries = max(self.n_queries, 1)
-        mean = {name: getattr(gradient, name) / n_queries for name in names}
-        return total / n_queries, LogWeights(**mean)
+        loss, gradient = mean_loss(part_loss, self._parts, self._shapes, self.n_queries, workers)
+        return loss, LogWeights(*gradient)
 
 
 @dataclass(frozen=True)
@@ -180,9 +147,8 @@ class _Parameters:
     def log_weights(self, values: dict[str, Any]) -> LogWeights:
         """Return the weights that the parameters stand for."""
         rule = values["free"] if "free" in values else self._log_scores(values["net"])
-        return LogWeights(
-            *(np.asarray(log, np.float64) for log in (rule, values["prior"], values["factor"]))
-        )
+        logs = rule, values["prior"], values["factor"]
+        return LogWeights(*(np.asarray(log, np.float64) for log in logs))
 
     def gradient(
         self, values: dict[str, Any], objective: Objective, workers: Workers

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,12 @@ import jax
 import numpy as np
 import optax
 
+from tilp._utils.arrays import Floats
 from tilp._utils.files import read_arrays, write_arrays
 from tilp.errors import TilpError
+from tilp.parallel import Workers
 
+N_PARTS = 16  # of the queries; does not depend on the number of threads
 _HELD_OUT_EVERY = 5  # steps
 
 _log = logging.getLogger(__name__)
@@ -81,6 +84,32 @@ class TrainingState:
 
     def _leaves(self) -> list[Any]:
         return jax.tree.leaves((self.values, self.optimiser, self.best))
+
+
+def mean_loss(
+    part_loss: Callable[[slice, list[Floats]], float],
+    parts: list[slice],
+    shapes: Iterable[tuple[int, ...]],
+    n_queries: int,
+    workers: Workers,
+) -> tuple[float, list[Floats]]:
+    """Return the mean loss of queries and its gradient, in arrays of the given shapes.
+
+    `part_loss` returns the sum of the losses of some queries, and adds its gradient to arrays.
+    """
+    gradient = [np.zeros(shape) for shape in shapes]
+
+    def run(part: slice) -> tuple[float, list[Floats]]:
+        slopes = [np.zeros_like(array) for array in gradient]
+        return part_loss(part, slopes), slopes
+
+    total = 0.0
+    for loss, slopes in workers.map_in_threads(run, parts):
+        total += loss
+        for whole, part in zip(gradient, slopes, strict=True):
+            whole += part
+    n_queries = max(n_queries, 1)
+    return total / n_queries, [array / n_queries for array in gradient]
 
 
 def run_training(

@@ -1,13 +1,13 @@
 """Distributions of temporal features: Bernoulli, Gaussian and exponential (Appendix A).
 
-Each class holds arrays of parameters, an element for each distribution, and gives some of them by
-`[...]`. Densities are logarithms, so that those far from the mean do not vanish.
+Each class holds arrays of parameters, an element for each distribution; `[...]` selects some.
+Densities are logarithms, so that those far from the mean do not vanish.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import polars as pl
@@ -20,10 +20,19 @@ from tilp.graph import QueryTable, Vocabulary
 
 _MIN_SCALE = 0.5  # times are whole units; nothing is known finer
 _MIN_COUNT = 5  # observations of a pair for an interval distribution of its own
+_TABLE_COLUMNS = (
+    *("feature", "evidence", "relation", "other", "distribution"),
+    *("probability", "mean", "deviation", "rate", "seen", "pooled"),
+)
+
+
+class _Distributions:
+    def __getitem__(self, index: Any) -> Self:
+        return type(self)(*(parameter[index] for parameter in vars(self).values()))
 
 
 @dataclass(frozen=True)
-class Bernoulli:
+class Bernoulli(_Distributions):
     """Distributions p^x (1 - p)^(1 - x)."""
 
     probability: Floats  # p
@@ -34,9 +43,6 @@ class Bernoulli:
         count = np.bincount(index, minlength=size)
         return cls((np.bincount(index, x, size) + 1.0) / (count + 2.0))
 
-    def __getitem__(self, index: Any) -> Bernoulli:
-        return Bernoulli(self.probability[index])
-
     def log_density(self, x: Mask) -> Floats:
         """Return the logarithm of the probability of each x."""
         logs: Floats = np.log(np.where(x, self.probability, 1.0 - self.probability))
@@ -44,7 +50,7 @@ class Bernoulli:
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(_Distributions):
     """Distributions N(x; μ, σ).
 
     >>> born_to_graduation = Gaussian(np.array(22.0), np.array(1.0))
@@ -63,9 +69,6 @@ class Gaussian:
         variance = np.bincount(index, (x - mean[index]) ** 2, size) / count
         return cls(mean, np.maximum(np.sqrt(variance), _MIN_SCALE))
 
-    def __getitem__(self, index: Any) -> Gaussian:
-        return Gaussian(self.mean[index], self.deviation[index])
-
     def log_density(self, x: Floats) -> Floats:
         """Return the logarithm of the density at each x."""
         z = (x - self.mean) / self.deviation
@@ -74,7 +77,7 @@ class Gaussian:
 
 
 @dataclass(frozen=True)
-class Exponential:
+class Exponential(_Distributions):
     """Distributions λ exp(-λx)."""
 
     rate: Floats  # λ
@@ -85,9 +88,6 @@ class Exponential:
         count = np.maximum(np.bincount(index, minlength=size), 1)
         return cls(1.0 / np.maximum(np.bincount(index, x, size) / count, _MIN_SCALE))
 
-    def __getitem__(self, index: Any) -> Exponential:
-        return Exponential(self.rate[index])
-
     def log_density(self, x: Floats) -> Floats:
         """Return the logarithm of the density at each x."""
         logs: Floats = np.log(self.rate) - self.rate * x
@@ -95,26 +95,19 @@ class Exponential:
 
 
 @dataclass(frozen=True)
-class PairInterval:
+class PairInterval(_Distributions):
     """Distributions that are Gaussian or exponential, whichever is likelier."""
 
-    gaussian: Gaussian  # the Gaussian of each
-    exponential: Exponential  # the exponential of each
-    is_gaussian: Mask  # which of them it is
+    gaussian: Gaussian
+    exponential: Exponential
+    is_gaussian: Mask
 
     @classmethod
     def fit(cls, index: NDArray[Any], x: Floats, size: int) -> PairInterval:
         """Fit both to x at each index; of equally likely ones, take the exponential."""
-        gaussian = Gaussian.fit(index, x, size)
-        exponential = Exponential.fit(index, x, size)
-        by_gaussian, by_exponential = (
-            np.bincount(index, fitted[index].log_density(x), size)
-            for fitted in (gaussian, exponential)
-        )
-        return cls(gaussian, exponential, by_gaussian > by_exponential)
-
-    def __getitem__(self, index: Any) -> PairInterval:
-        return PairInterval(self.gaussian[index], self.exponential[index], self.is_gaussian[index])
+        both = Gaussian.fit(index, x, size), Exponential.fit(index, x, size)
+        likelihood = [np.bincount(index, each[index].log_density(x), size) for each in both]
+        return cls(*both, likelihood[0] > likelihood[1])
 
     def log_density(self, x: Floats) -> Floats:
         """Return the logarithm of the density at each x."""
@@ -132,12 +125,16 @@ class FittedDistributions:
     """
 
     n_directed: int  # count of directed relations
-    key: Indices  # key of each observed pair, ascending: (kind · n_directed + relation) · n_directed + other
+    key: (
+        Indices  # of observed pairs: (kind · n_directed + relation) · n_directed + other, ascending
+    )
     count: Indices  # observations of each distribution
     order: Bernoulli  # whether the query's fact starts earlier
-    interval: PairInterval  # time between the starts; pooled over all other relations, or over all pairs of the kind, where there are few observations
+    interval: (
+        PairInterval  # time between the starts; pooled by group or kind if observed too rarely
+    )
     n_queries: Indices  # count of queries of each relation
-    recurrence: Bernoulli  # whether a candidate has the query's relation again, first in its facts with the subject, then in its others, for each relation
+    recurrence: Bernoulli  # of each relation, in facts with the subject and in others, see `recurs`
 
     @classmethod
     def fit(cls, n_directed: int, queries: QueryTable, evidence: Evidence) -> FittedDistributions:
@@ -162,11 +159,8 @@ class FittedDistributions:
         interval = PairInterval.fit(index, np.tile(np.abs(dated.difference), 3), size)
         source = np.arange(len(parent))
         for _ in range(2):  # from pair to group, from group to kind
-            source = np.where(
-                (count[source] < _MIN_COUNT) & (source < len(parent)),
-                parent[np.minimum(source, len(parent) - 1)],
-                source,
-            )
+            pooled = (count[source] < _MIN_COUNT) & (source < len(parent))
+            source = np.where(pooled, parent[np.minimum(source, len(parent) - 1)], source)
         return cls(
             n_directed,
             key,
@@ -225,35 +219,42 @@ class FittedDistributions:
         direction. Pairs with few observations have the pooled interval.
         """
         labels = pl.Series([relations.label(i) for i in range(self.n_directed)], dtype=pl.String)
-        asked = np.flatnonzero(self.n_queries)
-        kind, query_relation, other = self.pairs()
-        pairs = slice(len(self.key))
-        return pl.concat(
-            [
-                *(
-                    _rows(
-                        "recurrence",
-                        np.full(len(asked), of_kind),
-                        labels.gather(asked),
-                        None,
-                        self.n_queries[asked],
-                        Bernoulli(self.recurrence.probability[of_kind, asked]),
-                    )
-                    for of_kind in range(2)
-                ),
-                *(
-                    _rows(
-                        feature,
-                        kind,
-                        labels.gather(query_relation),
-                        labels.gather(other),
-                        self.count[pairs],
-                        fitted[pairs],
-                    )
-                    for feature, fitted in (("order", self.order), ("pair", self.interval))
-                ),
-            ]
+        kinds, asked = pl.Series(EVIDENCE_KINDS), np.flatnonzero(self.n_queries)
+        recurrence = pl.DataFrame(
+            {
+                "evidence": kinds.gather(np.repeat([0, 1], len(asked))),
+                "relation": labels.gather(np.tile(asked, 2)),
+                "probability": self.recurrence.probability[:, asked].reshape(-1),
+                "seen": np.tile(self.n_queries[asked], 2),
+            }
         )
+        kind, query_relation, other = self.pairs()
+        interval = self.interval[: len(kind)]
+        pairs = pl.DataFrame(
+            {
+                "evidence": kinds.gather(kind),
+                "relation": labels.gather(query_relation),
+                "other": labels.gather(other),
+                "seen": self.count[: len(kind)],
+            }
+        )
+        order = pairs.with_columns(probability=pl.Series(self.order.probability[: len(kind)]))
+        is_gaussian = pl.Series(interval.is_gaussian)
+        names = pl.when(is_gaussian).then(pl.lit("Gaussian")).otherwise(pl.lit("exponential"))
+        intervals = pairs.with_columns(
+            distribution=names,
+            mean=pl.when(is_gaussian).then(pl.Series(interval.gaussian.mean)),
+            deviation=pl.when(is_gaussian).then(pl.Series(interval.gaussian.deviation)),
+            rate=pl.when(~is_gaussian).then(pl.Series(interval.exponential.rate)),
+            pooled=pl.col("seen") < _MIN_COUNT,
+        )
+        bernoulli = {"distribution": pl.lit("Bernoulli"), "pooled": pl.lit(False)}
+        tables = [
+            recurrence.with_columns(feature=pl.lit("recurrence"), **bernoulli),
+            order.with_columns(feature=pl.lit("order"), **bernoulli),
+            intervals.with_columns(feature=pl.lit("pair")),
+        ]
+        return pl.concat(tables, how="diagonal").select(_TABLE_COLUMNS)
 
     def pairs(self) -> tuple[Indices, Indices, Indices]:
         """Return kind, query's relation and other relation of each observed pair."""
@@ -279,23 +280,14 @@ class FittedDistributions:
     def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> FittedDistributions:
         """Read what `to_arrays` returned."""
         try:
-            return cls(
-                int(arrays["directed"]),
-                arrays["key"],
-                arrays["seen"],
-                Bernoulli(arrays["order"]),
-                PairInterval(
-                    Gaussian(arrays["mean"], arrays["deviation"]),
-                    Exponential(arrays["rate"]),
-                    arrays["is_gaussian"],
-                ),
-                arrays["asked"],
-                Bernoulli(arrays["recurrence"]),
-            )
+            n_directed, key, count = int(arrays["directed"]), arrays["key"], arrays["seen"]
+            order, recurrence = Bernoulli(arrays["order"]), Bernoulli(arrays["recurrence"])
+            gaussian = Gaussian(arrays["mean"], arrays["deviation"])
+            interval = PairInterval(gaussian, Exponential(arrays["rate"]), arrays["is_gaussian"])
+            return cls(n_directed, key, count, order, interval, arrays["asked"], recurrence)
         except KeyError as missing:
-            raise TilpError(
-                f"distributions of features lack {missing}; fit the model again"
-            ) from None
+            message = f"distributions of features lack {missing}; fit the model again"
+            raise TilpError(message) from None
 
 
 def recurs(queries: QueryTable, evidence: Evidence) -> Mask:
@@ -312,42 +304,3 @@ def recurs(queries: QueryTable, evidence: Evidence) -> Mask:
     same = np.flatnonzero(evidence.relation == inverse[evidence.row])
     recurring[evidence.row[same], evidence.kind[same]] = True
     return recurring[:, :2]
-
-
-def _rows(
-    feature: str,
-    kind: Indices,
-    relation: pl.Series,
-    other: pl.Series | None,
-    count: Indices,
-    fitted: Bernoulli | PairInterval,
-) -> pl.DataFrame:
-    size = len(kind)
-    nulls = pl.repeat(None, size, dtype=pl.Float64, eager=True)
-    parameters = dict.fromkeys(("probability", "mean", "deviation", "rate"), nulls)
-    if isinstance(fitted, Bernoulli):
-        distribution = np.full(size, "Bernoulli")
-        parameters["probability"] = pl.Series(fitted.probability)
-    else:
-        is_gaussian = pl.Series(fitted.is_gaussian)
-        distribution = np.where(fitted.is_gaussian, "Gaussian", "exponential")
-        for name, values, mask in (
-            ("mean", fitted.gaussian.mean, is_gaussian),
-            ("deviation", fitted.gaussian.deviation, is_gaussian),
-            ("rate", fitted.exponential.rate, ~is_gaussian),
-        ):
-            parameters[name] = pl.Series(values).zip_with(mask, nulls)
-    if other is None:
-        other = pl.repeat(None, size, dtype=pl.String, eager=True)
-    return pl.DataFrame(
-        {
-            "feature": pl.Series([feature] * size, dtype=pl.String),
-            "evidence": pl.Series([EVIDENCE_KINDS[i] for i in kind], dtype=pl.String),
-            "relation": relation,
-            "other": other,
-            "distribution": pl.Series(distribution.tolist(), dtype=pl.String),
-            **parameters,
-            "seen": pl.Series(count, dtype=pl.Int64),
-            "pooled": pl.Series(count < _MIN_COUNT) & isinstance(fitted, PairInterval),
-        }
-    )

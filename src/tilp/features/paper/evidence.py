@@ -20,19 +20,15 @@ from tilp.time import known_ends
 from tilp.time.relations import INCOMPARABLE, signed_differences
 from tilp.types import EvidenceKind
 
+# Facts between candidate and subject, F_{c,s}; the candidate's other facts; walks to it, S_W.
 EVIDENCE_KINDS = tuple(kind.value for kind in EvidenceKind)
-"""Facts between candidate and subject, F_{c,s}; the candidate's other facts; walks to it, S_W."""
+UNDATED = np.iinfo(np.int32).min  # difference where the fact or the query has no date
+DEFAULT_LIMIT = 100_000  # edges to read, see `Gatherer`
 
-UNDATED = np.iinfo(np.int32).min
-"""Difference where the fact or the query has no date."""
-
-DEFAULT_LIMIT = 100_000
-
-_MAX_CHUNKS = 256
+_MAX_CHUNKS = 256  # of queries, for workers
 _CHUNK_STEPS = 1e5
 
-Steps = tuple[tuple[int, bool], ...]
-"""Facts in order, each with whether it is read from object to subject."""
+Steps = tuple[tuple[int, bool], ...]  # facts, each with True if read from object to subject
 
 
 class DatedEvidence(NamedTuple):
@@ -86,14 +82,6 @@ class Evidence:
         columns = ("row", "kind", "relation", "difference")
         return replace(self, **{name: getattr(self, name)[mask] for name in columns})
 
-    def rows_of(self, entity: Ids) -> Indices:
-        """Return the index of one entity of each query in the list; -1 if it is not listed."""
-        query = self.query
-        rows = np.full(len(self.offsets) - 1, -1, np.int64)
-        listed = np.flatnonzero(self.candidate == entity[query])
-        rows[query[listed]] = listed
-        return rows
-
 
 class Gatherer:
     """Gathers the evidence in a graph's train split.
@@ -144,17 +132,8 @@ class Gatherer:
         progress: Callable[[float], None] | None = None,
     ) -> Evidence:
         """Return the evidence for the candidates of queries, which begin at `offsets`."""
-        listed = read_only_tuple(
-            ListedCandidates(
-                queries.subject,
-                queries.directed_relation,
-                queries.start,
-                queries.end,
-                queries.fact,
-                offsets,
-                candidate,
-            )
-        )
+        columns = queries.subject, queries.directed_relation, queries.start, queries.end
+        listed = read_only_tuple(ListedCandidates(*columns, queries.fact, offsets, candidate))
         edges_to_read = np.append(0.0, np.cumsum(self._degree[candidate] + 4.0))
         cost = self._steps[queries.subject] + np.diff(edges_to_read[offsets]) + 1.0
         chunks = split_by_cost(cost, min(self._max_chunks, 1 + int(cost.sum() / _CHUNK_STEPS)))
@@ -163,24 +142,14 @@ class Gatherer:
             parts.append(part)
             if progress is not None:
                 progress((len(parts) - 1) / len(chunks))
-        columns = (np.concatenate(column) for column in zip(*parts, strict=True))
-        row, kind, relation, difference = columns
-        return Evidence(
-            len(self._column), offsets, candidate, row, kind.astype(np.int8), relation, difference
-        )
+        row, kind, *others = (np.concatenate(column) for column in zip(*parts, strict=True))
+        n_directed = len(self._column)
+        return Evidence(n_directed, offsets, candidate, row, kind.astype(np.int8), *others)
 
     def _gather(self, listed: ListedCandidates, chunk: slice) -> tuple[Ids, ...]:
         """Return candidate, kind, relation and difference of the evidence of some queries."""
-        rows = gather_evidence(
-            chunk.start,
-            chunk.stop,
-            self._edges,
-            listed,
-            self._column,
-            self._width,
-            self._max_length,
-            self._limit,
-        )
+        walks = self._column, self._width, self._max_length, self._limit
+        rows = gather_evidence(chunk.start, chunk.stop, self._edges, listed, *walks)
         difference = np.where(rows[:, 3] == INCOMPARABLE, UNDATED, signed_differences(rows[:, 3]))
         return (*rows[:, :3].T.astype(np.int32), difference.astype(np.int32))
 

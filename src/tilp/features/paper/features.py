@@ -25,9 +25,7 @@ from tilp.graph import QueryTable, TemporalGraph
 from tilp.parallel import Workers
 from tilp.rules import RuleSet
 
-FEATURES = ("recurrence", "order", "pair")
-"""The temporal features of candidates; walks have no recurrence."""
-
+FEATURES = ("recurrence", "order", "pair")  # walks have no recurrence
 CONTRIBUTIONS = (
     "rules",
     *(
@@ -36,8 +34,7 @@ CONTRIBUTIONS = (
         for feature in FEATURES
         if (feature, kind) != ("recurrence", "walks")
     ),
-)
-"""Names of the contributions that add up to a score."""
+)  # they add up to a score
 
 
 @dataclass(frozen=True)
@@ -72,10 +69,9 @@ class FeatureWeights:
         missing = [name for name in names if name not in arrays]
         if missing:
             raise TilpError(f"weights of features lack {', '.join(missing)}; fit the model again")
-        values: dict[str, Any] = {
-            name: arrays[name] if arrays[name].ndim else float(arrays[name]) for name in names
-        }
-        return cls(**values)
+        saved = (arrays[name] for name in names)
+        values: list[Any] = [value if value.ndim else float(value) for value in saved]
+        return cls(*values)
 
     def remap(self, relations: Indices, pairs: Indices) -> FeatureWeights:
         """Return the weights for new relations and pairs, given their old ids.
@@ -121,26 +117,6 @@ def evidence_probabilities(
     )
 
 
-def _contributions(
-    weights: FeatureWeights, measured: EvidenceProbabilities, phi: Floats
-) -> dict[str, Floats]:
-    """Return each of `CONTRIBUTIONS` to the score of each candidate (eq. 14, 16, 19-21)."""
-    values = {
-        "recurrence": weights.recurrence_weight[:, measured.relation].T * measured.recurrence
-        + weights.recurrence_bias[:, measured.relation].T,  # eq. 18
-        "order": _by_kind(weights.order_weight, weights.order_bias, measured, measured.order),
-        "pair": _by_kind(weights.pair_weight, weights.pair_bias, measured, measured.interval),
-    }
-    contributions = {"rules": weights.rules * phi}
-    for row, kind in enumerate(EVIDENCE_KINDS):
-        for column, feature in enumerate(FEATURES):
-            name = f"{feature}_{kind}"
-            if name in CONTRIBUTIONS:
-                share = weights.mixing[row, column] * weights.evidence[row]
-                contributions[name] = weights.features * share * values[feature][:, row]
-    return contributions
-
-
 def _by_kind(weight: Floats, bias: Floats, measured: EvidenceProbabilities, h: Floats) -> Floats:
     """Return φ of eq. 17 for each candidate and kind; 0 without evidence."""
     size = len(measured.relation) * len(EVIDENCE_KINDS)
@@ -151,31 +127,14 @@ def _by_kind(weight: Floats, bias: Floats, measured: EvidenceProbabilities, h: F
     return mean.reshape(-1, len(EVIDENCE_KINDS))
 
 
-def _piece_contributions(
-    weights: FeatureWeights, measured: EvidenceProbabilities
-) -> dict[str, Floats]:
-    """Return what each dated piece of evidence adds to its candidate's order and pair."""
-    kind = measured.group % len(EVIDENCE_KINDS)
-    contributions = {}
-    for feature, weight, bias, h in (
-        ("order", weights.order_weight, weights.order_bias, measured.order),
-        ("pair", weights.pair_weight, weights.pair_bias, measured.interval),
-    ):
-        mass = np.exp(weight[measured.pair])
-        share = mass / np.bincount(measured.group, mass)[measured.group]
-        mixing = weights.mixing[kind, FEATURES.index(feature)] * weights.evidence[kind]
-        contributions[feature] = weights.features * mixing * share * (h + bias[measured.pair])
-    return contributions
-
-
 @dataclass(frozen=True)
 class PaperFeatures:
     """The temporal features of a graph, as in the paper."""
 
     graph: TemporalGraph  # its train split is the evidence
-    walked: Mask  # mask of the directed relations that walks may use, for each directed relation: those in the bodies of its rules
-    max_length: int  # longest walk
-    distributions: FittedDistributions  # the fitted distributions
+    walked: Mask  # of each directed relation, those that walks may use, see `walked_relations`
+    max_length: int  # of walks
+    distributions: FittedDistributions
     limit: int = DEFAULT_LIMIT  # most edges to read, see `Gatherer`
 
     @classmethod
@@ -185,26 +144,20 @@ class PaperFeatures:
         walked: Mask,
         max_length: int,
         *,
-        facts: Indices | None = None,
-        limit: int = DEFAULT_LIMIT,
         workers: Workers | None = None,
         progress: Callable[[float], None] | None = None,
     ) -> PaperFeatures:
-        """Fit the distributions to facts in both directions, by default to all of train."""
-        gather = Gatherer(graph, walked, max_length, limit)
-        queries, evidence = _answer_evidence(graph, facts, gather, workers, progress)
+        """Fit the distributions to the facts of train in both directions."""
+        gatherer = Gatherer(graph, walked, max_length)
+        queries, evidence = _answer_evidence(graph, gatherer, workers, progress)
         fitted = FittedDistributions.fit(2 * len(graph.relations), queries, evidence)
-        return cls(graph, walked, max_length, fitted, limit)
+        return cls(graph, walked, max_length, fitted)
 
     def observed(
-        self,
-        *,
-        facts: Indices | None = None,
-        workers: Workers | None = None,
-        progress: Callable[[float], None] | None = None,
+        self, *, workers: Workers | None = None, progress: Callable[[float], None] | None = None
     ) -> DatedEvidence:
         """Return the dated evidence for answers that order and pair interval are fitted to."""
-        queries, evidence = _answer_evidence(self.graph, facts, self._gatherer, workers, progress)
+        queries, evidence = _answer_evidence(self.graph, self._gatherer, workers, progress)
         return evidence.dated(queries)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -216,30 +169,47 @@ class PaperFeatures:
         return Gatherer(self.graph, self.walked, self.max_length, self.limit)
 
     def gather(
-        self,
-        queries: QueryTable,
-        offsets: Indices,
-        candidate: Ids,
-        workers: Workers | None = None,
-        *,
-        progress: Callable[[float], None] | None = None,
+        self, queries: QueryTable, offsets: Indices, candidate: Ids, workers: Workers | None = None
     ) -> Evidence:
         """Gather the evidence for the candidates of queries, which begin at `offsets`."""
-        return self._gatherer(queries, offsets, candidate, workers or Workers(), progress=progress)
+        return self._gatherer(queries, offsets, candidate, workers or Workers())
 
     def contributions(
         self, weights: FeatureWeights, queries: QueryTable, evidence: Evidence, phi: Floats
     ) -> dict[str, Floats]:
-        """Return the contributions of rules and each feature to the scores of candidates."""
+        """Return each of `CONTRIBUTIONS` to the score of each candidate (eq. 14, 16, 19-21)."""
         measured = evidence_probabilities(self.distributions, queries, evidence)
-        return _contributions(weights, measured, phi)
+        values = {
+            "recurrence": weights.recurrence_weight[:, measured.relation].T * measured.recurrence
+            + weights.recurrence_bias[:, measured.relation].T,  # eq. 18
+            "order": _by_kind(weights.order_weight, weights.order_bias, measured, measured.order),
+            "pair": _by_kind(weights.pair_weight, weights.pair_bias, measured, measured.interval),
+        }
+        contributions = {"rules": weights.rules * phi}
+        for row, kind in enumerate(EVIDENCE_KINDS):
+            for column, feature in enumerate(FEATURES):
+                name = f"{feature}_{kind}"
+                if name in CONTRIBUTIONS:
+                    share = weights.mixing[row, column] * weights.evidence[row]
+                    contributions[name] = weights.features * share * values[feature][:, row]
+        return contributions
 
     def piece_contributions(
         self, weights: FeatureWeights, queries: QueryTable, evidence: Evidence
     ) -> tuple[DatedEvidence, dict[str, Floats]]:
         """Return the dated evidence, and what each piece of it adds to order and pair."""
         measured = evidence_probabilities(self.distributions, queries, evidence)
-        return evidence.dated(queries), _piece_contributions(weights, measured)
+        kind = measured.group % len(EVIDENCE_KINDS)
+        contributions = {}
+        for feature, weight, bias, h in (
+            ("order", weights.order_weight, weights.order_bias, measured.order),
+            ("pair", weights.pair_weight, weights.pair_bias, measured.interval),
+        ):
+            mass = np.exp(weight[measured.pair])
+            share = mass / np.bincount(measured.group, mass)[measured.group]
+            mixing = weights.mixing[kind, FEATURES.index(feature)] * weights.evidence[kind]
+            contributions[feature] = weights.features * mixing * share * (h + bias[measured.pair])
+        return evidence.dated(queries), contributions
 
     def score(
         self, weights: FeatureWeights, queries: QueryTable, evidence: Evidence, phi: Floats
@@ -297,15 +267,12 @@ class PaperFeatures:
 
 def _answer_evidence(
     graph: TemporalGraph,
-    facts: Indices | None,
     gather: Gatherer,
     workers: Workers | None,
     progress: Callable[[float], None] | None,
 ) -> tuple[QueryTable, Evidence]:
-    """Return facts as queries in both directions, and the evidence for their answers alone."""
-    if facts is None:
-        facts = np.asarray(graph.rows("train"), np.int64)
-    queries = QueryTable.of_facts(graph, facts, walked=True)
+    """Return train as queries in both directions, and the evidence for their answers alone."""
+    queries = QueryTable.of_facts(graph, np.asarray(graph.rows("train"), np.int64), walked=True)
     offsets = np.arange(len(queries) + 1)
     evidence = gather(queries, offsets, queries.answer, workers or Workers(), progress=progress)
     return queries, evidence

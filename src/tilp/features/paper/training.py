@@ -23,10 +23,9 @@ from tilp.features.paper.features import (
 )
 from tilp.graph import QueryTable
 from tilp.learning.attention_net import Parameters
-from tilp.learning.training_loop import LossCurve, run_training
+from tilp.learning.training_loop import N_PARTS, LossCurve, mean_loss, run_training
 from tilp.parallel import Workers, split_by_cost
 
-_N_PARTS = 16  # of the queries; does not depend on the number of threads
 _SOFTPLUS_ONE = math.log(math.e - 1.0)  # its softplus is 1
 _INITIAL_TEMPERATURE = 0.1
 _EXCLUDED_LOGIT = -1e9  # infinite ones have no gradient
@@ -53,10 +52,10 @@ class FeatureTrainingSettings:
 class FeatureExamples:
     """Queries with candidates and the evidence for them."""
 
-    queries: QueryTable  # the queries
-    evidence: Evidence  # evidence for the candidates of the queries
+    queries: QueryTable
+    evidence: Evidence
     phi: Floats  # φ_TLR of each candidate
-    answer_row: Indices  # index of each query's answer among the candidates; -1 if it is not one of them, and then the query does not count
+    answer_row: Indices  # index of each answer among the candidates; -1 if not listed
 
 
 @dataclass(frozen=True)
@@ -75,36 +74,24 @@ class FeatureObjective:
         measured = evidence_probabilities(features.distributions, examples.queries, evidence)
         groups = np.arange(len(evidence.candidate) * len(EVIDENCE_KINDS) + 1)
         self._table = FeatureTable(
-            evidence.offsets,
-            examples.answer_row,
-            measured.relation,
-            examples.phi,
-            measured.recurrence,
-            np.searchsorted(measured.group, groups),
-            measured.pair,
-            measured.order,
-            measured.interval,
-        )
+            evidence.offsets, examples.answer_row, measured.relation, examples.phi,
+            measured.recurrence, np.searchsorted(measured.group, groups), measured.pair,
+            measured.order, measured.interval,
+        )  # fmt: skip
         pieces = self._table.evidence_offsets[len(EVIDENCE_KINDS) * evidence.offsets]
-        self._parts = split_by_cost(np.diff(pieces) + np.diff(evidence.offsets) + 1.0, _N_PARTS)
+        self._parts = split_by_cost(np.diff(pieces) + np.diff(evidence.offsets) + 1.0, N_PARTS)
         self.n_queries = int((examples.answer_row >= 0).sum())
 
     def __call__(self, values: FeatureValues, workers: Workers) -> tuple[float, FeatureValues]:
         """Return the mean loss, and its gradient."""
 
-        def part_loss(part: slice) -> tuple[float, FeatureValues]:
-            slopes = FeatureValues(*(np.zeros_like(array) for array in values))
-            loss = add_feature_likelihood(part.start, part.stop, self._table, values, slopes)
-            return loss, slopes
+        def part_loss(part: slice, slopes: list[Floats]) -> float:
+            gradient = FeatureValues(*slopes)
+            return add_feature_likelihood(part.start, part.stop, self._table, values, gradient)
 
-        total = 0.0
-        gradient = FeatureValues(*(np.zeros_like(array) for array in values))
-        for loss, slopes in workers.map_in_threads(part_loss, self._parts):
-            total += loss
-            for whole, part in zip(gradient, slopes, strict=True):
-                whole += part
-        n_queries = max(self.n_queries, 1)
-        return total / n_queries, FeatureValues(*(array / n_queries for array in gradient))
+        shapes = [array.shape for array in values]
+        loss, slopes = mean_loss(part_loss, self._parts, shapes, self.n_queries, workers)
+        return loss, FeatureValues(*slopes)
 
 
 def feature_values(weights: FeatureWeights) -> FeatureValues:
@@ -155,10 +142,8 @@ def calibrate_temperature(
 ) -> FeatureWeights:
     """Return the weights with the temperature that makes held-out answers likeliest."""
     judge = FeatureObjective(features, held_out)
-    variants = [
-        replace(weights, temperature=weights.temperature * factor)
-        for factor in _TEMPERATURE_FACTORS
-    ]
+    temperatures = weights.temperature * _TEMPERATURE_FACTORS
+    variants = [replace(weights, temperature=temperature) for temperature in temperatures]
     losses = [judge(feature_values(variant), workers)[0] for variant in variants]
     return variants[int(np.argmin(losses))]
 
@@ -186,7 +171,6 @@ def _gradient(
     objective: FeatureObjective,
     workers: Workers,
 ) -> tuple[float, Parameters]:
-    """Return the regularised loss, and its gradient for the parameters."""
     scalars = {name: value for name, value in values.items() if name not in _REGULARISED}
     _, vjp = jax.vjp(_factors, scalars)
     loss, slopes = objective(feature_values(_weights(values)), workers)
