@@ -14,11 +14,9 @@ from tilp._utils.random import keyed_uniform
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.time import known_ends
 
+# When a candidate is a known answer, against the query's interval; the last that applies.
 KNOWN_KINDS = ("before", "after", "meeting", "touching")
-"""When a candidate is a known answer, against the query's interval; the last that applies."""
-
-_UNIFORM_SHARE = 0.05
-"""Share of the prior that all entities get alike."""
+_UNIFORM_SHARE = 0.05  # of the prior: all entities get it alike
 
 
 class Mark(IntEnum):
@@ -36,9 +34,7 @@ class KnownAnswers:
     offsets: Indices  # where the candidates of each query begin, and where the last end
     entity: Ids  # entity of each candidate, ascending in each query
     mark: NDArray[np.int8]  # mark of each candidate
-    answer_kind: NDArray[
-        np.int8
-    ]  # index in `KNOWN_KINDS` of each query's answer; -1 if it is not known
+    answer_kind: NDArray[np.int8]  # index in `KNOWN_KINDS` of each answer; -1 if not known
 
     def at_query_time(self) -> tuple[Indices, Ids]:
         """Return offsets and entities of the answers known at a time that meets the query's."""
@@ -49,18 +45,25 @@ class KnownAnswers:
 def known_answers(
     graph: TemporalGraph, queries: QueryTable, *, instant_seed: int | None = None
 ) -> KnownAnswers:
-    """Mark the answers of queries, and their other answers in the train split."""
+    """Mark the answers of queries, and their other answers in the train split.
+
+    A query's own fact does not count. With `instant_seed`, other answers that hold at an instant
+    drawn from the query's interval are excluded.
+    """
     index = graph.index(("train",))
-    offsets, edge = ranges_to_indices(
-        *index.edge_ranges(queries.subject, queries.directed_relation)
-    )
+    ranges = index.edge_ranges(queries.subject, queries.directed_relation)
+    offsets, edge = ranges_to_indices(*ranges)
     query = np.repeat(np.arange(len(queries)), np.diff(offsets))
     other = index.fact[edge] != queries.fact[query]
     query, edge = query[other], edge[other]
     fact, entity = index.fact[edge], index.target[edge]
     start, end = known_ends(graph.start[fact], graph.end[fact])
     is_answer = entity == queries.answer[query]
-    mark = Mark.KNOWN + _kinds(start, end, queries.start[query], queries.end[query])
+    query_start, query_end = queries.start[query], queries.end[query]
+    meets_start = (end == query_start) & (start < query_start)
+    meets_end = (start == query_end) & (end > query_end)
+    kinds = [end < query_start, start > query_end, meets_start | meets_end]
+    mark = Mark.KNOWN + np.select(kinds, [0, 1, 2], 3)
     if instant_seed is not None:
         instant = _draw_instants(graph, queries, instant_seed)[query]
         holds = (start <= instant) & (instant <= end)
@@ -81,14 +84,6 @@ def known_answers(
         mark.astype(np.int8),
         answer_kind,
     )
-
-
-def _kinds(start: Indices, end: Indices, query_start: Indices, query_end: Indices) -> Indices:
-    """Return the index in `KNOWN_KINDS` of each interval against a query's."""
-    before, after = end < query_start, start > query_end
-    meets_start = (end == query_start) & (start < query_start)
-    meets_end = (start == query_end) & (end > query_end)
-    return np.select([before, after, meets_start | meets_end], [0, 1, 2], 3)
 
 
 def _draw_instants(graph: TemporalGraph, queries: QueryTable, seed: int) -> Indices:
@@ -128,15 +123,11 @@ class PopularityPrior:
         ]
         keys, count = (np.concatenate(both) for both in zip(*counted, strict=True))
         offsets = np.searchsorted(keys, np.arange(2 * n_relations + 1) * n_entities)
-        return cls(
-            offsets.astype(np.int64), (keys % n_entities).astype(np.int32), count, n_entities
-        )
+        entity = (keys % n_entities).astype(np.int32)
+        return cls(offsets.astype(np.int64), entity, count, n_entities)
 
     def without(self, graph: TemporalGraph, facts: Indices) -> PopularityPrior:
-        """Return the prior without some facts of the graph that it was counted in.
-
-        Each fact is given once.
-        """
+        """Return the prior without some distinct facts of the graph that it was counted in."""
         in_train = facts[facts < graph.bounds[1]]
         count = self.count.copy()
         for keys in _answer_keys(graph, in_train):

@@ -44,13 +44,6 @@ class TrainingState:
     step: int = 0  # steps taken
     curve: LossCurve = field(default_factory=LossCurve)  # losses so far
 
-    def record_held_out(self, loss: float) -> None:
-        """Record the loss on held-out queries, and keep the best parameters."""
-        self.curve.held_out.append(loss)
-        self.curve.held_out_step.append(self.step)
-        if loss < self.best_loss:
-            self.best, self.best_loss, self.best_step = self.values, loss, self.step
-
     def write(self, path: Path) -> None:
         """Write the state to a file, whole or not at all."""
         write_arrays(
@@ -140,7 +133,11 @@ def run_training(
         state.step += 1
         state.curve.train.append(loss)
         if state.step % _HELD_OUT_EVERY == 0 or state.step == steps:
-            state.record_held_out(held_out_loss(state.values))
+            held_out = held_out_loss(state.values)
+            state.curve.held_out.append(held_out)
+            state.curve.held_out_step.append(state.step)
+            if held_out < state.best_loss:
+                state.best, state.best_loss, state.best_step = state.values, held_out, state.step
             if checkpoint is not None:
                 state.write(checkpoint)
         if progress is not None:

@@ -168,24 +168,19 @@ class EvidenceTracer:
     """Finds the facts behind the evidence for one candidate of a single query."""
 
     def __init__(
-        self,
-        graph: TemporalGraph,
-        walked: Mask,
-        max_length: int,
-        queries: QueryTable,
-        candidate: int,
+        self, graph: TemporalGraph, walked: Mask, max_length: int, query: QueryTable, candidate: int
     ) -> None:
         index = graph.index(("train",))
         self._max_length, self._candidate = max_length, candidate
-        self._subject, self._query_start = int(queries.subject[0]), queries.start[0]
+        self._subject, self._query_start = int(query.subject[0]), query.start[0]
         self._n_entities, self._n_relations = len(graph.entities), len(graph.relations)
-        edge = np.flatnonzero(index.fact != queries.fact[0])
+        edge = np.flatnonzero(index.fact != query.fact[0])
         source = np.repeat(np.arange(self._n_entities, dtype=np.int32), np.diff(index.offsets))
         start, _ = known_ends(graph.start, graph.end)
         self._source, self._target = source[edge], index.target[edge]
         self._relation, self._fact = index.relation[edge], index.fact[edge]
         self._start = start[self._fact]
-        self._walked: Mask = walked[queries.directed_relation[0]][self._relation]
+        self._walked: Mask = walked[query.directed_relation[0]][self._relation]
 
     def __call__(self, kind: int, relation: int, difference: int | None) -> Steps:
         """Return the fact of a piece of evidence; for walks, the shortest walk that uses it."""
@@ -203,20 +198,19 @@ class EvidenceTracer:
 
     def _shortest_walk(self, edge: int) -> Steps:
         """Return a shortest walk from subject to candidate over an edge."""
-        before, after = [], []
-        entity = int(self._source[edge])
-        for distance in range(int(self._from_subject[entity]) - 1, -1, -1):
-            nearer = self._from_subject[self._source] == distance
-            step = _first(self._walked & (self._target == entity) & nearer)
-            before.append(self._step(step))
-            entity = int(self._source[step])
-        entity = int(self._target[edge])
-        for distance in range(int(self._to_candidate[entity]) - 1, -1, -1):
-            nearer = self._to_candidate[self._target] == distance
-            step = _first(self._walked & (self._source == entity) & nearer)
-            after.append(self._step(step))
-            entity = int(self._target[step])
+        source, target = self._source, self._target
+        before = self._path(int(source[edge]), self._from_subject, target, source)
+        after = self._path(int(target[edge]), self._to_candidate, source, target)
         return (*before[::-1], self._step(edge), *after)
+
+    def _path(self, entity: int, distance: Indices, near: Ids, far: Ids) -> list[tuple[int, bool]]:
+        """Return the steps from an entity, each nearer, to the one with distance 0."""
+        steps = []
+        for left in range(int(distance[entity]) - 1, -1, -1):
+            edge = _first(self._walked & (near == entity) & (distance[far] == left))
+            steps.append(self._step(edge))
+            entity = int(far[edge])
+        return steps
 
     def _step(self, edge: int) -> tuple[int, bool]:
         return int(self._fact[edge]), bool(self._relation[edge] >= self._n_relations)

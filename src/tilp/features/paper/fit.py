@@ -13,12 +13,7 @@ from tilp._utils.random import keyed_sample
 from tilp.evaluation import Ranker
 from tilp.evaluation.filtered_ranks import best_variant
 from tilp.features.negative_sampling import SampledCandidates
-from tilp.features.paper.features import (
-    FeatureWeights,
-    FittedPaper,
-    PaperFeatures,
-    walked_relations,
-)
+from tilp.features.paper.features import FittedPaper, PaperFeatures, walked_relations
 from tilp.features.paper.scorer import PaperFeatureScorer
 from tilp.features.paper.training import (
     FeatureExamples,
@@ -29,7 +24,7 @@ from tilp.features.paper.training import (
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.parallel import Workers
 from tilp.rules import RuleSet
-from tilp.scoring import RuleScorer, Scores
+from tilp.scoring import RuleScorer
 
 _BATCH = 512
 _FEATURE_SCALES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.0)
@@ -52,37 +47,26 @@ def fit_paper(
     Walks use the relations of `rules`. The held-out queries decide when to stop, and the
     temperature; the ranks of `ranker` decide how much the features count.
     """
-    walker = scorer.walker
-    walked = walked_relations(walker.graph, rules)
-    features = PaperFeatures.fit(
-        walker.graph,
-        walked,
-        walker.max_length,
-        workers=workers,
-        progress=lambda share: progress(_FITTED * share),
-    )
-    examples, held_out_examples = (
+
+    def between(first: float, last: float) -> Callable[[float], None]:
+        return lambda share: progress(first + (last - first) * share)
+
+    graph, max_length = scorer.walker.graph, scorer.walker.max_length
+    walked, done = walked_relations(graph, rules), between(0.0, _FITTED)
+    features = PaperFeatures.fit(graph, walked, max_length, workers=workers, progress=done)
+    examples, judge = (
         make_feature_examples(features, scorer, queries, settings, workers)
         for queries in (training, held_out)
     )
     progress(_GATHERED)
-    trained = train_features(
-        features,
-        examples,
-        held_out_examples,
-        settings,
-        workers,
-        progress=lambda share: progress(_GATHERED + (_TRAINED - _GATHERED) * share),
-    )
-    weights = _scale_features(
-        PaperFeatureScorer(scorer, features, trained.weights),
-        trained.weights,
-        ranker,
-        workers,
-        lambda share: progress(_TRAINED + (1 - _TRAINED) * share),
-    )
-    weights = calibrate_temperature(features, weights, held_out_examples, workers)
-    return FittedPaper(features, weights)
+    done = between(_GATHERED, _TRAINED)
+    trained = train_features(features, examples, judge, settings, workers, progress=done).weights
+    # φ_TLR of most candidates is small, yet tells them apart. Likelihood does not see that, and
+    # learns features so strong that they undo it. So ranks decide how much the features count.
+    variants = [replace(trained, features=trained.features * scale) for scale in _FEATURE_SCALES]
+    score = partial(PaperFeatureScorer(scorer, features, trained).score_variants, variants)
+    best = variants[best_variant(ranker, score, workers, between(_TRAINED, 1.0))]
+    return FittedPaper(features, calibrate_temperature(features, best, judge, workers))
 
 
 def refresh_paper(
@@ -104,29 +88,6 @@ def refresh_paper(
     groups = len(old.key) + np.arange(len(new) - len(pairs))
     weights = fitted.weights.remap(np.arange(new.n_directed), np.concatenate([pairs, groups]))
     return FittedPaper(features, weights)
-
-
-def _scale_features(
-    scorer: PaperFeatureScorer,
-    weights: FeatureWeights,
-    ranker: Ranker,
-    workers: Workers,
-    progress: Callable[[float], None],
-) -> FeatureWeights:
-    """Scale γ_tfm by the factor that ranks held-out answers best.
-
-    φ_TLR of most candidates is small, yet tells them apart. Likelihood does not see that, and
-    learns features so strong that they undo it.
-    """
-    variants = [replace(weights, features=weights.features * scale) for scale in _FEATURE_SCALES]
-    score = partial(_score_variants, scorer, variants)
-    return variants[best_variant(ranker, score, workers, progress)]
-
-
-def _score_variants(
-    scorer: PaperFeatureScorer, variants: list[FeatureWeights], queries: QueryTable
-) -> list[Scores]:
-    return scorer.score_variants(variants, queries, scorer.rule_scorer.apply_rules(queries))
 
 
 def make_feature_examples(
@@ -160,11 +121,6 @@ def _sample_candidates(
     """Sample the candidates of some queries; return φ_TLR of each as a share as well."""
     graph, scores = scorer.walker.graph, scorer(queries)
     sample = SampledCandidates.sample(
-        graph,
-        queries,
-        scores,
-        n_best=settings.n_best,
-        n_sampled=settings.n_sampled,
-        seed=settings.seed,
+        graph, queries, scores, settings.n_best, settings.n_sampled, settings.seed
     )
     return sample, sample.score / scores.totals(len(graph.entities))[sample.query]

@@ -67,11 +67,13 @@ class PaperFeatureScorer:
 
     def score(self, queries: QueryTable, applied: AppliedRules | None = None) -> Scores:
         """Score the candidates of queries; `applied` is what `RuleScorer.apply_rules` returned."""
-        applied = applied or self.rule_scorer.apply_rules(queries)
         return self.score_variants([self._weights], queries, applied)[0]
 
     def score_variants(
-        self, variants: Sequence[FeatureWeights], queries: QueryTable, applied: AppliedRules
+        self,
+        variants: Sequence[FeatureWeights],
+        queries: QueryTable,
+        applied: AppliedRules | None = None,
     ) -> list[Scores]:
         """Score the candidates with several weights of features; gather the evidence once."""
         by_rules = self.rule_scorer.score(queries, applied)
@@ -148,28 +150,23 @@ class PaperFeatureScorer:
         from_candidate = (text.relation + text.n) % (2 * text.n)
         contributions = []
         for kind, recurring in enumerate(recurs(query, evidence)[0].tolist()):
-            words = text.recurrence(kind, recurring)
+            key, words = ("recurrence", kind), text.recurrence(kind, recurring)
             score = float(parts[f"recurrence_{EVIDENCE_KINDS[kind]}"][0])
             closest = _closest(evidence, kind, from_candidate) if recurring else None
             find = path(kind, from_candidate, closest) if recurring else None
             contributions.append(
-                Contribution(
-                    ("recurrence", kind),
-                    "recurrence",
-                    score,
-                    words,
-                    int(recurring),
-                    find_facts=find,
-                )
+                Contribution(key, "recurrence", score, words, int(recurring), find_facts=find)
             )
         rows = features.distributions.indices(dated.kind, dated.query_relation, dated.relation)
         for index, row in enumerate(rows.tolist()):
             kind, relation = int(dated.kind[index]), int(dated.relation[index])
             difference = int(dated.difference[index])
             find = path(kind, relation, difference)
-            for feature, say in (("order", text.order), ("pair", text.pair)):
-                words = say(kind, relation, row, difference)
-                score = float(scores[feature][index])
+            for feature, describe in (("order", text.order), ("pair", text.pair)):
+                words, score = (
+                    describe(kind, relation, row, difference),
+                    float(scores[feature][index]),
+                )
                 contributions.append(
                     Contribution(
                         (feature, kind, relation), feature, score, words, 1, find_facts=find
