@@ -132,7 +132,7 @@ def measure(arguments: argparse.Namespace, place: Path) -> bool:
         model = tilp.load(arguments.model)
     else:
         model = tilp.TILP(2, features=arguments.features).fit(tilp.datasets.world(0, 3_000).graph)
-    model.threads = arguments.threads
+    model.n_jobs = arguments.threads
     graph = model.graph
     queries = make_queries(graph, arguments.queries, arguments.seed)
     model.predict(queries[:1_000])  # compiles

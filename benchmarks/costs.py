@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 
 import tilp
-from tilp.bench.memory import forget_peak, peak_megabytes
+from tilp._utils.memory import forget_peak, peak_megabytes
 from tilp.cost_estimate import estimate_cost, extrapolate
 from tilp.graph import QueryTable
 from tilp.parallel import Workers
@@ -121,7 +121,7 @@ def load_set(name: str) -> tilp.TemporalGraph:
 def step_fit(spec: str) -> dict:
     """Measure the stages of a fit."""
     name, features = spec.split(",")
-    tilp.TILP(2, features=features, threads=1).fit(tilp.datasets.world(0, 1_000).graph)  # compile
+    tilp.TILP(2, features=features, n_jobs=1).fit(tilp.datasets.world(0, 1_000).graph)  # compile
     graph = load_set(name)
     taken: dict[str, dict] = {}
     began = [time.process_time()]
@@ -135,7 +135,7 @@ def step_fit(spec: str) -> dict:
             found["megabytes"] = max(found["megabytes"], peak_megabytes())
             forget_peak()
 
-    model = tilp.TILP(features=features, threads=1).fit(graph, progress=note)
+    model = tilp.TILP(features=features, n_jobs=1).fit(graph, progress=note)
     return {"taken": taken, "rules": len(model.rules()), "gradients": len(model.curve.train)}
 
 

@@ -23,14 +23,13 @@ from learning import THREADS, figures
 from published import load
 
 import tilp
-from tilp._utils.progress import Stages
 from tilp.evaluation import evaluate
 from tilp.features.log_linear_training import CandidateTable, LogLinearSettings, fit_log_linear
 from tilp.features.paper.features import PaperFeatures, walked_relations
 from tilp.graph import QueryTable
-from tilp.model import ModelSettings
-from tilp.model.fit import FittedModel, cross_fit_weights, learn_features, learn_rule_weights
-from tilp.model.scorers import scorer_on
+from tilp.model import FitContext, ModelSettings
+from tilp.model.fit import cross_fit_weights, learn_features, learn_rule_weights
+from tilp.model.fitted_model import FittedModel
 from tilp.model.training_data import prepare_training_data
 from tilp.parallel import Workers
 from tilp.scoring import RuleScorer
@@ -43,7 +42,7 @@ MANNERS = (Part.OUT_OF_FOLD, Part.MIXING)
 
 def part_model(name: str, preset: str) -> None:
     graph = load(name)
-    model = tilp.TILP(preset=preset, threads=THREADS).fit(graph)
+    model = tilp.TILP.from_options(preset, n_jobs=THREADS).fit(graph)
     taken = ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in model.seconds.items())
     print(f"({preset}) {name}: {len(model.rules()):,} rules; seconds: {taken}", flush=True)
     for split in ("valid", "test"):
@@ -60,7 +59,7 @@ def part_model(name: str, preset: str) -> None:
 
 
 def on_valid(graph: tilp.TemporalGraph, settings: ModelSettings, fitted: FittedModel) -> np.ndarray:
-    scorer = scorer_on(graph, graph, settings, fitted)
+    scorer = fitted.scorer(graph, graph, settings)
     metrics = evaluate(scorer, graph, "valid", protocols=["enumerate"], threads=THREADS).metrics()
     return np.array([metrics.mrr, metrics.hits_at_1, metrics.hits_at_10])
 
@@ -83,13 +82,14 @@ def fits(
     graph: tilp.TemporalGraph, seed: int, folder: Path
 ) -> Iterator[tuple[str, ModelSettings, FittedModel]]:
     """Models of all variants; rules, and what features are learned from, are found once."""
-    first = tilp.TILP(seed=seed).settings
+    first = tilp.TILP(random_state=seed).settings
     with Workers(THREADS) as workers:
-        prepared = prepare_training_data(graph, first, folder / "fit", Stages(), workers)
-        weighed = learn_rule_weights(prepared, first.training, Stages(), workers)
+        context = FitContext(first, workers, folder / "fit")
+        prepared = prepare_training_data(graph, context)
+        weighed = learn_rule_weights(prepared, context)
         rules = [one.rule for one in weighed.rules]
         scorer = RuleScorer(prepared.walker, rules, weighed.weights, prepared.missing_dates)
-        folds = cross_fit_weights(prepared, weighed, first, workers, lambda _: None, folder)
+        folds = cross_fit_weights(prepared, weighed, context, lambda _: None)
         gathered: dict[int, CandidateTable] = {}
         for number, (variant, (features, without)) in enumerate(variants().items()):
             settings = replace(first, features=features, without=without)
@@ -108,9 +108,7 @@ def fits(
                 )
                 fitted = replace(weighed, features=weights)
             else:
-                fitted = learn_features(
-                    prepared, weighed, settings, Stages(), workers, folder=place
-                )
+                fitted = learn_features(prepared, weighed, FitContext(settings, workers, place))
             yield variant, settings, fitted
 
 
@@ -141,7 +139,7 @@ def part_cost(name: str) -> None:
         queries[np.arange(at, min(at + 512, len(queries)))] for at in range(0, len(queries), 512)
     ]
     for features in (Features.PAPER, Features.FULL):
-        model = tilp.TILP(features=features, threads=THREADS).fit(graph)
+        model = tilp.TILP(features=features, n_jobs=THREADS).fit(graph)
         scorer = model.scorer()
         scorer(parts[0]), scorer.rule_scorer.apply_rules(parts[0])  # compiled before the clock runs
         fitting = 0.0

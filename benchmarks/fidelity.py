@@ -68,7 +68,7 @@ def measured(model: tilp.TILP, queries: list[tilp.Query]) -> pl.DataFrame:
         for query in queries:
             best = model.ask(query, 1)[0]
             clock = [time.perf_counter()]
-            model.explain(query, best.id, fall=False)
+            model.explain(query, best.id, ablation=False)
             clock.append(time.perf_counter())
             explained = model.explain(query, best.id)
             clock.append(time.perf_counter())
@@ -150,7 +150,7 @@ def main() -> None:
             part(name, tilp.load(arguments.models / name), arguments.queries, arguments.seed)
             continue
         for features in arguments.features.split(","):
-            model = tilp.TILP(features=features, threads=THREADS).fit(load(name))
+            model = tilp.TILP(features=features, n_jobs=THREADS).fit(load(name))
             part(name, model, arguments.queries, arguments.seed)
 
 

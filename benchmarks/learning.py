@@ -25,9 +25,10 @@ import tilp
 from tilp._utils.progress import Stages
 from tilp.evaluation import compare, evaluate
 from tilp.learning import PopularityPrior
-from tilp.learning.rule_weights import LogWeights, Objective, TrainingSettings
-from tilp.model import ModelSettings
-from tilp.model.fit import FittedModel, learn_rule_weights
+from tilp.learning.rule_weights import LogWeights, Objective
+from tilp.model import FitContext, ModelSettings
+from tilp.model.fit import learn_rule_weights
+from tilp.model.fitted_model import FittedModel
 from tilp.model.training_data import TrainingData, prepare_training_data
 from tilp.parallel import Workers
 from tilp.scoring import RuleScorer
@@ -38,12 +39,13 @@ THREADS = os.cpu_count() or 1
 
 def prepared(graph: tilp.TemporalGraph, settings: ModelSettings, stages: Stages) -> TrainingData:
     with tempfile.TemporaryDirectory() as folder, Workers(THREADS) as workers:
-        return prepare_training_data(graph, settings, Path(folder) / "fit", stages, workers)
+        context = FitContext(settings, workers, Path(folder) / "fit", stages)
+        return prepare_training_data(graph, context)
 
 
-def weighed(part: TrainingData, training: TrainingSettings, stages: Stages) -> FittedModel:
-    with Workers(THREADS) as workers:
-        return learn_rule_weights(part, training, stages, workers)
+def weighed(part: TrainingData, settings: ModelSettings, stages: Stages) -> FittedModel:
+    with tempfile.TemporaryDirectory() as folder, Workers(THREADS) as workers:
+        return learn_rule_weights(part, FitContext(settings, workers, Path(folder), stages))
 
 
 def measured(part: TrainingData, fitted: FittedModel, split: str, protocols: list[str]):
@@ -75,7 +77,7 @@ def part_fit(name: str) -> None:
     settings = ModelSettings()
     stages = Stages()
     part = prepared(graph, settings, stages)
-    fitted = weighed(part, settings.training, stages)
+    fitted = weighed(part, settings, stages)
     one = gradient_seconds(part, fitted, settings)
     taken = ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in fitted.seconds.items())
     print(f"(fit) {name}: {len(fitted.rules):,} rules, {len(part.training):,} entries; "
@@ -108,16 +110,11 @@ def part_weights(name: str, seeds: int) -> None:
         found: dict[Weights, list[tuple[float, float, float]]] = {kind: [] for kind in Weights}
         for seed in range(seeds):
             first = ModelSettings()
-            settings = replace(
-                first,
-                mining=replace(first.mining, share=share, seed=seed),
-                training=replace(first.training, seed=seed),
-                seed=seed,
-            )
+            settings = replace(first, mining=replace(first.mining, share=share), seed=seed)
             part = prepared(graph, settings, Stages())
             for kind in Weights:
                 training = replace(settings.training, weights=kind)
-                fitted = weighed(part, training, Stages())
+                fitted = weighed(part, replace(settings, training=training), Stages())
                 metrics = measured(part, fitted, "test", ["enumerate"]).metrics()
                 found[kind].append((metrics.mrr, metrics.hits_at_1, metrics.hits_at_10))
         for kind, rows in found.items():
@@ -136,7 +133,7 @@ def part_missing(name: str) -> None:
     for missing in Missing:
         settings = ModelSettings(missing=missing)
         part = prepared(graph, settings, Stages())
-        fitted = weighed(part, settings.training, Stages())
+        fitted = weighed(part, settings, Stages())
         found = measured(part, fitted, "valid", ["enumerate"])
         print(f"(missing) {name}, {missing.value}, valid: {figures(found.metrics())}", flush=True)
         first = first or found
@@ -151,7 +148,7 @@ def part_release(name: str) -> None:
     graph = load(f"{name}/tilp-release")
     settings = ModelSettings()
     part = prepared(graph, settings, Stages())
-    fitted = weighed(part, settings.training, Stages())
+    fitted = weighed(part, settings, Stages())
     found = measured(part, fitted, "test", ["tilp-release", "enumerate"])
     print(f"(release) {name}, filled dates, test, tilp-release, best ties: "
           f"{figures(found.metrics('tilp-release', 'best'))}")  # fmt: skip

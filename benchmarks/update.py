@@ -60,7 +60,7 @@ def measure(name: str, kind: str, features: str, share: float, seed: int) -> Non
     first, new = parts(graph, new_rows(graph, kind, share, seed))
 
     def estimator() -> tilp.TILP:
-        return tilp.TILP(features=features, threads=1, seed=seed)
+        return tilp.TILP(features=features, n_jobs=1, random_state=seed)
 
     model, seconds = timed(lambda: estimator().fit(first))
     print(f"{name}, {kind}, features {features}: {len(first.rows('train')):,} training facts, then "
@@ -87,7 +87,7 @@ def main() -> None:
     # Compiles what is used below.
     world = tilp.datasets.world(0, 1_000).graph
     first, new = parts(world, new_rows(world, "drawn", 0.1, 0))
-    tilp.TILP(threads=1).fit(first).update(new).evaluate("test")
+    tilp.TILP(n_jobs=1).fit(first).update(new).evaluate("test")
     for name in arguments.sets.split(","):
         for kind in arguments.new.split(","):
             for features in arguments.features.split(","):

@@ -51,7 +51,7 @@ def world_model():
     """A model of a small bundled world, with rules of length 2 and all features."""
     import tilp
 
-    return tilp.TILP(2, threads=2).fit(tilp.datasets.world(1, 1_000).graph)
+    return tilp.TILP(2, n_jobs=2).fit(tilp.datasets.world(1, 1_000).graph)
 
 
 @pytest.fixture
@@ -89,6 +89,21 @@ def run(monkeypatch, capsys):
     return run
 
 
+@pytest.fixture(scope="session")
+def rule_model():
+    """A model of a small bundled world, with rules of length 2 alone."""
+    from strategies import small_world
+    from tilp import TILP
+
+    return TILP(2, features="none", n_jobs=2).fit(small_world())
+
+
+@pytest.fixture(scope="session")
+def saved_model(tmp_path_factory, rule_model):
+    """The folder of `rule_model`, which no test may change."""
+    return rule_model.save(tmp_path_factory.mktemp("model") / "saved")
+
+
 @pytest.fixture
 def football(facts):
     """The football world as a graph, with two facts in test and one in valid."""
@@ -112,7 +127,8 @@ def service_model():
         for split in ("train", "valid", "test")
     }
     training = TrainingSettings(steps=10)
-    return tilp.TILP(2, sample=40, top=200, threads=2, training=training).fit(tilp.read(renamed))
+    config = tilp.TILPConfig(sample=40, training=training)
+    return tilp.TILP(2, max_rules=200, n_jobs=2, config=config).fit(tilp.read(renamed))
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Runs of a plan: what is kept and resumed, and whether reports say what was measured."""
+"""Runs of a plan: what is reused and resumed, and that reports say what was measured."""
 
 import json
 import os
@@ -13,7 +13,7 @@ import pytest
 import tilp
 from bench_plans import SMALL, WORLD, written
 from report_tables import Tables, markdown_tables
-from tilp import TILP
+from tilp import TILP, TILPConfig
 from tilp._utils.files import locked
 from tilp.bench import (
     Source,
@@ -23,20 +23,19 @@ from tilp.bench import (
     run_plan,
     world_source,
 )
-from tilp.bench.experiments.base import share_text
+from tilp.bench.data import Balanced, Biased, Rare, Release
+from tilp.bench.efficiency import STAGES
+from tilp.bench.experiment import share_text
 from tilp.bench.jobs import Job, Store, Workspace, merge_jobs, run_jobs
-from tilp.bench.measure import STAGES
-from tilp.bench.methods import Method, ReachedOnly
-from tilp.bench.refit import shared_model
-from tilp.bench.settings import Balanced, Biased, Rare, Release
+from tilp.bench.methods import Method, ReachedOnly, shared_model
 from tilp.errors import TilpError
 from tilp.forecasting import ForecastRules, TimestampRules
 from tilp.graph import QueryTable
-from tilp.model.update import touched
+from tilp.model.update import touched_relations
 from tilp.types import BaseMethod
 
 
-class Told:
+class Recorder:
     """A watcher that remembers, and may stop the run."""
 
     def __init__(self, stop_after=None, stop_in=None):
@@ -49,7 +48,7 @@ class Told:
         if self._in == (self.job, stage):
             raise KeyboardInterrupt
 
-    def ends(self, job, outcome, number, count):
+    def ends(self, job, outcome, position, count):
         self.ended[job.name] = outcome
         if len(self.ended) == self._after:
             raise KeyboardInterrupt
@@ -61,11 +60,11 @@ def files(out):
 
 def measured(out):
     """The results without what differs from run to run."""
-    found = {name: json.loads(text) for name, text in files(out).items()}
-    for one in found.values():
+    results = {name: json.loads(text) for name, text in files(out).items()}
+    for result in results.values():
         for key in ("finished", "seconds", "resumed"):
-            del one[key]
-    return found
+            del result[key]
+    return results
 
 
 @pytest.fixture(scope="module")
@@ -73,19 +72,19 @@ def small(tmp_path_factory):
     """A small plan, run once."""
     folder = tmp_path_factory.mktemp("bench")
     plan = load_plan(written(folder, SMALL))
-    told = Told()
-    done = run_plan(plan, [WORLD], folder / "out", threads=1, command="tilp <x>", watcher=told)
-    return plan, folder / "out", done, told
+    recorder = Recorder()
+    done = run_plan(plan, [WORLD], folder / "out", threads=1, command="tilp <x>", watcher=recorder)
+    return plan, folder / "out", done, recorder
 
 
 # Runs
 
 
 def test_every_run_is_kept_with_what_decides_it(small):
-    _, out, done, told = small
-    found = measured(out)
-    names = [name.removesuffix(".json") for name in found]
-    (failed,) = set(told.ended) - set(names)
+    _, out, done, recorder = small
+    results = measured(out)
+    names = [name.removesuffix(".json") for name in results]
+    (failed,) = set(recorder.ended) - set(names)
     assert failed.startswith("world.release-not-there")
     assert done.ran == len(done.results) == len(names)
     assert not (out / "unfinished").exists()
@@ -93,29 +92,31 @@ def test_every_run_is_kept_with_what_decides_it(small):
         assert name in names
     # What no seed changes is run once, unless the setting draws.
     assert "world.whole.popularity.1" not in names and "world.balanced.popularity.1" in names
-    one = found["world.whole.one.0.json"]
-    assert one["data"]["fingerprint"] == WORLD.fingerprint
-    assert one["method"]["decided"]["mining"]["max_length"] == 1
-    few = found["world.few-0.3-kept.timestamps.0.json"]["data"]
-    assert few["learned_from"]["targets"] == round(0.3 * one["data"]["learned_from"]["targets"])
+    whole = results["world.whole.one.0.json"]
+    assert whole["data"]["fingerprint"] == WORLD.fingerprint
+    assert whole["method"]["decided"]["mining"]["max_length"] == 1
+    few = results["world.few-0.3-kept.timestamps.0.json"]["data"]
+    assert few["learned_from"]["targets"] == round(0.3 * whole["data"]["learned_from"]["targets"])
 
 
 def test_figures_are_those_of_an_evaluation(small):
     _, out, _, _ = small
     graph = WORLD.graph
-    kept = measured(out)["world.whole.recurrence.0.json"]
-    found = tilp.evaluate(tilp.evaluation.recurrence(graph), graph)
-    for protocol, ties in found.protocols_and_ties():
-        metrics = found.metrics(protocol, ties).to_json()
-        assert kept["figures"][f"{protocol.value} {ties.value}"] == metrics
-    ranks = found.ranks.with_columns(gain=1.0 / pl.col(found.column()))
+    result = measured(out)["world.whole.recurrence.0.json"]
+    evaluation = tilp.evaluate(tilp.evaluation.recurrence(graph), graph)
+    for protocol, ties in evaluation.protocols_and_ties():
+        metrics = evaluation.metrics(protocol, ties).to_json()
+        assert result["figures"][f"{protocol.value} {ties.value}"] == metrics
+    ranks = evaluation.ranks.with_columns(gain=1.0 / pl.col(evaluation.column()))
     plain = {
         relation: sum(ranks.filter(relation=relation)["gain"])
         / len(ranks.filter(relation=relation))
         for relation in ranks["relation"].unique()
     }
-    told = {name: one["mrr"] for name, one in kept["relations"]["enumerate average"].items()}
-    assert told == pytest.approx(plain)
+    by_relation = {
+        name: metrics["mrr"] for name, metrics in result["relations"]["enumerate average"].items()
+    }
+    assert by_relation == pytest.approx(plain)
 
 
 def test_biased_data_are_measured_with_removed_facts_known(small):
@@ -124,23 +125,25 @@ def test_biased_data_are_measured_with_removed_facts_known(small):
 
     graph = WORLD.graph
     whole = balanced(graph, seed=1)
-    relation = next(one for one in ("livesIn", "bornIn") if one in graph.relations.labels)
+    relation = next(name for name in ("livesIn", "bornIn") if name in graph.relations.labels)
     made = biased(whole, relation, seed=1)
-    found = tilp.evaluate(tilp.evaluation.popularity(made), whole)
-    kept = measured(out)[f"world.biased-0.5-reduced-{relation}.popularity.1.json"]
-    assert kept["figures"]["enumerate average"] == found.metrics().to_json()
+    evaluation = tilp.evaluate(tilp.evaluation.popularity(made), whole)
+    result = measured(out)[f"world.biased-0.5-reduced-{relation}.popularity.1.json"]
+    assert result["figures"]["enumerate average"] == evaluation.metrics().to_json()
 
 
 def plainly_touched(rules, relation, least):
     """Relations of whose rules' weight times support such a share goes through one."""
-    found = {relation}
-    for head in {one.rule.head.relation for one in rules}:
-        of_head = [one for one in rules if one.rule.head.relation == head]
-        through = [one for one in of_head if relation in {a.relation for a in one.rule.body}]
-        said, of_it = (sum(one.weight * one.support for one in some) for some in (of_head, through))
-        if through and of_it >= least * said:
-            found.add(head)
-    return found
+    affected = {relation}
+    for head in {mined.rule.head.relation for mined in rules}:
+        of_head = [mined for mined in rules if mined.rule.head.relation == head]
+        through = [mined for mined in of_head if relation in {a.relation for a in mined.rule.body}]
+        total, part = (
+            sum(mined.weight * mined.support for mined in some) for some in (of_head, through)
+        )
+        if through and part >= least * total:
+            affected.add(head)
+    return affected
 
 
 def test_only_what_a_rare_relation_touches_is_learned_anew(tmp_path):
@@ -151,8 +154,10 @@ def test_only_what_a_rare_relation_touches_is_learned_anew(tmp_path):
     rules = whole.model.rules()
     relation = WORLD.graph.relations.find("livesIn")
     for least in (0.0, 0.01, 0.3):
-        assert touched(rules, {"livesIn"}, least) == plainly_touched(rules, "livesIn", least)
-    wanted = touched(rules, {"livesIn"}, 0.01)
+        assert touched_relations(rules, {"livesIn"}, least) == plainly_touched(
+            rules, "livesIn", least
+        )
+    wanted = touched_relations(rules, {"livesIn"}, 0.01)
     case = Biased("livesIn", refit=0.01).case(WORLD, 1)
     assert case.rare == Rare(relation, 0.01)
     stages = []
@@ -161,19 +166,19 @@ def test_only_what_a_rare_relation_touches_is_learned_anew(tmp_path):
     )
     part = method.learn(case, 1, workspace)
     assert not (tmp_path / "other" / "whole").exists()  # the job before left it
-    heads = {one.rule.head.relation for one in part.model.rules()}
-    assert heads and heads <= wanted < {one.rule.head.relation for one in rules}
+    heads = {mined.rule.head.relation for mined in part.model.rules()}
+    assert heads and heads <= wanted < {mined.rule.head.relation for mined in rules}
     # Those that are touched are asked of the one, all others of the other, on the reduced facts.
     graph = case.known
     queries = QueryTable.of_facts(graph, np.asarray(graph.rows("test")), walked=False)
-    relations = np.array([graph.relations.label(one) for one in range(len(graph.relations))])
+    relations = np.array([graph.relations.label(index) for index in range(len(graph.relations))])
     mine = np.isin(relations[queries.directed_relation % len(relations)], list(wanted))
     assert mine.any() and not mine.all()
-    found = part.scorer(queries)
+    scores = part.scorer(queries)
     ways = ((mine, part.model), (~mine, whole.model))
     for rows, model in ways:
         rows = np.flatnonzero(rows)
-        expected, shown = model.scorer(case.applied)(queries[rows]), found.take(rows)
+        expected, shown = model.scorer(case.applied)(queries[rows]), scores.take(rows)
         assert np.array_equal(shown.candidate, expected.candidate)
         assert np.array_equal(shown.score, expected.score)
         assert np.array_equal(shown.defaults, expected.defaults)
@@ -184,11 +189,11 @@ def test_all_is_learned_anew_where_nothing_touched_has_rules(tmp_path):
     method = Method("one", BaseMethod.RULES, {"max_length": 1})
     workspace = Workspace(tmp_path / "job", tmp_path / "shared", 1, lambda _stage, _share: None)
     rules = method.learn(Balanced().case(WORLD, 1), 1, workspace).model.rules()
-    heads = {one.rule.head.relation for one in rules}
-    in_bodies = {atom.relation for one in rules for atom in one.rule.body}
-    alone = next(one for one in WORLD.graph.relations.labels if one not in heads | in_bodies)
-    found = method.learn(Biased(alone, refit=0.01).case(WORLD, 1), 1, workspace)
-    assert {one.rule.head.relation for one in found.model.rules()} == heads
+    heads = {mined.rule.head.relation for mined in rules}
+    in_bodies = {atom.relation for mined in rules for atom in mined.rule.body}
+    alone = next(label for label in WORLD.graph.relations.labels if label not in heads | in_bodies)
+    refitted = method.learn(Biased(alone, refit=0.01).case(WORLD, 1), 1, workspace)
+    assert {mined.rule.head.relation for mined in refitted.model.rules()} == heads
 
 
 def test_models_that_jobs_share_are_gone_when_the_plan_is_done(tmp_path):
@@ -229,13 +234,15 @@ def test_forecasts_know_all_that_is_dated_before_the_query(tmp_path):
     done = run_plan(load_plan(written(tmp_path, text)), [WORLD], tmp_path / "out", threads=1)
     (failed,) = done.results.failed.values()
     assert "rules takes train as evidence" in failed.reason
-    found = measured(tmp_path / "out")
+    results = measured(tmp_path / "out")
     models = {"forecast": ForecastRules(), "timestamps": TimestampRules()}
     for name, rules in models.items():
         scorer = rules.fit(WORLD.graph).scorer(WORLD.graph, ("train", "valid", "test"))
         expected = tilp.evaluate(scorer, WORLD.graph).metrics("exact", "average").to_json()
-        assert found[f"world.forecast.{name}.0.json"]["figures"]["exact average"] == expected
-    plain, quick = (found[f"world.forecast.{one}.0.json"] for one in ("plain", "timestamps"))
+        assert results[f"world.forecast.{name}.0.json"]["figures"]["exact average"] == expected
+    plain, quick = (
+        results[f"world.forecast.{method}.0.json"] for method in ("plain", "timestamps")
+    )
     assert plain["figures"] == quick["figures"]
 
 
@@ -243,23 +250,27 @@ def test_candidates_that_no_rule_reaches_can_score_alike(world_model):
     graph = world_model.graph
     scorer = world_model.scorer()
     queries = QueryTable.of_facts(graph, np.asarray(graph.rows("test")), walked=False)
-    found, whole = ReachedOnly(scorer)(queries), scorer(queries)
-    assert found.default < found.score.min()
-    for number in range(len(queries)):
-        one = np.array([number])
-        applied = scorer.rule_scorer.apply_rules(queries[one])
+    scores, whole = ReachedOnly(scorer)(queries), scorer(queries)
+    assert scores.default < scores.score.min()
+    for index in range(len(queries)):
+        row = np.array([index])
+        applied = scorer.rule_scorer.apply_rules(queries[row])
         reached = np.unique(applied.rows[:, 2])
-        listed, before = found.take(one), whole.take(one)
+        listed, before = scores.take(row), whole.take(row)
         assert listed.candidate.tolist() == reached.tolist()
         assert (
             listed.score.tolist()
             == before.of_candidates(np.array([0, len(reached)]), reached).tolist()
         )
-        assert found.reached[number] == (queries.answer[number] in reached)
+        assert scores.reached[index] == (queries.answer[index] in reached)
 
 
 def jobs_of(tmp_path, *experiments, methods=""):
-    text = "title = 'x'\n" + methods + "".join(f"[[experiment]]\n{one}\n" for one in experiments)
+    text = (
+        "title = 'x'\n"
+        + methods
+        + "".join(f"[[experiment]]\n{experiment}\n" for experiment in experiments)
+    )
     return plan_jobs(load_plan(written(tmp_path, text)), [WORLD])[0]
 
 
@@ -274,7 +285,7 @@ def test_different_runs_have_different_names(tmp_path):
     )
     assert len({job.name for job in jobs}) == len(jobs) == 5
     long = "http://data.example.org/ontology/organisations/relations/member"
-    names = [Biased(one).name for one in (f"{long}OfTeam", f"{long}OfParty", "C++", "C#")]
+    names = [Biased(relation).name for relation in (f"{long}OfTeam", f"{long}OfParty", "C++", "C#")]
     assert len(set(names)) == 4
     assert world_source(WorldSize(2_000, 1)).name != world_source(WorldSize(2_000)).name
 
@@ -288,11 +299,13 @@ def test_runs_of_one_name_that_differ_are_refused(tmp_path):
     assert merge_jobs([job, replace(job)]) == [job]
 
 
-def test_rules_that_two_experiments_ask_for_are_told_apart(tmp_path):
+def test_rules_that_two_experiments_show_stay_apart(tmp_path):
     ask = "name = '{0}'\nkind = 'rules'\nmethods = ['one']\nrelations = ['{0}']\nrules = 1"
     methods = "[methods.one]\nbase = 'rules'\nmax_length = 1\n"
     text = "title = 'x'\n" + methods
-    text += "".join(f"[[experiment]]\n{ask.format(one)}\n" for one in ("diedIn", "livesIn"))
+    text += "".join(
+        f"[[experiment]]\n{ask.format(relation)}\n" for relation in ("diedIn", "livesIn")
+    )
     done = run_plan(load_plan(written(tmp_path, text)), [WORLD], tmp_path / "out", threads=1)
     assert len(done.results) == 1
     first, second = done.text.read_text(encoding="utf-8").split("## diedIn")[1].split("## livesIn")
@@ -306,7 +319,7 @@ def test_models_of_other_code_are_not_taken(tmp_path, monkeypatch):
 
     def make():
         fits.append(1)
-        return TILP(1, features="none", sample=30, threads=1)
+        return TILP(1, features="none", n_jobs=1, config=TILPConfig(sample=30))
 
     model, seconds = shared_model(make, WORLD.graph, workspace)
     assert seconds["mine"] > 0
@@ -346,13 +359,13 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path, kind):
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_data_that_cannot_be_read_are_told_before_anything_is_run(tmp_path):
+def test_data_that_cannot_be_read_are_refused_before_anything_is_run(tmp_path):
     (tmp_path / "empty").mkdir()
-    told = Told()
+    recorder = Recorder()
     bad = Source("empty", tmp_path / "empty")
     with pytest.raises(TilpError):
-        run_plan(load_plan("quick"), [WORLD, bad], tmp_path / "out", watcher=told)
-    assert not told.ended
+        run_plan(load_plan("quick"), [WORLD, bad], tmp_path / "out", watcher=recorder)
+    assert not recorder.ended
 
 
 def test_the_quick_plan(run, tmp_path):
@@ -364,34 +377,34 @@ def test_the_quick_plan(run, tmp_path):
         method: json.loads((out / "runs" / f"world-2000.whole.{method}.0.json").read_text())
         for method in ("full", "rules", "static", "popularity")
     }
-    found = [one["figures"]["enumerate average"]["mrr"] for one in figures.values()]
-    assert found == sorted(found, reverse=True)  # each is worth what it adds
+    values = [value["figures"]["enumerate average"]["mrr"] for value in figures.values()]
+    assert values == sorted(values, reverse=True)  # each is worth what it adds
     text = (out / "quick.md").read_text(encoding="utf-8")
-    assert all(f"{one:.3f}".lstrip("0") in text for one in (found[0], found[-1]))
+    assert all(f"{value:.3f}".lstrip("0") in text for value in (values[0], values[-1]))
 
 
 def test_a_second_run_runs_nothing_and_changes_no_file(small, tmp_path):
     plan, out, _, _ = small
-    before, told = files(out), Told()
-    again = run_plan(plan, [WORLD], out, threads=1, command="tilp <x>", watcher=told)
+    before, recorder = files(out), Recorder()
+    again = run_plan(plan, [WORLD], out, threads=1, command="tilp <x>", watcher=recorder)
     assert again.ran == 0 and files(out) == before
-    reasons = {one.reason for one in again.results.failed.values()}
-    assert set(told.ended.values()) - {"kept"} == reasons and len(reasons) == 1
+    reasons = {failed.reason for failed in again.results.failed.values()}
+    assert set(recorder.ended.values()) - {"reused"} == reasons and len(reasons) == 1
 
 
 def test_runs_side_by_side_give_the_same(small, tmp_path):
     plan, out, _, _ = small
-    told = Told()
-    run_plan(plan, [WORLD], tmp_path, threads=2, side_by_side=2, watcher=told)
-    whole, found = measured(out), measured(tmp_path)
-    assert found.keys() == whole.keys() and set(told.ended) >= {one[:-5] for one in found}
-    for name, one in found.items():
+    recorder = Recorder()
+    run_plan(plan, [WORLD], tmp_path, threads=2, side_by_side=2, watcher=recorder)
+    whole, results = measured(out), measured(tmp_path)
+    assert results.keys() == whole.keys() and set(recorder.ended) >= {name[:-5] for name in results}
+    for name, result in results.items():
         for key in ("figures", "relations", "rules", "key"):
-            assert one.get(key) == whole[name].get(key), (name, key)
+            assert result.get(key) == whole[name].get(key), (name, key)
     assert not (tmp_path / "unfinished").exists()
 
 
-def test_a_process_that_dies_is_told(tmp_path):
+def test_a_process_that_dies_is_reported(tmp_path):
     with pytest.raises(TilpError, match="ended by itself"):
         list(run_jobs([Dying("one"), Dying("two")], Store(tmp_path), 2, 2))
 
@@ -418,15 +431,15 @@ def test_a_run_that_was_stopped_goes_on_to_the_same(small, tmp_path, stop):
     plan, out, _, _ = small
     plan = plan.narrowed(only=("side",))
     with pytest.raises(KeyboardInterrupt):
-        run_plan(plan, [WORLD], tmp_path, threads=1, watcher=Told(**stop))
-    before, told = files(tmp_path), Told()
+        run_plan(plan, [WORLD], tmp_path, threads=1, watcher=Recorder(**stop))
+    before, recorder = files(tmp_path), Recorder()
     left = (tmp_path / "unfinished").exists()
-    done = run_plan(plan, [WORLD], tmp_path, threads=1, watcher=told)
-    assert 0 < len(before) < len(files(tmp_path)) and done.ran == len(told.ended) - len(before)
-    assert {name: one for name, one in files(tmp_path).items() if name in before} == before
+    done = run_plan(plan, [WORLD], tmp_path, threads=1, watcher=recorder)
+    assert 0 < len(before) < len(files(tmp_path)) and done.ran == len(recorder.ended) - len(before)
+    assert {name: content for name, content in files(tmp_path).items() if name in before} == before
     whole = measured(out)
-    for name, one in measured(tmp_path).items():
-        mine = {key: one[key] for key in ("figures", "relations", "rules", "key")}
+    for name, result in measured(tmp_path).items():
+        mine = {key: result[key] for key in ("figures", "relations", "rules", "key")}
         assert mine == {key: whole[name][key] for key in mine}, name
     assert left == ("stop_in" in stop) and not (tmp_path / "unfinished").exists()
     second = json.loads(files(tmp_path)["world.whole.one.1.json"])
@@ -458,17 +471,17 @@ def test_markdown_and_html_have_the_same_tables(small):
 
 def test_the_report_says_what_the_runs_say(small):
     _, out, done, _ = small
-    found = measured(out)
+    results = measured(out)
     first = next(
         table for table in markdown_tables(done.text.read_text()) if table[0][:2] == _HEADER
     )
     rows = {row[0]: row[1:] for row in first[1:]}
     for method in ("timestamps", "popularity", "recurrence"):
-        figures = found[f"world.whole.{method}.0.json"]["figures"]["enumerate average"]
+        figures = results[f"world.whole.{method}.0.json"]["figures"]["enumerate average"]
         wanted = [share_text(figures[name]) for name in ("mrr", "hits@1", "hits@10")]
         assert rows[method] == [*wanted, "1"]
-    runs = [found[f"world.whole.one.{n}.json"]["figures"]["enumerate average"] for n in range(2)]
-    both = [one["mrr"] for one in runs]
+    runs = [results[f"world.whole.one.{n}.json"]["figures"]["enumerate average"] for n in range(2)]
+    both = [metrics["mrr"] for metrics in runs]
     mean, spread = sum(both) / 2, abs(both[0] - both[1]) / 2**0.5
     assert rows["one"][0] == f"{share_text(mean)} ± {share_text(spread)}"
     assert f"| one | **{rows['one'][0]}** |" in done.text.read_text()
@@ -491,8 +504,8 @@ def test_the_report_tells_of_others_of_what_failed_and_how_it_was_made(small):
 
 def test_rules_to_read_are_right_about_a_fact_of_test(small):
     _, out, _, _ = small
-    (told,) = measured(out)["world.whole.one.0.json"]["examples"].values()
-    example = told[0]
+    (examples,) = measured(out)["world.whole.one.0.json"]["examples"].values()
+    example = examples[0]
     graph = WORLD.graph
     assert example["relation"] == "diedIn" and example["rule"].startswith("diedIn(")
     answers = {
@@ -577,7 +590,7 @@ def test_bench_runs_a_plan_on_data_and_says_what_it_did(run, tmp_path):
         code, said, err = run("bench", plan, data, "--out", out)
         assert code == 0, err
         assert f"2 runs, {ran} of them now" in said and "baselines.html" in said
-        told = f"1/2 my-data-[0-9a-f]+.whole.popularity.0: {'run' if ran else 'kept'}"
-        assert re.match(told, err)
+        line = f"1/2 my-data-[0-9a-f]+.whole.popularity.0: {'run' if ran else 'reused'}"
+        assert re.match(line, err)
     page = (out / "baselines.html").read_text()
     assert "my &lt;data&gt; MRR" in page and "tilp bench" in page

@@ -57,7 +57,7 @@ def changed(old, new):
         (changed('kind = "rules"', 'kind = "rules"\nseeds = 3'), ["'read'", "no key 'seeds'"]),
         (changed("max_length = 1", "min_support = 'two'"), ["min_support is 'two'", "like 2"]),
         (changed("max_length = 1", "share = true"), ["share is True", "like 1.0"]),
-        (changed('kind = "compare"', 'kind = "compare"\nsplit = "train"'), ["valid or test"]),
+        (changed('kind = "compare"', 'kind = "compare"\nsplit = "train"'), ["one of valid, test"]),
         (changed('[{ name = "one"', '[{ name = ["one"]'), ["'side'", "methods is"]),
         ("methods = 3\ntitle = 'x'", ["methods is 3", "a table"]),
     ],

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from report_tables import Tables, markdown_tables
 from tilp.bench.report import Report, bold, escape
 from tilp.viz.charts import Bars, Line, Point, draw_bars, draw_lines
-from tilp.viz.labels import clean
+from tilp.viz.svg import clean
 
 NASTY = [
     "<script>alert(1)</script>",

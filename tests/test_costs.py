@@ -57,7 +57,7 @@ def test_a_power_law_is_found_again_and_noise_shrinks_to_the_typical_power():
 )
 def test_an_estimate_has_every_stage_of_the_fit(world, choices, stages):
     shares = []
-    chosen = tilp.TILP(1, sample=40, **choices).settings
+    chosen = tilp.TILP.from_options(max_length=1, sample=40, **choices).settings
     cost = estimate_cost(world, chosen, threads=2, budget=0.3, progress=shares.append)
     assert [stage.name for stage in cost.stages] == stages
     assert shares == sorted(shares) and shares[-1] == 1.0
@@ -113,7 +113,9 @@ def test_a_fit_needs_a_folder_and_json_a_dry_run(run, tmp_path):
 
 def test_a_long_fit_comes_with_advice(world, monkeypatch):
     monkeypatch.setattr("os.sysconf", lambda _name: 1)
-    chosen = tilp.TILP(2, sample=40, features="none", limit=50).settings
+    chosen = tilp.TILP.from_options(
+        max_length=2, sample=40, features="none", walk_limit=50
+    ).settings
     cost = estimate_cost(world, chosen, budget=0.3, long_fit=1e-3)
     advice = " ".join(cost.advice)
     assert "--max-length 1" in advice and "--share" in advice and "--limit 5" in advice
@@ -131,4 +133,4 @@ def test_an_estimate_of_a_handful_of_facts(features):
 
 def test_a_share_of_nothing_is_refused(world):
     with pytest.raises(TilpError, match="no training fact would be asked: share is 1e-06"):
-        estimate_cost(world, tilp.TILP(max_length=1, share=1e-6).settings)
+        estimate_cost(world, tilp.TILP.from_options(max_length=1, share=1e-6).settings)

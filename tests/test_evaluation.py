@@ -419,8 +419,8 @@ def damage_ranks(folder):
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (damage_note, "cannot be read"),
-        (foreign_note, "not the note of a tilp evaluation"),
+        (damage_note, "damaged"),
+        (foreign_note, "not a note of the format"),
         (later_version, "version 2 of the format"),
         (unknown_protocol, "damaged"),
         (fewer_protocols, "does not belong"),

@@ -10,7 +10,7 @@ import pytest
 
 import tilp
 from oracles import edges_of, lift, nearest_intervals, walk_gap, walks_from
-from tilp import TILP, Query
+from tilp import TILP, Query, TILPConfig
 from tilp.errors import TilpError
 from tilp.explanation import Explanation, Reason
 from tilp.explanation.render import ablation_text, contrast_lines, grounding_text, reason_lines
@@ -25,10 +25,9 @@ from tilp.time import UNKNOWN, Interval, known_ends
 
 QUICK = {
     "max_length": 2,
-    "sample": 40,
-    "top": 100,
-    "threads": 1,
-    "training": TrainingSettings(steps=20),
+    "max_rules": 100,
+    "n_jobs": 1,
+    "config": TILPConfig(sample=40, training=TrainingSettings(steps=20)),
 }
 FEATURES = ["none", "paper", "full"]
 SCORERS = {"none": RuleScorer, "paper": PaperFeatureScorer, "full": LogLinearScorer}
@@ -232,7 +231,7 @@ def test_groundings_of_rules_are_walks_that_satisfy_them(world, model):
             if world.entities.label(walk[-1][1]) == answer:
                 for rule in {lift(walk, atom, time, grain) for grain in grains}:
                     walks.setdefault(rule, []).append(walk)
-        found = model.explain(query, answer, groundings=10_000, top=None)
+        found = model.explain(query, answer, groundings=10_000, max_reasons=None)
         fired = [one for one in found.reasons if one.kind == "rule"]
         weighty = {one.rule for one in model.rules() if one.weight} & set(walks)
         assert {one.rule.rule for one in fired} >= weighty
@@ -265,11 +264,11 @@ def test_groundings_of_rules_are_walks_that_satisfy_them(world, model):
 
 @pytest.mark.parametrize("model", ["none"], indirect=True)
 def test_as_many_groundings_and_reasons_as_are_asked_for(world, model):
-    explained = (model.explain(*one, top=None, groundings=10_000) for one in asked(world))
+    explained = (model.explain(*one, max_reasons=None, groundings=10_000) for one in asked(world))
     every = max(explained, key=lambda one: sum(reason.walks for reason in one.reasons))
     query, answer = every.query, every.candidate
     assert len(every.reasons) > 4 and any(one.walks > 2 for one in every.reasons)
-    found = model.explain(query, answer, top=4, groundings=2)
+    found = model.explain(query, answer, max_reasons=4, groundings=2)
     assert found.score == every.score and len(found.shown) == 4 < len(found.reasons)
     for place, (one, whole) in enumerate(zip(found.reasons, every.reasons, strict=True)):
         expected = whole.groundings[:2] if place < 4 else ()
@@ -335,7 +334,7 @@ def test_facts_of_the_candidate_are_the_nearest_of_their_relation(world, model):
         entity = world.entities.find(answer)
         nearest = nearest_intervals(world, edges, entity, subject, -1, time)
         start, end = known_ends(world.start, world.end)
-        for one in model.explain(query, answer, top=None).reasons:
+        for one in model.explain(query, answer, max_reasons=None).reasons:
             if one.kind not in HISTORY_KINDS:
                 continue
             (grounding,) = one.groundings
@@ -359,14 +358,14 @@ def test_facts_of_the_candidate_are_the_nearest_of_their_relation(world, model):
 def test_soft_walks_are_grounded_by_the_likeliest(world, model):
     seen = 0
     for query, answer in asked(world, count=6):
-        for one in model.explain(query, answer, groundings=9, top=None).reasons:
+        for one in model.explain(query, answer, groundings=9, max_reasons=None).reasons:
             if one.kind != "random walks":
                 continue
             assert one.groundings and one.walks == len(one.groundings)
             for grounding in one.groundings:
                 assert grounding.steps[0].source == (query.subject or query.object)
                 assert grounding.steps[-1].target == answer
-                assert 2 < len(grounding.steps) <= model.settings.soft_length
+                assert 2 < len(grounding.steps) <= model.settings.walk_length
             seen += 1
     assert seen
 
@@ -377,7 +376,7 @@ def test_the_features_of_the_paper_are_told_with_their_facts(world, model):
     seen = set()
     for query, answer in asked(world, "test", 14):
         _, _, time = settled_interval(query, world)
-        for one in model.explain(query, answer, top=None).reasons:
+        for one in model.explain(query, answer, max_reasons=None).reasons:
             if one.kind in ("order", "pair"):
                 (grounding,) = one.groundings
                 apart = [int(start[step.fact_id]) - time.start for step in grounding.steps]
@@ -463,7 +462,7 @@ def test_json_holds_all_that_is_shown(world, model):
         for query, answer in asked(world)
         if model.explain(query, groundings=0).candidate != answer
     )
-    found = model.explain(query, answer, top=3, groundings=2)
+    found = model.explain(query, answer, max_reasons=3, groundings=2)
     held = found.to_json()
     assert json.loads(json.dumps(held)) == held
     assert held["query"] == {
@@ -476,7 +475,7 @@ def test_json_holds_all_that_is_shown(world, model):
     for name in ("candidate", "rank", "score", "share", "known", "winner"):
         assert held[name] == getattr(found, name)
     assert len(held["reasons"]) == 3 and len(held["lacks"]) == 3
-    assert model.explain(query, answer, fall=False).to_json()["fall"] is None
+    assert model.explain(query, answer, ablation=False).to_json()["fall"] is None
     assert found.ablation is not None
     for key, name in (("share", "share"), ("score", "score_without"), ("fall", "drop")):
         assert held["fall"][key] == getattr(found.ablation, name)
@@ -504,7 +503,7 @@ def test_json_holds_all_that_is_shown(world, model):
 @pytest.mark.parametrize("model", FEATURES, indirect=True)
 def test_text_has_reasons_facts_and_contrasts(world, model):
     for query, answer in asked(world, count=6):
-        found = model.explain(query, answer, top=3)
+        found = model.explain(query, answer, max_reasons=3)
         text = str(found)
         assert text == found.text() and text.startswith(f"{query}: why {answer}?")
         assert f"rank {found.rank:,}" in text
@@ -636,7 +635,7 @@ def test_the_command_explains_a_fact_either_way(run, folder, models, world):
     ):
         code, out, err = run("explain", folder, *given, *ask, "--json", "--reasons", 4)
         assert code == 0 and err == ""
-        assert json.loads(out) == models("full").explain(query, name, top=4).to_json()
+        assert json.loads(out) == models("full").explain(query, name, max_reasons=4).to_json()
 
 
 def test_the_command_prints_what_people_read(run, folder, models, world):

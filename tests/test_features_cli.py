@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import tilp
-from tilp import TILP
+from tilp import TILP, TILPConfig
 from tilp.errors import TilpError
 from tilp.features.candidate_history import (
     HISTORY_KINDS,
@@ -30,25 +30,25 @@ BORN = {"relation": "bornIn", "other": "graduatedFrom", "evidence": "others"}
 def model():
     """One with all features."""
     graph = tilp.datasets.world(0, 3_000).graph
-    return TILP(max_length=2, sample=40, top=100, threads=2).fit(graph)
+    return TILP(max_length=2, max_rules=100, n_jobs=2, config=TILPConfig(sample=40)).fit(graph)
 
 
 @pytest.fixture(scope="module")
 def table(model):
-    return model.features()
+    return model.feature_table()
 
 
 @pytest.fixture(scope="module")
 def paper():
     """One with the paper's features."""
     graph = tilp.datasets.world(1, 1_000).graph
-    return TILP(max_length=1, sample=40, features="paper", threads=2).fit(graph)
+    return TILP(max_length=1, features="paper", n_jobs=2, config=TILPConfig(sample=40)).fit(graph)
 
 
 @pytest.fixture(scope="module")
 def rules_alone(model):
     settings = replace(model.settings, features=Features.NONE)
-    return TILP.of(settings, model.graph, replace(model._fitted, features=None))
+    return TILP.from_parts(settings, model.graph, replace(model._fitted, features=None))
 
 
 @pytest.fixture(scope="module")
@@ -128,37 +128,37 @@ def test_rows_are_tidy_and_the_most_often_seen_first(model, table):
 
 
 def test_rows_are_chosen_by_relation_evidence_and_number(model, table):
-    inverse = model.features("bornIn^-1")
-    assert inverse.equals(model.features("bornIn⁻¹"))
+    inverse = model.feature_table("bornIn^-1")
+    assert inverse.equals(model.feature_table("bornIn⁻¹"))
     paired = inverse.filter(pl.col("feature") != "duration")
     assert set(paired["relation"]) == {"bornIn⁻¹"} and len(paired) > 3
     assert inverse.filter(feature="duration")["relation"].to_list() == ["bornIn"]
-    chosen = model.features("bornIn", other="livesIn", evidence="walks", min_seen=20)
+    chosen = model.feature_table("bornIn", other="livesIn", evidence="walks", min_seen=20)
     expected = table.filter(
         pl.col("seen") >= 20, relation="bornIn", other="livesIn", evidence="walks"
     )
     assert chosen.equals(expected) and set(chosen["feature"]) == {"order", "pair"}
     with pytest.raises(TilpError, match="no relation is named 'bornInn'; did you mean 'bornIn'"):
-        model.features("bornInn")
+        model.feature_table("bornInn")
     with pytest.raises(TilpError, match="did you mean 'livesIn'"):
-        model.features(other="LivesIn^-1")
+        model.feature_table(other="LivesIn^-1")
     with pytest.raises(TilpError, match="it can be between, others, walks"):
-        model.features(evidence="facts")
+        model.feature_table(evidence="facts")
 
 
 def test_a_model_of_the_paper_shows_what_it_holds_and_any_other_the_same_fit(
     paper, model, rules_alone, table
 ):
-    assert rules_alone.features().equals(table)
+    assert rules_alone.feature_table().equals(table)
     held = paper._fitted.features.features.distributions
     halved = replace(held, order=replace(held.order, probability=held.order.probability / 2))
     features = replace(paper._fitted.features.features, distributions=halved)
-    other = TILP.of(
+    other = TILP.from_parts(
         paper.settings,
         paper.graph,
         replace(paper._fitted, features=replace(paper._fitted.features, features=features)),
     )
-    before, after = (one.features().filter(feature="order") for one in (paper, other))
+    before, after = (one.feature_table().filter(feature="order") for one in (paper, other))
     joined = before.join(after, on=PAIR, suffix="_after")
     assert len(joined) == len(before)
     assert np.allclose(joined["probability"] / 2, joined["probability_after"])
@@ -194,7 +194,7 @@ def test_sentences_say_where_and_of_how_many():
 
 def test_learned_words_add_up_to_the_terms_of_scores(model):
     """Of some candidates: the words for their facts, looked up by what they say."""
-    graph, learned = model.graph, model.learned()
+    graph, learned = model.graph, model.feature_weights()
     queries = QueryTable.of_facts(graph, np.asarray(graph.rows("test")), walked=False)
     size = 2 * len(graph.relations)
     mixing = {row["query"]: row["weight"] for row in learned.filter(part="mixing").to_dicts()}
@@ -230,7 +230,7 @@ def test_learned_words_add_up_to_the_terms_of_scores(model):
 
 
 def test_learned_weights_are_told_the_strongest_first(model):
-    learned, joint = model.learned(), model._fitted.features
+    learned, joint = model.feature_weights(), model._fitted.features
     of_rules = learned.filter(part="rule evidence")
     expected = {
         str(one.rule): weight
@@ -243,7 +243,7 @@ def test_learned_weights_are_told_the_strongest_first(model):
         weights = dict(learned.filter(part=part).select("query", "weight").iter_rows())
         for head in range(2 * len(relations)):
             assert weights.get(relations.label(head), 0.0) == joint.dense[head, place]
-    one = model.learned("livesIn^-1")
+    one = model.feature_weights("livesIn^-1")
     assert set(one["query"]) == {"livesIn⁻¹"} and one["part"][0] == "mixing"
     words = one.filter(pl.col("words").is_not_null())
     assert words["weight"].abs().is_sorted(descending=True) and len(words) > 100
@@ -255,13 +255,13 @@ def test_learned_weights_are_told_the_strongest_first(model):
 
 def test_learned_weights_of_the_paper_are_products(paper, rules_alone):
     weights = paper._fitted.features.weights
-    learned = dict(paper.learned().select("part", "weight").iter_rows())
+    learned = dict(paper.feature_weights().select("part", "weight").iter_rows())
     assert learned.pop("rules") == weights.rules
     assert sum(learned.values()) == pytest.approx(weights.features * weights.evidence.sum())
     share = weights.features * weights.evidence[1] * weights.mixing[1, 2]
     assert learned["pair_others"] == pytest.approx(share)
     with pytest.raises(TilpError, match="fit one with --features full"):
-        rules_alone.learned()
+        rules_alone.feature_weights()
 
 
 # on the command line
@@ -306,12 +306,12 @@ def test_features_for_programs(run, folder, table):
 
 def test_learned_weights_are_shown(run, folder, model, paper, tmp_path):
     code, out, _ = run("features", folder, "--learned")
-    learned = model.learned()
+    learned = model.feature_weights()
     used = learned.filter(pl.col("weight") > 0, part="mixing")["query"]
     assert code == 0 and all(f"│ {name} " in out for name in used)
     assert "nothing learned, the rules as they are: cityIn" in out
     code, out, _ = run("features", folder, "--learned", "--relation", "livesIn^-1", "--top", 3)
-    one = model.learned("livesIn⁻¹")
+    one = model.feature_weights("livesIn⁻¹")
     words = one.filter(pl.col("words").is_not_null())
     assert code == 0 and out.startswith("(s, livesIn⁻¹, ?)\n")
     assert all(sentence in out for sentence in one.filter(pl.col("of").is_null())["sentence"])

@@ -7,18 +7,17 @@ from pathlib import Path
 import pytest
 
 from strategies import both_ways, small_world
-from tilp import TILP
+from tilp import TILP, TILPConfig
 from tilp.explanation import Grounding, Reason, WalkedFact
-from tilp.explanation.ablation import top_grounding
+from tilp.explanation.attribution import top_grounding
 from tilp.learning.rule_weights import TrainingSettings
 from tilp.types import Features, Missing
 
 QUICK = {
     "max_length": 2,
-    "sample": 40,
-    "top": 100,
-    "threads": 1,
-    "training": TrainingSettings(steps=10, dimension=8),
+    "max_rules": 100,
+    "n_jobs": 1,
+    "config": TILPConfig(sample=40, training=TrainingSettings(steps=10, dimension=8)),
 }
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
@@ -67,7 +66,7 @@ def test_shares_of_soft_walks_are_of_all_soft_walks():
     model = fitted(Features.FULL)
     seen = 0
     for query in both_ways(model.graph, "valid", every=12):
-        for reason in model.explain(query, groundings=5, top=None, fall=False).reasons:
+        for reason in model.explain(query, groundings=5, max_reasons=None, ablation=False).reasons:
             if reason.kind == "random walks":
                 shares = [one.share for one in reason.groundings]
                 assert all(share > 0 for share in shares) and sum(shares) <= 1 + 1e-6, shares
@@ -86,7 +85,7 @@ def test_ablation_is_computed_if_wanted_and_there_is_a_grounding():
         found.score - found.ablation.drop
     )
     assert "Without " in str(found) and found.to_json()["fall"]["share"] == found.ablation.share
-    plain = model.explain(query, fall=False)
+    plain = model.explain(query, ablation=False)
     assert plain.ablation is None and "Without " not in str(plain)
     assert plain.reasons == found.reasons and plain.to_json()["fall"] is None
     assert model.explain(query, groundings=0).ablation is None

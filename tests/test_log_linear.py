@@ -371,10 +371,9 @@ def test_candidates_count_for_all_that_they_stand_for():
 
 QUICK = {
     "max_length": 2,
-    "sample": 40,
-    "top": 100,
-    "threads": 1,
-    "training": TrainingSettings(steps=20),
+    "max_rules": 100,
+    "n_jobs": 1,
+    "config": tilp.TILPConfig(sample=40, training=TrainingSettings(steps=20)),
 }
 
 

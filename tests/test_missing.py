@@ -21,7 +21,7 @@ from oracles import (
     walks_from,
 )
 from strategies import all_queries, graphs
-from tilp import TILP, Query
+from tilp import TILP, Query, TILPConfig
 from tilp._utils.random import keyed_uniform
 from tilp.errors import DataError, TilpError
 from tilp.evaluation import popularity, read_scores, write_scores
@@ -432,14 +432,22 @@ def lossy():
     )
 
 
+QUICK = {
+    "max_length": 2,
+    "features": "none",
+    "max_rules": 100,
+    "config": TILPConfig(sample=60),
+}
+
+
 @pytest.fixture(scope="module", params=list(Missing))
 def model(request, lossy):
-    return TILP(2, features="none", sample=60, top=100, missing=request.param, threads=1).fit(lossy)
+    return TILP(missing=request.param, n_jobs=1, **QUICK).fit(lossy)
 
 
 def test_each_choice_makes_a_model_of_its_own_whatever_the_threads(model, lossy, tmp_path):
     missing = model.settings.missing
-    two = TILP(2, features="none", sample=60, top=100, missing=missing, threads=2).fit(lossy)
+    two = TILP(missing=missing, n_jobs=2, **QUICK).fit(lossy)
     assert two.rules().to_jsonl() == model.rules().to_jsonl()
     mine, theirs = (one.evaluate("valid", protocols=["enumerate"]) for one in (model, two))
     assert mine == theirs
@@ -447,7 +455,7 @@ def test_each_choice_makes_a_model_of_its_own_whatever_the_threads(model, lossy,
     assert again.settings == model.settings and again.settings.missing is missing
     assert again.graph == lossy  # the facts as they were given
     assert again.evaluate("valid", protocols=["enumerate"]) == mine
-    point = TILP(2, features="none", sample=60, top=100, threads=2).fit(lossy)
+    point = TILP(n_jobs=2, **QUICK).fit(lossy)
     same = point.rules().to_jsonl() == model.rules().to_jsonl()
     assert same == (missing is Missing.POINT)
 

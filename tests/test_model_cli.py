@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 import tilp
-from tilp import TILP, Query
-from tilp.explanation.ablation import top_grounding
+from tilp import TILP, Query, TILPConfig
+from tilp.explanation.attribution import top_grounding
 from tilp.explanation.render import draw_grounding, explanation_page
 from tilp.rules.picture import draw_rule
 from tilp.viz import standalone
@@ -28,7 +28,7 @@ def data(tmp_path_factory):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, data):
     """A model as the command would write it."""
-    model = TILP(1, features="none", sample=40, threads=2).fit(tilp.read(data))
+    model = TILP(1, features="none", n_jobs=2, config=TILPConfig(sample=40)).fit(tilp.read(data))
     return model.save(tmp_path_factory.mktemp("m") / "model")
 
 
@@ -112,11 +112,11 @@ def test_options_of_fit_reach_the_model(run, tmp_path, data, monkeypatch):
     assert (mining.max_length, mining.min_support, mining.top) == (1, 3, 5)
     assert (mining.sample, mining.limit) == (30, 500)
     assert settings.seed == mining.seed == settings.training.seed == 7
-    assert models[0].threads == 1
-    assert settings.features == "full" and settings.soft_length == 4
+    assert models[0].n_jobs == 1
+    assert settings.features == "full" and settings.walk_length == 4
     assert settings.without == ("mixing", "own-facts")
     run("fit", data, "--out", tmp_path / "m", "--preset", "paper", "--max-length", 2)
-    assert models[1].settings == TILP(2, preset="paper").settings
+    assert models[1].settings == TILP.paper(max_length=2).settings
     _, _, err = run("fit", data, "--out", tmp_path / "m")
     assert models[2].settings == TILP().settings and err == "error: enough\n"
     _, out, _ = run("fit", "--help")
@@ -257,7 +257,7 @@ def test_evaluate_some_protocols_of_another_split(run, folder, model):
 
 
 def test_two_models_are_compared(run, tmp_path, folder, data):
-    other = TILP(2, features="none", sample=40, threads=2).fit(tilp.read(data))
+    other = TILP(2, features="none", n_jobs=2, config=TILPConfig(sample=40)).fit(tilp.read(data))
     other = other.save(tmp_path / "other")
     for name, place in (("a", folder), ("b", other)):
         assert run("evaluate", place, "--out", tmp_path / name)[0] == 0
@@ -357,7 +357,7 @@ def test_predict_on_other_data(run, tmp_path, folder, model):
         "predict", folder, "--relation", "dwells", "--subject", subject,
         "--data", tmp_path / "strange.csv",
     )  # fmt: skip
-    assert code == 2 and "no rule of the model speaks of" in err and "dwells" in err
+    assert code == 2 and "no rule of the model uses" in err and "dwells" in err
 
 
 @pytest.mark.parametrize(
@@ -464,7 +464,7 @@ def test_explanations_as_page_and_picture(run, folder, model, fact, tmp_path):
     )
     assert code == 0 and err == f"wrote {page}\nwrote {picture}\n"
     query = Query("livesIn", fact["subject"], start=fact["start"], end=fact["end"])
-    found = model.explain(query, top=10)
+    found = model.explain(query, max_reasons=10)
     assert f"why {found.candidate}?" in out
     assert page.read_text(encoding="utf-8") == explanation_page(found)
     grounding, _ = top_grounding(found.reasons)
@@ -488,4 +488,4 @@ def test_a_folder_without_a_model(run, tmp_path, command):
     assert code == 2 and f"{tmp_path}: no model; tilp fit DATA --out" in err
     (tmp_path / "model.json").write_text("{")
     code, _, err = run(command, tmp_path, *more)
-    assert code == 2 and "model.json: cannot be read" in err and "defect of tilp" not in err
+    assert code == 2 and "model.json: damaged" in err and "defect of tilp" not in err

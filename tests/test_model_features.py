@@ -11,25 +11,22 @@ import polars as pl
 import pytest
 
 import tilp
+from models import KilledError, contents, edit, kill_at
 from strategies import both_ways, small_world
-from test_model import KilledError, contents, edit, kill_at
-from tilp import TILP, Query
-from tilp._utils.files import read_arrays, write_arrays
+from tilp import TILP, Query, TILPConfig
+from tilp._utils.files import note_digest, read_arrays, write_arrays
 from tilp.errors import TilpError
 from tilp.evaluation import evaluate
 from tilp.features.paper.features import FEATURES
 from tilp.graph import QueryTable, Vocabulary
 from tilp.learning.rule_weights import TrainingSettings
 from tilp.model import ModelSettings
-from tilp.model.config import PRESETS
-from tilp.model.persistence import _note_digest
 from tilp.types import Features, Grain, Missing, Part, Preset, Weights
 
 QUICK = {
     "max_length": 1,
-    "sample": 40,
-    "threads": 1,
-    "training": TrainingSettings(steps=10, dimension=8),
+    "n_jobs": 1,
+    "config": TILPConfig(sample=40, training=TrainingSettings(steps=10, dimension=8)),
 }
 OF_PAPER = tuple(Part(name) for name in FEATURES)
 OF_FULL = tuple(part for part in Part if part not in OF_PAPER)
@@ -38,9 +35,14 @@ OF_FULL = tuple(part for part in Part if part not in OF_PAPER)
 pytestmark = pytest.mark.usefixtures("quick_features")
 
 
+def quick(**config):
+    return {**QUICK, "config": replace(QUICK["config"], **config)}
+
+
 @cache
-def fitted(features, without=(), missing=None):
-    return TILP(features=features, without=without, missing=missing, **QUICK).fit(small_world())
+def fitted(features, without=(), missing="point"):
+    options = quick(without=without)
+    return TILP(features=features, missing=missing, **options).fit(small_world())
 
 
 def some_queries(graph):
@@ -64,7 +66,7 @@ def test_every_kind_of_features_is_saved_and_loaded(tmp_path, features):
     assert (folder / "features.npz").exists() == (features is not Features.NONE)
     again = tilp.load(folder)
     assert again.settings == model.settings and again.settings.features is features
-    assert f"features={features.value}" in repr(again)
+    assert again.features is features and repr(again) == repr(model)
     queries = some_queries(model.graph)
     assert again.predict(queries).equals(model.predict(queries))
     assert again.evaluate(protocols=["raw"]) == model.evaluate(protocols=["raw"])
@@ -146,13 +148,16 @@ def test_every_part_can_be_left_out(tmp_path, part):
 
 
 def test_several_parts_are_left_out_in_any_order_and_shape():
-    one = TILP(without=["soft-walks", Part.MIXING, "soft-walks"])
-    two = TILP(without=iter([Part.MIXING, Part.SOFT_WALKS]))
+    configs = (
+        TILPConfig(without=["soft-walks", Part.MIXING, "soft-walks"]),
+        TILPConfig(without=iter([Part.MIXING, Part.SOFT_WALKS])),
+    )
+    one, two = (TILP(config=config) for config in configs)
     assert one.settings == two.settings
     assert one.settings.without == (Part.MIXING, Part.SOFT_WALKS)
     as_text = json.loads(json.dumps(one.settings.to_json()))
     assert ModelSettings.from_json(as_text) == one.settings
-    everything = TILP(features="full", without=list(Part), **QUICK).fit(small_world())
+    everything = TILP(features="full", **quick(without=list(Part))).fit(small_world())
     alone = everything.scorer()
     queries = some_queries(small_world())
     scores = by_candidate(everything, queries, everything.graph)
@@ -172,20 +177,20 @@ def test_several_parts_are_left_out_in_any_order_and_shape():
         ({"without": ["rules"]}, "without is 'rules'; it can be recurrence, order, pair, rule-"),
         ({"features": "all"}, "features is 'all'; it can be none, paper, full"),
         ({"preset": "best"}, "preset is 'best'; it can be default, paper"),
-        ({"soft_length": 6}, "soft walks is 6; it can be 1 to 5"),
-        ({"soft_length": 0}, "soft walks is 0; it can be 1 to 5"),
+        ({"walk_length": 6}, "walk_length is 6; it can be 1 to 5"),
+        ({"walk_length": 0}, "walk_length is 0; it can be 1 to 5"),
     ],
 )
 def test_what_cannot_be_chosen_is_said(options, message):
     with pytest.raises(TilpError, match=message):
-        TILP(**options)
+        TILP.from_options(**options)
 
 
 def test_steps_of_soft_walks_reach_further():
     models = [
-        TILP(features="full", soft_length=length, **QUICK).fit(small_world()) for length in (1, 3)
+        TILP(features="full", **quick(walk_length=length)).fit(small_world()) for length in (1, 3)
     ]
-    assert [model.settings.soft_length for model in models] == [1, 3]
+    assert [model.settings.walk_length for model in models] == [1, 3]
     assert not models[0]._fitted.features.dense[:, 1].any()
     assert models[1]._fitted.features.dense[:, 1].any()
 
@@ -194,29 +199,25 @@ def test_steps_of_soft_walks_reach_further():
 
 
 def test_the_preset_of_the_paper_is_its_system():
-    settings, usual = TILP(preset="paper").settings, PRESETS[Preset.PAPER]
-    assert settings.mining.max_length == usual.max_length == 5
-    assert settings.mining.grains == usual.grains == (Grain.PAIRS,)
-    assert settings.training.weights is usual.weights is Weights.ATTENTION
-    assert settings.features is usual.features is Features.PAPER
-    assert settings.missing is usual.missing is Missing.DURATION
-    assert settings.training == replace(usual.training, weights=Weights.ATTENTION)
+    settings = TILP.paper().settings
+    assert settings.mining.max_length == 5 and settings.mining.grains == (Grain.PAIRS,)
+    assert settings.training.weights is Weights.ATTENTION
+    assert settings.features is Features.PAPER and settings.missing is Missing.DURATION
     assert (settings.training.walks_power, settings.training.choose_power) == (0.0, False)
     assert not settings.training.known_factors
-    assert TILP().settings == TILP(preset=Preset.DEFAULT).settings == ModelSettings()
+    assert TILP().settings == TILP.from_options(Preset.DEFAULT).settings == ModelSettings()
 
 
 def test_what_is_said_wins_over_the_preset():
     rare = TrainingSettings(steps=7)
-    settings = TILP(
-        2,
-        preset="paper",
-        grains=["gap"],
-        weights="free",
+    settings = TILP.paper(
+        max_length=2,
+        temporal_detail=["gap"],
+        rule_weights="free",
         features="none",
         missing="open",
-        training=rare,
-        seed=3,
+        random_state=3,
+        config=TILPConfig(training=rare),
     ).settings
     assert settings.mining.max_length == 2 and settings.mining.grains == (Grain.GAP,)
     assert settings.features is Features.NONE and settings.missing is Missing.OPEN
@@ -224,9 +225,10 @@ def test_what_is_said_wins_over_the_preset():
 
 
 def test_a_model_of_the_paper_counts_walks_and_ends_alike(tmp_path):
-    options = {"max_length": 1, "sample": 30, "weights": "free", "threads": 1}
-    training = replace(PRESETS[Preset.PAPER].training, steps=10, dimension=8)
-    model = TILP(preset="paper", training=training, **options).fit(small_world())
+    training = replace(TILP.paper().config.training, steps=10, dimension=8)
+    config = TILPConfig(sample=30, training=training)
+    model = TILP.paper(max_length=1, rule_weights="free", n_jobs=1, config=config)
+    model.fit(small_world())
     assert (model.weights.factor == 1.0).all() and model.weights.walks_power == 0.0
     assert "choose" not in model.seconds and "features" in model.seconds
     again = tilp.load(model.save(tmp_path / "m"))
@@ -358,7 +360,7 @@ def with_digest(folder):
     def sign(note):
         note["features_sha256"] = digest
         note.pop("sha256")
-        note["sha256"] = _note_digest(note)
+        note["sha256"] = note_digest(note)
 
     edit(folder / "model.json", sign)
 
@@ -384,7 +386,7 @@ def test_features_that_lack_something_are_refused(saved):
 @pytest.mark.parametrize("features", ["full", "paper"])
 def test_threads_do_not_change_a_byte(tmp_path, features):
     one = fitted(features)
-    two = TILP(features=features, **{**QUICK, "threads": 2}).fit(small_world())
+    two = TILP(features=features, **{**QUICK, "n_jobs": 2}).fit(small_world())
     assert contents(two.save(tmp_path / "two")) == contents(one.save(tmp_path / "one"))
 
 
@@ -409,7 +411,7 @@ def test_a_fit_that_was_stopped_in_phase_two_goes_on(tmp_path, monkeypatch, name
 
     with monkeypatch.context() as patched:
         patched.setattr("tilp.model.training_data.make_training_examples", again)
-        model = TILP(features="full", **{**QUICK, "threads": 2}).fit(graph, folder=work)
+        model = TILP(features="full", **{**QUICK, "n_jobs": 2}).fit(graph, folder=work)
     whole = fitted("full")
     assert contents(model.save(tmp_path / "m")) == contents(whole.save(tmp_path / "whole"))
 
@@ -433,7 +435,7 @@ def test_heads_that_were_learned_are_not_learned_again(tmp_path, monkeypatch, wo
     model = TILP(features="full", **QUICK).fit(graph, folder=work)
     assert contents(model.save(tmp_path / "m")) == contents(fitted("full").save(tmp_path / "whole"))
     with pytest.raises(TilpError, match="begun with other data or settings"):
-        TILP(features="full", without=["mixing"], **QUICK).fit(graph, folder=work)
+        TILP(features="full", **quick(without=["mixing"])).fit(graph, folder=work)
 
 
 @pytest.mark.parametrize("left", ["half", "nothing", "other bytes"])

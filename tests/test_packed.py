@@ -380,7 +380,7 @@ def test_a_file_that_is_cut_short_or_missing_is_refused(world, tmp_path, name):
     [
         (lambda metadata: metadata | {"unit": "day"}, "not as it was written"),
         (lambda metadata: metadata | {"version": 99}, "version 99 of the format"),
-        (lambda metadata: {"unit": "year"}, "not the metadata of a packed graph"),
+        (lambda metadata: {"unit": "year"}, "not a note of the format"),
     ],
 )
 def test_changed_metadata_is_refused(world, tmp_path, change, message):
@@ -398,7 +398,7 @@ def test_a_model_of_a_packed_graph_keeps_it_packed(world_model, tmp_path):
     tilp.write(world_model.graph, tmp_path / "data")
     graph = tilp.pack(tmp_path / "data", tmp_path / "packed")
     assert graph == world_model.graph
-    model = tilp.TILP.of(world_model.settings, graph, world_model._need_fit())
+    model = tilp.TILP.from_parts(world_model.settings, graph, world_model._need_fit())
     model.save(tmp_path / "model")
     assert (tmp_path / "model" / "graph" / "pack.json").is_file()
     loaded = tilp.load(tmp_path / "model")
@@ -589,7 +589,7 @@ def test_a_name_with_brackets_is_no_pattern(tmp_path, facts):
 
 def test_a_model_is_saved_though_its_packed_graph_is_gone(tmp_path, world):
     packed = tilp.pack(world / "data", tmp_path / "packed")
-    model = tilp.TILP(1, sample=10, features="none", threads=1).fit(packed)
+    model = tilp.TILP(1, features="none", n_jobs=1, config=tilp.TILPConfig(sample=10)).fit(packed)
     kept = tilp.load(model.save(tmp_path / "kept"))
     shutil.rmtree(tmp_path / "packed")
     again = tilp.load(model.save(tmp_path / "again"))

@@ -19,7 +19,7 @@ from selenium.webdriver.support.ui import Select
 import tilp
 from browser import Page, start_browser
 from serving import running
-from tilp.model.fit import FittedModel
+from tilp.model.fitted_model import FittedModel
 from tilp.rules import RuleSet
 
 HOSTILE = "<script>alert(1)</script>"
@@ -77,12 +77,12 @@ def one_rule(browser, shots):
             "end": years * 2,
         }
     )
-    model = tilp.TILP(1, grains=["pairs"], features="none", threads=1).fit(tilp.read(facts))
+    model = tilp.TILP(1, temporal_detail=["pairs"], features="none", n_jobs=1).fit(tilp.read(facts))
     rules = model.rules(HOSTILE_RELATION)
     chosen = next(one for one in rules if one.rule.body[0].relation == "nominatedFor")
     weights = replace(model.weights, rule=model.weights.rule[:1])
     fitted = FittedModel(RuleSet([chosen]), weights, model.curve)
-    only = tilp.TILP.of(model.settings, model.graph, fitted)
+    only = tilp.TILP.from_parts(model.settings, model.graph, fitted)
     with running(only, name=HOSTILE) as base:
         yield Page(browser, base, shots)
 

@@ -34,7 +34,7 @@ from tilp.time import (
 from tilp.types import Grain, Unit
 from tilp.viz import Chain, Link, draw_chain, standalone
 from tilp.viz.axis import Axis, known_times
-from tilp.viz.labels import clean, shorten, text_width, wrap
+from tilp.viz.svg import clean, shorten, text_width, wrap
 
 SVG = "{http://www.w3.org/2000/svg}"
 SCRIPT = "<script>alert(1)</script>"
@@ -64,7 +64,7 @@ def chains(draw):
     return Chain(
         nodes=tuple(draw(ANY_TEXT) for _ in range(len(links) + 1)),
         links=links,
-        asked=Link.dated(draw(ANY_TEXT), asked, unit, None, mark="?"),
+        query=Link.dated(draw(ANY_TEXT), asked, unit, None, mark="?"),
         ends=(0, len(links)),
         unit=unit,
         notes=tuple(draw(st.lists(ANY_TEXT, max_size=2))),
@@ -113,7 +113,7 @@ def test_any_chain_gives_a_sound_picture(chain):
     assert draw_chain(chain) == picture
     assert_standalone(picture)
     texts = shown(root)
-    for label in (*chain.nodes, chain.asked.label, *(link.label for link in chain.links)):
+    for label in (*chain.nodes, chain.query.label, *(link.label for link in chain.links)):
         assert clean(label) in texts | {""}, label
     assert root.find(f"{SVG}title").text and root.find(f"{SVG}desc").text
     width, height = float(root.get("width")), float(root.get("height"))
@@ -145,7 +145,7 @@ def football(asked=ASKED, first=FIRST, unit=Unit.YEAR):
             Link.dated("playsFor", first, unit, asked, mark="1"),
             Link.dated("basedIn", Interval(1980, OPEN_END), unit, asked, inverse=True, mark="2"),
         ),
-        asked=Link.dated("livesIn", asked, unit, None, mark="?"),
+        query=Link.dated("livesIn", asked, unit, None, mark="?"),
         ends=(0, 2),
         unit=unit,
     )

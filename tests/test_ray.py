@@ -30,10 +30,9 @@ ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers do no
 
 FAST = {
     "max_length": 2,
-    "sample": 30,
-    "top": 60,
-    "grains": ["pairs"],
-    "training": TrainingSettings(steps=10),
+    "max_rules": 60,
+    "temporal_detail": ["pairs"],
+    "config": tilp.TILPConfig(sample=30, training=TrainingSettings(steps=10)),
 }
 
 
@@ -96,7 +95,7 @@ def test_a_model_and_its_answers_are_those_of_one_thread(
     asked = graph.frame("valid").select("relation", "subject", "start").to_dicts() * 6
     found = {}
     for backend in ("serial", "ray"):
-        model = tilp.TILP(**FAST, features=features, threads=1, backend=backend).fit(graph)
+        model = tilp.TILP(**FAST, features=features, n_jobs=1, backend=backend).fit(graph)
         evaluation = tilp.evaluate(
             model.scorer(), graph, batch=32, workers=None if backend == "serial" else workers
         )
@@ -126,7 +125,7 @@ def test_predictions_in_parts_and_updates_are_those_of_one_thread(workers, graph
     queries = graph.frame("valid").select("relation", "subject", "start").cast(pl.String)
     for backend in ("serial", "ray"):
         folder = tmp_path / backend
-        model = tilp.TILP(**FAST, threads=1, backend=backend).fit(graph.without(rows))
+        model = tilp.TILP(**FAST, n_jobs=1, backend=backend).fit(graph.without(rows))
         model.update(new).save(folder / "updated")
         model.predict_to(folder / "parts", queries, 3, explain=1, part_size=50)
     found, expected = contents(tmp_path / "ray"), contents(tmp_path / "serial")

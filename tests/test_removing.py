@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import tilp
 from oracles import assert_terms_add_up, of_pairs
 from strategies import all_queries, both_ways, graphs, small_world, some_candidates
-from tilp import TILP
+from tilp import TILP, TILPConfig
 from tilp.features.candidate_history import fact_edges, fact_edges_without
 from tilp.graph import QueryTable
 from tilp.learning import PopularityPrior
@@ -130,10 +130,9 @@ def test_facts_of_other_splits_are_no_evidence(facts):
 
 QUICK = {
     "max_length": 2,
-    "sample": 40,
-    "top": 100,
-    "threads": 1,
-    "training": TrainingSettings(steps=10, dimension=8),
+    "max_rules": 100,
+    "n_jobs": 1,
+    "config": TILPConfig(sample=40, training=TrainingSettings(steps=10, dimension=8)),
 }
 
 

@@ -206,7 +206,7 @@ def test_explanations_are_those_of_the_model(client, service_model, service_quer
     for query in service_queries[:6]:
         body = {**query, "groundings": 2, "reasons": 4}
         response = post(client, "explain", body)
-        explanation = service_model.explain(Query(**query), groundings=2, top=4)
+        explanation = service_model.explain(Query(**query), groundings=2, max_reasons=4)
         assert without_pictures(response) == json.loads(json.dumps(explanation.to_json()))
         total = sum(reason["score"] for reason in response["reasons"]) + response["rest"]["score"]
         assert total == pytest.approx(response["score"])

@@ -351,7 +351,7 @@ def test_answers_that_only_removed_facts_state_are_no_errors(run, tmp_path, worl
     whole = balanced(world)
     data = tilp.write(whole, tmp_path / "whole")
     part = biased(whole, "playsFor", removed=0.8)
-    options = {"max_length": 1, "features": "none", "threads": 1}
+    options = {"max_length": 1, "features": "none", "n_jobs": 1}
     model = tilp.TILP(**options).fit(part)
     own, fair = model.evaluate(), model.evaluate(known=whole)
     for rank in ("rank_static_average", "rank_enumerate_average"):

@@ -93,8 +93,8 @@ def test_marks_say_the_same_as_a_share(world):
     mined = mine(world, settings=settings)
     assert list(mined) == list(mine(few, settings=replace(settings, share=1.0)))
     assert list(mined) != list(mine(world, settings=replace(settings, share=1.0)))
-    quick = {"max_length": 1, "features": "none", "seed": 2, "threads": 1}
-    by_share = tilp.TILP(share=0.3, **quick).fit(world)
+    quick = {"max_length": 1, "features": "none", "random_state": 2, "n_jobs": 1}
+    by_share = tilp.TILP(config=tilp.TILPConfig(share=0.3), **quick).fit(world)
     by_marks = tilp.TILP(**quick).fit(few)
     assert np.array_equal(by_share.weights.rule, by_marks.weights.rule)
     assert list(by_share.rules()) == list(by_marks.rules())

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tilp.graph import SPLITS, Fact, TemporalGraph
     from tilp.io import read, write
     from tilp.io.packed.pack import pack
-    from tilp.model import TILP, load
+    from tilp.model import TILP, TILPConfig, load
     from tilp.rules import Rule, RuleSet
     from tilp.scoring import Query
     from tilp.time import Interval
@@ -34,6 +34,7 @@ __all__ = [
     "Query",
     "Rule",
     "RuleSet",
+    "TILPConfig",
     "TemporalGraph",
     "TilpError",
     "TilpWarning",
@@ -70,6 +71,7 @@ _HOMES = {
     "Rule": "tilp.rules",
     "RuleSet": "tilp.rules",
     "TILP": "tilp.model",
+    "TILPConfig": "tilp.model",
     "load": "tilp.model",
     "mine": "tilp.walks",
     "pack": "tilp.io",

@@ -6,10 +6,14 @@ import importlib
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
 
 MODULES = {
     "tilp.choices": "tilp.types",
@@ -43,6 +47,25 @@ def renamed_attributes(module: str, names: Mapping[str, str]) -> Callable[[str],
         return getattr(sys.modules[module], names[name])
 
     return get
+
+
+def renamed_keywords(
+    names: Mapping[str, str],
+) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:
+    """Let a function accept old names of its keyword arguments too."""
+
+    def decorate(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+        @wraps(function)
+        def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+            given: dict[str, Any] = kwargs
+            for old in names.keys() & given.keys():
+                warn_renamed(f"{function.__qualname__}({old}=…)", f"{names[old]}=…")
+                given.setdefault(names[old], given.pop(old))
+            return function(*args, **kwargs)
+
+        return call
+
+    return decorate
 
 
 class RenamedAttribute:

@@ -20,12 +20,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp.bench.memory import forget_peak, peak_megabytes
+from tilp._utils.memory import forget_peak, peak_megabytes
+from tilp._utils.progress import Stages
 from tilp.datasets import world
 from tilp.errors import NoRulesError, TilpError
 from tilp.features.log_linear_training import LogLinearSettings
 from tilp.graph import TemporalGraph
-from tilp.model import ModelSettings
+from tilp.model import FitContext, ModelSettings
 from tilp.model.fit import fit_model
 from tilp.parallel import Workers
 from tilp.types import Weights
@@ -370,13 +371,8 @@ def _fit_sample(
         Workers(threads) as workers,
         contextlib.suppress(NoRulesError, _MinedError),
     ):
-        fitted = fit_model(
-            replace(graph, walked_only=walked_only),
-            settings,
-            folder=Path(folder) / "fit",
-            workers=workers,
-            progress=note,
-        )
+        context = FitContext(settings, workers, Path(folder) / "fit", Stages(note))
+        fitted = fit_model(replace(graph, walked_only=walked_only), context)
         sample.rules, sample.gradients = len(fitted.rules), len(fitted.curve.train)
     return sample
 

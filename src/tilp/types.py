@@ -5,8 +5,8 @@ from typing import Self, TypeVar
 
 from tilp.errors import TilpError
 
-DEFAULT_TOP = 3_000
-"""Most rules of each relation and direction."""
+MAX_RULES = 3_000
+"""Default for the number of rules of each relation and direction."""
 
 
 class Unit(StrEnum):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 import os
 import re
@@ -18,6 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tilp._version import __version__
 from tilp.errors import TilpError
 
 
@@ -202,6 +204,71 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
             return {name: file[name] for name in file.files}
     except (ValueError, AttributeError, OSError, EOFError, zipfile.BadZipFile):
         raise _unreadable(path) from None
+
+
+def write_note(
+    path: Path,
+    format: str,
+    version: int,
+    content: dict[str, Any],
+    *,
+    sign: bool = True,
+    indent: int = 2,
+) -> None:
+    """Write the JSON note of a folder: its format and version, the content, and a digest."""
+    note = {"format": format, "version": version, "tilp": __version__, **content}
+    if sign:
+        note["sha256"] = note_digest(note)
+    with new_file(path) as partial:
+        text = json.dumps(note, indent=indent, ensure_ascii=False)
+        partial.write_text(text + "\n", encoding="utf-8", newline="\n")
+
+
+def read_note(
+    path: Path,
+    format: str,
+    version: int,
+    remedy: str,
+    *,
+    signed: bool = True,
+    error: type[TilpError] = TilpError,
+) -> dict[str, Any]:
+    """Read what `write_note` wrote, and check its format, version and digest.
+
+    The remedy is part of the error's message, such as "fit the model again".
+    """
+    try:
+        note = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as failure:
+        raise error(f"{path}: damaged ({failure}); {remedy}") from failure
+    if not isinstance(note, dict) or note.get("format") != format:
+        raise error(f"{path}: not a note of the format {format!r}")
+    if note.get("version") != version:
+        raise error(
+            f"{path}: written in version {note.get('version')} of the format, and this tilp reads "
+            f"version {version}; {remedy}, or use the tilp that wrote it ({note.get('tilp')})"
+        )
+    if signed and note.pop("sha256", None) != note_digest(note):
+        raise error(f"{path}: damaged (it is not as it was written); {remedy}")
+    return note
+
+
+def note_digest(note: dict[str, Any]) -> str:
+    """Return the digest of a note without its digest."""
+    return hashlib.sha256(json.dumps(note, sort_keys=True).encode()).hexdigest()
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 digest of a file.
+
+    Raises:
+        TilpError: The file cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as failure:
+        raise TilpError(f"{path} cannot be read: {failure}") from failure
 
 
 def _unreadable(path: Path) -> TilpError:

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from itertools import groupby, islice
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from tilp._utils.files import new_file
 from tilp._utils.versions import code_versions
@@ -106,8 +106,7 @@ def merge_jobs(jobs: Iterable[Job]) -> list[Job]:
     return list(merged.values())
 
 
-@dataclass(frozen=True)
-class Failed:
+class Failed(NamedTuple):
     """A job that could not be run, and why."""
 
     job: str
@@ -136,6 +135,10 @@ class Results:
         """Return why some of the jobs failed, each reason once."""
         reasons = (self.failed[job.name].reason for job in jobs if job.name in self.failed)
         return list(dict.fromkeys(reasons))
+
+    def of_all(self, jobs: Iterable[Job]) -> list[Result]:
+        """Return the results of the jobs that did not fail."""
+        return [self._results[job.name] for job in jobs if job.name in self._results]
 
     def __iter__(self) -> Iterator[Result]:
         return iter(self._results.values())
@@ -180,13 +183,9 @@ class Store:
 
     def save(self, job: Job, key: str, result: Result) -> Result:
         """Write the result of a job, and return it as it will be read."""
-        record = {
-            "format": _FORMAT,
-            "tilp": __version__,
-            "key": key,
-            "finished": datetime.now(UTC).isoformat(timespec="seconds"),
-            **result,
-        }
+        finished = datetime.now(UTC).isoformat(timespec="seconds")
+        record = {"format": _FORMAT, "tilp": __version__, "key": key, "finished": finished}
+        record |= result
         text = json.dumps(record, indent=1, ensure_ascii=False, default=str)
         self._runs.mkdir(parents=True, exist_ok=True)
         with new_file(self.path(job)) as partial:
@@ -203,8 +202,8 @@ class Watcher(Protocol):
     def advances(self, stage: str, share: float) -> None:
         """A share of a stage is done."""
 
-    def ends(self, job: Job, outcome: str, number: int, count: int) -> None:
-        """Job `number` of `count` has ended: `run` now, `kept` from before, or why it failed."""
+    def ends(self, job: Job, outcome: str, position: int, count: int) -> None:
+        """Job `position` of `count` ended: `run` now, `reused` from before, or why it failed."""
 
 
 Ended = tuple[Job, Result | Failed, bool]  # a job, its result, and whether it was run now
@@ -273,8 +272,8 @@ def _run_job(job: Job, store: Store, threads: int, advance: Advance) -> Ended:
         if result is not None:
             return job, result, False
         folder = store.work(job, key)
-        workspace = Workspace(folder, store.shared, threads, advance)
-        result = store.save(job, key, job.run(workspace))
+        result = job.run(Workspace(folder, store.shared, threads, advance))
+        result = store.save(job, key, result)
         store.clear(folder)
     except TilpError as failure:
         return job, Failed(job.name, str(failure)), False

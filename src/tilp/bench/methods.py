@@ -3,33 +3,37 @@
 from __future__ import annotations
 
 import inspect
+import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tilp.bench.jobs import Workspace
-from tilp.bench.refit import refit, shared_model
+from tilp.bench.data import Case, Rare
+from tilp.bench.jobs import Workspace, digest_of
 from tilp.bench.schema import check_keys, read_value
-from tilp.bench.settings import Case
-from tilp.errors import TilpError
+from tilp.errors import NoRulesError, TilpError
 from tilp.evaluation import popularity, recurrence
 from tilp.forecasting import ForecastRules, TimestampRules
-from tilp.graph import QueryTable
-from tilp.model import TILP
+from tilp.graph import QueryTable, TemporalGraph
+from tilp.model import TILP, TILPConfig, load
+from tilp.model.deprecated import OPTIONS_OF_0_1
+from tilp.model.update import touched_relations
 from tilp.scoring import Scorer, Scores
 from tilp.scoring.scores import ScoreFunction
-from tilp.types import BaseMethod
+from tilp.splits.reassign import exclude_from_training
+from tilp.types import BaseMethod, WalkGraph
 
-_PLAIN, _REACHED = "plain", "reached_only"  # choices that are ours, not the estimators'
-_OF_THE_RUN = {"self", "seed", "threads", "backend", "address", "training"}
+_PLAIN, _REACHED = "plain", "reached_only"  # choices that the estimators do not have
+_OF_THE_RUN = {"self", "random_state", "n_jobs", "backend", "address", "config", "training"}
 _FORMS: Mapping[BaseMethod, Mapping[str, Any]] = {
     BaseMethod.FULL: {},
     BaseMethod.RULES: {"features": "none"},
     BaseMethod.PAPER: {"preset": "paper"},
-    BaseMethod.STATIC: {"grains": ("static",), "features": "none"},
+    BaseMethod.STATIC: {"temporal_detail": ("static",), "features": "none"},
 }
 _TIMED = {BaseMethod.TIMESTAMPS: TimestampRules, BaseMethod.FORECAST: ForecastRules}
 _BASELINES = {BaseMethod.POPULARITY: popularity, BaseMethod.RECURRENCE: recurrence}
@@ -43,6 +47,8 @@ _ABOUT = {
     BaseMethod.POPULARITY: "baseline: the most frequent answers of the relation in train",
     BaseMethod.RECURRENCE: "baseline: answers that train already has for the query, nearest first",
 }
+
+MakeModel = Callable[[], TILP]  # returns the estimator, not fitted yet
 
 
 @dataclass(frozen=True)
@@ -99,8 +105,8 @@ class Method:
             decided = self.tilp(seed, 1).settings.to_json()
         elif self.base in _TIMED:
             decided = asdict(self._timed(seed, ahead=True))
-        own = {name: True for name in (_PLAIN, _REACHED) if self.choices.get(name)}
-        return {"base": self.base.value, "decided": decided, **own}
+        more = {name: True for name in (_PLAIN, _REACHED) if self.choices.get(name)}
+        return {"base": self.base.value, "decided": decided, **more}
 
     def learn(self, case: Case, seed: int, workspace: Workspace) -> Learned:
         """Learn from a case, or raise a `TilpError` if it is not for this method."""
@@ -117,7 +123,8 @@ class Method:
 
     def tilp(self, seed: int, threads: int) -> TILP:
         """Return the estimator of a form of TILP."""
-        return TILP(**{**_FORMS[self.base], **self._arguments}, seed=seed, threads=threads)
+        options = {**_FORMS[self.base], **self._arguments}
+        return TILP.from_options(**options, random_state=seed, n_jobs=threads)
 
     def _learn_tilp(self, case: Case, seed: int, workspace: Workspace) -> Learned:
         def make() -> TILP:
@@ -149,13 +156,11 @@ class Method:
         scorer: ScoreFunction
         if isinstance(rules, ForecastRules):
             forecasts = rules.fit(learned, progress=advance)
-            count = len(forecasts.rules)
-            scorer = forecasts.scorer(case.applied, evidence)
+            count, scorer = len(forecasts.rules), forecasts.scorer(case.applied, evidence)
         else:
             model = rules.fit(learned, threads=workspace.threads, progress=advance)
-            count = len(model.table)
             plain = bool(self.choices.get(_PLAIN))
-            scorer = model.scorer(case.applied, evidence, plain=plain)
+            count, scorer = len(model.table), model.scorer(case.applied, evidence, plain=plain)
         return Learned(scorer, {"fit": time.perf_counter() - began}, count)
 
     def _timed(self, seed: int, *, ahead: bool) -> TimestampRules | ForecastRules:
@@ -169,34 +174,6 @@ class Method:
         return {key: self.choices[key] for key in self.choices if key not in (_PLAIN, _REACHED)}
 
 
-@dataclass(frozen=True)
-class ReachedOnly:
-    """A scorer that gives all candidates which no rule reaches one score, lower than all others.
-
-    The paper's own code does so. With best ties, such an answer ranks right behind the candidates
-    that are reached, however many others there are.
-    """
-
-    scorer: Scorer
-
-    def __call__(self, queries: QueryTable) -> Scores:
-        """Return the scores."""
-        rules = self.scorer.rule_scorer
-        applied = rules.apply_rules(queries)
-        scores = self.scorer.score(queries, applied)
-        entities = len(rules.walker.graph.entities)
-        reached = applied.rows[:, 0] * entities + applied.rows[:, 2]
-        rows = np.flatnonzero(np.isin(scores.query * entities + scores.candidate, reached))
-        score = scores.score[rows]
-        return Scores(
-            np.searchsorted(rows, scores.offsets),
-            scores.candidate[rows],
-            score,
-            score.min(initial=0.0) - 1.0,
-            scores.reached,
-        )
-
-
 METHODS: Mapping[str, Method] = {
     base.value: Method(base.value, base, about=_ABOUT[base]) for base in BaseMethod
 }
@@ -207,6 +184,8 @@ def read_method(name: str, table: Mapping[str, Any], where: str) -> Method:
     base: BaseMethod = read_value(BaseMethod, table, "base", where)
     about: str = read_value(str, table, "about", where, default="")
     possible = _parameters(base)
+    if base in _FORMS:
+        table = {OPTIONS_OF_0_1.get(key, key): value for key, value in table.items()}
     check_keys(table, ["base", "about", *possible], where)
     choices = {}
     for key in [key for key in table if key in possible]:
@@ -243,7 +222,9 @@ def _parameters(base: BaseMethod) -> dict[str, Any]:
     defaults: dict[str, Any] = {}
     if base in _FORMS:
         arguments = inspect.signature(TILP.__init__).parameters.values()
-        defaults = {argument.name: argument.default for argument in arguments} | {_REACHED: False}
+        defaults = {argument.name: argument.default for argument in arguments}
+        defaults |= {one.name: one.default for one in fields(TILPConfig)}
+        defaults |= {"preset": "default", _REACHED: False}
     elif base in _TIMED:
         defaults = {argument.name: argument.default for argument in fields(_TIMED[base])}
         defaults |= {_PLAIN: False} if base is BaseMethod.TIMESTAMPS else {}
@@ -255,3 +236,96 @@ def _same_kind(value: object, default: bool | float) -> bool:
     if isinstance(default, bool) or isinstance(value, bool):
         return isinstance(default, bool) and isinstance(value, bool)
     return isinstance(value, int) or (isinstance(default, float) and isinstance(value, float))
+
+
+def shared_model(
+    make: MakeModel, graph: TemporalGraph, workspace: Workspace
+) -> tuple[TILP, Mapping[str, float]]:
+    """Return the model of a graph, of an earlier job or fitted now, and its seconds by stage."""
+    decisive = {"graph": graph.fingerprint(), "settings": make().settings.to_json()}
+    digest = digest_of(decisive)[:16]
+    folder, note = workspace.shared / digest, workspace.shared / f"{digest}.json"
+    if folder.exists():
+        return load(folder), json.loads(note.read_text(encoding="utf-8"))
+    model = make().fit(graph, folder=workspace.folder / "whole", progress=workspace.advance)
+    workspace.shared.mkdir(parents=True, exist_ok=True)
+    note.write_text(json.dumps(model.seconds), encoding="utf-8")
+    model.save(folder)
+    return model, model.seconds
+
+
+def refit(
+    make: MakeModel,
+    case: Case,
+    rare: Rare,
+    workspace: Workspace,
+    scorer_of: Callable[[TILP], ScoreFunction],
+) -> tuple[TILP, ScoreFunction]:
+    """Refit the relations that a rare one affects; score all others with the whole model."""
+    whole, _ = shared_model(make, case.known, workspace)
+    vocabulary = whole.graph.relations
+    names = [vocabulary.label(relation) for relation in range(len(vocabulary))]
+    affected = touched_relations(whole.rules(), {names[rare.relation]}, rare.least)
+    relations = np.flatnonzero([name in affected for name in names])
+    train = case.learned.span("train")
+    others = np.flatnonzero(~np.isin(case.learned.relation[train], relations))
+    thinned = exclude_from_training(case.learned, others, WalkGraph.FULL)
+    folder, progress = workspace.folder, workspace.advance
+    try:
+        model = make().fit(thinned, folder=folder / "touched", progress=progress)
+    except NoRulesError:  # the affected relations have no rules left: refit everything
+        model = make().fit(case.learned, folder=folder / "all", progress=progress)
+        relations = np.arange(len(names))
+    directed = np.concatenate([relations, relations + len(names)])
+    return model, RoutedScorer(directed, scorer_of(model), scorer_of(whole))
+
+
+@dataclass(frozen=True)
+class RoutedScorer:
+    """Scores queries for some directed relations by one scorer, and all others by another."""
+
+    relations: NDArray[np.int64]
+    theirs: ScoreFunction
+    others: ScoreFunction
+
+    def __call__(self, queries: QueryTable) -> Scores:
+        mask = np.isin(queries.directed_relation, self.relations)
+        parts = [(self.theirs, np.flatnonzero(mask)), (self.others, np.flatnonzero(~mask))]
+        used = [(scorer, rows) for scorer, rows in parts if len(rows)]
+        scores = _join([scorer(queries[rows]) for scorer, rows in used])
+        return scores.take(np.argsort(np.concatenate([rows for _, rows in used])))
+
+
+def _join(parts: Sequence[Scores]) -> Scores:
+    """Return the scores of several batches as those of one."""
+
+    def column(name: str) -> NDArray[Any]:
+        return np.concatenate([getattr(part, name) for part in parts])
+
+    counts = np.concatenate([np.diff(part.offsets) for part in parts])
+    all_reached = all(part.reached is not None for part in parts)
+    offsets = np.append(0, np.cumsum(counts))
+    reached = column("reached") if all_reached else None
+    return Scores(offsets, column("candidate"), column("score"), column("defaults"), reached)
+
+
+@dataclass(frozen=True)
+class ReachedOnly:
+    """A scorer that gives all candidates which no rule reaches one score, lower than all others.
+
+    The paper's own code does so. With best ties, such an answer ranks right behind the candidates
+    that are reached, however many others there are.
+    """
+
+    scorer: Scorer
+
+    def __call__(self, queries: QueryTable) -> Scores:
+        rules = self.scorer.rule_scorer
+        applied = rules.apply_rules(queries)
+        scores = self.scorer.score(queries, applied)
+        entities = len(rules.walker.graph.entities)
+        reached = applied.rows[:, 0] * entities + applied.rows[:, 2]
+        rows = np.flatnonzero(np.isin(scores.query * entities + scores.candidate, reached))
+        offsets, score = np.searchsorted(rows, scores.offsets), scores.score[rows]
+        default = score.min(initial=0.0) - 1.0
+        return Scores(offsets, scores.candidate[rows], score, default, scores.reached)

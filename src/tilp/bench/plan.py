@@ -1,25 +1,57 @@
-"""Plans: experiments as a TOML file describes them, those of the package by name."""
+"""Plans: experiments that a TOML file describes, to be run on data sets and reported."""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any
 
-from tilp._utils.files import file_name_part
-from tilp.bench.experiments import EXPERIMENTS, Experiment
-from tilp.bench.experiments.base import FileName, MethodRuns
+from tilp._utils.files import file_name_part, locked
+from tilp._utils.versions import version_report
+from tilp.bench.compare import Compare, Rules
+from tilp.bench.data import SETTINGS, Source, WorldSize
+from tilp.bench.efficiency import Efficiency
+from tilp.bench.experiment import Experiment, FileName, MethodRuns, RankedExperiment
+from tilp.bench.fewer_facts import BiasedData, Curve
+from tilp.bench.jobs import Failed, Job, Results, Store, Watcher, merge_jobs, run_jobs
 from tilp.bench.methods import METHODS, Method, read_method
+from tilp.bench.report import Report
 from tilp.bench.schema import Count, Reader, keys_of, read_table, read_value
-from tilp.bench.settings import SETTINGS
-from tilp.bench.sources import WorldSize
 from tilp.errors import TilpError
-from tilp.types import ExperimentKind, SettingKind
+from tilp.graph import SPLITS
+from tilp.parallel import thread_count
+from tilp.types import ExperimentKind, Protocol, SettingKind
 
-_FOLDER = "plans"
+EXPERIMENTS: Mapping[ExperimentKind, type[Experiment]] = {
+    cls.kind: cls for cls in (Compare, Curve, BiasedData, Efficiency, Rules)
+}
+_PROTOCOLS = {
+    Protocol.ENUMERATE: "for each instant of the query's interval, the other answers of facts of "
+    "any split that hold then are removed; the rank is the mean over the instants",
+    Protocol.EXACT: "other answers with the same start and end are removed",
+    Protocol.OVERLAP: "other answers whose interval touches the query's are removed",
+    Protocol.STATIC: "all other answers are removed, whenever they hold",
+    Protocol.RAW: "no other answer is removed",
+    Protocol.TILP_RELEASE: "as the code released with the paper ranks: the share of the query's "
+    "interval that train facts of better candidates cover is subtracted; best ties",
+}
+_READING = (
+    "Every fact of the split is a query in both directions, and every entity is a candidate. Train "
+    "alone is evidence unless the setting says otherwise; hyperparameters are chosen on valid. MRR "
+    "is the mean of 1/rank, hits@k the share of ranks up to k. ± is the standard deviation over "
+    "seeds, which are 0 and on; without it, there was one run. The best of our methods is bold in "
+    "each column, or the best of all if none is ours; the others are baselines to compare with. "
+    "Published results are in italics, beside the protocol that is nearest to theirs."
+)
+_TIES = (
+    "Ties: best is 1 + the candidates that score higher, worst 1 + the others that score at least "
+    "as high, average the mean of the two."
+)
+_DIGITS = 16  # of a fingerprint
 
 
 @dataclass(frozen=True)
@@ -51,11 +83,10 @@ class Plan:
             TilpError: There is no such experiment.
         """
         names = [experiment.name for experiment in self.experiments]
-        for name in only:
-            if name not in names:
-                raise TilpError(
-                    f"the plan {self.name} has no experiment {name!r}; it has {', '.join(names)}"
-                )
+        if unknown := [name for name in only if name not in names]:
+            raise TilpError(
+                f"the plan {self.name} has no experiment {unknown[0]!r}; it has {', '.join(names)}"
+            )
         experiments = [
             experiment for experiment in self.experiments if not only or experiment.name in only
         ]
@@ -70,7 +101,7 @@ def shipped_plans() -> dict[str, Plan]:
     >>> sorted(shipped_plans())[:3]
     ['biased', 'efficiency', 'few']
     """
-    files = resources.files("tilp.bench").joinpath(_FOLDER)
+    files = resources.files("tilp.bench").joinpath("plans")
     names = sorted(file.name for file in files.iterdir() if file.name.endswith(".toml"))
     return {
         name.removesuffix(".toml"): _parse(files.joinpath(name).read_text("utf-8"), name)
@@ -123,16 +154,14 @@ def _parse(text: str, file: str) -> Plan:
         raise TilpError(f"{file}: not TOML ({failure})") from failure
     table = read_table(_PlanTable, values, file)
     methods = dict(METHODS)
-    for name, own in (table.methods or {}).items():
+    for name, choices in (table.methods or {}).items():
         where = f"{file}, method {name!r}"
-        if not isinstance(own, dict):
+        if not isinstance(choices, dict):
             raise TilpError(f"{where}: give a table, [methods.{name}]")
-        methods[name] = read_method(name, own, where)
-    experiments = [_read_experiment(own, file, methods) for own in table.experiment]
-    names = [experiment.name for experiment in experiments]
-    for name in names:
-        if names.count(name) > 1:
-            raise TilpError(f"{file}: two experiments are named {name!r}; give each its own name")
+        methods[name] = read_method(name, choices, where)
+    experiments = [_read_experiment(entry, file, methods) for entry in table.experiment]
+    for name in _repeated(experiment.name for experiment in experiments):
+        raise TilpError(f"{file}: two experiments are named {name!r}; give each its own name")
     if not experiments:
         raise TilpError(f"{file}: there is no experiment; write one under [[experiment]]")
     name = file_name_part(Path(file).stem) or "plan"
@@ -151,8 +180,8 @@ def _read_experiment(
         # The keys of a setting are keys of the experiment too.
         kind = read_value(SettingKind, table, "setting", where, SettingKind.NONE)
         keys = keys_of(SETTINGS[kind])
-        own = {key: table[key] for key in table if key in keys}
-        given["setting"] = read_table(SETTINGS[kind], own, where)
+        of_setting = {key: table[key] for key in table if key in keys}
+        given["setting"] = read_table(SETTINGS[kind], of_setting, where)
         more_keys += keys
     return read_table(cls, {"title": name, **table}, where, given=given, more_keys=more_keys)
 
@@ -182,3 +211,178 @@ def _read_methods(
         tuple[Annotated[MethodRuns, reader], ...], table, "methods", where
     )
     return entries
+
+
+def _repeated(names: Iterable[str]) -> list[str]:
+    """Return the names that occur more than once."""
+    return [name for name, count in Counter(names).items() if count > 1]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The outcome of a plan.
+
+    Attributes:
+        page: The report as HTML.
+        text: The report as Markdown.
+        results: Results of the jobs.
+        ran: Count of jobs that were run now; the others had results.
+        missing_charts: Charts that could not be drawn without matplotlib.
+    """
+
+    page: Path
+    text: Path
+    results: Results
+    ran: int
+    missing_charts: tuple[str, ...] = ()
+
+
+def plan_jobs(plan: Plan, sources: Sequence[Source]) -> tuple[list[Job], dict[str, str]]:
+    """Return every job of a plan, once.
+
+    Args:
+        plan: The plan.
+        sources: Data sets, with distinct names.
+
+    Returns:
+        The jobs; and why an experiment has none on some data set, by the names of both.
+
+    Raises:
+        TilpError: Two data sets have one name.
+    """
+    for name in _repeated(source.name for source in sources):
+        raise TilpError(
+            f"two data sets are named {name}, and that name identifies their runs; rename one of "
+            "the folders or files"
+        )
+    jobs: list[Job] = []
+    refused = {}
+    for experiment in plan.experiments:
+        for source in sources:
+            try:
+                jobs += experiment.jobs(source)
+            except TilpError as failure:
+                refused[f"{experiment.name} on {source.name}"] = str(failure)
+    return merge_jobs(jobs), refused
+
+
+def run_plan(
+    plan: Plan,
+    sources: Sequence[Source],
+    out: Path,
+    *,
+    threads: int | None = None,
+    side_by_side: int = 1,
+    command: str = "",
+    watcher: Watcher | None = None,
+) -> Outcome:
+    """Run a plan on data sets, and write its report.
+
+    Results of earlier runs with the same data, settings and version are used again.
+
+    Args:
+        plan: The plan.
+        sources: Data sets to run it on.
+        out: Folder of the report and of the results.
+        threads: Count of threads; by default all. Results do not depend on it.
+        side_by_side: Count of runs at a time, which share the threads. Default 1.
+        command: Command that runs the same again, for the report.
+        watcher: Receives the progress.
+
+    Raises:
+        TilpError: The folder holds something else, cannot be written, or another process uses it.
+    """
+    for source in sources:
+        source.fingerprint  # noqa: B018 - unreadable data raise an error before anything is run
+    store, results, ran = Store(out), Results(), 0
+    jobs, refused = plan_jobs(plan, sources)
+    _claim(out)
+    with locked(out):
+        ended = run_jobs(jobs, store, thread_count(threads), side_by_side, watcher)
+        for position, (job, result, is_new) in enumerate(ended, start=1):
+            ran += is_new
+            results.add(job, result)
+            if watcher is not None:
+                outcome = "run" if is_new else "reused"
+                outcome = result.reason if isinstance(result, Failed) else outcome
+                watcher.ends(job, outcome, position, len(jobs))
+        store.clear(store.shared)
+        report = Report(plan.name, plan.title)
+        _write_overview(report, plan, sources, results, command)
+        for experiment in plan.experiments:
+            _write_section(report, experiment, sources, results, refused)
+        page, text = report.write(out)
+    return Outcome(page, text, results, ran, tuple(report.missing_charts))
+
+
+def _claim(out: Path) -> None:
+    """Make the folder of reports, or refuse a folder of something else."""
+    if out.is_file() or (out.is_dir() and any(out.iterdir()) and not (out / "runs").is_dir()):
+        raise TilpError(f"{out} holds something that is no report; choose another folder")
+    (out / "runs").mkdir(parents=True, exist_ok=True)
+
+
+def _write_overview(
+    report: Report, plan: Plan, sources: Sequence[Source], results: Results, command: str
+) -> None:
+    """Write what comes before the first experiment."""
+    report.heading(plan.title, 1)
+    if plan.about:
+        report.text(plan.about)
+    report.code(command)
+    days = sorted({result["finished"][:10] for result in results})
+    period = " to ".join(dict.fromkeys([*days[:1], *days[-1:]]))
+    measured = f"Measured {period}" if days else "Nothing was measured"
+    report.text(f"{measured}. Every run is a file in the folder runs, beside this report.")
+    _write_data(report, sources)
+    methods = {
+        runs.method.name: runs.method.about
+        for experiment in plan.experiments
+        for runs in experiment.methods
+    }
+    report.table(["method", "what it is"], list(methods.items()), 2)
+    with report.folded("How to read it"):
+        report.text(_READING)
+        protocols = dict.fromkeys(
+            ranking.protocol
+            for experiment in plan.experiments
+            if isinstance(experiment, RankedExperiment)
+            for ranking in experiment.figures
+        )
+        if protocols:
+            report.items(f"{protocol.value}: {_PROTOCOLS[protocol]}" for protocol in protocols)
+        report.text(_TIES)
+    with report.folded("Versions and machine"):
+        report.code(version_report())
+
+
+def _write_data(report: Report, sources: Sequence[Source]) -> None:
+    rows = []
+    for source in sources:
+        graph = source.graph
+        counts = [len(graph.rows(split)) for split in SPLITS]
+        counts += [len(graph.entities), len(graph.relations), len(graph.defects)]
+        texts = [source.name, graph.unit.value, source.fingerprint[:_DIGITS]]
+        rows.append([*texts, *(f"{count:,}" for count in counts)])
+    header = ["data", "unit", "fingerprint", *SPLITS, "entities", "relations", "date defects"]
+    report.table(header, rows, 3)
+
+
+def _write_section(
+    report: Report,
+    experiment: Experiment,
+    sources: Sequence[Source],
+    results: Results,
+    refused: dict[str, str],
+) -> None:
+    report.heading(experiment.title)
+    if experiment.about:
+        report.text(experiment.about)
+    possible = []
+    for source in sources:
+        if reason := refused.get(f"{experiment.name} on {source.name}"):
+            report.text(f"Not run on {source.name}: {reason}.")
+        else:
+            possible.append(source)
+    if possible:
+        experiment.write(report, possible, results)

@@ -14,7 +14,7 @@ from tilp._utils.files import new_file
 from tilp.viz import standalone
 from tilp.viz.charts import MissingMatplotlibError
 from tilp.viz.html import Markup, page
-from tilp.viz.labels import clean, legal
+from tilp.viz.svg import clean, legal
 
 _SIGNS = re.compile(r"([\\`*_{}\[\]<>|#~$])")
 # The sign that begins a list or a rule, where it comes first.
@@ -79,13 +79,13 @@ class Report:
         self,
         header: Sequence[str],
         rows: Iterable[Sequence[str]],
-        words: int = 1,
+        texts: int = 1,
         caption: str = "",
     ) -> None:
-        """Add a table; the first `words` columns hold words, the others numbers."""
+        """Add a table; the first `texts` columns hold text, the others numbers."""
         if caption:
             self._blocks.append(bold(caption))
-        rule = ["---" if column < words else "---:" for column in range(len(header))]
+        rule = ["---" if column < texts else "---:" for column in range(len(header))]
         lines: list[Sequence[str]] = [[escape(cell) for cell in header], rule]
         lines += [[escape(cell) for cell in row] for row in rows]
         self._blocks.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
@@ -103,9 +103,8 @@ class Report:
             self.text(f"Missing chart: {caption}; {failure}")
             return
         data = base64.b64encode(svg.encode()).decode()
-        shown = Markup(
-            f'<img src="data:image/svg+xml;base64,{data}" alt="{html.escape(clean(caption))}">'
-        )
+        alt = html.escape(clean(caption))
+        shown = Markup(f'<img src="data:image/svg+xml;base64,{data}" alt="{alt}">')
         self._figure(name, svg, shown, caption)
 
     def _figure(self, name: str, file: str, shown: Markup, caption: str) -> None:

@@ -163,9 +163,9 @@ class _ProgressBars:
         """Show the progress of the stage."""
         self._bar.update(self._stage, completed=share, description=f"  {stage}")
 
-    def ends(self, job: Job, outcome: str, number: int, count: int) -> None:
+    def ends(self, job: Job, outcome: str, position: int, count: int) -> None:
         """Print the outcome of the run, and the seconds since the one before ended."""
-        self._bar.update(self._all, total=count, completed=number)
+        self._bar.update(self._all, total=count, completed=position)
         taken = f"{time.perf_counter() - self._began:.1f} s"
         self._began = time.perf_counter()
-        say(f"{number}/{count} {job.name}: {outcome}, {taken}")
+        say(f"{position}/{count} {job.name}: {outcome}, {taken}")

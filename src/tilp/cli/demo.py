@@ -44,7 +44,9 @@ def demo_command(size: options.WorldSizeOption = 10_000, seed: options.SeedOptio
     console.rule("What is in it, and what is wrong with it: tilp inspect")
     print_inspection(inspect(graph), f"world, seed {seed}")
     console.rule("Learned rules and their weights: tilp fit")
-    model = TILP(max_length=_MAX_LENGTH, sample=_MINED_FACTS, top=_MAX_RULES, seed=seed)
+    model = TILP.from_options(
+        max_length=_MAX_LENGTH, sample=_MINED_FACTS, max_rules=_MAX_RULES, random_state=seed
+    )
     fit_with_progress(model, graph)
     _show_rules(generated, model)
     console.rule("How well they predict held-out facts: tilp evaluate")
@@ -106,5 +108,5 @@ def _show_prediction(model: TILP) -> None:
     query = Query(fact.relation, fact.subject, None, dates["start"], dates["end"])
     print_predictions(model.predict(query, k=_SHOWN_ANSWERS))
     output().print(f"The fact that was held out: {fact}\n")
-    print_explanation(model.explain(query, groundings=1, top=_SHOWN_REASONS))
+    print_explanation(model.explain(query, groundings=1, max_reasons=_SHOWN_REASONS))
     output().print("\nThe same in the browser, for a model that tilp fit wrote: tilp serve MODEL")

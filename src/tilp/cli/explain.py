@@ -70,7 +70,7 @@ def explain_command(
 
     query, answer = _parse_query(relation, subject, object, start, end, candidate, ask)
     explanation = options.load_model(model).explain(
-        query, answer, groundings=groundings, top=reasons
+        query, answer, groundings=groundings, max_reasons=reasons
     )
     for path, render in ((html, explanation_page), (svg, _picture)):
         if path is not None:
@@ -110,7 +110,7 @@ def _parse_query(
 
 def _picture(explanation: Explanation) -> str:
     """Draw the grounding with the largest contribution."""
-    from tilp.explanation.ablation import top_grounding
+    from tilp.explanation.attribution import top_grounding
     from tilp.explanation.render import draw_grounding
     from tilp.viz import standalone
 

@@ -77,7 +77,7 @@ def features_command(
             raise TilpError(
                 "--learned shows weights, not pairs; it goes with --relation, --top and --json"
             )
-        weights = fitted.learned(relation)
+        weights = fitted.feature_weights(relation)
         if json:
             print_json(_top_rows(weights, top, "query", "part"))
         else:

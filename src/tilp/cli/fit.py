@@ -21,7 +21,7 @@ from tilp.cli.console import (
     task_bar,
 )
 from tilp.errors import TilpError
-from tilp.types import DEFAULT_TOP, Backend, Features, Missing, OnError, Part, Preset, Weights
+from tilp.types import MAX_RULES, Backend, Features, Missing, OnError, Part, Preset, Weights
 
 if TYPE_CHECKING:
     from tilp.cost_estimate import CostEstimate
@@ -95,7 +95,7 @@ def fit_command(
     ] = None,
     grain: options.GrainOption = None,
     min_support: options.MinSupportOption = 2,
-    top: options.TopOption = DEFAULT_TOP,
+    top: options.TopOption = MAX_RULES,
     share: Annotated[
         float,
         typer.Option(
@@ -137,25 +137,25 @@ def fit_command(
     for option, value in (("--without", without), ("--soft-length", soft_length)):
         if value:
             print_warning(
-                f"{option} is deprecated and will be removed; use TILP(...) of Python for "
+                f"{option} is deprecated and will be removed; use TILPConfig(...) in Python for "
                 "experiments"
             )
-    model = TILP(
-        max_length,
-        preset=preset,
-        grains=grain or None,
-        weights=weights,
+    model = TILP.from_options(
+        preset,
+        max_length=max_length,
+        temporal_detail=grain or None,
+        rule_weights=weights,
         features=features,
-        without=without or (),
-        soft_length=5 if soft_length is None else soft_length,
+        without=without or None,
+        walk_length=soft_length,
         missing=missing,
         min_support=min_support,
-        top=top,
+        max_rules=top,
         share=share,
         sample=sample,
-        limit=limit,
-        seed=seed,
-        threads=threads,
+        walk_limit=limit,
+        random_state=seed,
+        n_jobs=threads,
         backend=backend,
         address=address,
     )
@@ -197,13 +197,18 @@ def fit_with_progress(model: TILP, graph: TemporalGraph, work: Path | None = Non
 def _show_cost(model: TILP, read: Callable[[], TemporalGraph], *, json: bool) -> None:
     """Estimate the cost of fitting a model, and print it."""
     from tilp.cost_estimate import estimate_cost
+    from tilp.parallel import thread_count
 
     started = time.process_time()
     graph = read()
     reading = time.process_time() - started
     with task_bar("fit small samples") as advance:
         estimate = estimate_cost(
-            graph, model.settings, threads=model.threads, reading=reading, progress=advance
+            graph,
+            model.settings,
+            threads=thread_count(model.n_jobs),
+            reading=reading,
+            progress=advance,
         )
     if json:
         print_json(estimate.to_json())

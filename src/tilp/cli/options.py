@@ -222,6 +222,6 @@ def load_model(
 
     fitted = load(model)
     if threads is not None:
-        fitted.threads = threads
+        fitted.n_jobs = threads
     fitted.backend, fitted.address = backend, address
     return fitted

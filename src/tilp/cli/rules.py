@@ -11,7 +11,7 @@ import typer
 from tilp.cli import options
 from tilp.cli.console import output, print_json, print_table, print_warning, task_bar
 from tilp.errors import TilpError
-from tilp.types import DEFAULT_TOP, Backend, Grain, OnError
+from tilp.types import MAX_RULES, Backend, Grain, OnError
 
 if TYPE_CHECKING:
     from tilp.rules import MinedRule
@@ -32,7 +32,7 @@ def mine_command(
     ] = None,
     grain: options.GrainOption = None,
     min_support: options.MinSupportOption = 2,
-    top: options.TopOption = DEFAULT_TOP,
+    top: options.TopOption = MAX_RULES,
     sample: options.SampleOption = None,
     limit: options.LimitOption = 1_000_000,
     threads: options.ThreadsOption = None,

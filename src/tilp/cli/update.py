@@ -14,7 +14,7 @@ from tilp.errors import TilpError
 from tilp.types import Backend, ByLabel, Features, MoreDates, OnError, Unit
 
 if TYPE_CHECKING:
-    from tilp.model.update_report import UpdateReport
+    from tilp.model.update import UpdateReport
 
 
 def update_command(
@@ -83,7 +83,7 @@ def update_command(
     tilp update model new.csv --out model-2, or first with --dry-run
     """
     from tilp.graph import merge_facts
-    from tilp.model.update_report import UpdateReport
+    from tilp.model.update import UpdateReport
 
     _check_removed_option("--weights", weights, "keep")
     _check_removed_option("--rules", rules, "mine")
@@ -141,7 +141,7 @@ def _unit(new_facts: Path, unit: Unit | None, model_unit: Unit) -> Unit:
 
 def _print_report(report: UpdateReport, folder: Path | None, *, json: bool) -> None:
     """Print what was done; without a folder, how the facts would be merged."""
-    from tilp.model.update_report import KEYS_OF_0_1
+    from tilp.model.update import KEYS_OF_0_1
 
     if json:
         written = None if folder is None else str(folder)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,11 @@ from tilp._kernels.likelihood import (
 )
 from tilp._utils.arrays import Floats, Ids, Indices
 from tilp.errors import TilpError
+from tilp.graph import TemporalGraph
+
+if TYPE_CHECKING:
+    from tilp.features.log_linear_scorer import LogLinearScorer
+    from tilp.scoring import RuleScorer
 
 RANDOM_WALKS = "random walks"
 DENSE_FEATURES = ("rules", RANDOM_WALKS)  # every candidate has a value of each
@@ -50,8 +55,11 @@ class LogLinearWeights:
         return dict(zip(_SAVED_NAMES, map(np.asarray, vars(self).values()), strict=True))
 
     @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> LogLinearWeights:
-        """Read what `to_arrays` returned."""
+    def from_arrays(
+        cls, arrays: dict[str, NDArray[Any]], graph: TemporalGraph | None = None
+    ) -> LogLinearWeights:
+        """Read what `to_arrays` returned; the graph does not matter."""
+        del graph
         if "columns" in arrays:  # older models do not save the regularisation
             arrays = {"pull": np.full(len(arrays["columns"]), DEFAULT_L2), **arrays}
         missing = [name for name in _SAVED_NAMES if name not in arrays]
@@ -80,6 +88,21 @@ class LogLinearWeights:
             self.time_scale,
             np.where(known, self.l2[relations], DEFAULT_L2),
         )
+
+    @property
+    def paper_features(self) -> None:
+        """None: these features fit no distributions."""
+        return None
+
+    def scorer(self, rules: RuleScorer, walk_length: int) -> LogLinearScorer:
+        """Return the scorer of rules and features together."""
+        from tilp.features.log_linear_scorer import LogLinearScorer
+
+        return LogLinearScorer(rules, self, walk_length)
+
+    def refresh(self, *_: object) -> LogLinearWeights:
+        """Return the weights as they are: there are no statistics to fit again."""
+        return self
 
 
 @dataclass(frozen=True)

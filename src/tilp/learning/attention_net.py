@@ -27,9 +27,7 @@ from tilp._utils.arrays import Floats, Ids, Indices, Mask
 from tilp.errors import TilpError
 from tilp.walks import RuleEncoding
 
-Parameters = dict[str, Any]
-"""Arrays by name, nested."""
-
+Parameters = dict[str, Any]  # arrays by name, nested
 _N_GATES = 4  # of the LSTM
 
 
@@ -210,19 +208,13 @@ def _log_attention(parameters: Parameters, layout: _Layout) -> jax.Array:
 
 def _states(parameters: Parameters, size: int) -> list[jax.Array]:
     """Return the states h_1 to h_l for rules of one length, for every directed relation (eq. 8)."""
-    embedding = parameters["embedding"][size]
+    embedding, weights = parameters["embedding"][size], parameters["update"]
     state = memory = jnp.zeros_like(embedding)
     states = []
     for _ in range(size):
-        state, memory = _lstm_step(parameters["update"], embedding, state, memory)
+        gates = embedding @ weights["input"].T + weights["bias"] + state @ weights["state"].T
+        enter, forget, new, leave = jnp.split(gates, _N_GATES, axis=1)
+        memory = jax.nn.sigmoid(forget) * memory + jax.nn.sigmoid(enter) * jnp.tanh(new)
+        state = jax.nn.sigmoid(leave) * jnp.tanh(memory)
         states.append(state)
     return states
-
-
-def _lstm_step(
-    weights: Parameters, embedding: jax.Array, state: jax.Array, memory: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    gates = embedding @ weights["input"].T + weights["bias"] + state @ weights["state"].T
-    enter, forget, new, leave = jnp.split(gates, _N_GATES, axis=1)
-    memory = jax.nn.sigmoid(forget) * memory + jax.nn.sigmoid(enter) * jnp.tanh(new)
-    return jax.nn.sigmoid(leave) * jnp.tanh(memory), memory

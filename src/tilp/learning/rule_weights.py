@@ -217,10 +217,7 @@ def _optimiser(settings: TrainingSettings) -> optax.GradientTransformation:
         schedule = optax.cosine_decay_schedule(rate, settings.steps)
         return optax.adam(schedule, b2=_DECAY, eps=_EPSILON)
 
-    def labels(values: dict[str, Any]) -> dict[str, Any]:
-        return {
-            name: jax.tree.map(lambda _, label="net" if name == "net" else "other": label, value)
-            for name, value in values.items()
-        }
+    def labels(values: dict[str, Any]) -> dict[str, str]:
+        return {name: "net" if name == "net" else "other" for name in values}
 
     return optax.partition({name: adam(rate) for name, rate in rates.items()}, labels)

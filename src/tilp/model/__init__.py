@@ -1,21 +1,23 @@
-"""The estimator: fit, predict, evaluate, save, load."""
+"""The estimator: fit, predict, explain, evaluate, update, save, load."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from tilp.model.config import ModelSettings
-from tilp.model.persistence import load_model
+from tilp.model.config import FitContext, ModelSettings, TILPConfig
 from tilp.model.tilp import TILP
 from tilp.scoring import Query
 
-__all__ = ["TILP", "ModelSettings", "Query", "load"]
+__all__ = ["TILP", "FitContext", "ModelSettings", "Query", "TILPConfig", "load"]
 
 
 def load(folder: Path | str) -> TILP:
-    """The model that `TILP.save` wrote.
+    """Read a model that `TILP.save` wrote. Nothing in the folder is executed.
+
+    Args:
+        folder: Of the model.
 
     Raises:
-        TilpError: the folder holds no model, a damaged one, or one of another version.
+        TilpError: The folder holds no model, a damaged one, or one of another version.
     """
-    return TILP.of(*load_model(folder))
+    return TILP.load(folder)

@@ -1,127 +1,205 @@
-"""Choices that go together, by name."""
+"""What decides a model: `TILPConfig` for users, `ModelSettings` for the stages of a fit."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any
 
+from tilp._utils.params import changed_fields
+from tilp._utils.progress import Stages
 from tilp.errors import TilpError
 from tilp.learning.rule_weights import TrainingSettings
-from tilp.types import Features, Grain, Missing, Part, Preset, Weights
-from tilp.walks import MiningSettings
+from tilp.parallel import Workers
+from tilp.types import Features, Grain, Missing, Part, Preset, Weights, choose
+from tilp.walks import MAX_LENGTH, MiningSettings
+from tilp.walks.walker import DEFAULT_LIMIT
 
-DEFAULT_GRAINS = (Grain.PAIRS, Grain.GAP, Grain.ALLEN)
+TEMPORAL_DETAIL = (Grain.PAIRS, Grain.GAP, Grain.ALLEN)
 
 
-@dataclass(frozen=True)
-class Choices:
-    """What is chosen where nothing is said.
+@dataclass(frozen=True, repr=False)
+class TILPConfig:
+    """Finer choices for `TILP`; most users leave them as they are.
 
-    Attributes:
-        max_length: of rules.
-        grains: how finely rules speak of time.
-        weights: what a rule's weight is made of.
-        features: which temporal features join the rules.
-        missing: what unknown ends are taken for.
-        training: finer choices for the weights.
+    Args:
+        sample: Mine rules from at most this many facts of each relation (int, default None: from
+            all). Lower it to fit a large graph faster; rare rules are then missed.
+        share: Learn from this share of the training facts (float, default 1.0). Walks still use
+            all of them. Lower it to see how a model does with few examples.
+        walk_limit: Sample the walks from an entity when those of one length take more steps than
+            this (int, default 1,000,000). Lower it if a few entities with very many facts make
+            mining slow.
+        walk_length: Steps of random walk scores at most, which `features="full"` has (int from 1
+            to 5, default 5).
+        without: Parts of the temporal features to leave out (names of `tilp.types.Part`, default
+            none), to measure what each of them adds.
+        held_out: Use at most this many facts of the valid split to decide when to stop (int,
+            default 5,000). Without a valid split, a tenth of train decides.
+        training: Gradient steps, learning rates and the like. Its `weights` and `seed` are those
+            of `TILP`.
+
+    Example:
+        >>> TILPConfig(sample=200, without="soft-walks")
+        TILPConfig(sample=200, without=('soft-walks',))
     """
 
-    max_length: int = 3
-    grains: tuple[Grain, ...] = DEFAULT_GRAINS
-    weights: Weights = Weights.FREE
-    features: Features = Features.FULL
-    missing: Missing = Missing.POINT
+    sample: int | None = None
+    share: float = 1.0
+    walk_limit: int = DEFAULT_LIMIT
+    walk_length: int = MAX_LENGTH
+    without: Part | str | Iterable[Part | str] = ()
+    held_out: int = 5_000
     training: TrainingSettings = field(default_factory=TrainingSettings)
 
+    def __post_init__(self) -> None:
+        parts = [self.without] if isinstance(self.without, str) else self.without
+        chosen = tuple(sorted({choose(Part, part, "without") for part in parts}))
+        object.__setattr__(self, "without", chosen)
+        check_length("walk_length", self.walk_length)
 
-PRESETS = {
-    Preset.DEFAULT: Choices(),
+    def __repr__(self) -> str:
+        return changed_fields(self)
+
+
+def check_length(name: str, length: int) -> None:
+    """Raise an error for a length that walks cannot have."""
+    if not 1 <= length <= MAX_LENGTH:
+        raise TilpError(f"{name} is {length}; it can be 1 to {MAX_LENGTH}")
+
+
+DEFAULT_CONFIG = TILPConfig()
+
+PRESETS: Mapping[Preset, Mapping[str, Any]] = {
+    Preset.DEFAULT: {},
     # Eq. 15 as it stands: walks of a rule count alike, and so do their ends.
-    Preset.PAPER: Choices(
-        max_length=5,
-        grains=(Grain.PAIRS,),
-        weights=Weights.ATTENTION,
-        features=Features.PAPER,
-        missing=Missing.DURATION,
-        training=TrainingSettings(walks_power=0.0, choose_power=False, known_factors=False),
-    ),
+    Preset.PAPER: {
+        "max_length": 5,
+        "temporal_detail": (Grain.PAIRS,),
+        "rule_weights": Weights.ATTENTION,
+        "features": Features.PAPER,
+        "missing": Missing.DURATION,
+        "config": TILPConfig(
+            training=TrainingSettings(walks_power=0.0, choose_power=False, known_factors=False)
+        ),
+    },
 }
+"""Arguments of `TILP` that go together."""
 
 
-_SAVED_NAMES = {"l2": "pull"}
-"""Names of training settings in files, where they are not those of the attributes."""
+def tilp_arguments(preset: Preset | str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of `TILP` for flat options; see `TILP.from_options`."""
+    given = {name: value for name, value in options.items() if value is not None}
+    arguments = {**PRESETS[choose(Preset, preset, "preset")]}
+    config = given.pop("config", arguments.get("config", DEFAULT_CONFIG))
+    finer = {
+        field.name: given.pop(field.name) for field in fields(TILPConfig) if field.name in given
+    }
+    return {**arguments, **given, "config": replace(config, **finer)}
 
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """The same settings and the same data make the same model.
+    """All that decides a model, by stage: the same settings and data give the same model.
 
     Attributes:
-        mining: which rules are found.
-        training: how they are weighted.
-        features: which temporal features are used.
-        without: parts of them that are left out.
-        soft_length: steps of soft walks at the most.
-        missing: what unknown ends of facts and queries are taken for; `mining` follows it.
-        held_out: facts of valid that are asked at the most to choose by; of train where there is
-            no valid, a tenth of it.
-        seed: for everything that is drawn.
+        mining: Which rules are mined. Its seed and its treatment of missing dates follow those
+            below.
+        training: How rules are weighted. Its seed follows the one below.
+        features: Which temporal features are used.
+        without: Parts of them to leave out.
+        walk_length: Steps of random walk scores at most.
+        missing: How missing dates of facts and queries are imputed.
+        held_out: How many facts decide when to stop, at most.
+        seed: For everything random.
     """
 
-    mining: MiningSettings = field(default_factory=lambda: MiningSettings(grains=DEFAULT_GRAINS))
+    mining: MiningSettings = field(default_factory=lambda: MiningSettings(grains=TEMPORAL_DETAIL))
     training: TrainingSettings = field(default_factory=TrainingSettings)
     features: Features = Features.FULL
     without: tuple[Part, ...] = ()
-    soft_length: int = 5
+    walk_length: int = MAX_LENGTH
     missing: Missing = Missing.POINT
     held_out: int = 5_000
     seed: int = 0
 
     def __post_init__(self) -> None:
         every = self.missing is Missing.UNKNOWN
-        object.__setattr__(self, "mining", replace(self.mining, every_reading=every))
+        mining = replace(self.mining, every_reading=every, seed=self.seed)
+        object.__setattr__(self, "mining", mining)
+        object.__setattr__(self, "training", replace(self.training, seed=self.seed))
 
     def to_json(self) -> dict[str, Any]:
-        """As plain values."""
-        values = asdict(self)
-        training = values["training"].items()
-        values["training"] = {_SAVED_NAMES.get(name, name): value for name, value in training}
-        return values
+        """Return the settings as plain values, with the keys of saved models."""
+        return _renamed(asdict(self), _SAVED_KEYS)
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> ModelSettings:
-        """From what `to_json` gave.
+        """Read what `to_json` returned.
 
         Raises:
-            TilpError: values that are of something else.
+            TilpError: The values are of another kind, or of a choice that was removed.
         """
         try:
+            values = _renamed(values, {old: new for new, old in _SAVED_KEYS.items()})
+            if set(values) != {option.name for option in fields(cls)}:
+                raise ValueError(f"keys {', '.join(sorted(values))}")
             mining, training = dict(values["mining"]), dict(values["training"])
-            mining["grains"] = tuple(Grain(grain) for grain in mining["grains"])
             _refuse_removed(training)
-            for name, saved in _SAVED_NAMES.items():
-                training[name] = training.pop(saved)
+            mining["grains"] = tuple(map(Grain, mining["grains"]))
             training["weights"] = Weights(training["weights"])
-            rest = {name: values[name] for name in ("soft_length", "held_out", "seed")}
-            known = {one.name for one in fields(cls)}
-            if set(values) != known:
-                raise ValueError(f"settings are {', '.join(sorted(known))}")
             return cls(
-                mining=MiningSettings(**mining),
-                training=TrainingSettings(**training),
-                features=Features(values["features"]),
-                without=tuple(Part(part) for part in values["without"]),
-                missing=Missing(values["missing"]),
-                **rest,
+                **{
+                    **values,
+                    "mining": MiningSettings(**mining),
+                    "training": TrainingSettings(**training),
+                    "features": Features(values["features"]),
+                    "without": tuple(map(Part, values["without"])),
+                    "missing": Missing(values["missing"]),
+                }
             )
         except (KeyError, TypeError, ValueError) as failure:
             raise TilpError(f"settings of another tilp, or damaged ones ({failure})") from failure
 
 
+_SAVED_KEYS = {"walk_length": "soft_length", "l2": "pull"}
+
+
+def _renamed(values: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        names.get(name, name): _renamed(value, names) if isinstance(value, dict) else value
+        for name, value in values.items()
+    }
+
+
 def _refuse_removed(training: dict[str, Any]) -> None:
-    """Refuse what 0.1 had and 0.2 has not; the cell that is left is no setting any more."""
+    """Refuse choices of 0.1 that 0.2 lacks, and drop the one that is no choice any more."""
     if training["weights"] == "hybrid":
         raise TilpError("hybrid weights were removed in 0.2: fit the model again with others")
     cell = training.pop("cell", "lstm")
     if cell != "lstm":
         raise TilpError(f"the cell {cell!r} was removed in 0.2: fit the model again without it")
+
+
+@dataclass(frozen=True)
+class FitContext:
+    """What every stage of a fit needs beside its data.
+
+    Attributes:
+        settings: Decide the result.
+        workers: Run chunks of work; they do not change the result.
+        folder: Holds checkpoints, from which a stopped fit resumes; None where there are none.
+        stages: Times the stages, and reports their progress.
+    """
+
+    settings: ModelSettings
+    workers: Workers
+    folder: Path | None = None
+    stages: Stages = field(default_factory=Stages)
+
+    def path(self, name: str) -> Path:
+        """Return the path of a checkpoint."""
+        if self.folder is None:
+            raise ValueError("a fit needs a folder for its checkpoints")
+        return self.folder / name

@@ -17,11 +17,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._utils.files import backup_folder, new_folder, read_arrays, write_arrays
-from tilp._version import __version__
+from tilp._utils.files import (
+    backup_folder,
+    file_digest,
+    new_folder,
+    read_arrays,
+    read_note,
+    write_arrays,
+    write_note,
+)
 from tilp.errors import DataError, TilpError, TilpWarning
-from tilp.features.log_linear import LogLinearWeights
-from tilp.features.paper.features import FittedPaper
 from tilp.graph import TemporalGraph
 from tilp.io import read, write
 from tilp.io.packed.open import is_still_packed
@@ -29,15 +34,16 @@ from tilp.io.packed.pack import copy_packed
 from tilp.learning import KNOWN_KINDS
 from tilp.learning.training_loop import LossCurve
 from tilp.model.config import ModelSettings
-from tilp.model.fit import FittedModel
+from tilp.model.fitted_model import FEATURES, FittedFeatures, FittedModel
 from tilp.rules import RuleSet
 from tilp.scoring import RuleWeights
-from tilp.types import Features, TableFormat
+from tilp.types import TableFormat
 
 _NOTE, _RULES, _GRAPH = "model.json", "rules.jsonl", "graph"
 _FEATURES, _NET = "features.npz", "attention.npz"
 _FORMAT = "tilp model"
 _VERSION = 2
+_PACKAGES = ("numpy", "scipy", "numba", "polars", "jax", "optax")
 
 
 def save_model(
@@ -48,66 +54,54 @@ def save_model(
     *,
     replace: bool = False,
 ) -> Path:
-    """Write a model: settings and weights, rules, and the graph with all its splits.
+    """Write settings, weights, rules, and the graph with all its splits to a folder.
 
-    A graph that was opened from a packed one is kept packed, where that still lies there.
-
-    Args:
-        settings: of the model.
-        graph: likewise.
-        fitted: likewise.
-        folder: the name of the model.
-        replace: whether it takes the place of a model of that name.
+    A graph that was opened from a packed one stays packed, if that is still there.
 
     Raises:
-        TilpError: the folder is in use, or is to be replaced and holds no model.
+        TilpError: The folder is in use, or is to be replaced and holds no model.
     """
     folder = Path(folder).expanduser()
     if replace and folder.exists():
-        _read_note(folder)  # nothing else is ever removed
-    with new_folder(folder, replace=replace) as place:
-        fitted.rules.write_jsonl(place / _RULES)
+        _read_note(folder)  # nothing but a model is ever replaced
+    with new_folder(folder, replace=replace) as partial:
+        fitted.rules.write_jsonl(partial / _RULES)
         if is_still_packed(graph):
-            copy_packed(graph, place / _GRAPH)
+            copy_packed(graph, partial / _GRAPH)
         else:
-            write(graph, place / _GRAPH, format=TableFormat.PARQUET)
-        if fitted.features is not None:
-            write_arrays(place / _FEATURES, fitted.features.to_arrays())
-        if fitted.net is not None:
-            write_arrays(place / _NET, fitted.net)
-        directed = [graph.relations.label(head) for head in range(2 * len(graph.relations))]
-        note = {
-            "format": _FORMAT,
-            "version": _VERSION,
-            "tilp": __version__,
-            "made_with": _versions(),
+            write(graph, partial / _GRAPH, format=TableFormat.PARQUET)
+        features = None if fitted.features is None else fitted.features.to_arrays()
+        weights = fitted.weights
+        content = {
+            "made_with": {
+                "python": platform.python_version(),
+                **{name: version(name) for name in _PACKAGES},
+            },
             "graph": graph.fingerprint(),
-            "rules_sha256": _digest(place / _RULES),
-            "features_sha256": None if fitted.features is None else _digest(place / _FEATURES),
-            "attention_sha256": None if fitted.net is None else _digest(place / _NET),
+            "rules_sha256": file_digest(partial / _RULES),
+            "features_sha256": _write_arrays(partial / _FEATURES, features),
+            "attention_sha256": _write_arrays(partial / _NET, fitted.net),
             "settings": settings.to_json(),
-            "walks_power": fitted.weights.walks_power,
+            "walks_power": weights.walks_power,
             "relations": [
                 {
-                    "relation": name,
-                    "prior_weight": float(fitted.weights.prior[head]),
+                    "relation": graph.relations.label(relation),
+                    "prior_weight": float(weights.prior[relation]),
                     "known_factor": dict(
-                        zip(KNOWN_KINDS, map(float, fitted.weights.factor[head]), strict=True)
+                        zip(KNOWN_KINDS, map(float, weights.factor[relation]), strict=True)
                     ),
                 }
-                for head, name in enumerate(directed)
+                for relation in range(2 * len(graph.relations))
             ],
             "loss": asdict(fitted.curve),
             "updates": list(fitted.updates),
         }
-        note["sha256"] = _note_digest(note)
-        text = json.dumps(note, indent=2, ensure_ascii=False)
-        (place / _NOTE).write_text(text + "\n", encoding="utf-8")
-    return Path(folder)
+        write_note(partial / _NOTE, _FORMAT, _VERSION, content)
+    return folder
 
 
 def model_digest(settings: ModelSettings, graph: TemporalGraph, fitted: FittedModel) -> str:
-    """A digest of all that a model's answers are made from."""
+    """Return a digest of all that the predictions of a model depend on."""
     features = {} if fitted.features is None else fitted.features.to_arrays()
     weights = fitted.weights
     arrays = {
@@ -115,113 +109,92 @@ def model_digest(settings: ModelSettings, graph: TemporalGraph, fitted: FittedMo
         **{name: getattr(weights, name) for name in ("rule", "prior", "factor")},
     }
     text = json.dumps([settings.to_json(), graph.fingerprint(), weights.walks_power])
-    found = hashlib.sha256((text + fitted.rules.to_jsonl()).encode())
+    digest = hashlib.sha256((text + fitted.rules.to_jsonl()).encode())
     for name, array in arrays.items():
-        found.update(f"{name} {array.dtype} {array.shape}".encode() + array.tobytes())
-    return found.hexdigest()
+        digest.update(f"{name} {array.dtype} {array.shape}".encode() + array.tobytes())
+    return digest.hexdigest()
 
 
 def load_model(folder: Path | str) -> tuple[ModelSettings, TemporalGraph, FittedModel]:
     """Read what `save_model` wrote.
 
     Raises:
-        TilpError: the folder holds no model, a damaged one, or one of another version.
+        TilpError: The folder holds no model, a damaged one, or one of another version.
     """
     folder = Path(folder)
     note = _read_note(folder)
     try:
-        if _digest(folder / _RULES) != note["rules_sha256"]:
-            raise TilpError(f"{folder / _RULES}: damaged or changed since it was written")
+        _check_digest(folder / _RULES, note["rules_sha256"])
         rules = RuleSet.read_jsonl(folder / _RULES)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", TilpWarning)  # of the dates, given when first read
+            warnings.simplefilter("ignore", TilpWarning)  # about dates, given at the first reading
             graph = read(folder / _GRAPH)
         if graph.fingerprint() != note["graph"]:
             raise TilpError(f"{folder / _GRAPH}: damaged or changed since it was written")
-        heads = note["relations"]
-        if len(heads) != 2 * len(graph.relations):
-            raise ValueError(f"{len(heads)} directed relations")
+        relations = note["relations"]
+        if len(relations) != 2 * len(graph.relations):
+            raise ValueError(f"{len(relations)} directed relations")
         weights = RuleWeights(
-            np.array([_weight(one.weight) for one in rules]),
-            np.array([_weight(head["prior_weight"]) for head in heads]),
+            np.array([_check_weight(mined.weight) for mined in rules]),
+            np.array([_check_weight(row["prior_weight"]) for row in relations]),
             np.array(
-                [[_weight(head["known_factor"][kind]) for kind in KNOWN_KINDS] for head in heads]
+                [[_check_weight(row["known_factor"][k]) for k in KNOWN_KINDS] for row in relations]
             ),
-            _weight(note["walks_power"]),
+            _check_weight(note["walks_power"]),
         )
-        curve = LossCurve(**note["loss"])
         settings = ModelSettings.from_json(note["settings"])
-        updates = tuple(dict(one) for one in note.get("updates", ()))
-        features = _read_features(folder / _FEATURES, note, settings, graph)
-        net = _read_arrays(folder / _NET, note.get("attention_sha256"))
+        arrays = _read_arrays(folder / _FEATURES, note["features_sha256"])
+        features: FittedFeatures | None = None
+        if arrays is not None:
+            features = FEATURES[settings.features].from_arrays(arrays, graph)
+        fitted = FittedModel(
+            rules,
+            weights,
+            LossCurve(**note["loss"]),
+            features,
+            net=_read_arrays(folder / _NET, note.get("attention_sha256")),
+            updates=tuple(map(dict, note.get("updates", ()))),
+        )
     except (KeyError, TypeError, ValueError, OSError, DataError) as failure:
         raise TilpError(f"{folder}: a damaged model ({failure}); fit it again") from failure
-    return settings, graph, FittedModel(rules, weights, curve, features, net=net, updates=updates)
+    return settings, graph, fitted
 
 
-def _read_features(
-    path: Path, note: dict[str, Any], settings: ModelSettings, graph: TemporalGraph
-) -> FittedPaper | LogLinearWeights | None:
-    arrays = _read_arrays(path, note["features_sha256"])
+def _write_arrays(path: Path, arrays: dict[str, NDArray[Any]] | None) -> str | None:
+    """Write arrays if there are any, and return the digest of the file."""
     if arrays is None:
         return None
-    if settings.features is Features.PAPER:
-        return FittedPaper.from_arrays(graph, arrays)
-    return LogLinearWeights.from_arrays(arrays)
+    write_arrays(path, arrays)
+    return file_digest(path)
 
 
 def _read_arrays(path: Path, digest: str | None) -> dict[str, NDArray[Any]] | None:
-    """The arrays of a file that a note tells of; None: of none."""
     if digest is None:
         return None
-    if _digest(path) != digest:
-        raise TilpError(f"{path}: damaged or changed since it was written")
+    _check_digest(path, digest)
     return read_arrays(path)
 
 
-def _weight(value: Any) -> float:
+def _check_digest(path: Path, digest: str) -> None:
+    if file_digest(path) != digest:
+        raise TilpError(f"{path}: damaged or changed since it was written")
+
+
+def _check_weight(value: Any) -> float:
     if not isinstance(value, (int, float)) or not np.isfinite(value) or value < 0:
         raise ValueError(f"a weight is {value!r}")
     return float(value)
 
 
 def _read_note(folder: Path) -> dict[str, Any]:
-    path = folder / _NOTE
-    if not path.is_file():
-        if not folder.exists() and (backup_folder(folder) / _NOTE).is_file():
-            raise TilpError(
-                f"{folder}: no model, but {backup_folder(folder)} is the one that another was "
-                "about to replace when this was stopped; give it its name back"
-            )
-        found = "no model" if folder.exists() else "no such folder"
+    if (folder / _NOTE).is_file():
+        return read_note(folder / _NOTE, _FORMAT, _VERSION, "fit the model again")
+    if not folder.exists() and (backup_folder(folder) / _NOTE).is_file():
         raise TilpError(
-            f"{folder}: {found}; tilp fit DATA --out MODEL makes a model of a table of facts"
+            f"{folder}: no model; a replacement was stopped half-way, and the model is now "
+            f"{backup_folder(folder)}: rename it back"
         )
-    try:
-        note = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as failure:
-        raise TilpError(f"{path}: cannot be read ({failure}); fit the model again") from failure
-    if not isinstance(note, dict) or note.get("format") != _FORMAT:
-        raise TilpError(f"{path}: not the note of a tilp model")
-    if note.get("version") != _VERSION:
-        raise TilpError(
-            f"{path}: written in version {note.get('version')} of the format, and this tilp reads "
-            f"version {_VERSION}; fit the model again, or use the tilp that wrote it "
-            f"({note.get('tilp')})"
-        )
-    if note.pop("sha256", None) != _note_digest(note):
-        raise TilpError(f"{path}: damaged or changed since it was written; fit the model again")
-    return note
-
-
-def _note_digest(note: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(note, sort_keys=True).encode()).hexdigest()
-
-
-def _versions() -> dict[str, str]:
-    packages = ("numpy", "scipy", "numba", "polars", "jax", "optax")
-    return {"python": platform.python_version(), **{name: version(name) for name in packages}}
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    problem = "no model" if folder.exists() else "no such folder"
+    raise TilpError(
+        f"{folder}: {problem}; tilp fit DATA --out MODEL makes a model of a table of facts"
+    )

@@ -1,4 +1,4 @@
-"""Where queries come from: a file or a frame, read slice by slice."""
+"""Sources of queries: files and frames, read slice by slice, and all subjects of a relation."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tilp._utils.files import file_digest
 from tilp.errors import TilpError
-from tilp.graph import TemporalGraph
+from tilp.graph import TemporalGraph, Vocabulary
 from tilp.io.tables import PARQUET_SUFFIXES, parquet_errors
 from tilp.io.text import text_slices
 from tilp.scoring.queries import QueryColumns, check_columns
@@ -24,12 +25,12 @@ _SLICE = 100_000
 
 @dataclass(frozen=True)
 class QuerySlice:
-    """Some queries that stand one after the other.
+    """Consecutive queries of a source.
 
     Attributes:
-        first: the number of the first of them.
-        columns: these.
-        lines: of the file that each begins in; of a table that has no lines, their rows from 1 on.
+        first: The index of the first one.
+        columns: The queries.
+        lines: Where each is in its file: the line, or the row from 1 on for tables without lines.
     """
 
     first: int
@@ -38,96 +39,83 @@ class QuerySlice:
 
 
 class QuerySource(ABC):
-    """Queries that can be read again and again."""
+    """Queries that can be read several times."""
 
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """What messages call it."""
+    name: str
+    """What messages call the source."""
 
     @abstractmethod
     def digest(self) -> str:
-        """A digest of all that is in it."""
+        """Return a digest of the whole content."""
 
     @abstractmethod
     def slices(self, size: int) -> Iterator[QuerySlice]:
-        """So many queries at a time, the last slice perhaps fewer; at least one slice.
+        """Yield the queries in slices of a size; at least one slice.
 
         Raises:
-            TilpError: it cannot be read, or holds something else than queries.
+            TilpError: The source cannot be read, or holds something else than queries.
         """
 
     @abstractmethod
-    def place(self, line: int) -> str:
-        """What messages call one query, by its line."""
+    def location(self, line: int) -> str:
+        """Return what messages call the query of a line."""
 
-    def refusal(self, part: QuerySlice, askable: NDArray[np.int64], graph: TemporalGraph) -> str:
-        """Where the first query of a slice stands that cannot be asked, what it is, and why.
-
-        Args:
-            part: the slice.
-            askable: rows of it that can be asked, not all.
-            graph: that they are asked of.
-        """
-        columns = part.columns
-        row = int(np.setdiff1d(np.arange(len(columns)), askable)[0])
+    def first_error(
+        self, queries: QuerySlice, valid_rows: NDArray[np.int64], graph: TemporalGraph
+    ) -> str:
+        """Return where the first invalid query of a slice is, and what is wrong with it."""
+        columns = queries.columns
+        row = int(np.setdiff1d(np.arange(len(columns)), valid_rows)[0])
         reason = columns.error_of(graph, row)
-        return f"{self.place(part.lines[row])}, {columns.query(row)}: {reason}"
+        return f"{self.location(queries.lines[row])}, {columns.query(row)}: {reason}"
 
 
 class QueryFrame(QuerySource):
-    """Queries in memory.
-
-    Args:
-        frame: with the columns of `Query`.
+    """Queries in a frame with the columns of `Query`.
 
     Raises:
-        TilpError: it has other columns, or one that holds neither names nor dates.
+        TilpError: The frame has other columns, or one that holds neither names nor dates.
     """
+
+    name = "the queries"
 
     def __init__(self, frame: pl.DataFrame) -> None:
         QueryColumns.of(frame.head(0))
         self._frame = frame
 
-    @property
-    def name(self) -> str:
-        """What messages call it."""
-        return "the queries"
-
     def digest(self) -> str:
-        """A digest of the columns and all cells."""
-        found = hashlib.sha256(str(self._frame.schema).encode())
+        """Return a digest of the columns and all cells."""
+        digest = hashlib.sha256(str(self._frame.schema).encode())
         for part in self._frame.iter_slices(_SLICE):
-            found.update(part.write_csv().encode())
-        return found.hexdigest()
+            digest.update(part.write_csv().encode())
+        return digest.hexdigest()
 
     def slices(self, size: int) -> Iterator[QuerySlice]:
-        """So many queries at a time."""
+        """Yield the queries in slices of a size."""
         for first in range(0, max(1, len(self._frame)), size):
             part = self._frame.slice(first, size)
             lines = range(first + 1, first + 1 + len(part))
             yield QuerySlice(first, QueryColumns.of(part), lines)
 
-    def place(self, line: int) -> str:
-        """What messages call one query."""
+    def location(self, line: int) -> str:
+        """Return what messages call the query of a line."""
         return f"query {line}"
 
 
 class QueryFile(QuerySource):
-    """Queries in a file, of which never more than a slice is in memory.
+    """Queries in a file, of which one slice at a time is in memory.
 
-    Args:
-        path: a TSV or CSV file with a header, gzipped or not, or a Parquet file.
+    The file is TSV or CSV with a header, gzipped or not, or Parquet.
 
     Raises:
-        TilpError: it is not there, or is called something else.
+        TilpError: There is no such file, or it has another suffix.
     """
 
     def __init__(self, path: Path | str) -> None:
-        self._path = Path(path)
-        kind = Path(self._path.name.lower().removesuffix(".gz")).suffix
+        self._path, self.name = Path(path), str(path)
+        suffix = Path(self._path.name.lower().removesuffix(".gz")).suffix
         self._is_parquet = self._path.suffix.lower() in PARQUET_SUFFIXES
-        if not self._is_parquet and kind not in _TEXT:
+        if not self._is_parquet and suffix not in _TEXT:
             raise TilpError(
                 f"{path}: a file of queries is .tsv, .csv or .parquet, the first two perhaps "
                 "gzipped (.gz)"
@@ -135,44 +123,38 @@ class QueryFile(QuerySource):
         if not self._path.is_file():
             raise TilpError(f"{path}: no such file")
 
-    @property
-    def name(self) -> str:
-        """The path."""
-        return str(self._path)
-
     def digest(self) -> str:
-        """A digest of the file."""
-        with self._path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        """Return a digest of the file."""
+        return file_digest(self._path)
 
     def slices(self, size: int) -> Iterator[QuerySlice]:
-        """So many queries at a time."""
+        """Yield the queries in slices of a size."""
         first = 0
-        for frame, lines in self._tables(size):
+        for frame, lines in self._frames(size):
             yield QuerySlice(first, QueryColumns.of(frame), lines)
             first += len(frame)
 
     def frame(self, graph: TemporalGraph | None = None) -> pl.DataFrame:
-        """All queries at once; where a graph is given, all of which can be asked of it.
+        """Return all queries at once.
 
         Raises:
-            TilpError: names the line of one that cannot.
+            TilpError: A graph is given, and a query is invalid for it; names the line.
         """
         frames = []
-        for frame, lines in self._tables(_SLICE):
+        for frame, lines in self._frames(_SLICE):
             if graph is not None:
-                part = QuerySlice(0, QueryColumns.of(frame), lines)
-                _, askable = part.columns.encode(graph)
-                if len(askable) < len(frame):
-                    raise TilpError(self.refusal(part, askable, graph))
+                queries = QuerySlice(0, QueryColumns.of(frame), lines)
+                _, valid_rows = queries.columns.encode(graph)
+                if len(valid_rows) < len(frame):
+                    raise TilpError(self.first_error(queries, valid_rows, graph))
             frames.append(frame)
         return pl.concat(frames)
 
-    def place(self, line: int) -> str:
-        """The path, and the line or row."""
+    def location(self, line: int) -> str:
+        """Return what messages call the query of a line."""
         return f"{self._path}, {'row' if self._is_parquet else 'line'} {line}"
 
-    def _tables(self, size: int) -> Iterator[tuple[pl.DataFrame, Sequence[int]]]:
+    def _frames(self, size: int) -> Iterator[tuple[pl.DataFrame, Sequence[int]]]:
         if not self._is_parquet:
             for table in text_slices(self._path, size):
                 names = list(table.names or ())
@@ -184,8 +166,49 @@ class QueryFile(QuerySource):
         with parquet_errors(self._path):
             scan = pl.scan_parquet(self._path, glob=False)
             check_columns(scan.collect_schema().names(), f"{self._path}: queries")
-            rows = scan.select(pl.len()).collect().item()
-        for first in range(0, max(1, rows), size):
+            count = scan.select(pl.len()).collect().item()
+        for first in range(0, max(1, count), size):
             with parquet_errors(self._path):
                 part = scan.slice(first, size).collect()
             yield part, range(first + 1, first + 1 + len(part))
+
+
+def queries_of(
+    graph: TemporalGraph, relation: str, start: str | None = None, end: str | None = None
+) -> pl.DataFrame:
+    """Return a query for each subject that train has a fact of a relation of, by entity id.
+
+    For the inverse of a relation, `name⁻¹` or `name^-1`, each object has a query.
+
+    Raises:
+        TilpError: There is no such relation, or train has no fact of it.
+    """
+    relations, train = graph.relations, graph.span("train")
+    directed = relations.find_directed(relation)
+    is_inverse, undirected = directed >= len(relations), directed % len(relations)
+    ends = (graph.object if is_inverse else graph.subject)[train]
+    entities = np.unique(ends[graph.relation[train] == undirected])
+    if not len(entities):
+        raise TilpError(
+            f"train has no fact of {relations.label(undirected)!r}, so no entity to query it for"
+        )
+
+    def repeat(value: str | None) -> pl.Series:
+        return pl.repeat(value, len(entities), dtype=pl.String, eager=True)
+
+    given = _names(graph.entities, entities)
+    return pl.DataFrame(
+        {
+            "relation": repeat(_names(relations, np.array([undirected]))[0]),
+            "subject": repeat(None) if is_inverse else given,
+            "object": given if is_inverse else repeat(None),
+            "start": repeat(start),
+            "end": repeat(end),
+        }
+    )
+
+
+def _names(vocabulary: Vocabulary, indices: NDArray[np.int64]) -> pl.Series:
+    """Return labels, and ids in place of labels that stand for something else."""
+    labels, ids = vocabulary.labels.gather(indices), vocabulary.ids.gather(indices)
+    return labels.zip_with(pl.Series(vocabulary.find_all(labels) == indices), ids)

@@ -1,4 +1,4 @@
-"""`TILP`: the estimator. Fit it to a graph, read its rules, ask it, measure it, save it."""
+"""`TILP`: the estimator. Fit it to a graph, read its rules, predict, explain, evaluate, save."""
 
 from __future__ import annotations
 
@@ -6,31 +6,42 @@ import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import polars as pl
 
-from tilp._utils.progress import Progress
+from tilp._deprecated import renamed_keywords
+from tilp._utils.params import Params
+from tilp._utils.progress import Progress, Stages
 from tilp.errors import TilpError
 from tilp.evaluation import Evaluation, evaluate
 from tilp.explanation import Explainer, Explanation
 from tilp.graph import TemporalGraph, merge_facts
-from tilp.learning.rule_weights import TrainingSettings
 from tilp.learning.training_loop import LossCurve
-from tilp.model.batch_predict import BatchResult, BatchSettings, Predictor, predict_to, queries_of
-from tilp.model.config import PRESETS, ModelSettings
-from tilp.model.feature_tables import Distributions, learned_weights, select_features
-from tilp.model.fit import FittedModel, fit_model
-from tilp.model.query_sources import QueryFile, QueryFrame
-from tilp.model.scorers import scorer_on
-from tilp.model.update import update_model
-from tilp.model.update_report import UpdateReport
+from tilp.model.batch_predict import BatchPredictor, BatchResult, BatchSettings, predict_to
+from tilp.model.config import (
+    DEFAULT_CONFIG,
+    PRESETS,
+    TEMPORAL_DETAIL,
+    FitContext,
+    ModelSettings,
+    TILPConfig,
+    check_length,
+    tilp_arguments,
+)
+from tilp.model.deprecated import DeprecatedNames, parameters_of_0_1
+from tilp.model.feature_tables import Distributions, select_features, weight_table
+from tilp.model.fit import fit_model
+from tilp.model.fitted_model import FittedModel
+from tilp.model.persistence import load_model, model_digest, save_model
+from tilp.model.query_sources import QueryFile, QueryFrame, queries_of
+from tilp.model.update import UpdateReport, update_model
 from tilp.parallel import Workers, thread_count
 from tilp.rules import RuleSet
 from tilp.scoring import Predictions, Query, RuleWeights, Scorer, TopKPredictor
 from tilp.scoring.queries import QueryColumns, read_queries
 from tilp.types import (
-    DEFAULT_TOP,
+    MAX_RULES,
     Backend,
     ByLabel,
     EvidenceKind,
@@ -45,121 +56,203 @@ from tilp.types import (
     Weights,
     choose,
 )
-from tilp.walks import MAX_LENGTH, MiningSettings
-from tilp.walks.walker import DEFAULT_LIMIT
+from tilp.walks import MiningSettings
 
 
-def _chosen_grains(grains: Sequence[Grain | str]) -> tuple[Grain, ...]:
-    if not grains:
-        raise TilpError(f"choose at least one of the grains {', '.join(Grain)}")
-    return tuple(choose(Grain, grain, "grains") for grain in grains)
+class TILP(Params, DeprecatedNames):
+    """Temporal logical rules that predict the missing links of a graph, and say why.
 
-
-class TILP:
-    """Temporal logical rules, found in a graph and weighted, that predict its missing links.
-
-    What is None is chosen by the preset.
+    `fit` mines rules in the training facts, learns their weights (phase one), and learns what
+    temporal features add to them (phase two). The parameters are attributes of the same name.
 
     Args:
-        max_length: of rules; 3 by default.
-        preset: choices that go together: `default`, or `paper` for the system of the paper.
-        grains: how finely rules speak of time; `pairs`, `gap` and `allen` by default.
-        weights: what a rule's weight is made of: `free`, by default, or `attention`.
-        features: which temporal features join the rules: `full`, by default, `paper` or `none`.
-        without: parts of the features that are left out, by name.
-        soft_length: steps of soft walks at the most, which `full` has.
-        missing: what a start or end that is not known is taken for, of facts and of queries:
-            `point`, by default, `duration`, `open` or `unknown`.
-        min_support: facts whose answer a rule must reach.
-        top: rules kept for each relation and direction.
-        share: of the training facts that are learned from; all of them are walked on.
-        sample: facts of each relation that rules are looked for at the most; None for all.
-        limit: steps that walks of one length may take from one entity before they are sampled.
-        seed: for everything that is drawn.
-        threads: None for all; they do not change anything but time.
-        backend: what works on chunks: `threads`, by default, `serial` or `ray`, to the same result.
-        address: of a Ray cluster, `host:port` or `auto`; without one, Ray is started here.
-        training: finer choices for the weights; `weights` and `seed` above are put into it.
+        max_length: Mine rules with at most this many atoms in the body (int from 1 to 5,
+            default 3). Longer rules reach more answers and take much more time and memory.
+        temporal_detail: What rules say about time (names, default `("pairs", "gap", "allen")`).
+            `static`: nothing; `query`: how each fact of the body lies to the query's time;
+            `adjacent`: also how neighbours in the body lie to each other; `pairs`: how any two
+            lie to each other; `allen`: Allen's relations of the last fact to the query; `gap`:
+            how many years, months or days lie between the two. Fewer give fewer, plainer rules.
+        rule_weights: How rules get their weights (default `"free"`). `free`: a weight of its own
+            for each rule, regularised towards the rule's confidence; `attention`: the paper's
+            attention net (eq. 13), which shares parameters between rules.
+        features: Which temporal features join the rules (default `"full"`). `none`: rules alone,
+            the fastest and the easiest to read; `paper`: recurrence, order and time between
+            relations, as in the paper; `full`: the candidate's history, the evidence of rules
+            and random walk scores, the most accurate.
+        missing: How missing starts and ends of facts and queries are imputed (default
+            `"point"`). `point`: by the other date; `duration`: by a draw from how long facts of
+            the relation last, as in the paper; `open`: since ever, or until today; `unknown`:
+            not at all, so that a rule counts if it may hold.
+        min_support: Drop rules that reach fewer than this many training facts (int, default 2).
+            Raise it for noisy data.
+        max_rules: Keep at most this many rules for each relation and direction, the best first
+            (int, default 3,000). Lower it for smaller and faster models.
+        random_state: The seed of everything random (int, default 0). The same seed and data
+            give the same model, bit for bit.
+        n_jobs: How many threads work in parallel (int, default None: one for each core; -1
+            means the same). It does not change the result.
+        backend: What runs the work (default `"threads"`): `threads`, `serial` or `ray`. It does
+            not change the result.
+        address: The address of a Ray cluster, `host:port` or `auto` (default None: Ray is
+            started on this machine).
+        config: Finer choices, which most users leave as they are; see `TILPConfig`.
 
-    >>> import tilp
-    >>> model = tilp.TILP(max_length=1, sample=50).fit(tilp.datasets.world(0, 1000).graph)
-    >>> print(model.rules("diedIn")[0].rule)
-    diedIn(E1,E2,I2) ← livesIn(E1,E2,I1) ∧ touching(I1,I2)
+    Raises:
+        TilpError: A parameter has no such value; the message lists what is possible.
+
+    Example:
+        >>> import tilp
+        >>> graph = tilp.datasets.world(seed=0, size=1000).graph
+        >>> model = tilp.TILP(max_length=1, features="none").fit(graph)
+        >>> print(model.rules("diedIn")[0].rule)
+        diedIn(E1,E2,I2) ← livesIn(E1,E2,I1) ∧ touching(I1,I2)
+        >>> query = tilp.Query("diedIn", subject="Omar Shelker", start=1984)
+        >>> model.predict(query, k=1)["candidate"].item()
+        'Dedbridge'
     """
 
+    _UNSHOWN = ("n_jobs", "backend", "address")
+
+    @parameters_of_0_1
     def __init__(
         self,
-        max_length: int | None = None,
+        max_length: int = 3,
         *,
-        preset: Preset | str = Preset.DEFAULT,
-        grains: Sequence[Grain | str] | None = None,
-        weights: Weights | str | None = None,
-        features: Features | str | None = None,
-        without: Part | str | Iterable[Part | str] = (),
-        soft_length: int = 5,
-        missing: Missing | str | None = None,
+        temporal_detail: Grain | str | Sequence[Grain | str] = TEMPORAL_DETAIL,
+        rule_weights: Weights | str = Weights.FREE,
+        features: Features | str = Features.FULL,
+        missing: Missing | str = Missing.POINT,
         min_support: int = 2,
-        top: int = DEFAULT_TOP,
-        share: float = 1.0,
-        sample: int | None = None,
-        limit: int = DEFAULT_LIMIT,
-        seed: int = 0,
-        threads: int | None = None,
+        max_rules: int = MAX_RULES,
+        random_state: int = 0,
+        n_jobs: int | None = None,
         backend: Backend | str = Backend.THREADS,
         address: str | None = None,
-        training: TrainingSettings | None = None,
+        config: TILPConfig = DEFAULT_CONFIG,
     ) -> None:
-        parts = [without] if isinstance(without, str) else without
-        usual = PRESETS[choose(Preset, preset, "preset")]
-        for name, length in (("rules", max_length), ("soft walks", soft_length)):
-            if length is not None and not 1 <= length <= MAX_LENGTH:
-                raise TilpError(f"the length of {name} is {length}; it can be 1 to {MAX_LENGTH}")
-        self.settings = ModelSettings(
-            mining=MiningSettings(
-                grains=usual.grains if grains is None else _chosen_grains(grains),
-                max_length=usual.max_length if max_length is None else max_length,
-                min_support=min_support,
-                top=top,
-                share=share,
-                sample=sample,
-                limit=limit,
-                seed=seed,
-            ),
-            training=replace(
-                training or usual.training,
-                weights=choose(Weights, weights or usual.weights, "weights"),
-                seed=seed,
-            ),
-            features=choose(Features, features or usual.features, "features"),
-            without=tuple(sorted({choose(Part, part, "without") for part in parts})),
-            soft_length=soft_length,
-            missing=choose(Missing, missing or usual.missing, "missing"),
-            seed=seed,
-        )
-        self.threads = thread_count(threads)
-        self.backend = choose(Backend, backend, "backend")
+        self.max_length = max_length
+        self.temporal_detail = temporal_detail
+        self.rule_weights = rule_weights
+        self.features = features
+        self.missing = missing
+        self.min_support = min_support
+        self.max_rules = max_rules
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.backend = backend
         self.address = address
+        self.config = config
+        self._check_params()
         self._graph: TemporalGraph | None = None
         self._fitted: FittedModel | None = None
+        self._settings: ModelSettings | None = None
         self._scorer: Scorer | None = None
         self.last_update: UpdateReport | None = None
 
+    def _check_params(self) -> None:
+        """Raise an error for values that are not possible, and turn names into enum members."""
+        detail = self.temporal_detail
+        detail = [detail] if isinstance(detail, str) else detail
+        if not detail:
+            raise TilpError(f"temporal_detail is empty; choose some of {', '.join(Grain)}")
+        check_length("max_length", self.max_length)
+        if self.n_jobs is not None and (self.n_jobs < -1 or self.n_jobs == 0):
+            raise TilpError(f"n_jobs is {self.n_jobs}; give a count of threads, or -1 for all")
+        if self.random_state < 0:
+            raise TilpError(f"random_state is {self.random_state}; it is at least 0")
+        self.temporal_detail = tuple(choose(Grain, name, "temporal_detail") for name in detail)
+        self.rule_weights = choose(Weights, self.rule_weights, "rule_weights")
+        self.features = choose(Features, self.features, "features")
+        self.missing = choose(Missing, self.missing, "missing")
+        self.backend = choose(Backend, self.backend, "backend")
+        self._current_settings()
+
+    def _current_settings(self) -> ModelSettings:
+        """Return the settings of a model that is fitted with the current parameters."""
+        config = self.config
+        return ModelSettings(
+            mining=MiningSettings(
+                grains=cast(tuple[Grain, ...], self.temporal_detail),
+                max_length=self.max_length,
+                min_support=self.min_support,
+                top=self.max_rules,
+                share=config.share,
+                sample=config.sample,
+                limit=config.walk_limit,
+            ),
+            training=replace(config.training, weights=Weights(self.rule_weights)),
+            features=Features(self.features),
+            without=cast(tuple[Part, ...], config.without),
+            walk_length=config.walk_length,
+            missing=Missing(self.missing),
+            held_out=config.held_out,
+            seed=self.random_state,
+        )
+
     @classmethod
-    def of(cls, settings: ModelSettings, graph: TemporalGraph, fitted: FittedModel) -> TILP:
-        """A model from its parts."""
-        model = cls()
-        model.settings, model._graph, model._fitted = settings, graph, fitted
+    def paper(cls, **parameters: Any) -> TILP:
+        """Return the system of the paper: longer rules, attention weights, the paper's features.
+
+        That is `max_length=5`, `temporal_detail="pairs"`, `rule_weights="attention"`,
+        `features="paper"`, `missing="duration"`, and eq. 15 without additions.
+
+        Args:
+            **parameters: Of `TILP`; they take precedence. A `config` replaces that of the paper.
+
+        Example:
+            >>> TILP.paper(max_length=3).rule_weights.value
+            'attention'
+        """
+        return cls(**{**PRESETS[Preset.PAPER], **parameters})
+
+    @classmethod
+    def from_options(cls, preset: Preset | str = Preset.DEFAULT, **options: Any) -> TILP:
+        """Return a model by flat options, as command lines and files of plans have them.
+
+        Args:
+            preset: `default`, or `paper` for the paper's system.
+            **options: Parameters of `TILP` and of `TILPConfig`; None for the preset's value.
+
+        Example:
+            >>> TILP.from_options("paper", max_length=2, sample=100, features=None).config.sample
+            100
+        """
+        return cls(**tilp_arguments(preset, options))
+
+    @classmethod
+    def from_parts(cls, settings: ModelSettings, graph: TemporalGraph, fitted: FittedModel) -> TILP:
+        """Return a fitted model from what `save` writes."""
+        mining = settings.mining
+        model = cls(
+            max_length=mining.max_length,
+            temporal_detail=mining.grains,
+            rule_weights=settings.training.weights,
+            features=settings.features,
+            missing=settings.missing,
+            min_support=mining.min_support,
+            max_rules=mining.top,
+            random_state=settings.seed,
+            config=TILPConfig(
+                sample=mining.sample,
+                share=mining.share,
+                walk_limit=mining.limit,
+                walk_length=settings.walk_length,
+                without=settings.without,
+                held_out=settings.held_out,
+                training=replace(settings.training, weights=Weights.FREE, seed=0),
+            ),
+        )
+        model._settings, model._graph, model._fitted = settings, graph, fitted
         return model
 
-    def __repr__(self) -> str:
-        mining = self.settings.mining
-        words = (
-            f"max_length={mining.max_length}, weights={self.settings.training.weights.value}, "
-            f"features={self.settings.features.value}"
-        )
-        if self._fitted is None:
-            return f"TILP({words}; not fitted)"
-        return f"TILP({words}; {len(self._fitted.rules):,} rules)"
+    @property
+    def settings(self) -> ModelSettings:
+        """All that decides the model, by stage; of the last fit, if there was one."""
+        return self._current_settings() if self._settings is None else self._settings
+
+    def _status(self) -> str:
+        return "not fitted" if self._fitted is None else f"{len(self._fitted.rules):,} rules"
 
     def fit(
         self,
@@ -168,23 +261,37 @@ class TILP:
         folder: Path | str | None = None,
         progress: Progress | None = None,
     ) -> TILP:
-        """Find rules in the train split and learn their weights; valid decides when to stop.
+        """Mine rules in the train split, and learn their weights and those of features.
+
+        The valid split decides when to stop; without one, a tenth of train decides.
 
         Args:
-            graph: the facts.
-            folder: to work in; a fit that was killed goes on from what it left there. A temporary
-                one by default.
-            progress: called with the name of a stage and the share of it that is done.
+            graph: The facts.
+            folder: Keep checkpoints here, so that a fit that was stopped resumes when it is
+                called again (default None: a temporary folder). It is not removed.
+            progress: Called with the name of a stage and the share of it that is done.
+
+        Returns:
+            The model itself.
+
+        Raises:
+            TilpError: There are no training facts, no rule was found, or the folder holds the
+                checkpoints of another fit.
+
+        Example:
+            >>> import tilp
+            >>> model = TILP(max_length=1, features="none")
+            >>> model.fit(tilp.datasets.world(seed=0, size=1000).graph) is model
+            True
         """
         if not len(graph.rows("train")):
             raise TilpError("there are no training facts to learn from")
-        with tempfile.TemporaryDirectory() as temporary:
-            place = Path(folder) if folder is not None else Path(temporary) / "fit"
-            with self._workers() as workers:
-                self._fitted = fit_model(
-                    graph, self.settings, folder=place, workers=workers, progress=progress
-                )
-        self._graph, self._scorer = graph, None
+        settings = self._current_settings()
+        with tempfile.TemporaryDirectory() as temporary, self._workers() as workers:
+            checkpoints = Path(temporary) / "fit" if folder is None else Path(folder)
+            context = FitContext(settings, workers, checkpoints, Stages(progress))
+            self._fitted = fit_model(graph, context)
+        self._settings, self._graph, self._scorer = settings, graph, None
         return self
 
     def update(
@@ -195,37 +302,37 @@ class TILP:
         labels: ByLabel | str = ByLabel.REFUSE,
         progress: Progress | None = None,
     ) -> TILP:
-        """The model with new facts; this one stays as it is.
+        """Return a model with new facts; this one stays as it is.
 
-        New facts enter the graph that rules are applied on. Rules of the relations that they
-        touch are mined and counted again; all others stay exactly as they are. Weights are kept;
-        a new rule weighs as its confidence says. What was done is in `last_update` of the model
-        that is returned.
+        New facts join the graph that rules are applied on. The rules of relations that they
+        touch are mined and counted again; all others stay exactly as they are. Weights stay; a
+        new rule gets its weight from its confidence. `last_update` of the new model reports what
+        changed.
 
         Args:
-            new_facts: each in its split; names are those of the model's graph by id, then by key,
-                or new.
-            dates: whether a fact that tells more of the dates of one there takes its place,
-                `supersede`, or `both` stay.
-            labels: what a name is that is no id and no key, but reads as the label of something
-                known: an error, `refuse`, that thing, `match`, or something `new`.
-            progress: called with the name of a stage and the share of it that is done.
+            new_facts: Facts in their splits. Their names are looked up in the model's graph by
+                id, then by key; others are new.
+            dates: What to do with a fact that has more dates than a known one (default
+                `"supersede"`): `supersede` replaces the known one, `both` keeps the two.
+            labels: What to do with a name that is no id or key, but the label of something known
+                (default `"refuse"`): `refuse` raises an error, `match` takes it for that thing,
+                `new` for something new.
+            progress: Called with the name of a stage and the share of it that is done.
 
         Raises:
-            TilpError: another unit of time, or names that could stand for two things.
+            TilpError: The facts have another unit of time, or ambiguous names.
         """
-        joined = merge_facts(
+        merged = merge_facts(
             self.graph,
             new_facts,
             dates=choose(MoreDates, dates, "dates"),
             labels=choose(ByLabel, labels, "labels"),
         )
         with self._workers() as workers:
-            fitted, report = update_model(
-                self.graph, self.settings, self._need_fit(), joined, workers, progress=progress
-            )
-        model = TILP.of(self.settings, joined.graph, fitted)
-        model.threads, model.backend, model.address = self.threads, self.backend, self.address
+            context = FitContext(self.settings, workers, stages=Stages(progress))
+            fitted, report = update_model(self.graph, self._need_fit(), merged, context)
+        model = TILP.from_parts(self.settings, merged.graph, fitted)
+        model.n_jobs, model.backend, model.address = self.n_jobs, self.backend, self.address
         model.last_update = report
         return model
 
@@ -238,7 +345,7 @@ class TILP:
 
     @property
     def weights(self) -> RuleWeights:
-        """The weights of rules, of the prior, and the factors of known candidates."""
+        """The learned weights of rules and of the prior, and the factors of known candidates."""
         return self._need_fit().weights
 
     @property
@@ -248,27 +355,34 @@ class TILP:
 
     @property
     def seconds(self) -> dict[str, float]:
-        """What each stage of fitting took."""
+        """The time that each stage of fitting took."""
         return self._need_fit().seconds
 
     def rules(self, relation: str | None = None) -> RuleSet:
-        """The rules, the heaviest first; of one relation `name`, or `name⁻¹`, if one is given."""
-        rules = self._need_fit().rules
-        if relation is not None:
-            relations = self.graph.relations
-            rules = rules.filter(relation=relations.label(relations.find_directed(relation)))
-        return rules.sort(lambda one: one.weight or 0.0)
-
-    def distributions(self, *, progress: Callable[[float], None] | None = None) -> Distributions:
-        """The temporal distributions of the training facts, whatever features the model uses.
+        """Return the rules, the heaviest first.
 
         Args:
-            progress: called with the share that is done.
+            relation: Only rules for this relation, `name`, or for its inverse, `name⁻¹` or
+                `name^-1` (default None: for all).
+
+        Raises:
+            TilpError: There is no such relation; the message names similar ones.
+        """
+        rules = self._need_fit().rules
+        if relation is not None:
+            rules = rules.filter(relation=self._directed_label(relation))
+        return rules.sort(lambda mined: mined.weight or 0.0)
+
+    def distributions(self, *, progress: Callable[[float], None] | None = None) -> Distributions:
+        """Return the temporal distributions of the training facts, whatever features are used.
+
+        Args:
+            progress: Called with the share that is done.
         """
         with self._workers() as workers:
             return Distributions.of(self.graph, self.settings, self._need_fit(), workers, progress)
 
-    def features(
+    def feature_table(
         self,
         relation: str | None = None,
         *,
@@ -276,13 +390,21 @@ class TILP:
         evidence: EvidenceKind | str | None = None,
         min_seen: int = 1,
     ) -> pl.DataFrame:
-        """Recurrence, order, time between relations, durations, as in `Distributions.frame`.
+        """Return recurrence, order, time between relations and durations of facts as a table.
 
         Args:
-            relation: one relation, `name`, `name⁻¹` or `name^-1`.
-            other: the other relation of pairs, likewise.
-            evidence: `between`, `others` or `walks`.
-            min_seen: how often a distribution was seen at least.
+            relation: Only this relation, `name`, or its inverse, `name⁻¹` or `name^-1`.
+            other: Only pairs with this other relation, named likewise.
+            evidence: Only facts `between` the two entities, `others` of the candidate, or on
+                `walks` to it.
+            min_seen: Only distributions fitted to at least this many facts or pairs.
+
+        Returns:
+            A row for each distribution, with a sentence that says it in words; the columns are
+            described at `Distributions.frame`.
+
+        Raises:
+            TilpError: There is no such relation or kind of evidence.
         """
         return select_features(
             self.distributions().frame(),
@@ -293,31 +415,46 @@ class TILP:
             min_seen=min_seen,
         )
 
-    def learned(self, relation: str | None = None) -> pl.DataFrame:
-        """What phase two learned, as `learned_weights` has it; of one relation, as it is asked."""
-        found = learned_weights(self.graph, self._need_fit())
-        if relation is not None:
-            relations = self.graph.relations
-            label = relations.label(relations.find_directed(relation))
-            found = found.filter((pl.col("query") == label) | pl.col("query").is_null())
-        return found
-
-    def scorer(self, graph: TemporalGraph | None = None) -> Scorer:
-        """What scores the candidates of queries.
+    def feature_weights(self, relation: str | None = None) -> pl.DataFrame:
+        """Return the weights that phase two learned for temporal features, the strongest first.
 
         Args:
-            graph: whose train split is the evidence; that of the model by default. Another graph
-                has the same relations, by their names, and the same unit of time.
+            relation: Only for queries of this relation, `name`, or of its inverse, `name⁻¹` or
+                `name^-1` (default None: for all).
+
+        Returns:
+            A row for each weight, with the columns query, part, of, words, weight and sentence.
+
+        Raises:
+            TilpError: The model has no features, or there is no such relation.
         """
+        table = weight_table(self.graph, self._need_fit(), self.settings.features)
+        if relation is not None:
+            label = self._directed_label(relation)
+            table = table.filter((pl.col("query") == label) | pl.col("query").is_null())
+        return table
+
+    def _directed_label(self, relation: str) -> str:
+        relations = self.graph.relations
+        return relations.label(relations.find_directed(relation))
+
+    def scorer(self, graph: TemporalGraph | None = None) -> Scorer:
+        """Return what scores the candidates of queries.
+
+        Args:
+            graph: Use its train split as evidence (default None: that of the model's graph).
+                Another graph has the same unit of time, and relations of the same names.
+        """
+        fitted = self._need_fit()
         if graph is not None and graph is not self.graph:
-            return scorer_on(graph, self.graph, self.settings, self._need_fit())
+            return fitted.scorer(graph, self.graph, self.settings)
         if self._scorer is None:
-            self._scorer = scorer_on(self.graph, self.graph, self.settings, self._need_fit())
+            self._scorer = fitted.scorer(self.graph, self.graph, self.settings)
         return self._scorer
 
-    def _explainer(self, graph: TemporalGraph | None, scorer: Scorer | None = None) -> Explainer:
+    def _explainer(self, graph: TemporalGraph | None) -> Explainer:
         evidence = self.graph if graph is None else graph
-        return Explainer(scorer or self.scorer(graph), self._need_fit().rules, evidence)
+        return Explainer(self.scorer(graph), self._need_fit().rules, evidence)
 
     def predict(
         self,
@@ -327,13 +464,30 @@ class TILP:
         new_only: bool = False,
         graph: TemporalGraph | None = None,
     ) -> pl.DataFrame:
-        """The k best candidates of each query, as a labelled table.
+        """Return the k best candidates of each query as a table.
 
         Args:
-            queries: one or many; mappings and frames have the fields of `Query`.
-            k: how many candidates.
-            new_only: whether candidates that are known already are left out.
-            graph: another graph to apply the rules on; its entities may be all new.
+            queries: One query or many; mappings and frames have the fields of `Query`.
+            k: How many candidates a query gets (int, default 10).
+            new_only: Leave out candidates that train already has as answers at that time
+                (default False).
+            graph: Apply the rules on another graph, whose entities may all be new (default None:
+                the model's).
+
+        Returns:
+            A row for each candidate: the query, its rank, name, id, score, share of the scores
+            of all entities, and whether train already has it.
+
+        Raises:
+            TilpError: A query has an unknown name or date; the message says which.
+
+        Example:
+            >>> import tilp
+            >>> graph = tilp.datasets.world(seed=0, size=1000).graph
+            >>> model = TILP(max_length=1, features="none").fit(graph)
+            >>> query = tilp.Query("diedIn", subject="Omar Shelker", start=1984)
+            >>> model.predict(query, k=2).select("rank", "candidate").rows()
+            [(1, 'Dedbridge'), (2, 'Prolberg')]
         """
         if isinstance(queries, pl.DataFrame):
             columns = QueryColumns.of(queries)
@@ -356,52 +510,47 @@ class TILP:
         graph: TemporalGraph | None = None,
         progress: Callable[[str, float, int], None] | None = None,
     ) -> BatchResult:
-        """The k best candidates of any number of queries, as Parquet files in a folder.
+        """Write the k best candidates of any number of queries to Parquet files in a folder.
 
-        Memory does not grow with the number of queries. Stopped or killed, the same call goes on
-        with the parts that are not there, to the same files.
+        Memory does not grow with the number of queries. After a stop, the same call adds the
+        missing parts, and gives the same files.
 
         Args:
-            folder: for the parts, whose columns are those of `predict`, and a note of what they
-                are of.
-            queries: a file (TSV, CSV, gzipped or not, Parquet), which is read part by part, or a
+            folder: For the parts, whose columns are those of `predict`, and a note of what they
+                belong to.
+            queries: A file (TSV, CSV, gzipped or not, Parquet), which is read part by part, or a
                 frame, with the columns of `Query`.
-            k: how many candidates.
-            new_only: whether candidates that are known already are left out.
-            explain: how many candidates of each query are explained, in a column `explanation` as
-                JSON; this is much slower.
-            on_error: what becomes of queries that cannot be asked: `raise` refuses all before
-                anything is asked; `skip` leaves them out, and writes them with the reasons.
-            part_size: queries of a part; 20,000 by default, 500 where some are explained.
-            graph: another graph to apply the rules on; its entities may be all new.
-            progress: called with the name of a stage, `check` or `predict`, how many queries of it
-                are done, and of how many; 0 where that is not known.
+            k: How many candidates a query gets (int, default 10).
+            new_only: Leave out candidates that train already has as answers at that time
+                (default False).
+            explain: Explain this many candidates of each query, in a column `explanation` as
+                JSON (int, default 0). This is much slower.
+            on_error: What to do with invalid queries (default `"raise"`): `raise` refuses all
+                before any is answered; `skip` leaves them out, and writes them with the reasons.
+            part_size: Queries in a part (int, default 20,000; 500 where some are explained).
+            graph: Apply the rules on another graph, whose entities may all be new (default None:
+                the model's).
+            progress: Called with the name of a stage, `check` or `predict`, how many queries are
+                done, and of how many; 0 if that is not known.
 
         Raises:
-            TilpError: queries cannot be asked, or the folder holds something else.
+            TilpError: Queries are invalid, or the folder holds something else.
         """
-        from tilp.model.persistence import model_digest
-
         skip = choose(OnInvalidQuery, on_error, "on_error") is OnInvalidQuery.SKIP
         settings = BatchSettings(k, new_only, explain, skip, part_size)
         source = QueryFrame(queries) if isinstance(queries, pl.DataFrame) else QueryFile(queries)
-        ask = self._predictor(k, graph, new_only=new_only)
-        explainer = self._explainer(graph, ask.scorer) if explain else None
-        predictor = Predictor(ask, explainer, explain)
+        top_k = self._predictor(k, graph, new_only=new_only)
+        explainer = None
+        if explain:
+            explainer = Explainer(top_k.scorer, self._need_fit().rules, top_k.graph)
+        predictor = BatchPredictor(top_k, explainer, explain)
         decided_by = {
             "model": model_digest(self.settings, self.graph, self._need_fit()),
-            "evidence": ask.graph.fingerprint(),
+            "evidence": top_k.graph.fingerprint(),
         }
+        path = Path(folder).expanduser()
         with self._workers() as workers:
-            return predict_to(
-                Path(folder).expanduser(),
-                source,
-                predictor,
-                settings,
-                decided_by,
-                workers,
-                progress,
-            )
+            return predict_to(path, source, predictor, settings, decided_by, workers, progress)
 
     def queries_of(
         self,
@@ -411,22 +560,27 @@ class TILP:
         *,
         graph: TemporalGraph | None = None,
     ) -> pl.DataFrame:
-        """A query for each subject that train has a fact of a relation of, for `predict`.
+        """Return a query for each subject that train has a fact of a relation of.
 
         Args:
-            relation: its name; of its inverse, `name⁻¹` or `name^-1`, each object is asked.
-            start: of all queries; likewise `end`.
-            graph: another graph to apply the rules on.
+            relation: Its name; for its inverse, `name⁻¹` or `name^-1`, each object has a query.
+            start: The start of all queries (default None: not known).
+            end: The end of all queries (default None: not known).
+            graph: Take the entities from another graph (default None: the model's).
+
+        Raises:
+            TilpError: There is no such relation, or train has no fact of it.
         """
         return queries_of(graph if graph is not None else self.graph, relation, start, end)
 
     def ask(self, query: Query, k: int = 10, *, graph: TemporalGraph | None = None) -> Predictions:
-        """The k best candidates of one query.
+        """Return the k best candidates of one query, to print or to loop over.
 
         Args:
-            query: for the subject or the object of a fact.
-            k: how many candidates.
-            graph: another graph to apply the rules on; its entities may be all new.
+            query: For the subject or the object of a fact.
+            k: How many candidates (int, default 10).
+            graph: Apply the rules on another graph, whose entities may all be new (default None:
+                the model's).
         """
         (predictions,) = self._predictor(k, graph).predict(read_queries([query]))
         return predictions
@@ -437,28 +591,41 @@ class TILP:
         evidence = graph if graph is not None else self.graph
         return TopKPredictor(evidence, self.scorer(graph), k, new_only)
 
+    @renamed_keywords({"top": "max_reasons", "fall": "ablation"})
     def explain(
         self,
         query: Query,
         candidate: str | None = None,
         *,
         groundings: int = 3,
-        top: int | None = 20,
-        fall: bool = True,
+        max_reasons: int | None = 20,
+        ablation: bool = True,
         graph: TemporalGraph | None = None,
     ) -> Explanation:
-        """Why a candidate is where it is among the answers of a query.
+        """Explain the score and rank of a candidate: its reasons, and the facts they rest on.
 
         Args:
-            query: for the subject or the object of a fact.
-            candidate: the name of the other end; the best one by default.
-            groundings: how many of each reason at the most.
-            top: how many reasons are shown, and have groundings; None for all.
-            fall: whether the score is computed again without the facts of the top grounding.
-            graph: another graph to apply the rules on; its entities may be all new.
+            query: For the subject or the object of a fact.
+            candidate: Its name (default None: the best one).
+            groundings: Show at most this many groundings of each reason (int, default 3).
+            max_reasons: Show at most this many reasons, with groundings (int, default 20; None
+                for all).
+            ablation: Also score the candidate without the facts of the first grounding (default
+                True), to show how much depends on them.
+            graph: Apply the rules on another graph, whose entities may all be new (default None:
+                the model's).
+
+        Example:
+            >>> import tilp
+            >>> graph = tilp.datasets.world(seed=0, size=1000).graph
+            >>> model = TILP(max_length=1, features="none").fit(graph)
+            >>> query = tilp.Query("diedIn", subject="Omar Shelker", start=1984)
+            >>> explanation = model.explain(query, max_reasons=2)
+            >>> explanation.candidate, explanation.rank
+            ('Dedbridge', 1)
         """
         return self._explainer(graph).explain(
-            query, candidate, groundings=groundings, max_reasons=top, ablation=fall
+            query, candidate, groundings=groundings, max_reasons=max_reasons, ablation=ablation
         )
 
     def evaluate(
@@ -469,22 +636,23 @@ class TILP:
         protocols: Iterable[Protocol | str] | None = None,
         progress: Callable[[float], None] | None = None,
     ) -> Evaluation:
-        """Rank the answers of a split's facts, both ways, with train alone as evidence.
+        """Rank the answers of a split's facts in both directions, with train alone as evidence.
 
         Args:
-            split: whose facts are asked.
-            known: what protocols remove other answers by, and whose split is asked; the model's
-                own facts by default. Where these were reduced, the facts that they were taken
-                from, with the same names: an answer that only a removed fact states is no error.
-            protocols: those to rank under; all by default.
-            progress: called with the share that is done.
+            split: Whose facts are queries (default `"test"`).
+            known: The facts that protocols take other answers from, and whose split is ranked
+                (default None: the model's own). For a model of reduced data, give the data with
+                all facts and the same names: an answer that only a removed fact states is no
+                error.
+            protocols: Those to rank under (default None: all).
+            progress: Called with the share that is done.
 
         Raises:
-            TilpError: the known facts have other names or another unit.
+            TilpError: The known facts have other names or another unit of time.
         """
-        mine, known = self.graph, self.graph if known is None else known
-        same = known.entities == mine.entities and known.relations == mine.relations
-        if not same or known.unit is not mine.unit:
+        own, known = self.graph, self.graph if known is None else known
+        same_names = known.entities == own.entities and known.relations == own.relations
+        if not same_names or known.unit is not own.unit:
             raise TilpError(
                 "the known facts have other entities, relations or another unit than the model's; "
                 "give the data that the model's were taken from"
@@ -501,18 +669,44 @@ class TILP:
             )
 
     def save(self, folder: Path | str, *, replace: bool = False) -> Path:
-        """Write the whole model to a folder that `tilp.load` reads.
+        """Write the model and its graph to a folder; `TILP.load` and `tilp.load` read it.
 
         Args:
-            folder: new or empty.
-            replace: whether it takes the place of a model that is there, once it is written.
-        """
-        from tilp.model.persistence import save_model
+            folder: A new or empty one.
+            replace: Replace a model that is there, once the new one is written (default False).
 
+        Returns:
+            The folder.
+
+        Raises:
+            TilpError: The folder is in use, or cannot be written.
+        """
         return save_model(self.settings, self.graph, self._need_fit(), folder, replace=replace)
 
+    @classmethod
+    def load(cls, folder: Path | str) -> TILP:
+        """Read a model that `save` wrote. Nothing in the folder is executed.
+
+        Args:
+            folder: Of the model.
+
+        Raises:
+            TilpError: The folder holds no model, a damaged one, or one of another version.
+
+        Example:
+            >>> import tempfile, tilp
+            >>> model = TILP(max_length=1, features="none")
+            >>> model = model.fit(tilp.datasets.world(seed=0, size=1000).graph)
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     again = TILP.load(model.save(folder))
+            >>> again.rules() == model.rules()
+            True
+        """
+        return cls.from_parts(*load_model(folder))
+
     def _workers(self) -> Workers:
-        return Workers(self.threads, self.backend, self.address)
+        jobs = None if self.n_jobs == -1 else self.n_jobs
+        return Workers(thread_count(jobs), self.backend, self.address)
 
     def _need_fit(self) -> FittedModel:
         if self._fitted is None:

@@ -1,7 +1,4 @@
-"""What weights are learned from: rules, and how they do on training and on held-out queries.
-
-With a folder to work in, each part is left there, and a run that was killed goes on from the last.
-"""
+"""What weights are learned from: mined rules, applied to training and held-out queries."""
 
 from __future__ import annotations
 
@@ -15,36 +12,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilp._utils.files import load_or_compute, new_file
-from tilp._utils.progress import Stages
 from tilp.errors import NoRulesError, TilpError
 from tilp.evaluation import Ranker
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.learning.examples import TrainingExamples, make_training_examples, training_queries
-from tilp.model.config import ModelSettings
-from tilp.parallel import Workers
+from tilp.model.config import FitContext, ModelSettings
 from tilp.rules import RuleSet
 from tilp.time.imputation import MissingDates
 from tilp.walks import Walker
 from tilp.walks.checkpoint import MiningCheckpoint
 from tilp.walks.mining import mining_walker, target_facts
 
-_QUERY_COLUMNS = [one.name for one in fields(QueryTable)]
-_COLUMNS = [one.name for one in fields(TrainingExamples) if one.name != "queries"]
-
 
 @dataclass(frozen=True)
 class TrainingData:
-    """All that does not depend on the kind of weights.
+    """All that learning needs, whatever the kind of weights.
 
     Attributes:
-        graph: the facts as they were given.
-        settling: what unknown ends are taken for.
-        walker: over the train split, its unknown ends settled.
-        rules: that were found.
-        rows: the same as rows of the walker's encoding.
-        training: entries of the queries to learn from.
-        held_out: entries of those that decide.
-        ranker: ranks the answers of the latter.
+        graph: The facts as given.
+        missing_dates: How their missing dates are imputed.
+        walker: Walks on the train split, with imputed dates.
+        rules: That were mined.
+        rows: The same in the walker's encoding.
+        training: Examples to learn from.
+        held_out: Examples that decide when to stop.
+        ranker: Ranks the answers of the held-out queries.
     """
 
     graph: TemporalGraph
@@ -57,144 +49,116 @@ class TrainingData:
     ranker: Ranker
 
 
-def prepare_training_data(
-    graph: TemporalGraph,
-    settings: ModelSettings,
-    folder: Path,
-    stages: Stages,
-    workers: Workers,
-) -> TrainingData:
-    """Find rules in the train split, and apply them.
-
-    Args:
-        graph: the facts.
-        settings: what decides the model.
-        folder: to work in; what a run with the same data and settings left there is used.
-        stages: told how far each part is.
-        workers: do not change the result.
+def prepare_training_data(graph: TemporalGraph, context: FitContext) -> TrainingData:
+    """Mine rules in the train split, and apply them to training and held-out queries.
 
     Raises:
-        NoRulesError: no rule was found.
-        TilpError: the folder is of something else.
+        NoRulesError: No rule was found.
+        TilpError: The folder holds the checkpoints of another fit, or something else.
     """
-    _claim(folder, graph, settings)
-    settling = MissingDates.fit(graph, settings.missing, settings.seed)
-    settled = settling.fill_graph(graph)
-    walker = mining_walker(settled, settings.mining)
-    with stages("mine") as advance:
-        rules = _mined(settled, settings, folder, workers, advance)
+    settings = context.settings
+    _claim(context.path("fit.json"), graph, settings)
+    dates = MissingDates.fit(graph, settings.missing, settings.seed)
+    dated = dates.fill_graph(graph)
+    walker = mining_walker(dated, settings.mining)
+    with context.stages("mine") as advance:
+        rules = _mine(dated, context, advance)
     if not len(rules):
         raise NoRulesError(
             "no rule was found: no fact's ends are joined by other facts often enough; a smaller "
             "min_support or a greater max_length may find some"
         )
-    return apply_rules(graph, settling, walker, rules, settings, stages, workers, folder=folder)
+    return apply_rules(graph, dates, walker, rules, context)
 
 
 def apply_rules(
     graph: TemporalGraph,
-    settling: MissingDates,
+    missing_dates: MissingDates,
     walker: Walker,
     rules: RuleSet,
-    settings: ModelSettings,
-    stages: Stages,
-    workers: Workers,
-    *,
-    folder: Path,
+    context: FitContext,
 ) -> TrainingData:
-    """Apply rules to the queries that are learned from, and to those that decide.
-
-    Args:
-        graph: the facts.
-        settling: what their unknown ends are taken for.
-        walker: over the train split, its unknown ends settled.
-        rules: to apply.
-        settings: what decides the model.
-        stages: told how far it is.
-        workers: do not change the result.
-        folder: where what was found is kept; where it is there, it is not done again.
-    """
-    rows = walker.encoding.encode([one.rule for one in rules])
+    """Apply rules to the queries to learn from, and to the held-out ones."""
+    settings = context.settings
+    rows = walker.encoding.encode([mined.rule for mined in rules])
     compiled = walker.encoding.compiled(rows)
-    held_out_rows, walked = held_out_facts(graph, settings)
-    ranker = Ranker(graph, held_out_rows, walked=walked)
+    held_out_rows, is_walked = held_out_facts(graph, settings)
+    ranker = Ranker(graph, held_out_rows, walked=is_walked)
     queries = training_queries(graph, target_facts(graph, settings.mining))
     if not len(graph.rows("valid")):
         queries = queries[~np.isin(queries.fact, ranker.queries.fact)]
-    with stages("apply") as advance:
+    with context.stages("apply") as advance:
 
-        def entries(name: str, asked: QueryTable) -> TrainingExamples:
+        def examples(name: str, queries: QueryTable) -> TrainingExamples:
             def make() -> TrainingExamples:
+                dated = missing_dates.fill_queries(queries)
                 return make_training_examples(
-                    walker, asked, compiled, workers, seed=settings.seed, progress=advance
+                    walker, dated, compiled, context.workers, seed=settings.seed, progress=advance
                 )
 
             return load_or_compute(
-                folder / f"entries-{name}.npz", make, _entries_arrays, _entries_of
+                context.path(f"entries-{name}.npz"), make, _to_arrays, _from_arrays
             )
 
-        held_out = entries("held-out", settling.fill_queries(ranker.queries))
-        training = entries("training", settling.fill_queries(queries))
-    return TrainingData(graph, settling, walker, rules, rows, training, held_out, ranker)
+        held_out = examples("held-out", ranker.queries)
+        training = examples("training", queries)
+    return TrainingData(graph, missing_dates, walker, rules, rows, training, held_out, ranker)
 
 
-def _claim(folder: Path, graph: TemporalGraph, settings: ModelSettings) -> None:
-    """Note whose folder it is; refuse one of other data or settings."""
+def _claim(path: Path, graph: TemporalGraph, settings: ModelSettings) -> None:
+    """Note in a folder which fit it belongs to; refuse one that belongs to another."""
+    folder = path.parent
     note = {"graph": graph.fingerprint(), "settings": settings.to_json()}
-    path = folder / "fit.json"
     folder.mkdir(parents=True, exist_ok=True)
     if not path.exists():
-        if any(not one.name.startswith(".") for one in folder.iterdir()):
+        if any(not file.name.startswith(".") for file in folder.iterdir()):
             raise TilpError(f"{folder} is in use: remove it, or choose another name for the model")
         with new_file(path) as partial:
             partial.write_text(json.dumps(note), encoding="utf-8")
     try:
-        same = json.loads(path.read_text(encoding="utf-8")) == json.loads(json.dumps(note))
+        is_same = json.loads(path.read_text(encoding="utf-8")) == json.loads(json.dumps(note))
     except ValueError:
-        same = False
-    if not same:
+        is_same = False
+    if not is_same:
         raise TilpError(
             f"{folder} was begun with other data or settings; remove it to begin anew, or choose "
             "another name for the model"
         )
 
 
-def _mined(
-    graph: TemporalGraph,
-    settings: ModelSettings,
-    folder: Path,
-    workers: Workers,
-    advance: Callable[[float], None],
-) -> RuleSet:
-    out = folder / "rules.jsonl"
+def _mine(graph: TemporalGraph, context: FitContext, advance: Callable[[float], None]) -> RuleSet:
+    out = context.path("rules.jsonl")
     if out.exists() and not out.with_name(f"{out.name}.unfinished").exists():
         return RuleSet.read_jsonl(out)
-    run = MiningCheckpoint(graph, list(graph.relations), settings.mining, out)
-    return run.finish(workers=workers, progress=advance)
+    checkpoint = MiningCheckpoint(graph, list(graph.relations), context.settings.mining, out)
+    return checkpoint.finish(workers=context.workers, progress=advance)
 
 
 def held_out_facts(graph: TemporalGraph, settings: ModelSettings) -> tuple[NDArray[np.int64], bool]:
-    """The facts that decide: of valid, or where there is none a tenth of the targets; seeded.
+    """Return the rows of held-out facts, and whether walks use these facts too.
 
-    Returns:
-        Their numbers, and whether they are among those that are walked on.
+    They are of the valid split; where there is none, a tenth of the facts to learn from.
     """
-    chance = np.random.default_rng([settings.seed, 10])
-    rows, most = np.asarray(graph.rows("valid"), np.int64), settings.held_out
-    walked = not len(rows)
-    if walked:
+    rng = np.random.default_rng([settings.seed, 10])
+    rows, limit = np.asarray(graph.rows("valid"), np.int64), settings.held_out
+    is_walked = not len(rows)
+    if is_walked:
         rows = target_facts(graph, settings.mining)
-        most = min(most, len(rows) // 10 + 1)
-    if len(rows) > most:
-        rows = np.sort(chance.choice(rows, most, replace=False))
-    return rows, walked
+        limit = min(limit, len(rows) // 10 + 1)
+    if len(rows) > limit:
+        rows = np.sort(rng.choice(rows, limit, replace=False))
+    return rows, is_walked
 
 
-def _entries_arrays(made: TrainingExamples) -> dict[str, Any]:
-    queries = {f"query_{name}": getattr(made.queries, name) for name in _QUERY_COLUMNS}
-    return {**queries, **{name: getattr(made, name) for name in _COLUMNS}}
+_QUERY_COLUMNS = [column.name for column in fields(QueryTable)]
+_COLUMNS = [column.name for column in fields(TrainingExamples) if column.name != "queries"]
 
 
-def _entries_of(arrays: dict[str, Any]) -> TrainingExamples:
+def _to_arrays(examples: TrainingExamples) -> dict[str, Any]:
+    queries = {f"query_{name}": getattr(examples.queries, name) for name in _QUERY_COLUMNS}
+    return {**queries, **{name: getattr(examples, name) for name in _COLUMNS}}
+
+
+def _from_arrays(arrays: dict[str, Any]) -> TrainingExamples:
     queries = QueryTable(*(arrays[f"query_{name}"] for name in _QUERY_COLUMNS))
     return TrainingExamples(queries=queries, **{name: arrays[name] for name in _COLUMNS})

@@ -1,27 +1,23 @@
-"""What a change of the facts of some relations touches."""
+"""Updating a model with new facts, and `UpdateReport` of what an update changed."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._utils.progress import Progress, Stages
-from tilp.features.log_linear import LogLinearWeights
-from tilp.features.paper.features import FittedPaper
-from tilp.features.paper.fit import refresh_paper
-from tilp.graph import MergedGraph, TemporalGraph
-from tilp.learning.attention_net import AttentionNet, Parameters, flatten_parameters
+from tilp._version import __version__
+from tilp.graph import SPLITS, MergedGraph, TemporalGraph
+from tilp.graph.vocabulary import NearNames
+from tilp.learning.attention_net import AttentionNet, flatten_parameters
 from tilp.learning.rule_weights import INITIAL_LOG_PRIOR
-from tilp.model.config import ModelSettings
-from tilp.model.fit import FittedModel, smoothed_confidence
-from tilp.model.scorers import old_heads
-from tilp.model.update_report import UpdateReport
-from tilp.parallel import Workers
+from tilp.model.config import FitContext
+from tilp.model.fit import smoothed_confidence
+from tilp.model.fitted_model import FittedModel, old_relations, reindex_relations, with_weights
 from tilp.rules import MinedRule, RuleSet
 from tilp.scoring import RuleWeights
 from tilp.time.imputation import MissingDates
@@ -29,260 +25,324 @@ from tilp.types import Weights
 from tilp.walks import Walker
 from tilp.walks.mining import mine_relations, mining_walker
 
+KEYS_OF_0_1 = {"weights": "keep", "rules": "mine"}
+"""Choices of 0.1 that the JSON of a report states for one more version."""
 
-def touched(rules: RuleSet, relations: Collection[str], least: float = 0.0) -> set[str]:
-    """The relations themselves, and those that are predicted by them to some part.
-
-    Args:
-        rules: with their weights.
-        relations: their names.
-        least: of the weight of a relation's rules, each times its support, the share of those
-            whose bodies have one of the relations; 0: any such rule.
-    """
-    whole: defaultdict[str, float] = defaultdict(float)
-    through: defaultdict[str, float] = defaultdict(float)
-    for one in rules:
-        head, said = one.rule.head.relation, (one.weight or 0.0) * one.support
-        whole[head] += said
-        if any(atom.relation in relations for atom in one.rule.body):
-            through[head] += said
-    return {*relations} | {head for head in through if through[head] >= least * whole[head]}
-
-
-_LEAST_WEIGHT = 1e-300
-
-
-def update_model(
-    graph: TemporalGraph,
-    settings: ModelSettings,
-    fitted: FittedModel,
-    joined: MergedGraph,
-    workers: Workers,
-    *,
-    progress: Progress | None = None,
-) -> tuple[FittedModel, UpdateReport]:
-    """Refresh what new facts touch in a model; its weights are kept.
-
-    Args:
-        graph: the model's.
-        settings: likewise.
-        fitted: likewise.
-        joined: the graph with the new facts.
-        workers: do not change the result.
-        progress: told how far each stage is.
-    """
-    update = _Update(graph, settings, fitted, joined, Stages(progress), workers)
-    found = update.run()
-    report = update.report(found.rules)
-    history = (*fitted.updates, report.to_json()) if report.anything else fitted.updates
-    return replace(found, updates=history), report
-
-
-class _Update:
-    """One update: the model as it was, and the graph that it is to fit."""
-
-    def __init__(
-        self,
-        graph: TemporalGraph,
-        settings: ModelSettings,
-        fitted: FittedModel,
-        joined: MergedGraph,
-        stages: Stages,
-        workers: Workers,
-    ) -> None:
-        self._before, self._after = graph, joined.graph
-        self._settings, self._fitted = settings, fitted
-        self._joined, self._stages, self._workers = joined, stages, workers
-        settling = MissingDates.fit(joined.graph, settings.missing, settings.seed)
-        self._settled = settling.fill_graph(joined.graph)
-        self._changed = self._changed_relations()
-        self._touched = touched(fitted.rules, self._changed)
-
-    def run(self) -> FittedModel:
-        """What the model learned, refreshed."""
-        heads = old_heads(self._after, self._before)
-        if not self._changed:
-            return self._renumbered(heads)
-        walker = mining_walker(self._settled, self._settings.mining)
-        rules = self._rules(walker)
-        number = {one.rule: place for place, one in enumerate(self._fitted.rules)}
-        came_from = np.array([number.get(one.rule, -1) for one in rules], np.int64)
-        rows = walker.encoding.encode([one.rule for one in rules])
-        net = self._net(walker, heads)
-        weights = self._kept_weights(rules, rows[:, 2], came_from, heads, net.of(rows))
-        features = self._fitted.features
-        if features is not None:
-            features = features.remap(heads, came_from)
-        found = FittedModel(_weighted(rules, weights), weights, self._fitted.curve, net=net.flat)
-        if features is not None:
-            found = replace(found, features=self._features(found, features))
-        return replace(found, seconds=self._stages.seconds)
-
-    def report(self, rules: RuleSet) -> UpdateReport:
-        """What was done."""
-        before, after = self._before, self._after
-        held = {one.rule.head.relation for one in rules}
-        counted = (
-            one.rule.head.relation in self._touched
-            for one in rules
-            if one.rule in self._fitted.rules
-        )
-        return UpdateReport.of(
-            before,
-            self._joined,
-            touched=tuple(name for name in after.relations if name in self._touched),
-            counted=sum(counted),
-            new_rules=sum(one.rule not in self._fitted.rules for one in rules),
-            dropped_rules=sum(one.rule not in rules for one in self._fitted.rules),
-            without_rules=tuple(
-                name for name in after.relations if name in self._touched and name not in held
-            ),
-        )
-
-    def _changed_relations(self) -> set[str]:
-        """The names of relations whose training facts are others than before.
-
-        Also where an unknown end is now taken for something else, as durations have changed.
-        """
-        was = MissingDates.fit(self._before, self._settings.missing, self._settings.seed)
-        before, after, size = was.fill_graph(self._before), self._settled, self._before.bounds[1]
-        differs = (before.start[:size] != after.start[:size]) | (
-            before.end[:size] != after.end[:size]
-        )
-        added = self._joined.added[self._joined.added < after.bounds[1]]
-        relations = np.unique(after.relation[np.concatenate([np.flatnonzero(differs), added])])
-        return {after.relations.label(int(one)) for one in relations}
-
-    def _renumbered(self, heads: NDArray[np.int64]) -> FittedModel:
-        """All as it was, for relations that may be more."""
-        fitted = self._fitted
-        if len(heads) == len(fitted.weights.prior):
-            return fitted
-        everything = np.arange(len(fitted.rules))
-        walker = mining_walker(self._settled, self._settings.mining)
-        return replace(
-            fitted,
-            net=self._net(walker, heads).flat,
-            weights=_of_heads(fitted.weights, heads),
-            features=None if fitted.features is None else fitted.features.remap(heads, everything),
-        )
-
-    def _rules(self, walker: Walker) -> RuleSet:
-        """The rules of all relations; those that are touched mined anew."""
-        old, mining = self._fitted.rules, self._settings.mining
-        names = [name for name in self._after.relations if name in self._touched]
-        with self._stages("mine") as advance:
-            mined = dict(mine_relations(walker, names, mining, self._workers, progress=advance))
-        of_relation: dict[str, list[MinedRule]] = {}
-        for one in old:
-            of_relation.setdefault(one.rule.head.relation, []).append(one)
-        of_relation.update(mined)
-        return RuleSet(one for name in self._after.relations for one in of_relation.get(name, ()))
-
-    def _kept_weights(
-        self,
-        rules: RuleSet,
-        head: NDArray[np.int64],
-        came_from: NDArray[np.int64],
-        heads: NDArray[np.int64],
-        of_net: NDArray[np.float64],
-    ) -> RuleWeights:
-        """The weights as they were, and those of new rules.
-
-        A new rule weighs as its confidence says, or the net, by the kind of weights. Weights of a
-        head are given in units of its heaviest rule, and free ones are drawn to the confidence
-        when they are learned. So the median of weights against what a new rule would have tells
-        the scale, as a logarithm.
-
-        Args:
-            rules: all there are now.
-            head: of each.
-            came_from: its place among those there were; -1: new.
-            heads: for each head the old one; -1: new.
-            of_net: what the net says of each, as a logarithm.
-        """
-        fitted, n_heads = self._fitted, len(heads)
-        known = came_from >= 0
-        expected, before = of_net, of_net
-        if fitted.net is None or self._settings.training.weights is not Weights.ATTENTION:
-            expected = of_net + np.log(smoothed_confidence(rules))
-            before = of_net + np.log(smoothed_confidence(fitted.rules))[came_from]
-        ratio = np.log(np.maximum(fitted.weights.rule, _LEAST_WEIGHT))[came_from] - before
-        scale = np.zeros(n_heads)
-        weights = _of_heads(fitted.weights, heads)
-        prior = weights.prior.copy()
-        for one in np.unique(head):
-            of_head = head == one
-            if (of_head & known).any():
-                scale[one] = np.median(ratio[of_head & known])
-            else:
-                scale[one] = -expected[of_head].max()
-                prior[one] = np.exp(INITIAL_LOG_PRIOR + scale[one])
-        rule = np.where(known, fitted.weights.rule[came_from], np.exp(expected + scale[head]))
-        return replace(weights, rule=rule, prior=prior)
-
-    def _net(self, walker: Walker, heads: NDArray[np.int64]) -> _Net:
-        """The net that weights come from, where they do, for the relations there are now."""
-        training = self._settings.training
-        net = AttentionNet(walker.encoding, training.dimension)
-        if self._fitted.net is None:
-            return _Net(net, None)
-        return _Net(net, net.transfer_parameters(self._fitted.net, heads, training.seed))
-
-    def _features(
-        self, fitted: FittedModel, before: FittedPaper | LogLinearWeights
-    ) -> FittedPaper | LogLinearWeights:
-        """What temporal features add: statistics fitted anew, weights as they were.
-
-        Args:
-            fitted: the rules, with their weights.
-            before: what there was, for the numbers of this graph.
-        """
-        if isinstance(before, LogLinearWeights):
-            return before
-        with self._stages("features") as advance:
-            return refresh_paper(
-                self._settled,
-                fitted.rules,
-                before,
-                self._settings.mining.max_length,
-                self._workers,
-                advance,
-            )
+_MIN_WEIGHT = 1e-300
+_MAX_NAMES = 5
 
 
 @dataclass(frozen=True)
-class _Net:
-    """An attention net with its parameters, if there are any."""
+class UpdateReport:
+    """What an update changed.
 
-    net: AttentionNet
-    parameters: Parameters | None
+    Attributes:
+        added: New facts, by split.
+        known: Facts that were there already, by split.
+        less: Of these, how many are there with more of their dates.
+        superseded: Facts replaced by one with more of the dates.
+        elsewhere: New facts that are in another split too, which spoils its figures.
+        renumbered: Attributes of entities whose value changed.
+        entities: Labels of new entities.
+        relations: Labels of new relations.
+        near: For some of these, known relations with a similar name.
+        touched: Relations whose rules were mined again.
+        counted: Rules that were there before and were counted again.
+        new_rules: Rules that were not there before.
+        dropped_rules: Rules that are no longer among the best.
+        without_rules: Touched relations that have no rule.
+    """
 
-    @property
-    def flat(self) -> dict[str, NDArray[Any]] | None:
-        """The parameters by name."""
-        return None if self.parameters is None else flatten_parameters(self.parameters)
+    added: dict[str, int]
+    known: dict[str, int]
+    less: int
+    superseded: int
+    elsewhere: int
+    renumbered: int
+    entities: tuple[str, ...]
+    relations: tuple[str, ...]
+    near: dict[str, tuple[str, ...]]
+    touched: tuple[str, ...] = ()
+    counted: int = 0
+    new_rules: int = 0
+    dropped_rules: int = 0
+    without_rules: tuple[str, ...] = ()
 
-    def of(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """What it says of rules, as a logarithm; 0 where there is none."""
-        if self.parameters is None:
-            return np.zeros(len(rows))
-        return np.asarray(
-            self.net.log_scores(self.parameters, self.net.part_indices(rows)), np.float64
+    @classmethod
+    def of(cls, before: TemporalGraph, merged: MergedGraph, **changes: Any) -> UpdateReport:
+        """Return the report of merging facts, with other changes by name."""
+        after = merged.graph
+        relations = tuple(after.relations.labels[len(before.relations) :])
+        near_names = NearNames(before.relations)
+        return cls(
+            added={split: _count_in_split(merged.added, after, split) for split in SPLITS},
+            known=merged.duplicates,
+            less=merged.less_dated,
+            superseded=len(merged.superseded),
+            elsewhere=merged.in_other_split,
+            renumbered=merged.changed_attributes,
+            entities=tuple(after.entities.labels[len(before.entities) :]),
+            relations=relations,
+            near={name: near for name in relations if (near := near_names.find(name))},
+            **changes,
         )
 
+    @property
+    def anything(self) -> bool:
+        """Whether the update changed anything."""
+        counts = (*self.added.values(), self.superseded, self.renumbered)
+        return any(counts) or bool(self.entities) or bool(self.relations)
 
-def _of_heads(weights: RuleWeights, heads: NDArray[np.int64]) -> RuleWeights:
-    """Weights for other numbers of relations; those of new ones count nothing yet."""
-    known = heads >= 0
-    return replace(
-        weights,
-        prior=np.where(known, weights.prior[heads], 1.0),
-        factor=np.where(known[:, None], weights.factor[heads], 1.0),
-    )
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as plain values, with the count of new entities for their labels."""
+        values = {
+            **asdict(self),
+            **KEYS_OF_0_1,
+            "entities": len(self.entities),
+            "tilp": __version__,
+        }
+        del values["near"]
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in values.items()
+        }
+
+    def of_facts(self) -> list[str]:
+        """Return lines of text about the facts."""
+        lines = [f"added: {_by_split(self.added)}"]
+        if self.superseded:
+            lines.append(f"replaced facts with fewer dates: {self.superseded:,}")
+        if sum(self.known.values()):
+            less = f", {self.less:,} of them with more of their dates" if self.less else ""
+            lines.append(f"there already: {_by_split(self.known)}{less}")
+        if self.elsewhere:
+            lines.append(
+                f"in another split too: {self.elsewhere:,}; figures of valid or test mean less "
+                "where train has the same facts"
+            )
+        if self.renumbered:
+            lines.append(f"changed attributes of entities: {self.renumbered:,}")
+        if self.entities:
+            lines.append(f"new entities: {_list_names(self.entities)}")
+        if self.relations:
+            lines.append(f"new relations: {_list_names(self.relations)}")
+        lines += [
+            f"{name!r} is new: was {' or '.join(map(repr, near))} meant?"
+            for name, near in self.near.items()
+        ]
+        return lines
+
+    def of_rules(self) -> list[str]:
+        """Return lines of text about the rules."""
+        if not self.touched:
+            return ["no training fact is new: rules and weights are as they were"]
+        lines = [
+            f"touched: {_list_names(self.touched, ' relations')}; {self.counted:,} rules counted "
+            f"again, {self.new_rules:,} new, {self.dropped_rules:,} no longer among the best"
+        ]
+        if self.without_rules:
+            lines.append(
+                f"no rule for {_list_names(self.without_rules, ' relations')}: "
+                "too few of their facts can be reached by other facts"
+            )
+        return lines
+
+    def __str__(self) -> str:
+        return "\n".join([*self.of_facts(), *self.of_rules()])
 
 
-def _weighted(rules: RuleSet, weights: RuleWeights) -> RuleSet:
-    return RuleSet(
-        replace(one, weight=float(weight)) for one, weight in zip(rules, weights.rule, strict=True)
-    )
+def _count_in_split(facts: NDArray[np.int64], graph: TemporalGraph, split: str) -> int:
+    rows = graph.rows(split)
+    return int(((facts >= rows.start) & (facts < rows.stop)).sum())
+
+
+def _by_split(counts: dict[str, int]) -> str:
+    listed = [f"{count:,} in {split}" for split, count in counts.items() if count]
+    return ", ".join(listed) or "nothing"
+
+
+def _list_names(names: Sequence[str], noun: str = "") -> str:
+    """Return the count of names, and the first of them."""
+    more = ", …" if len(names) > _MAX_NAMES else ""
+    return f"{len(names):,}{noun} ({', '.join(names[:_MAX_NAMES])}{more})"
+
+
+def touched_relations(
+    rules: RuleSet, relations: Collection[str], min_share: float = 0.0
+) -> set[str]:
+    """Return changed relations, and those predicted by rules with a changed relation in the body.
+
+    Args:
+        rules: With their weights.
+        relations: Names of the changed relations.
+        min_share: Of the total weight × support of a relation's rules, the least share that
+            such rules have; 0: any such rule counts.
+    """
+    total: defaultdict[str, float] = defaultdict(float)
+    changed: defaultdict[str, float] = defaultdict(float)
+    for mined in rules:
+        relation, weight = mined.rule.head.relation, (mined.weight or 0.0) * mined.support
+        total[relation] += weight
+        if any(atom.relation in relations for atom in mined.rule.body):
+            changed[relation] += weight
+    return {*relations} | {name for name in changed if changed[name] >= min_share * total[name]}
+
+
+def update_model(
+    graph: TemporalGraph, fitted: FittedModel, merged: MergedGraph, context: FitContext
+) -> tuple[FittedModel, UpdateReport]:
+    """Mine and count again what new facts touch in a model of a graph; its weights stay."""
+    update = _Update(graph, fitted, merged, context)
+    updated = update.run()
+    report = update.report(updated.rules)
+    history = (*fitted.updates, report.to_json()) if report.anything else fitted.updates
+    return replace(updated, updates=history), report
+
+
+class _Update:
+    """One update: the fitted model, and the graph with the new facts."""
+
+    def __init__(
+        self, graph: TemporalGraph, fitted: FittedModel, merged: MergedGraph, context: FitContext
+    ) -> None:
+        self._before, self._after, self._merged = graph, merged.graph, merged
+        self._fitted, self._context, self._settings = fitted, context, context.settings
+        self._dated = self._impute(merged.graph)
+        self._changed = self._changed_relations()
+        self._touched = touched_relations(fitted.rules, self._changed)
+
+    def run(self) -> FittedModel:
+        """Return the updated model."""
+        fitted, context = self._fitted, self._context
+        relations = old_relations(self._after, self._before)
+        if not self._changed and len(relations) == len(fitted.weights.prior):
+            return fitted
+        walker = mining_walker(self._dated, self._settings.mining)
+        net = AttentionNet(walker.encoding, self._settings.training.dimension)
+        parameters = None
+        if fitted.net is not None:
+            seed = self._settings.training.seed
+            parameters = net.transfer_parameters(fitted.net, relations, seed)
+        flat_net = None if parameters is None else flatten_parameters(parameters)
+        if not self._changed:  # the new relations have no training facts
+            every_rule = np.arange(len(fitted.rules))
+            return replace(
+                fitted,
+                net=flat_net,
+                weights=reindex_relations(fitted.weights, relations),
+                features=fitted.features and fitted.features.remap(relations, every_rule),
+            )
+        rules = self._mine(walker)
+        index = {mined.rule: row for row, mined in enumerate(fitted.rules)}
+        old_rules = np.array([index.get(mined.rule, -1) for mined in rules], np.int64)
+        rows = walker.encoding.encode([mined.rule for mined in rules])
+        net_scores = np.zeros(len(rows))
+        if parameters is not None:
+            net_scores = np.asarray(net.log_scores(parameters, net.part_indices(rows)), np.float64)
+        weights = self._weights(rules, rows[:, 2], old_rules, relations, net_scores)
+        updated = FittedModel(with_weights(rules, weights), weights, fitted.curve, net=flat_net)
+        features = fitted.features and fitted.features.remap(relations, old_rules)
+        if features is not None and features.paper_features is not None:
+            length = self._settings.mining.max_length
+            with context.stages("features") as advance:
+                features = features.refresh(
+                    self._dated, updated.rules, length, context.workers, advance
+                )
+        return replace(updated, features=features, seconds=context.stages.seconds)
+
+    def report(self, rules: RuleSet) -> UpdateReport:
+        """Return what the update changed, given the rules of the updated model."""
+        old_rules = self._fitted.rules
+        touched = tuple(name for name in self._after.relations if name in self._touched)
+        with_rules = {mined.rule.head.relation for mined in rules}
+        return UpdateReport.of(
+            self._before,
+            self._merged,
+            touched=touched,
+            counted=sum(
+                mined.rule in old_rules and mined.rule.head.relation in self._touched
+                for mined in rules
+            ),
+            new_rules=sum(mined.rule not in old_rules for mined in rules),
+            dropped_rules=sum(mined.rule not in rules for mined in old_rules),
+            without_rules=tuple(name for name in touched if name not in with_rules),
+        )
+
+    def _impute(self, graph: TemporalGraph) -> TemporalGraph:
+        settings = self._settings
+        return MissingDates.fit(graph, settings.missing, settings.seed).fill_graph(graph)
+
+    def _changed_relations(self) -> set[str]:
+        """Return the relations whose training facts changed.
+
+        Imputed dates may change too, as the durations they come from have changed.
+        """
+        before, after, size = self._impute(self._before), self._dated, self._before.bounds[1]
+        is_changed = (before.start[:size] != after.start[:size]) | (
+            before.end[:size] != after.end[:size]
+        )
+        added = self._merged.added[self._merged.added < after.bounds[1]]
+        rows = np.concatenate([np.flatnonzero(is_changed), added])
+        return {
+            after.relations.label(int(relation)) for relation in np.unique(after.relation[rows])
+        }
+
+    def _mine(self, walker: Walker) -> RuleSet:
+        """Return the rules of all relations, with those of touched relations mined again."""
+        context = self._context
+        names = [name for name in self._after.relations if name in self._touched]
+        with context.stages("mine") as advance:
+            mined = dict(
+                mine_relations(
+                    walker, names, self._settings.mining, context.workers, progress=advance
+                )
+            )
+        by_relation: dict[str, list[MinedRule]] = {}
+        for old in self._fitted.rules:
+            by_relation.setdefault(old.rule.head.relation, []).append(old)
+        by_relation.update(mined)
+        return RuleSet(rule for name in self._after.relations for rule in by_relation.get(name, ()))
+
+    def _weights(
+        self,
+        rules: RuleSet,
+        relation: NDArray[np.int64],
+        old_rules: NDArray[np.int64],
+        relations: NDArray[np.int64],
+        net_scores: NDArray[np.float64],
+    ) -> RuleWeights:
+        """Return the weights of old rules as they were, and those of new rules.
+
+        The weight of a new rule comes from its confidence, or from the net, by the kind of
+        weights. Weights are relative to the heaviest rule of their directed relation, and free
+        ones are regularised towards the confidence. So the median ratio of known weights to what
+        they would be as new ones gives the scale.
+
+        Args:
+            rules: The rules there are now.
+            relation: The directed relation of each.
+            old_rules: Its old index; -1 for a new one.
+            relations: The old id of each directed relation; -1 for a new one.
+            net_scores: What the net gives each rule, as a logarithm; 0 without a net.
+        """
+        fitted = self._fitted
+        is_old = old_rules >= 0
+        expected = expected_before = net_scores
+        if fitted.net is None or self._settings.training.weights is not Weights.ATTENTION:
+            expected = net_scores + np.log(smoothed_confidence(rules))
+            confidence = np.log(smoothed_confidence(fitted.rules))
+            expected_before = net_scores + confidence[old_rules]
+        old_weights = np.log(np.maximum(fitted.weights.rule, _MIN_WEIGHT))
+        ratio = old_weights[old_rules] - expected_before
+        scale = np.zeros(len(relations))
+        weights = reindex_relations(fitted.weights, relations)
+        prior = weights.prior.copy()
+        for directed in np.unique(relation):
+            mask = relation == directed
+            if (mask & is_old).any():
+                scale[directed] = np.median(ratio[mask & is_old])
+            else:
+                scale[directed] = -expected[mask].max()
+                prior[directed] = np.exp(INITIAL_LOG_PRIOR + scale[directed])
+        rule = np.where(is_old, fitted.weights.rule[old_rules], np.exp(expected + scale[relation]))
+        return replace(weights, rule=rule, prior=prior)

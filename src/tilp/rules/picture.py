@@ -46,7 +46,7 @@ def draw_rule(rule: Rule) -> str:
         Chain(
             nodes=tuple(f"E{index}" for index in range(1, query + 1)),
             links=tuple(time.link(index, atom) for index, atom in enumerate(rule.body, start=1)),
-            asked=Link(
+            query=Link(
                 rule.head.relation, time.intervals.get(query), rule.head.inverse, f"I{query}"
             ),
             ends=(0, rule.length),

@@ -29,7 +29,7 @@ def few(
 
     Appendix D: 'we randomly reduce the number of training samples in training set', in five
     rounds, which are five seeds here. With one seed, a smaller sample is part of a larger one. The
-    sample is the one that `TILP(share=share, seed=seed)` draws. The paper's shares are of all
+    sample is the one that `TILPConfig(share=share)` draws. The paper's shares are of all
     facts, so that its 80 % are all of train; here they are of the training facts.
 
     Args:

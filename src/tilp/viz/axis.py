@@ -10,7 +10,7 @@ from math import log2
 
 from tilp.time import OPEN_END, OPEN_START, UNKNOWN, Interval, format_time, parse_date
 from tilp.types import Unit
-from tilp.viz.labels import text_width
+from tilp.viz.svg import text_width
 
 TICK_SIZE = 10.5
 _TICK_GAP = 16.0

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from tilp.types import Unit
-from tilp.viz.labels import clean, shorten, wrap
-from tilp.viz.svg import Drawing, colour, series
+from tilp.viz.svg import Drawing, clean, colour, series, shorten, wrap
 from tilp.viz.timeline import Link, draw_badge, draw_timeline
 
 _WIDTH = 600.0
@@ -25,7 +25,7 @@ class Chain:
     Attributes:
         nodes: Names of the entities.
         links: One fewer than nodes; None between neighbours that nothing joins.
-        asked: The query's link.
+        query: The query's link.
         ends: Indices of the two nodes that the query joins.
         unit: Unit of time; None if intervals only show an order and have no dates.
         notes: Lines of text below the picture.
@@ -33,7 +33,7 @@ class Chain:
 
     nodes: tuple[str, ...]
     links: tuple[Link | None, ...]
-    asked: Link
+    query: Link
     ends: tuple[int, int]
     unit: Unit | None = None
     notes: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class Chain:
             for index, link in enumerate(self.links)
             if link is not None
         ]
-        return "; ".join([*facts, f"asked: {self.asked.sentence(first, last)}", *self.notes])
+        return "; ".join([*facts, f"asked: {self.query.sentence(first, last)}", *self.notes])
 
 
 def draw_chain(chain: Chain) -> str:
@@ -67,11 +67,11 @@ def draw_chain(chain: Chain) -> str:
     """
     width = max(_WIDTH, _LEAST_STEP * len(chain.nodes))
     first, last = (chain.nodes[end] for end in chain.ends)
-    title = f"{first} – {chain.asked.label} – {last}"
+    title = f"{first} – {chain.query.label} – {last}"
     drawing = Drawing(width, title, chain.sentences)
     step = width / len(chain.nodes)
     xs = [step * (index + 0.5) for index in range(len(chain.nodes))]
-    _draw_asked(drawing, chain.asked, *(xs[end] for end in chain.ends))
+    _draw_query(drawing, chain.query, *(xs[end] for end in chain.ends))
     links: list[tuple[Link, str]] = []
     for here, there, link in zip(xs[:-1], xs[1:], chain.links, strict=True):
         if link is not None:
@@ -82,8 +82,8 @@ def draw_chain(chain: Chain) -> str:
         for index, (x, name) in enumerate(zip(xs, chain.nodes, strict=True))
     ]
     bottom = _EDGE + 28 + (max(lines) - 1) * _LINES
-    if any(link.interval is not None for link in (chain.asked, *(link for link, _ in links))):
-        bottom = draw_timeline(drawing, bottom + 10, width, links, chain.asked, chain.unit)
+    if any(link.interval is not None for link in (chain.query, *(link for link, _ in links))):
+        bottom = draw_timeline(drawing, bottom + 10, width, links, chain.query, chain.unit)
     for note in chain.notes:
         for line in wrap(clean(note), width - 16, _SMALL, lines=3):
             bottom += _LINES + 3
@@ -115,7 +115,7 @@ def _draw_edge(drawing: Drawing, here: float, there: float, link: Link, fill: st
     draw_badge(drawing, middle, _EDGE, link.mark, fill, hollow=False)
 
 
-def _draw_asked(drawing: Drawing, link: Link, here: float, there: float) -> None:
+def _draw_query(drawing: Drawing, link: Link, here: float, there: float) -> None:
     ink, foot, bend = colour("ink"), _EDGE - _NODE - 4, 10.0
     side = 1 if there > here else -1
     path = (
@@ -126,15 +126,7 @@ def _draw_asked(drawing: Drawing, link: Link, here: float, there: float) -> None
     drawing.path(path, ink, 1.5, stroke_dasharray="5 4")
     drawing.arrowhead(here if link.inverse else there, foot + 3, (0, 1), ink)
     middle = (here + there) / 2
-    room = abs(there - here) - 60
-    label = shorten(clean(link.label), room, _BOLD)
-    drawing.text(
-        middle,
-        _ROOF - 13,
-        [label],
-        _SIZE,
-        full=link.label,
-        text_anchor="middle",
-        font_weight=600,
-    )
+    label = shorten(clean(link.label), abs(there - here) - 60, _BOLD)
+    style: dict[str, Any] = {"full": link.label, "text_anchor": "middle", "font_weight": 600}
+    drawing.text(middle, _ROOF - 13, [label], _SIZE, **style)
     draw_badge(drawing, middle, _ROOF, link.mark, ink, hollow=True)

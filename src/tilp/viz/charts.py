@@ -11,8 +11,7 @@ from math import isnan, nan
 from typing import TYPE_CHECKING, Any
 
 from tilp.errors import TilpError
-from tilp.viz.labels import clean, shorten
-from tilp.viz.svg import LIGHT, SERIES
+from tilp.viz.svg import LIGHT, SERIES, clean, shorten
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,7 +37,7 @@ _STYLE: dict[Any, Any] = {
 
 
 class MissingMatplotlibError(TilpError):
-    """Figures were asked for, and matplotlib is not installed."""
+    """Matplotlib is not installed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +154,8 @@ def new_figure(size: tuple[float, float]) -> Figure:
     try:
         from matplotlib.figure import Figure
     except ImportError as failure:
-        raise MissingMatplotlibError(
-            'figures need matplotlib: pip install "tilp[plot]"'
-        ) from failure
+        message = 'figures need matplotlib: pip install "tilp[plot]"'
+        raise MissingMatplotlibError(message) from failure
     return Figure(figsize=size, layout="constrained")
 
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from tilp.viz.labels import legal
-from tilp.viz.svg import DARK, LIGHT
+from tilp.viz.svg import DARK, LIGHT, legal
 
 
 class Markup(str):
@@ -46,15 +45,12 @@ def bar(value: float, low: float, high: float) -> Markup:
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], numbers: int) -> Markup:
     """Return a table; its last `numbers` columns hold numbers."""
-    words = len(header) - numbers
+    texts = len(header) - numbers
 
     def row(tag: str, cells: Sequence[str]) -> Markup:
-        kinds = [
-            {} if column < words else {"class_": "tilp-number"} for column in range(len(cells))
-        ]
-        return element(
-            "tr", *(element(tag, cell, **kind) for cell, kind in zip(cells, kinds, strict=True))
-        )
+        left = [element(tag, cell) for cell in cells[:texts]]
+        right = [element(tag, cell, class_="tilp-number") for cell in cells[texts:]]
+        return element("tr", *left, *right)
 
     body = element("tbody", *(row("td", cells) for cells in rows))
     return element("table", element("thead", row("th", header)), body)

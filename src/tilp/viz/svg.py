@@ -1,16 +1,15 @@
 """Draw simple shapes and text as SVG, in colours that the page around them may set.
 
 Pictures carry no style sheet, no identifiers and no script. Any number of them can stand in one
-page.
+page. The width of text is estimated without a font, to wrap and cut labels.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from xml.etree import ElementTree
-
-from tilp.viz.labels import clean, shorten
 
 # Colours of text, quiet text, lines, the background and the query's interval; the numbered ones
 # tell facts apart, for colour-blind readers too.
@@ -43,6 +42,13 @@ SERIES = 5
 _PROPERTY = re.compile(r"var\(--tilp-[a-z0-9]+, (#[0-9a-f]{6})\)")
 _FONTS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 _LINE_HEIGHT = 1.15
+# What XML 1.0 cannot hold, escaped or not.
+_ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NARROW = frozenset("iIjl.,:;'|!()[]{}ftr/\\ -\"`·")
+_BROAD = frozenset("mwMW@%&—…")
+# A line breaks after these, and within a name like `playsFor`.
+_PIECES = re.compile(r"[^\s_\-/,]+?(?:(?<=[a-z0-9])(?=[A-Z])|[\s_\-/,]+|$)|[\s_\-/,]+")
+_CUT = "…"
 
 Point = tuple[float, float]
 
@@ -66,15 +72,9 @@ class Drawing:
 
     def __init__(self, width: float, title: str, description: str) -> None:
         self._width = width
-        self._root = ElementTree.Element(
-            "svg",
-            {
-                "xmlns": "http://www.w3.org/2000/svg",
-                "role": "img",
-                "font-family": _FONTS,
-                "style": "max-width:100%;height:auto",
-            },
-        )
+        attributes = {"xmlns": "http://www.w3.org/2000/svg", "role": "img", "font-family": _FONTS}
+        style = {"style": "max-width:100%;height:auto"}
+        self._root = ElementTree.Element("svg", attributes | style)
         for tag, text in (("title", title), ("desc", description)):
             ElementTree.SubElement(self._root, tag).text = clean(text)
 
@@ -90,7 +90,7 @@ class Drawing:
 
     def line(self, points: Sequence[Point], stroke: str, width: float, **more: object) -> None:
         """Add a line through points."""
-        path = " ".join(f"{_number(x)},{_number(y)}" for x, y in points)
+        path = _points_text(points)
         self._add("polyline", points=path, fill="none", stroke=stroke, stroke_width=width, **more)
 
     def path(self, path: str, stroke: str, width: float, **more: object) -> None:
@@ -102,13 +102,9 @@ class Drawing:
         across, along = direction
         back_x, back_y = x - across * size, y - along * size
         half = size * 0.5
-        corners = (
-            (x, y),
-            (back_x + along * half, back_y + across * half),
-            (back_x - along * half, back_y - across * half),
-        )
-        points = " ".join(f"{_number(x)},{_number(y)}" for x, y in corners)
-        self._add("polygon", points=points, fill=fill)
+        left = back_x + along * half, back_y + across * half
+        right = back_x - along * half, back_y - across * half
+        self._add("polygon", points=_points_text([(x, y), left, right]), fill=fill)
 
     def text(
         self,
@@ -150,14 +146,11 @@ class Drawing:
         return ElementTree.tostring(self._root, encoding="unicode")
 
     def _add(self, tag: str, **attributes: object) -> ElementTree.Element:
-        return ElementTree.SubElement(
-            self._root,
-            tag,
-            {
-                name.replace("_", "-"): _number(value) if isinstance(value, float) else str(value)
-                for name, value in attributes.items()
-            },
-        )
+        texts = {
+            name.replace("_", "-"): _number(value) if isinstance(value, float) else str(value)
+            for name, value in attributes.items()
+        }
+        return ElementTree.SubElement(self._root, tag, texts)
 
 
 def standalone(picture: str) -> str:
@@ -177,5 +170,85 @@ def standalone(picture: str) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{plain}'
 
 
+def _points_text(points: Iterable[Point]) -> str:
+    return " ".join(f"{_number(x)},{_number(y)}" for x, y in points)
+
+
 def _number(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
+
+
+def legal(text: str) -> str:
+    """Replace characters that XML and HTML cannot hold."""
+    return _ILLEGAL.sub("\ufffd", text)
+
+
+def clean(text: str) -> str:
+    """Return a label on one line, without characters that XML cannot hold."""
+    return " ".join(legal(text).split())
+
+
+def text_width(text: str, size: float) -> float:
+    """Estimate the width of text in a wide sans-serif font, rather too large than too small."""
+    return size * sum(map(_char_width, text))
+
+
+def _char_width(char: str) -> float:
+    if char in _NARROW:
+        return 0.42
+    if char in _BROAD:
+        return 1.0
+    if char.isascii():
+        return 0.72 if char.isupper() else 0.62
+    if unicodedata.combining(char) or unicodedata.category(char) == "Cf":
+        return 0.0
+    return 1.1 if unicodedata.east_asian_width(char) in "WF" else 0.75
+
+
+def shorten(text: str, width: float, size: float) -> str:
+    """Cut text to a width, with an ellipsis where something is lost.
+
+    >>> shorten("a rather long label", 60, 12)
+    'a rathe…'
+    """
+    if text_width(text, size) <= width:
+        return text
+    room = width - text_width(_CUT, size)
+    for end, char in enumerate(text):
+        room -= size * _char_width(char)
+        if room < 0:
+            return text[:end].rstrip() + _CUT
+    return text
+
+
+def wrap(text: str, width: float, size: float, lines: int = 2) -> list[str]:
+    """Break text between words into at most `lines` lines; cut what is left over.
+
+    >>> wrap("member of sports team", 90, 12)
+    ['member of', 'sports team']
+    >>> wrap("isAffiliatedTo", 80, 12)
+    ['isAffiliated', 'To']
+    """
+    done: list[str] = []
+    line = ""
+    pieces = [part for piece in _PIECES.findall(text) for part in _cut_up(piece, width, size)]
+    for index, piece in enumerate(pieces):
+        fits = text_width((line + piece).rstrip(), size) <= width
+        if line and not fits:
+            if len(done) == lines - 1:
+                line += "".join(pieces[index:])
+                break
+            done.append(line.rstrip())
+            line = ""
+        line += piece
+    return [shorten(text, width, size) for text in (*done, line.rstrip()) if text]
+
+
+def _cut_up(word: str, width: float, size: float) -> list[str]:
+    """Cut a word into pieces that fit into a line each."""
+    pieces = [""]
+    for char in word:
+        if pieces[-1] and text_width((pieces[-1] + char).rstrip(), size) > width:
+            pieces.append("")
+        pieces[-1] += char
+    return pieces

@@ -18,8 +18,7 @@ from tilp.time import (
 )
 from tilp.types import Unit
 from tilp.viz.axis import TICK_SIZE, Axis, known_times
-from tilp.viz.labels import clean, wrap
-from tilp.viz.svg import Drawing, colour
+from tilp.viz.svg import Drawing, clean, colour, wrap
 
 _SIZE, _SMALL = 12.0, 10.5
 _HEIGHT = 34.0
@@ -63,18 +62,17 @@ class Link:
 
     @classmethod
     def dated(
-        cls, label: str, interval: Interval, unit: Unit, asked: Interval | None, **more: Any
+        cls, label: str, interval: Interval, unit: Unit, query: Interval | None, **more: Any
     ) -> Link:
         """Make a link with its dates as text, and their relation to the query's interval.
 
         >>> Link.dated("won", Interval(1990, 1993), Unit.YEAR, Interval(1995, 1999)).word
         '2 years before'
         """
-        word = "" if asked is None else _relation_text(interval, asked, unit)
-        relation = None if asked is None else temporal_relation(interval, asked)
-        return cls(
-            label, interval, detail=_dates(interval, unit), word=word, relation=relation, **more
-        )
+        word = "" if query is None else _relation_text(interval, query, unit)
+        relation = None if query is None else temporal_relation(interval, query)
+        detail = _dates(interval, unit)
+        return cls(label, interval, detail=detail, word=word, relation=relation, **more)
 
     def sentence(self, here: str, there: str) -> str:
         """Return the link as text, from the node on its left to the node on its right."""
@@ -88,35 +86,29 @@ def draw_timeline(
     top: float,
     width: float,
     links: Sequence[tuple[Link, str]],
-    asked: Link,
+    query: Link,
     unit: Unit | None,
 ) -> float:
-    """Draw the intervals of links, and the query's below them; return where they end.
+    """Draw the intervals of links, each in its colour, and the query's below them.
 
-    Args:
-        drawing: Picture to draw on.
-        top: Where the lanes begin.
-        width: Width of the picture.
-        links: Links, each with its colour.
-        asked: The query's link.
-        unit: Unit of time; None to show only the order of times.
+    Returns where the lanes end. Without a unit, only the order of times is shown.
     """
-    intervals = [link.interval for link, _ in links] + [asked.interval]
+    intervals = [link.interval for link, _ in links] + [query.interval]
     axis = _axis([interval for interval in intervals if interval is not None], unit, width)
-    bars = _Bars(drawing, axis, asked.interval)
+    bars = _Bars(drawing, axis, query.interval)
     bottom = top + len(intervals) * _HEIGHT
     bars.draw_band(top, bottom - top)
     for x, _ in axis.ticks:
         drawing.line([(x, top), (x, bottom)], colour("line"), 1.0, stroke_dasharray="1 3")
-    for index, (link, fill) in enumerate([*links, (asked, colour("ink"))]):
+    for index, (link, fill) in enumerate([*links, (query, colour("ink"))]):
         middle = top + (index + 0.5) * _HEIGHT
         drawing.line([(axis.left, middle), (axis.right, middle)], colour("line"), 1.0)
-        is_asked = index == len(links)
-        _draw_names(drawing, middle, link, fill, hollow=is_asked)
+        is_query = index == len(links)
+        _draw_names(drawing, middle, link, fill, hollow=is_query)
         _draw_word(drawing, axis.right + 10, middle, link)
         # Where only an order is shown, the position of an unconstrained interval means nothing.
-        loose = unit is None and link.relation is None and asked.interval is not None
-        bars.draw(middle, link.interval, fill, link.relation, hollow=loose and not is_asked)
+        loose = unit is None and link.relation is None and query.interval is not None
+        bars.draw(middle, link, fill, hollow=loose and not is_query)
     for x in axis.breaks:
         drawing.rect(x - 2, top, 4, bottom - top, colour("paper"))
     _draw_axis(drawing, axis, bottom)
@@ -126,18 +118,11 @@ def draw_timeline(
 def draw_badge(drawing: Drawing, x: float, y: float, mark: str, fill: str, hollow: bool) -> None:
     """Draw the sign that joins an edge to its lane."""
     wide = _BADGE + 6.5 * max(len(mark) - 1, 0)
-    drawing.rect(
-        x - wide / 2,
-        y - _BADGE / 2,
-        wide,
-        _BADGE,
-        colour("paper") if hollow else fill,
-        rx=_BADGE / 2,
-        stroke=fill,
-        stroke_width=1.5,
-        **({"stroke_dasharray": "3 2"} if hollow else {}),
-    )
-    ink = fill if hollow else colour("paper")
+    inside, ink = (colour("paper"), fill) if hollow else (fill, colour("paper"))
+    border: dict[str, Any] = {"rx": _BADGE / 2, "stroke": fill, "stroke_width": 1.5}
+    if hollow:
+        border["stroke_dasharray"] = "3 2"
+    drawing.rect(x - wide / 2, y - _BADGE / 2, wide, _BADGE, inside, **border)
     drawing.text(x, y + 4, [mark], 11, fill=ink, text_anchor="middle", font_weight=600)
 
 
@@ -147,31 +132,23 @@ class _Bars:
 
     drawing: Drawing
     axis: Axis
-    asked: Interval | None
+    query: Interval | None
 
     def draw_band(self, top: float, tall: float) -> None:
         """Draw the query's interval behind all others."""
-        span = _known_span(self.asked)
-        if span is None or self.asked is None:
+        span = _known_span(self.query)
+        if span is None or self.query is None:
             return
         first, last = self._stretch(span, least=_LEAST + 2)
         self.drawing.rect(first, top, last - first, tall, colour("band"))
-        if self.asked.start == UNKNOWN:
+        if self.query.start == UNKNOWN:
             self._fade(first, -1, top, tall, colour("band"), _FADE / _FADE_STEPS)
-        if self.asked.end == UNKNOWN:
+        if self.query.end == UNKNOWN:
             self._fade(last, 1, top, tall, colour("band"), _FADE / _FADE_STEPS)
 
-    def draw(
-        self,
-        middle: float,
-        interval: Interval | None,
-        fill: str,
-        relation: TemporalRelation | None = None,
-        *,
-        hollow: bool = False,
-    ) -> None:
+    def draw(self, middle: float, link: Link, fill: str, *, hollow: bool = False) -> None:
         """Draw one interval: time shared with the query's is thick, time between is dotted."""
-        span = _known_span(interval)
+        interval, span = link.interval, _known_span(link.interval)
         if interval is None:
             self._outline(self.axis.left + 4, self.axis.right - 4, middle, fill)
         elif span is None:
@@ -180,7 +157,7 @@ class _Bars:
         elif hollow:
             self._outline(*self._stretch(span, _LEAST), middle, fill)
         else:
-            self._draw_known(middle, interval, span, fill, relation)
+            self._draw_known(middle, interval, span, fill, link.relation)
             self._draw_open(middle, interval, fill)
 
     def _draw_known(
@@ -196,10 +173,9 @@ class _Bars:
             self._draw_doubt(first, -1, middle, fill)
         if interval.end == UNKNOWN:
             self._draw_doubt(last, 1, middle, fill)
-        other = _known_span(self.asked)
+        other = _known_span(self.query)
         if interval.is_point and known_times([interval]):
-            large = relation is TemporalRelation.TOUCHING
-            radius = _LARGE_POINT if large else _POINT
+            radius = _LARGE_POINT if relation is TemporalRelation.TOUCHING else _POINT
             self.drawing.circle((first + last) / 2, middle, radius, fill)
         else:
             self.drawing.rect(first, middle - _THIN / 2, last - first, _THIN, fill, rx=2)
@@ -230,17 +206,10 @@ class _Bars:
             self.drawing.arrowhead(self.axis.right + 4, middle, (1, 0), fill, 14)
 
     def _outline(self, first: float, last: float, middle: float, fill: str) -> None:
-        self.drawing.rect(
-            first,
-            middle - _THIN / 2,
-            last - first,
-            _THIN,
-            colour("paper"),
-            rx=2,
-            stroke=fill,
-            stroke_width=1.2,
-            stroke_dasharray="3 3",
-        )
+        border: dict[str, Any] = {"rx": 2, "stroke": fill, "stroke_width": 1.2}
+        border["stroke_dasharray"] = "3 3"
+        top, width = middle - _THIN / 2, last - first
+        self.drawing.rect(first, top, width, _THIN, colour("paper"), **border)
 
     def _draw_doubt(self, x: float, side: int, middle: float, fill: str) -> None:
         step = _FADE / (_FADE_STEPS + 1)
@@ -254,9 +223,8 @@ class _Bars:
             self.drawing.rect(min(near, near + side * step), top, step, tall, fill, opacity=pale)
 
     def _draw_question(self, x: float, middle: float, fill: str) -> None:
-        self.drawing.text(
-            x, middle + 4, ["?"], _SIZE, fill=fill, text_anchor="middle", font_weight=700
-        )
+        style: dict[str, Any] = {"fill": fill, "text_anchor": "middle", "font_weight": 700}
+        self.drawing.text(x, middle + 4, ["?"], _SIZE, **style)
 
     def _stretch(self, span: Span, least: float) -> tuple[float, float]:
         first, last = self.axis.x(span[0]), self.axis.x(span[1])
@@ -322,18 +290,18 @@ def _dates(interval: Interval, unit: Unit) -> str:
     return f"{start} – {end}"
 
 
-def _relation_text(interval: Interval, asked: Interval, unit: Unit) -> str:
+def _relation_text(interval: Interval, query: Interval, unit: Unit) -> str:
     """Say how an interval lies to the query's, as far as known ends tell (eq. 4)."""
-    possible = possible_relations(interval, asked)
+    possible = possible_relations(interval, query)
     if len(possible) > 1:
         in_order = [relation.value for relation in TemporalRelation if relation in possible]
         return "not known" if len(possible) == 3 else " or ".join(in_order)
     (relation,) = possible
     match relation:
         case TemporalRelation.BEFORE:
-            times = interval.end, asked.start
+            times = interval.end, query.start
         case TemporalRelation.AFTER:
-            times = asked.end, interval.start
+            times = query.end, interval.start
         case _:
             return relation.value
     if not all(OPEN_START < time < OPEN_END for time in times):

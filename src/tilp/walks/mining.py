@@ -15,7 +15,7 @@ from tilp.errors import TilpError
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.parallel import Workers, use_workers
 from tilp.rules import MinedRule, Rule, RuleSet
-from tilp.types import DEFAULT_TOP, Grain
+from tilp.types import MAX_RULES, Grain
 from tilp.walks.constraints import PairConstraint, StepConstraint
 from tilp.walks.encoding import CompiledRules
 from tilp.walks.walker import DEFAULT_LIMIT, Walker, chunks_by
@@ -46,7 +46,7 @@ class MiningSettings:
     grains: tuple[Grain, ...] = (Grain.PAIRS, Grain.GAP)
     max_length: int = 3
     min_support: int = 2
-    top: int = DEFAULT_TOP
+    top: int = MAX_RULES
     share: float = 1.0
     sample: int | None = None
     limit: int = DEFAULT_LIMIT

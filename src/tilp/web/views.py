@@ -63,7 +63,9 @@ class ModelView:
         self, query: Query, candidate: str | None, *, groundings: int, reasons: int, pictures: bool
     ) -> dict[str, Any]:
         """Return the explanation of a candidate (None: the best) as JSON."""
-        explanation = self._model.explain(query, candidate, groundings=groundings, top=reasons)
+        explanation = self._model.explain(
+            query, candidate, groundings=groundings, max_reasons=reasons
+        )
         json = explanation.to_json()
         if pictures:
             _add_pictures(explanation, json)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -24,6 +24,10 @@ from tilp.features.paper.evidence import (
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.parallel import Workers
 from tilp.rules import RuleSet
+
+if TYPE_CHECKING:
+    from tilp.features.paper.scorer import PaperFeatureScorer
+    from tilp.scoring import RuleScorer
 
 FEATURES = ("recurrence", "order", "pair")  # walks have no recurrence
 CONTRIBUTIONS = (
@@ -296,9 +300,42 @@ class FittedPaper:
         return {**self.features.to_arrays(), **self.weights.to_arrays()}
 
     @classmethod
-    def from_arrays(cls, graph: TemporalGraph, arrays: dict[str, NDArray[Any]]) -> FittedPaper:
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]], graph: TemporalGraph) -> FittedPaper:
         """Read what `to_arrays` returned, for a graph with its missing dates filled."""
         return cls(PaperFeatures.from_arrays(graph, arrays), FeatureWeights.from_arrays(arrays))
+
+    @property
+    def paper_features(self) -> PaperFeatures:
+        """The features with their distributions."""
+        return self.features
+
+    def scorer(self, rules: RuleScorer, walk_length: int) -> PaperFeatureScorer:
+        """Return the scorer of rules and features together, on the graph of the rules."""
+        from tilp.features.paper.scorer import PaperFeatureScorer
+
+        del walk_length
+        features = self.features.with_graph(rules.walker.graph)
+        return PaperFeatureScorer(rules, features, self.weights)
+
+    def refresh(
+        self,
+        graph: TemporalGraph,
+        rules: RuleSet,
+        max_length: int,
+        workers: Workers,
+        progress: Callable[[float], None],
+    ) -> FittedPaper:
+        """Fit the distributions again on a graph with the same relations, and keep the weights.
+
+        A pair of relations that was not seen before gets the weights of unseen pairs.
+        """
+        walked = walked_relations(graph, rules)
+        features = PaperFeatures.fit(graph, walked, max_length, workers=workers, progress=progress)
+        new, old = features.distributions, self.features.distributions
+        pairs = old.indices(*new.pairs())
+        groups = len(old.key) + np.arange(len(new) - len(pairs))
+        weights = self.weights.remap(np.arange(new.n_directed), np.concatenate([pairs, groups]))
+        return FittedPaper(features, weights)
 
 
 def walked_relations(graph: TemporalGraph, rules: RuleSet) -> Mask:

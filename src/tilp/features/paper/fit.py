@@ -21,7 +21,7 @@ from tilp.features.paper.training import (
     calibrate_temperature,
     train_features,
 )
-from tilp.graph import QueryTable, TemporalGraph
+from tilp.graph import QueryTable
 from tilp.parallel import Workers
 from tilp.rules import RuleSet
 from tilp.scoring import RuleScorer
@@ -67,27 +67,6 @@ def fit_paper(
     score = partial(PaperFeatureScorer(scorer, features, trained).score_variants, variants)
     best = variants[best_variant(ranker, score, workers, between(_TRAINED, 1.0))]
     return FittedPaper(features, calibrate_temperature(features, best, judge, workers))
-
-
-def refresh_paper(
-    graph: TemporalGraph,
-    rules: RuleSet,
-    fitted: FittedPaper,
-    max_length: int,
-    workers: Workers,
-    progress: Callable[[float], None],
-) -> FittedPaper:
-    """Fit the distributions again on a graph with the same relations, and keep the weights.
-
-    A pair of relations that was not seen before gets the weights of unseen pairs.
-    """
-    walked = walked_relations(graph, rules)
-    features = PaperFeatures.fit(graph, walked, max_length, workers=workers, progress=progress)
-    new, old = features.distributions, fitted.features.distributions
-    pairs = old.indices(*new.pairs())
-    groups = len(old.key) + np.arange(len(new) - len(pairs))
-    weights = fitted.weights.remap(np.arange(new.n_directed), np.concatenate([pairs, groups]))
-    return FittedPaper(features, weights)
 
 
 def make_feature_examples(

@@ -17,8 +17,7 @@ from tilp.features.paper.evidence import EVIDENCE_KINDS, UNDATED, Evidence, Evid
 from tilp.features.paper.features import FeatureWeights, PaperFeatures
 from tilp.graph import QueryTable
 from tilp.scoring import RuleScorer, Scores
-from tilp.scoring.rule_scorer import AppliedRules
-from tilp.scoring.scorer import NOT_SCORED, Contribution, FactPath
+from tilp.scoring.scorer import NOT_SCORED, AppliedRules, Contribution, FactPath
 from tilp.types import EvidenceKind
 
 _NO_FEATURES = "rules rank it too low for features to be looked at; it counts as without evidence"
@@ -163,14 +162,13 @@ class PaperFeatureScorer:
             difference = int(dated.difference[index])
             find = path(kind, relation, difference)
             for feature, describe in (("order", text.order), ("pair", text.pair)):
-                words, score = (
+                of_pair, words = (
+                    (feature, kind, relation),
                     describe(kind, relation, row, difference),
-                    float(scores[feature][index]),
                 )
+                score = float(scores[feature][index])
                 contributions.append(
-                    Contribution(
-                        (feature, kind, relation), feature, score, words, 1, find_facts=find
-                    )
+                    Contribution(of_pair, feature, score, words, 1, find_facts=find)
                 )
         return contributions
 

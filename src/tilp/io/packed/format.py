@@ -6,8 +6,6 @@ into memory as it is on disk.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
@@ -17,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from tilp._version import __version__
-from tilp.errors import DataError, TilpError
+from tilp._utils.files import file_digest, read_note, write_note
+from tilp.errors import DataError
 
 METADATA = "pack.json"
 """The file that makes a folder a packed graph."""
@@ -145,19 +143,11 @@ class ArrayOnDisk:
 
 def write_metadata(folder: Path, content: dict[str, Any]) -> None:
     """Write metadata, with sizes and digests of all other files, which must be complete."""
-    files = sorted(path for path in folder.iterdir() if path.is_file())
-    metadata = {
-        "format": _FORMAT,
-        "version": _VERSION,
-        "tilp": __version__,
-        **content,
-        "files": {
-            path.name: {"bytes": path.stat().st_size, "sha256": _digest(path)} for path in files
-        },
+    files = {
+        path.name: {"bytes": path.stat().st_size, "sha256": file_digest(path)}
+        for path in sorted(path for path in folder.iterdir() if path.is_file())
     }
-    metadata["sha256"] = _json_digest(metadata)
-    text = json.dumps(metadata, indent=1, ensure_ascii=False)
-    (folder / METADATA).write_text(text + "\n", encoding="utf-8")
+    write_note(folder / METADATA, _FORMAT, _VERSION, {**content, "files": files}, indent=1)
 
 
 def read_metadata(folder: Path) -> dict[str, Any]:
@@ -167,24 +157,9 @@ def read_metadata(folder: Path) -> dict[str, Any]:
         DataError: no such graph, a damaged one, or one of another version.
     """
     path = folder / METADATA
-    try:
-        metadata = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise DataError(
-            f"{folder}: no packed graph; tilp pack DATA --out GRAPH makes one"
-        ) from None
-    except (OSError, ValueError) as failure:
-        raise damage_error(path, str(failure)) from failure
-    if not isinstance(metadata, dict) or metadata.get("format") != _FORMAT:
-        raise DataError(f"{path}: not the metadata of a packed graph")
-    if metadata.get("version") != _VERSION:
-        raise DataError(
-            f"{path}: written in version {metadata.get('version')} of the format, and this tilp "
-            f"reads version {_VERSION}; pack the data again, or use the tilp that packed it "
-            f"({metadata.get('tilp')})"
-        )
-    if metadata.pop("sha256", None) != _json_digest(metadata):
-        raise damage_error(path, "it is not as it was written")
+    if not path.exists():
+        raise DataError(f"{folder}: no packed graph; tilp pack DATA --out GRAPH makes one")
+    metadata = read_note(path, _FORMAT, _VERSION, "pack the data again", error=DataError)
     for name, written in metadata["files"].items():
         file = folder / name
         size = file.stat().st_size if file.is_file() else None
@@ -203,7 +178,7 @@ def check_files(folder: Path, progress: Callable[[float], None] | None = None) -
     files = read_metadata(folder)["files"]
     total, done = max(sum(written["bytes"] for written in files.values()), 1), 0
     for name, written in files.items():
-        if _digest(folder / name) != written["sha256"]:
+        if file_digest(folder / name) != written["sha256"]:
             raise damage_error(folder / name, "its bytes are not as they were written")
         done += written["bytes"]
         if progress is not None:
@@ -213,15 +188,3 @@ def check_files(folder: Path, progress: Callable[[float], None] | None = None) -
 def damage_error(path: Path, reason: str) -> DataError:
     """Return the error about a damaged file."""
     return DataError(f"{path}: damaged ({reason}); pack the data again")
-
-
-def _json_digest(metadata: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(metadata, sort_keys=True).encode()).hexdigest()
-
-
-def _digest(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as failure:
-        raise TilpError(f"{path} cannot be read: {failure}") from failure

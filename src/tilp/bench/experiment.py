@@ -1,4 +1,4 @@
-"""What all experiments share: the keys of a plan, and means over seeds."""
+"""What all experiments share: the keys of a plan, jobs of methods and seeds, and their means."""
 
 from __future__ import annotations
 
@@ -9,19 +9,16 @@ from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Self
 
 from tilp._utils.files import file_name_part
+from tilp.bench.data import Setting, Source
 from tilp.bench.evaluations import EvaluationJob
-from tilp.bench.jobs import Job, Result, Results
+from tilp.bench.jobs import Job, Results
 from tilp.bench.methods import Method
 from tilp.bench.report import Report, bold
-from tilp.bench.schema import Count, Reader
-from tilp.bench.settings import Setting
-from tilp.bench.sources import Source
+from tilp.bench.schema import Count, Reader, one_of
 from tilp.evaluation import ties_of
 from tilp.graph import SPLITS
 from tilp.types import ExperimentKind, Protocol, Ties
 from tilp.viz.charts import Bars
-
-_HELD_OUT = SPLITS[1:]
 
 
 @dataclass(frozen=True)
@@ -53,17 +50,9 @@ class Ranking:
 
 
 _RANKINGS = "; ".join(f"{protocol.value} {', '.join(ties_of(protocol))}" for protocol in Protocol)
-RankingKey = Annotated[
-    Ranking,
-    Reader(
-        f'a protocol and one of its tie rules, of {_RANKINGS}, such as "enumerate average"',
-        Ranking.parse,
-    ),
-]
-SplitName = Annotated[
-    str,
-    Reader(" or ".join(_HELD_OUT), lambda value: value if value in _HELD_OUT else None),
-]
+_EXPECTED = f'a protocol and one of its tie rules, of {_RANKINGS}, such as "enumerate average"'
+RankingKey = Annotated[Ranking, Reader(_EXPECTED, Ranking.parse)]
+SplitName = Annotated[str, one_of(SPLITS[1:])]
 FileName = Annotated[
     str,
     Reader(
@@ -122,7 +111,6 @@ class Experiment(ABC):
     methods: tuple[MethodRuns, ...]
 
     def __post_init__(self) -> None:
-        """Check the methods."""
         names = [runs.method.name for runs in self.methods]
         if len(set(names)) < len(names):
             raise ValueError(f"methods is {names!r}; give each method once")
@@ -159,20 +147,69 @@ class RankedExperiment(Experiment):
     figures: tuple[RankingKey, ...] = (Ranking(Protocol.ENUMERATE, Ties.AVERAGE),)
     split: SplitName = "test"
 
+    @abstractmethod
+    def settings(self, source: Source) -> Sequence[Setting]:
+        """Return the settings that every method is run in."""
+
+    def jobs(self, source: Source) -> list[Job]:
+        return [
+            job
+            for runs in self.methods
+            for setting in self.settings(source)
+            for job in self.jobs_of(source, setting, runs)
+        ]
+
+    def jobs_of(self, source: Source, setting: Setting, runs: MethodRuns) -> list[EvaluationJob]:
+        """Return the jobs of a method: one per seed, or one if seeds change nothing."""
+        count = self.seeds_of(runs) if runs.method.seeded or setting.seeded else 1
+        return [
+            EvaluationJob(source, setting, runs.method, seed, self.split) for seed in range(count)
+        ]
+
     def seeds_of(self, runs: MethodRuns) -> int:
         """Return the count of seeds of a method."""
         return self.seeds if runs.seeds is None else runs.seeds
 
-    def jobs_of(
-        self, source: Source, setting: Setting, runs: MethodRuns, seeds: int | None = None
-    ) -> list[EvaluationJob]:
-        """Return the jobs of a method: one per seed, or one if seeds change nothing."""
-        seeded = runs.method.seeded or setting.seeded
-        count = seeds or self.seeds_of(runs)
+    def means(
+        self,
+        source: Source,
+        setting: Setting,
+        results: Results,
+        ranking: Ranking,
+        metric: str = "mrr",
+    ) -> list[Mean | None]:
+        """Return a metric of each method, over its seeds."""
         return [
-            EvaluationJob(source, setting, runs.method, seed, self.split)
-            for seed in range(count if seeded else 1)
+            Mean.of(
+                result["figures"][ranking.key][metric]
+                for result in results.of_all(self.jobs_of(source, setting, runs))
+            )
+            for runs in self.methods
         ]
+
+    def column(self, means: Sequence[Mean | None]) -> list[str]:
+        """Return a column of means, the best of our methods bold; of all if none is ours."""
+        any_ours = any(runs.method.is_ours for runs in self.methods)
+        values = [
+            None if mean is None or (any_ours and not runs.method.is_ours) else mean.value
+            for runs, mean in zip(self.methods, means, strict=True)
+        ]
+        best = max((value for value in values if value is not None), default=None)
+        return [
+            bold(mean_text(mean)) if value is not None and value == best else mean_text(mean)
+            for value, mean in zip(values, means, strict=True)
+        ]
+
+    def sections(
+        self, report: Report, sources: Sequence[Source], results: Results
+    ) -> Iterator[Source]:
+        """Begin a section for each data set, and yield those that have results."""
+        for source in sources:
+            jobs = self.jobs(source)
+            report.heading(source.name, 3)
+            write_failures(report, jobs, results)
+            if results.of_all(jobs):
+                yield source
 
     @property
     def rounds(self) -> str:
@@ -187,20 +224,17 @@ class PublishedExperiment(RankedExperiment):
     published: tuple[Published, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check that published results belong to a table."""
         super().__post_init__()
         for entry in self.published:
             if entry.figure is not None and entry.figure not in self.figures:
                 possible = ", ".join(ranking.key for ranking in self.figures)
-                raise ValueError(
-                    f"published: figure is {entry.figure.key!r}; give one of {possible}"
-                )
+                message = f"published: figure is {entry.figure.key!r}; give one of {possible}"
+                raise ValueError(message)
 
     def published_for(self, ranking: Ranking) -> Iterator[Published]:
-        """Yield the published results that belong to a ranking."""
-        for entry in self.published:
-            if (entry.figure or self.figures[0]) == ranking:
-                yield entry
+        """Return the published results that belong to a ranking."""
+        first = self.figures[0]
+        return (entry for entry in self.published if (entry.figure or first) == ranking)
 
 
 @dataclass(frozen=True)
@@ -241,40 +275,13 @@ def mean_text(mean: Mean | None, *, signed: bool = False) -> str:
     return f"{value} ± {share_text(mean.spread)}" if mean.runs > 1 else value
 
 
-def results_of(jobs: Iterable[Job], results: Results) -> list[Result]:
-    """Return the results of the jobs that did not fail."""
-    return [result for job in jobs if (result := results.of(job)) is not None]
-
-
-def mean_metric(
-    jobs: Iterable[Job], results: Results, ranking: Ranking, metric: str
-) -> Mean | None:
-    """Return a metric over runs."""
-    return Mean.of(result["figures"][ranking.key][metric] for result in results_of(jobs, results))
-
-
 def bars_of(name: str, means: Iterable[Mean | None]) -> Bars:
     """Return means as bars of a chart."""
     return Bars(name, tuple(None if mean is None else (mean.value, mean.spread) for mean in means))
 
 
-def column_of(methods: Sequence[MethodRuns], means: Sequence[Mean | None]) -> list[str]:
-    """Return a column of means, the best of our methods bold; of all methods if none is ours."""
-    any_ours = any(runs.method.is_ours for runs in methods)
-    values = [
-        None if mean is None or (any_ours and not runs.method.is_ours) else mean.value
-        for runs, mean in zip(methods, means, strict=True)
-    ]
-    best = max((value for value in values if value is not None), default=None)
-    return [
-        bold(mean_text(mean)) if value is not None and value == best else mean_text(mean)
-        for value, mean in zip(values, means, strict=True)
-    ]
-
-
 def write_failures(report: Report, jobs: Iterable[Job], results: Results) -> None:
     """Say what could not be run, and why."""
-    reasons = results.reasons(jobs)
-    if reasons:
+    if reasons := results.reasons(jobs):
         report.text("Not run:")
         report.items(reasons)

@@ -1,28 +1,119 @@
-"""Settings of experiments: how a data set is changed before a method sees it."""
+"""Data of experiments: where it comes from, and how a setting changes it."""
 
 from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, ClassVar
+from dataclasses import asdict, dataclass, field
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
 
 from tilp._utils.files import unique_file_name
-from tilp.bench.schema import Date, Share
-from tilp.bench.sources import Source
+from tilp.bench.schema import Count, Date, Seed, Share
+from tilp.datasets import PUBLISHED, get, world
+from tilp.errors import TilpError
 from tilp.graph import SPLITS, TemporalGraph
+from tilp.io import read
 from tilp.splits import balanced, biased, few, released, time_shift
 from tilp.types import LateEnds, SettingKind, WalkGraph
 
 
 @dataclass(frozen=True)
-class Rare:
-    """A relation with fewer facts to learn from than are known.
+class WorldSize:
+    """Which bundled world.
 
     Attributes:
-        relation: Its id.
-        least: Refit a relation if at least this share of what predicts it uses the rare one.
+        size: About how many facts. Default 10,000.
+        seed: Another seed gives another world. Default 0.
+    """
+
+    size: Count = 10_000
+    seed: Seed = 0
+
+
+@dataclass(frozen=True)
+class Source:
+    """A data set, read when it is first used.
+
+    Attributes:
+        name: Name in reports and in the files of runs.
+        location: Its file or folder, or which world it is.
+    """
+
+    name: str
+    location: Path | WorldSize
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Another process reads the data itself, once.
+        return _cached_source, (self.name, self.location)
+
+    @cached_property
+    def graph(self) -> TemporalGraph:
+        """The facts."""
+        if isinstance(self.location, WorldSize):
+            return world(self.location.seed, self.location.size).graph
+        return read(self.location)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """The digest of the facts."""
+        return self.graph.fingerprint()
+
+    def within(self, folder: str) -> Path:
+        """Return a folder within the data set's folder."""
+        if isinstance(self.location, WorldSize) or not self.location.is_dir():
+            raise TilpError(f"{self.name} is not a folder and has no {folder} in it")
+        return self.location / folder
+
+
+@lru_cache(2)
+def _cached_source(name: str, location: Path | WorldSize) -> Source:
+    """Return the same source every time, so that its data stay in memory."""
+    return Source(name, location)
+
+
+def find_source(data: str) -> Source:
+    """Return the data set of a file, a folder or the name of a published set.
+
+    A published set is downloaded if it is not there yet.
+
+    Args:
+        data: Path or name.
+
+    Raises:
+        TilpError: There is neither such a file nor such a set.
+    """
+    path = Path(data).expanduser()
+    if path.exists():
+        path = path.resolve()
+        return Source(path.name if path.is_dir() else path.name.split(".")[0], path)
+    if data in PUBLISHED:
+        return Source(data, get(data))
+    raise TilpError(
+        f"{data}: there is no such file or folder, and no published set of that name; there are "
+        f"{', '.join(PUBLISHED)}"
+    )
+
+
+def world_source(which: WorldSize) -> Source:
+    """Return a bundled world as a data set.
+
+    >>> world_source(WorldSize(2_000)).name
+    'world-2000'
+
+    Args:
+        which: Its size and seed.
+    """
+    seed = f"-{which.seed}" if which.seed else ""
+    return Source(f"world-{which.size}{seed}", which)
+
+
+class Rare(NamedTuple):
+    """A relation with fewer facts to learn from than are known.
+
+    Relations are refitted if at least the share `least` of what predicts them uses the rare one.
     """
 
     relation: int
@@ -58,17 +149,17 @@ class Case:
 
 @dataclass(frozen=True)
 class Setting(ABC):
-    """How a data set is changed; its fields are keys of a plan.
+    """How a data set is changed before a method sees it; its fields are keys of a plan.
 
     Attributes:
         kind: Its name in a plan.
-        words: What it does, for reports.
+        about: What it does, for reports.
         seeded: Whether another seed gives other graphs.
         shares_models: Whether several runs use one model.
     """
 
     kind: ClassVar[SettingKind]
-    words: ClassVar[str]
+    about: ClassVar[str]
     seeded: ClassVar[bool] = False
     shares_models: ClassVar[bool] = False
 
@@ -81,15 +172,14 @@ class Setting(ABC):
     def description(self) -> str:
         """What it does, and its parameters."""
         parameters = [f"{key} = {value}" for key, value in asdict(self).items() if value]
-        return f"{self.words} ({', '.join(parameters)})" if parameters else self.words
+        return f"{self.about} ({', '.join(parameters)})" if parameters else self.about
 
     @abstractmethod
     def case(self, source: Source, seed: int) -> Case:
         """Return the graphs, or raise a `TilpError` if the data set does not allow it."""
 
-    def identity(self, source: Source) -> dict[str, Any]:
+    def identity(self, source: Source) -> dict[str, Any]:  # noqa: ARG002
         """Return all that decides the graphs, apart from the facts and the seed."""
-        del source
         return {"kind": self.kind.value, **asdict(self)}
 
 
@@ -99,11 +189,9 @@ class Whole(Setting):
 
     kind = SettingKind.NONE
     name = "whole"
-    words = "the data set as it is"
+    about = "the data set as it is"
 
-    def case(self, source: Source, seed: int) -> Case:
-        """Return the graph."""
-        del seed
+    def case(self, source: Source, seed: int) -> Case:  # noqa: ARG002
         return Case.of(source.graph)
 
 
@@ -115,18 +203,16 @@ class Few(Setting):
     walked: WalkGraph = field(default=WalkGraph.FULL, metadata={"key": "graph"})
 
     kind = SettingKind.FEW
-    words = "the model learns from a share of the training facts"
+    about = "the model learns from a share of the training facts"
     seeded = True
 
     @property
     def name(self) -> str:
-        """The name in the files of runs."""
         return f"few-{self.share}-{self.walked.value}"
 
     def case(self, source: Source, seed: int) -> Case:
-        """Return the sample; answers of facts that were set aside stay known."""
         sample = few(source.graph, self.share, seed=seed, walked=self.walked)
-        return Case(sample, sample, source.graph)
+        return Case(sample, sample, source.graph)  # answers of the other facts stay known
 
 
 @dataclass(frozen=True)
@@ -134,12 +220,11 @@ class Balanced(Setting):
     """As many test facts of each relation: what biased data are compared with."""
 
     kind = SettingKind.BALANCED
-    words = "all facts split again, with as many test facts of each relation as possible"
+    about = "all facts split again, with as many test facts of each relation as possible"
     seeded = True
     shares_models = True
 
     def case(self, source: Source, seed: int) -> Case:
-        """Return the new splits."""
         return Case.of(balanced(source.graph, seed=seed), shared=True)
 
 
@@ -163,26 +248,24 @@ class Biased(Setting):
     refit: float | None = None
 
     kind = SettingKind.BIASED
-    words = "balanced, with a share of one relation's training facts removed"
+    about = "balanced, with a share of one relation's training facts removed"
     seeded = True
     shares_models = True
 
     @property
     def name(self) -> str:
-        """The name in the files of runs."""
         names = dict.fromkeys(filter(None, (self.relation, self.label)))
         relation = "-".join(unique_file_name(name) for name in names)
         refit = "" if self.refit is None else f"-refit-{self.refit}"
         return f"biased-{self.removed}-{self.walked.value}{refit}-{relation}"
 
     def case(self, source: Source, seed: int) -> Case:
-        """Return the new splits; removed facts are known answers."""
         whole = balanced(source.graph, seed=seed)
         reduced = biased(whole, self.relation, removed=self.removed, seed=seed, walked=self.walked)
-        case = Case(reduced, reduced, whole)
-        if self.refit is None:
-            return case
-        return replace(case, rare=Rare(source.graph.relations.find(self.relation), self.refit))
+        rare = None
+        if self.refit is not None:
+            rare = Rare(source.graph.relations.find(self.relation), self.refit)
+        return Case(reduced, reduced, whole, rare=rare)  # removed facts are known answers
 
 
 @dataclass(frozen=True)
@@ -193,16 +276,13 @@ class TimeShifted(Setting):
     ends: LateEnds = LateEnds.MASK
 
     kind = SettingKind.TIME_SHIFT
-    words = "all facts split again by their start, train before valid before test"
+    about = "all facts split again by their start, train before valid before test"
 
     @property
     def name(self) -> str:
-        """The name in the files of runs."""
         return "-".join(filter(None, ("time-shift", self.latest, self.ends.value)))
 
-    def case(self, source: Source, seed: int) -> Case:
-        """Return the new splits."""
-        del seed
+    def case(self, source: Source, seed: int) -> Case:  # noqa: ARG002
         return Case.of(time_shift(source.graph, latest=self.latest, ends=self.ends).graph)
 
 
@@ -214,23 +294,19 @@ class Release(Setting):
     background: str | None = None
 
     kind = SettingKind.RELEASE
-    words = "the splits that were released beside the data set"
+    about = "the splits that were released beside the data set"
     shares_models = True
 
     @property
     def name(self) -> str:
-        """The name in the files of runs."""
         walked = "" if self.background is None else f"-on-{unique_file_name(self.background)}"
         return f"release-{unique_file_name(self.folder)}{walked}"
 
-    def case(self, source: Source, seed: int) -> Case:
-        """Return the released splits."""
-        del seed
+    def case(self, source: Source, seed: int) -> Case:  # noqa: ARG002
         splits = released(source.graph, source.within(self.folder), self.background)
         return Case(splits.learned, splits.applied, splits.graph, shared=True)
 
     def identity(self, source: Source) -> dict[str, Any]:
-        """Return all that decides the graphs, with the digest of the folder's files."""
         folder, digest = source.within(self.folder), hashlib.sha256()
         walked = [] if self.background is None else [folder / self.background]
         for path in [*sorted(folder.glob("*")), *walked]:
@@ -244,11 +320,9 @@ class Forecast(Setting):
     """What comes next: every fact before the query is evidence, of any split."""
 
     kind = SettingKind.FORECAST
-    words = "learned from train; every fact before the query is evidence, of valid and test too"
+    about = "learned from train; every fact before the query is evidence, of valid and test too"
 
-    def case(self, source: Source, seed: int) -> Case:
-        """Return the graph."""
-        del seed
+    def case(self, source: Source, seed: int) -> Case:  # noqa: ARG002
         return Case.of(source.graph, evidence=SPLITS)
 
 

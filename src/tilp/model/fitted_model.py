@@ -1,0 +1,156 @@
+"""`FittedModel`: what a fit learned, and how it scores queries on any graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilp.errors import TilpError
+from tilp.features.log_linear import LogLinearWeights
+from tilp.features.paper.features import FittedPaper, PaperFeatures
+from tilp.graph import TemporalGraph
+from tilp.learning.training_loop import LossCurve
+from tilp.model.config import ModelSettings
+from tilp.parallel import Workers
+from tilp.rules import RuleSet
+from tilp.scoring import RuleScorer, RuleWeights, Scorer
+from tilp.time.imputation import MissingDates
+from tilp.types import Features
+from tilp.walks.mining import mining_walker
+
+
+class FittedFeatures(Protocol):
+    """Temporal features, and the weights that phase two learned for them."""
+
+    @property
+    def paper_features(self) -> PaperFeatures | None:
+        """The features with distributions (eq. 17-21); None for features without any."""
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return everything as arrays by name."""
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]], graph: TemporalGraph) -> Self:
+        """Read what `to_arrays` returned."""
+
+    def remap(self, relations: NDArray[np.int64], rules: NDArray[np.int64]) -> Self:
+        """Return the same for other directed relations and rules, given the old ids or -1."""
+
+    def scorer(self, rules: RuleScorer, walk_length: int) -> Scorer:
+        """Return the scorer of rules and features together."""
+
+    def refresh(
+        self,
+        graph: TemporalGraph,
+        rules: RuleSet,
+        max_length: int,
+        workers: Workers,
+        progress: Callable[[float], None],
+    ) -> Self:
+        """Fit the statistics to a changed graph; the weights stay."""
+
+
+FEATURES: dict[Features, type[FittedFeatures]] = {
+    Features.PAPER: FittedPaper,
+    Features.FULL: LogLinearWeights,
+}
+
+
+@dataclass(frozen=True)
+class FittedModel:
+    """What a fit learned.
+
+    Attributes:
+        rules: With their weights.
+        weights: The same as arrays, with all else that scores are made of.
+        curve: The loss of training.
+        features: What temporal features add; None if there are none.
+        seconds: The time each stage took in this run.
+        net: Parameters of the attention net by name; None if weights are free.
+        updates: Reports of the updates since the fit, as plain values.
+    """
+
+    rules: RuleSet
+    weights: RuleWeights
+    curve: LossCurve
+    features: FittedFeatures | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+    net: dict[str, NDArray[Any]] | None = None
+    updates: tuple[dict[str, Any], ...] = ()
+
+    def scorer(
+        self, graph: TemporalGraph, fitted_to: TemporalGraph, settings: ModelSettings
+    ) -> Scorer:
+        """Return the scorer with the train split of a graph as evidence.
+
+        Args:
+            graph: The one the model was fitted to, or another with the same unit of time and
+                relations of the same names. Relations that the model does not know have no rules.
+            fitted_to: The graph the model was fitted to.
+            settings: Of the model.
+
+        Raises:
+            TilpError: The other graph has another unit of time, or no rule uses its relations.
+        """
+        fitted = self if graph is fitted_to else self._for_graph(graph, fitted_to)
+        dates = MissingDates.fit(fitted_to, settings.missing, settings.seed)
+        dates = dates.for_relations(graph.relations)
+        walker = mining_walker(dates.fill_graph(graph), settings.mining)
+        rules = RuleScorer(walker, [mined.rule for mined in fitted.rules], fitted.weights, dates)
+        if fitted.features is None:
+            return rules
+        return fitted.features.scorer(rules, settings.walk_length)
+
+    def _for_graph(self, graph: TemporalGraph, fitted_to: TemporalGraph) -> FittedModel:
+        """Return what was learned, for the relations of another graph."""
+        if graph.unit is not fitted_to.unit:
+            raise TilpError(
+                f"times of the other graph count {graph.unit.value}s, of the model's "
+                f"{fitted_to.unit.value}s; read it with unit={fitted_to.unit.value!r}"
+            )
+        known = set(graph.relations)
+        usable = [
+            index
+            for index, mined in enumerate(self.rules)
+            if {mined.rule.head.relation, *(atom.relation for atom in mined.rule.body)} <= known
+        ]
+        if not usable:
+            names = ", ".join(graph.relations)
+            raise TilpError(f"no rule of the model uses the other graph's relations: {names}")
+        relations, rules = old_relations(graph, fitted_to), np.array(usable, np.int64)
+        weights = replace(self.weights, rule=self.weights.rule[rules])
+        return replace(
+            self,
+            rules=RuleSet(self.rules[index] for index in usable),
+            weights=reindex_relations(weights, relations),
+            features=None if self.features is None else self.features.remap(relations, rules),
+        )
+
+
+def with_weights(rules: RuleSet, weights: RuleWeights) -> RuleSet:
+    """Return rules with their learned weights."""
+    return RuleSet(
+        replace(mined, weight=float(weight))
+        for mined, weight in zip(rules, weights.rule, strict=True)
+    )
+
+
+def old_relations(graph: TemporalGraph, fitted_to: TemporalGraph) -> NDArray[np.int64]:
+    """Return, for each directed relation of a graph, its id in another one; -1: it has none."""
+    ids = {name: index for index, name in enumerate(fitted_to.relations)}
+    relations = np.array([ids.get(name, -1) for name in graph.relations], np.int64)
+    return np.concatenate([relations, np.where(relations >= 0, relations + len(ids), -1)])
+
+
+def reindex_relations(weights: RuleWeights, relations: NDArray[np.int64]) -> RuleWeights:
+    """Return weights for relations given by their old ids; new relations (-1) get neutral ones."""
+    known = relations >= 0
+    return replace(
+        weights,
+        prior=np.where(known, weights.prior[relations], 1.0),
+        factor=np.where(known[:, None], weights.factor[relations], 1.0),
+    )
