@@ -27,7 +27,7 @@ from tilp.features.paper.distributions import (
 )
 from tilp.features.paper.evidence import EVIDENCE_KINDS, UNDATED, Gatherer
 from tilp.features.paper.features import CONTRIBUTIONS, FEATURES, FeatureWeights, PaperFeatures
-from tilp.features.paper.training import (
+from tilp.features.paper.fit import (
     FeatureExamples,
     FeatureObjective,
     FeatureTrainingSettings,
