@@ -164,11 +164,10 @@ class LogLinearScorer:
     def _attribute_history(self, query: QueryTable, candidate: int) -> list[Contribution]:
         """Return a contribution for each fact of the candidate with a weight other than 0."""
         graph = self.rule_scorer.walker.graph
-        listed = self._list_one(query, candidate)
         rows = self._weights.history_row[query.directed_relation[0]]
         rows = rows.reshape(len(HISTORY_KINDS), -1)
         contributions = []
-        for fact in self.history.nearest_facts(listed):
+        for fact in self.history.nearest_facts(self._list_one(query, candidate)):
             row, features = rows[fact.kind, fact.relation], np.array(fact.features)
             weights = self._weights.history[row, features] if row >= 0 else np.empty(0)
             if not weights.any():
@@ -206,10 +205,8 @@ class LogLinearScorer:
         n_relations = len(self.rule_scorer.walker.graph.relations)
 
         def path(walk: Indices, share: float) -> FactPath:
-            inverse = edges.relation[walk] >= n_relations
-            return FactPath(
-                tuple(zip(edges.fact[walk].tolist(), inverse.tolist(), strict=True)), share=share
-            )
+            facts, inverse = edges.fact[walk], edges.relation[walk] >= n_relations
+            return FactPath(tuple(zip(facts.tolist(), inverse.tolist(), strict=True)), share)
 
         def find(n: int) -> list[FactPath]:
             total = float(walks.probabilities(self._list_one(query, candidate))[0])

@@ -90,8 +90,14 @@ def fit_log_linear(
     saved in `folder`, where a later run continues. `tables` are shared between runs that leave out
     different parts; those of relations that it lacks are added.
     """
-    n_directed = 2 * len(scorer.walker.graph.relations)
-    learner = RelationLearner.for_scorer(scorer, out_of_fold, settings)
+    graph = scorer.walker.graph
+    edges, n_directed = fact_edges(graph), 2 * len(graph.relations)
+    learner = RelationLearner(
+        tuple(scorer.with_weights(weights) for weights in out_of_fold),
+        CandidateHistory(edges, n_directed, distance_bounds(graph)),
+        RandomWalks.for_walker(scorer.walker, edges, time_scale(graph), settings.walk_length),
+        settings,
+    )
     sampled = [
         _sample_queries(queries[queries.directed_relation == relation], settings)
         for relation in range(n_directed)
@@ -141,20 +147,6 @@ class RelationLearner:
     history: CandidateHistory
     random_walks: RandomWalks
     settings: LogLinearSettings
-
-    @classmethod
-    def for_scorer(
-        cls, scorer: RuleScorer, out_of_fold: tuple[RuleWeights, ...], settings: LogLinearSettings
-    ) -> RelationLearner:
-        """Make a learner on the scorer's graph."""
-        graph = scorer.walker.graph
-        edges = fact_edges(graph)
-        return cls(
-            tuple(scorer.with_weights(weights) for weights in out_of_fold),
-            CandidateHistory(edges, 2 * len(graph.relations), distance_bounds(graph)),
-            RandomWalks.for_walker(scorer.walker, edges, time_scale(graph), settings.walk_length),
-            settings,
-        )
 
     def fit(
         self, return_table: bool, task: tuple[QueryTable, CandidateTable | None]

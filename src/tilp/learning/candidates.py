@@ -149,43 +149,35 @@ class PopularityPrior:
     @property
     def probability(self) -> Floats:
         """Probability of each candidate that train has."""
-        return self._smooth(self.count, np.repeat(self._totals, np.diff(self.offsets)))
+        return self._smooth(self.count, np.repeat(self._n_answers, np.diff(self.offsets)))
 
     def probabilities(self, relation: Ids, entity: Ids) -> Floats:
         """Return the probability of entities, each as an answer of a directed relation."""
-        return self._smooth(self._counts(relation, entity), self._totals[relation])
+        return self._smooth(*self.counts(relation, entity))
 
     def answer_probabilities(self, queries: QueryTable) -> Floats:
         """Return the probability of each query's answer, without the query's own fact."""
-        count = self._counts(queries.directed_relation, queries.answer)
+        count, total = self.counts(queries.directed_relation, queries.answer)
         own = queries.fact >= 0
-        totals = np.maximum(self._totals[queries.directed_relation] - own, 1)
-        return self._smooth(np.maximum(count - own, 0), totals)
+        return self._smooth(np.maximum(count - own, 0), total - own)
 
     def counts(self, relation: Ids, entity: Ids) -> tuple[Indices, Indices]:
         """Return how often train has entities as answers, and how many answers it has in all."""
-        return self._counts(relation, entity), self._n_answers[relation]
-
-    def _smooth(self, count: Indices, total: Indices) -> Floats:
-        return (1 - _UNIFORM_SHARE) * count / total + self.min_probability
-
-    def _counts(self, relation: Ids, entity: Ids) -> Indices:
-        keys = self._keys
-        key = relation.astype(np.int64) * self.n_entities + entity
+        keys, key = self._keys, relation.astype(np.int64) * self.n_entities + entity
         index = np.searchsorted(keys, key)
         # A key and a count at the end, for an index past the last.
         known = np.append(keys, -1)[index] == key
-        return np.where(known, np.append(self.count, 0)[index], 0)
+        count = np.where(known, np.append(self.count, 0)[index], 0)
+        return count, self._n_answers[relation]
+
+    def _smooth(self, count: Indices, total: Indices) -> Floats:
+        return (1 - _UNIFORM_SHARE) * count / np.maximum(total, 1) + self.min_probability
 
     @property
     def _keys(self) -> Indices:
         """Directed relation and entity of each candidate in one integer, ascending."""
         relations = np.repeat(np.arange(self.n_directed, dtype=np.int64), np.diff(self.offsets))
         return relations * self.n_entities + self.entity
-
-    @property
-    def _totals(self) -> Indices:
-        return np.maximum(self._n_answers, 1)
 
     @property
     def _n_answers(self) -> Indices:
