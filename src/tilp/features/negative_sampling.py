@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilp._kernels.negative_sampling import sample_candidates
+from tilp._kernels.candidates import sample_candidates
 from tilp._utils.arrays import Floats, Ids, Indices
 from tilp._utils.random import keyed_uniform
 from tilp.graph import QueryTable, TemporalGraph

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilp._kernels.negative_sampling import top_indices
+from tilp._kernels.candidates import top_indices
 from tilp._utils.arrays import Floats, Ids, Indices
 from tilp.features.describe import in_units, percent
 from tilp.features.paper.distributions import recurs
