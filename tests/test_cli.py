@@ -103,7 +103,7 @@ def test_columns_and_units_can_be_chosen(run, tmp_path):
         (("inspct", "x"), "No such command"),
         (("datasets", "get", "YAGO11"), "YAGO11k"),
         (("import", "nowhere.json", "--out", "x"), "nowhere.json"),
-        (("demo", "--size", "3"), "a world of 3 facts cannot be made"),
+        (("demo", "--size", "3"), "a world of 3 facts is not possible"),
     ],
 )
 def test_errors_are_a_paragraph_and_exit_code_2(run, arguments, message):
