@@ -32,7 +32,7 @@ def published():
 def quick_features():
     """Weights of features that need not be the best: few steps, few candidates."""
     from tilp.features.log_linear_training import LogLinearSettings
-    from tilp.features.paper.training import FeatureTrainingSettings
+    from tilp.features.paper.fit import FeatureTrainingSettings
 
     few = {"n_best": 12, "n_sampled": 12}
     with pytest.MonkeyPatch.context() as patched:

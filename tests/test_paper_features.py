@@ -27,7 +27,7 @@ from tilp.features.paper.distributions import (
 )
 from tilp.features.paper.evidence import EVIDENCE_KINDS, UNDATED, Gatherer
 from tilp.features.paper.features import CONTRIBUTIONS, FEATURES, FeatureWeights, PaperFeatures
-from tilp.features.paper.training import (
+from tilp.features.paper.fit import (
     FeatureExamples,
     FeatureObjective,
     FeatureTrainingSettings,
@@ -220,18 +220,6 @@ def test_threads_and_the_cut_into_chunks_do_not_change_evidence():
     second = Gatherer(graph, walked, 3, max_chunks=1)(queries, offsets, candidate, Workers())
     for one in fields(first):
         assert np.array_equal(getattr(first, one.name), getattr(second, one.name))
-
-
-def test_the_place_of_an_answer_among_candidates(facts):
-    graph = tilp.read(facts)
-    queries = all_queries(graph)
-    offsets, candidate = every_candidate(graph, queries)
-    features = PaperFeatures.fit(graph, np.ones((4, 4), np.bool_), 2)
-    evidence = features.gather(queries, offsets, candidate)
-    places = evidence.rows_of(queries.answer)
-    assert (candidate[places] == queries.answer).all()
-    assert (places // len(graph.entities) == np.arange(len(queries))).all()
-    assert (evidence.rows_of(np.full(len(queries), -1)) == -1).all()
 
 
 def test_what_cannot_be_gathered_is_refused(facts):
@@ -477,7 +465,8 @@ def lesson():
         listed[:, 7] = queries.answer
         evidence = features.gather(queries, np.arange(len(queries) + 1) * 20, listed.reshape(-1))
         phi = generator.random(listed.size) / 20
-        return FeatureExamples(queries, evidence, phi, evidence.rows_of(queries.answer))
+        answers = np.arange(len(queries)) * 20 + 7
+        return FeatureExamples(queries, evidence, phi, answers)
 
     return features, examples("train", True), examples("valid", False)
 

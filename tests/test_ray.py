@@ -16,7 +16,7 @@ import pytest
 
 import tilp
 from tilp.errors import TilpError
-from tilp.features.paper.training import FeatureTrainingSettings
+from tilp.features.paper.fit import FeatureTrainingSettings
 from tilp.graph import QueryTable
 from tilp.learning.rule_weights import TrainingSettings
 from tilp.parallel import Workers

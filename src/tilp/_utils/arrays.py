@@ -1,4 +1,4 @@
-"""Read-only arrays, and indices of several ranges at once."""
+"""Types of arrays, read-only arrays, and indices of several ranges at once."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ids = NDArray[np.int32]
+Indices = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 
 Array = TypeVar("Array", bound=NDArray[Any])
 Columns = TypeVar("Columns", bound=tuple[Any, ...])

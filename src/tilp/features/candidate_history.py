@@ -8,7 +8,6 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tilp._kernels.candidate_history import (
     FAR,
@@ -23,7 +22,7 @@ from tilp._kernels.candidate_history import (
     nearest_facts,
 )
 from tilp._kernels.types import ListedCandidates
-from tilp._utils.arrays import read_only_tuple
+from tilp._utils.arrays import Floats, Ids, Indices, Mask, read_only_tuple
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.time import Allen, known_ends
 from tilp.types import Unit
@@ -34,13 +33,9 @@ _MAX_EXACT = 10  # distances up to it have a bin each
 _GROWTH = 1.22  # from one bound to the next, beyond
 _TABLE_SIZE = 4096  # distances whose bins are looked up in a table
 _SPREAD = (0.005, 0.995)  # quantiles of all times between which distances are told apart
-
 _CACHE_SIZE = 2**24  # values to keep of the facts nearest to the latest query intervals
 _VALUES_PER_INTERVAL = 6  # values that the cache holds for each interval of a fact
-
-_DISTANCES = (("start", "start"), ("end", "start"), ("start", "end"))
-"""Which end of the fact is compared with which end of the query."""
-
+_DISTANCES = (("start", "start"), ("end", "start"), ("start", "end"))  # ends of fact and query
 _VERBS = ("meets", "overlaps", "starts", "finishes", "equals", "contains")
 _SAME_TIME = {
     Unit.YEAR: "in the year",
@@ -50,7 +45,7 @@ _SAME_TIME = {
 }
 
 
-def distance_bounds(graph: TemporalGraph) -> NDArray[np.int64]:
+def distance_bounds(graph: TemporalGraph) -> Indices:
     """Return where the bins of temporal distances begin: single units first, then ever wider."""
     train = graph.span("train")
     times = np.concatenate(known_ends(graph.start[train], graph.end[train]))
@@ -64,51 +59,28 @@ def distance_bounds(graph: TemporalGraph) -> NDArray[np.int64]:
 
 def fact_edges(graph: TemporalGraph) -> FactEdges:
     """Return the edges of a graph's train split, with their times."""
-    index = graph.index(("train",))
+    columns = _edge_columns(graph)
+    fact = columns[-1]
     start, end = (np.clip(times, -FAR, FAR) for times in known_ends(graph.start, graph.end))
     distinct, interval = np.unique(np.stack([start, end]), axis=1, return_inverse=True)
-    return read_only_tuple(
-        FactEdges(
-            index.offsets,
-            index.relation,
-            index.target,
-            index.fact,
-            start[index.fact],
-            end[index.fact],
-            interval.reshape(-1)[index.fact].astype(np.int32),
-            *(np.ascontiguousarray(times) for times in distinct),
-        )
-    )
+    times = start[fact], end[fact], interval.reshape(-1)[fact].astype(np.int32)
+    starts, ends = (np.ascontiguousarray(times) for times in distinct)
+    return read_only_tuple(FactEdges(*columns, *times, starts, ends))
 
 
-def fact_edges_without(
-    edges: FactEdges, new_ids: NDArray[np.int32], graph: TemporalGraph
-) -> FactEdges:
-    """Return the edges without removed facts; ids of intervals stay.
-
-    Args:
-        edges: All edges.
-        new_ids: New id of each fact; -1 if it is removed.
-        graph: The graph without the removed facts.
-    """
-    index = graph.index(("train",))
+def fact_edges_without(edges: FactEdges, new_ids: Ids, graph: TemporalGraph) -> FactEdges:
+    """Return the edges of a graph without removed facts, whose new id is -1; intervals stay."""
     left = new_ids[edges.fact] >= 0
-    return read_only_tuple(
-        edges._replace(
-            offsets=index.offsets,
-            relation=index.relation,
-            target=index.target,
-            fact=index.fact,
-            start=edges.start[left],
-            end=edges.end[left],
-            interval=edges.interval[left],
-        )
-    )
+    times = edges.start[left], edges.end[left], edges.interval[left]
+    return read_only_tuple(FactEdges(*_edge_columns(graph), *times, edges.starts, edges.ends))
 
 
-def listed_candidates(
-    queries: QueryTable, offsets: NDArray[np.int64], candidate: NDArray[np.int32]
-) -> ListedCandidates:
+def _edge_columns(graph: TemporalGraph) -> tuple[Indices, Ids, Ids, Ids]:
+    index = graph.index(("train",))
+    return index.offsets, index.relation, index.target, index.fact
+
+
+def listed_candidates(queries: QueryTable, offsets: Indices, candidate: Ids) -> ListedCandidates:
     """Return queries and their candidates as kernels read them."""
     start, end = (np.clip(times, -FAR, FAR) for times in (queries.start, queries.end))
     return ListedCandidates(
@@ -118,19 +90,12 @@ def listed_candidates(
 
 @dataclass(frozen=True, slots=True)
 class HistoryFact:
-    """A fact of a candidate, with its features.
+    """A fact of a candidate, with its features."""
 
-    Attributes:
-        kind: Index in `HISTORY_KINDS`.
-        relation: Directed relation, read from the candidate.
-        edge: Index of the fact among the edges.
-        features: Ids of its features.
-    """
-
-    kind: int
-    relation: int
-    edge: int
-    features: tuple[int, ...]
+    kind: int  # index in `HISTORY_KINDS`
+    relation: int  # directed relation, read from the candidate
+    edge: int  # index of the fact among the edges
+    features: tuple[int, ...]  # ids of its features
 
 
 def unit_name(unit: Unit) -> str:
@@ -144,20 +109,10 @@ class CandidateHistory:
     Of each relation of a candidate, the fact nearest to the query's interval counts, facts with
     the query's subject apart from others. Its features are Allen's relation and three signed
     distances. A group is a kind of facts and a relation; it has a weight for each feature.
-
-    Args:
-        edges: The facts.
-        n_directed: Count of directed relations.
-        bounds: Bounds of the bins of distances.
-        cache_size: Values to keep of the facts nearest to the latest query intervals.
     """
 
     def __init__(
-        self,
-        edges: FactEdges,
-        n_directed: int,
-        bounds: NDArray[np.int64],
-        cache_size: int = _CACHE_SIZE,
+        self, edges: FactEdges, n_directed: int, bounds: Indices, cache_size: int = _CACHE_SIZE
     ) -> None:
         self._edges = edges
         self._n_directed = n_directed
@@ -176,9 +131,7 @@ class CandidateHistory:
         """Count of features in each group."""
         return N_ALLEN + 1 + len(_DISTANCES) * (2 * len(self.bounds) + 1)
 
-    def list_features(
-        self, listed: ListedCandidates
-    ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    def list_features(self, listed: ListedCandidates) -> tuple[Indices, Ids]:
         """Return offsets for each candidate, and its features as group · n_features + feature."""
         return list_history_features(self._edges, listed, self._bins, self._n_directed)
 
@@ -208,12 +161,7 @@ class CandidateHistory:
         ]
 
     def add_scores(
-        self,
-        listed: ListedCandidates,
-        rows: NDArray[np.int32],
-        weight: NDArray[np.float64],
-        kinds: NDArray[np.bool_],
-        score: NDArray[np.float64],
+        self, listed: ListedCandidates, rows: Ids, weight: Floats, kinds: Mask, score: Floats
     ) -> None:
         """Add the weights of features to the scores of listed candidates, in place.
 
@@ -225,29 +173,17 @@ class CandidateHistory:
         )
 
     def add_scores_to_all(
-        self,
-        listed: ListedCandidates,
-        rows: NDArray[np.int32],
-        weight: NDArray[np.float64],
-        score: NDArray[np.float64],
+        self, listed: ListedCandidates, rows: Ids, weight: Floats, score: Floats
     ) -> None:
         """Add the weights of features to the scores of all entities, a row for each query."""
         order = np.lexsort((listed.directed_relation, listed.end, listed.start))
         new = (np.diff(listed.start[order]) != 0) | (np.diff(listed.end[order]) != 0)
         for queries in np.split(order, np.flatnonzero(new) + 1) if len(order) else ():
-            first = queries[0]
+            facts = self._nearest_to(int(listed.start[queries[0]]), int(listed.end[queries[0]]))
             add_history_scores_of_all(
-                self._edges,
-                self._groups,
-                self._nearest_to(int(listed.start[first]), int(listed.end[first])),
-                listed,
-                queries,
-                self._bins,
-                self._n_directed,
-                rows,
-                weight,
-                score,
-            )
+                self._edges, self._groups, facts, listed, queries, self._bins, self._n_directed,
+                rows, weight, score,
+            )  # fmt: skip
 
     def __getstate__(self) -> dict[str, Any]:
         # The cache stays in its process.
@@ -268,15 +204,10 @@ class CandidateHistory:
         n_intervals = max(len(edges.starts), 1)
         key = edges.relation.astype(np.int64) * n_intervals + edges.interval
         pairs, pair = np.unique(key, return_inverse=True)
-        return read_only_tuple(
-            FactGroups(
-                np.searchsorted(offsets, edges.offsets),
-                offsets,
-                pair.astype(np.int32),
-                pairs // n_intervals,
-                pairs % n_intervals,
-            )
-        )
+        relation, interval = np.divmod(pairs, n_intervals)
+        of_entity = np.searchsorted(offsets, edges.offsets)
+        groups = FactGroups(of_entity, offsets, pair.astype(np.int32), relation, interval)
+        return read_only_tuple(groups)
 
     @cached_property
     def _nearest_to(self) -> Callable[[int, int], NearestFacts]:
@@ -296,9 +227,7 @@ class CandidateHistory:
         if feature == N_ALLEN:
             return "at a time that is not known"
         of_fact, of_query, distance = self._distance(feature, unit)
-        if not distance:
-            return f"its {of_fact} at the query's {of_query}"
-        return f"its {of_fact} {distance} the query's {of_query}"
+        return f"its {of_fact} {distance or 'at'} the query's {of_query}"
 
     def clause(self, feature: int, unit: Unit) -> str:
         """Return the same as a clause after the fact: `ends in the year the query starts`."""

@@ -15,6 +15,7 @@ from tilp._kernels.likelihood import (
     log_linear_scores,
     sum_reciprocal_ranks,
 )
+from tilp._utils.arrays import Floats, Ids, Indices
 from tilp.errors import TilpError
 from tilp.graph import TemporalGraph
 
@@ -23,28 +24,12 @@ if TYPE_CHECKING:
     from tilp.scoring import RuleScorer
 
 RANDOM_WALKS = "random walks"
+DENSE_FEATURES = ("rules", RANDOM_WALKS)  # every candidate has a value of each
+DEFAULT_L2 = 10.0  # of the weights of rules and history features, unless chosen otherwise
+DEFAULT_MAX_STEPS = 50  # of the optimiser
 
-DENSE_FEATURES = ("rules", RANDOM_WALKS)
-"""Features that every candidate has a value of."""
-
-DEFAULT_L2 = 10.0
-"""L2 regularisation of the weights of rules and history features, unless chosen otherwise."""
-
-DEFAULT_MAX_STEPS = 50
-"""Most steps of the optimiser."""
-
-_SAVED_NAMES = {
-    "dense": "columns",
-    "rule": "rule",
-    "history_row": "row_of",
-    "history": "words",
-    "mixing": "mixing",
-    "distance_bounds": "bounds",
-    "time_scale": "scale",
-    "l2": "pull",
-}
-"""Names of the arrays in a saved model, by attribute."""
-
+# Names of the attributes of `LogLinearWeights` in a saved model, in their order.
+_SAVED_NAMES = ("columns", "rule", "row_of", "words", "mixing", "bounds", "scale", "pull")
 _MIXINGS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _DENSE_L2 = 0.1
 _L2_CHOICES = (50.0, DEFAULT_L2)
@@ -54,58 +39,38 @@ _TOLERANCE = 1e-6  # of the relative decrease of the loss
 
 @dataclass(frozen=True)
 class LogLinearWeights:
-    """Weights of a log-linear score; the mixing weight of each relation is already in them.
+    """Weights of a log-linear score; the mixing weight of each relation is already in them."""
 
-    Attributes:
-        dense: Weights of `DENSE_FEATURES`, for each directed relation.
-        rule: Weight of each rule, for the root of its arriving rate at the candidate.
-        history_row: Row in `history` for each directed relation and group of facts; -1 for none.
-        history: Weights of history features, row by row.
-        mixing: How much of what was learned is in the weights of each directed relation; 0 leaves
-            the rules as phase one weighted them.
-        distance_bounds: Bounds of the bins of temporal distances in history features.
-        time_scale: Time scale of random walks.
-        l2: Regularisation of the weights of rules and history features, by directed relation.
-    """
-
-    dense: NDArray[np.float64]
-    rule: NDArray[np.float64]
-    history_row: NDArray[np.int32]
-    history: NDArray[np.float64]
-    mixing: NDArray[np.float64]
-    distance_bounds: NDArray[np.int64]
-    time_scale: float
-    l2: NDArray[np.float64]
+    dense: Floats  # weights of `DENSE_FEATURES`, for each directed relation
+    rule: Floats  # weight of each rule, for the root of its arriving rate at the candidate
+    history_row: Ids  # row in `history` for each directed relation and group of facts; -1 for none
+    history: Floats  # weights of history features, row by row
+    mixing: Floats  # share of what was learned in the weights of each directed relation
+    distance_bounds: Indices  # bounds of the bins of temporal distances in history features
+    time_scale: float  # time scale of random walks
+    l2: Floats  # regularisation of the weights of rules and history features, by directed relation
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the weights as arrays by their names in a saved model."""
-        return {saved: np.asarray(getattr(self, name)) for name, saved in _SAVED_NAMES.items()}
+        return dict(zip(_SAVED_NAMES, map(np.asarray, vars(self).values()), strict=True))
 
     @classmethod
     def from_arrays(
         cls, arrays: dict[str, NDArray[Any]], graph: TemporalGraph | None = None
     ) -> LogLinearWeights:
-        """Read what `to_arrays` returned; the graph does not matter.
-
-        Raises:
-            TilpError: An array is missing.
-        """
+        """Read what `to_arrays` returned; the graph does not matter."""
         del graph
         if "columns" in arrays:  # older models do not save the regularisation
             arrays = {"pull": np.full(len(arrays["columns"]), DEFAULT_L2), **arrays}
-        missing = [saved for saved in _SAVED_NAMES.values() if saved not in arrays]
+        missing = [name for name in _SAVED_NAMES if name not in arrays]
         if missing:
             raise TilpError(f"weights of features lack {', '.join(missing)}; fit the model again")
-        values: dict[str, Any] = {name: arrays[saved] for name, saved in _SAVED_NAMES.items()}
-        return cls(**{**values, "time_scale": float(values["time_scale"])})
+        saved = (arrays[name] for name in _SAVED_NAMES)
+        values: list[Any] = [value if value.ndim else float(value) for value in saved]
+        return cls(*values)
 
-    def remap(self, relations: NDArray[np.int64], rules: NDArray[np.int64]) -> LogLinearWeights:
-        """Return the weights for other ids of relations and rules.
-
-        Args:
-            relations: Old id of each new directed relation; -1 for a new one.
-            rules: Old index of each new rule; -1 for a new one.
-        """
+    def remap(self, relations: Indices, rules: Indices) -> LogLinearWeights:
+        """Return the weights for new relations and rules, given their old ids, -1 if none."""
         n_directed = len(self.dense)
         n_kinds = self.history_row.shape[1] // n_directed
         known = relations >= 0
@@ -142,39 +107,25 @@ class LogLinearWeights:
 
 @dataclass(frozen=True)
 class RelationWeights:
-    """Weights that were learned for one directed relation.
+    """Weights that were learned for one directed relation."""
 
-    Attributes:
-        dense: Weights of `DENSE_FEATURES`.
-        rule: Rules with a weight.
-        rule_weight: Weights of these rules.
-        history_feature: History features with a weight.
-        history_weight: Weights of these features.
-        mixing: How much of what was learned is in the weights.
-        l2: Regularisation of the weights of rules and history features.
-    """
-
-    dense: NDArray[np.float64]
-    rule: NDArray[np.int32]
-    rule_weight: NDArray[np.float64]
-    history_feature: NDArray[np.int32]
-    history_weight: NDArray[np.float64]
-    mixing: float
-    l2: float = DEFAULT_L2
+    dense: Floats  # weights of `DENSE_FEATURES`
+    rule: Ids  # rules with a weight
+    rule_weight: Floats  # weights of these rules
+    history_feature: Ids  # history features with a weight
+    history_weight: Floats  # weights of these features
+    mixing: float  # how much of what was learned is in the weights
+    l2: float = DEFAULT_L2  # regularisation of the weights of rules and history features
 
 
 def rules_only() -> RelationWeights:
     """Return weights that leave the score of phase one as it is."""
-    none = np.empty(0, np.int32)
-    return _relation_weights(_initial(0), none, none, 0.0)
+    ids, weights = np.empty(0, np.int32), np.empty(0)
+    return RelationWeights(_initial(0), ids, weights, ids, weights, 0.0)
 
 
 def fit_relation_weights(
-    table: LogLinearTable,
-    fold: NDArray[np.int64],
-    *,
-    mix: bool = True,
-    max_steps: int = DEFAULT_MAX_STEPS,
+    table: LogLinearTable, fold: Indices, *, mix: bool = True, max_steps: int = DEFAULT_MAX_STEPS
 ) -> RelationWeights:
     """Learn the weights of one relation by softmax cross-entropy over the sampled candidates.
 
@@ -189,7 +140,7 @@ def fit_relation_weights(
     problem = _Problem(table, len(rule), len(feature), max_steps)
     mixing, l2, first = 1.0, _L2_CHOICES[-1], problem.initial
     if mix:
-        judged: dict[float, NDArray[np.float64]] = {}
+        judged: dict[float, Floats] = {}
         learned = dict.fromkeys(range(2), problem.initial)
         for choice in _L2_CHOICES:
             judged[choice] = np.zeros(len(_MIXINGS))
@@ -205,10 +156,11 @@ def fit_relation_weights(
         return rules_only()
     weights = problem.learn(np.arange(len(fold)), l2, first)
     mixed = problem.initial + mixing * (weights - problem.initial)
-    return _relation_weights(mixed, rule, feature, mixing, l2)
+    dense, of_rules, of_history = problem.split(mixed)
+    return RelationWeights(dense, rule, of_rules, feature, of_history, mixing, l2)
 
 
-def _compact_ids(ids: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def _compact_ids(ids: Ids) -> tuple[Ids, Ids]:
     """Return the distinct ids, and the index of each id among them."""
     # A table of all ids is quicker than a search when there are many.
     seen = np.zeros(int(ids.max()) + 1 if len(ids) else 0, np.bool_)
@@ -217,7 +169,7 @@ def _compact_ids(ids: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.
     return np.flatnonzero(seen).astype(np.int32), index[ids]
 
 
-def _initial(n_sparse: int) -> NDArray[np.float64]:
+def _initial(n_sparse: int) -> Floats:
     """Return weights that take the score of the rules as it is, and nothing else."""
     return np.concatenate([np.eye(1, len(DENSE_FEATURES))[0], np.zeros(n_sparse)])
 
@@ -231,17 +183,15 @@ class _Problem:
         self._max_steps = max_steps
         self.initial = _initial(n_rules + n_history)
 
-    def learn(
-        self, queries: NDArray[np.int64], l2: float, first: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def learn(self, queries: Indices, l2: float, first: Floats) -> Floats:
         """Return the weights that make the answers of some queries likely."""
         penalty = np.where(np.arange(len(self.initial)) < len(DENSE_FEATURES), _DENSE_L2, l2)
 
-        def loss(weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        def loss(weights: Floats) -> tuple[float, Floats]:
             gradient = np.zeros_like(weights)
             distance = weights - self.initial
             total = add_log_linear_likelihood(
-                self._table, queries, *self._split(weights), *self._split(gradient)
+                self._table, queries, *self.split(weights), *self.split(gradient)
             )
             total += 0.5 * float((penalty * distance * distance).sum())
             return total, gradient + penalty * distance
@@ -250,32 +200,15 @@ class _Problem:
         result = minimize(loss, first, jac=True, method="L-BFGS-B", options=options)
         return np.asarray(result.x, np.float64)
 
-    def reciprocal_ranks(
-        self, queries: NDArray[np.int64], weights: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def reciprocal_ranks(self, queries: Indices, weights: Floats) -> Floats:
         """Return the sum of the reciprocal ranks of some queries' answers, for each mixing."""
         table = self._table
         before, after = (
-            log_linear_scores(table, 0, len(table.log_count), *self._split(values))
+            log_linear_scores(table, 0, len(table.log_count), *self.split(values))
             for values in (self.initial, weights)
         )
         return sum_reciprocal_ranks(table, queries, before, after, np.array(_MIXINGS))
 
-    def _split(self, weights: NDArray[np.float64]) -> list[NDArray[np.float64]]:
-        return _split(weights, self._n_rules)
-
-
-def _split(weights: NDArray[np.float64], n_rules: int) -> list[NDArray[np.float64]]:
-    """Split weights into those of dense features, of rules and of history features."""
-    return np.split(weights, [len(DENSE_FEATURES), len(DENSE_FEATURES) + n_rules])
-
-
-def _relation_weights(
-    weights: NDArray[np.float64],
-    rule: NDArray[np.int32],
-    feature: NDArray[np.int32],
-    mixing: float,
-    l2: float = DEFAULT_L2,
-) -> RelationWeights:
-    dense, of_rules, of_history = _split(weights, len(rule))
-    return RelationWeights(dense, rule, of_rules, feature, of_history, mixing, l2)
+    def split(self, weights: Floats) -> list[Floats]:
+        """Split weights into those of dense features, of rules and of history features."""
+        return np.split(weights, [len(DENSE_FEATURES), len(DENSE_FEATURES) + self._n_rules])

@@ -8,11 +8,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tilp._kernels.candidate_history import FactEdges
 from tilp._kernels.score import MIN_RATE, add_rule_evidence
 from tilp._kernels.types import ListedCandidates
+from tilp._utils.arrays import Floats, Ids, Indices, Mask
 from tilp.features.candidate_history import (
     HISTORY_KINDS,
     CandidateHistory,
@@ -27,7 +27,7 @@ from tilp.graph import QueryTable
 from tilp.scoring import RuleScorer, Scores
 from tilp.scoring.scorer import NOT_SCORED, AppliedRules, Contribution, FactPath, RuleContributions
 
-_MAX_ENTITIES = 2**16
+_MAX_ENTITIES = 2**16  # more are not scored all, but those that rules or the prior list
 _WALKS_TEXT = "walks of any facts, longer than rules and likelier the nearer in time, lead to it"
 
 
@@ -38,13 +38,6 @@ class LogLinearScorer:
     - rule evidence: Σ w_Rule √α_c(Rule) over the rules that reach the candidate;
     - other facts, and facts with the subject: weights of the features of the candidate history;
     - random walks: w times the random walk score.
-
-    Args:
-        rule_scorer: Scores by rules alone.
-        weights: Weights that phase two learned.
-        walk_length: Longest random walk.
-        max_entities: Score all entities up to this many; beyond, only those that rules or the
-            prior list.
     """
 
     def __init__(
@@ -89,7 +82,7 @@ class LogLinearScorer:
         """Whether every entity is listed as a candidate of every query."""
         return self._n_entities <= self.max_entities
 
-    def memory_per_query(self, queries: QueryTable) -> NDArray[np.float64]:
+    def memory_per_query(self, queries: QueryTable) -> Floats:
         """Estimate how many numbers are in memory while each query is scored."""
         if self.lists_all:
             return self._n_entities + self.rule_scorer.walk_memory(queries)
@@ -127,10 +120,10 @@ class LogLinearScorer:
     def contributions(
         self,
         queries: QueryTable,
-        offsets: NDArray[np.int64],
-        candidate: NDArray[np.int32],
+        offsets: Indices,
+        candidate: Ids,
         applied: AppliedRules | None = None,
-    ) -> dict[str, NDArray[np.float64]]:
+    ) -> dict[str, Floats]:
         """Split the scores of the given candidates into parts by name, which add up to them."""
         applied = applied or self.rule_scorer.apply_rules(queries)
         by_rules = self.rule_scorer.score(queries, applied)
@@ -171,27 +164,20 @@ class LogLinearScorer:
     def _attribute_history(self, query: QueryTable, candidate: int) -> list[Contribution]:
         """Return a contribution for each fact of the candidate with a weight other than 0."""
         graph = self.rule_scorer.walker.graph
+        rows = self._weights.history_row[query.directed_relation[0]]
+        rows = rows.reshape(len(HISTORY_KINDS), -1)
         contributions = []
-        for fact, weights in self._history_facts(query, candidate):
+        for fact in self.history.nearest_facts(self._list_one(query, candidate)):
+            row, features = rows[fact.kind, fact.relation], np.array(fact.features)
+            weights = self._weights.history[row, features] if row >= 0 else np.empty(0)
             if not weights.any():
                 continue
-            heaviest = [
-                fact.features[index] for index in np.argsort(-np.abs(weights), kind="stable")
-            ]
+            heaviest = features[np.argsort(-np.abs(weights), kind="stable")].tolist()
             text = self._fact_text(query, fact, heaviest[: np.count_nonzero(weights)])
-            inverse = fact.relation >= len(graph.relations)
-            path = FactPath(((int(self._edges.fact[fact.edge]), inverse),))
-            kind = HISTORY_KINDS[fact.kind]
-            contributions.append(
-                Contribution(
-                    key=(kind, fact.relation),
-                    kind=kind,
-                    score=float(weights.sum()),
-                    text=text,
-                    walks=1,
-                    find_facts=partial(_only, path),
-                )
-            )
+            kind, inverse = HISTORY_KINDS[fact.kind], fact.relation >= len(graph.relations)
+            find = partial(_only, FactPath(((int(self._edges.fact[fact.edge]), inverse),)))
+            key, score = (kind, fact.relation), float(weights.sum())
+            contributions.append(Contribution(key, kind, score, text, 1, find_facts=find))
         return contributions
 
     def _fact_text(self, query: QueryTable, fact: HistoryFact, features: list[int]) -> str:
@@ -215,85 +201,52 @@ class LogLinearScorer:
 
     def _attribute_walks(self, query: QueryTable, candidate: int, score: float) -> Contribution:
         """Return the contribution of random walks, with the likeliest walk of each length."""
-        filled = self.rule_scorer.fill_dates(query)
+        walks, edges = self.random_walks, self.random_walks.edges
         n_relations = len(self.rule_scorer.walker.graph.relations)
-        edges = self.random_walks.edges
+
+        def path(walk: Indices, share: float) -> FactPath:
+            facts, inverse = edges.fact[walk], edges.relation[walk] >= n_relations
+            return FactPath(tuple(zip(facts.tolist(), inverse.tolist(), strict=True)), share)
 
         def find(n: int) -> list[FactPath]:
-            walks = self.random_walks.likeliest_walks(filled, 0, candidate)
-            entity = np.array([candidate], np.int32)
-            total = float(
-                self.random_walks.probabilities(
-                    listed_candidates(filled, np.array([0, 1]), entity)
-                )[0]
-            )
-            return [
-                FactPath(
-                    tuple(
-                        (int(edges.fact[edge]), bool(edges.relation[edge] >= n_relations))
-                        for edge in walk
-                    ),
-                    share=probability / total,
-                )
-                for walk, probability in walks[:n]
-            ]
+            total = float(walks.probabilities(self._list_one(query, candidate))[0])
+            likeliest = walks.likeliest_walks(self.rule_scorer.fill_dates(query), 0, candidate)
+            return [path(walk, probability / total) for walk, probability in likeliest[:n]]
 
         return Contribution((RANDOM_WALKS,), RANDOM_WALKS, score, _WALKS_TEXT, find_facts=find)
 
-    def _rule_evidence(self, reaching: RuleContributions) -> NDArray[np.float64]:
+    def _rule_evidence(self, reaching: RuleContributions) -> Floats:
         """Return the evidence w_Rule √α_c of each rule that reaches a candidate."""
         rate = reaching.arriving / reaching.walks
         evidence = self._weights.rule[reaching.rule] * np.sqrt(rate)
         return np.where(reaching.arriving >= MIN_RATE * reaching.walks, evidence, 0.0)
 
-    def _history_facts(
-        self, queries: QueryTable, candidate: int
-    ) -> list[tuple[HistoryFact, NDArray[np.float64]]]:
-        """Return the history facts of a candidate of a single query, with their weights."""
+    def _list_one(self, query: QueryTable, candidate: int) -> ListedCandidates:
         entity = np.array([candidate], np.int32)
-        listed = listed_candidates(self.rule_scorer.fill_dates(queries), np.array([0, 1]), entity)
-        rows = self._weights.history_row[queries.directed_relation[0]]
-        rows = rows.reshape(len(HISTORY_KINDS), -1)
-        return [
-            (fact, self._weights.history[rows[fact.kind, fact.relation], list(fact.features)])
-            for fact in self.history.nearest_facts(listed)
-            if rows[fact.kind, fact.relation] >= 0
-        ]
+        return listed_candidates(self.rule_scorer.fill_dates(query), np.array([0, 1]), entity)
 
     def _rule_contribution(
-        self,
-        queries: QueryTable,
-        by_rules: Scores,
-        query: NDArray[np.int64],
-        phi: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
+        self, queries: QueryTable, by_rules: Scores, query: Indices, phi: Floats
+    ) -> Floats:
         """Return the contribution of φ_TLR above its least value, that of unreached entities."""
         weight = self._weights.dense[queries.directed_relation[query], 0]
-        contribution: NDArray[np.float64] = weight * np.log(phi / by_rules.defaults[query])
+        contribution: Floats = weight * np.log(phi / by_rules.defaults[query])
         return contribution
 
     def _add_rule_evidence(
-        self, applied: AppliedRules, listed: ListedCandidates, score: NDArray[np.float64]
+        self, applied: AppliedRules, listed: ListedCandidates, score: Floats
     ) -> None:
-        add_rule_evidence(
-            *applied.by_query(len(listed.subject)),
-            listed.offsets,
-            listed.candidate,
-            self._weights.rule,
-            self._n_entities,
-            score,
-        )
+        rows = applied.by_query(len(listed.subject))
+        candidates = listed.offsets, listed.candidate
+        add_rule_evidence(*rows, *candidates, self._weights.rule, self._n_entities, score)
 
-    def _add_history(
-        self, listed: ListedCandidates, kinds: NDArray[np.bool_], score: NDArray[np.float64]
-    ) -> None:
+    def _add_history(self, listed: ListedCandidates, kinds: Mask, score: Floats) -> None:
         weights = self._weights
         self.history.add_scores(listed, weights.history_row, weights.history, kinds, score)
 
-    def _add_random_walks(self, listed: ListedCandidates, score: NDArray[np.float64]) -> None:
-        self.random_walks.add_scores(
-            listed, self._weights.dense[listed.directed_relation, 1], score
-        )
+    def _add_random_walks(self, listed: ListedCandidates, score: Floats) -> None:
+        weight = self._weights.dense[listed.directed_relation, 1]
+        self.random_walks.add_scores(listed, weight, score)
 
 
 def _only(path: FactPath, _: int) -> list[FactPath]:

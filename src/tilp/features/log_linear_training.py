@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from tilp._kernels.likelihood import LogLinearTable
 from tilp._kernels.score import list_rule_evidence
+from tilp._utils.arrays import Floats, Ids, Indices
 from tilp._utils.files import load_or_compute
 from tilp._utils.random import keyed_sample, keyed_uniform
 from tilp.features.candidate_history import (
@@ -39,43 +39,36 @@ from tilp.types import Part
 
 N_FOLDS = 2
 _BATCH = 512
+_INDEXED = {
+    "offsets": "log_count",
+    "answer": "log_count",
+    "rule_offsets": "rule",
+    "history_offsets": "history_feature",
+}  # columns of a table that hold indices of rows of another column
 
 
 @dataclass(frozen=True)
 class LogLinearSettings:
-    """Settings of the training of log-linear weights.
+    """Settings of the training of log-linear weights."""
 
-    Attributes:
-        walk_length: Longest random walk.
-        without: Parts of the score to leave out.
-        max_queries: Most queries of a directed relation to learn from.
-        n_best: Candidates of each query to learn from: the best by the rules.
-        n_sampled: Negative samples of each query.
-        seed: Seed of all samples.
-        max_steps: Most steps of the optimiser.
-    """
-
-    walk_length: int = 5
-    without: tuple[Part, ...] = ()
-    max_queries: int = 12_000
-    n_best: int = 60
-    n_sampled: int = 60
-    seed: int = 0
-    max_steps: int = DEFAULT_MAX_STEPS
+    walk_length: int = 5  # longest random walk
+    without: tuple[Part, ...] = ()  # parts of the score to leave out
+    max_queries: int = 12_000  # most queries of a directed relation to learn from
+    n_best: int = 60  # candidates of each query to learn from: the best by the rules
+    n_sampled: int = 60  # negative samples of each query
+    seed: int = 0  # seed of all samples
+    max_steps: int = DEFAULT_MAX_STEPS  # most steps of the optimiser
 
 
 @dataclass(frozen=True)
 class CandidateTable:
-    """Features of the sampled candidates of one relation's queries, and the fold of each query.
+    """Features of the sampled candidates of one relation's queries, and the fold of each query."""
 
-    `table` is None where the relation has no queries.
-    """
-
-    table: LogLinearTable | None
-    fold: NDArray[np.int64]
+    table: LogLinearTable | None  # None without queries
+    fold: Indices
 
 
-def fold_index(fact: NDArray[np.int32], seed: int) -> NDArray[np.int64]:
+def fold_index(fact: Ids, seed: int) -> Indices:
     """Return the fold of each fact; queries in both directions are in the same fold."""
     return (keyed_uniform(seed, fact) * N_FOLDS).astype(np.int64)
 
@@ -93,19 +86,18 @@ def fit_log_linear(
 ) -> LogLinearWeights:
     """Learn the log-linear weights of every directed relation.
 
-    Args:
-        scorer: Scores by rules.
-        out_of_fold: For each fold, rule weights that were learned without it.
-        queries: Queries of training facts.
-        settings: Settings of the training.
-        workers: Do not change the result.
-        folder: Folder for checkpoints, which a later run continues from.
-        progress: Called with the share that is done.
-        tables: Candidate tables by directed relation, shared between runs that leave out
-            different parts; missing ones are added.
+    `out_of_fold` holds rule weights that were learned without each fold. Finished relations are
+    saved in `folder`, where a later run continues. `tables` are shared between runs that leave out
+    different parts; those of relations that it lacks are added.
     """
-    n_directed = 2 * len(scorer.walker.graph.relations)
-    learner = RelationLearner.for_scorer(scorer, out_of_fold, settings)
+    graph = scorer.walker.graph
+    edges, n_directed = fact_edges(graph), 2 * len(graph.relations)
+    learner = RelationLearner(
+        tuple(scorer.with_weights(weights) for weights in out_of_fold),
+        CandidateHistory(edges, n_directed, distance_bounds(graph)),
+        RandomWalks.for_walker(scorer.walker, edges, time_scale(graph), settings.walk_length),
+        settings,
+    )
     sampled = [
         _sample_queries(queries[queries.directed_relation == relation], settings)
         for relation in range(n_directed)
@@ -116,7 +108,7 @@ def fit_log_linear(
     unfinished = [relation for relation in order if not files[relation].exists()]
     known = tables or {}
     learned = workers.map(
-        partial(_fit_relation, learner, tables is not None),
+        partial(learner.fit, tables is not None),
         ((sampled[relation], known.get(relation)) for relation in unfinished),
     )
     weights: dict[int, RelationWeights] = {}
@@ -136,9 +128,8 @@ def fit_log_linear(
                 files[relation], partial(fit_next, relation), vars, _read_weights
             )
             progress(share)
-    return _join_weights(
-        [weights[relation] for relation in range(n_directed)], learner, len(out_of_fold[0].rule)
-    )
+    of_relations = [weights[relation] for relation in range(n_directed)]
+    return _join_weights(of_relations, learner, len(out_of_fold[0].rule))
 
 
 def _sample_queries(queries: QueryTable, settings: LogLinearSettings) -> QueryTable:
@@ -150,36 +141,28 @@ def _sample_queries(queries: QueryTable, settings: LogLinearSettings) -> QueryTa
 
 @dataclass(frozen=True)
 class RelationLearner:
-    """Learns the weights of one directed relation.
+    """Learns the weights of one directed relation."""
 
-    Attributes:
-        scorers: The rules, with weights that were learned without each fold.
-        history: Features of the candidate history.
-        random_walks: Random walk scores.
-        settings: Settings of the training.
-    """
-
-    scorers: tuple[RuleScorer, ...]
+    scorers: tuple[RuleScorer, ...]  # the rules, with weights that were learned without each fold
     history: CandidateHistory
     random_walks: RandomWalks
     settings: LogLinearSettings
 
-    @classmethod
-    def for_scorer(
-        cls, scorer: RuleScorer, out_of_fold: tuple[RuleWeights, ...], settings: LogLinearSettings
-    ) -> RelationLearner:
-        """Make a learner on the scorer's graph."""
-        graph = scorer.walker.graph
-        edges = fact_edges(graph)
-        return cls(
-            tuple(scorer.with_weights(weights) for weights in out_of_fold),
-            CandidateHistory(edges, 2 * len(graph.relations), distance_bounds(graph)),
-            RandomWalks.for_walker(scorer.walker, edges, time_scale(graph), settings.walk_length),
-            settings,
-        )
+    def fit(
+        self, return_table: bool, task: tuple[QueryTable, CandidateTable | None]
+    ) -> tuple[CandidateTable | None, RelationWeights]:
+        """Learn the weights of a relation; return a new candidate table too, if wanted."""
+        queries, known = task
+        candidates, without = known or self._make_table(queries), self.settings.without
+        weights = rules_only()
+        if candidates.table is not None:
+            table, mix = _leave_out(candidates.table, without), Part.MIXING not in without
+            weights = fit_relation_weights(
+                table, candidates.fold, mix=mix, max_steps=self.settings.max_steps
+            )
+        return candidates if return_table and known is None else None, weights
 
-    def make_table(self, queries: QueryTable) -> CandidateTable:
-        """Compute all features of the sampled candidates of a relation's queries."""
+    def _make_table(self, queries: QueryTable) -> CandidateTable:
         fold = fold_index(queries.fact, self.settings.seed)
         tables, folds = [], []
         for index in range(N_FOLDS):
@@ -193,28 +176,13 @@ class RelationLearner:
             return CandidateTable(None, np.empty(0, np.int64))
         return CandidateTable(_join_tables(tables), np.concatenate(folds))
 
-    def fit(self, candidates: CandidateTable) -> RelationWeights:
-        """Learn the weights of a relation, without the parts that are left out."""
-        if candidates.table is None:
-            return rules_only()
-        return fit_relation_weights(
-            _leave_out(candidates.table, self.settings.without),
-            candidates.fold,
-            mix=Part.MIXING not in self.settings.without,
-            max_steps=self.settings.max_steps,
-        )
-
     def _batch_table(self, scorer: RuleScorer, queries: QueryTable) -> LogLinearTable:
         settings, graph = self.settings, scorer.walker.graph
         queries = scorer.fill_dates(queries)
         applied = scorer.apply_rules(queries)
+        scores = scorer.score(queries, applied)
         sample = SampledCandidates.sample(
-            graph,
-            queries,
-            scorer.score(queries, applied),
-            n_best=settings.n_best,
-            n_sampled=settings.n_sampled,
-            seed=settings.seed,
+            graph, queries, scores, settings.n_best, settings.n_sampled, settings.seed
         )
         listed = listed_candidates(queries, sample.offsets, sample.candidate)
         dense = np.zeros((len(sample.candidate), len(DENSE_FEATURES)))
@@ -223,82 +191,46 @@ class RelationLearner:
         rule_evidence = list_rule_evidence(
             *applied.by_query(len(queries)), sample.offsets, sample.candidate, len(graph.entities)
         )
-        return LogLinearTable(
-            sample.offsets,
-            sample.answer_index,
-            sample.log_count,
-            dense,
-            *rule_evidence,
-            *self.history.list_features(listed),
-        )
-
-
-def _fit_relation(
-    learner: RelationLearner,
-    return_table: bool,
-    task: tuple[QueryTable, CandidateTable | None],
-) -> tuple[CandidateTable | None, RelationWeights]:
-    """Learn the weights of a relation; return a new candidate table too, if wanted."""
-    queries, known = task
-    table = known or learner.make_table(queries)
-    return table if return_table and known is None else None, learner.fit(table)
+        sparse = (*rule_evidence, *self.history.list_features(listed))
+        return LogLinearTable(sample.offsets, sample.answer_index, sample.log_count, dense, *sparse)
 
 
 def _leave_out(table: LogLinearTable, without: tuple[Part, ...]) -> LogLinearTable:
-    """Return a table without some parts."""
     if Part.SOFT_WALKS in without:
         dense = table.columns.copy()
         dense[:, 1] = 0.0
         table = table._replace(columns=dense)
     if Part.RULE_EVIDENCE in without:
-        offsets = np.zeros_like(table.rule_offsets)
-        table = table._replace(
-            rule_offsets=offsets, rule=table.rule[:0], root_rate=table.root_rate[:0]
-        )
+        none = {"rule": table.rule[:0], "root_rate": table.root_rate[:0]}
+        table = table._replace(rule_offsets=np.zeros_like(table.rule_offsets), **none)
     if Part.OWN_FACTS in without:
-        table = table._replace(
-            history_offsets=np.zeros_like(table.history_offsets),
-            history_feature=table.history_feature[:0],
-        )
+        offsets = np.zeros_like(table.history_offsets)
+        table = table._replace(history_offsets=offsets, history_feature=table.history_feature[:0])
     return table
 
 
 def _join_tables(tables: list[LogLinearTable]) -> LogLinearTable:
     """Concatenate tables, and shift their indices and offsets."""
-
-    def join(name: str) -> NDArray[Any]:
-        return np.concatenate([getattr(table, name) for table in tables])
-
-    def shift(name: str, column: str) -> list[NDArray[np.int64]]:
-        """Return indices into a column, shifted by its length in the tables before."""
-        sizes = np.cumsum([0, *(len(getattr(table, column)) for table in tables)])[:-1]
-        return [getattr(table, name) + size for table, size in zip(tables, sizes, strict=True)]
-
-    def join_offsets(name: str, column: str) -> NDArray[np.int64]:
-        shifted = shift(name, column)
-        return np.concatenate([*(offsets[:-1] for offsets in shifted), shifted[-1][-1:]])
-
-    return LogLinearTable(
-        offsets=join_offsets("offsets", "log_count"),
-        answer=np.concatenate(shift("answer", "log_count")),
-        log_count=join("log_count"),
-        columns=join("columns"),
-        rule_offsets=join_offsets("rule_offsets", "rule"),
-        rule=join("rule"),
-        root_rate=join("root_rate"),
-        history_offsets=join_offsets("history_offsets", "history_feature"),
-        history_feature=join("history_feature"),
-    )
+    columns = {}
+    for name in LogLinearTable._fields:
+        arrays = [getattr(table, name) for table in tables]
+        if name in _INDEXED:
+            sizes = [len(getattr(table, _INDEXED[name])) for table in tables]
+            shifts = np.cumsum([0, *sizes[:-1]])
+            arrays = [array + shift for array, shift in zip(arrays, shifts, strict=True)]
+        if name.endswith("offsets"):  # the end of a table is where the next one begins
+            arrays = [*(array[:-1] for array in arrays[:-1]), arrays[-1]]
+        columns[name] = np.concatenate(arrays)
+    return LogLinearTable(**columns)
 
 
 def _join_weights(
     of_relations: list[RelationWeights], learner: RelationLearner, n_rules: int
 ) -> LogLinearWeights:
-    """Join the weights of all directed relations."""
     history = learner.history
     rule = np.zeros(n_rules)
     history_row = np.full((len(of_relations), history.n_groups), -1, np.int32)
-    rows: list[NDArray[np.float64]] = []
+    rows: list[Floats] = []
     for relation, weights in enumerate(of_relations):
         rule[weights.rule] = weights.rule_weight
         groups, feature = np.divmod(weights.history_feature, history.n_features)

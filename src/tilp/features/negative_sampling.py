@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tilp._kernels.candidates import sample_candidates
+from tilp._utils.arrays import Floats, Ids, Indices
 from tilp._utils.random import keyed_uniform
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.learning import Mark, known_answers
@@ -16,25 +16,15 @@ from tilp.scoring import Scores
 
 @dataclass(frozen=True)
 class SampledCandidates:
-    """Candidates of queries: the best by the rules, negative samples, and the answer.
+    """Candidates of queries: the best by the rules, negative samples, and the answer."""
 
-    Attributes:
-        queries: The queries.
-        offsets: Where the candidates of each query begin, and where the last end.
-        candidate: Entity of each candidate.
-        score: φ_TLR of each candidate.
-        default: φ_TLR of entities that no rule reaches, for each query.
-        log_count: Logarithm of how many entities each candidate represents.
-        answer_index: Index of each query's answer among all candidates.
-    """
-
-    queries: QueryTable
-    offsets: NDArray[np.int64]
-    candidate: NDArray[np.int32]
-    score: NDArray[np.float64]
-    default: NDArray[np.float64]
-    log_count: NDArray[np.float64]
-    answer_index: NDArray[np.int64]
+    queries: QueryTable  # the queries
+    offsets: Indices  # where the candidates of each query begin, and where the last end
+    candidate: Ids  # entity of each candidate
+    score: Floats  # φ_TLR of each candidate
+    default: Floats  # φ_TLR of entities that no rule reaches, for each query
+    log_count: Floats  # logarithm of how many entities each candidate represents
+    answer_index: Indices  # index of each query's answer among all candidates
 
     @classmethod
     def sample(
@@ -42,7 +32,6 @@ class SampledCandidates:
         graph: TemporalGraph,
         queries: QueryTable,
         scores: Scores,
-        *,
         n_best: int,
         n_sampled: int,
         seed: int,
@@ -56,22 +45,14 @@ class SampledCandidates:
         excluded = known.mark == Mark.EXCLUDED
         uniform = keyed_uniform(seed, queries.fact, queries.directed_relation, queries.subject)
         offsets, candidate, score, log_count, answer_index = sample_candidates(
-            scores.offsets,
-            scores.candidate,
-            scores.score,
-            scores.defaults,
-            queries.answer,
-            np.append(0, np.cumsum(excluded))[known.offsets],
-            known.entity[excluded],
-            (uniform * 2.0**53).astype(np.uint64),
-            len(graph.entities),
-            n_best,
-            n_sampled,
-        )
+            scores.offsets, scores.candidate, scores.score, scores.defaults, queries.answer,
+            np.append(0, np.cumsum(excluded))[known.offsets], known.entity[excluded],
+            (uniform * 2.0**53).astype(np.uint64), len(graph.entities), n_best, n_sampled,
+        )  # fmt: skip
         default = scores.defaults
         return cls(queries, offsets, candidate, score, default, log_count, answer_index)
 
     @property
-    def query(self) -> NDArray[np.int64]:
+    def query(self) -> Indices:
         """Query of each candidate."""
         return np.repeat(np.arange(len(self.queries)), np.diff(self.offsets))

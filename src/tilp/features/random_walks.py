@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tilp._kernels.candidate_history import FAR, FactEdges
 from tilp._kernels.random_walks import (
@@ -15,12 +14,12 @@ from tilp._kernels.random_walks import (
     list_random_walk_scores,
 )
 from tilp._kernels.types import ListedCandidates
+from tilp._utils.arrays import Floats, Indices
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.time import known_ends
 from tilp.walks import Walker
 
-MIN_PROBABILITY = 1e-7
-"""Probabilities far below this one all score about 0."""
+MIN_PROBABILITY = 1e-7  # those far below all score about 0
 
 
 def time_scale(graph: TemporalGraph) -> float:
@@ -43,21 +42,13 @@ def time_scale(graph: TemporalGraph) -> float:
 
 @dataclass(frozen=True)
 class RandomWalks:
-    """Random walks over any facts, longer than the walks of rules, that prefer near dates.
+    """Random walks over any facts, longer than the walks of rules, that prefer near dates."""
 
-    Attributes:
-        edges: The facts.
-        scale: Distance in time at which a fact is e times less likely than one at query time.
-        rule_length: Longest walk of a rule; only longer walks count.
-        max_length: Longest walk.
-        limit: Most edges to read in one step.
-    """
-
-    edges: FactEdges
-    scale: float
-    rule_length: int
-    max_length: int
-    limit: int
+    edges: FactEdges  # the facts
+    scale: float  # distance in time at which a fact is e times less likely than one at query time
+    rule_length: int  # longest walk of a rule; only longer walks count
+    max_length: int  # longest walk
+    limit: int  # most edges to read in one step
 
     @classmethod
     def for_walker(
@@ -67,31 +58,23 @@ class RandomWalks:
         length = walker.max_length
         return cls(edges, scale, length, max(walk_length, length), walker.limit)
 
-    def log_scores(self, listed: ListedCandidates) -> NDArray[np.float64]:
+    def log_scores(self, listed: ListedCandidates) -> Floats:
         """Return how likely each candidate is reached, on a logarithmic scale from 0 (never)."""
-        return list_random_walk_scores(self.edges, listed, _by_interval(listed), self._settings)
+        return list_random_walk_scores(*self._arguments(listed))
 
-    def probabilities(self, listed: ListedCandidates) -> NDArray[np.float64]:
+    def probabilities(self, listed: ListedCandidates) -> Floats:
         """Return the probability of each candidate, summed over all lengths of walks."""
-        probability: NDArray[np.float64] = MIN_PROBABILITY * np.expm1(self.log_scores(listed))
+        probability: Floats = MIN_PROBABILITY * np.expm1(self.log_scores(listed))
         return probability
 
-    def add_scores(
-        self, listed: ListedCandidates, weight: NDArray[np.float64], score: NDArray[np.float64]
-    ) -> None:
+    def add_scores(self, listed: ListedCandidates, weight: Floats, score: Floats) -> None:
         """Add the log scores to the scores of candidates, times the weight of each query."""
-        add_random_walk_scores(
-            self.edges, listed, _by_interval(listed), self._settings, weight, score
-        )
+        add_random_walk_scores(*self._arguments(listed), weight, score)
 
     def likeliest_walks(
         self, queries: QueryTable, query: int, candidate: int
-    ) -> list[tuple[NDArray[np.int64], float]]:
-        """Return the likeliest walk of each length to a candidate, the likeliest first.
-
-        Returns:
-            Edges of each walk, as indices in the index of train, and its probability.
-        """
+    ) -> list[tuple[Indices, float]]:
+        """Return the likeliest walk of each length to a candidate, the likeliest first."""
         subject, fact = int(queries.subject[query]), int(queries.fact[query])
         start, end = (int(np.clip(time[query], -FAR, FAR)) for time in (queries.start, queries.end))
         walks = [
@@ -100,13 +83,10 @@ class RandomWalks:
         ]
         return sorted((walk for walk in walks if walk[1] > 0.0), key=lambda walk: -walk[1])
 
-    @property
-    def _settings(self) -> WalkSettings:
-        return WalkSettings(
-            self.scale, self.rule_length, self.max_length, self.limit, MIN_PROBABILITY
-        )
-
-
-def _by_interval(listed: ListedCandidates) -> NDArray[np.int64]:
-    """Return an order of the queries in which those of one interval are together."""
-    return np.lexsort((listed.end, listed.start))
+    def _arguments(
+        self, listed: ListedCandidates
+    ) -> tuple[FactEdges, ListedCandidates, Indices, WalkSettings]:
+        by_interval = np.lexsort((listed.end, listed.start))
+        lengths = self.rule_length, self.max_length
+        settings = WalkSettings(self.scale, *lengths, self.limit, MIN_PROBABILITY)
+        return self.edges, listed, by_interval, settings

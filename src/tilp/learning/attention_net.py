@@ -23,26 +23,20 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from tilp._utils.arrays import Floats, Ids, Indices, Mask
 from tilp.errors import TilpError
 from tilp.walks import RuleEncoding
 
-Parameters = dict[str, Any]
-"""Arrays by name, nested."""
-
+Parameters = dict[str, Any]  # arrays by name, nested
 _N_GATES = 4  # of the LSTM
 
 
 @dataclass(frozen=True)
 class AttentionNet:
-    """The net for a set of rules.
+    """The net for a set of rules."""
 
-    Attributes:
-        encoding: Encoding of the rules.
-        dimension: Size of embeddings and states, d.
-    """
-
-    encoding: RuleEncoding
-    dimension: int = 32
+    encoding: RuleEncoding  # encoding of the rules
+    dimension: int = 32  # size of embeddings and states, d
 
     def initial_parameters(self, seed: int) -> Parameters:
         """Draw small normal weights and embeddings; biases are zero."""
@@ -51,10 +45,10 @@ class AttentionNet:
         n_directed, n_symbols = 2 * len(self.encoding.relations), self.encoding.symbols.count
         forms = self.encoding.forms
 
-        def matrix(rows: int, columns: int) -> NDArray[np.float64]:
+        def matrix(rows: int, columns: int) -> Floats:
             return generator.normal(0.0, columns**-0.5, (rows, columns))
 
-        def linear(rows: int, columns: int) -> dict[str, NDArray[np.float64]]:
+        def linear(rows: int, columns: int) -> dict[str, Floats]:
             return {"weight": matrix(rows, columns), "bias": np.zeros(rows)}
 
         parameters: Parameters = {
@@ -74,18 +68,9 @@ class AttentionNet:
         return arrays
 
     def transfer_parameters(
-        self, arrays: Mapping[str, NDArray[Any]], relations: NDArray[np.int64], seed: int
+        self, arrays: Mapping[str, NDArray[Any]], relations: Indices, seed: int
     ) -> Parameters:
-        """Return the parameters of a net of other relations, for this one.
-
-        Args:
-            arrays: Result of `flatten_parameters` for the other net.
-            relations: Id in the other net of each directed relation; -1 for a new one.
-            seed: Seed of the parameters of new relations.
-
-        Raises:
-            TilpError: An array is missing, or has another shape.
-        """
+        """Return the parameters of a net of other relations, for this one."""
         known = np.flatnonzero(relations >= 0)
 
         def transfer(path: Any, initial: jax.Array) -> jax.Array:
@@ -107,7 +92,7 @@ class AttentionNet:
         parameters: Parameters = jax.tree_util.tree_map_with_path(transfer, initial)
         return parameters
 
-    def log_scores(self, parameters: Parameters, indices: NDArray[np.int32]) -> jax.Array:
+    def log_scores(self, parameters: Parameters, indices: Ids) -> jax.Array:
         """Return the log score of each rule (eq. 13), from the indices of its parts."""
         parts: jax.Array = self.log_attention(parameters)[indices]
         return parts.sum(axis=1)
@@ -117,7 +102,7 @@ class AttentionNet:
         vector: jax.Array = _log_attention(parameters, self._layout())
         return vector
 
-    def part_indices(self, rows: NDArray[np.int64]) -> NDArray[np.int32]:
+    def part_indices(self, rows: Indices) -> Ids:
         """Return the indices of the parts of each rule in the attention vectors.
 
         Rules are rows of the encoding. A rule without a part has the last index there.
@@ -176,12 +161,8 @@ class _Layout:
         return self.n_directed * sum(self.widths)
 
     def indices(
-        self,
-        key: tuple[Any, ...],
-        relation: NDArray[np.int64],
-        value: NDArray[np.int64],
-        mask: NDArray[np.bool_] | None = None,
-    ) -> NDArray[np.int32]:
+        self, key: tuple[Any, ...], relation: Indices, value: Indices, mask: Mask | None = None
+    ) -> Ids:
         """Return the index of each rule's value in an attention vector, the end if masked out."""
         block = self.keys.index(key)
         first = self.n_directed * sum(self.widths[:block])
@@ -227,19 +208,13 @@ def _log_attention(parameters: Parameters, layout: _Layout) -> jax.Array:
 
 def _states(parameters: Parameters, size: int) -> list[jax.Array]:
     """Return the states h_1 to h_l for rules of one length, for every directed relation (eq. 8)."""
-    embedding = parameters["embedding"][size]
+    embedding, weights = parameters["embedding"][size], parameters["update"]
     state = memory = jnp.zeros_like(embedding)
     states = []
     for _ in range(size):
-        state, memory = _lstm_step(parameters["update"], embedding, state, memory)
+        gates = embedding @ weights["input"].T + weights["bias"] + state @ weights["state"].T
+        enter, forget, new, leave = jnp.split(gates, _N_GATES, axis=1)
+        memory = jax.nn.sigmoid(forget) * memory + jax.nn.sigmoid(enter) * jnp.tanh(new)
+        state = jax.nn.sigmoid(leave) * jnp.tanh(memory)
         states.append(state)
     return states
-
-
-def _lstm_step(
-    weights: Parameters, embedding: jax.Array, state: jax.Array, memory: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    gates = embedding @ weights["input"].T + weights["bias"] + state @ weights["state"].T
-    enter, forget, new, leave = jnp.split(gates, _N_GATES, axis=1)
-    memory = jax.nn.sigmoid(forget) * memory + jax.nn.sigmoid(enter) * jnp.tanh(new)
-    return jax.nn.sigmoid(leave) * jnp.tanh(memory), memory

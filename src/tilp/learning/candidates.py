@@ -9,16 +9,14 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._utils.arrays import ranges_to_indices, read_only
+from tilp._utils.arrays import Floats, Ids, Indices, ranges_to_indices, read_only
 from tilp._utils.random import keyed_uniform
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.time import known_ends
 
+# When a candidate is a known answer, against the query's interval; the last that applies.
 KNOWN_KINDS = ("before", "after", "meeting", "touching")
-"""When a candidate is a known answer, against the query's interval; the last that applies."""
-
-_UNIFORM_SHARE = 0.05
-"""Share of the prior that all entities get alike."""
+_UNIFORM_SHARE = 0.05  # of the prior: all entities get it alike
 
 
 class Mark(IntEnum):
@@ -31,21 +29,14 @@ class Mark(IntEnum):
 
 @dataclass(frozen=True)
 class KnownAnswers:
-    """Marked candidates of queries, by query and entity.
+    """Marked candidates of queries, by query and entity."""
 
-    Attributes:
-        offsets: Where the candidates of each query begin, and where the last end.
-        entity: Entity of each candidate, ascending in each query.
-        mark: Mark of each candidate.
-        answer_kind: Index in `KNOWN_KINDS` of each query's answer; -1 if it is not known.
-    """
+    offsets: Indices  # where the candidates of each query begin, and where the last end
+    entity: Ids  # entity of each candidate, ascending in each query
+    mark: NDArray[np.int8]  # mark of each candidate
+    answer_kind: NDArray[np.int8]  # index in `KNOWN_KINDS` of each answer; -1 if not known
 
-    offsets: NDArray[np.int64]
-    entity: NDArray[np.int32]
-    mark: NDArray[np.int8]
-    answer_kind: NDArray[np.int8]
-
-    def at_query_time(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    def at_query_time(self) -> tuple[Indices, Ids]:
         """Return offsets and entities of the answers known at a time that meets the query's."""
         mask = self.mark >= Mark.KNOWN + KNOWN_KINDS.index("meeting")
         return np.append(0, np.cumsum(mask))[self.offsets], self.entity[mask]
@@ -56,23 +47,23 @@ def known_answers(
 ) -> KnownAnswers:
     """Mark the answers of queries, and their other answers in the train split.
 
-    Args:
-        graph: Its train split holds the known answers.
-        queries: The queries; a query's own fact does not count.
-        instant_seed: Seed to draw an instant of each query's interval; other answers that hold
-            at it are excluded. None excludes none.
+    A query's own fact does not count. With `instant_seed`, other answers that hold at an instant
+    drawn from the query's interval are excluded.
     """
     index = graph.index(("train",))
-    offsets, edge = ranges_to_indices(
-        *index.edge_ranges(queries.subject, queries.directed_relation)
-    )
+    ranges = index.edge_ranges(queries.subject, queries.directed_relation)
+    offsets, edge = ranges_to_indices(*ranges)
     query = np.repeat(np.arange(len(queries)), np.diff(offsets))
     other = index.fact[edge] != queries.fact[query]
     query, edge = query[other], edge[other]
     fact, entity = index.fact[edge], index.target[edge]
     start, end = known_ends(graph.start[fact], graph.end[fact])
     is_answer = entity == queries.answer[query]
-    mark = Mark.KNOWN + _kinds(start, end, queries.start[query], queries.end[query])
+    query_start, query_end = queries.start[query], queries.end[query]
+    meets_start = (end == query_start) & (start < query_start)
+    meets_end = (start == query_end) & (end > query_end)
+    kinds = [end < query_start, start > query_end, meets_start | meets_end]
+    mark = Mark.KNOWN + np.select(kinds, [0, 1, 2], 3)
     if instant_seed is not None:
         instant = _draw_instants(graph, queries, instant_seed)[query]
         holds = (start <= instant) & (instant <= end)
@@ -95,20 +86,7 @@ def known_answers(
     )
 
 
-def _kinds(
-    start: NDArray[np.int64],
-    end: NDArray[np.int64],
-    query_start: NDArray[np.int64],
-    query_end: NDArray[np.int64],
-) -> NDArray[np.int64]:
-    """Return the index in `KNOWN_KINDS` of each interval against a query's."""
-    before, after = end < query_start, start > query_end
-    meets_start = (end == query_start) & (start < query_start)
-    meets_end = (start == query_end) & (end > query_end)
-    return np.select([before, after, meets_start | meets_end], [0, 1, 2], 3)
-
-
-def _draw_instants(graph: TemporalGraph, queries: QueryTable, seed: int) -> NDArray[np.int64]:
+def _draw_instants(graph: TemporalGraph, queries: QueryTable, seed: int) -> Indices:
     """Draw an instant of each query's interval from the times in train, for each query alone."""
     times = graph.train_times
     if not len(times):
@@ -124,19 +102,12 @@ def _draw_instants(graph: TemporalGraph, queries: QueryTable, seed: int) -> NDAr
 
 @dataclass(frozen=True)
 class PopularityPrior:
-    """Distribution over candidates for each directed relation, from the counts in train.
+    """Distribution over candidates for each directed relation, from the counts in train."""
 
-    Attributes:
-        offsets: Where the candidates of each directed relation begin, and where the last end.
-        entity: Candidates that train has, ascending.
-        count: How often train has each of them.
-        n_entities: Count of all entities.
-    """
-
-    offsets: NDArray[np.int64]
-    entity: NDArray[np.int32]
-    count: NDArray[np.int64]
-    n_entities: int
+    offsets: Indices  # where the candidates of each directed relation begin, and where the last end
+    entity: Ids  # candidates that train has, ascending
+    count: Indices  # how often train has each of them
+    n_entities: int  # count of all entities
 
     def __post_init__(self) -> None:
         for name in ("offsets", "entity", "count"):
@@ -152,15 +123,11 @@ class PopularityPrior:
         ]
         keys, count = (np.concatenate(both) for both in zip(*counted, strict=True))
         offsets = np.searchsorted(keys, np.arange(2 * n_relations + 1) * n_entities)
-        return cls(
-            offsets.astype(np.int64), (keys % n_entities).astype(np.int32), count, n_entities
-        )
+        entity = (keys % n_entities).astype(np.int32)
+        return cls(offsets.astype(np.int64), entity, count, n_entities)
 
-    def without(self, graph: TemporalGraph, facts: NDArray[np.int64]) -> PopularityPrior:
-        """Return the prior without some facts of the graph that it was counted in.
-
-        Each fact is given once.
-        """
+    def without(self, graph: TemporalGraph, facts: Indices) -> PopularityPrior:
+        """Return the prior without some distinct facts of the graph that it was counted in."""
         in_train = facts[facts < graph.bounds[1]]
         count = self.count.copy()
         for keys in _answer_keys(graph, in_train):
@@ -180,60 +147,46 @@ class PopularityPrior:
         return _UNIFORM_SHARE / max(self.n_entities, 1)
 
     @property
-    def probability(self) -> NDArray[np.float64]:
+    def probability(self) -> Floats:
         """Probability of each candidate that train has."""
-        return self._smooth(self.count, np.repeat(self._totals, np.diff(self.offsets)))
+        return self._smooth(self.count, np.repeat(self._n_answers, np.diff(self.offsets)))
 
-    def probabilities(
-        self, relation: NDArray[np.int32], entity: NDArray[np.int32]
-    ) -> NDArray[np.float64]:
+    def probabilities(self, relation: Ids, entity: Ids) -> Floats:
         """Return the probability of entities, each as an answer of a directed relation."""
-        return self._smooth(self._counts(relation, entity), self._totals[relation])
+        return self._smooth(*self.counts(relation, entity))
 
-    def answer_probabilities(self, queries: QueryTable) -> NDArray[np.float64]:
+    def answer_probabilities(self, queries: QueryTable) -> Floats:
         """Return the probability of each query's answer, without the query's own fact."""
-        count = self._counts(queries.directed_relation, queries.answer)
+        count, total = self.counts(queries.directed_relation, queries.answer)
         own = queries.fact >= 0
-        totals = np.maximum(self._totals[queries.directed_relation] - own, 1)
-        return self._smooth(np.maximum(count - own, 0), totals)
+        return self._smooth(np.maximum(count - own, 0), total - own)
 
-    def counts(
-        self, relation: NDArray[np.int32], entity: NDArray[np.int32]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def counts(self, relation: Ids, entity: Ids) -> tuple[Indices, Indices]:
         """Return how often train has entities as answers, and how many answers it has in all."""
-        return self._counts(relation, entity), self._n_answers[relation]
-
-    def _smooth(self, count: NDArray[np.int64], total: NDArray[np.int64]) -> NDArray[np.float64]:
-        return (1 - _UNIFORM_SHARE) * count / total + self.min_probability
-
-    def _counts(self, relation: NDArray[np.int32], entity: NDArray[np.int32]) -> NDArray[np.int64]:
-        keys = self._keys
-        key = relation.astype(np.int64) * self.n_entities + entity
+        keys, key = self._keys, relation.astype(np.int64) * self.n_entities + entity
         index = np.searchsorted(keys, key)
         # A key and a count at the end, for an index past the last.
         known = np.append(keys, -1)[index] == key
-        return np.where(known, np.append(self.count, 0)[index], 0)
+        count = np.where(known, np.append(self.count, 0)[index], 0)
+        return count, self._n_answers[relation]
+
+    def _smooth(self, count: Indices, total: Indices) -> Floats:
+        return (1 - _UNIFORM_SHARE) * count / np.maximum(total, 1) + self.min_probability
 
     @property
-    def _keys(self) -> NDArray[np.int64]:
+    def _keys(self) -> Indices:
         """Directed relation and entity of each candidate in one integer, ascending."""
         relations = np.repeat(np.arange(self.n_directed, dtype=np.int64), np.diff(self.offsets))
         return relations * self.n_entities + self.entity
 
     @property
-    def _totals(self) -> NDArray[np.int64]:
-        return np.maximum(self._n_answers, 1)
-
-    @property
-    def _n_answers(self) -> NDArray[np.int64]:
+    def _n_answers(self) -> Indices:
         totals = np.concatenate([[0], np.cumsum(self.count)])
-        n_answers: NDArray[np.int64] = np.diff(totals[self.offsets])
+        n_answers: Indices = np.diff(totals[self.offsets])
         return n_answers
 
 
-def _answer_keys(
-    graph: TemporalGraph, facts: slice | NDArray[np.int64]
-) -> Iterator[NDArray[np.int64]]:
+def _answer_keys(graph: TemporalGraph, facts: slice | Indices) -> Iterator[Indices]:
     """Yield relation and answer of facts in one integer, first forward, then inverse."""
     n_relations, n_entities = len(graph.relations), len(graph.entities)
     relation = graph.relation[facts].astype(np.int64)

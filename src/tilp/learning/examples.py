@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from tilp._utils.arrays import Ids, Indices, Mask
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.learning.candidates import KNOWN_KINDS, Mark, known_answers
 from tilp.parallel import Workers
@@ -25,47 +26,36 @@ class TrainingExamples:
     Of a rule's N walks for a query, N_o end at the answer, N_K at other known answers that hold
     at the same time and are excluded, some at answers that are known at other times, and the rest
     elsewhere. A rule with N = N_K gives no example.
-
-    Attributes:
-        queries: The queries, in the order of the examples.
-        answer_kind: Index in `KNOWN_KINDS` of each query's answer; -1 if it is not known.
-        offsets: Where the examples of each query begin, and where the last end.
-        rule: Rule of each example.
-        at_answer: N_o.
-        excluded: N_K.
-        at_known: Walks that end at answers known at other times, by kind.
-        at_others: The rest of N.
     """
 
-    queries: QueryTable
-    answer_kind: NDArray[np.int8]
-    offsets: NDArray[np.int64]
-    rule: NDArray[np.int32]
-    at_answer: NDArray[np.float32]
-    excluded: NDArray[np.float32]
-    at_known: NDArray[np.float32]
-    at_others: NDArray[np.float32]
+    queries: QueryTable  # the queries, in the order of the examples
+    answer_kind: NDArray[
+        np.int8
+    ]  # index in `KNOWN_KINDS` of each query's answer; -1 if it is not known
+    offsets: Indices  # where the examples of each query begin, and where the last end
+    rule: Ids  # rule of each example
+    at_answer: NDArray[np.float32]  # N_o
+    excluded: NDArray[np.float32]  # N_K
+    at_known: NDArray[np.float32]  # walks that end at answers known at other times, by kind
+    at_others: NDArray[np.float32]  # the rest of N
 
     def __len__(self) -> int:
         return len(self.rule)
 
-    def select(self, queries: NDArray[np.bool_]) -> TrainingExamples:
+    def select(self, queries: Mask) -> TrainingExamples:
         """Return the examples of some of the queries."""
         sizes = np.diff(self.offsets)
         mask = np.repeat(queries, sizes)
+        columns = ("rule", "at_answer", "excluded", "at_known", "at_others")
         return TrainingExamples(
             self.queries[queries],
             self.answer_kind[queries],
             np.append(0, np.cumsum(sizes[queries])),
-            self.rule[mask],
-            self.at_answer[mask],
-            self.excluded[mask],
-            self.at_known[mask],
-            self.at_others[mask],
+            *(getattr(self, name)[mask] for name in columns),
         )
 
 
-def training_queries(graph: TemporalGraph, facts: NDArray[np.int64]) -> QueryTable:
+def training_queries(graph: TemporalGraph, facts: Indices) -> QueryTable:
     """Return training facts as queries in both directions, without untypical ones.
 
     Without its own fact, a training query often leaves an end with no other edge; held-out facts
@@ -123,7 +113,7 @@ def make_training_examples(
 
 def _count(
     walker: Walker, rules: CompiledRules, seed: int, queries: QueryTable
-) -> tuple[NDArray[np.int64], NDArray[np.int8]]:
+) -> tuple[Indices, NDArray[np.int8]]:
     """Return rows of query, rule, walks and walks by mark; and the kind of each answer."""
     known = known_answers(walker.graph, queries, instant_seed=seed)
     rows = walker.count_marked(queries, rules, known.offsets, known.entity, known.mark)

@@ -3,61 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 import optax
-from numpy.typing import NDArray
 
 from tilp._kernels.likelihood import add_likelihood
+from tilp._utils.arrays import Floats, Indices
 from tilp.learning.attention_net import AttentionNet, Parameters
 from tilp.learning.candidates import KNOWN_KINDS, PopularityPrior
 from tilp.learning.examples import TrainingExamples
-from tilp.learning.training_loop import LossCurve, run_training
+from tilp.learning.training_loop import N_PARTS, LossCurve, mean_loss, run_training
 from tilp.parallel import Workers, split_by_cost
 from tilp.types import Weights
 
-INITIAL_LOG_PRIOR = -1.5
-"""Logarithm of the prior's weight before training."""
-
-_N_PARTS = 16  # of the queries; does not depend on the number of threads
+INITIAL_LOG_PRIOR = -1.5  # logarithm of the prior's weight before training
 _DECAY, _EPSILON = 0.99, 1e-10  # of the mean squared gradient, which is small for rare rules
 _PRIOR_L2, _FACTOR_L2 = 1.0, 0.1
 
 
 @dataclass(frozen=True)
 class LogWeights:
-    """Logarithms of what is learned, or the gradient for them.
+    """Logarithms of what is learned, or the gradient for them."""
 
-    Attributes:
-        rule: Weight of each rule.
-        prior: Weight of the prior, for each directed relation.
-        factor: Factor of known candidates, for each directed relation and kind.
-    """
-
-    rule: NDArray[np.float64]
-    prior: NDArray[np.float64]
-    factor: NDArray[np.float64]
-
-    @classmethod
-    def zeros(cls, n_rules: int, n_directed: int) -> LogWeights:
-        """Return arrays of zeros."""
-        factor = np.zeros((n_directed, len(KNOWN_KINDS)))
-        return cls(np.zeros(n_rules), np.zeros(n_directed), factor)
+    rule: Floats  # weight of each rule
+    prior: Floats  # weight of the prior, for each directed relation
+    factor: Floats  # factor of known candidates, for each directed relation and kind
 
 
 class Objective:
-    """The mean negative log-likelihood of the answers of queries.
-
-    Args:
-        examples: Examples of the queries.
-        prior: Prior of candidates.
-        n_rules: Count of rules.
-        walks_power: A rule's weight is multiplied by the count of its walks to this power.
-    """
+    """The mean negative log-likelihood of the answers of queries."""
 
     def __init__(
         self,
@@ -67,13 +45,13 @@ class Objective:
         walks_power: float = 0.0,
     ) -> None:
         self._examples = examples
-        self._n_rules = n_rules
-        self._n_directed = prior.n_directed
+        n_directed = prior.n_directed
+        self._shapes = (n_rules,), (n_directed,), (n_directed, len(KNOWN_KINDS))
         self._prior = prior.answer_probabilities(examples.queries)
         walks = examples.at_others + examples.at_answer + examples.at_known.sum(axis=1)
         self._gain = walks**walks_power
         sizes = np.diff(examples.offsets)
-        self._parts = split_by_cost(sizes + 1.0, _N_PARTS)
+        self._parts = split_by_cost(sizes + 1.0, N_PARTS)
         self.n_queries = int((sizes > 0).sum())
 
     def __call__(self, logs: LogWeights, workers: Workers) -> tuple[float, LogWeights]:
@@ -81,40 +59,16 @@ class Objective:
         weight, prior_weight, factor = np.exp(logs.rule), np.exp(logs.prior), np.exp(logs.factor)
         examples = self._examples
 
-        def part_loss(part: slice) -> tuple[float, LogWeights]:
-            gradient = LogWeights.zeros(self._n_rules, self._n_directed)
-            loss = add_likelihood(
-                part.start,
-                part.stop,
-                examples.offsets,
-                examples.rule,
-                examples.at_others,
-                examples.at_answer,
-                examples.at_known,
-                self._gain,
-                examples.queries.directed_relation,
-                examples.answer_kind,
-                self._prior,
-                weight,
-                prior_weight,
-                factor,
-                gradient.rule,
-                gradient.prior,
-                gradient.factor,
-            )
-            return loss, gradient
+        def part_loss(part: slice, gradient: list[Floats]) -> float:
+            return add_likelihood(
+                part.start, part.stop, examples.offsets, examples.rule, examples.at_others,
+                examples.at_answer, examples.at_known, self._gain,
+                examples.queries.directed_relation, examples.answer_kind, self._prior,
+                weight, prior_weight, factor, *gradient,
+            )  # fmt: skip
 
-        total = 0.0
-        gradient = LogWeights.zeros(self._n_rules, self._n_directed)
-        names = [field.name for field in fields(LogWeights)]
-        for loss, part in workers.map_in_threads(part_loss, self._parts):
-            total += loss
-            for name in names:
-                array = getattr(gradient, name)
-                array += getattr(part, name)
-        n_queries = max(self.n_queries, 1)
-        mean = {name: getattr(gradient, name) / n_queries for name in names}
-        return total / n_queries, LogWeights(**mean)
+        loss, gradient = mean_loss(part_loss, self._parts, self._shapes, self.n_queries, workers)
+        return loss, LogWeights(*gradient)
 
 
 @dataclass(frozen=True)
@@ -156,17 +110,11 @@ class TrainingSettings:
 
 @dataclass(frozen=True)
 class TrainedWeights:
-    """Result of training.
+    """Result of training."""
 
-    Attributes:
-        log_weights: Logarithms of weights, prior weights and factors.
-        curve: Losses.
-        net: Parameters of the attention net; None for free weights.
-    """
-
-    log_weights: LogWeights
-    curve: LossCurve
-    net: Parameters | None = None
+    log_weights: LogWeights  # logarithms of weights, prior weights and factors
+    curve: LossCurve  # losses
+    net: Parameters | None = None  # parameters of the attention net; None for free weights
 
 
 class _Parameters:
@@ -175,8 +123,8 @@ class _Parameters:
     def __init__(
         self,
         net: AttentionNet,
-        rows: NDArray[np.int64],
-        confidence: NDArray[np.float64],
+        rows: Indices,
+        confidence: Floats,
         settings: TrainingSettings,
         n_queries: int,
     ) -> None:
@@ -199,9 +147,8 @@ class _Parameters:
     def log_weights(self, values: dict[str, Any]) -> LogWeights:
         """Return the weights that the parameters stand for."""
         rule = values["free"] if "free" in values else self._log_scores(values["net"])
-        return LogWeights(
-            *(np.asarray(log, np.float64) for log in (rule, values["prior"], values["factor"]))
-        )
+        logs = rule, values["prior"], values["factor"]
+        return LogWeights(*(np.asarray(log, np.float64) for log in logs))
 
     def gradient(
         self, values: dict[str, Any], objective: Objective, workers: Workers
@@ -228,8 +175,8 @@ class _Parameters:
 
 def train_rule_weights(
     net: AttentionNet,
-    rows: NDArray[np.int64],
-    confidence: NDArray[np.float64],
+    rows: Indices,
+    confidence: Floats,
     training: Objective,
     held_out: Objective,
     settings: TrainingSettings,
@@ -241,17 +188,6 @@ def train_rule_weights(
     """Learn the weights of rules and of the prior, and the factors of known candidates.
 
     The result is the step with the least loss on held-out queries.
-
-    Args:
-        net: The attention net; free weights do not use it.
-        rows: The rules, as rows of the net's encoding.
-        confidence: Smoothed confidence of the rules, above 0.
-        training: Queries to learn from.
-        held_out: Queries that decide when to stop.
-        settings: Settings of the training.
-        workers: Do not change the result.
-        checkpoint: File for the state; training continues from it if it exists.
-        progress: Called with the share that is done.
     """
     parameters = _Parameters(net, rows, confidence, settings, training.n_queries)
     values = jax.tree.map(jax.numpy.asarray, parameters.initial)
@@ -281,10 +217,7 @@ def _optimiser(settings: TrainingSettings) -> optax.GradientTransformation:
         schedule = optax.cosine_decay_schedule(rate, settings.steps)
         return optax.adam(schedule, b2=_DECAY, eps=_EPSILON)
 
-    def labels(values: dict[str, Any]) -> dict[str, Any]:
-        return {
-            name: jax.tree.map(lambda _, label="net" if name == "net" else "other": label, value)
-            for name, value in values.items()
-        }
+    def labels(values: dict[str, Any]) -> dict[str, str]:
+        return {name: "net" if name == "net" else "other" for name in values}
 
     return optax.partition({name: adam(rate) for name, rate in rates.items()}, labels)

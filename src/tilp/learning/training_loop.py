@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,12 @@ import jax
 import numpy as np
 import optax
 
+from tilp._utils.arrays import Floats
 from tilp._utils.files import read_arrays, write_arrays
 from tilp.errors import TilpError
+from tilp.parallel import Workers
 
+N_PARTS = 16  # of the queries; does not depend on the number of threads
 _HELD_OUT_EVERY = 5  # steps
 
 _log = logging.getLogger(__name__)
@@ -31,32 +34,15 @@ class LossCurve:
 
 @dataclass
 class TrainingState:
-    """Everything that the next step depends on.
+    """Everything that the next step depends on."""
 
-    Attributes:
-        values: The parameters.
-        optimiser: State of the optimiser.
-        best: Parameters with the least loss on held-out queries.
-        best_loss: That loss.
-        best_step: Step after which it was measured.
-        step: Steps taken.
-        curve: Losses so far.
-    """
-
-    values: Any
-    optimiser: Any
-    best: Any
-    best_loss: float = float("inf")
-    best_step: int = 0
-    step: int = 0
-    curve: LossCurve = field(default_factory=LossCurve)
-
-    def record_held_out(self, loss: float) -> None:
-        """Record the loss on held-out queries, and keep the best parameters."""
-        self.curve.held_out.append(loss)
-        self.curve.held_out_step.append(self.step)
-        if loss < self.best_loss:
-            self.best, self.best_loss, self.best_step = self.values, loss, self.step
+    values: Any  # the parameters
+    optimiser: Any  # state of the optimiser
+    best: Any  # parameters with the least loss on held-out queries
+    best_loss: float = float("inf")  # that loss
+    best_step: int = 0  # step after which it was measured
+    step: int = 0  # steps taken
+    curve: LossCurve = field(default_factory=LossCurve)  # losses so far
 
     def write(self, path: Path) -> None:
         """Write the state to a file, whole or not at all."""
@@ -73,11 +59,7 @@ class TrainingState:
         )
 
     def read(self, path: Path) -> None:
-        """Continue from a checkpoint of a state of the same shape.
-
-        Raises:
-            TilpError: The file is damaged, or of another training.
-        """
+        """Continue from a checkpoint of a state of the same shape."""
         arrays = read_arrays(path)
         try:
             leaves = [arrays[f"array{i}"] for i in range(len(self._leaves()))]
@@ -95,6 +77,32 @@ class TrainingState:
 
     def _leaves(self) -> list[Any]:
         return jax.tree.leaves((self.values, self.optimiser, self.best))
+
+
+def mean_loss(
+    part_loss: Callable[[slice, list[Floats]], float],
+    parts: list[slice],
+    shapes: Iterable[tuple[int, ...]],
+    n_queries: int,
+    workers: Workers,
+) -> tuple[float, list[Floats]]:
+    """Return the mean loss of queries and its gradient, in arrays of the given shapes.
+
+    `part_loss` returns the sum of the losses of some queries, and adds its gradient to arrays.
+    """
+    gradient = [np.zeros(shape) for shape in shapes]
+
+    def run(part: slice) -> tuple[float, list[Floats]]:
+        slopes = [np.zeros_like(array) for array in gradient]
+        return part_loss(part, slopes), slopes
+
+    total = 0.0
+    for loss, slopes in workers.map_in_threads(run, parts):
+        total += loss
+        for whole, part in zip(gradient, slopes, strict=True):
+            whole += part
+    n_queries = max(n_queries, 1)
+    return total / n_queries, [array / n_queries for array in gradient]
 
 
 def run_training(
@@ -125,7 +133,11 @@ def run_training(
         state.step += 1
         state.curve.train.append(loss)
         if state.step % _HELD_OUT_EVERY == 0 or state.step == steps:
-            state.record_held_out(held_out_loss(state.values))
+            held_out = held_out_loss(state.values)
+            state.curve.held_out.append(held_out)
+            state.curve.held_out_step.append(state.step)
+            if held_out < state.best_loss:
+                state.best, state.best_loss, state.best_step = state.values, held_out, state.step
             if checkpoint is not None:
                 state.write(checkpoint)
         if progress is not None:

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from tilp.evaluation.filtered_ranks import best_variant
 from tilp.features.log_linear_training import N_FOLDS, LogLinearSettings, fit_log_linear, fold_index
 from tilp.features.paper.features import FEATURES
-from tilp.features.paper.fit import fit_paper
-from tilp.features.paper.training import FeatureTrainingSettings
+from tilp.features.paper.fit import FeatureTrainingSettings, fit_paper
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.learning import PopularityPrior
 from tilp.learning.attention_net import AttentionNet, flatten_parameters

@@ -1,68 +1,65 @@
 """Distributions of temporal features: Bernoulli, Gaussian and exponential (Appendix A).
 
-Each class holds arrays of parameters, an element for each distribution, and gives some of them by
-`[...]`. Densities are logarithms, so that those far from the mean do not vanish.
+Each class holds arrays of parameters, an element for each distribution; `[...]` selects some.
+Densities are logarithms, so that those far from the mean do not vanish.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tilp._utils.arrays import Floats, Indices, Mask
 from tilp.errors import TilpError
 from tilp.features.paper.evidence import EVIDENCE_KINDS, Evidence
 from tilp.graph import QueryTable, Vocabulary
 
-Floats = NDArray[np.float64]
-
 _MIN_SCALE = 0.5  # times are whole units; nothing is known finer
 _MIN_COUNT = 5  # observations of a pair for an interval distribution of its own
+_TABLE_COLUMNS = (
+    *("feature", "evidence", "relation", "other", "distribution"),
+    *("probability", "mean", "deviation", "rate", "seen", "pooled"),
+)
+
+
+class _Distributions:
+    def __getitem__(self, index: Any) -> Self:
+        return type(self)(*(parameter[index] for parameter in vars(self).values()))
 
 
 @dataclass(frozen=True)
-class Bernoulli:
-    """Distributions p^x (1 - p)^(1 - x).
+class Bernoulli(_Distributions):
+    """Distributions p^x (1 - p)^(1 - x)."""
 
-    Attributes:
-        probability: p.
-    """
-
-    probability: Floats
+    probability: Floats  # p
 
     @classmethod
-    def fit(cls, index: NDArray[Any], x: NDArray[np.bool_], size: int) -> Bernoulli:
+    def fit(cls, index: NDArray[Any], x: Mask, size: int) -> Bernoulli:
         """Fit `size` distributions, x to the one at each index, with one of each value added."""
         count = np.bincount(index, minlength=size)
         return cls((np.bincount(index, x, size) + 1.0) / (count + 2.0))
 
-    def __getitem__(self, index: Any) -> Bernoulli:
-        return Bernoulli(self.probability[index])
-
-    def log_density(self, x: NDArray[np.bool_]) -> Floats:
+    def log_density(self, x: Mask) -> Floats:
         """Return the logarithm of the probability of each x."""
         logs: Floats = np.log(np.where(x, self.probability, 1.0 - self.probability))
         return logs
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class Gaussian(_Distributions):
     """Distributions N(x; μ, σ).
-
-    Attributes:
-        mean: μ.
-        deviation: σ.
 
     >>> born_to_graduation = Gaussian(np.array(22.0), np.array(1.0))
     >>> print(f"{np.exp(born_to_graduation.log_density(np.array(47.0))):.3e}")
     7.654e-137
     """
 
-    mean: Floats
-    deviation: Floats
+    mean: Floats  # μ
+    deviation: Floats  # σ
 
     @classmethod
     def fit(cls, index: NDArray[Any], x: Floats, size: int) -> Gaussian:
@@ -72,9 +69,6 @@ class Gaussian:
         variance = np.bincount(index, (x - mean[index]) ** 2, size) / count
         return cls(mean, np.maximum(np.sqrt(variance), _MIN_SCALE))
 
-    def __getitem__(self, index: Any) -> Gaussian:
-        return Gaussian(self.mean[index], self.deviation[index])
-
     def log_density(self, x: Floats) -> Floats:
         """Return the logarithm of the density at each x."""
         z = (x - self.mean) / self.deviation
@@ -83,23 +77,16 @@ class Gaussian:
 
 
 @dataclass(frozen=True)
-class Exponential:
-    """Distributions λ exp(-λx).
+class Exponential(_Distributions):
+    """Distributions λ exp(-λx)."""
 
-    Attributes:
-        rate: λ.
-    """
-
-    rate: Floats
+    rate: Floats  # λ
 
     @classmethod
     def fit(cls, index: NDArray[Any], x: Floats, size: int) -> Exponential:
         """Fit `size` distributions, x to the one at each index; the mean has a minimum."""
         count = np.maximum(np.bincount(index, minlength=size), 1)
         return cls(1.0 / np.maximum(np.bincount(index, x, size) / count, _MIN_SCALE))
-
-    def __getitem__(self, index: Any) -> Exponential:
-        return Exponential(self.rate[index])
 
     def log_density(self, x: Floats) -> Floats:
         """Return the logarithm of the density at each x."""
@@ -108,32 +95,19 @@ class Exponential:
 
 
 @dataclass(frozen=True)
-class PairInterval:
-    """Distributions that are Gaussian or exponential, whichever is likelier.
-
-    Attributes:
-        gaussian: The Gaussian of each.
-        exponential: The exponential of each.
-        is_gaussian: Which of them it is.
-    """
+class PairInterval(_Distributions):
+    """Distributions that are Gaussian or exponential, whichever is likelier."""
 
     gaussian: Gaussian
     exponential: Exponential
-    is_gaussian: NDArray[np.bool_]
+    is_gaussian: Mask
 
     @classmethod
     def fit(cls, index: NDArray[Any], x: Floats, size: int) -> PairInterval:
         """Fit both to x at each index; of equally likely ones, take the exponential."""
-        gaussian = Gaussian.fit(index, x, size)
-        exponential = Exponential.fit(index, x, size)
-        by_gaussian, by_exponential = (
-            np.bincount(index, fitted[index].log_density(x), size)
-            for fitted in (gaussian, exponential)
-        )
-        return cls(gaussian, exponential, by_gaussian > by_exponential)
-
-    def __getitem__(self, index: Any) -> PairInterval:
-        return PairInterval(self.gaussian[index], self.exponential[index], self.is_gaussian[index])
+        both = Gaussian.fit(index, x, size), Exponential.fit(index, x, size)
+        likelihood = [np.bincount(index, each[index].log_density(x), size) for each in both]
+        return cls(*both, likelihood[0] > likelihood[1])
 
     def log_density(self, x: Floats) -> Floats:
         """Return the logarithm of the density at each x."""
@@ -148,27 +122,19 @@ class FittedDistributions:
     A pair is a kind of evidence, a query's relation and another relation. Pairs that were observed
     come first, by their keys; after them, for each kind and query's relation, one distribution for
     all relations that were never observed with an answer.
-
-    Attributes:
-        n_directed: Count of directed relations.
-        key: Key of each observed pair, ascending: (kind · n_directed + relation) · n_directed +
-            other.
-        count: Observations of each distribution.
-        order: Whether the query's fact starts earlier.
-        interval: Time between the starts; pooled over all other relations, or over all pairs of
-            the kind, where there are few observations.
-        n_queries: Count of queries of each relation.
-        recurrence: Whether a candidate has the query's relation again, first in its facts with
-            the subject, then in its others, for each relation.
     """
 
-    n_directed: int
-    key: NDArray[np.int64]
-    count: NDArray[np.int64]
-    order: Bernoulli
-    interval: PairInterval
-    n_queries: NDArray[np.int64]
-    recurrence: Bernoulli
+    n_directed: int  # count of directed relations
+    key: (
+        Indices  # of observed pairs: (kind · n_directed + relation) · n_directed + other, ascending
+    )
+    count: Indices  # observations of each distribution
+    order: Bernoulli  # whether the query's fact starts earlier
+    interval: (
+        PairInterval  # time between the starts; pooled by group or kind if observed too rarely
+    )
+    n_queries: Indices  # count of queries of each relation
+    recurrence: Bernoulli  # of each relation, in facts with the subject and in others, see `recurs`
 
     @classmethod
     def fit(cls, n_directed: int, queries: QueryTable, evidence: Evidence) -> FittedDistributions:
@@ -193,11 +159,8 @@ class FittedDistributions:
         interval = PairInterval.fit(index, np.tile(np.abs(dated.difference), 3), size)
         source = np.arange(len(parent))
         for _ in range(2):  # from pair to group, from group to kind
-            source = np.where(
-                (count[source] < _MIN_COUNT) & (source < len(parent)),
-                parent[np.minimum(source, len(parent) - 1)],
-                source,
-            )
+            pooled = (count[source] < _MIN_COUNT) & (source < len(parent))
+            source = np.where(pooled, parent[np.minimum(source, len(parent) - 1)], source)
         return cls(
             n_directed,
             key,
@@ -213,17 +176,17 @@ class FittedDistributions:
 
     def indices(
         self, kind: NDArray[Any], query_relation: NDArray[Any], relation: NDArray[Any]
-    ) -> NDArray[np.int64]:
+    ) -> Indices:
         """Return the index of the distributions of each pair."""
         group = kind.astype(np.int64) * self.n_directed + query_relation
         key = group * self.n_directed + relation
         index = np.searchsorted(self.key, key)
         known = index < len(self.key)
         known[known] = self.key[index[known]] == key[known]
-        indices: NDArray[np.int64] = np.where(known, index, len(self.key) + group)
+        indices: Indices = np.where(known, index, len(self.key) + group)
         return indices
 
-    def remap(self, relations: NDArray[np.int64]) -> tuple[FittedDistributions, NDArray[np.int64]]:
+    def remap(self, relations: Indices) -> tuple[FittedDistributions, Indices]:
         """Return the distributions for new relations, and the old index of each.
 
         `relations` holds their old ids; a new relation, -1, gets any distribution.
@@ -256,37 +219,44 @@ class FittedDistributions:
         direction. Pairs with few observations have the pooled interval.
         """
         labels = pl.Series([relations.label(i) for i in range(self.n_directed)], dtype=pl.String)
-        asked = np.flatnonzero(self.n_queries)
-        kind, query_relation, other = self.pairs()
-        pairs = slice(len(self.key))
-        return pl.concat(
-            [
-                *(
-                    _rows(
-                        "recurrence",
-                        np.full(len(asked), of_kind),
-                        labels.gather(asked),
-                        None,
-                        self.n_queries[asked],
-                        Bernoulli(self.recurrence.probability[of_kind, asked]),
-                    )
-                    for of_kind in range(2)
-                ),
-                *(
-                    _rows(
-                        feature,
-                        kind,
-                        labels.gather(query_relation),
-                        labels.gather(other),
-                        self.count[pairs],
-                        fitted[pairs],
-                    )
-                    for feature, fitted in (("order", self.order), ("pair", self.interval))
-                ),
-            ]
+        kinds, asked = pl.Series(EVIDENCE_KINDS), np.flatnonzero(self.n_queries)
+        recurrence = pl.DataFrame(
+            {
+                "evidence": kinds.gather(np.repeat([0, 1], len(asked))),
+                "relation": labels.gather(np.tile(asked, 2)),
+                "probability": self.recurrence.probability[:, asked].reshape(-1),
+                "seen": np.tile(self.n_queries[asked], 2),
+            }
         )
+        kind, query_relation, other = self.pairs()
+        interval = self.interval[: len(kind)]
+        pairs = pl.DataFrame(
+            {
+                "evidence": kinds.gather(kind),
+                "relation": labels.gather(query_relation),
+                "other": labels.gather(other),
+                "seen": self.count[: len(kind)],
+            }
+        )
+        order = pairs.with_columns(probability=pl.Series(self.order.probability[: len(kind)]))
+        is_gaussian = pl.Series(interval.is_gaussian)
+        names = pl.when(is_gaussian).then(pl.lit("Gaussian")).otherwise(pl.lit("exponential"))
+        intervals = pairs.with_columns(
+            distribution=names,
+            mean=pl.when(is_gaussian).then(pl.Series(interval.gaussian.mean)),
+            deviation=pl.when(is_gaussian).then(pl.Series(interval.gaussian.deviation)),
+            rate=pl.when(~is_gaussian).then(pl.Series(interval.exponential.rate)),
+            pooled=pl.col("seen") < _MIN_COUNT,
+        )
+        bernoulli = {"distribution": pl.lit("Bernoulli"), "pooled": pl.lit(False)}
+        tables = [
+            recurrence.with_columns(feature=pl.lit("recurrence"), **bernoulli),
+            order.with_columns(feature=pl.lit("order"), **bernoulli),
+            intervals.with_columns(feature=pl.lit("pair")),
+        ]
+        return pl.concat(tables, how="diagonal").select(_TABLE_COLUMNS)
 
-    def pairs(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    def pairs(self) -> tuple[Indices, Indices, Indices]:
         """Return kind, query's relation and other relation of each observed pair."""
         group, other = np.divmod(self.key, self.n_directed)
         return *np.divmod(group, self.n_directed), other
@@ -308,32 +278,19 @@ class FittedDistributions:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> FittedDistributions:
-        """Read what `to_arrays` returned.
-
-        Raises:
-            TilpError: An array is missing.
-        """
+        """Read what `to_arrays` returned."""
         try:
-            return cls(
-                int(arrays["directed"]),
-                arrays["key"],
-                arrays["seen"],
-                Bernoulli(arrays["order"]),
-                PairInterval(
-                    Gaussian(arrays["mean"], arrays["deviation"]),
-                    Exponential(arrays["rate"]),
-                    arrays["is_gaussian"],
-                ),
-                arrays["asked"],
-                Bernoulli(arrays["recurrence"]),
-            )
+            n_directed, key, count = int(arrays["directed"]), arrays["key"], arrays["seen"]
+            order, recurrence = Bernoulli(arrays["order"]), Bernoulli(arrays["recurrence"])
+            gaussian = Gaussian(arrays["mean"], arrays["deviation"])
+            interval = PairInterval(gaussian, Exponential(arrays["rate"]), arrays["is_gaussian"])
+            return cls(n_directed, key, count, order, interval, arrays["asked"], recurrence)
         except KeyError as missing:
-            raise TilpError(
-                f"distributions of features lack {missing}; fit the model again"
-            ) from None
+            message = f"distributions of features lack {missing}; fit the model again"
+            raise TilpError(message) from None
 
 
-def recurs(queries: QueryTable, evidence: Evidence) -> NDArray[np.bool_]:
+def recurs(queries: QueryTable, evidence: Evidence) -> Mask:
     """Return whether each candidate has the query's relation again: with subject, with others.
 
     The relation is read from the candidate, as in the paper's example, where a query for who was
@@ -347,42 +304,3 @@ def recurs(queries: QueryTable, evidence: Evidence) -> NDArray[np.bool_]:
     same = np.flatnonzero(evidence.relation == inverse[evidence.row])
     recurring[evidence.row[same], evidence.kind[same]] = True
     return recurring[:, :2]
-
-
-def _rows(
-    feature: str,
-    kind: NDArray[np.int64],
-    relation: pl.Series,
-    other: pl.Series | None,
-    count: NDArray[np.int64],
-    fitted: Bernoulli | PairInterval,
-) -> pl.DataFrame:
-    size = len(kind)
-    nulls = pl.repeat(None, size, dtype=pl.Float64, eager=True)
-    parameters = dict.fromkeys(("probability", "mean", "deviation", "rate"), nulls)
-    if isinstance(fitted, Bernoulli):
-        distribution = np.full(size, "Bernoulli")
-        parameters["probability"] = pl.Series(fitted.probability)
-    else:
-        is_gaussian = pl.Series(fitted.is_gaussian)
-        distribution = np.where(fitted.is_gaussian, "Gaussian", "exponential")
-        for name, values, mask in (
-            ("mean", fitted.gaussian.mean, is_gaussian),
-            ("deviation", fitted.gaussian.deviation, is_gaussian),
-            ("rate", fitted.exponential.rate, ~is_gaussian),
-        ):
-            parameters[name] = pl.Series(values).zip_with(mask, nulls)
-    if other is None:
-        other = pl.repeat(None, size, dtype=pl.String, eager=True)
-    return pl.DataFrame(
-        {
-            "feature": pl.Series([feature] * size, dtype=pl.String),
-            "evidence": pl.Series([EVIDENCE_KINDS[i] for i in kind], dtype=pl.String),
-            "relation": relation,
-            "other": other,
-            "distribution": pl.Series(distribution.tolist(), dtype=pl.String),
-            **parameters,
-            "seen": pl.Series(count, dtype=pl.Int64),
-            "pooled": pl.Series(count < _MIN_COUNT) & isinstance(fitted, PairInterval),
-        }
-    )

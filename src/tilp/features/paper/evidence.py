@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tilp._kernels.nearest_facts import DatedEdges, gather_evidence
 from tilp._kernels.types import ListedCandidates
-from tilp._utils.arrays import read_only, read_only_tuple
+from tilp._utils.arrays import Floats, Ids, Indices, Mask, read_only, read_only_tuple
 from tilp.errors import TilpError
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.parallel import Workers, split_by_cost
@@ -20,37 +20,25 @@ from tilp.time import known_ends
 from tilp.time.relations import INCOMPARABLE, signed_differences
 from tilp.types import EvidenceKind
 
+# Facts between candidate and subject, F_{c,s}; the candidate's other facts; walks to it, S_W.
 EVIDENCE_KINDS = tuple(kind.value for kind in EvidenceKind)
-"""Facts between candidate and subject, F_{c,s}; the candidate's other facts; walks to it, S_W."""
+UNDATED = np.iinfo(np.int32).min  # difference where the fact or the query has no date
+DEFAULT_LIMIT = 100_000  # edges to read, see `Gatherer`
 
-UNDATED = np.iinfo(np.int32).min
-"""Difference where the fact or the query has no date."""
-
-DEFAULT_LIMIT = 100_000
-
-_MAX_CHUNKS = 256
+_MAX_CHUNKS = 256  # of queries, for workers
 _CHUNK_STEPS = 1e5
 
-Steps = tuple[tuple[int, bool], ...]
-"""Facts in order, each with whether it is read from object to subject."""
+Steps = tuple[tuple[int, bool], ...]  # facts, each with True if read from object to subject
 
 
 class DatedEvidence(NamedTuple):
-    """The pieces of evidence with a date, for queries with a date.
+    """The pieces of evidence with a date, for queries with a date."""
 
-    Attributes:
-        row: Index of the candidate in the list.
-        kind: Index in `EVIDENCE_KINDS`.
-        query_relation: Directed relation of the query.
-        relation: Directed relation of the evidence.
-        difference: T_s - t_s.
-    """
-
-    row: NDArray[np.int64]
-    kind: NDArray[np.int64]
-    query_relation: NDArray[np.int32]
-    relation: NDArray[np.int32]
-    difference: NDArray[np.float64]
+    row: Indices  # index of the candidate in the list
+    kind: Indices  # index in `EVIDENCE_KINDS`
+    query_relation: Ids  # directed relation of the query
+    relation: Ids  # directed relation of the evidence
+    difference: Floats  # T_s - t_s
 
 
 @dataclass(frozen=True)
@@ -58,30 +46,21 @@ class Evidence:
     """Of each listed candidate, the start closest to the query's of each relation, by kind.
 
     Relations of facts are read from the candidate, those of walks in walking direction.
-
-    Attributes:
-        n_directed: Count of directed relations.
-        offsets: Where the candidates of each query begin, and where the last end.
-        candidate: The listed candidates.
-        row: Index in the list of the candidate of each piece of evidence.
-        kind: Its index in `EVIDENCE_KINDS`.
-        relation: Its directed relation.
-        difference: T_s - t_s, the earlier of two equally close starts; `UNDATED` without a date.
     """
 
-    n_directed: int
-    offsets: NDArray[np.int64]
-    candidate: NDArray[np.int32]
-    row: NDArray[np.int32]
-    kind: NDArray[np.int8]
-    relation: NDArray[np.int32]
-    difference: NDArray[np.int32]
+    n_directed: int  # count of directed relations
+    offsets: Indices  # where the candidates of each query begin, and where the last end
+    candidate: Ids  # the listed candidates
+    row: Ids  # index in the list of the candidate of each piece of evidence
+    kind: NDArray[np.int8]  # its index in `EVIDENCE_KINDS`
+    relation: Ids  # its directed relation
+    difference: Ids  # T_s - t_s, the earlier of two equally close starts; `UNDATED` without a date
 
     def __len__(self) -> int:
         return len(self.row)
 
     @property
-    def query(self) -> NDArray[np.int64]:
+    def query(self) -> Indices:
         """Query of each listed candidate."""
         return np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))
 
@@ -97,19 +76,11 @@ class Evidence:
             self.difference[dated].astype(np.float64),
         )
 
-    def restrict(self, candidates: NDArray[np.bool_]) -> Evidence:
+    def restrict(self, candidates: Mask) -> Evidence:
         """Keep the evidence of some candidates, as if there were none for the others."""
         mask = candidates[self.row]
         columns = ("row", "kind", "relation", "difference")
         return replace(self, **{name: getattr(self, name)[mask] for name in columns})
-
-    def rows_of(self, entity: NDArray[np.int32]) -> NDArray[np.int64]:
-        """Return the index of one entity of each query in the list; -1 if it is not listed."""
-        query = self.query
-        rows = np.full(len(self.offsets) - 1, -1, np.int64)
-        listed = np.flatnonzero(self.candidate == entity[query])
-        rows[query[listed]] = listed
-        return rows
 
 
 class Gatherer:
@@ -119,19 +90,12 @@ class Gatherer:
     The query's own fact is never evidence. On one level of walks from a subject, and for one
     candidate, at most `limit` edges are read: the first in the index, entity by entity in the
     order in which they are reached.
-
-    Args:
-        graph: The facts.
-        walked: Mask of the directed relations that walks may use, for each directed relation.
-        max_length: Longest walk.
-        limit: Most edges to read.
-        max_chunks: Most parts that queries are cut into for workers.
     """
 
     def __init__(
         self,
         graph: TemporalGraph,
-        walked: NDArray[np.bool_],
+        walked: Mask,
         max_length: int,
         limit: int = DEFAULT_LIMIT,
         max_chunks: int = _MAX_CHUNKS,
@@ -161,54 +125,35 @@ class Gatherer:
     def __call__(
         self,
         queries: QueryTable,
-        offsets: NDArray[np.int64],
-        candidate: NDArray[np.int32],
+        offsets: Indices,
+        candidate: Ids,
         workers: Workers,
         *,
         progress: Callable[[float], None] | None = None,
     ) -> Evidence:
         """Return the evidence for the candidates of queries, which begin at `offsets`."""
-        listed = read_only_tuple(
-            ListedCandidates(
-                queries.subject,
-                queries.directed_relation,
-                queries.start,
-                queries.end,
-                queries.fact,
-                offsets,
-                candidate,
-            )
-        )
+        columns = queries.subject, queries.directed_relation, queries.start, queries.end
+        listed = read_only_tuple(ListedCandidates(*columns, queries.fact, offsets, candidate))
         edges_to_read = np.append(0.0, np.cumsum(self._degree[candidate] + 4.0))
         cost = self._steps[queries.subject] + np.diff(edges_to_read[offsets]) + 1.0
         chunks = split_by_cost(cost, min(self._max_chunks, 1 + int(cost.sum() / _CHUNK_STEPS)))
-        parts: list[tuple[NDArray[np.int32], ...]] = [tuple(np.empty((4, 0), np.int32))]
+        parts: list[tuple[Ids, ...]] = [tuple(np.empty((4, 0), np.int32))]
         for part in workers.map(partial(self._gather, listed), chunks):
             parts.append(part)
             if progress is not None:
                 progress((len(parts) - 1) / len(chunks))
-        columns = (np.concatenate(column) for column in zip(*parts, strict=True))
-        row, kind, relation, difference = columns
-        return Evidence(
-            len(self._column), offsets, candidate, row, kind.astype(np.int8), relation, difference
-        )
+        row, kind, *others = (np.concatenate(column) for column in zip(*parts, strict=True))
+        n_directed = len(self._column)
+        return Evidence(n_directed, offsets, candidate, row, kind.astype(np.int8), *others)
 
-    def _gather(self, listed: ListedCandidates, chunk: slice) -> tuple[NDArray[np.int32], ...]:
+    def _gather(self, listed: ListedCandidates, chunk: slice) -> tuple[Ids, ...]:
         """Return candidate, kind, relation and difference of the evidence of some queries."""
-        rows = gather_evidence(
-            chunk.start,
-            chunk.stop,
-            self._edges,
-            listed,
-            self._column,
-            self._width,
-            self._max_length,
-            self._limit,
-        )
+        walks = self._column, self._width, self._max_length, self._limit
+        rows = gather_evidence(chunk.start, chunk.stop, self._edges, listed, *walks)
         difference = np.where(rows[:, 3] == INCOMPARABLE, UNDATED, signed_differences(rows[:, 3]))
         return (*rows[:, :3].T.astype(np.int32), difference.astype(np.int32))
 
-    def _walk_steps(self) -> NDArray[np.float64]:
+    def _walk_steps(self) -> Floats:
         """Estimate how many steps all walks from each entity take, without the last one."""
         source = np.repeat(np.arange(len(self._degree)), np.diff(self._edges.offsets))
         steps: NDArray[Any] = self._degree
@@ -220,44 +165,25 @@ class Gatherer:
 
 
 class EvidenceTracer:
-    """Finds the facts behind the evidence for one candidate of a single query.
-
-    Args:
-        graph: Its train split is the evidence.
-        walked: Mask of the directed relations that walks may use, for each directed relation.
-        max_length: Longest walk.
-        queries: A single query.
-        candidate: The candidate.
-    """
+    """Finds the facts behind the evidence for one candidate of a single query."""
 
     def __init__(
-        self,
-        graph: TemporalGraph,
-        walked: NDArray[np.bool_],
-        max_length: int,
-        queries: QueryTable,
-        candidate: int,
+        self, graph: TemporalGraph, walked: Mask, max_length: int, query: QueryTable, candidate: int
     ) -> None:
         index = graph.index(("train",))
         self._max_length, self._candidate = max_length, candidate
-        self._subject, self._query_start = int(queries.subject[0]), queries.start[0]
+        self._subject, self._query_start = int(query.subject[0]), query.start[0]
         self._n_entities, self._n_relations = len(graph.entities), len(graph.relations)
-        edge = np.flatnonzero(index.fact != queries.fact[0])
+        edge = np.flatnonzero(index.fact != query.fact[0])
         source = np.repeat(np.arange(self._n_entities, dtype=np.int32), np.diff(index.offsets))
         start, _ = known_ends(graph.start, graph.end)
         self._source, self._target = source[edge], index.target[edge]
         self._relation, self._fact = index.relation[edge], index.fact[edge]
         self._start = start[self._fact]
-        self._walked: NDArray[np.bool_] = walked[queries.directed_relation[0]][self._relation]
+        self._walked: Mask = walked[query.directed_relation[0]][self._relation]
 
     def __call__(self, kind: int, relation: int, difference: int | None) -> Steps:
-        """Return the fact of a piece of evidence; for walks, the shortest walk that uses it.
-
-        Args:
-            kind: Index in `EVIDENCE_KINDS`.
-            relation: Directed relation of the evidence.
-            difference: Difference of its start to the query's; None accepts any.
-        """
+        """Return the fact of a piece of evidence; for walks, the shortest walk that uses it."""
         mask = self._relation == relation
         if difference is not None:
             mask &= self._start == self._query_start + difference
@@ -272,35 +198,32 @@ class EvidenceTracer:
 
     def _shortest_walk(self, edge: int) -> Steps:
         """Return a shortest walk from subject to candidate over an edge."""
-        before, after = [], []
-        entity = int(self._source[edge])
-        for distance in range(int(self._from_subject[entity]) - 1, -1, -1):
-            nearer = self._from_subject[self._source] == distance
-            step = _first(self._walked & (self._target == entity) & nearer)
-            before.append(self._step(step))
-            entity = int(self._source[step])
-        entity = int(self._target[edge])
-        for distance in range(int(self._to_candidate[entity]) - 1, -1, -1):
-            nearer = self._to_candidate[self._target] == distance
-            step = _first(self._walked & (self._source == entity) & nearer)
-            after.append(self._step(step))
-            entity = int(self._target[step])
+        source, target = self._source, self._target
+        before = self._path(int(source[edge]), self._from_subject, target, source)
+        after = self._path(int(target[edge]), self._to_candidate, source, target)
         return (*before[::-1], self._step(edge), *after)
+
+    def _path(self, entity: int, distance: Indices, near: Ids, far: Ids) -> list[tuple[int, bool]]:
+        """Return the steps from an entity, each nearer, to the one with distance 0."""
+        steps = []
+        for left in range(int(distance[entity]) - 1, -1, -1):
+            edge = _first(self._walked & (near == entity) & (distance[far] == left))
+            steps.append(self._step(edge))
+            entity = int(far[edge])
+        return steps
 
     def _step(self, edge: int) -> tuple[int, bool]:
         return int(self._fact[edge]), bool(self._relation[edge] >= self._n_relations)
 
     @cached_property
-    def _from_subject(self) -> NDArray[np.int64]:
+    def _from_subject(self) -> Indices:
         return self._distances(self._subject, self._source, self._target)
 
     @cached_property
-    def _to_candidate(self) -> NDArray[np.int64]:
+    def _to_candidate(self) -> Indices:
         return self._distances(self._candidate, self._target, self._source)
 
-    def _distances(
-        self, entity: int, near: NDArray[np.int32], far: NDArray[np.int32]
-    ) -> NDArray[np.int64]:
+    def _distances(self, entity: int, near: Ids, far: Ids) -> Indices:
         """Return how many walked edges each entity is away from one entity."""
         unreached = self._max_length + 1
         distance = np.full(self._n_entities, unreached)
@@ -311,5 +234,5 @@ class EvidenceTracer:
         return distance
 
 
-def _first(mask: NDArray[np.bool_]) -> int:
+def _first(mask: Mask) -> int:
     return int(np.flatnonzero(mask)[0])

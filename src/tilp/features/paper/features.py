@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tilp._utils.arrays import Floats, Ids, Indices, Mask
 from tilp.errors import TilpError
 from tilp.features.paper.distributions import Bernoulli, FittedDistributions, recurs
 from tilp.features.paper.evidence import (
@@ -28,9 +29,7 @@ if TYPE_CHECKING:
     from tilp.features.paper.scorer import PaperFeatureScorer
     from tilp.scoring import RuleScorer
 
-FEATURES = ("recurrence", "order", "pair")
-"""The temporal features of candidates; walks have no recurrence."""
-
+FEATURES = ("recurrence", "order", "pair")  # walks have no recurrence
 CONTRIBUTIONS = (
     "rules",
     *(
@@ -39,41 +38,24 @@ CONTRIBUTIONS = (
         for feature in FEATURES
         if (feature, kind) != ("recurrence", "walks")
     ),
-)
-"""Names of the contributions that add up to a score."""
-
-Floats = NDArray[np.float64]
+)  # they add up to a score
 
 
 @dataclass(frozen=True)
 class FeatureWeights:
-    """Weights of the temporal features.
+    """Weights of the temporal features."""
 
-    Attributes:
-        recurrence_weight: w of eq. 18, for facts with the subject and for others, by relation.
-        recurrence_bias: b of eq. 18, likewise.
-        order_weight: w of eq. 17 for the order, for each pair of `FittedDistributions`.
-        order_bias: b of eq. 17 for the order, for each pair.
-        pair_weight: w of eq. 17 for the pair interval, for each pair.
-        pair_bias: b of eq. 17 for the pair interval, for each pair.
-        mixing: γ of eq. 19-21, by kind of evidence and feature; those of a kind add up to 1.
-        evidence: γ_1, γ_2, γ_3 of eq. 14.
-        rules: γ_TLR of eq. 16.
-        features: γ_tfm of eq. 16.
-        temperature: Divisor of scores in training; ranks do not depend on it.
-    """
-
-    recurrence_weight: Floats
-    recurrence_bias: Floats
-    order_weight: Floats
-    order_bias: Floats
-    pair_weight: Floats
-    pair_bias: Floats
-    mixing: Floats
-    evidence: Floats
-    rules: float
-    features: float
-    temperature: float
+    recurrence_weight: Floats  # w of eq. 18, for facts with the subject and for others, by relation
+    recurrence_bias: Floats  # b of eq. 18, likewise
+    order_weight: Floats  # w of eq. 17 for the order, for each pair of `FittedDistributions`
+    order_bias: Floats  # b of eq. 17 for the order, for each pair
+    pair_weight: Floats  # w of eq. 17 for the pair interval, for each pair
+    pair_bias: Floats  # b of eq. 17 for the pair interval, for each pair
+    mixing: Floats  # γ of eq. 19-21, by kind of evidence and feature; those of a kind add up to 1
+    evidence: Floats  # γ_1, γ_2, γ_3 of eq. 14
+    rules: float  # γ_TLR of eq. 16
+    features: float  # γ_tfm of eq. 16
+    temperature: float  # divisor of scores in training; ranks do not depend on it
 
     @property
     def factors(self) -> Floats:
@@ -86,21 +68,16 @@ class FeatureWeights:
 
     @classmethod
     def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> FeatureWeights:
-        """Read what `to_arrays` returned.
-
-        Raises:
-            TilpError: An array is missing.
-        """
+        """Read what `to_arrays` returned."""
         names = [field.name for field in fields(cls)]
         missing = [name for name in names if name not in arrays]
         if missing:
             raise TilpError(f"weights of features lack {', '.join(missing)}; fit the model again")
-        values: dict[str, Any] = {
-            name: arrays[name] if arrays[name].ndim else float(arrays[name]) for name in names
-        }
-        return cls(**values)
+        saved = (arrays[name] for name in names)
+        values: list[Any] = [value if value.ndim else float(value) for value in saved]
+        return cls(*values)
 
-    def remap(self, relations: NDArray[np.int64], pairs: NDArray[np.int64]) -> FeatureWeights:
+    def remap(self, relations: Indices, pairs: Indices) -> FeatureWeights:
         """Return the weights for new relations and pairs, given their old ids.
 
         A new relation, -1, gets any weights.
@@ -116,23 +93,14 @@ class FeatureWeights:
 
 @dataclass(frozen=True)
 class EvidenceProbabilities:
-    """The probabilities h of the evidence for candidates: all that scores need but the weights.
+    """The probabilities h of the evidence for candidates: all that scores need but the weights."""
 
-    Attributes:
-        relation: Directed relation of the query of each candidate.
-        recurrence: h_rec of each candidate, in its facts with the subject and in its others.
-        group: Candidate and kind of each dated piece of evidence: row · 3 + kind, ascending.
-        pair: Index of its pair in `FittedDistributions`.
-        order: Its h_order.
-        interval: Its h_pair.
-    """
-
-    relation: NDArray[np.int32]
-    recurrence: Floats
-    group: NDArray[np.int64]
-    pair: NDArray[np.int64]
-    order: Floats
-    interval: Floats
+    relation: Ids  # directed relation of the query of each candidate
+    recurrence: Floats  # h_rec of each candidate, in its facts with the subject and in its others
+    group: Indices  # candidate and kind of each dated piece of evidence: row · 3 + kind, ascending
+    pair: Indices  # index of its pair in `FittedDistributions`
+    order: Floats  # its h_order
+    interval: Floats  # its h_pair
 
 
 def evidence_probabilities(
@@ -153,26 +121,6 @@ def evidence_probabilities(
     )
 
 
-def _contributions(
-    weights: FeatureWeights, measured: EvidenceProbabilities, phi: Floats
-) -> dict[str, Floats]:
-    """Return each of `CONTRIBUTIONS` to the score of each candidate (eq. 14, 16, 19-21)."""
-    values = {
-        "recurrence": weights.recurrence_weight[:, measured.relation].T * measured.recurrence
-        + weights.recurrence_bias[:, measured.relation].T,  # eq. 18
-        "order": _by_kind(weights.order_weight, weights.order_bias, measured, measured.order),
-        "pair": _by_kind(weights.pair_weight, weights.pair_bias, measured, measured.interval),
-    }
-    contributions = {"rules": weights.rules * phi}
-    for row, kind in enumerate(EVIDENCE_KINDS):
-        for column, feature in enumerate(FEATURES):
-            name = f"{feature}_{kind}"
-            if name in CONTRIBUTIONS:
-                share = weights.mixing[row, column] * weights.evidence[row]
-                contributions[name] = weights.features * share * values[feature][:, row]
-    return contributions
-
-
 def _by_kind(weight: Floats, bias: Floats, measured: EvidenceProbabilities, h: Floats) -> Floats:
     """Return φ of eq. 17 for each candidate and kind; 0 without evidence."""
     size = len(measured.relation) * len(EVIDENCE_KINDS)
@@ -183,69 +131,37 @@ def _by_kind(weight: Floats, bias: Floats, measured: EvidenceProbabilities, h: F
     return mean.reshape(-1, len(EVIDENCE_KINDS))
 
 
-def _piece_contributions(
-    weights: FeatureWeights, measured: EvidenceProbabilities
-) -> dict[str, Floats]:
-    """Return what each dated piece of evidence adds to its candidate's order and pair."""
-    kind = measured.group % len(EVIDENCE_KINDS)
-    contributions = {}
-    for feature, weight, bias, h in (
-        ("order", weights.order_weight, weights.order_bias, measured.order),
-        ("pair", weights.pair_weight, weights.pair_bias, measured.interval),
-    ):
-        mass = np.exp(weight[measured.pair])
-        share = mass / np.bincount(measured.group, mass)[measured.group]
-        mixing = weights.mixing[kind, FEATURES.index(feature)] * weights.evidence[kind]
-        contributions[feature] = weights.features * mixing * share * (h + bias[measured.pair])
-    return contributions
-
-
 @dataclass(frozen=True)
 class PaperFeatures:
-    """The temporal features of a graph, as in the paper.
+    """The temporal features of a graph, as in the paper."""
 
-    Attributes:
-        graph: Its train split is the evidence.
-        walked: Mask of the directed relations that walks may use, for each directed relation:
-            those in the bodies of its rules.
-        max_length: Longest walk.
-        distributions: The fitted distributions.
-        limit: Most edges to read, see `Gatherer`.
-    """
-
-    graph: TemporalGraph
-    walked: NDArray[np.bool_]
-    max_length: int
+    graph: TemporalGraph  # its train split is the evidence
+    walked: Mask  # of each directed relation, those that walks may use, see `walked_relations`
+    max_length: int  # of walks
     distributions: FittedDistributions
-    limit: int = DEFAULT_LIMIT
+    limit: int = DEFAULT_LIMIT  # most edges to read, see `Gatherer`
 
     @classmethod
     def fit(
         cls,
         graph: TemporalGraph,
-        walked: NDArray[np.bool_],
+        walked: Mask,
         max_length: int,
         *,
-        facts: NDArray[np.int64] | None = None,
-        limit: int = DEFAULT_LIMIT,
         workers: Workers | None = None,
         progress: Callable[[float], None] | None = None,
     ) -> PaperFeatures:
-        """Fit the distributions to facts in both directions, by default to all of train."""
-        gather = Gatherer(graph, walked, max_length, limit)
-        queries, evidence = _answer_evidence(graph, facts, gather, workers, progress)
+        """Fit the distributions to the facts of train in both directions."""
+        gatherer = Gatherer(graph, walked, max_length)
+        queries, evidence = _answer_evidence(graph, gatherer, workers, progress)
         fitted = FittedDistributions.fit(2 * len(graph.relations), queries, evidence)
-        return cls(graph, walked, max_length, fitted, limit)
+        return cls(graph, walked, max_length, fitted)
 
     def observed(
-        self,
-        *,
-        facts: NDArray[np.int64] | None = None,
-        workers: Workers | None = None,
-        progress: Callable[[float], None] | None = None,
+        self, *, workers: Workers | None = None, progress: Callable[[float], None] | None = None
     ) -> DatedEvidence:
         """Return the dated evidence for answers that order and pair interval are fitted to."""
-        queries, evidence = _answer_evidence(self.graph, facts, self._gatherer, workers, progress)
+        queries, evidence = _answer_evidence(self.graph, self._gatherer, workers, progress)
         return evidence.dated(queries)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -257,30 +173,47 @@ class PaperFeatures:
         return Gatherer(self.graph, self.walked, self.max_length, self.limit)
 
     def gather(
-        self,
-        queries: QueryTable,
-        offsets: NDArray[np.int64],
-        candidate: NDArray[np.int32],
-        workers: Workers | None = None,
-        *,
-        progress: Callable[[float], None] | None = None,
+        self, queries: QueryTable, offsets: Indices, candidate: Ids, workers: Workers | None = None
     ) -> Evidence:
         """Gather the evidence for the candidates of queries, which begin at `offsets`."""
-        return self._gatherer(queries, offsets, candidate, workers or Workers(), progress=progress)
+        return self._gatherer(queries, offsets, candidate, workers or Workers())
 
     def contributions(
         self, weights: FeatureWeights, queries: QueryTable, evidence: Evidence, phi: Floats
     ) -> dict[str, Floats]:
-        """Return the contributions of rules and each feature to the scores of candidates."""
+        """Return each of `CONTRIBUTIONS` to the score of each candidate (eq. 14, 16, 19-21)."""
         measured = evidence_probabilities(self.distributions, queries, evidence)
-        return _contributions(weights, measured, phi)
+        values = {
+            "recurrence": weights.recurrence_weight[:, measured.relation].T * measured.recurrence
+            + weights.recurrence_bias[:, measured.relation].T,  # eq. 18
+            "order": _by_kind(weights.order_weight, weights.order_bias, measured, measured.order),
+            "pair": _by_kind(weights.pair_weight, weights.pair_bias, measured, measured.interval),
+        }
+        contributions = {"rules": weights.rules * phi}
+        for row, kind in enumerate(EVIDENCE_KINDS):
+            for column, feature in enumerate(FEATURES):
+                name = f"{feature}_{kind}"
+                if name in CONTRIBUTIONS:
+                    share = weights.mixing[row, column] * weights.evidence[row]
+                    contributions[name] = weights.features * share * values[feature][:, row]
+        return contributions
 
     def piece_contributions(
         self, weights: FeatureWeights, queries: QueryTable, evidence: Evidence
     ) -> tuple[DatedEvidence, dict[str, Floats]]:
         """Return the dated evidence, and what each piece of it adds to order and pair."""
         measured = evidence_probabilities(self.distributions, queries, evidence)
-        return evidence.dated(queries), _piece_contributions(weights, measured)
+        kind = measured.group % len(EVIDENCE_KINDS)
+        contributions = {}
+        for feature, weight, bias, h in (
+            ("order", weights.order_weight, weights.order_bias, measured.order),
+            ("pair", weights.pair_weight, weights.pair_bias, measured.interval),
+        ):
+            mass = np.exp(weight[measured.pair])
+            share = mass / np.bincount(measured.group, mass)[measured.group]
+            mixing = weights.mixing[kind, FEATURES.index(feature)] * weights.evidence[kind]
+            contributions[feature] = weights.features * mixing * share * (h + bias[measured.pair])
+        return evidence.dated(queries), contributions
 
     def score(
         self, weights: FeatureWeights, queries: QueryTable, evidence: Evidence, phi: Floats
@@ -302,7 +235,7 @@ class PaperFeatures:
         """Return the features with another graph of the same relations as evidence."""
         return replace(self, graph=graph)
 
-    def remap(self, relations: NDArray[np.int64]) -> tuple[PaperFeatures, NDArray[np.int64]]:
+    def remap(self, relations: Indices) -> tuple[PaperFeatures, Indices]:
         """Return the features for other relation ids, and the old index of each new pair."""
         distributions, pairs = self.distributions.remap(relations)
         known = relations >= 0
@@ -323,11 +256,7 @@ class PaperFeatures:
 
     @classmethod
     def from_arrays(cls, graph: TemporalGraph, arrays: dict[str, NDArray[Any]]) -> PaperFeatures:
-        """Read what `to_arrays` returned, for the same relations.
-
-        Raises:
-            TilpError: An array is missing, or the graph has other relations.
-        """
+        """Read what `to_arrays` returned, for the same relations."""
         fitted = FittedDistributions.from_arrays(arrays)
         if fitted.n_directed != 2 * len(graph.relations):
             raise TilpError(
@@ -342,15 +271,12 @@ class PaperFeatures:
 
 def _answer_evidence(
     graph: TemporalGraph,
-    facts: NDArray[np.int64] | None,
     gather: Gatherer,
     workers: Workers | None,
     progress: Callable[[float], None] | None,
 ) -> tuple[QueryTable, Evidence]:
-    """Return facts as queries in both directions, and the evidence for their answers alone."""
-    if facts is None:
-        facts = np.asarray(graph.rows("train"), np.int64)
-    queries = QueryTable.of_facts(graph, facts, walked=True)
+    """Return train as queries in both directions, and the evidence for their answers alone."""
+    queries = QueryTable.of_facts(graph, np.asarray(graph.rows("train"), np.int64), walked=True)
     offsets = np.arange(len(queries) + 1)
     evidence = gather(queries, offsets, queries.answer, workers or Workers(), progress=progress)
     return queries, evidence
@@ -363,7 +289,7 @@ class FittedPaper:
     features: PaperFeatures
     weights: FeatureWeights
 
-    def remap(self, relations: NDArray[np.int64], rules: NDArray[np.int64]) -> FittedPaper:
+    def remap(self, relations: Indices, rules: Indices) -> FittedPaper:
         """Return the same for other relation ids, as `LogLinearWeights.remap`."""
         del rules
         features, pairs = self.features.remap(relations)
@@ -412,7 +338,7 @@ class FittedPaper:
         return FittedPaper(features, weights)
 
 
-def walked_relations(graph: TemporalGraph, rules: RuleSet) -> NDArray[np.bool_]:
+def walked_relations(graph: TemporalGraph, rules: RuleSet) -> Mask:
     """Return a mask: for each directed relation, the relations in the bodies of its rules."""
     size = len(graph.relations)
     ids = {name: index for index, name in enumerate(graph.relations)}

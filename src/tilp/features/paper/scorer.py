@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tilp._kernels.candidates import top_indices
-from tilp.features.paper.attribution import feature_contributions
-from tilp.features.paper.evidence import EvidenceTracer
+from tilp._utils.arrays import Floats, Ids, Indices
+from tilp.features.describe import in_units, percent
+from tilp.features.paper.distributions import recurs
+from tilp.features.paper.evidence import EVIDENCE_KINDS, UNDATED, Evidence, EvidenceTracer
 from tilp.features.paper.features import FeatureWeights, PaperFeatures
 from tilp.graph import QueryTable
 from tilp.scoring import RuleScorer, Scores
-from tilp.scoring.scorer import NOT_SCORED, AppliedRules, Contribution
+from tilp.scoring.scorer import NOT_SCORED, AppliedRules, Contribution, FactPath
+from tilp.types import EvidenceKind
 
-_MAX_CANDIDATES = 200
+_NO_FEATURES = "rules rank it too low for features to be looked at; it counts as without evidence"
+_MAX_CANDIDATES = 200  # of a query that have features: the best by the rules
+_LOCATION = {
+    EvidenceKind.BETWEEN: "between candidate and subject",
+    EvidenceKind.WALKS: "on walks to the candidate",
+}
+_PARTNER = {EvidenceKind.BETWEEN: "with the subject", EvidenceKind.OTHERS: "with another entity"}
 
 
 class PaperFeatureScorer:
@@ -25,12 +34,6 @@ class PaperFeatureScorer:
 
     φ_TLR is a share of its sum over all entities. Only the best candidates by the rules have
     features; the others count as candidates without evidence.
-
-    Args:
-        rule_scorer: Scores by rules alone.
-        features: Features on the same graph.
-        weights: Weights that phase two learned.
-        max_candidates: Candidates of a query that have features: the best by the rules.
     """
 
     def __init__(
@@ -53,7 +56,7 @@ class PaperFeatureScorer:
         other.features = self.features.with_graph(other.rule_scorer.walker.graph)
         return other
 
-    def memory_per_query(self, queries: QueryTable) -> NDArray[np.float64]:
+    def memory_per_query(self, queries: QueryTable) -> Floats:
         """Estimate how many numbers are in memory while each query is scored."""
         return self.rule_scorer.memory_per_query(queries)
 
@@ -63,11 +66,13 @@ class PaperFeatureScorer:
 
     def score(self, queries: QueryTable, applied: AppliedRules | None = None) -> Scores:
         """Score the candidates of queries; `applied` is what `RuleScorer.apply_rules` returned."""
-        applied = applied or self.rule_scorer.apply_rules(queries)
         return self.score_variants([self._weights], queries, applied)[0]
 
     def score_variants(
-        self, variants: Sequence[FeatureWeights], queries: QueryTable, applied: AppliedRules
+        self,
+        variants: Sequence[FeatureWeights],
+        queries: QueryTable,
+        applied: AppliedRules | None = None,
     ) -> list[Scores]:
         """Score the candidates with several weights of features; gather the evidence once."""
         by_rules = self.rule_scorer.score(queries, applied)
@@ -91,10 +96,10 @@ class PaperFeatureScorer:
     def contributions(
         self,
         queries: QueryTable,
-        offsets: NDArray[np.int64],
-        candidate: NDArray[np.int32],
+        offsets: Indices,
+        candidate: Ids,
         applied: AppliedRules | None = None,
-    ) -> dict[str, NDArray[np.float64]]:
+    ) -> dict[str, Floats]:
         """Split the scores of the given candidates into parts by name, which add up to them.
 
         The joint contribution of rules and prior is split by their shares of φ_TLR.
@@ -119,26 +124,115 @@ class PaperFeatureScorer:
         parts = self.contributions(query, offsets, entity, applied)
         by_rules = self.rule_scorer.score(query, applied)
         of_rules = self.rule_scorer.attribute_score(query, candidate, applied, parts)
-        features = self.features
         if candidate not in by_rules.candidate[self._best(by_rules)]:
-            text = (
-                "rules rank it too low for features to be looked at; it counts as without evidence"
-            )
-            scores = features.score_without_evidence(self._weights)
+            scores = self.features.score_without_evidence(self._weights)
             score = float(scores[query.directed_relation[0]])
-            rest = Contribution((NOT_SCORED,), NOT_SCORED, score, text)
+            rest = Contribution((NOT_SCORED,), NOT_SCORED, score, _NO_FEATURES)
             return [*of_rules, rest] if score else of_rules
         filled = self.rule_scorer.fill_dates(query)
-        evidence = features.gather(filled, offsets, entity)
-        pieces = features.piece_contributions(self._weights, filled, evidence)
-        tracer = EvidenceTracer(
-            features.graph, features.walked, features.max_length, filled, candidate
-        )
-        return [
-            *of_rules,
-            *feature_contributions(features, filled, evidence, parts, *pieces, tracer),
-        ]
+        return [*of_rules, *self._attribute_features(filled, candidate, parts)]
 
-    def _best(self, by_rules: Scores) -> NDArray[np.int64]:
-        """Return the indices of the candidates that have features."""
+    def _attribute_features(
+        self, query: QueryTable, candidate: int, parts: dict[str, Floats]
+    ) -> list[Contribution]:
+        features = self.features
+        evidence = features.gather(query, np.array([0, 1]), np.array([candidate], np.int32))
+        dated, scores = features.piece_contributions(self._weights, query, evidence)
+        find_facts = EvidenceTracer(
+            features.graph, features.walked, features.max_length, query, candidate
+        )
+
+        def path(kind: int, relation: int, start: int | None) -> Callable[[int], list[FactPath]]:
+            return lambda _: [FactPath(find_facts(kind, relation, start))]
+
+        text = _Text(features, int(query.directed_relation[0]))
+        from_candidate = (text.relation + text.n) % (2 * text.n)
+        contributions = []
+        for kind, recurring in enumerate(recurs(query, evidence)[0].tolist()):
+            key, words = ("recurrence", kind), text.recurrence(kind, recurring)
+            score = float(parts[f"recurrence_{EVIDENCE_KINDS[kind]}"][0])
+            closest = _closest(evidence, kind, from_candidate) if recurring else None
+            find = path(kind, from_candidate, closest) if recurring else None
+            contributions.append(
+                Contribution(key, "recurrence", score, words, int(recurring), find_facts=find)
+            )
+        rows = features.distributions.indices(dated.kind, dated.query_relation, dated.relation)
+        for index, row in enumerate(rows.tolist()):
+            kind, relation = int(dated.kind[index]), int(dated.relation[index])
+            difference = int(dated.difference[index])
+            find = path(kind, relation, difference)
+            for feature, describe in (("order", text.order), ("pair", text.pair)):
+                of_pair, words = (
+                    (feature, kind, relation),
+                    describe(kind, relation, row, difference),
+                )
+                score = float(scores[feature][index])
+                contributions.append(
+                    Contribution(of_pair, feature, score, words, 1, find_facts=find)
+                )
+        return contributions
+
+    def _best(self, by_rules: Scores) -> Indices:
         return top_indices(by_rules.offsets, by_rules.score, self.max_candidates)
+
+
+def _closest(evidence: Evidence, kind: int, relation: int) -> int | None:
+    """Return the difference of the fact by which a relation recurs; None if it has no time."""
+    (row,) = np.flatnonzero((evidence.kind == kind) & (evidence.relation == relation))
+    difference = int(evidence.difference[row])
+    return None if difference == UNDATED else difference
+
+
+class _Text(NamedTuple):
+    """Sentences about the evidence for a candidate of a directed relation."""
+
+    features: PaperFeatures
+    relation: int
+
+    @property
+    def n(self) -> int:
+        return len(self.features.graph.relations)
+
+    def recurrence(self, kind: int, recurring: bool) -> str:
+        """Say if the candidate has the relation again, and how many answers do."""
+        probability = float(self.features.distributions.recurrence.probability[kind, self.relation])
+        partner = _PARTNER[EvidenceKind(EVIDENCE_KINDS[kind])]
+        count = "another" if recurring else "no other"
+        fact = f"{count} {self._label(self.relation)} {partner}"
+        return f"the candidate has {fact}; {percent(probability)} of answers have one"
+
+    def order(self, kind: int, relation: int, row: int, difference: int) -> str:
+        """Say which starts first, and how many do so."""
+        later = float(self.features.distributions.order.probability[row])
+        side, share = ("after", later) if difference > 0 else ("no later than", 1 - later)
+        return f"{self._fact(kind, relation)} starts {side} the query; {percent(share)} do"
+
+    def pair(self, kind: int, relation: int, row: int, difference: int) -> str:
+        """Say how far apart the starts are, and how far they usually are."""
+        usual = self.features.distributions.interval[row]
+        length = (
+            f"{usual.gaussian.mean:,.1f} ± {usual.gaussian.deviation:,.1f}"
+            if usual.is_gaussian
+            else f"{1 / usual.exponential.rate:,.1f} on average"
+        )
+        distance = self._distance(difference)
+        return f"{self._fact(kind, relation)} starts {distance} the query; usual {length}"
+
+    def _distance(self, difference: int) -> str:
+        if not difference:
+            return "with"
+        size = in_units(f"{abs(difference):,}", self.features.graph.unit)
+        if abs(difference) == 1:
+            size = size.removesuffix("s")
+        return f"{size} {'after' if difference > 0 else 'before'}"
+
+    def _fact(self, kind: int, relation: int) -> str:
+        name = self._label(relation)
+        if relation % self.n == self.relation % self.n:
+            name = f"another {name}"
+        if EVIDENCE_KINDS[kind] == EvidenceKind.OTHERS:
+            return f"{name} {'of' if relation < self.n else 'to'} the candidate"
+        return f"{name} {_LOCATION[EvidenceKind(EVIDENCE_KINDS[kind])]}"
+
+    def _label(self, relation: int) -> str:
+        return self.features.graph.relations.label(relation % self.n)
