@@ -25,24 +25,17 @@ _SLICE = 100_000
 
 @dataclass(frozen=True)
 class QuerySlice:
-    """Consecutive queries of a source.
+    """Consecutive queries of a source."""
 
-    Attributes:
-        first: The index of the first one.
-        columns: The queries.
-        lines: Where each is in its file: the line, or the row from 1 on for tables without lines.
-    """
-
-    first: int
+    first: int  # index of the first one
     columns: QueryColumns
-    lines: Sequence[int]
+    lines: Sequence[int]  # of its file; rows from 1 on for tables without lines
 
 
 class QuerySource(ABC):
     """Queries that can be read several times."""
 
-    name: str
-    """What messages call the source."""
+    name: str  # in messages
 
     @abstractmethod
     def digest(self) -> str:
@@ -50,11 +43,7 @@ class QuerySource(ABC):
 
     @abstractmethod
     def slices(self, size: int) -> Iterator[QuerySlice]:
-        """Yield the queries in slices of a size; at least one slice.
-
-        Raises:
-            TilpError: The source cannot be read, or holds something else than queries.
-        """
+        """Yield the queries in slices of a size; at least one slice."""
 
     @abstractmethod
     def location(self, line: int) -> str:
@@ -71,11 +60,7 @@ class QuerySource(ABC):
 
 
 class QueryFrame(QuerySource):
-    """Queries in a frame with the columns of `Query`.
-
-    Raises:
-        TilpError: The frame has other columns, or one that holds neither names nor dates.
-    """
+    """Queries in a frame with the columns of `Query`."""
 
     name = "the queries"
 
@@ -103,12 +88,9 @@ class QueryFrame(QuerySource):
 
 
 class QueryFile(QuerySource):
-    """Queries in a file, of which one slice at a time is in memory.
+    """Queries in a file (TSV or CSV with a header, gzipped or not, or Parquet).
 
-    The file is TSV or CSV with a header, gzipped or not, or Parquet.
-
-    Raises:
-        TilpError: There is no such file, or it has another suffix.
+    One slice at a time is in memory.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -135,11 +117,7 @@ class QueryFile(QuerySource):
             first += len(frame)
 
     def frame(self, graph: TemporalGraph | None = None) -> pl.DataFrame:
-        """Return all queries at once.
-
-        Raises:
-            TilpError: A graph is given, and a query is invalid for it; names the line.
-        """
+        """Return all queries at once; refuse those that are invalid for a graph."""
         frames = []
         for frame, lines in self._frames(_SLICE):
             if graph is not None:
@@ -176,13 +154,7 @@ class QueryFile(QuerySource):
 def queries_of(
     graph: TemporalGraph, relation: str, start: str | None = None, end: str | None = None
 ) -> pl.DataFrame:
-    """Return a query for each subject that train has a fact of a relation of, by entity id.
-
-    For the inverse of a relation, `name⁻¹` or `name^-1`, each object has a query.
-
-    Raises:
-        TilpError: There is no such relation, or train has no fact of it.
-    """
+    """Return a query for each entity with facts of a relation; see `TILP.queries_of`."""
     relations, train = graph.relations, graph.span("train")
     directed = relations.find_directed(relation)
     is_inverse, undirected = directed >= len(relations), directed % len(relations)
@@ -192,19 +164,16 @@ def queries_of(
         raise TilpError(
             f"train has no fact of {relations.label(undirected)!r}, so no entity to query it for"
         )
-
-    def repeat(value: str | None) -> pl.Series:
-        return pl.repeat(value, len(entities), dtype=pl.String, eager=True)
-
     given = _names(graph.entities, entities)
     return pl.DataFrame(
         {
-            "relation": repeat(_names(relations, np.array([undirected]))[0]),
-            "subject": repeat(None) if is_inverse else given,
-            "object": given if is_inverse else repeat(None),
-            "start": repeat(start),
-            "end": repeat(end),
-        }
+            "relation": _names(relations, np.array([undirected]))[0],
+            "subject": None if is_inverse else given,
+            "object": given if is_inverse else None,
+            "start": start,
+            "end": end,
+        },
+        dict.fromkeys(("relation", "subject", "object", "start", "end"), pl.String),
     )
 
 
