@@ -103,25 +103,16 @@ def tilp_arguments(preset: Preset | str, options: Mapping[str, Any]) -> dict[str
 class ModelSettings:
     """All that decides a model, by stage: the same settings and data give the same model.
 
-    Attributes:
-        mining: Which rules are mined. Its seed and its treatment of missing dates follow those
-            below.
-        training: How rules are weighted. Its seed follows the one below.
-        features: Which temporal features are used.
-        without: Parts of them to leave out.
-        walk_length: Steps of random walk scores at most.
-        missing: How missing dates of facts and queries are imputed.
-        held_out: How many facts decide when to stop, at most.
-        seed: For everything random.
+    Mining and training get the seed, and mining the treatment of missing dates.
     """
 
     mining: MiningSettings = field(default_factory=lambda: MiningSettings(grains=TEMPORAL_DETAIL))
     training: TrainingSettings = field(default_factory=TrainingSettings)
     features: Features = Features.FULL
-    without: tuple[Part, ...] = ()
-    walk_length: int = MAX_LENGTH
+    without: tuple[Part, ...] = ()  # parts of the features to leave out
+    walk_length: int = MAX_LENGTH  # steps of random walk scores at most
     missing: Missing = Missing.POINT
-    held_out: int = 5_000
+    held_out: int = 5_000  # facts that decide when to stop, at most
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -136,11 +127,7 @@ class ModelSettings:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> ModelSettings:
-        """Read what `to_json` returned.
-
-        Raises:
-            TilpError: The values are of another kind, or of a choice that was removed.
-        """
+        """Read what `to_json` returned."""
         try:
             values = _renamed(values, {old: new for new, old in _SAVED_KEYS.items()})
             if set(values) != {option.name for option in fields(cls)}:
@@ -149,16 +136,14 @@ class ModelSettings:
             _refuse_removed(training)
             mining["grains"] = tuple(map(Grain, mining["grains"]))
             training["weights"] = Weights(training["weights"])
-            return cls(
-                **{
-                    **values,
-                    "mining": MiningSettings(**mining),
-                    "training": TrainingSettings(**training),
-                    "features": Features(values["features"]),
-                    "without": tuple(map(Part, values["without"])),
-                    "missing": Missing(values["missing"]),
-                }
-            )
+            values |= {
+                "mining": MiningSettings(**mining),
+                "training": TrainingSettings(**training),
+                "features": Features(values["features"]),
+                "without": tuple(map(Part, values["without"])),
+                "missing": Missing(values["missing"]),
+            }
+            return cls(**values)
         except (KeyError, TypeError, ValueError) as failure:
             raise TilpError(f"settings of another tilp, or damaged ones ({failure})") from failure
 
@@ -184,18 +169,11 @@ def _refuse_removed(training: dict[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class FitContext:
-    """What every stage of a fit needs beside its data.
-
-    Attributes:
-        settings: Decide the result.
-        workers: Run chunks of work; they do not change the result.
-        folder: Holds checkpoints, from which a stopped fit resumes; None where there are none.
-        stages: Times the stages, and reports their progress.
-    """
+    """What every stage of a fit needs beside its data."""
 
     settings: ModelSettings
     workers: Workers
-    folder: Path | None = None
+    folder: Path | None = None  # holds checkpoints, from which a stopped fit resumes
     stages: Stages = field(default_factory=Stages)
 
     def path(self, name: str) -> Path:
