@@ -88,14 +88,8 @@ def features_command(
         distributions = fitted.distributions(
             progress=lambda share: bar.update(task, completed=share)
         )
-        rows = select_features(
-            distributions.frame(),
-            fitted.graph,
-            relation=relation,
-            other=other,
-            evidence=evidence,
-            min_seen=min_seen,
-        )
+        rows = distributions.frame()
+        rows = select_features(rows, fitted.graph, relation, other, evidence, min_seen)
         if plot is not None:
             from tilp.viz.figures import plot_features
 

@@ -71,21 +71,13 @@ class BatchSettings:
 
 @dataclass(frozen=True)
 class BatchResult:
-    """What a folder of predictions holds.
-
-    Attributes:
-        folder: Its path.
-        queries: How many queries there are.
-        skipped: How many of them are invalid and were left out.
-        parts: How many files of predictions there are.
-        before: How many of these were there before.
-    """
+    """What a folder of predictions holds."""
 
     folder: Path
     queries: int
-    skipped: int
-    parts: int
-    before: int
+    skipped: int  # of the queries, how many are invalid and were left out
+    parts: int  # files of predictions
+    before: int  # of the files, how many were there before
 
 
 @dataclass(frozen=True)
@@ -105,11 +97,9 @@ class BatchPredictor:
         ids = self.top_k.graph.entities.ids.gather(best.entity).to_list()
         texts = []
         for query, first, last in zip(queries, best.offsets[:-1], best.offsets[1:], strict=True):
+            candidates = ids[first : min(first + self.n_explained, last)]
             explanations = self.explainer.explain_each(
-                query,
-                ids[first : min(first + self.n_explained, last)],
-                groundings=_GROUNDINGS,
-                max_reasons=_REASONS,
+                query, candidates, groundings=_GROUNDINGS, max_reasons=_REASONS
             )
             values = [explanation.to_json() for explanation in explanations]
             texts.append([json.dumps(value, ensure_ascii=False, default=str) for value in values])
@@ -123,7 +113,7 @@ class Part:
         self.index, self.queries = index, queries
         self._graph = predictor.top_k.graph
         self._is_explained = predictor.explainer is not None
-        table, self._valid_rows = queries.columns.encode(self._graph)
+        table, self.valid_rows = queries.columns.encode(self._graph)
         self._batches = QueryBatches(
             table, predictor.top_k.scorer, keep_duplicates=self._is_explained
         )
@@ -133,7 +123,7 @@ class Part:
         """Yield the chunks of the part, at least one."""
         columns = self.queries.columns
         for rows, table in zip(self._batches.rows, self._batches, strict=True):
-            explained = self._valid_rows[rows].tolist() if self._is_explained else []
+            explained = self.valid_rows[rows].tolist() if self._is_explained else []
             yield table, [columns.query(row) for row in explained]
 
     def add(self, result: ChunkResult) -> float:
@@ -144,8 +134,8 @@ class Part:
     def predictions(self) -> pl.DataFrame:
         """Return the predictions in the order of the queries."""
         best = self._batches.join([candidates for candidates, _ in self._results])
-        text = self.queries.columns.text[self._valid_rows]
-        frame = predictions_frame(self._graph, self.queries.first + self._valid_rows, text, best)
+        text = self.queries.columns.text[self.valid_rows]
+        frame = predictions_frame(self._graph, self.queries.first + self.valid_rows, text, best)
         if not self._is_explained:
             return frame
         explanations = np.full(len(best.entity), None, np.object_)
@@ -153,10 +143,6 @@ class Part:
             for row, texts in zip(rows.tolist(), explained, strict=True):
                 explanations[best.offsets[row] : best.offsets[row] + len(texts)] = texts
         return frame.with_columns(pl.Series("explanation", explanations.tolist(), pl.String))
-
-    def skipped(self) -> pl.DataFrame:
-        """Return the invalid queries, with the reasons."""
-        return invalid_queries(self.queries, self._valid_rows, self._graph)
 
 
 def invalid_queries(
@@ -223,70 +209,51 @@ def predict_to(
         existing = _read_note(folder, origin)
         if existing is None:
             write_note(folder / _NOTE, _FORMAT, _VERSION, note, sign=False)
-        return _Run(folder, source, predictor, settings, existing or note).finish(workers, progress)
+        return _add_parts(folder, source, predictor, existing or note, workers, progress)
 
 
-class _Run:
-    """The parts of a folder, those that are there and those to come."""
+def _add_parts(
+    folder: Path,
+    source: QuerySource,
+    predictor: BatchPredictor,
+    note: dict[str, Any],
+    workers: Workers,
+    progress: Progress | None,
+) -> BatchResult:
+    """Write the missing parts of a folder; only begun parts are in memory."""
+    count, digits = note["parts"], max(5, len(str(note["parts"] - 1)))
+    begun: deque[Part] = deque()
 
-    def __init__(
-        self,
-        folder: Path,
-        source: QuerySource,
-        predictor: BatchPredictor,
-        settings: BatchSettings,
-        note: dict[str, Any],
-    ) -> None:
-        self._folder, self._source, self._predictor = folder, source, predictor
-        self._part_size, self._note = settings.size, note
-        self._digits = max(5, len(str(note["parts"] - 1)))
-        indices = range(note["parts"])
-        self._existing = {i for i in indices if _is_complete(self._path("part", i))}
-        self._begun: deque[Part] = deque()
-        self._done = 0.0
+    def path(kind: str, index: int) -> Path:
+        return folder / f"{kind}-{index:0{digits}d}.parquet"
 
-    def finish(self, workers: Workers, progress: Progress | None) -> BatchResult:
-        """Add the missing parts."""
-        note = self._note
-        if len(self._existing) < note["parts"] or not note["finished"]:
-            for result in workers.map(self._predictor, self._chunks()):
-                part = self._begun[0]
-                size, share = len(part.queries.columns), part.add(result)
-                if share == 1.0:
-                    self._write(part)
-                    self._begun.popleft()
-                    self._done += size
-                    share = 0.0
-                if progress is not None:
-                    progress("predict", self._done + share * size, note["queries"])
-            if self._source.digest() != note["of"]["queries"]:
-                raise TilpError(
-                    f"{self._source.name} changed while its queries were answered, so parts may "
-                    f"be of other queries; remove {self._folder}, and start again"
-                )
-            note = {**note, "finished": True}
-            write_note(self._folder / _NOTE, _FORMAT, _VERSION, note, sign=False)
-        counts = (note["queries"], note["skipped"], note["parts"])
-        return BatchResult(self._folder, *counts, len(self._existing))
+    def missing_chunks() -> Iterator[Chunk]:
+        for index, queries in enumerate(source.slices(note["of"]["part_size"])):
+            if index not in existing:
+                begun.append(Part(index, queries, predictor))
+                yield from begun[-1].chunks()
 
-    def _chunks(self) -> Iterator[Chunk]:
-        """Yield the chunks of all missing parts; only begun parts are in memory."""
-        for index, queries in enumerate(self._source.slices(self._part_size)):
-            if index in self._existing:
-                self._done += len(queries.columns)
-                continue
-            part = Part(index, queries, self._predictor)
-            self._begun.append(part)
-            yield from part.chunks()
-
-    def _write(self, part: Part) -> None:
-        skipped = part.skipped()
-        if len(skipped):  # written first: a part that is there needs nothing more
-            _write_parquet(self._path("skipped", part.index), skipped)
-        _write_parquet(self._path("part", part.index), part.predictions())
-
-    def _path(self, kind: str, index: int) -> Path:
-        return self._folder / f"{kind}-{index:0{self._digits}d}.parquet"
+    existing = {index for index in range(count) if _is_complete(path("part", index))}
+    if len(existing) < count or not note["finished"]:
+        for result in workers.map(predictor, missing_chunks()):
+            part = begun[0]
+            share = part.add(result)
+            if share == 1.0:
+                skipped = invalid_queries(part.queries, part.valid_rows, predictor.top_k.graph)
+                if len(skipped):  # written first: a part that is there needs nothing more
+                    _write_parquet(path("skipped", part.index), skipped)
+                _write_parquet(path("part", part.index), part.predictions())
+                begun.popleft()
+            if progress is not None:
+                done = part.queries.first + share * len(part.queries.columns)
+                progress("predict", done, note["queries"])
+        if source.digest() != note["of"]["queries"]:
+            raise TilpError(
+                f"{source.name} changed while its queries were answered, so parts may be of other "
+                f"queries; remove {folder}, and start again"
+            )
+        write_note(folder / _NOTE, _FORMAT, _VERSION, {**note, "finished": True}, sign=False)
+    return BatchResult(folder, note["queries"], note["skipped"], count, len(existing))
 
 
 def _check_queries(

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, ParamSpec, cast
-
-import polars as pl
+from typing import Any, ParamSpec, cast
 
 from tilp._deprecated import warn_renamed
 from tilp.model.config import tilp_arguments
 from tilp.types import Preset
-
-if TYPE_CHECKING:
-    from tilp.model.tilp import TILP
 
 _PARAMETERS = {
     "grains": "temporal_detail",
@@ -58,25 +53,3 @@ def parameters_of_0_1(init: Callable[Parameters, None]) -> Callable[Parameters, 
         cast(Any, init)(model, **arguments)
 
     return call
-
-
-class DeprecatedNames:
-    """Attributes and methods of `TILP` that have other names now."""
-
-    n_jobs: int | None
-
-    @property
-    def threads(self) -> int | None:
-        """The old name of `n_jobs`."""
-        warn_renamed("TILP.threads", "TILP.n_jobs")
-        return self.n_jobs
-
-    @threads.setter
-    def threads(self, value: int | None) -> None:
-        warn_renamed("TILP.threads", "TILP.n_jobs")
-        self.n_jobs = value
-
-    def learned(self, relation: str | None = None) -> pl.DataFrame:
-        """Call `feature_weights`, the new name."""
-        warn_renamed("TILP.learned()", "TILP.feature_weights()")
-        return cast("TILP", self).feature_weights(relation)

@@ -171,11 +171,10 @@ class Distributions:
 def select_features(
     table: pl.DataFrame,
     graph: TemporalGraph,
-    *,
-    relation: str | None = None,
-    other: str | None = None,
-    evidence: EvidenceKind | str | None = None,
-    min_seen: int = 1,
+    relation: str | None,
+    other: str | None,
+    evidence: EvidenceKind | str | None,
+    min_seen: int,
 ) -> pl.DataFrame:
     """Select rows of `Distributions.frame`; the arguments are those of `TILP.feature_table`."""
     relations = graph.relations

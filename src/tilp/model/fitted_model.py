@@ -2,59 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilp.errors import TilpError
 from tilp.features.log_linear import LogLinearWeights
-from tilp.features.paper.features import FittedPaper, PaperFeatures
+from tilp.features.paper.features import FittedPaper
 from tilp.graph import TemporalGraph
 from tilp.learning.training_loop import LossCurve
 from tilp.model.config import ModelSettings
-from tilp.parallel import Workers
 from tilp.rules import RuleSet
 from tilp.scoring import RuleScorer, RuleWeights, Scorer
 from tilp.time.imputation import MissingDates
 from tilp.types import Features
 from tilp.walks.mining import mining_walker
 
+FittedFeatures = FittedPaper | LogLinearWeights
+"""Temporal features, and the weights that phase two learned for them."""
 
-class FittedFeatures(Protocol):
-    """Temporal features, and the weights that phase two learned for them."""
-
-    @property
-    def paper_features(self) -> PaperFeatures | None:
-        """The features with distributions (eq. 17-21); None for features without any."""
-
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return everything as arrays by name."""
-
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]], graph: TemporalGraph) -> Self:
-        """Read what `to_arrays` returned."""
-
-    def remap(self, relations: NDArray[np.int64], rules: NDArray[np.int64]) -> Self:
-        """Return the same for other directed relations and rules, given the old ids or -1."""
-
-    def scorer(self, rules: RuleScorer, walk_length: int) -> Scorer:
-        """Return the scorer of rules and features together."""
-
-    def refresh(
-        self,
-        graph: TemporalGraph,
-        rules: RuleSet,
-        max_length: int,
-        workers: Workers,
-        progress: Callable[[float], None],
-    ) -> Self:
-        """Fit the statistics to a changed graph; the weights stay."""
-
-
-FEATURES: dict[Features, type[FittedFeatures]] = {
+FEATURES: dict[Features, type[FittedPaper] | type[LogLinearWeights]] = {
     Features.PAPER: FittedPaper,
     Features.FULL: LogLinearWeights,
 }

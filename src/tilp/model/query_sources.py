@@ -19,7 +19,6 @@ from tilp.io.tables import PARQUET_SUFFIXES, parquet_errors
 from tilp.io.text import text_slices
 from tilp.scoring.queries import QueryColumns, check_columns
 
-_TEXT = (".tsv", ".csv")
 _SLICE = 100_000
 
 
@@ -36,18 +35,22 @@ class QuerySource(ABC):
     """Queries that can be read several times."""
 
     name: str  # in messages
+    row_name: str  # in messages, before the line or row
 
     @abstractmethod
     def digest(self) -> str:
         """Return a digest of the whole content."""
 
     @abstractmethod
+    def _frames(self, size: int) -> Iterator[tuple[pl.DataFrame, Sequence[int]]]:
+        """Yield at least one frame of at most a size, and the line or row of each query."""
+
     def slices(self, size: int) -> Iterator[QuerySlice]:
         """Yield the queries in slices of a size; at least one slice."""
-
-    @abstractmethod
-    def location(self, line: int) -> str:
-        """Return what messages call the query of a line."""
+        first = 0
+        for frame, lines in self._frames(size):
+            yield QuerySlice(first, QueryColumns.of(frame), lines)
+            first += len(frame)
 
     def first_error(
         self, queries: QuerySlice, valid_rows: NDArray[np.int64], graph: TemporalGraph
@@ -56,13 +59,13 @@ class QuerySource(ABC):
         columns = queries.columns
         row = int(np.setdiff1d(np.arange(len(columns)), valid_rows)[0])
         reason = columns.error_of(graph, row)
-        return f"{self.location(queries.lines[row])}, {columns.query(row)}: {reason}"
+        return f"{self.row_name} {queries.lines[row]}, {columns.query(row)}: {reason}"
 
 
 class QueryFrame(QuerySource):
     """Queries in a frame with the columns of `Query`."""
 
-    name = "the queries"
+    name, row_name = "the queries", "query"
 
     def __init__(self, frame: pl.DataFrame) -> None:
         QueryColumns.of(frame.head(0))
@@ -75,16 +78,10 @@ class QueryFrame(QuerySource):
             digest.update(part.write_csv().encode())
         return digest.hexdigest()
 
-    def slices(self, size: int) -> Iterator[QuerySlice]:
-        """Yield the queries in slices of a size."""
+    def _frames(self, size: int) -> Iterator[tuple[pl.DataFrame, Sequence[int]]]:
         for first in range(0, max(1, len(self._frame)), size):
             part = self._frame.slice(first, size)
-            lines = range(first + 1, first + 1 + len(part))
-            yield QuerySlice(first, QueryColumns.of(part), lines)
-
-    def location(self, line: int) -> str:
-        """Return what messages call the query of a line."""
-        return f"query {line}"
+            yield part, range(first + 1, first + 1 + len(part))
 
 
 class QueryFile(QuerySource):
@@ -97,7 +94,8 @@ class QueryFile(QuerySource):
         self._path, self.name = Path(path), str(path)
         suffix = Path(self._path.name.lower().removesuffix(".gz")).suffix
         self._is_parquet = self._path.suffix.lower() in PARQUET_SUFFIXES
-        if not self._is_parquet and suffix not in _TEXT:
+        self.row_name = f"{self._path}, {'row' if self._is_parquet else 'line'}"
+        if not self._is_parquet and suffix not in (".tsv", ".csv"):
             raise TilpError(
                 f"{path}: a file of queries is .tsv, .csv or .parquet, the first two perhaps "
                 "gzipped (.gz)"
@@ -108,13 +106,6 @@ class QueryFile(QuerySource):
     def digest(self) -> str:
         """Return a digest of the file."""
         return file_digest(self._path)
-
-    def slices(self, size: int) -> Iterator[QuerySlice]:
-        """Yield the queries in slices of a size."""
-        first = 0
-        for frame, lines in self._frames(size):
-            yield QuerySlice(first, QueryColumns.of(frame), lines)
-            first += len(frame)
 
     def frame(self, graph: TemporalGraph | None = None) -> pl.DataFrame:
         """Return all queries at once; refuse those that are invalid for a graph."""
@@ -127,10 +118,6 @@ class QueryFile(QuerySource):
                     raise TilpError(self.first_error(queries, valid_rows, graph))
             frames.append(frame)
         return pl.concat(frames)
-
-    def location(self, line: int) -> str:
-        """Return what messages call the query of a line."""
-        return f"{self._path}, {'row' if self._is_parquet else 'line'} {line}"
 
     def _frames(self, size: int) -> Iterator[tuple[pl.DataFrame, Sequence[int]]]:
         if not self._is_parquet:
