@@ -110,7 +110,7 @@ def _parse_query(
 
 def _picture(explanation: Explanation) -> str:
     """Draw the grounding with the largest contribution."""
-    from tilp.explanation.ablation import top_grounding
+    from tilp.explanation.attribution import top_grounding
     from tilp.explanation.render import draw_grounding
     from tilp.viz import standalone
 

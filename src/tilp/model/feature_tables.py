@@ -68,9 +68,8 @@ class Distributions:
     ) -> Distributions:
         """Return those of a model, or those it would have with the paper's features."""
         dated = MissingDates.fit(graph, settings.missing, settings.seed).fill_graph(graph)
-        features = None if fitted.features is None else fitted.features.paper_features
-        if features is not None:
-            features = features.with_graph(dated)
+        if isinstance(fitted.features, FittedPaper):
+            features = fitted.features.features.with_graph(dated)
         else:
             walked, length = walked_relations(dated, fitted.rules), settings.mining.max_length
             features = PaperFeatures.fit(dated, walked, length, workers=workers, progress=progress)

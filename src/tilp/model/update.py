@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilp._version import __version__
+from tilp.features.paper.features import FittedPaper
 from tilp.graph import SPLITS, MergedGraph, TemporalGraph
 from tilp.graph.vocabulary import NearNames
 from tilp.learning.attention_net import AttentionNet, flatten_parameters
@@ -214,7 +215,7 @@ class _Update:
         weights = self._weights(rules, rows[:, 2], old_rules, relations, net_scores)
         rules = with_weights(rules, weights)
         features = fitted.features and fitted.features.remap(relations, old_rules)
-        if features is not None and features.paper_features is not None:
+        if isinstance(features, FittedPaper):
             length = self._settings.mining.max_length
             with context.stages("features") as advance:
                 features = features.refresh(self._dated, rules, length, context.workers, advance)

@@ -15,8 +15,7 @@ from tilp.features.paper.evidence import EvidenceTracer
 from tilp.features.paper.features import FeatureWeights, PaperFeatures
 from tilp.graph import QueryTable
 from tilp.scoring import RuleScorer, Scores
-from tilp.scoring.rule_scorer import AppliedRules
-from tilp.scoring.scorer import NOT_SCORED, Contribution
+from tilp.scoring.scorer import NOT_SCORED, AppliedRules, Contribution
 
 _MAX_CANDIDATES = 200
 
