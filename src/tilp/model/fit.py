@@ -33,8 +33,7 @@ from tilp.scoring import RuleScorer, RuleWeights, Scores
 from tilp.time.imputation import MissingDates
 from tilp.types import Features, Part
 from tilp.walks import Walker
-from tilp.walks.checkpoint import MiningCheckpoint
-from tilp.walks.mining import mining_walker, target_facts
+from tilp.walks.mining import MiningCheckpoint, mining_walker, target_facts
 
 _FAILURES = 5.0  # facts where a rule fails, added to those seen when its confidence is smoothed
 _MIN_CONFIDENCE = 1e-6
