@@ -233,11 +233,10 @@ def _log_linear_table(graph: TemporalGraph, fitted: FittedModel) -> pl.DataFrame
     weights = cast(LogLinearWeights, fitted.features)
     labels = _directed_labels(graph)
     rows = _column_weights(labels, weights) + _rule_weights(fitted.rules, weights)
-    table = pl.DataFrame(rows, _WEIGHT_COLUMNS, orient="row")
+    rows += _history_weights(graph, labels, weights)
     order = {label: index for index, label in enumerate(labels)}
     query = pl.col("query").replace_strict(order, return_dtype=pl.Int64)
-    histories = _history_weights(graph, labels, weights)
-    return pl.concat([table, histories]).sort(query, maintain_order=True)
+    return pl.DataFrame(rows, _WEIGHT_COLUMNS, orient="row").sort(query, maintain_order=True)
 
 
 def _directed_labels(graph: TemporalGraph) -> list[str]:
@@ -269,7 +268,7 @@ def _rule_weights(rules: RuleSet, weights: LogLinearWeights) -> list[tuple[Any, 
 
 def _history_weights(
     graph: TemporalGraph, labels: list[str], weights: LogLinearWeights
-) -> pl.DataFrame:
+) -> list[tuple[Any, ...]]:
     history = CandidateHistory(fact_edges(graph), len(labels), weights.distance_bounds)
     unit = unit_name(graph.unit)
     texts = [history.describe(feature, unit) for feature in range(history.n_features)]
@@ -278,28 +277,15 @@ def _history_weights(
     row, feature = np.nonzero(by_row)
     weight = by_row[row, feature]
     order = np.argsort(-np.abs(weight), kind="stable")
-    row, feature, weight = row[order], feature[order], weight[order]
+    row, feature = row[order], feature[order]
     kind, relation = np.divmod(group[row], len(labels))
-    names = pl.Series(labels, dtype=pl.String)
-    table = pl.DataFrame(
-        {
-            "query": names.gather(query[row]),
-            "part": pl.Series(HISTORY_KINDS).gather(kind),
-            "of": names.gather(relation),
-            "words": pl.Series(texts).gather(feature),
-            "weight": weight,
-        }
-    )
-    sentence = pl.format(
-        "{} {}: {}: {}",
-        "of",
-        pl.col("part").replace_strict(_HISTORIES, return_dtype=pl.String),
-        "words",
-        pl.Series([f"{value:+.2f}" for value in weight], dtype=pl.String),
-    )
-    return table.with_columns(sentence=sentence).select(
-        pl.col(name).cast(dtype) for name, dtype in _WEIGHT_COLUMNS.items()
-    )
+    columns = (query[row], kind, relation, feature, weight[order])
+    rows = []
+    for query_id, kind_id, other, text, value in zip(*(c.tolist() for c in columns), strict=True):
+        part, of, words = HISTORY_KINDS[kind_id], labels[other], texts[text]
+        sentence = f"{of} {_HISTORIES[part]}: {words}: {value:+.2f}"
+        rows.append((labels[query_id], part, of, words, value, sentence))
+    return rows
 
 
 def _paper_table(_: TemporalGraph, fitted: FittedModel) -> pl.DataFrame:

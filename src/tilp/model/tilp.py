@@ -27,9 +27,9 @@ from tilp.model.config import (
     ModelSettings,
     TILPConfig,
     check_length,
+    parameters_of_0_1,
     tilp_arguments,
 )
-from tilp.model.deprecated import parameters_of_0_1
 from tilp.model.feature_tables import Distributions, select_features, weight_table
 from tilp.model.fit import fit_model
 from tilp.model.fitted_model import FittedModel
