@@ -28,9 +28,13 @@ from tilp.features.log_linear_training import CandidateTable, LogLinearSettings,
 from tilp.features.paper.features import PaperFeatures, walked_relations
 from tilp.graph import QueryTable
 from tilp.model import FitContext, ModelSettings
-from tilp.model.fit import cross_fit_weights, learn_features, learn_rule_weights
+from tilp.model.fit import (
+    cross_fit_weights,
+    learn_features,
+    learn_rule_weights,
+    prepare_training_data,
+)
 from tilp.model.fitted_model import FittedModel
-from tilp.model.training_data import prepare_training_data
 from tilp.parallel import Workers
 from tilp.scoring import RuleScorer
 from tilp.types import Features, Part

@@ -27,9 +27,8 @@ from tilp.evaluation import compare, evaluate
 from tilp.learning import PopularityPrior
 from tilp.learning.rule_weights import LogWeights, Objective
 from tilp.model import FitContext, ModelSettings
-from tilp.model.fit import learn_rule_weights
+from tilp.model.fit import TrainingData, learn_rule_weights, prepare_training_data
 from tilp.model.fitted_model import FittedModel
-from tilp.model.training_data import TrainingData, prepare_training_data
 from tilp.parallel import Workers
 from tilp.scoring import RuleScorer
 from tilp.types import Missing, Weights

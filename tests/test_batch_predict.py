@@ -224,7 +224,7 @@ def test_queries_from_any_file_are_the_same(tmp_path, rules_model, name):
     assert pl.concat([one.columns.text for one in slices]).select(FIELDS).equals(queries)
     first = slices[1].lines[0]
     is_table = name.endswith(("parquet", "pq"))
-    assert source.location(first) == f"{path}, {'row 9' if is_table else 'line 10'}"
+    assert f"{source.row_name} {first}" == f"{path}, {'row 9' if is_table else 'line 10'}"
     rules_model.predict_to(tmp_path / "out", path, 2, part_size=8)
     assert parts_of(tmp_path / "out").equals(rules_model.predict(queries, 2))
 

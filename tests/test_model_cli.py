@@ -174,7 +174,7 @@ def test_a_fit_stopped_by_hand_says_how_to_go_on(run, tmp_path, data, folder, mo
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("tilp.model.training_data.make_training_examples", stop)
+        patched.setattr("tilp.model.fit.make_training_examples", stop)
         code, _, err = run("fit", data, "--out", out, *OPTIONS)
     assert code == 2 and f"goes on from what is in {out}.unfinished" in err and not out.exists()
     code, _, err = run("fit", data, "--out", out, *OPTIONS, "--seed", 5)

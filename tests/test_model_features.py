@@ -410,7 +410,7 @@ def test_a_fit_that_was_stopped_in_phase_two_goes_on(tmp_path, monkeypatch, name
         raise AssertionError("done again")
 
     with monkeypatch.context() as patched:
-        patched.setattr("tilp.model.training_data.make_training_examples", again)
+        patched.setattr("tilp.model.fit.make_training_examples", again)
         model = TILP(features="full", **{**QUICK, "n_jobs": 2}).fit(graph, folder=work)
     whole = fitted("full")
     assert contents(model.save(tmp_path / "m")) == contents(whole.save(tmp_path / "whole"))

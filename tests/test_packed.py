@@ -37,7 +37,7 @@ from tilp.io.packed.names import NamesWriter
 from tilp.io.packed.open import PackedNames, open_packed
 from tilp.types import OnError, Unit
 from tilp.walks import MiningSettings, Walker, mine
-from tilp.walks.edges import build_edges, inverse_edges, sum_over_targets
+from tilp.walks.edges import EdgeIntervals, build_edges, inverse_edges, sum_over_targets
 
 SPARSE = 60  # bytes: a line or two at a time, a name or two of each run, a few edges
 
@@ -74,11 +74,12 @@ def check_edges(packed, graph):
         assert np.array_equal(getattr(packed.index(), name), getattr(index, name)), name
         assert getattr(packed.index(), name).dtype == getattr(index, name).dtype, name
     walker = Walker(graph)
-    made = build_edges(walker._edge_intervals, walker.encoding.symbols, graph.attributes, None)
+    intervals = EdgeIntervals.of(graph, ("train",), every=False)
+    made = build_edges(intervals, walker.encoding.symbols, graph.attributes, None)
     for name in ("start", "end", "source", "rank", "by_rank"):
         assert np.array_equal(getattr(prepared, name), getattr(made, name)), name
         assert getattr(prepared, name).dtype == getattr(made, name).dtype, name
-    assert np.array_equal(prepared.inverse, inverse_edges(walker._edge_intervals.interval))
+    assert np.array_equal(prepared.inverse, inverse_edges(intervals.interval))
 
 
 def check_names(packed, names):

@@ -48,7 +48,7 @@ def test_a_finished_fit_is_not_done_twice(tmp_path, monkeypatch):
         raise AssertionError("done again")
 
     monkeypatch.setattr("tilp.walks.mining.mine_relations", again)
-    monkeypatch.setattr("tilp.model.training_data.make_training_examples", again)
+    monkeypatch.setattr("tilp.model.fit.make_training_examples", again)
     model = TILP(**FAST).fit(graph, folder=tmp_path)
     assert same(model, whole)
 

@@ -102,7 +102,7 @@ def test_marks_say_the_same_as_a_share(world):
 
 def test_without_valid_facts_targets_alone_decide(world):
     from tilp.model import ModelSettings
-    from tilp.model.training_data import held_out_facts
+    from tilp.model.fit import held_out_facts
 
     few = marked(world.without(world.rows("valid")), np.arange(0, 90, 3))
     asked, walked = held_out_facts(few, ModelSettings())

@@ -58,28 +58,17 @@ __all__ = [
 
 # Loaded when first asked for: `import tilp` and `tilp --help` need no table and no compiler.
 _HOMES = {
-    "SPLITS": "tilp.graph",
-    "Fact": "tilp.graph",
-    "TemporalGraph": "tilp.graph",
-    "Interval": "tilp.time",
-    "Unit": "tilp.time",
-    "compare": "tilp.evaluation",
-    "evaluate": "tilp.evaluation",
+    **dict.fromkeys(("SPLITS", "Fact", "TemporalGraph"), "tilp.graph"),
+    **dict.fromkeys(("Interval", "Unit"), "tilp.time"),
+    **dict.fromkeys(("compare", "evaluate"), "tilp.evaluation"),
+    **dict.fromkeys(("Query", "TILP", "TILPConfig", "load"), "tilp.model"),
+    **dict.fromkeys(("Rule", "RuleSet"), "tilp.rules"),
+    **dict.fromkeys(("pack", "read", "write"), "tilp.io"),
     "impute": "tilp.time.imputation",
     "inspect": "tilp.data_quality",
-    "Query": "tilp.model",
-    "Rule": "tilp.rules",
-    "RuleSet": "tilp.rules",
-    "TILP": "tilp.model",
-    "TILPConfig": "tilp.model",
-    "load": "tilp.model",
     "mine": "tilp.walks",
-    "pack": "tilp.io",
-    "read": "tilp.io",
-    "write": "tilp.io",
 }
 _MODULES = ("datasets", "evaluation", "rules", "splits", "time")
-
 
 sys.meta_path.append(RenamedModules())
 

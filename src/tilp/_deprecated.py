@@ -84,6 +84,11 @@ class RenamedAttribute:
         warn_renamed(f"{self._owner}.{self._old}", f"{self._owner}.{self._new}")
         return getattr(instance, self._new)
 
+    def __set__(self, instance: object, value: object) -> None:
+        """Set the attribute under its new name, with a warning."""
+        warn_renamed(f"{self._owner}.{self._old}", f"{self._owner}.{self._new}")
+        setattr(instance, self._new, value)
+
 
 class RenamedModules(MetaPathFinder, Loader):
     """Import hook that finds modules by their old names."""

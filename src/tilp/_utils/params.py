@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from html import escape
 from typing import Any, ClassVar, Self
 
@@ -78,9 +78,8 @@ def changed_values(values: dict[str, Any], defaults: dict[str, Any]) -> str:
 
 def changed_fields(instance: Any) -> str:
     """Return a dataclass as the text of its constructor, without fields that have their default."""
-    names = [one.name for one in fields(instance)]
-    values, defaults = ({n: getattr(one, n) for n in names} for one in (instance, type(instance)()))
-    return f"{type(instance).__name__}({changed_values(values, defaults)})"
+    changed = changed_values(vars(instance), vars(type(instance)()))
+    return f"{type(instance).__name__}({changed})"
 
 
 def _text(value: Any) -> str:

@@ -21,7 +21,7 @@ from tilp.evaluation import popularity, recurrence
 from tilp.forecasting import ForecastRules, TimestampRules
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.model import TILP, TILPConfig, load
-from tilp.model.deprecated import OPTIONS_OF_0_1
+from tilp.model.config import OPTIONS_OF_0_1
 from tilp.model.update import touched_relations
 from tilp.scoring import Scorer, Scores
 from tilp.scoring.scores import ScoreFunction

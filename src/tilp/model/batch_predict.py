@@ -24,12 +24,16 @@ from tilp.parallel import Workers
 from tilp.scoring import Query
 from tilp.scoring.topk import QueryBatches, TopCandidates, TopKPredictor
 
-NOTE = "predict.json"
-"""The note beside the parts."""
-
 Progress = Callable[[str, float, int], None]
 """Called with the name of a stage, how many queries are done, and of how many; 0: unknown."""
 
+Chunk = tuple[QueryTable, list[Query]]
+"""Queries that are scored together; also as given, if candidates are explained."""
+
+ChunkResult = tuple[TopCandidates, list[list[str]]]
+"""The best candidates of a chunk, and explanations of each query's first ones as JSON."""
+
+_NOTE = "predict.json"
 _FORMAT = "tilp predictions"
 _VERSION = 1
 _PART_SIZE = 20_000
@@ -41,28 +45,17 @@ _PARQUET_MAGIC = b"PAR1"
 
 @dataclass(frozen=True)
 class BatchSettings:
-    """What decides the parts, beside the model and the queries.
+    """What decides the parts, beside the model and the queries."""
 
-    Attributes:
-        k: Candidates of each query.
-        new_only: Leave out candidates that are known already.
-        explain: How many of the candidates are explained.
-        skip: Leave out invalid queries; otherwise they are an error.
-        part_size: Queries in a part; None: 20,000, or 500 if explained, fewer for a large k.
-    """
-
-    k: int = 10
-    new_only: bool = False
-    explain: int = 0
-    skip: bool = False
-    part_size: int | None = None
+    k: int = 10  # candidates of each query
+    new_only: bool = False  # leave out candidates that are known already
+    explain: int = 0  # how many of the candidates are explained
+    skip: bool = False  # leave out invalid queries; otherwise they are an error
+    part_size: int | None = None  # None: 20,000, or 500 if explained, fewer for a large k
 
     def __post_init__(self) -> None:
-        for name, value, least in (
-            ("k", self.k, 1),
-            ("explain", self.explain, 0),
-            ("part_size", self.size, 1),
-        ):
+        values = {"k": (self.k, 1), "explain": (self.explain, 0), "part_size": (self.size, 1)}
+        for name, (value, least) in values.items():
             if value < least:
                 raise TilpError(f"{name} is {value}; it is at least {least}")
 
@@ -77,48 +70,18 @@ class BatchSettings:
 
 @dataclass(frozen=True)
 class BatchResult:
-    """What a folder of predictions holds.
-
-    Attributes:
-        folder: Its path.
-        queries: How many queries there are.
-        skipped: How many of them are invalid and were left out.
-        parts: How many files of predictions there are.
-        before: How many of these were there before.
-    """
+    """What a folder of predictions holds."""
 
     folder: Path
     queries: int
-    skipped: int
-    parts: int
-    before: int
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """Queries that are scored together; also as given, if candidates are explained."""
-
-    table: QueryTable
-    queries: tuple[Query, ...] = ()
-
-
-@dataclass(frozen=True)
-class ChunkResult:
-    """The best candidates of a chunk, and explanations of each query's first ones as JSON."""
-
-    best: TopCandidates
-    explanations: tuple[tuple[str, ...], ...] = ()
+    skipped: int  # of the queries, how many are invalid and were left out
+    parts: int  # files of predictions
+    before: int  # of the files, how many were there before
 
 
 @dataclass(frozen=True)
 class BatchPredictor:
-    """Finds the best candidates of chunks of queries, and explains some of them.
-
-    Attributes:
-        top_k: Finds the candidates.
-        explainer: Of the same scorer; None if nothing is explained.
-        n_explained: How many candidates of each query are explained.
-    """
+    """Finds the best candidates of chunks of queries, and explains the first of each query."""
 
     top_k: TopKPredictor
     explainer: Explainer | None = None
@@ -126,54 +89,41 @@ class BatchPredictor:
 
     def __call__(self, chunk: Chunk) -> ChunkResult:
         """Return the best candidates of a chunk."""
-        best = self.top_k(chunk.table)
-        if self.explainer is None or not self.n_explained:
-            return ChunkResult(best)
+        table, queries = chunk
+        best = self.top_k(table)
+        if self.explainer is None:
+            return best, []
         ids = self.top_k.graph.entities.ids.gather(best.entity).to_list()
-        bounds = zip(chunk.queries, best.offsets[:-1], best.offsets[1:], strict=True)
-        return ChunkResult(
-            best,
-            tuple(
-                _explain(self.explainer, query, ids[first : min(first + self.n_explained, last)])
-                for query, first, last in bounds
-            ),
-        )
-
-
-def _explain(explainer: Explainer, query: Query, candidates: list[str]) -> tuple[str, ...]:
-    """Return explanations of candidates as JSON."""
-    explanations = explainer.explain_each(
-        query, candidates, groundings=_GROUNDINGS, max_reasons=_REASONS
-    )
-    return tuple(
-        json.dumps(explanation.to_json(), ensure_ascii=False, default=str)
-        for explanation in explanations
-    )
+        texts = []
+        for query, first, last in zip(queries, best.offsets[:-1], best.offsets[1:], strict=True):
+            candidates = ids[first : min(first + self.n_explained, last)]
+            explanations = self.explainer.explain_each(
+                query, candidates, groundings=_GROUNDINGS, max_reasons=_REASONS
+            )
+            values = [explanation.to_json() for explanation in explanations]
+            texts.append([json.dumps(value, ensure_ascii=False, default=str) for value in values])
+        return best, texts
 
 
 class Part:
     """The queries of one part, and their predictions so far."""
 
     def __init__(self, index: int, queries: QuerySlice, predictor: BatchPredictor) -> None:
-        self.index = index
-        self._queries = queries
+        self.index, self.queries = index, queries
         self._graph = predictor.top_k.graph
-        self._is_explained = predictor.n_explained > 0
-        table, self._valid_rows = queries.columns.encode(self._graph)
+        self._is_explained = predictor.explainer is not None
+        table, self.valid_rows = queries.columns.encode(self._graph)
         self._batches = QueryBatches(
             table, predictor.top_k.scorer, keep_duplicates=self._is_explained
         )
         self._results: list[ChunkResult] = []
 
-    def __len__(self) -> int:
-        return len(self._queries.columns)
-
     def chunks(self) -> Iterator[Chunk]:
         """Yield the chunks of the part, at least one."""
-        columns = self._queries.columns
+        columns = self.queries.columns
         for rows, table in zip(self._batches.rows, self._batches, strict=True):
-            queries = (columns.query(row) for row in self._valid_rows[rows].tolist())
-            yield Chunk(table, tuple(queries) if self._is_explained else ())
+            explained = self.valid_rows[rows].tolist() if self._is_explained else []
+            yield table, [columns.query(row) for row in explained]
 
     def add(self, result: ChunkResult) -> float:
         """Add the result of the next chunk, and return the share of the part that is done."""
@@ -182,20 +132,16 @@ class Part:
 
     def predictions(self) -> pl.DataFrame:
         """Return the predictions in the order of the queries."""
-        best = self._batches.join([result.best for result in self._results])
-        text = self._queries.columns.text[self._valid_rows]
-        frame = best.frame(self._graph, self._queries.first + self._valid_rows, text)
+        best = self._batches.join([candidates for candidates, _ in self._results])
+        text = self.queries.columns.text[self.valid_rows]
+        frame = best.frame(self._graph, self.queries.first + self.valid_rows, text)
         if not self._is_explained:
             return frame
         explanations = np.full(len(best.entity), None, np.object_)
-        for rows, result in zip(self._batches.rows, self._results, strict=True):
-            for row, texts in zip(rows.tolist(), result.explanations, strict=True):
+        for rows, (_, explained) in zip(self._batches.rows, self._results, strict=True):
+            for row, texts in zip(rows.tolist(), explained, strict=True):
                 explanations[best.offsets[row] : best.offsets[row] + len(texts)] = texts
         return frame.with_columns(pl.Series("explanation", explanations.tolist(), pl.String))
-
-    def skipped(self) -> pl.DataFrame:
-        """Return the invalid queries, with the reasons."""
-        return invalid_queries(self._queries, self._valid_rows, self._graph)
 
 
 def invalid_queries(
@@ -241,18 +187,7 @@ def predict_to(
     run was stopped. `part-00000.parquet` has predictions, `skipped-00000.parquet` the invalid
     queries of the same part with the reasons.
 
-    Args:
-        folder: For the parts.
-        source: The queries.
-        predictor: Predicts and explains.
-        settings: Decide the parts.
-        decided_by: What else decides them: digests by name.
-        workers: Do not change the result.
-        progress: Called with the stages `check` and `predict`.
-
-    Raises:
-        TilpError: Queries are invalid; or the folder holds something else, or another process
-            works in it.
+    The digests of `decided_by` are what decides the parts beside the queries and the settings.
     """
     origin = {
         **decided_by,
@@ -267,89 +202,63 @@ def predict_to(
         note = {"source": source.name, **counts, "finished": False, "of": origin}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as failure:
-        raise TilpError(
-            f"{folder} cannot be written: {failure}. Choose another folder."
-        ) from failure
+    except OSError as error:
+        raise TilpError(f"{folder} cannot be written: {error}. Choose another folder.") from error
     with locked(folder):
         existing = _read_note(folder, origin)
         if existing is None:
-            _write_note(folder, note)
-        return _Run(folder, source, predictor, settings, existing or note).finish(workers, progress)
+            write_note(folder / _NOTE, _FORMAT, _VERSION, note, sign=False)
+        return _add_parts(folder, source, predictor, existing or note, workers, progress)
 
 
-class _Run:
-    """The parts of a folder, those that are there and those to come."""
+def _add_parts(
+    folder: Path,
+    source: QuerySource,
+    predictor: BatchPredictor,
+    note: dict[str, Any],
+    workers: Workers,
+    progress: Progress | None,
+) -> BatchResult:
+    """Write the missing parts of a folder; only begun parts are in memory."""
+    count, digits = note["parts"], max(5, len(str(note["parts"] - 1)))
+    begun: deque[Part] = deque()
 
-    def __init__(
-        self,
-        folder: Path,
-        source: QuerySource,
-        predictor: BatchPredictor,
-        settings: BatchSettings,
-        note: dict[str, Any],
-    ) -> None:
-        self._folder, self._source, self._predictor = folder, source, predictor
-        self._part_size, self._note = settings.size, note
-        self._digits = max(5, len(str(note["parts"] - 1)))
-        self._existing = {
-            index for index in range(note["parts"]) if _is_complete(self._path("part", index))
-        }
-        self._begun: deque[Part] = deque()
-        self._done = 0.0
+    def path(kind: str, index: int) -> Path:
+        return folder / f"{kind}-{index:0{digits}d}.parquet"
 
-    def finish(self, workers: Workers, progress: Progress | None) -> BatchResult:
-        """Add the missing parts."""
-        note = self._note
-        if len(self._existing) < note["parts"] or not note["finished"]:
-            for result in workers.map(self._predictor, self._chunks()):
-                part = self._begun[0]
-                share = part.add(result)
-                if share == 1.0:
-                    self._write(part)
-                    self._begun.popleft()
-                    self._done += len(part)
-                    share = 0.0
-                if progress is not None:
-                    progress("predict", self._done + share * len(part), note["queries"])
-            if self._source.digest() != note["of"]["queries"]:
-                raise TilpError(
-                    f"{self._source.name} changed while its queries were answered, so parts may "
-                    f"be of other queries; remove {self._folder}, and start again"
-                )
-            _write_note(self._folder, {**note, "finished": True})
-        counts = (note["queries"], note["skipped"], note["parts"])
-        return BatchResult(self._folder, *counts, len(self._existing))
+    def missing_chunks() -> Iterator[Chunk]:
+        for index, queries in enumerate(source.slices(note["of"]["part_size"])):
+            if index not in existing:
+                begun.append(Part(index, queries, predictor))
+                yield from begun[-1].chunks()
 
-    def _chunks(self) -> Iterator[Chunk]:
-        """Yield the chunks of all missing parts; only begun parts are in memory."""
-        for index, queries in enumerate(self._source.slices(self._part_size)):
-            if index in self._existing:
-                self._done += len(queries.columns)
-                continue
-            part = Part(index, queries, self._predictor)
-            self._begun.append(part)
-            yield from part.chunks()
-
-    def _write(self, part: Part) -> None:
-        # Skipped queries first: a part that is there needs nothing more.
-        skipped = part.skipped()
-        if len(skipped):
-            _write_parquet(self._path("skipped", part.index), skipped)
-        _write_parquet(self._path("part", part.index), part.predictions())
-
-    def _path(self, kind: str, index: int) -> Path:
-        return self._folder / f"{kind}-{index:0{self._digits}d}.parquet"
+    existing = {index for index in range(count) if _is_complete(path("part", index))}
+    if len(existing) < count or not note["finished"]:
+        for result in workers.map(predictor, missing_chunks()):
+            part = begun[0]
+            share = part.add(result)
+            if share == 1.0:
+                skipped = invalid_queries(part.queries, part.valid_rows, predictor.top_k.graph)
+                if len(skipped):  # written first: a part that is there needs nothing more
+                    _write_parquet(path("skipped", part.index), skipped)
+                _write_parquet(path("part", part.index), part.predictions())
+                begun.popleft()
+            if progress is not None:
+                done = part.queries.first + share * len(part.queries.columns)
+                progress("predict", done, note["queries"])
+        if source.digest() != note["of"]["queries"]:
+            raise TilpError(
+                f"{source.name} changed while its queries were answered, so parts may be of other "
+                f"queries; remove {folder}, and start again"
+            )
+        write_note(folder / _NOTE, _FORMAT, _VERSION, {**note, "finished": True}, sign=False)
+    return BatchResult(folder, note["queries"], note["skipped"], count, len(existing))
 
 
 def _check_queries(
     source: QuerySource, graph: TemporalGraph, settings: BatchSettings, progress: Progress | None
 ) -> dict[str, int]:
-    """Count the queries, the invalid ones to skip, and the parts.
-
-    Raises:
-        TilpError: Some queries are invalid and not to be skipped, or all are.
-    """
+    """Count the queries, the invalid ones to skip, and the parts; refuse invalid queries."""
     count = valid = 0
     error = ""
     for queries in source.slices(settings.size):
@@ -382,14 +291,10 @@ _DIFFERENT = {
 
 
 def _read_note(folder: Path, origin: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the note of a folder with predictions of the same origin; None for a new folder.
-
-    Raises:
-        TilpError: The folder holds something else.
-    """
-    path = folder / NOTE
+    """Return the note of a folder with predictions of the same origin; None for a new folder."""
+    path = folder / _NOTE
     if not path.is_file():
-        if folder.is_dir() and any(file.name != f".{NOTE}.partial" for file in folder.iterdir()):
+        if folder.is_dir() and any(file.name != f".{_NOTE}.partial" for file in folder.iterdir()):
             raise TilpError(
                 f"{folder} is not empty, and holds no predictions: choose another folder"
             )
@@ -415,12 +320,8 @@ def _read_note(folder: Path, origin: dict[str, Any]) -> dict[str, Any] | None:
     return note
 
 
-def _write_note(folder: Path, note: dict[str, Any]) -> None:
-    write_note(folder / NOTE, _FORMAT, _VERSION, note, sign=False)
-
-
 def _is_complete(path: Path) -> bool:
-    """Tell whether a Parquet file is there and not cut off: it ends as it begins."""
+    """Return True for a Parquet file that is there and not cut off: it ends as it begins."""
     if not path.is_file() or path.stat().st_size < 2 * len(_PARQUET_MAGIC):
         return False
     with path.open("rb") as file:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from tilp._deprecated import Parameters, warn_renamed
 from tilp._utils.params import changed_fields
 from tilp._utils.progress import Stages
 from tilp.errors import TilpError
@@ -103,25 +105,16 @@ def tilp_arguments(preset: Preset | str, options: Mapping[str, Any]) -> dict[str
 class ModelSettings:
     """All that decides a model, by stage: the same settings and data give the same model.
 
-    Attributes:
-        mining: Which rules are mined. Its seed and its treatment of missing dates follow those
-            below.
-        training: How rules are weighted. Its seed follows the one below.
-        features: Which temporal features are used.
-        without: Parts of them to leave out.
-        walk_length: Steps of random walk scores at most.
-        missing: How missing dates of facts and queries are imputed.
-        held_out: How many facts decide when to stop, at most.
-        seed: For everything random.
+    Mining and training get the seed, and mining the treatment of missing dates.
     """
 
     mining: MiningSettings = field(default_factory=lambda: MiningSettings(grains=TEMPORAL_DETAIL))
     training: TrainingSettings = field(default_factory=TrainingSettings)
     features: Features = Features.FULL
-    without: tuple[Part, ...] = ()
-    walk_length: int = MAX_LENGTH
+    without: tuple[Part, ...] = ()  # parts of the features to leave out
+    walk_length: int = MAX_LENGTH  # steps of random walk scores at most
     missing: Missing = Missing.POINT
-    held_out: int = 5_000
+    held_out: int = 5_000  # facts that decide when to stop, at most
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -136,11 +129,7 @@ class ModelSettings:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> ModelSettings:
-        """Read what `to_json` returned.
-
-        Raises:
-            TilpError: The values are of another kind, or of a choice that was removed.
-        """
+        """Read what `to_json` returned."""
         try:
             values = _renamed(values, {old: new for new, old in _SAVED_KEYS.items()})
             if set(values) != {option.name for option in fields(cls)}:
@@ -149,16 +138,14 @@ class ModelSettings:
             _refuse_removed(training)
             mining["grains"] = tuple(map(Grain, mining["grains"]))
             training["weights"] = Weights(training["weights"])
-            return cls(
-                **{
-                    **values,
-                    "mining": MiningSettings(**mining),
-                    "training": TrainingSettings(**training),
-                    "features": Features(values["features"]),
-                    "without": tuple(map(Part, values["without"])),
-                    "missing": Missing(values["missing"]),
-                }
-            )
+            values |= {
+                "mining": MiningSettings(**mining),
+                "training": TrainingSettings(**training),
+                "features": Features(values["features"]),
+                "without": tuple(map(Part, values["without"])),
+                "missing": Missing(values["missing"]),
+            }
+            return cls(**values)
         except (KeyError, TypeError, ValueError) as failure:
             raise TilpError(f"settings of another tilp, or damaged ones ({failure})") from failure
 
@@ -184,18 +171,11 @@ def _refuse_removed(training: dict[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class FitContext:
-    """What every stage of a fit needs beside its data.
-
-    Attributes:
-        settings: Decide the result.
-        workers: Run chunks of work; they do not change the result.
-        folder: Holds checkpoints, from which a stopped fit resumes; None where there are none.
-        stages: Times the stages, and reports their progress.
-    """
+    """What every stage of a fit needs beside its data."""
 
     settings: ModelSettings
     workers: Workers
-    folder: Path | None = None
+    folder: Path | None = None  # holds checkpoints, from which a stopped fit resumes
     stages: Stages = field(default_factory=Stages)
 
     def path(self, name: str) -> Path:
@@ -203,3 +183,46 @@ class FitContext:
         if self.folder is None:
             raise ValueError("a fit needs a folder for its checkpoints")
         return self.folder / name
+
+
+_PARAMETERS = {
+    "grains": "temporal_detail",
+    "weights": "rule_weights",
+    "top": "max_rules",
+    "seed": "random_state",
+    "threads": "n_jobs",
+}
+_CONFIG = {
+    "without": "without",
+    "soft_length": "walk_length",
+    "share": "share",
+    "sample": "sample",
+    "limit": "walk_limit",
+    "training": "training",
+}
+
+OPTIONS_OF_0_1 = {**_PARAMETERS, **_CONFIG}
+"""Names of 0.1 and those of `TILP.from_options`, which plans of benchmarks may still have."""
+
+
+def parameters_of_0_1(init: Callable[Parameters, None]) -> Callable[Parameters, None]:
+    """Let `TILP(...)` accept what it did in 0.1: old keywords, and None for a default."""
+
+    @wraps(init)
+    def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
+        if len(args) > 2 or (len(args) == 2 and "max_length" in kwargs):
+            init(*args, **kwargs)  # raises the usual TypeError
+        model, *lengths = args
+        given = cast(dict[str, Any], kwargs) | dict(zip(["max_length"], lengths, strict=False))
+        for name in given:
+            if name in _CONFIG:
+                warn_renamed(f"TILP({name}=…)", f"TILP(config=TILPConfig({_CONFIG[name]}=…))")
+            elif name in _PARAMETERS:
+                warn_renamed(f"TILP({name}=…)", f"TILP({_PARAMETERS[name]}=…)")
+            elif name == "preset":
+                warn_renamed("TILP(preset=…)", "TILP.paper(…)")
+        options = {OPTIONS_OF_0_1.get(name, name): value for name, value in given.items()}
+        arguments = tilp_arguments(options.pop("preset", Preset.DEFAULT), options)
+        cast(Any, init)(model, **arguments)
+
+    return call

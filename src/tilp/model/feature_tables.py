@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
@@ -39,18 +39,10 @@ from tilp.types import EvidenceKind, Features, choose
 
 _PAIR = ("evidence", "query", "other")
 _COLUMNS = {
-    "feature": pl.String,
-    "evidence": pl.String,
-    "query": pl.String,
-    "relation": pl.String,
-    "other": pl.String,
-    "distribution": pl.String,
-    "probability": pl.Float64,
-    "mean": pl.Float64,
-    "deviation": pl.Float64,
-    "rate": pl.Float64,
-    "mu": pl.Float64,
-    "sigma": pl.Float64,
+    **dict.fromkeys(
+        ("feature", "evidence", "query", "relation", "other", "distribution"), pl.String
+    ),
+    **dict.fromkeys(("probability", "mean", "deviation", "rate", "mu", "sigma"), pl.Float64),
     "seen": pl.Int64,
     "pooled": pl.Boolean,
     "sentence": pl.String,
@@ -59,13 +51,7 @@ _COLUMNS = {
 
 @dataclass(frozen=True)
 class Distributions:
-    """Recurrence, TemporalOrder, RelationPairInterval and Duration of training facts.
-
-    Attributes:
-        graph: The facts.
-        features: The first three.
-        durations: The last.
-    """
+    """Recurrence, TemporalOrder, RelationPairInterval (`features`) and Duration of facts."""
 
     graph: TemporalGraph
     features: PaperFeatures
@@ -82,17 +68,11 @@ class Distributions:
     ) -> Distributions:
         """Return those of a model, or those it would have with the paper's features."""
         dated = MissingDates.fit(graph, settings.missing, settings.seed).fill_graph(graph)
-        features = None if fitted.features is None else fitted.features.paper_features
-        if features is not None:
-            features = features.with_graph(dated)
+        if isinstance(fitted.features, FittedPaper):
+            features = fitted.features.features.with_graph(dated)
         else:
-            features = PaperFeatures.fit(
-                dated,
-                walked_relations(dated, fitted.rules),
-                settings.mining.max_length,
-                workers=workers,
-                progress=progress,
-            )
+            walked, length = walked_relations(dated, fitted.rules), settings.mining.max_length
+            features = PaperFeatures.fit(dated, walked, length, workers=workers, progress=progress)
         return cls(graph, features, Durations.fit(graph))
 
     def frame(self) -> pl.DataFrame:
@@ -125,14 +105,9 @@ class Distributions:
     def observed(
         self, *, workers: Workers | None = None, progress: Callable[[float], None] | None = None
     ) -> pl.DataFrame:
-        """Return the differences of starts that order and pair interval are fitted to.
-
-        Args:
-            workers: Run the work in parallel (default None: in this thread).
-            progress: Called with the share that is done.
-        """
+        """Return the differences of starts that order and pair interval are fitted to."""
         dated = self.features.observed(workers=workers, progress=progress)
-        labels = self._labels()
+        labels = pl.Series(_directed_labels(self.graph))
         return pl.DataFrame(
             {
                 "evidence": pl.Series(EVIDENCE_KINDS).gather(dated.kind),
@@ -148,15 +123,12 @@ class Distributions:
         selected: NDArray[np.float64] = lengths[relation_ids == self.graph.relations.find(relation)]
         return selected
 
-    def _labels(self) -> pl.Series:
-        return pl.Series(_directed_labels(self.graph))
-
     def _pairs_and_recurrence(self) -> pl.DataFrame:
         table = self.features.table().rename({"relation": "query"})
-        labels = self._labels()
-        inverse = dict(zip(labels, np.roll(labels.to_numpy(), len(labels) // 2), strict=True))
-        query = pl.col("query")
-        by_walks = pl.col("evidence") == EvidenceKind.WALKS.value
+        labels = _directed_labels(self.graph)
+        half = len(labels) // 2
+        inverse = dict(zip(labels, labels[half:] + labels[:half], strict=True))
+        query, by_walks = pl.col("query"), pl.col("evidence") == EvidenceKind.WALKS.value
         return table.with_columns(
             relation=pl.when(by_walks).then(query).otherwise(query.replace_strict(inverse)),
             mean=pl.coalesce("mean", 1.0 / pl.col("rate")),
@@ -198,11 +170,10 @@ class Distributions:
 def select_features(
     table: pl.DataFrame,
     graph: TemporalGraph,
-    *,
-    relation: str | None = None,
-    other: str | None = None,
-    evidence: EvidenceKind | str | None = None,
-    min_seen: int = 1,
+    relation: str | None,
+    other: str | None,
+    evidence: EvidenceKind | str | None,
+    min_seen: int,
 ) -> pl.DataFrame:
     """Select rows of `Distributions.frame`; the arguments are those of `TILP.feature_table`."""
     relations = graph.relations
@@ -220,10 +191,7 @@ def select_features(
 
 
 _WEIGHT_COLUMNS = {
-    "query": pl.String,
-    "part": pl.String,
-    "of": pl.String,
-    "words": pl.String,
+    **dict.fromkeys(("query", "part", "of", "words"), pl.String),
     "weight": pl.Float64,
     "sentence": pl.String,
 }
@@ -252,37 +220,31 @@ def weight_table(graph: TemporalGraph, fitted: FittedModel, features: Features) 
         words: What is said of the candidate's fact and the query's time.
         weight: What is added to the score, for each unit of evidence.
         sentence: All of it in words.
-
-    Raises:
-        TilpError: The model has no features.
     """
     if fitted.features is None:
         raise TilpError(
             "the model has rules alone, and learned nothing of features; fit one with "
             "--features full (features='full')"
         )
-    return _WEIGHT_TABLES[features](graph, fitted)
+    return (_paper_table if features is Features.PAPER else _log_linear_table)(graph, fitted)
 
 
 def _log_linear_table(graph: TemporalGraph, fitted: FittedModel) -> pl.DataFrame:
     weights = cast(LogLinearWeights, fitted.features)
     labels = _directed_labels(graph)
-    tables = [
-        _column_weights(labels, weights),
-        _rule_weights(fitted.rules, weights),
-        _history_weights(graph, labels, weights),
-    ]
+    rows = _column_weights(labels, weights) + _rule_weights(fitted.rules, weights)
+    rows += _history_weights(graph, labels, weights)
     order = {label: index for index, label in enumerate(labels)}
     query = pl.col("query").replace_strict(order, return_dtype=pl.Int64)
-    return pl.concat(tables).sort(query, maintain_order=True)
+    return pl.DataFrame(rows, _WEIGHT_COLUMNS, orient="row").sort(query, maintain_order=True)
 
 
 def _directed_labels(graph: TemporalGraph) -> list[str]:
     return [graph.relations.label(index) for index in range(2 * len(graph.relations))]
 
 
-def _column_weights(labels: list[str], weights: LogLinearWeights) -> pl.DataFrame:
-    rows = []
+def _column_weights(labels: list[str], weights: LogLinearWeights) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = []
     for relation, label in enumerate(labels):
         mixing = float(weights.mixing[relation])
         share = f"{100 * mixing:.0f} %" if mixing else "nothing"
@@ -291,53 +253,39 @@ def _column_weights(labels: list[str], weights: LogLinearWeights) -> pl.DataFram
             if weight:
                 sentence = f"{name} ({_MEANING[name]}): {weight:+.2f}"
                 rows.append((label, name, None, None, weight, sentence))
-    return pl.DataFrame(rows, _WEIGHT_COLUMNS, orient="row")
+    return rows
 
 
-def _rule_weights(rules: RuleSet, weights: LogLinearWeights) -> pl.DataFrame:
+def _rule_weights(rules: RuleSet, weights: LogLinearWeights) -> list[tuple[Any, ...]]:
     order = np.argsort(-np.abs(weights.rule), kind="stable")
     rows = []
     for index in order[weights.rule[order] != 0].tolist():
         rule, weight = rules[index].rule, float(weights.rule[index])
         sentence = f"{rule}: {weight:+.2f}"
         rows.append((str(rule.head), "rule evidence", str(rule), None, weight, sentence))
-    return pl.DataFrame(rows, _WEIGHT_COLUMNS, orient="row")
+    return rows
 
 
 def _history_weights(
     graph: TemporalGraph, labels: list[str], weights: LogLinearWeights
-) -> pl.DataFrame:
+) -> list[tuple[Any, ...]]:
     history = CandidateHistory(fact_edges(graph), len(labels), weights.distance_bounds)
-    texts = [
-        history.describe(feature, unit_name(graph.unit)) for feature in range(history.n_features)
-    ]
+    unit = unit_name(graph.unit)
+    texts = [history.describe(feature, unit) for feature in range(history.n_features)]
     query, group = np.nonzero(weights.history_row >= 0)
     by_row = weights.history[weights.history_row[query, group]]
     row, feature = np.nonzero(by_row)
     weight = by_row[row, feature]
     order = np.argsort(-np.abs(weight), kind="stable")
-    row, feature, weight = row[order], feature[order], weight[order]
+    row, feature = row[order], feature[order]
     kind, relation = np.divmod(group[row], len(labels))
-    names = pl.Series(labels, dtype=pl.String)
-    table = pl.DataFrame(
-        {
-            "query": names.gather(query[row]),
-            "part": pl.Series(HISTORY_KINDS).gather(kind),
-            "of": names.gather(relation),
-            "words": pl.Series(texts).gather(feature),
-            "weight": weight,
-        }
-    )
-    sentence = pl.format(
-        "{} {}: {}: {}",
-        "of",
-        pl.col("part").replace_strict(_HISTORIES, return_dtype=pl.String),
-        "words",
-        pl.Series([f"{value:+.2f}" for value in weight], dtype=pl.String),
-    )
-    return table.with_columns(sentence=sentence).select(
-        pl.col(name).cast(dtype) for name, dtype in _WEIGHT_COLUMNS.items()
-    )
+    columns = (query[row], kind, relation, feature, weight[order])
+    rows = []
+    for query_id, kind_id, other, text, value in zip(*(c.tolist() for c in columns), strict=True):
+        part, of, words = HISTORY_KINDS[kind_id], labels[other], texts[text]
+        sentence = f"{of} {_HISTORIES[part]}: {words}: {value:+.2f}"
+        rows.append((labels[query_id], part, of, words, value, sentence))
+    return rows
 
 
 def _paper_table(_: TemporalGraph, fitted: FittedModel) -> pl.DataFrame:
@@ -350,17 +298,9 @@ def _paper_table(_: TemporalGraph, fitted: FittedModel) -> pl.DataFrame:
         for column, feature in enumerate(FEATURES)
     }
     values["rules"] = weights.rules
-    rows = [
-        (None, name, None, None, values[name], _describe_term(name))
-        for name in CONTRIBUTIONS
-        if values[name]
-    ]
+    rows = []
+    for term in filter(values.get, CONTRIBUTIONS):
+        feature, _, kind = term.partition("_")
+        sentence = f"{feature} {_EVIDENCE[EvidenceKind(kind)]}" if kind else feature
+        rows.append((None, term, None, None, values[term], sentence))
     return pl.DataFrame(rows, _WEIGHT_COLUMNS, orient="row")
-
-
-def _describe_term(term: str) -> str:
-    feature, _, kind = term.partition("_")
-    return f"{feature} {_EVIDENCE[EvidenceKind(kind)]}" if kind else feature
-
-
-_WEIGHT_TABLES = {Features.PAPER: _paper_table, Features.FULL: _log_linear_table}

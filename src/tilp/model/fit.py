@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tilp._utils.files import load_or_compute, new_file
+from tilp.errors import NoRulesError, TilpError
+from tilp.evaluation import Ranker
 from tilp.evaluation.filtered_ranks import best_variant
 from tilp.features.log_linear_training import N_FOLDS, LogLinearSettings, fit_log_linear, fold_index
 from tilp.features.paper.features import FEATURES
@@ -17,16 +22,17 @@ from tilp.features.paper.fit import FeatureTrainingSettings, fit_paper
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.learning import PopularityPrior
 from tilp.learning.attention_net import AttentionNet, flatten_parameters
-from tilp.learning.examples import TrainingExamples
+from tilp.learning.examples import TrainingExamples, make_training_examples, training_queries
 from tilp.learning.rule_weights import LogWeights, Objective, train_rule_weights
 from tilp.learning.training_loop import LossCurve
-from tilp.model.config import FitContext
-from tilp.model.fitted_model import FittedFeatures, FittedModel, with_weights
-from tilp.model.training_data import TrainingData, prepare_training_data
-from tilp.parallel import Workers
+from tilp.model.config import FitContext, ModelSettings
+from tilp.model.fitted_model import FittedModel, with_weights
 from tilp.rules import RuleSet
 from tilp.scoring import RuleScorer, RuleWeights, Scores
+from tilp.time.imputation import MissingDates
 from tilp.types import Features, Part
+from tilp.walks import Walker
+from tilp.walks.mining import MiningCheckpoint, mining_walker, target_facts
 
 _FAILURES = 5.0  # facts where a rule fails, added to those seen when its confidence is smoothed
 _MIN_CONFIDENCE = 1e-6
@@ -40,8 +46,122 @@ def fit_model(graph: TemporalGraph, context: FitContext) -> FittedModel:
     to stop.
     """
     data = prepare_training_data(graph, context)
-    fitted = learn_rule_weights(data, context)
-    return learn_features(data, fitted, context)
+    return learn_features(data, learn_rule_weights(data, context), context)
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """All that learning needs, whatever the kind of weights."""
+
+    missing_dates: MissingDates
+    walker: Walker  # on the train split, with imputed dates
+    rules: RuleSet
+    rows: NDArray[np.int64]  # the rules in the walker's encoding
+    training: TrainingExamples
+    held_out: TrainingExamples  # decide when to stop
+    ranker: Ranker  # of the answers of the held-out queries
+
+    def scorer(self, weights: RuleWeights) -> RuleScorer:
+        """Return the scorer of the rules with some weights."""
+        rules = [mined.rule for mined in self.rules]
+        return RuleScorer(self.walker, rules, weights, self.missing_dates)
+
+
+def prepare_training_data(graph: TemporalGraph, context: FitContext) -> TrainingData:
+    """Mine rules in the train split, and apply them to training and held-out queries."""
+    settings = context.settings
+    _claim(context.path("fit.json"), graph, settings)
+    dates = MissingDates.fit(graph, settings.missing, settings.seed)
+    dated = dates.fill_graph(graph)
+    walker = mining_walker(dated, settings.mining)
+    with context.stages("mine") as advance:
+        rules = _mine(dated, context, advance)
+    if not len(rules):
+        raise NoRulesError(
+            "no rule was found: no fact's ends are joined by other facts often enough; a smaller "
+            "min_support or a greater max_length may find some"
+        )
+    rows = walker.encoding.encode([mined.rule for mined in rules])
+    compiled = walker.encoding.compiled(rows)
+    held_out_rows, is_walked = held_out_facts(graph, settings)
+    ranker = Ranker(graph, held_out_rows, walked=is_walked)
+    queries = training_queries(graph, target_facts(graph, settings.mining))
+    if not len(graph.rows("valid")):
+        queries = queries[~np.isin(queries.fact, ranker.queries.fact)]
+    with context.stages("apply") as advance:
+
+        def examples(name: str, queries: QueryTable) -> TrainingExamples:
+            def make() -> TrainingExamples:
+                dated = dates.fill_queries(queries)
+                return make_training_examples(
+                    walker, dated, compiled, context.workers, seed=settings.seed, progress=advance
+                )
+
+            path = context.path(f"entries-{name}.npz")
+            return load_or_compute(path, make, _to_arrays, _from_arrays)
+
+        held_out = examples("held-out", ranker.queries)
+        training = examples("training", queries)
+    return TrainingData(dates, walker, rules, rows, training, held_out, ranker)
+
+
+def _claim(path: Path, graph: TemporalGraph, settings: ModelSettings) -> None:
+    """Note in a folder which fit it belongs to; refuse one that belongs to another."""
+    folder = path.parent
+    note = {"graph": graph.fingerprint(), "settings": settings.to_json()}
+    folder.mkdir(parents=True, exist_ok=True)
+    if not path.exists():
+        if any(not file.name.startswith(".") for file in folder.iterdir()):
+            raise TilpError(f"{folder} is in use: remove it, or choose another name for the model")
+        with new_file(path) as partial:
+            partial.write_text(json.dumps(note), encoding="utf-8")
+    try:
+        is_same = json.loads(path.read_text(encoding="utf-8")) == json.loads(json.dumps(note))
+    except ValueError:
+        is_same = False
+    if not is_same:
+        raise TilpError(
+            f"{folder} was begun with other data or settings; remove it to begin anew, or choose "
+            "another name for the model"
+        )
+
+
+def _mine(graph: TemporalGraph, context: FitContext, advance: Callable[[float], None]) -> RuleSet:
+    out = context.path("rules.jsonl")
+    if out.exists() and not out.with_name(f"{out.name}.unfinished").exists():
+        return RuleSet.read_jsonl(out)
+    checkpoint = MiningCheckpoint(graph, list(graph.relations), context.settings.mining, out)
+    return checkpoint.finish(workers=context.workers, progress=advance)
+
+
+def held_out_facts(graph: TemporalGraph, settings: ModelSettings) -> tuple[NDArray[np.int64], bool]:
+    """Return the rows of held-out facts, and whether walks use these facts too.
+
+    They are of the valid split; where there is none, a tenth of the facts to learn from.
+    """
+    rng = np.random.default_rng([settings.seed, 10])
+    rows, limit = np.asarray(graph.rows("valid"), np.int64), settings.held_out
+    is_walked = not len(rows)
+    if is_walked:
+        rows = target_facts(graph, settings.mining)
+        limit = min(limit, len(rows) // 10 + 1)
+    if len(rows) > limit:
+        rows = np.sort(rng.choice(rows, limit, replace=False))
+    return rows, is_walked
+
+
+_QUERY_COLUMNS = [column.name for column in fields(QueryTable)]
+_COLUMNS = [column.name for column in fields(TrainingExamples) if column.name != "queries"]
+
+
+def _to_arrays(examples: TrainingExamples) -> dict[str, Any]:
+    queries = {f"query_{name}": getattr(examples.queries, name) for name in _QUERY_COLUMNS}
+    return {**queries, **{name: getattr(examples, name) for name in _COLUMNS}}
+
+
+def _from_arrays(arrays: dict[str, Any]) -> TrainingExamples:
+    queries = QueryTable(*(arrays[f"query_{name}"] for name in _QUERY_COLUMNS))
+    return TrainingExamples(queries=queries, **{name: arrays[name] for name in _COLUMNS})
 
 
 def learn_rule_weights(data: TrainingData, context: FitContext) -> FittedModel:
@@ -51,7 +171,9 @@ def learn_rule_weights(data: TrainingData, context: FitContext) -> FittedModel:
         weights, curve, net = train_weights(data, data.training, context, advance, "training")
     if settings.choose_power:
         with context.stages("choose") as advance:
-            weights = _choose_walks_power(data, weights, context.workers, advance)
+            variants = partial(_scores_by_power, data.scorer(weights))
+            best = best_variant(data.ranker, variants, context.workers, advance)
+            weights = replace(weights, walks_power=_WALKS_POWERS[best])
     else:
         weights = replace(weights, walks_power=settings.walks_power)
     rules = with_weights(data.rules, weights)
@@ -63,21 +185,15 @@ def learn_features(data: TrainingData, fitted: FittedModel, context: FitContext)
     settings, stages, workers = context.settings, context.stages, context.workers
     if settings.features is Features.NONE:
         return fitted
-    rules = [mined.rule for mined in fitted.rules]
-    scorer = RuleScorer(data.walker, rules, fitted.weights, data.missing_dates)
-    features: FittedFeatures
+    scorer = data.scorer(fitted.weights)
+    training, features = data.training.queries, fitted.features
     if settings.features is Features.PAPER:
         without = tuple(name for name in FEATURES if Part(name) in settings.without)
         with stages("features") as advance:
+            paper = FeatureTrainingSettings(without=without, seed=settings.seed)
+            held_out, ranker = data.held_out.queries, data.ranker
             features = fit_paper(
-                scorer,
-                data.rules,
-                data.training.queries,
-                data.held_out.queries,
-                data.ranker,
-                FeatureTrainingSettings(without=without, seed=settings.seed),
-                workers,
-                advance,
+                scorer, data.rules, training, held_out, ranker, paper, workers, advance
             )
     else:
         folds: tuple[RuleWeights, ...] = (fitted.weights,)
@@ -85,14 +201,10 @@ def learn_features(data: TrainingData, fitted: FittedModel, context: FitContext)
             with stages("fold") as advance:
                 folds = cross_fit_weights(data, fitted, context, advance)
         with stages("features") as advance:
+            full = LogLinearSettings(settings.walk_length, settings.without, seed=settings.seed)
+            folder = context.path(".")
             features = fit_log_linear(
-                scorer,
-                folds,
-                data.training.queries,
-                LogLinearSettings(settings.walk_length, settings.without, seed=settings.seed),
-                workers,
-                folder=context.path("."),
-                progress=advance,
+                scorer, folds, training, full, workers, folder=folder, progress=advance
             )
     return replace(fitted, features=features, seconds=stages.seconds)
 
@@ -109,13 +221,11 @@ def cross_fit_weights(
     folds = []
     for fold in range(N_FOLDS):
         examples = data.training.select(fold_ids != fold)
-        weights, _, _ = train_weights(
-            data,
-            examples,
-            context,
-            lambda share, fold=fold: advance((fold + share) / N_FOLDS),  # type: ignore[misc]
-            f"fold-{fold}",
-        )
+
+        def advance_fold(share: float, fold: int = fold) -> None:
+            advance((fold + share) / N_FOLDS)
+
+        weights, _, _ = train_weights(data, examples, context, advance_fold, f"fold-{fold}")
         folds.append(replace(weights, walks_power=fitted.weights.walks_power))
     return tuple(folds)
 
@@ -167,16 +277,6 @@ def smoothed_confidence(rules: RuleSet) -> NDArray[np.float64]:
     body_support = np.array([mined.body_support for mined in rules], np.float64)
     confidence = np.array([mined.confidence for mined in rules])
     return confidence * body_support / (body_support + _FAILURES) + _MIN_CONFIDENCE
-
-
-def _choose_walks_power(
-    data: TrainingData, weights: RuleWeights, workers: Workers, advance: Callable[[float], None]
-) -> RuleWeights:
-    """Choose the power of the number of walks that ranks held-out answers best."""
-    rules = [mined.rule for mined in data.rules]
-    scorer = RuleScorer(data.walker, rules, weights, data.missing_dates)
-    best = best_variant(data.ranker, partial(_scores_by_power, scorer), workers, advance)
-    return replace(weights, walks_power=_WALKS_POWERS[best])
 
 
 def _scores_by_power(scorer: RuleScorer, queries: QueryTable) -> list[Scores]:

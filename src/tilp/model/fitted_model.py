@@ -2,59 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilp.errors import TilpError
 from tilp.features.log_linear import LogLinearWeights
-from tilp.features.paper.features import FittedPaper, PaperFeatures
+from tilp.features.paper.features import FittedPaper
 from tilp.graph import TemporalGraph
 from tilp.learning.training_loop import LossCurve
 from tilp.model.config import ModelSettings
-from tilp.parallel import Workers
 from tilp.rules import RuleSet
 from tilp.scoring import RuleScorer, RuleWeights, Scorer
 from tilp.time.imputation import MissingDates
 from tilp.types import Features
 from tilp.walks.mining import mining_walker
 
+FittedFeatures = FittedPaper | LogLinearWeights
+"""Temporal features, and the weights that phase two learned for them."""
 
-class FittedFeatures(Protocol):
-    """Temporal features, and the weights that phase two learned for them."""
-
-    @property
-    def paper_features(self) -> PaperFeatures | None:
-        """The features with distributions (eq. 17-21); None for features without any."""
-
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return everything as arrays by name."""
-
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, NDArray[Any]], graph: TemporalGraph) -> Self:
-        """Read what `to_arrays` returned."""
-
-    def remap(self, relations: NDArray[np.int64], rules: NDArray[np.int64]) -> Self:
-        """Return the same for other directed relations and rules, given the old ids or -1."""
-
-    def scorer(self, rules: RuleScorer, walk_length: int) -> Scorer:
-        """Return the scorer of rules and features together."""
-
-    def refresh(
-        self,
-        graph: TemporalGraph,
-        rules: RuleSet,
-        max_length: int,
-        workers: Workers,
-        progress: Callable[[float], None],
-    ) -> Self:
-        """Fit the statistics to a changed graph; the weights stay."""
-
-
-FEATURES: dict[Features, type[FittedFeatures]] = {
+FEATURES: dict[Features, type[FittedPaper] | type[LogLinearWeights]] = {
     Features.PAPER: FittedPaper,
     Features.FULL: LogLinearWeights,
 }
@@ -62,39 +31,23 @@ FEATURES: dict[Features, type[FittedFeatures]] = {
 
 @dataclass(frozen=True)
 class FittedModel:
-    """What a fit learned.
+    """What a fit learned."""
 
-    Attributes:
-        rules: With their weights.
-        weights: The same as arrays, with all else that scores are made of.
-        curve: The loss of training.
-        features: What temporal features add; None if there are none.
-        seconds: The time each stage took in this run.
-        net: Parameters of the attention net by name; None if weights are free.
-        updates: Reports of the updates since the fit, as plain values.
-    """
-
-    rules: RuleSet
-    weights: RuleWeights
-    curve: LossCurve
+    rules: RuleSet  # with their weights
+    weights: RuleWeights  # the same as arrays, with all else that scores are made of
+    curve: LossCurve  # the loss of training
     features: FittedFeatures | None = None
-    seconds: dict[str, float] = field(default_factory=dict)
-    net: dict[str, NDArray[Any]] | None = None
-    updates: tuple[dict[str, Any], ...] = ()
+    seconds: dict[str, float] = field(default_factory=dict)  # that each stage took in this run
+    net: dict[str, NDArray[Any]] | None = None  # parameters of the attention net, if there is one
+    updates: tuple[dict[str, Any], ...] = ()  # reports of the updates since the fit
 
     def scorer(
         self, graph: TemporalGraph, fitted_to: TemporalGraph, settings: ModelSettings
     ) -> Scorer:
         """Return the scorer with the train split of a graph as evidence.
 
-        Args:
-            graph: The one the model was fitted to, or another with the same unit of time and
-                relations of the same names. Relations that the model does not know have no rules.
-            fitted_to: The graph the model was fitted to.
-            settings: Of the model.
-
-        Raises:
-            TilpError: The other graph has another unit of time, or no rule uses its relations.
+        Another graph than the model was fitted to has the same unit of time and relations of the
+        same names. Relations that the model does not know have no rules.
         """
         fitted = self if graph is fitted_to else self._for_graph(graph, fitted_to)
         dates = MissingDates.fit(fitted_to, settings.missing, settings.seed)
@@ -133,10 +86,8 @@ class FittedModel:
 
 def with_weights(rules: RuleSet, weights: RuleWeights) -> RuleSet:
     """Return rules with their learned weights."""
-    return RuleSet(
-        replace(mined, weight=float(weight))
-        for mined, weight in zip(rules, weights.rule, strict=True)
-    )
+    pairs = zip(rules, weights.rule, strict=True)
+    return RuleSet(replace(mined, weight=float(weight)) for mined, weight in pairs)
 
 
 def old_relations(graph: TemporalGraph, fitted_to: TemporalGraph) -> NDArray[np.int64]:

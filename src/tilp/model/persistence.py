@@ -57,9 +57,6 @@ def save_model(
     """Write settings, weights, rules, and the graph with all its splits to a folder.
 
     A graph that was opened from a packed one stays packed, if that is still there.
-
-    Raises:
-        TilpError: The folder is in use, or is to be replaced and holds no model.
     """
     folder = Path(folder).expanduser()
     if replace and folder.exists():
@@ -73,10 +70,8 @@ def save_model(
         features = None if fitted.features is None else fitted.features.to_arrays()
         weights = fitted.weights
         content = {
-            "made_with": {
-                "python": platform.python_version(),
-                **{name: version(name) for name in _PACKAGES},
-            },
+            "made_with": {"python": platform.python_version()}
+            | {name: version(name) for name in _PACKAGES},
             "graph": graph.fingerprint(),
             "rules_sha256": file_digest(partial / _RULES),
             "features_sha256": _write_arrays(partial / _FEATURES, features),
@@ -86,12 +81,12 @@ def save_model(
             "relations": [
                 {
                     "relation": graph.relations.label(relation),
-                    "prior_weight": float(weights.prior[relation]),
-                    "known_factor": dict(
-                        zip(KNOWN_KINDS, map(float, weights.factor[relation]), strict=True)
-                    ),
+                    "prior_weight": prior,
+                    "known_factor": dict(zip(KNOWN_KINDS, factors, strict=True)),
                 }
-                for relation in range(2 * len(graph.relations))
+                for relation, (prior, factors) in enumerate(
+                    zip(weights.prior.tolist(), weights.factor.tolist(), strict=True)
+                )
             ],
             "loss": asdict(fitted.curve),
             "updates": list(fitted.updates),
@@ -116,21 +111,16 @@ def model_digest(settings: ModelSettings, graph: TemporalGraph, fitted: FittedMo
 
 
 def load_model(folder: Path | str) -> tuple[ModelSettings, TemporalGraph, FittedModel]:
-    """Read what `save_model` wrote.
-
-    Raises:
-        TilpError: The folder holds no model, a damaged one, or one of another version.
-    """
+    """Read what `save_model` wrote."""
     folder = Path(folder)
     note = _read_note(folder)
     try:
-        _check_digest(folder / _RULES, note["rules_sha256"])
+        _check_same(folder / _RULES, file_digest(folder / _RULES), note["rules_sha256"])
         rules = RuleSet.read_jsonl(folder / _RULES)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TilpWarning)  # about dates, given at the first reading
             graph = read(folder / _GRAPH)
-        if graph.fingerprint() != note["graph"]:
-            raise TilpError(f"{folder / _GRAPH}: damaged or changed since it was written")
+        _check_same(folder / _GRAPH, graph.fingerprint(), note["graph"])
         relations = note["relations"]
         if len(relations) != 2 * len(graph.relations):
             raise ValueError(f"{len(relations)} directed relations")
@@ -171,12 +161,12 @@ def _write_arrays(path: Path, arrays: dict[str, NDArray[Any]] | None) -> str | N
 def _read_arrays(path: Path, digest: str | None) -> dict[str, NDArray[Any]] | None:
     if digest is None:
         return None
-    _check_digest(path, digest)
+    _check_same(path, file_digest(path), digest)
     return read_arrays(path)
 
 
-def _check_digest(path: Path, digest: str) -> None:
-    if file_digest(path) != digest:
+def _check_same(path: Path, digest: str, noted: str) -> None:
+    if digest != noted:
         raise TilpError(f"{path}: damaged or changed since it was written")
 
 

@@ -19,46 +19,38 @@ from tilp.io.tables import PARQUET_SUFFIXES, parquet_errors
 from tilp.io.text import text_slices
 from tilp.scoring.queries import QueryColumns, check_columns
 
-_TEXT = (".tsv", ".csv")
 _SLICE = 100_000
 
 
 @dataclass(frozen=True)
 class QuerySlice:
-    """Consecutive queries of a source.
+    """Consecutive queries of a source."""
 
-    Attributes:
-        first: The index of the first one.
-        columns: The queries.
-        lines: Where each is in its file: the line, or the row from 1 on for tables without lines.
-    """
-
-    first: int
+    first: int  # index of the first one
     columns: QueryColumns
-    lines: Sequence[int]
+    lines: Sequence[int]  # of its file; rows from 1 on for tables without lines
 
 
 class QuerySource(ABC):
     """Queries that can be read several times."""
 
-    name: str
-    """What messages call the source."""
+    name: str  # in messages
+    row_name: str  # in messages, before the line or row
 
     @abstractmethod
     def digest(self) -> str:
         """Return a digest of the whole content."""
 
     @abstractmethod
+    def _frames(self, size: int) -> Iterator[tuple[pl.DataFrame, Sequence[int]]]:
+        """Yield at least one frame of at most a size, and the line or row of each query."""
+
     def slices(self, size: int) -> Iterator[QuerySlice]:
-        """Yield the queries in slices of a size; at least one slice.
-
-        Raises:
-            TilpError: The source cannot be read, or holds something else than queries.
-        """
-
-    @abstractmethod
-    def location(self, line: int) -> str:
-        """Return what messages call the query of a line."""
+        """Yield the queries in slices of a size; at least one slice."""
+        first = 0
+        for frame, lines in self._frames(size):
+            yield QuerySlice(first, QueryColumns.of(frame), lines)
+            first += len(frame)
 
     def first_error(
         self, queries: QuerySlice, valid_rows: NDArray[np.int64], graph: TemporalGraph
@@ -67,17 +59,13 @@ class QuerySource(ABC):
         columns = queries.columns
         row = int(np.setdiff1d(np.arange(len(columns)), valid_rows)[0])
         reason = columns.error_of(graph, row)
-        return f"{self.location(queries.lines[row])}, {columns.query(row)}: {reason}"
+        return f"{self.row_name} {queries.lines[row]}, {columns.query(row)}: {reason}"
 
 
 class QueryFrame(QuerySource):
-    """Queries in a frame with the columns of `Query`.
+    """Queries in a frame with the columns of `Query`."""
 
-    Raises:
-        TilpError: The frame has other columns, or one that holds neither names nor dates.
-    """
-
-    name = "the queries"
+    name, row_name = "the queries", "query"
 
     def __init__(self, frame: pl.DataFrame) -> None:
         QueryColumns.of(frame.head(0))
@@ -90,32 +78,24 @@ class QueryFrame(QuerySource):
             digest.update(part.write_csv().encode())
         return digest.hexdigest()
 
-    def slices(self, size: int) -> Iterator[QuerySlice]:
-        """Yield the queries in slices of a size."""
+    def _frames(self, size: int) -> Iterator[tuple[pl.DataFrame, Sequence[int]]]:
         for first in range(0, max(1, len(self._frame)), size):
             part = self._frame.slice(first, size)
-            lines = range(first + 1, first + 1 + len(part))
-            yield QuerySlice(first, QueryColumns.of(part), lines)
-
-    def location(self, line: int) -> str:
-        """Return what messages call the query of a line."""
-        return f"query {line}"
+            yield part, range(first + 1, first + 1 + len(part))
 
 
 class QueryFile(QuerySource):
-    """Queries in a file, of which one slice at a time is in memory.
+    """Queries in a file (TSV or CSV with a header, gzipped or not, or Parquet).
 
-    The file is TSV or CSV with a header, gzipped or not, or Parquet.
-
-    Raises:
-        TilpError: There is no such file, or it has another suffix.
+    One slice at a time is in memory.
     """
 
     def __init__(self, path: Path | str) -> None:
         self._path, self.name = Path(path), str(path)
         suffix = Path(self._path.name.lower().removesuffix(".gz")).suffix
         self._is_parquet = self._path.suffix.lower() in PARQUET_SUFFIXES
-        if not self._is_parquet and suffix not in _TEXT:
+        self.row_name = f"{self._path}, {'row' if self._is_parquet else 'line'}"
+        if not self._is_parquet and suffix not in (".tsv", ".csv"):
             raise TilpError(
                 f"{path}: a file of queries is .tsv, .csv or .parquet, the first two perhaps "
                 "gzipped (.gz)"
@@ -127,19 +107,8 @@ class QueryFile(QuerySource):
         """Return a digest of the file."""
         return file_digest(self._path)
 
-    def slices(self, size: int) -> Iterator[QuerySlice]:
-        """Yield the queries in slices of a size."""
-        first = 0
-        for frame, lines in self._frames(size):
-            yield QuerySlice(first, QueryColumns.of(frame), lines)
-            first += len(frame)
-
     def frame(self, graph: TemporalGraph | None = None) -> pl.DataFrame:
-        """Return all queries at once.
-
-        Raises:
-            TilpError: A graph is given, and a query is invalid for it; names the line.
-        """
+        """Return all queries at once; refuse those that are invalid for a graph."""
         frames = []
         for frame, lines in self._frames(_SLICE):
             if graph is not None:
@@ -149,10 +118,6 @@ class QueryFile(QuerySource):
                     raise TilpError(self.first_error(queries, valid_rows, graph))
             frames.append(frame)
         return pl.concat(frames)
-
-    def location(self, line: int) -> str:
-        """Return what messages call the query of a line."""
-        return f"{self._path}, {'row' if self._is_parquet else 'line'} {line}"
 
     def _frames(self, size: int) -> Iterator[tuple[pl.DataFrame, Sequence[int]]]:
         if not self._is_parquet:
@@ -176,13 +141,7 @@ class QueryFile(QuerySource):
 def queries_of(
     graph: TemporalGraph, relation: str, start: str | None = None, end: str | None = None
 ) -> pl.DataFrame:
-    """Return a query for each subject that train has a fact of a relation of, by entity id.
-
-    For the inverse of a relation, `name⁻¹` or `name^-1`, each object has a query.
-
-    Raises:
-        TilpError: There is no such relation, or train has no fact of it.
-    """
+    """Return a query for each entity with facts of a relation; see `TILP.queries_of`."""
     relations, train = graph.relations, graph.span("train")
     directed = relations.find_directed(relation)
     is_inverse, undirected = directed >= len(relations), directed % len(relations)
@@ -192,19 +151,16 @@ def queries_of(
         raise TilpError(
             f"train has no fact of {relations.label(undirected)!r}, so no entity to query it for"
         )
-
-    def repeat(value: str | None) -> pl.Series:
-        return pl.repeat(value, len(entities), dtype=pl.String, eager=True)
-
     given = _names(graph.entities, entities)
     return pl.DataFrame(
         {
-            "relation": repeat(_names(relations, np.array([undirected]))[0]),
-            "subject": repeat(None) if is_inverse else given,
-            "object": given if is_inverse else repeat(None),
-            "start": repeat(start),
-            "end": repeat(end),
-        }
+            "relation": _names(relations, np.array([undirected]))[0],
+            "subject": None if is_inverse else given,
+            "object": given if is_inverse else None,
+            "start": start,
+            "end": end,
+        },
+        dict.fromkeys(("relation", "subject", "object", "start", "end"), pl.String),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import polars as pl
 
-from tilp._deprecated import renamed_keywords
+from tilp._deprecated import RenamedAttribute, renamed_keywords
 from tilp._utils.params import Params
 from tilp._utils.progress import Progress, Stages
 from tilp.errors import TilpError
@@ -27,9 +27,9 @@ from tilp.model.config import (
     ModelSettings,
     TILPConfig,
     check_length,
+    parameters_of_0_1,
     tilp_arguments,
 )
-from tilp.model.deprecated import DeprecatedNames, parameters_of_0_1
 from tilp.model.feature_tables import Distributions, select_features, weight_table
 from tilp.model.fit import fit_model
 from tilp.model.fitted_model import FittedModel
@@ -59,7 +59,7 @@ from tilp.types import (
 from tilp.walks import MiningSettings
 
 
-class TILP(Params, DeprecatedNames):
+class TILP(Params):
     """Temporal logical rules that predict the missing links of a graph, and say why.
 
     `fit` mines rules in the training facts, learns their weights (phase one), and learns what
@@ -113,6 +113,8 @@ class TILP(Params, DeprecatedNames):
     """
 
     _UNSHOWN = ("n_jobs", "backend", "address")
+    threads = RenamedAttribute("n_jobs")
+    learned = RenamedAttribute("feature_weights")
 
     @parameters_of_0_1
     def __init__(
@@ -322,12 +324,8 @@ class TILP(Params, DeprecatedNames):
         Raises:
             TilpError: The facts have another unit of time, or ambiguous names.
         """
-        merged = merge_facts(
-            self.graph,
-            new_facts,
-            dates=choose(MoreDates, dates, "dates"),
-            labels=choose(ByLabel, labels, "labels"),
-        )
+        dates, labels = choose(MoreDates, dates, "dates"), choose(ByLabel, labels, "labels")
+        merged = merge_facts(self.graph, new_facts, dates=dates, labels=labels)
         with self._workers() as workers:
             context = FitContext(self.settings, workers, stages=Stages(progress))
             fitted, report = update_model(self.graph, self._need_fit(), merged, context)
@@ -406,14 +404,8 @@ class TILP(Params, DeprecatedNames):
         Raises:
             TilpError: There is no such relation or kind of evidence.
         """
-        return select_features(
-            self.distributions().frame(),
-            self.graph,
-            relation=relation,
-            other=other,
-            evidence=evidence,
-            min_seen=min_seen,
-        )
+        table = self.distributions().frame()
+        return select_features(table, self.graph, relation, other, evidence, min_seen)
 
     def feature_weights(self, relation: str | None = None) -> pl.DataFrame:
         """Return the weights that phase two learned for temporal features, the strongest first.
@@ -540,9 +532,7 @@ class TILP(Params, DeprecatedNames):
         settings = BatchSettings(k, new_only, explain, skip, part_size)
         source = QueryFrame(queries) if isinstance(queries, pl.DataFrame) else QueryFile(queries)
         top_k = self._predictor(k, graph, new_only=new_only)
-        explainer = None
-        if explain:
-            explainer = Explainer(top_k.scorer, self._need_fit().rules, top_k.graph)
+        explainer = self._explainer(graph) if explain else None
         predictor = BatchPredictor(top_k, explainer, explain)
         decided_by = {
             "model": model_digest(self.settings, self.graph, self._need_fit()),

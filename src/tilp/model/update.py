@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilp._version import __version__
+from tilp.features.paper.features import FittedPaper
 from tilp.graph import SPLITS, MergedGraph, TemporalGraph
 from tilp.graph.vocabulary import NearNames
 from tilp.learning.attention_net import AttentionNet, flatten_parameters
@@ -34,39 +35,22 @@ _MAX_NAMES = 5
 
 @dataclass(frozen=True)
 class UpdateReport:
-    """What an update changed.
+    """What an update changed."""
 
-    Attributes:
-        added: New facts, by split.
-        known: Facts that were there already, by split.
-        less: Of these, how many are there with more of their dates.
-        superseded: Facts replaced by one with more of the dates.
-        elsewhere: New facts that are in another split too, which spoils its figures.
-        renumbered: Attributes of entities whose value changed.
-        entities: Labels of new entities.
-        relations: Labels of new relations.
-        near: For some of these, known relations with a similar name.
-        touched: Relations whose rules were mined again.
-        counted: Rules that were there before and were counted again.
-        new_rules: Rules that were not there before.
-        dropped_rules: Rules that are no longer among the best.
-        without_rules: Touched relations that have no rule.
-    """
-
-    added: dict[str, int]
-    known: dict[str, int]
-    less: int
-    superseded: int
-    elsewhere: int
-    renumbered: int
-    entities: tuple[str, ...]
-    relations: tuple[str, ...]
-    near: dict[str, tuple[str, ...]]
-    touched: tuple[str, ...] = ()
-    counted: int = 0
-    new_rules: int = 0
-    dropped_rules: int = 0
-    without_rules: tuple[str, ...] = ()
+    added: dict[str, int]  # new facts, by split
+    known: dict[str, int]  # facts that were there already, by split
+    less: int  # of these, how many are there with more of their dates
+    superseded: int  # facts replaced by one with more of the dates
+    elsewhere: int  # new facts that are in another split too, which spoils its figures
+    renumbered: int  # attributes of entities whose value changed
+    entities: tuple[str, ...]  # labels of new entities
+    relations: tuple[str, ...]  # labels of new relations
+    near: dict[str, tuple[str, ...]]  # for some of these, known relations with a similar name
+    touched: tuple[str, ...] = ()  # relations whose rules were mined again
+    counted: int = 0  # rules that were there before and were counted again
+    new_rules: int = 0  # rules that were not there before
+    dropped_rules: int = 0  # rules that are no longer among the best
+    without_rules: tuple[str, ...] = ()  # touched relations that have no rule
 
     @classmethod
     def of(cls, before: TemporalGraph, merged: MergedGraph, **changes: Any) -> UpdateReport:
@@ -95,16 +79,11 @@ class UpdateReport:
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as plain values, with the count of new entities for their labels."""
-        values = {
-            **asdict(self),
-            **KEYS_OF_0_1,
-            "entities": len(self.entities),
-            "tilp": __version__,
-        }
+        values = {**asdict(self), **KEYS_OF_0_1}
+        values |= {"entities": len(self.entities), "tilp": __version__}
         del values["near"]
         return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in values.items()
+            k: list(value) if isinstance(value, tuple) else value for k, value in values.items()
         }
 
     def of_facts(self) -> list[str]:
@@ -172,11 +151,7 @@ def touched_relations(
 ) -> set[str]:
     """Return changed relations, and those predicted by rules with a changed relation in the body.
 
-    Args:
-        rules: With their weights.
-        relations: Names of the changed relations.
-        min_share: Of the total weight × support of a relation's rules, the least share that
-            such rules have; 0: any such rule counts.
+    Of the total weight × support of a relation's rules, such rules have at least `min_share`.
     """
     total: defaultdict[str, float] = defaultdict(float)
     changed: defaultdict[str, float] = defaultdict(float)
@@ -209,7 +184,8 @@ class _Update:
         self._fitted, self._context, self._settings = fitted, context, context.settings
         self._dated = self._impute(merged.graph)
         self._changed = self._changed_relations()
-        self._touched = touched_relations(fitted.rules, self._changed)
+        touched = touched_relations(fitted.rules, self._changed)
+        self._touched = tuple(name for name in merged.graph.relations if name in touched)
 
     def run(self) -> FittedModel:
         """Return the updated model."""
@@ -218,20 +194,17 @@ class _Update:
         if not self._changed and len(relations) == len(fitted.weights.prior):
             return fitted
         walker = mining_walker(self._dated, self._settings.mining)
-        net = AttentionNet(walker.encoding, self._settings.training.dimension)
-        parameters = None
+        training = self._settings.training
+        net = AttentionNet(walker.encoding, training.dimension)
+        parameters = flat_net = None
         if fitted.net is not None:
-            seed = self._settings.training.seed
-            parameters = net.transfer_parameters(fitted.net, relations, seed)
-        flat_net = None if parameters is None else flatten_parameters(parameters)
+            parameters = net.transfer_parameters(fitted.net, relations, training.seed)
+            flat_net = flatten_parameters(parameters)
         if not self._changed:  # the new relations have no training facts
+            weights = reindex_relations(fitted.weights, relations)
             every_rule = np.arange(len(fitted.rules))
-            return replace(
-                fitted,
-                net=flat_net,
-                weights=reindex_relations(fitted.weights, relations),
-                features=fitted.features and fitted.features.remap(relations, every_rule),
-            )
+            features = fitted.features and fitted.features.remap(relations, every_rule)
+            return replace(fitted, net=flat_net, weights=weights, features=features)
         rules = self._mine(walker)
         index = {mined.rule: row for row, mined in enumerate(fitted.rules)}
         old_rules = np.array([index.get(mined.rule, -1) for mined in rules], np.int64)
@@ -240,32 +213,27 @@ class _Update:
         if parameters is not None:
             net_scores = np.asarray(net.log_scores(parameters, net.part_indices(rows)), np.float64)
         weights = self._weights(rules, rows[:, 2], old_rules, relations, net_scores)
-        updated = FittedModel(with_weights(rules, weights), weights, fitted.curve, net=flat_net)
+        rules = with_weights(rules, weights)
         features = fitted.features and fitted.features.remap(relations, old_rules)
-        if features is not None and features.paper_features is not None:
+        if isinstance(features, FittedPaper):
             length = self._settings.mining.max_length
             with context.stages("features") as advance:
-                features = features.refresh(
-                    self._dated, updated.rules, length, context.workers, advance
-                )
-        return replace(updated, features=features, seconds=context.stages.seconds)
+                features = features.refresh(self._dated, rules, length, context.workers, advance)
+        seconds = context.stages.seconds
+        return FittedModel(rules, weights, fitted.curve, features, seconds, flat_net)
 
     def report(self, rules: RuleSet) -> UpdateReport:
         """Return what the update changed, given the rules of the updated model."""
-        old_rules = self._fitted.rules
-        touched = tuple(name for name in self._after.relations if name in self._touched)
+        old_rules, touched = self._fitted.rules, set(self._touched)
         with_rules = {mined.rule.head.relation for mined in rules}
         return UpdateReport.of(
             self._before,
             self._merged,
-            touched=touched,
-            counted=sum(
-                mined.rule in old_rules and mined.rule.head.relation in self._touched
-                for mined in rules
-            ),
+            touched=self._touched,
+            counted=sum(m.rule in old_rules and m.rule.head.relation in touched for m in rules),
             new_rules=sum(mined.rule not in old_rules for mined in rules),
             dropped_rules=sum(mined.rule not in rules for mined in old_rules),
-            without_rules=tuple(name for name in touched if name not in with_rules),
+            without_rules=tuple(name for name in self._touched if name not in with_rules),
         )
 
     def _impute(self, graph: TemporalGraph) -> TemporalGraph:
@@ -278,38 +246,29 @@ class _Update:
         Imputed dates may change too, as the durations they come from have changed.
         """
         before, after, size = self._impute(self._before), self._dated, self._before.bounds[1]
-        is_changed = (before.start[:size] != after.start[:size]) | (
-            before.end[:size] != after.end[:size]
-        )
+        is_changed = before.start[:size] != after.start[:size]
+        is_changed |= before.end[:size] != after.end[:size]
         added = self._merged.added[self._merged.added < after.bounds[1]]
         rows = np.concatenate([np.flatnonzero(is_changed), added])
-        return {
-            after.relations.label(int(relation)) for relation in np.unique(after.relation[rows])
-        }
+        return {after.relations.label(int(index)) for index in np.unique(after.relation[rows])}
 
     def _mine(self, walker: Walker) -> RuleSet:
         """Return the rules of all relations, with those of touched relations mined again."""
-        context = self._context
-        names = [name for name in self._after.relations if name in self._touched]
-        with context.stages("mine") as advance:
-            mined = dict(
-                mine_relations(
-                    walker, names, self._settings.mining, context.workers, progress=advance
-                )
-            )
+        mining, workers = self._settings.mining, self._context.workers
         by_relation: dict[str, list[MinedRule]] = {}
         for old in self._fitted.rules:
             by_relation.setdefault(old.rule.head.relation, []).append(old)
-        by_relation.update(mined)
+        with self._context.stages("mine") as advance:
+            by_relation |= mine_relations(walker, self._touched, mining, workers, progress=advance)
         return RuleSet(rule for name in self._after.relations for rule in by_relation.get(name, ()))
 
     def _weights(
         self,
         rules: RuleSet,
-        relation: NDArray[np.int64],
-        old_rules: NDArray[np.int64],
-        relations: NDArray[np.int64],
-        net_scores: NDArray[np.float64],
+        relation: NDArray[np.int64],  # directed, of each rule
+        old_rules: NDArray[np.int64],  # the old index of each rule, or -1
+        relations: NDArray[np.int64],  # the old id of each directed relation, or -1
+        net_scores: NDArray[np.float64],  # logarithms, 0 without a net
     ) -> RuleWeights:
         """Return the weights of old rules as they were, and those of new rules.
 
@@ -317,13 +276,6 @@ class _Update:
         weights. Weights are relative to the heaviest rule of their directed relation, and free
         ones are regularised towards the confidence. So the median ratio of known weights to what
         they would be as new ones gives the scale.
-
-        Args:
-            rules: The rules there are now.
-            relation: The directed relation of each.
-            old_rules: Its old index; -1 for a new one.
-            relations: The old id of each directed relation; -1 for a new one.
-            net_scores: What the net gives each rule, as a logarithm; 0 without a net.
         """
         fitted = self._fitted
         is_old = old_rules >= 0
