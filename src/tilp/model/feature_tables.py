@@ -288,7 +288,7 @@ def _history_weights(
     return rows
 
 
-def _paper_table(_: TemporalGraph, fitted: FittedModel) -> pl.DataFrame:
+def _paper_table(_graph: TemporalGraph, fitted: FittedModel) -> pl.DataFrame:
     """Return γ_TLR, and the products of γ that each feature counts by (eq. 14, 16, 19-21)."""
     weights = cast(FittedPaper, fitted.features).weights
     products = weights.features * weights.evidence[:, None] * weights.mixing
