@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tilp import TILP, Query, TILPConfig
-from tilp._deprecated import MODULES
+from tilp._deprecated import MODULES, NAMES
 from tilp.learning.rule_weights import TrainingSettings
 
 
@@ -25,6 +25,18 @@ def test_an_old_module_name_is_the_new_module(old):
         "assert old is new and new.__spec__.name == sys.argv[2]\n"
     )
     subprocess.run([sys.executable, "-c", code, old, MODULES[old]], check=True, timeout=120)
+
+
+@pytest.mark.parametrize(
+    ("package", "old", "new"),
+    [(package, *names) for package, table in NAMES.items() for names in table.items()],
+)
+def test_an_old_name_is_the_new_one(package, old, new):
+    module = importlib.import_module(package)
+    with pytest.warns(DeprecationWarning, match=rf"{package}\.{old} is now {package}\.{new};"):
+        assert getattr(module, old) is getattr(module, new)
+    with pytest.raises(AttributeError, match="no_such_name"):
+        module.no_such_name  # noqa: B018
 
 
 def test_a_module_that_never_was_is_not_found():

@@ -27,6 +27,23 @@ MODULES = {
 }
 """Old name of a module -> new one."""
 
+NAMES = {
+    "tilp.evaluation": {"APART": "SUBSETS", "Scorer": "ScoreFunction"},
+    "tilp.explanation": {"Fall": "AblationEffect", "Lack": "Contrast"},
+    "tilp.graph": {
+        "Joined": "MergedGraph",
+        "Origin": "StorageLocation",
+        "join_facts": "merge_facts",
+    },
+    "tilp.parallel": {"cut_by_cost": "split_by_cost", "opened": "use_workers"},
+    "tilp.rules": {"Form": "TemporalForm"},
+    "tilp.scoring": {"Answer": "Prediction", "Answers": "Predictions"},
+    "tilp.time": {"GAP_WORDS": "GAP_CLASSES", "readings": "possible_intervals"},
+    "tilp.types": {"OnUnaskable": "OnInvalidQuery", "Walked": "WalkGraph"},
+    "tilp.walks": {"Grounded": "Groundings"},
+}
+"""Package -> old name of something in it -> new one."""
+
 
 def warn_renamed(old: str, new: str, stacklevel: int = 3) -> None:
     """Warn that an old name is in use."""
@@ -37,8 +54,9 @@ def warn_renamed(old: str, new: str, stacklevel: int = 3) -> None:
     )
 
 
-def renamed_attributes(module: str, names: Mapping[str, str]) -> Callable[[str], object]:
-    """Return a module's `__getattr__` that finds attributes by their old names too."""
+def renamed_attributes(module: str) -> Callable[[str], object]:
+    """Return a module's `__getattr__` that finds attributes by their old `NAMES` too."""
+    names = NAMES[module]
 
     def get(name: str) -> object:
         if name not in names:

@@ -3,6 +3,7 @@
 from enum import StrEnum
 from typing import Self, TypeVar
 
+from tilp._deprecated import renamed_attributes
 from tilp.errors import TilpError
 
 MAX_RULES = 3_000
@@ -263,3 +264,6 @@ def choose(choices: type[Choice], value: str, name: str) -> Choice:
         return choices(value)
     except ValueError:
         raise TilpError(f"{name} is {value!r}; it can be {', '.join(choices)}") from None
+
+
+__getattr__ = renamed_attributes(__name__)

@@ -50,4 +50,4 @@ __all__ = [
     "write_scores",
 ]
 
-__getattr__ = renamed_attributes(__name__, {"APART": "SUBSETS"})
+__getattr__ = renamed_attributes(__name__)

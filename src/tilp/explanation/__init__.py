@@ -1,5 +1,6 @@
 """Why a candidate has its score: reasons with dated facts, ablation effect and contrasts."""
 
+from tilp._deprecated import renamed_attributes
 from tilp.explanation.attribution import Explainer
 from tilp.explanation.types import (
     AblationEffect,
@@ -19,3 +20,5 @@ __all__ = [
     "Reason",
     "WalkedFact",
 ]
+
+__getattr__ = renamed_attributes(__name__)

@@ -3,6 +3,7 @@
 Labels become ids here and nowhere else.
 """
 
+from tilp._deprecated import renamed_attributes
 from tilp.graph.build import Defect, FactTable, LabelTable, build_graph
 from tilp.graph.graph import ESTIMATED, SPLITS, WALKED_ONLY, Fact, StorageLocation, TemporalGraph
 from tilp.graph.index import EdgeIndex, PreparedEdges
@@ -29,3 +30,5 @@ __all__ = [
     "build_graph",
     "merge_facts",
 ]
+
+__getattr__ = renamed_attributes(__name__)

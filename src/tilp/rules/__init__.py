@@ -1,5 +1,6 @@
 """Temporal logical rules (eq. 1): as values, as text, as sets with statistics, as pictures."""
 
+from tilp._deprecated import renamed_attributes
 from tilp.rules.grains import FORMS, TemporalForm
 from tilp.rules.rule import Atom, Constraint, Notation, Rule, format_rule, parse_rule
 from tilp.rules.ruleset import MinedRule, RuleSet, RuleSetDiff
@@ -17,3 +18,5 @@ __all__ = [
     "format_rule",
     "parse_rule",
 ]
+
+__getattr__ = renamed_attributes(__name__)

@@ -17,4 +17,4 @@ __all__ = [
     "TopKPredictor",
 ]
 
-__getattr__ = renamed_attributes(__name__, {"Answer": "Prediction", "Answers": "Predictions"})
+__getattr__ = renamed_attributes(__name__)

@@ -5,6 +5,7 @@ Only this package compares times. A time is an integer in the graph's unit; a mi
 Open ones compare as minus and plus infinity; unknown ones never compare.
 """
 
+from tilp._deprecated import renamed_attributes
 from tilp.time.dates import (
     OPEN_END,
     OPEN_START,
@@ -60,3 +61,5 @@ __all__ = [
     "temporal_relation_code",
     "temporal_relation_codes",
 ]
+
+__getattr__ = renamed_attributes(__name__)

@@ -1,5 +1,6 @@
 """Constrained random walks from queries to answers, and the rules they fall under (eq. 2, 5-7)."""
 
+from tilp._deprecated import renamed_attributes
 from tilp.walks.constraints import PairConstraint, StepConstraint, Steps, compare
 from tilp.walks.encoding import MAX_LENGTH, CompiledRules, RuleEncoding
 from tilp.walks.grounding import Grounder, Groundings
@@ -22,3 +23,5 @@ __all__ = [
     "compare",
     "mine",
 ]
+
+__getattr__ = renamed_attributes(__name__)
