@@ -38,7 +38,10 @@ from _baseline import REPOSITORY, Version, full_commit, installed
 RENAMED_KEYS: dict[str, str] = {}
 
 # Texts, by pattern of their (new) path: regular expressions, old -> new.
-RENAMED_VALUES: dict[str, dict[str, str]] = {}
+RENAMED_VALUES: dict[str, dict[str, str]] = {"*": {"soft walks": "random walks"}}
+
+# Patterns of counts that the older version wrote as true or false in places.
+COUNTS = ("*/walks",)
 
 # Patterns of (new) paths that are not compared: versions, digests of sources or files, the model's
 # description in words, and choices that exist no longer.
@@ -213,6 +216,11 @@ def translate(values: Values) -> Values:
                     indices: replace(value, texts) if isinstance(value, str) else value
                     for indices, value in by_indices.items()
                 }
+        if any(fnmatch(path, pattern) for pattern in COUNTS):
+            by_indices = {
+                indices: int(value) if isinstance(value, bool) else value
+                for indices, value in by_indices.items()
+            }
         translated.setdefault(path, {}).update(by_indices)
     return translated
 

@@ -13,7 +13,7 @@ import uvicorn
 
 import tilp
 from tilp.web.app import create_app
-from tilp.web.limits import Limits
+from tilp.web.state import Limits
 
 SCRIPT = "<script>alert(1)</script>"
 QUERY = {"relation": "livesIn", "subject": SCRIPT}

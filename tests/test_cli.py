@@ -103,7 +103,7 @@ def test_columns_and_units_can_be_chosen(run, tmp_path):
         (("inspct", "x"), "No such command"),
         (("datasets", "get", "YAGO11"), "YAGO11k"),
         (("import", "nowhere.json", "--out", "x"), "nowhere.json"),
-        (("demo", "--size", "3"), "a world of 3 facts cannot be made"),
+        (("demo", "--size", "3"), "a world of 3 facts is not possible"),
     ],
 )
 def test_errors_are_a_paragraph_and_exit_code_2(run, arguments, message):
@@ -209,7 +209,7 @@ def test_mine_stopped_by_hand(run, tmp_path, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tilp.walks.checkpoint.mine_relations", stop)
+    monkeypatch.setattr("tilp.walks.mining.mine_relations", stop)
     out = tmp_path / "rules.jsonl"
     code, _, err = run("mine", tmp_path / "world", "--out", out, "--max-length", 1)
     assert code == 2 and "0 of 20 relations" in err and "goes on from there" in err

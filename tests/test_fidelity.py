@@ -9,7 +9,7 @@ import pytest
 from strategies import both_ways, small_world
 from tilp import TILP, TILPConfig
 from tilp.explanation import Grounding, Reason, WalkedFact
-from tilp.explanation.ablation import top_grounding
+from tilp.explanation.attribution import top_grounding
 from tilp.learning.rule_weights import TrainingSettings
 from tilp.types import Features, Missing
 

@@ -12,7 +12,7 @@ import pytest
 
 import tilp
 from tilp import TILP, Query, TILPConfig
-from tilp.explanation.ablation import top_grounding
+from tilp.explanation.attribution import top_grounding
 from tilp.explanation.render import draw_grounding, explanation_page
 from tilp.rules.picture import draw_rule
 from tilp.viz import standalone

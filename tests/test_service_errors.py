@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from malformed import Malformed, send
 from serving import QUERY, SCRIPT, SMALL_LIMITS, get, groundings_in, post, refused, serve
 from tilp.web.errors import add_error_handlers
-from tilp.web.static import page_router
+from tilp.web.app import page_router
 from tilp.web.views import ModelView
 
 JSON = "application/json"

@@ -15,7 +15,7 @@ import pytest
 from serving import QUERY, log_event, refused, running
 from tilp import Query
 from tilp.scoring import Prediction, Predictions
-from tilp.web.limits import Limits
+from tilp.web.state import Limits
 from tilp.web.state import ServiceState
 from tilp.web.views import ModelView
 

@@ -17,21 +17,10 @@ from types import FrameType
 from typing import Annotated
 
 import typer
+from typer import Option
 
-from tilp.cli.bench import bench_command
-from tilp.cli.console import print_error, print_warning, set_quiet
-from tilp.cli.data import convert_command, datasets, import_command, impute_command, pack_command
-from tilp.cli.demo import demo_command
-from tilp.cli.evaluate import compare_command, evaluate_command, evaluate_scores_command
-from tilp.cli.explain import explain_command
-from tilp.cli.features import features_command
-from tilp.cli.fit import fit_command
-from tilp.cli.inspect import inspect_command
-from tilp.cli.predict import predict_command
-from tilp.cli.rules import mine_command, rules_command
-from tilp.cli.serve import serve_command
-from tilp.cli.split import split_command
-from tilp.cli.update import update_command
+from tilp.cli import data, evaluate, fit, inspect, predict, rules, serve
+from tilp.cli.console import print_warning, set_quiet
 from tilp.errors import TilpError
 
 __all__ = ["app", "main"]
@@ -51,32 +40,32 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("demo")(demo_command)
-app.command("inspect")(inspect_command)
-app.command("mine")(mine_command)
-app.command("evaluate-scores")(evaluate_scores_command)
-app.command("compare")(compare_command)
-app.command("fit")(fit_command)
-app.command("update")(update_command)
-app.command("evaluate")(evaluate_command)
-app.command("predict")(predict_command)
-app.command("explain")(explain_command)
-app.command("rules")(rules_command)
-app.command("serve")(serve_command)
-app.command("features")(features_command)
-app.command("split")(split_command)
-app.command("bench")(bench_command)
-app.command("convert")(convert_command)
-app.command("pack")(pack_command)
-app.command("impute")(impute_command)
-app.command("import")(import_command)
-app.add_typer(datasets, name="datasets")
+app.command("demo")(data.demo_command)
+app.command("inspect")(inspect.inspect_command)
+app.command("mine")(rules.mine_command)
+app.command("evaluate-scores")(evaluate.evaluate_scores_command)
+app.command("compare")(evaluate.compare_command)
+app.command("fit")(fit.fit_command)
+app.command("update")(fit.update_command)
+app.command("evaluate")(evaluate.evaluate_command)
+app.command("predict")(predict.predict_command)
+app.command("explain")(predict.explain_command)
+app.command("rules")(rules.rules_command)
+app.command("serve")(serve.serve_command)
+app.command("features")(rules.features_command)
+app.command("split")(inspect.split_command)
+app.command("bench")(evaluate.bench_command)
+app.command("convert")(data.convert_command)
+app.command("pack")(data.pack_command)
+app.command("impute")(data.impute_command)
+app.command("import")(data.import_command)
+app.add_typer(data.datasets, name="datasets")
 
 
 def _print_version(requested: bool) -> None:
-    if requested:
-        from tilp._utils.versions import version_report
+    from tilp._utils.versions import version_report
 
+    if requested:
         typer.echo(version_report())
         raise typer.Exit
 
@@ -85,32 +74,26 @@ def _print_version(requested: bool) -> None:
 def _options(
     version: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--version",
             callback=_print_version,
             is_eager=True,
             help="Print the versions and the platform that a bug report needs.",
         ),
     ] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Log what is being done.")] = False,
+    verbose: Annotated[bool, Option("--verbose", help="Log what is being done.")] = False,
     quiet: Annotated[
-        bool, typer.Option("--quiet", help="No warnings, no progress: results and errors only.")
+        bool, Option("--quiet", help="No warnings, no progress: results and errors only.")
     ] = False,
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback of an error, and all log messages.")
+        bool, Option("--debug", help="Show the traceback of an error, and all log messages.")
     ] = False,
 ) -> None:
     del version  # its callback has printed it
     set_quiet(quiet)
-    level = logging.WARNING
-    if debug:
-        level = logging.DEBUG
-    elif verbose:
-        level = logging.INFO
-    elif quiet:
-        level = logging.ERROR
+    levels = {"DEBUG": debug, "INFO": verbose, "ERROR": quiet}
     logging.basicConfig(format="%(message)s")
-    logging.getLogger("tilp").setLevel(level)
+    logging.getLogger("tilp").setLevel(next(filter(levels.get, levels), "WARNING"))
 
 
 def _global_options_first(arguments: list[str]) -> list[str]:
@@ -144,12 +127,12 @@ def main() -> None:
     except Exception as error:
         if "--debug" in arguments:
             raise
-        if isinstance(error, (TilpError, OSError)):
-            print_error(str(error))
-        else:
-            print_error(
+        message = str(error)
+        if not isinstance(error, (TilpError, OSError)):
+            message = (
                 f"{type(error).__name__}: {error}. This is a defect of tilp: please report it "
                 "with the command, what --debug adds to it, and tilp --version; unless a packed "
                 "graph is damaged, which tilp pack GRAPH --check tells."
             )
+        sys.stderr.write(f"error: {message}\n")
         sys.exit(2)

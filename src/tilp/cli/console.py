@@ -45,11 +45,6 @@ def say(message: str) -> None:
         sys.stderr.write(f"{message}\n")
 
 
-def print_error(message: str) -> None:
-    """Print an error as one paragraph."""
-    sys.stderr.write(f"error: {message}\n")
-
-
 def print_warning(message: Warning | str, *_: object, **__: object) -> None:
     """Print a warning as one line; also replaces `warnings.showwarning`."""
     say(f"warning: {message}")
@@ -75,26 +70,19 @@ def make_table(
     return table
 
 
-def print_table(
-    title: str | None,
-    columns: Sequence[str],
-    rows: Iterable[Sequence[str | Text]],
-    *,
-    right: Collection[str] = (),
-    **style: Any,
-) -> None:
+def print_table(*args: Any, **options: Any) -> None:
     """Print a table, with the arguments of `make_table`."""
-    output().print(make_table(title, columns, rows, right=right, **style))
+    output().print(make_table(*args, **options))
+
+
+def cells(row: Mapping[str, Any], **formats: str) -> list[str]:
+    """Return values of a row as text, each with its format."""
+    return [format(row[name], spec) for name, spec in formats.items()]
 
 
 @contextmanager
 def progress_bar(*, transfer: bool = False, rate: str | None = None) -> Iterator[Progress]:
-    """Show progress on standard error if that is a terminal.
-
-    Args:
-        transfer: Count bytes.
-        rate: Name of what is counted, to show how many are done per second.
-    """
+    """Show progress on standard error if that is a terminal; of bytes, or of `rate` per second."""
     from rich import progress
 
     class Rate(progress.ProgressColumn):
@@ -102,16 +90,12 @@ def progress_bar(*, transfer: bool = False, rate: str | None = None) -> Iterator
             speed = task.finished_speed or task.speed
             return "" if speed is None else f"{speed:,.0f} {rate}/s"
 
-    columns: list[progress.ProgressColumn] = [
-        progress.TextColumn("{task.description}"),
-        progress.BarColumn(),
-    ]
+    columns: list[progress.ProgressColumn]
+    columns = [progress.TextColumn("{task.description}"), progress.BarColumn()]
     if transfer:
         columns += [progress.DownloadColumn(), progress.TransferSpeedColumn()]
     else:
-        columns += [progress.TaskProgressColumn()]
-    if rate is not None:
-        columns += [Rate()]
+        columns += [progress.TaskProgressColumn()] + [Rate()] * (rate is not None)
     columns += [progress.TimeRemainingColumn()]
     shown = sys.stderr.isatty() and not _quiet
     with progress.Progress(*columns, console=Console(stderr=True), disable=not shown) as bar:
@@ -130,9 +114,8 @@ def task_bar(description: str) -> Iterator[Callable[[float], None]]:
 def stage_bars(stages: Mapping[str, str]) -> Iterator[Callable[[str, float], None]]:
     """Show a bar for each stage; outside a terminal, a line when a stage starts."""
     with progress_bar() as bar:
-        tasks = {}
-        if not bar.disable:
-            tasks = {name: bar.add_task(text, total=1.0) for name, text in stages.items()}
+        shown = {} if bar.disable else stages
+        tasks = {name: bar.add_task(text, total=1.0) for name, text in shown.items()}
         started: set[str] = set()
 
         def advance(name: str, share: float) -> None:

@@ -1,4 +1,4 @@
-"""Commands that convert, import, pack and download data."""
+"""Commands that convert, import, pack and download data; and the demonstration."""
 
 from __future__ import annotations
 
@@ -11,18 +11,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from tilp.cli import options
 from tilp.cli.console import output, print_table, print_warning, progress_bar, stage_bars, task_bar
+from tilp.cli.fit import fit_with_progress
+from tilp.cli.inspect import print_inspection
+from tilp.cli.predict import print_explanation, print_predictions
+from tilp.cli.rules import print_rules
 from tilp.errors import TilpError
-from tilp.types import DumpFormat, Estimate, OnError, TableFormat
+from tilp.types import DumpFormat, Estimate, Grain, OnError, TableFormat
 
 if TYPE_CHECKING:
     from tilp.datasets import World
-    from tilp.graph import TemporalGraph
     from tilp.io.dumps import ImportReport
     from tilp.io.rdf import RdfFormat
-    from tilp.time.durations import Durations
+    from tilp.model import TILP
 
 _SHOWN_PROBLEMS = 20
 _BYTES = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
@@ -58,10 +62,9 @@ def impute_command(
     out: options.OutFolderOption,
     estimate: Annotated[
         Estimate,
-        typer.Option(
-            "--estimate",
+        Option(
             help="Length of a fact with one date. expected: the mean length of its relation's "
-            "facts; drawn: a random draw for each fact.",
+            "facts; drawn: a random draw for each fact."
         ),
     ] = Estimate.EXPECTED,
     seed: options.SeedOption = 0,
@@ -81,64 +84,46 @@ def impute_command(
     """
     from tilp.io import write
     from tilp.time.durations import Durations
-    from tilp.time.imputation import impute
+    from tilp.time.imputation import imputation_counts, impute
 
     graph = options.read_data(data, unit, on_error, columns, header)
     durations = Durations.fit(graph)
     imputed = impute(graph, estimate=estimate, seed=seed, durations=durations)
     write(imputed, out, format=format)
-    _print_imputed(imputed, durations)
-    output().print(f"{out}: {imputed}")
-
-
-def _print_imputed(graph: TemporalGraph, durations: Durations) -> None:
-    from tilp.time.imputation import imputation_counts
-
-    counts, fitted = imputation_counts(graph), durations.frame()
+    counts = imputation_counts(imputed)
     total = int(counts["starts"].sum()) + int(counts["ends"].sum())
     figures = ("facts", "starts", "ends", "still missing", "complete in train", "mean length")
-    rows = (
-        (
-            relation,
-            *(f"{count:,}" for count in (*cells, row["intervals"])),
-            f"{row['mean']:,.1f}",
-            "of all relations" if row["pooled"] else "",
-        )
-        for (relation, *cells), row in zip(counts.rows(), fitted.iter_rows(named=True), strict=True)
-    )
+    rows = []
+    for (relation, *numbers), row in zip(counts.rows(), durations.frame().to_dicts(), strict=True):
+        pooled = "of all relations" if row["pooled"] else ""
+        numbers = [f"{count:,}" for count in (*numbers, row["intervals"])]
+        rows.append((relation, *numbers, f"{row['mean']:,.1f}", pooled))
     print_table(f"{total:,} dates estimated", ("relation", *figures, ""), rows, right=figures)
+    output().print(f"{out}: {imputed}")
 
 
 def import_command(
     source: Annotated[
         Path,
-        typer.Argument(
+        Argument(
             metavar="SOURCE",
-            show_default=False,
             help="A Wikidata JSON dump (one entity a line; plain, .gz or .bz2; - reads standard "
             "input), or N-Triples or Turtle (.nt, .ttl, .gz).",
         ),
     ],
     out: options.OutFolderOption,
-    language: Annotated[str, typer.Option("--language", help="Language of labels.")] = "en",
+    language: Annotated[str, Option(help="Language of labels.")] = "en",
     properties: Annotated[
         str | None,
-        typer.Option(
-            "--properties",
-            metavar="P,P,…",
-            help="Keep only these properties, such as P39,P54,P166.",
-        ),
+        Option(metavar="P,P,…", help="Keep only these properties, such as P39,P54,P166."),
     ] = None,
     undated: Annotated[
-        bool, typer.Option("--undated", help="Keep statements without any date too.")
+        bool, Option("--undated", help="Keep statements without any date too.")
     ] = False,
     format: Annotated[
-        DumpFormat | None,
-        typer.Option("--format", show_default="by the file name", help="Format of SOURCE."),
+        DumpFormat | None, Option(show_default="by the file name", help="Format of SOURCE.")
     ] = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Stop at the first malformed line.")
-    ] = False,
+    strict: Annotated[bool, Option("--strict", help="Stop at the first malformed line.")] = False,
 ) -> None:
     """Convert a Wikidata dump, JSON or RDF, into DATA.
 
@@ -192,8 +177,7 @@ def pack_command(
     out: options.OptionalOutFolderOption = None,
     memory: Annotated[
         str,
-        typer.Option(
-            "--memory",
+        Option(
             metavar="BYTES",
             help="Memory to work in, such as 500MB or 2GB. More is faster; the files written are "
             "the same.",
@@ -201,7 +185,7 @@ def pack_command(
     ] = "1GB",
     check: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--check",
             help="DATA is a packed graph: read all of it and report damage. Pack nothing.",
         ),
@@ -232,16 +216,9 @@ def pack_command(
         raise TilpError("say where to: tilp pack DATA --out GRAPH")
     started = time.perf_counter()
     with stage_bars(STAGES) as advance:
-        graph = pack(
-            options.standard_input(data),
-            out,
-            unit=unit,
-            on_error=on_error,
-            columns=options.parse_columns(columns),
-            header=header,
-            memory=_parse_bytes(memory),
-            progress=advance,
-        )
+        source, names = options.standard_input(data), options.parse_columns(columns)
+        read = partial(pack, unit=unit, on_error=on_error, columns=names, header=header)
+        graph = read(source, out, memory=_parse_bytes(memory), progress=advance)
     seconds = time.perf_counter() - started
     warn_of_defects(graph)
     output().print(f"{out}: {graph}")
@@ -286,10 +263,9 @@ def list_command() -> None:
 
 @datasets.command("get")
 def get_command(
-    name: Annotated[str, typer.Argument(show_default=False, help="See tilp datasets list.")],
+    name: Annotated[str, Argument(help="See tilp datasets list.")],
     folder: Annotated[
-        Path | None,
-        typer.Option("--folder", show_default="the cache", help="Where to put the files."),
+        Path | None, Option(show_default="the cache", help="Where to put the files.")
     ] = None,
 ) -> None:
     """Download a published data set and print its folder.
@@ -327,10 +303,87 @@ def world_command(
     generated = world(seed, size)
     write(generated.graph, out, format=format)
     output().print(f"{out}: {generated.graph}")
-    print_planted_rules(generated)
+    _print_planted_rules(generated)
 
 
-def print_planted_rules(world: World) -> None:
-    """Print the rules planted in a world, and how often each holds."""
+def _print_planted_rules(world: World) -> None:
     rows = ((f"{rule.confidence:.2f}", rule.text) for rule in world.rules)
     print_table("rules planted in this world", ("confidence", "rule"), rows, right=("confidence",))
+
+
+def demo_command(size: options.WorldSizeOption = 10_000, seed: options.SeedOption = 0) -> None:
+    """Show what tilp does on a small synthetic world, from facts to explanations.
+
+    In this world people are born, study, play for teams, win prizes, marry, move and die, by
+    known rules, so that you can compare what is learned with the truth.
+    """
+    from tilp.data_quality import inspect
+    from tilp.datasets import world
+    from tilp.model import TILP
+
+    console = output()
+    console.rule("A world of dated facts")
+    generated = world(seed, size)
+    graph = generated.graph
+    for row in range(0, len(graph), len(graph) // 5):
+        console.print(str(graph.fact(row)))
+    console.print(f"… {len(graph):,} facts in all, seed {seed}.\n")
+    _print_planted_rules(generated)
+    console.rule("What is in it, and what is wrong with it: tilp inspect")
+    print_inspection(inspect(graph), f"world, seed {seed}")
+    console.rule("Learned rules and their weights: tilp fit")
+    model = TILP.from_options(max_length=3, sample=200, max_rules=200, random_state=seed)
+    fit_with_progress(model, graph)
+    _show_rules(generated, model)
+    console.rule("How well they predict held-out facts: tilp evaluate")
+    _show_evaluation(model)
+    console.rule("A query, and the reasons for its answer: tilp predict, tilp explain")
+    _show_prediction(model)
+
+
+def _show_rules(world: World, model: TILP) -> None:
+    """Show the best rule for each relation that has planted rules."""
+    from tilp.rules import FORMS
+
+    form = FORMS[Grain.PAIRS]  # the form of the planted rules
+    relations = list(dict.fromkeys(rule.relation for rule in world.rules))
+    best = []
+    for relation in relations:
+        for mined in model.rules(relation).sort():
+            if form.codes(mined.rule.length, mined.rule.constraints) is not None:
+                best.append(mined)
+                break
+    title = f"the best for each of {len(relations)} relations, of {len(model.rules()):,} learned"
+    print_rules(best, title)
+    planted = {rule.text for rule in world.rules}
+    count = sum(str(mined.rule) in planted for mined in best)
+    output().print(f"{count} of these {len(best)} were planted.\n")
+
+
+def _show_evaluation(model: TILP) -> None:
+    """Show the main metrics, beside those of a popularity baseline."""
+    from tilp.evaluation import evaluate, popularity
+
+    baseline = popularity(model.graph)
+    rows = []
+    for name, scorer in (("this model", model.scorer()), ("popularity baseline", baseline)):
+        metrics = evaluate(scorer, model.graph, protocols=["enumerate"]).metrics()
+        figures = (metrics.mrr, metrics.hits_at_1, metrics.hits_at_10)
+        rows.append((name, *(f"{figure:.3f}" for figure in figures)))
+    titles = ("MRR", "hits@1", "hits@10")
+    print_table("test split, protocol enumerate, average ties", ("", *titles), rows, right=titles)
+
+
+def _show_prediction(model: TILP) -> None:
+    """Predict the object of a test fact, and explain the best answer."""
+    from tilp.scoring import Query
+
+    graph, rows = model.graph, model.graph.rows("test")
+    row = next(row for row in rows if graph.fact(row).relation == "livesIn")
+    fact = graph.fact(row)
+    dates = graph.frame("test").row(row - rows.start, named=True)
+    query = Query(fact.relation, fact.subject, None, dates["start"], dates["end"])
+    print_predictions(model.predict(query, k=5))
+    output().print(f"The fact that was held out: {fact}\n")
+    print_explanation(model.explain(query, groundings=1, max_reasons=3))
+    output().print("\nThe same in the browser, for a model that tilp fit wrote: tilp serve MODEL")

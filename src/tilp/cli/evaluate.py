@@ -1,21 +1,38 @@
-"""Commands that measure models and scores of other tools, and compare evaluations."""
+"""Commands that measure models and scores, compare evaluations, and run experiments."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import shlex
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from tilp.cli import options
-from tilp.cli.console import output, print_json, print_table, task_bar
+from tilp.cli.console import (
+    cells,
+    output,
+    print_json,
+    print_table,
+    print_warning,
+    progress_bar,
+    resume_hint,
+    say,
+    task_bar,
+)
 from tilp.errors import TilpError
 from tilp.types import Backend, OnError, Protocol, Ties
 
 if TYPE_CHECKING:
     import polars as pl
+    from rich.progress import Progress
 
+    from tilp.bench import Job
     from tilp.evaluation import Comparison, Evaluation
     from tilp.graph import TemporalGraph
 
@@ -23,11 +40,11 @@ _SHOWN_RELATIONS = 30
 _METRICS = ("mrr", "hits@1", "hits@3", "hits@10", "mean_rank")
 _METRIC_TITLES = ("mrr", "hits@1", "hits@3", "hits@10", "mean rank")
 
+_RowCells = Callable[[dict[str, Any]], list[str]]
+
 DefaultOption = Annotated[
     float,
-    typer.Option(
-        "--default", show_default="below all", help="Score of candidates that are not listed."
-    ),
+    Option("--default", show_default="below all", help="Score of candidates that are not listed."),
 ]
 
 
@@ -36,8 +53,7 @@ def evaluate_command(
     split: options.SplitOption = "test",
     known: Annotated[
         Path | None,
-        typer.Option(
-            "--known",
+        Option(
             metavar="DATA",
             show_default="the model's data",
             help="Data to take the split and the known answers from. For a model of reduced data "
@@ -63,24 +79,21 @@ def evaluate_command(
     if known is not None:
         graph = options.read_data(known, fitted.graph.unit, OnError.REPAIR, None, None)
     with task_bar("rank") as advance:
-        evaluation = fitted.evaluate(
-            split, known=graph, protocols=protocol or None, progress=advance
-        )
-    _report(evaluation, str(model), out, json=json, seed=seed)
+        result = fitted.evaluate(split, known=graph, protocols=protocol or None, progress=advance)
+    _report(result, str(model), out, json=json, seed=seed)
 
 
 def evaluate_scores_command(
     scores: Annotated[
         Path,
-        typer.Argument(
+        Argument(
             metavar="SCORES",
-            show_default=False,
             help="Scored candidates as TSV, CSV or Parquet, with the columns subject, relation, "
             "object, start, end (the fact, as in DATA), direction (object or subject: which one "
             "the query asks for), candidate, score.",
         ),
     ],
-    data: Annotated[Path, typer.Option("--data", help="DATA that the scores belong to.")],
+    data: Annotated[Path, Option(help="DATA that the scores belong to.")],
     split: options.SplitOption = "test",
     protocol: options.ProtocolsOption = None,
     out: options.EvaluationFolderOption = None,
@@ -105,25 +118,16 @@ def evaluate_scores_command(
 
 
 def compare_command(
-    first: Annotated[
-        Path,
-        typer.Argument(
-            metavar="A", show_default=False, help="A saved evaluation, or a file of scores."
-        ),
-    ],
-    second: Annotated[
-        Path, typer.Argument(metavar="B", show_default=False, help="Another of the same queries.")
-    ],
+    first: Annotated[Path, Argument(metavar="A", help="A saved evaluation, or a file of scores.")],
+    second: Annotated[Path, Argument(metavar="B", help="Another of the same queries.")],
     protocol: Annotated[
-        Protocol,
-        typer.Option("--protocol", help="Which other true answers to filter out before ranking."),
+        Protocol, Option(help="Which other true answers to filter out before ranking.")
     ] = Protocol.ENUMERATE,
     ties: Annotated[
-        Ties | None, typer.Option("--ties", show_default="average", help="Rank among equal scores.")
+        Ties | None, Option(show_default="average", help="Rank among equal scores.")
     ] = None,
     data: Annotated[
-        Path | None,
-        typer.Option("--data", help="DATA that the scores belong to, if A or B is a file."),
+        Path | None, Option(help="DATA that the scores belong to, if A or B is a file.")
     ] = None,
     split: options.SplitOption = "test",
     default: DefaultOption = float("-inf"),
@@ -177,16 +181,10 @@ def _evaluate_file(
     from tilp.parallel import thread_count
 
     scores = read_scores(path, graph, split, default=default)
+    rank = partial(evaluate, scores, graph, split, protocols=protocols or None)
     with task_bar("rank") as advance:
-        return evaluate(
-            scores,
-            graph,
-            split,
-            protocols=protocols or None,
-            threads=thread_count(threads),
-            progress=advance,
-            note=f"scores of {path.name}",
-        )
+        note = f"scores of {path.name}"
+        return rank(threads=thread_count(threads), progress=advance, note=note)
 
 
 def _report(evaluation: Evaluation, name: str, out: Path | None, *, json: bool, seed: int) -> None:
@@ -202,94 +200,47 @@ def _report(evaluation: Evaluation, name: str, out: Path | None, *, json: bool, 
 def _print_evaluation(evaluation: Evaluation, name: str, *, seed: int) -> None:
     from tilp.evaluation import SUBSETS
 
-    print_table(
-        f"{name} · {len(evaluation) // 2:,} facts of {evaluation.split}, queried both ways",
-        ("protocol", "ties", *_METRIC_TITLES),
-        (
-            (protocol.value, ties.value, *_cells(evaluation.metrics(protocol, ties).to_json()))
-            for protocol, ties in evaluation.protocols_and_ties()
-        ),
-        right=_METRIC_TITLES,
-    )
+    rows = [
+        (protocol.value, ties.value, *_metric_cells(evaluation.metrics(protocol, ties).to_json()))
+        for protocol, ties in evaluation.protocols_and_ties()
+    ]
+    title = f"{name} · {len(evaluation) // 2:,} facts of {evaluation.split}, queried both ways"
+    print_table(title, ("protocol", "ties", *_METRIC_TITLES), rows, right=_METRIC_TITLES)
     headline = " ".join(evaluation.headline)
     mrr = evaluation.bootstrap(seed=seed)["mrr"]
-    output().print(
-        f"{headline}: MRR {mrr.value:.4f}, 95 % interval {mrr.low:.4f} to {mrr.high:.4f} "
-        "(bootstrap over facts)\n"
-    )
+    interval = f"95 % interval {mrr.low:.4f} to {mrr.high:.4f} (bootstrap over facts)"
+    output().print(f"{headline}: MRR {mrr.value:.4f}, {interval}\n")
     figures = ("queries", *_METRIC_TITLES)
-    print_table(
-        f"subsets · {headline}",
-        ("facts", *figures),
-        (
-            (
-                SUBSETS[row["rows"]] if row["holds"] else "… the rest",
-                f"{row['queries']:,}",
-                *_cells(row),
-            )
-            for row in evaluation.by_subset().iter_rows(named=True)
-        ),
-        right=figures,
+    subsets = (
+        (SUBSETS[row["rows"]] if row["holds"] else "… the rest", *_query_cells(row))
+        for row in evaluation.by_subset().iter_rows(named=True)
     )
-    relations = evaluation.by_relation()
-    print_table(
-        f"relations · {headline}",
-        ("relation", "query for", *figures),
-        (
-            (row["relation"], row["direction"], f"{row['queries']:,}", *_cells(row))
-            for row in relations.head(_SHOWN_RELATIONS).iter_rows(named=True)
-        ),
-        right=figures,
-    )
-    _print_omitted(relations)
+    print_table(f"subsets · {headline}", ("facts", *figures), subsets, right=figures)
+    _print_relations(f"relations · {headline}", figures, evaluation.by_relation(), _query_cells)
 
 
 def _print_comparison(comparison: Comparison) -> None:
     setting = f"{comparison.protocol} {comparison.ties}"
+    rows = []
+    for name, metric in comparison.metrics.items():
+        values = (f"{metric.first:.4f}", f"{metric.second:.4f}", f"{metric.difference:+.4f}")
+        p_value = "< 0.001" if metric.p_value < 0.001 else f"{metric.p_value:.3f}"
+        rows.append((name, *values, f"{metric.low:+.4f} to {metric.high:+.4f}", p_value))
     figures = ("A", "B", "B - A", "95 % interval", "p")
-    print_table(
-        f"{setting} · {comparison.facts:,} facts, queried both ways",
-        ("metric", *figures),
-        (
-            (
-                name,
-                f"{metric.first:.4f}",
-                f"{metric.second:.4f}",
-                f"{metric.difference:+.4f}",
-                f"{metric.low:+.4f} to {metric.high:+.4f}",
-                "< 0.001" if metric.p_value < 0.001 else f"{metric.p_value:.3f}",
-            )
-            for name, metric in comparison.metrics.items()
-        ),
-        right=figures,
-    )
+    title = f"{setting} · {comparison.facts:,} facts, queried both ways"
+    print_table(title, ("metric", *figures), rows, right=figures)
     output().print(
         f"B ranks the answer better in {comparison.wins:,} queries, A in {comparison.losses:,}; "
         f"{comparison.draws:,} are the same.\n"
     )
     counts = ("queries", "A", "B", "B - A", "B better", "A better")
-    print_table(
-        f"MRR by relation · {setting}",
-        ("relation", "query for", *counts),
-        (
-            (
-                row["relation"],
-                row["direction"],
-                f"{row['queries']:,}",
-                f"{row['first']:.4f}",
-                f"{row['second']:.4f}",
-                f"{row['difference']:+.4f}",
-                f"{row['wins']:,}",
-                f"{row['losses']:,}",
-            )
-            for row in comparison.by_relation.head(_SHOWN_RELATIONS).iter_rows(named=True)
-        ),
-        right=counts,
-    )
-    _print_omitted(comparison.by_relation)
+    formats = {"queries": ",", "first": ".4f", "second": ".4f", "difference": "+.4f"}
+    formats |= {"wins": ",", "losses": ","}
+    title, relations = f"MRR by relation · {setting}", comparison.by_relation
+    _print_relations(title, counts, relations, lambda row: cells(row, **formats))
 
 
-def _cells(metrics: dict[str, float | None]) -> Iterable[str]:
+def _metric_cells(metrics: dict[str, float | None]) -> Iterable[str]:
     """Format MRR and hits to four digits, the mean rank to one; a dash if there are no queries."""
     for name in _METRICS:
         value = metrics[name]
@@ -297,7 +248,144 @@ def _cells(metrics: dict[str, float | None]) -> Iterable[str]:
         yield "-" if value is None else format(value, digits)
 
 
-def _print_omitted(relations: pl.DataFrame) -> None:
+def _query_cells(row: dict[str, Any]) -> list[str]:
+    return [f"{row['queries']:,}", *_metric_cells(row)]
+
+
+def _print_relations(
+    title: str, figures: tuple[str, ...], relations: pl.DataFrame, row_cells: _RowCells
+) -> None:
+    rows = (
+        (row["relation"], row["direction"], *row_cells(row))
+        for row in relations.head(_SHOWN_RELATIONS).iter_rows(named=True)
+    )
+    print_table(title, ("relation", "query for", *figures), rows, right=figures)
     omitted = len(relations) - _SHOWN_RELATIONS
     if omitted > 0:
         output().print(f"(and {omitted:,} rows more: --json)", style="dim")
+
+
+def bench_command(
+    plan: Annotated[
+        str | None,
+        Argument(
+            metavar="PLAN",
+            help="A TOML file, or the name of a plan that comes with tilp: see --list.",
+        ),
+    ] = None,
+    data: Annotated[
+        list[str] | None,
+        Argument(
+            metavar="[DATA]…",
+            help="Files or folders of facts, or names of published sets (tilp datasets list). "
+            "Default: the bundled world.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        Option(
+            metavar="REPORT",
+            help="Folder of the report and of the results. Runs that have a result are not run "
+            "again; several plans may share a folder, one after the other.",
+        ),
+    ] = None,
+    threads: options.ThreadsOption = None,
+    jobs: Annotated[
+        int,
+        Option(
+            min=1,
+            help="Count of runs at a time, which share the threads. Much faster for many small "
+            "runs, but the seconds of a single run then mean less.",
+        ),
+    ] = 1,
+    seeds: Annotated[
+        int | None,
+        Option(
+            "--seeds",
+            "--rounds",
+            min=1,
+            show_default="as the plan says",
+            help="Count of runs of each method, each with a seed of its own.",
+        ),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        Option(
+            metavar="EXPERIMENT",
+            show_default="all",
+            help="An experiment of the plan, by its name; repeatable.",
+        ),
+    ] = None,
+    dry_run: Annotated[bool, Option("--dry-run", help="List the runs, and run nothing.")] = False,
+    list_plans: Annotated[
+        bool, Option("--list", help="List the plans that come with tilp, and stop.")
+    ] = False,
+) -> None:
+    """Run the experiments of a PLAN on DATA, the paper's or your own, and write a report.
+
+    A plan says which methods are compared, in which settings, under which protocols, with how many
+    seeds. The result of every run is a file, so a plan that was stopped continues where it was. The
+    report is Markdown and HTML, with tables, charts (they need tilp[plot]), the command, versions
+    and fingerprints of the data. Example: tilp bench quick --out report
+    """
+    from tilp import bench
+
+    console = output()
+    if list_plans:
+        for name, shipped in bench.shipped_plans().items():
+            experiments = ", ".join(experiment.name for experiment in shipped.experiments)
+            console.print(f"{name:12}{shipped.title} ({experiments})")
+        return
+    if plan is None:
+        raise TilpError("name a PLAN: a TOML file, or one of those that tilp bench --list names")
+    chosen = bench.load_plan(plan).narrowed(seeds, tuple(only or ()))
+    sources = [bench.find_source(name) for name in data or ()]
+    sources = sources or [bench.world_source(chosen.world)]
+    if dry_run:
+        planned, refused = bench.plan_jobs(chosen, sources)
+        for job in planned:
+            console.print(job.name)
+        for where, reason in refused.items():
+            print_warning(f"{where}: {reason}")
+        return
+    if out is None:
+        raise TilpError("name the folder of the report: --out REPORT")
+    with resume_hint(out), progress_bar() as bar:
+        run = partial(bench.run_plan, chosen, sources, out, threads=threads, side_by_side=jobs)
+        done = run(command=shlex.join(["tilp", *sys.argv[1:]]), watcher=_ProgressBars(bar))
+    count, failed = len(done.results), done.results.failed
+    for failure in failed.values():
+        print_warning(f"{failure.job}: {failure.reason}")
+    if done.missing_charts:
+        charts = f"{len(done.missing_charts)} charts are missing from the report"
+        print_warning(f'{charts}; to draw them: pip install "tilp[plot]"')
+    and_failed = f"; {len(failed)} more failed" if failed else ""
+    console.print(f"{count} runs, {done.ran} of them now{and_failed}; {done.page} and {done.text}")
+    if failed or not count:
+        raise typer.Exit(1)
+
+
+class _ProgressBars:
+    """A bar over all runs, with the stage of the present one; and a line for each that ended."""
+
+    def __init__(self, bar: Progress) -> None:
+        self._bar = bar
+        self._all = bar.add_task("runs", total=None)
+        self._stage = bar.add_task("", total=1.0)
+        self._began = time.perf_counter()
+
+    def begins(self, job: Job) -> None:
+        """Show the name of the run."""
+        self._began = time.perf_counter()
+        self._bar.update(self._all, description=job.name)
+
+    def advances(self, stage: str, share: float) -> None:
+        """Show the progress of the stage."""
+        self._bar.update(self._stage, completed=share, description=f"  {stage}")
+
+    def ends(self, job: Job, outcome: str, position: int, count: int) -> None:
+        """Print the outcome of the run, and the seconds since the one before ended."""
+        self._bar.update(self._all, total=count, completed=position)
+        taken = f"{time.perf_counter() - self._began:.1f} s"
+        self._began = time.perf_counter()
+        say(f"{position}/{count} {job.name}: {outcome}, {taken}")

@@ -1,15 +1,18 @@
-"""`tilp fit`: learn a model."""
+"""`tilp fit` and `tilp update`: learn a model, and add new facts to it."""
 
 from __future__ import annotations
 
 import shutil
 import time
 from collections.abc import Callable
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
+from tilp import types
 from tilp.cli import options
 from tilp.cli.console import (
     make_table,
@@ -21,12 +24,12 @@ from tilp.cli.console import (
     task_bar,
 )
 from tilp.errors import TilpError
-from tilp.types import MAX_RULES, Backend, Features, Missing, OnError, Part, Preset, Weights
 
 if TYPE_CHECKING:
     from tilp.cost_estimate import CostEstimate
     from tilp.graph import TemporalGraph
     from tilp.model import TILP
+    from tilp.model.update import UpdateReport
 
 _STAGES = {
     "mine": "find rules",
@@ -43,17 +46,15 @@ def fit_command(
     data: options.DataArgument,
     out: options.OptionalOutFolderOption = None,
     preset: Annotated[
-        Preset,
-        typer.Option(
-            "--preset",
+        types.Preset,
+        Option(
             help="Defaults of the options that are not given. paper: the system of the paper "
-            "(length 5, pairs, attention, its features, missing dates by duration).",
+            "(length 5, pairs, attention, its features, missing dates by duration)."
         ),
-    ] = Preset.DEFAULT,
+    ] = types.Preset.DEFAULT,
     max_length: Annotated[
         int | None,
-        typer.Option(
-            "--max-length",
+        Option(
             min=1,
             max=5,
             show_default="3; paper: 5",
@@ -61,32 +62,27 @@ def fit_command(
         ),
     ] = None,
     features: Annotated[
-        Features | None,
-        typer.Option(
-            "--features",
+        types.Features | None,
+        Option(
             show_default="full",
             help="Temporal features that are added to the rules. none: rules alone; paper: "
             "recurrence, order and time between relations; full: candidate history at the "
             "query's dates, evidence of rules together, and random walk scores.",
         ),
     ] = None,
-    without: Annotated[list[Part] | None, typer.Option("--without", hidden=True)] = None,
-    soft_length: Annotated[
-        int | None, typer.Option("--soft-length", min=1, max=5, hidden=True)
-    ] = None,
+    without: Annotated[list[types.Part] | None, Option(hidden=True)] = None,
+    soft_length: Annotated[int | None, Option(min=1, max=5, hidden=True)] = None,
     weights: Annotated[
-        Weights | None,
-        typer.Option(
-            "--weights",
+        types.Weights | None,
+        Option(
             show_default="free; paper: attention",
             help="How the weight of a rule is learned. free: a parameter of its own, regularised "
             "towards the rule's confidence; attention: as in the paper, shared between rules.",
         ),
     ] = None,
     missing: Annotated[
-        Missing | None,
-        typer.Option(
-            "--missing",
+        types.Missing | None,
+        Option(
             show_default="point; paper: duration",
             help="How to impute a missing start or end, in facts and in queries. point: the known "
             "date; duration: as in the paper, a draw from the lengths of the relation's facts; "
@@ -95,11 +91,10 @@ def fit_command(
     ] = None,
     grain: options.GrainOption = None,
     min_support: options.MinSupportOption = 2,
-    top: options.TopOption = MAX_RULES,
+    top: options.TopOption = types.MAX_RULES,
     share: Annotated[
         float,
-        typer.Option(
-            "--share",
+        Option(
             min=0.0,
             max=1.0,
             help="Learn from this share of the training facts; walks still use all of them.",
@@ -108,22 +103,22 @@ def fit_command(
     sample: options.SampleOption = None,
     limit: options.LimitOption = 1_000_000,
     threads: options.ThreadsOption = None,
-    backend: options.BackendOption = Backend.THREADS,
+    backend: options.BackendOption = types.Backend.THREADS,
     address: options.AddressOption = None,
     seed: options.SeedOption = 0,
     unit: options.UnitOption = None,
-    on_error: options.OnErrorOption = OnError.REPAIR,
+    on_error: options.OnErrorOption = types.OnError.REPAIR,
     columns: options.ColumnsOption = None,
     header: options.HeaderOption = None,
     dry_run: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--dry-run",
             help="Estimate time and memory of each stage from samples of the work. Writes "
             "nothing; needs no --out.",
         ),
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="With --dry-run: print JSON.")] = False,
+    json: Annotated[bool, Option("--json", help="With --dry-run: print JSON.")] = False,
 ) -> None:
     """Mine rules from the training facts of DATA, and learn weights for rules and features.
 
@@ -136,33 +131,15 @@ def fit_command(
         raise TilpError("--json is what --dry-run prints; a fit writes a model to --out")
     for option, value in (("--without", without), ("--soft-length", soft_length)):
         if value:
-            print_warning(
-                f"{option} is deprecated and will be removed; use TILPConfig(...) in Python for "
-                "experiments"
-            )
-    model = TILP.from_options(
-        preset,
-        max_length=max_length,
-        temporal_detail=grain or None,
-        rule_weights=weights,
-        features=features,
-        without=without or None,
-        walk_length=soft_length,
-        missing=missing,
-        min_support=min_support,
-        max_rules=top,
-        share=share,
-        sample=sample,
-        walk_limit=limit,
-        random_state=seed,
-        n_jobs=threads,
-        backend=backend,
-        address=address,
-    )
-
-    def read() -> TemporalGraph:
-        return options.read_data(data, unit, on_error, columns, header)
-
+            instead = "use TILPConfig(...) in Python for experiments"
+            print_warning(f"{option} is deprecated and will be removed; {instead}")
+    rules = {"max_length": max_length, "temporal_detail": grain or None, "max_rules": top}
+    mining = {"min_support": min_support, "sample": sample, "walk_limit": limit}
+    parts = {"features": features, "without": without or None, "walk_length": soft_length}
+    learning = {"rule_weights": weights, "missing": missing, "share": share, "random_state": seed}
+    running = {"n_jobs": threads, "backend": backend, "address": address}
+    model = TILP.from_options(preset, **rules, **mining, **parts, **learning, **running)
+    read = partial(options.read_data, data, unit, on_error, columns, header)
     if dry_run:
         _show_cost(model, read, json=json)
         return
@@ -202,13 +179,10 @@ def _show_cost(model: TILP, read: Callable[[], TemporalGraph], *, json: bool) ->
     started = time.process_time()
     graph = read()
     reading = time.process_time() - started
+    threads = thread_count(model.n_jobs)
     with task_bar("fit small samples") as advance:
         estimate = estimate_cost(
-            graph,
-            model.settings,
-            threads=thread_count(model.n_jobs),
-            reading=reading,
-            progress=advance,
+            graph, model.settings, threads=threads, reading=reading, progress=advance
         )
     if json:
         print_json(estimate.to_json())
@@ -219,18 +193,13 @@ def _show_cost(model: TILP, read: Callable[[], TemporalGraph], *, json: bool) ->
 def _print_estimate(estimate: CostEstimate) -> None:
     threads = estimate.threads
     figures = ("CPU time", f"{threads} thread{'s' * (threads != 1)}", "peak memory")
-    rows = (
-        (
-            _COST_STAGES[stage.name],
-            f"{_format_count(stage.amount)} {stage.unit}",
-            _format_time(stage.cpu),
-            _format_time(stage.seconds(threads)),
-            _format_memory(estimate.before + stage.peak),
-        )
-        for stage in estimate.stages
-    )
     title = "estimated cost of the fit; nothing was written"
-    table = make_table(title, ("stage", "work", *figures), rows, right=figures)
+    table = make_table(title, ("stage", "work", *figures), (), right=figures)
+    for stage in estimate.stages:
+        work = f"{_format_count(stage.amount)} {stage.unit}"
+        times = _format_time(stage.cpu), _format_time(stage.seconds(threads))
+        peak = _format_memory(estimate.before + stage.peak)
+        table.add_row(_COST_STAGES[stage.name], work, *times, peak)
     table.add_section()
     times = _format_time(estimate.cpu), _format_time(estimate.seconds)
     table.add_row("all", "", *times, _format_memory(estimate.peak))
@@ -238,16 +207,15 @@ def _print_estimate(estimate: CostEstimate) -> None:
     facts, of = estimate.sample
     limited = f"{estimate.limited:,} entities" if estimate.limited else "no entity"
     share = estimate.longest.seconds(threads) / max(estimate.seconds, 1e-9)
-    console = output()
-    console.print(table)
-    for line in (
+    output().print(
+        table,
         f"Walks from one entity: {mean} on average, {most} at most; {limited} above --limit.",
         f"Estimated from fits of up to {facts:,} of {of:,} facts.",
         f"Most of the time: {_COST_STAGES[estimate.longest.name]} ({share:.0%}).",
         *(f"Shorter: {advice}" for advice in estimate.advice),
         *(f"Warning: {warning}" for warning in estimate.warnings),
-    ):
-        console.print(line)
+        sep="\n",
+    )
 
 
 def _format_count(count: float) -> str:
@@ -267,3 +235,130 @@ def _format_time(seconds: float) -> str:
 
 def _format_memory(size: float) -> str:
     return f"{size / 1e6:,.0f} MB" if size < 1e10 else f"{size / 1e9:,.1f} GB"
+
+
+def update_command(
+    model: options.ModelArgument,
+    new_facts: Annotated[
+        Path,
+        Argument(
+            metavar="NEW_FACTS",
+            help="Facts in any form that tilp fit takes as DATA. Each split of a folder is added "
+            "to the model's split of that name; a file is added to train.",
+        ),
+    ],
+    out: options.OptionalOutFolderOption = None,
+    in_place: Annotated[
+        bool,
+        Option("--in-place", help="Replace MODEL, once the updated model is completely written."),
+    ] = False,
+    dry_run: Annotated[
+        bool, Option("--dry-run", help="Only report how the facts would be merged.")
+    ] = False,
+    weights: Annotated[str | None, Option(hidden=True)] = None,
+    rules: Annotated[str | None, Option(hidden=True)] = None,
+    dates: Annotated[
+        types.MoreDates,
+        Option(
+            help="If a new fact shares one date with a fact in the model, and gives the other, "
+            "which was unknown, estimated or open. supersede: replace that fact; both: keep both."
+        ),
+    ] = types.MoreDates.SUPERSEDE,
+    labels: Annotated[
+        types.ByLabel,
+        Option(
+            help="If a name is no id or key of the model, but equals a label. refuse: an error; "
+            "match: it is what has that label; new: it is something new."
+        ),
+    ] = types.ByLabel.REFUSE,
+    json: options.JsonOption = False,
+    threads: options.ThreadsOption = None,
+    backend: options.BackendOption = types.Backend.THREADS,
+    address: options.AddressOption = None,
+    unit: Annotated[
+        types.Unit | None,
+        Option(
+            show_default="the model's",
+            help="Unit of the times in NEW_FACTS; it must be the model's.",
+        ),
+    ] = None,
+    on_error: options.OnErrorOption = types.OnError.REPAIR,
+    columns: options.ColumnsOption = None,
+    header: options.HeaderOption = None,
+) -> None:
+    """Add new facts to the graph of a model, and refresh what depends on them.
+
+    Names are looked up by id, then by key; all others are new, and listed. Facts that the model
+    has already are counted, not added. Rules for relations with new facts, and for those that
+    they predict, are mined and counted again; all others stay exactly as they are. Weights stay;
+    a new rule gets its weight from its confidence.
+
+    MODEL stays untouched until the updated one is completely written. An example:
+    tilp update model new.csv --out model-2, or first with --dry-run
+    """
+    from tilp.graph import merge_facts
+    from tilp.model.update import UpdateReport
+
+    _check_removed_option("--weights", weights, "keep")
+    _check_removed_option("--rules", rules, "mine")
+    if sum((out is not None, in_place, dry_run)) != 1:
+        raise TilpError("give one of --out FOLDER, --in-place and --dry-run")
+    if out is not None and out.exists() and any(out.iterdir()):
+        raise TilpError(f"{out} is not empty: choose another folder or remove it")
+    fitted = options.load_model(model, threads, backend, address)
+    unit = _unit(new_facts, unit, fitted.graph.unit)
+    facts = options.read_data(new_facts, unit, on_error, columns, header)
+    if dry_run:
+        merged = merge_facts(fitted.graph, facts, dates=dates, labels=labels)
+        _print_report(UpdateReport.of(fitted.graph, merged), None, json=json)
+        return
+    folder = (out or model).resolve()
+    stages = {"mine": "find rules"}
+    if fitted.settings.features is types.Features.PAPER:
+        stages["features"] = "refresh features"
+    try:
+        with stage_bars(stages) as advance:
+            updated = fitted.update(facts, dates=dates, labels=labels, progress=advance)
+    except KeyboardInterrupt:
+        raise TilpError(f"stopped; {model} is unchanged") from None
+    report = updated.last_update
+    assert report is not None
+    if out is not None or report.anything:
+        updated.save(folder, replace=in_place)
+    _print_report(report, folder, json=json)
+    if not json:
+        output().print(f"{folder}: {updated!r}")
+
+
+def _check_removed_option(option: str, value: str | None, default: str) -> None:
+    """Warn about an option of 0.1 with the value that remains; refuse other values."""
+    if value is None:
+        return
+    if value != default:
+        raise TilpError(f"{option} {value} was removed in 0.2; leave {option} out ({default})")
+    print_warning(f"{option} is deprecated and will be removed; {default} is all there is")
+
+
+def _unit(new_facts: Path, unit: types.Unit | None, model_unit: types.Unit) -> types.Unit:
+    """Return the unit to read new facts in."""
+    from tilp.io.tables import read_unit
+
+    noted = read_unit(new_facts)
+    if unit is None and noted is not None and noted is not model_unit:
+        raise TilpError(
+            f"{new_facts}: times count {noted.value}s, as noted in graph.json, and "
+            f"{model_unit.value}s in the model; --unit {model_unit.value} reads their dates as such"
+        )
+    return unit or model_unit
+
+
+def _print_report(report: UpdateReport, folder: Path | None, *, json: bool) -> None:
+    """Print what was done; without a folder, how the facts would be merged."""
+    from tilp.model.update import KEYS_OF_0_1
+
+    if json:
+        written = None if folder is None else str(folder)
+        print_json({**asdict(report), **KEYS_OF_0_1, "model": written})
+        return
+    for line in report.of_facts() if folder is None else str(report).splitlines():
+        output().print(line)

@@ -1,34 +1,29 @@
-"""`tilp inspect`: contents and defects of a data set."""
+"""`tilp inspect` and `tilp split`: contents and defects of data, and harder splits of it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from rich.measure import Measurement
 from rich.text import Text
+from typer import Option
 
 from tilp.cli import options
 from tilp.cli.console import make_table, output, print_json, print_table
-from tilp.types import OnError
+from tilp.errors import TilpError
+from tilp.types import LateEnds, OnError, SplitKind, TableFormat, WalkGraph
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from tilp.data_quality import DateSummary, Defects, Inspection
+    from tilp.splits.folders import Part
 
 _SHOWN_YEARS = 8
 _DATE_COLUMNS = (
-    "both dates",
-    "start only",
-    "end only",
-    "undated",
-    "first",
-    "last",
-    "timestamps",
-    "intervals",
+    *("both dates", "start only", "end only", "undated"),
+    *("first", "last", "timestamps", "intervals"),
 )
 
 
@@ -36,12 +31,10 @@ def inspect_command(
     data: options.DataArgument,
     json: options.JsonOption = False,
     defects: Annotated[
-        bool,
-        typer.Option("--defects", help="List each row with a date defect and how it was read."),
+        bool, Option("--defects", help="List each row with a date defect and how it was read.")
     ] = False,
     plot: Annotated[
-        Path | None,
-        typer.Option("--plot", metavar="FILE", help="Draw facts over time (.png, .svg or .pdf)."),
+        Path | None, Option(metavar="FILE", help="Draw facts over time (.png, .svg or .pdf).")
     ] = None,
     unit: options.UnitOption = None,
     on_error: options.OnErrorOption = OnError.REPAIR,
@@ -75,31 +68,19 @@ def inspect_command(
 
 def print_inspection(inspection: Inspection, name: str) -> None:
     """Print an inspection as three tables: splits, relations, defects."""
-    split_rows = [
-        (
-            [split, *_counts(summary.facts, summary.entities, summary.relations)],
-            _date_cells(summary.dates),
-        )
-        for split, summary in inspection.splits.items()
-    ]
-    _print_fitting(
-        f"{name} · times in {inspection.unit}s",
-        ("split", "facts", "entities", "relations"),
-        split_rows,
-    )
+    rows = []
+    for split, summary in inspection.splits.items():
+        counts = _counts(summary.facts, summary.entities, summary.relations)
+        rows.append(([split, *counts], _date_cells(summary.dates)))
+    columns = ("split", "facts", "entities", "relations")
+    _print_fitting(f"{name} · times in {inspection.unit}s", columns, rows)
     splits = [split for split in inspection.splits if split != "all"]
-    relation_rows = [
-        (
-            [
-                relation.name,
-                *_counts(*(relation.facts[split] for split in splits)),
-                *_counts(relation.subjects, relation.objects),
-            ],
-            _date_cells(relation.dates),
-        )
-        for relation in inspection.relations
-    ]
-    _print_fitting("relations", ("relation", *splits, "subjects", "objects"), relation_rows)
+    rows = []
+    for relation in inspection.relations:
+        facts = (relation.facts[split] for split in splits)
+        counts = _counts(*facts, relation.subjects, relation.objects)
+        rows.append(([relation.name, *counts], _date_cells(relation.dates)))
+    _print_fitting("relations", ("relation", *splits, "subjects", "objects"), rows)
     _print_defects(inspection.defects)
 
 
@@ -112,9 +93,8 @@ def _print_fitting(
     for omitted in range(len(_DATE_COLUMNS) + 1):
         shown = len(_DATE_COLUMNS) - omitted
         names = (*columns, *_DATE_COLUMNS[:shown])
-        table: Table = make_table(
-            title, names, ([*cells, *dates[:shown]] for cells, dates in rows), right=names[1:]
-        )
+        cells = ([*counts, *dates[:shown]] for counts, dates in rows)
+        table = make_table(title, names, cells, right=names[1:])
         if Measurement.get(console, unbounded, table).maximum <= console.width:
             break
     console.print(table)
@@ -128,12 +108,8 @@ def _counts(*counts: int) -> list[str]:
 
 
 def _date_cells(dates: DateSummary) -> list[str]:
-    return [
-        *_counts(dates.both, dates.start_only, dates.end_only, dates.none),
-        dates.first,
-        dates.last,
-        *_counts(dates.timestamps, dates.intervals),
-    ]
+    known = _counts(dates.both, dates.start_only, dates.end_only, dates.none)
+    return [*known, dates.first, dates.last, *_counts(dates.timestamps, dates.intervals)]
 
 
 def _print_defects(defects: Defects) -> None:
@@ -160,3 +136,182 @@ def _print_defects(defects: Defects) -> None:
 
 def _by_split(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{split}: {count:,}" for split, count in counts.items() if count)
+
+
+_FewOption, _BiasedOption, _TimeShiftOption, _FewOrBiasedOption = (
+    partial(Option, rich_help_panel=f"--kind {kinds}")
+    for kinds in ("few", "biased", "time-shift", "few and biased")
+)
+_LATE_ENDS = {LateEnds.MASK: "unknown", LateEnds.DROP: "left out", LateEnds.KEEP: "kept"}
+
+
+def split_command(
+    data: options.DataArgument,
+    out: options.OutFolderOption,
+    kind: Annotated[SplitKind, Option(help="The harder setting.")],
+    share: Annotated[
+        list[float] | None,
+        _FewOption(
+            metavar="SHARE",
+            show_default="0.05, 0.1, 0.2, … 0.8",
+            help="Share of the training facts to learn from; repeatable.",
+        ),
+    ] = None,
+    relation: Annotated[
+        list[str] | None,
+        _BiasedOption(
+            metavar="NAME",
+            show_default="each",
+            help="Relation whose training facts are removed; repeatable.",
+        ),
+    ] = None,
+    removed: Annotated[
+        float | None, _BiasedOption(show_default="0.5", help="Share of them that is removed.")
+    ] = None,
+    balance: Annotated[
+        bool | None,
+        _BiasedOption(
+            "--balance/--no-balance",
+            show_default="balance",
+            help="Give test the same number of facts of each relation, or keep the splits.",
+        ),
+    ] = None,
+    queries: Annotated[
+        int | None,
+        _BiasedOption(
+            min=1,
+            show_default="size of test / relations",
+            help="Number of test facts of each relation.",
+        ),
+    ] = None,
+    graph: Annotated[
+        WalkGraph | None,
+        _FewOrBiasedOption(
+            show_default="few: kept; biased: reduced",
+            help="The graph to walk on. kept: training facts that are not learned from stay in "
+            "train, marked 'walked_only'; reduced: they are removed.",
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        _FewOrBiasedOption(
+            min=0, show_default="0", help="Random seed. Use another one for each round."
+        ),
+    ] = None,
+    valid_from: Annotated[
+        str | None,
+        _TimeShiftOption(
+            metavar="DATE", show_default="as many facts as before", help="The first start in valid."
+        ),
+    ] = None,
+    test_from: Annotated[
+        str | None,
+        _TimeShiftOption(
+            metavar="DATE", show_default="as many facts as before", help="The first start in test."
+        ),
+    ] = None,
+    latest: Annotated[
+        str | None,
+        _TimeShiftOption(
+            metavar="DATE",
+            show_default="any",
+            help="Treat starts after this date as unknown, and count them.",
+        ),
+    ] = None,
+    ends: Annotated[
+        LateEnds | None,
+        _TimeShiftOption(
+            show_default="mask",
+            help="What to do with training facts that end after the first start in valid, which "
+            "leak the time to predict. mask: make the end unknown; drop: drop the fact; keep: "
+            "leave it as it is.",
+        ),
+    ] = None,
+    format: options.FormatOption = TableFormat.TSV,
+    unit: options.UnitOption = None,
+    on_error: options.OnErrorOption = OnError.REPAIR,
+    columns: options.ColumnsOption = None,
+    header: options.HeaderOption = None,
+) -> None:
+    """Split DATA anew for a harder setting, as folders that every command reads.
+
+    few: fewer training facts to learn from, drawn as --share of tilp fit draws them. Writes a
+    folder for each share; a smaller sample is part of a larger one.
+
+    biased: a test split with as many facts of each relation (folder balanced), and for each
+    relation a folder without half of its training facts. Compare its metrics with balanced.
+
+    time-shift: train, valid and test follow each other by start; facts without a start are in
+    train.
+
+    Every folder keeps all names, so that entities missing from train remain candidates. The file
+    split.json beside the facts records kind, seed, counts, and fingerprints of DATA and of the
+    result. An example: tilp split DATA --out few --kind few, and then tilp fit few/0.05 --out
+    model
+    """
+    few, biased, shift = SplitKind.FEW, SplitKind.BIASED, SplitKind.TIME_SHIFT
+    of_biased = {"relation": relation, "removed": removed, "balance": balance, "queries": queries}
+    of_shift = {"valid-from": valid_from, "test-from": test_from, "latest": latest, "ends": ends}
+    for kinds, values in (
+        ((few,), {"share": share}),
+        ((biased,), of_biased),
+        ((few, biased), {"graph": graph, "seed": seed}),
+        ((shift,), of_shift),
+    ):
+        given = [option for option, value in values.items() if value is not None]
+        if given and kind not in kinds:
+            meant = " or ".join(kinds)
+            raise TilpError(f"--{given[0]} is for --kind {meant}, not {kind.value}; leave it out")
+    if queries is not None and balance is False:
+        raise TilpError("--queries says how test is balanced; leave it out, or --no-balance")
+    from tilp.splits import SHARES, time_shift
+    from tilp.splits.folders import biased_parts, few_parts, time_shift_part, write_parts
+
+    source = options.read_data(data, unit, on_error, columns, header)
+    parts: Iterable[Part]
+    match kind:
+        case SplitKind.FEW:
+            walked = graph or WalkGraph.FULL
+            parts = few_parts(source, share or SHARES, seed=seed or 0, walked=walked)
+        case SplitKind.BIASED:
+            parts = biased_parts(
+                source,
+                relation,
+                removed=0.5 if removed is None else removed,
+                queries=queries,
+                balance=balance is not False,
+                seed=seed or 0,
+                walked=graph or WalkGraph.REDUCED,
+            )
+        case SplitKind.TIME_SHIFT:
+            late = ends or LateEnds.MASK
+            dates = {"valid_from": valid_from, "test_from": test_from, "latest": latest}
+            parts = [time_shift_part(time_shift(source, **dates, ends=late))]
+    notes = write_parts(source, parts, out, format=format)
+    _print_sizes(out, notes)
+    if kind is SplitKind.TIME_SHIFT:
+        _print_dates(notes[0][1])
+
+
+def _print_sizes(out: Path, notes: list[tuple[str, dict[str, Any]]]) -> None:
+    rows = []
+    for folder, note in notes:
+        facts = note["facts"]
+        train = (facts["train"], note["learned_from"], note.get("set_aside", 0))
+        rows.append((folder or ".", *_counts(*train, facts["valid"], facts["test"])))
+    figures = ("train", "learned from", "set aside", "valid", "test")
+    print_table(f"written to {out}", ("folder", *figures), rows, right=figures)
+
+
+def _print_dates(note: dict[str, Any]) -> None:
+    console = output()
+    spans = ", ".join(
+        f"{split} {' to '.join(starts)}" for split, starts in note["starts"].items() if starts
+    )
+    console.print(f"starts: {spans}; {note['no_start']:,} facts without a start, in train")
+    if note["latest"] is not None:
+        console.print(f"starts after {note['latest']}: {note['late_starts']:,} (taken for unknown)")
+    console.print(
+        f"training facts that end from {note['valid_from']} on, or go on: {note['late_ends']:,} "
+        f"({_LATE_ENDS[LateEnds(note['ends'])]})"
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from tilp.errors import TilpError
 from tilp.types import Backend, Grain, OnError, Protocol, TableFormat, Unit
@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 
 DataArgument = Annotated[
     Path,
-    typer.Argument(
+    Argument(
         metavar="DATA",
-        show_default=False,
         help="A file of facts (subject, relation, object, start, end; or one date; or none) as "
         "TSV, CSV, gzipped or not, or Parquet; or a folder with train, valid and test, and "
         "perhaps entities.tsv and relations.tsv with names; or a folder that tilp pack wrote; "
@@ -29,24 +28,18 @@ DataArgument = Annotated[
 ]
 UnitOption = Annotated[
     Unit | None,
-    typer.Option(
-        "--unit",
-        show_default="the finest in which 90 % of the dates are complete",
-        help="Unit of time.",
-    ),
+    Option(show_default="the finest in which 90 % of the dates are complete", help="Unit of time."),
 ]
 OnErrorOption = Annotated[
     OnError,
-    typer.Option(
-        "--on-error",
+    Option(
         help="What to do with malformed dates and with starts after ends: repair them (unknown; "
-        "end = start), skip the row, or raise an error.",
+        "end = start), skip the row, or raise an error."
     ),
 ]
 ColumnsOption = Annotated[
     str | None,
-    typer.Option(
-        "--columns",
+    Option(
         metavar="ROLE=NAME,…",
         help="Which column has which role, if the header does not say: "
         "subject=player,relation=kind,object=team,start=joined,end=left",
@@ -54,45 +47,29 @@ ColumnsOption = Annotated[
 ]
 HeaderOption = Annotated[
     bool | None,
-    typer.Option(
+    Option(
         "--header/--no-header",
         show_default="detected",
         help="Whether files begin with a row of column names.",
     ),
 ]
-OutFolderOption = Annotated[
-    Path, typer.Option("--out", help="The folder to write; it must be new or empty.")
-]
-OptionalOutFolderOption = Annotated[
-    Path | None,
-    typer.Option("--out", show_default=False, help="The folder to write; it must be new or empty."),
-]
-FormatOption = Annotated[TableFormat, typer.Option("--format", help="File format of tables.")]
-WorldSizeOption = Annotated[
-    int, typer.Option("--size", help="Approximate number of facts in the synthetic world.")
-]
+_OUT_FOLDER = Option(help="The folder to write; it must be new or empty.")
+OutFolderOption = Annotated[Path, _OUT_FOLDER]
+OptionalOutFolderOption = Annotated[Path | None, _OUT_FOLDER]
+FormatOption = Annotated[TableFormat, Option(help="File format of tables.")]
+WorldSizeOption = Annotated[int, Option(help="Approximate number of facts in the synthetic world.")]
 
 # Models and queries
 
-ModelArgument = Annotated[
-    Path, typer.Argument(metavar="MODEL", show_default=False, help="A folder that tilp fit wrote.")
-]
-StartOption = Annotated[
-    str | None, typer.Option("--start", show_default="unknown", help="Start date of the query.")
-]
-EndOption = Annotated[
-    str | None, typer.Option("--end", show_default="unknown", help="End date of the query.")
-]
+ModelArgument = Annotated[Path, Argument(metavar="MODEL", help="A folder that tilp fit wrote.")]
+StartOption = Annotated[str | None, Option(show_default="unknown", help="Start date of the query.")]
+EndOption = Annotated[str | None, Option(show_default="unknown", help="End date of the query.")]
 RelationFilterOption = Annotated[
-    str | None,
-    typer.Option(
-        "--relation", show_default="all", help="Show only this relation; name^-1 is its inverse."
-    ),
+    str | None, Option(show_default="all", help="Show only this relation; name^-1 is its inverse.")
 ]
 GrainOption = Annotated[
     list[Grain] | None,
-    typer.Option(
-        "--grain",
+    Option(
         show_default="mine: pairs, gap; fit: pairs, gap, allen; paper: pairs",
         help="Temporal detail of rules; repeatable. static: none; query: compare each interval "
         "with the query's; adjacent: also neighbouring intervals; pairs: all pairs, as in the "
@@ -102,28 +79,21 @@ GrainOption = Annotated[
 ]
 MinSupportOption = Annotated[
     int,
-    typer.Option(
-        "--min-support",
+    Option(
         min=1,
         help="Drop rules that reach the answer of fewer training facts. Raise it for noisy data.",
     ),
 ]
-TopOption = Annotated[
-    int, typer.Option("--top", min=1, help="Rules to keep per relation and direction.")
-]
+TopOption = Annotated[int, Option(min=1, help="Rules to keep per relation and direction.")]
 SampleOption = Annotated[
     int | None,
-    typer.Option(
-        "--sample",
-        min=1,
-        show_default="all",
-        help="Mine rules from at most this many facts of each relation.",
+    Option(
+        min=1, show_default="all", help="Mine rules from at most this many facts of each relation."
     ),
 ]
 LimitOption = Annotated[
     int,
-    typer.Option(
-        "--limit",
+    Option(
         min=1,
         help="Steps that walks of one length may take from one entity. Beyond it, walks are "
         "sampled and their rules marked as sampled.",
@@ -134,45 +104,35 @@ LimitOption = Annotated[
 
 ProtocolsOption = Annotated[
     list[Protocol] | None,
-    typer.Option(
-        "--protocol",
+    Option(
         show_default="all",
         help="Which other true answers to filter out before ranking; repeatable.",
     ),
 ]
-SplitOption = Annotated[str, typer.Option("--split", help="The split whose facts are queries.")]
+SplitOption = Annotated[str, Option(help="The split whose facts are queries.")]
 EvaluationFolderOption = Annotated[
-    Path | None,
-    typer.Option("--out", help="Save the evaluation, with the ranks of every query, here."),
+    Path | None, Option(help="Save the evaluation, with the ranks of every query, here.")
 ]
 
 # How to run, and what to print
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+JsonOption = Annotated[bool, Option("--json", help="Print JSON.")]
 SeedOption = Annotated[
-    int,
-    typer.Option(
-        "--seed", min=0, help="Random seed. The same seed gives the same result, bit for bit."
-    ),
+    int, Option(min=0, help="Random seed. The same seed gives the same result, bit for bit.")
 ]
 ThreadsOption = Annotated[
-    int | None,
-    typer.Option(
-        "--threads", min=1, show_default="all", help="Number of threads. Results do not change."
-    ),
+    int | None, Option(min=1, show_default="all", help="Number of threads. Results do not change.")
 ]
 BackendOption = Annotated[
     Backend,
-    typer.Option(
-        "--backend",
+    Option(
         help="Where to run; the result is the same, bit for bit. serial: one thread; threads: "
-        "--threads many; ray: processes of Ray, here or on a cluster (needs the extra 'ray').",
+        "--threads many; ray: processes of Ray, here or on a cluster (needs the extra 'ray')."
     ),
 ]
 AddressOption = Annotated[
     str | None,
-    typer.Option(
-        "--address",
+    Option(
         metavar="HOST:PORT",
         show_default="new local processes, --threads many",
         help="With --backend ray: a running cluster, as ray start --head prints it; auto finds "
@@ -187,13 +147,8 @@ def read_data(
     """Read DATA with the options of a command; - is standard input."""
     from tilp.io import read
 
-    return read(
-        standard_input(data),
-        unit=unit,
-        on_error=on_error,
-        columns=parse_columns(columns),
-        header=header,
-    )
+    names = parse_columns(columns)
+    return read(standard_input(data), unit=unit, on_error=on_error, columns=names, header=header)
 
 
 def standard_input(data: Path) -> Path:

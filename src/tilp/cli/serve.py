@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import socket
 from contextlib import ExitStack, suppress
+from importlib.util import find_spec
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Option
 
 from tilp.cli import options
 from tilp.cli.console import output, print_warning
@@ -16,37 +18,29 @@ from tilp.errors import TilpError
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
-_SHUTDOWN_SECONDS = 30
-"""Time that running requests get to finish when the service is stopped."""
+_SHUTDOWN_SECONDS = 30  # for running requests to finish when the service is stopped
 _MAX_CONNECTIONS = 256
 
 
 def serve_command(
     model: options.ModelArgument,
     host: Annotated[
-        str,
-        typer.Option(
-            "--host", help="The address to listen at; by default only this machine has access."
-        ),
+        str, Option(help="The address to listen at; by default only this machine has access.")
     ] = "127.0.0.1",
-    port: Annotated[
-        int, typer.Option("--port", min=0, max=65_535, help="The port; 0 takes any free one.")
-    ] = 8000,
+    port: Annotated[int, Option(min=0, max=65_535, help="The port; 0 takes any free one.")] = 8000,
     threads: Annotated[
-        int | None,
-        typer.Option(
-            "--threads", min=1, show_default="all", help="Number of requests computed at once."
-        ),
+        int | None, Option(min=1, show_default="all", help="Number of requests computed at once.")
     ] = None,
-    browse: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+    browse: Annotated[bool, Option("--open", help="Open the page in the browser.")] = False,
 ) -> None:
     """Serve a model: a web page with its rules, answers and data, and the JSON API behind it.
 
     /openapi.json documents the API. Ctrl-C stops the service after the running requests.
     """
-    _check_extra()
+    if find_spec("fastapi") is None or find_spec("uvicorn") is None:
+        raise TilpError('the service needs an extra: pip install "tilp[web]"')
     from tilp.web.app import create_app
-    from tilp.web.limits import Limits
+    from tilp.web.state import Limits
 
     console = output()
     with _listen(host, port) as listening:
@@ -64,23 +58,10 @@ def serve_command(
                 typer.launch(address)
 
         console.print(f"loading {model}; then {address} will answer")
-        app = create_app(
-            options.load_model(model, threads),
-            name=model.resolve().name,
-            limits=Limits(computations=threads),
-            when_ready=announce,
-        )
-        _run(app, listening)
+        fitted, name = options.load_model(model, threads), model.resolve().name
+        limits = Limits(computations=threads)
+        _run(create_app(fitted, name=name, limits=limits, when_ready=announce), listening)
         console.print("stopped")
-
-
-def _check_extra() -> None:
-    try:
-        import fastapi
-        import uvicorn
-    except ImportError as failure:
-        raise TilpError('the service needs an extra: pip install "tilp[web]"') from failure
-    del fastapi, uvicorn
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -7,7 +7,7 @@ score.
 
 from tilp._deprecated import renamed_attributes
 from tilp.evaluation.compare import Comparison, Difference, compare
-from tilp.evaluation.evaluate import DIRECTIONS, evaluate
+from tilp.evaluation.evaluate import DIRECTIONS, evaluate, popularity, recurrence
 from tilp.evaluation.filtered_ranks import Ranker, rank_column, ties_of
 from tilp.evaluation.result import (
     HITS,
@@ -19,7 +19,6 @@ from tilp.evaluation.result import (
     save_evaluation,
 )
 from tilp.evaluation.score_files import SCORE_COLUMNS, read_scores, write_scores
-from tilp.evaluation.simple_baselines import popularity, recurrence
 from tilp.scoring import Scores
 from tilp.scoring.scores import ScoreFunction
 from tilp.types import Protocol, Ties

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tilp._deprecated import RenamedAttribute
 from tilp.errors import TilpError
-from tilp.evaluation.result import Evaluation, fact_means, query_metrics, resampled_bounds
+from tilp.evaluation.result import FACT_METRICS, Evaluation, fact_means, resampled_bounds
 from tilp.types import Protocol, Ties
 
 _TOLERANCE = 1e-12
@@ -112,47 +112,27 @@ def compare(
     True
     """
     if first.graph != second.graph or first.split != second.split:
-        raise TilpError(
-            "the two evaluations are not of the same queries: "
-            + (
-                f"one is of {first.split}, the other of {second.split}"
-                if first.split != second.split
-                else "their graphs differ. Evaluate both on the same data, read in the same way."
-            )
-        )
+        why = "their graphs differ. Evaluate both on the same data, read in the same way."
+        if first.split != second.split:
+            why = f"one is of {first.split}, the other of {second.split}"
+        raise TilpError(f"the two evaluations are not of the same queries: {why}")
     if protocol is None and Protocol.ENUMERATE not in {*first.protocols} & {*second.protocols}:
         protocol = next((shared for shared in first.protocols if shared in second.protocols), None)
     column = first.column(protocol, ties)
     second.column(protocol, ties)
     chosen = next(pair for pair in first.protocols_and_ties() if first.column(*pair) == column)
     ranks = [evaluation.ranks[column] for evaluation in (first, second)]
-    values = [query_metrics(rank) for rank in ranks]
-    means = [fact_means(first.ranks["fact"], np.stack(list(v.values()), axis=1)) for v in values]
+    means = [fact_means(first.ranks["fact"], rank) for rank in ranks]
     differences = means[1] - means[0]
-    low, high = resampled_bounds(differences, resamples, seed, level)
+    averages = ([column.mean() for column in values.T] for values in (*means, differences))
+    bounds = resampled_bounds(differences, resamples, seed, level)
     p_values = _sign_flip(differences, flips, seed)
-    metrics = {
-        name: Difference(
-            first=float(means[0][:, i].mean()),
-            second=float(means[1][:, i].mean()),
-            difference=float(differences[:, i].mean()),
-            low=float(low[i]),
-            high=float(high[i]),
-            p_value=float(p_values[i]),
-        )
-        for i, name in enumerate(values[0])
-    }
+    rows = zip(FACT_METRICS, *averages, *bounds, p_values, strict=True)
+    metrics = {name: Difference(*map(float, values)) for name, *values in rows}
     wins, losses = int((ranks[1] < ranks[0]).sum()), int((ranks[1] > ranks[0]).sum())
-    return Comparison(
-        protocol=chosen[0],
-        ties=chosen[1],
-        facts=len(differences),
-        metrics=metrics,
-        wins=wins,
-        losses=losses,
-        draws=len(first) - wins - losses,
-        by_relation=_by_relation(first, *ranks),
-    )
+    draws = len(first) - wins - losses
+    by_relation = _by_relation(first, *ranks)
+    return Comparison(*chosen, len(differences), metrics, wins, losses, draws, by_relation)
 
 
 def _sign_flip(differences: NDArray[np.float64], flips: int, seed: int) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""`evaluate`: rank the answers of all facts of a split by any scorer."""
+"""`evaluate`: rank the answers of a split's facts by any scorer; and two simple baselines."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tilp._utils.arrays import read_only
+from tilp._utils.arrays import ranges_to_indices, read_only
 from tilp.errors import TilpError
-from tilp.evaluation.filtered_ranks import Ranker, rank_column, ties_of
+from tilp.evaluation.filtered_ranks import Ranker, rank_columns
 from tilp.evaluation.result import QUERY_SCHEMA, SUBSETS, Evaluation
-from tilp.graph import TemporalGraph, Vocabulary
+from tilp.graph import QueryTable, TemporalGraph, Vocabulary
 from tilp.parallel import Workers, use_workers
 from tilp.scoring import Scores
 from tilp.scoring.scores import ScoreFunction
-from tilp.time import UNKNOWN
+from tilp.time import UNKNOWN, gap_lengths
 from tilp.types import Protocol
+
+_Ints = NDArray[np.int64]
 
 DIRECTIONS = ("object", "subject")
 """End of a fact that a query asks for: the objects of all facts, then the subjects of all."""
@@ -81,11 +83,7 @@ def evaluate(
     # Queries of one subject are in one batch: a scorer may share work between them.
     order = np.argsort(queries.subject, kind="stable")
     parts = [order[begin : begin + batch] for begin in range(0, len(order), batch)]
-    columns = {
-        rank_column(protocol, ties): np.empty(len(queries))
-        for protocol in chosen
-        for ties in ties_of(protocol)
-    }
+    columns = {name: np.empty(len(queries)) for name in rank_columns(chosen)}
     reached = np.empty(len(queries), np.bool_)
     done = 0
     rank = partial(_rank, scorer, ranker, chosen)
@@ -112,19 +110,14 @@ def split_facts(graph: TemporalGraph, split: str) -> NDArray[np.int64]:
 
 
 def _rank(
-    scorer: ScoreFunction | Scores,
-    ranker: Ranker,
-    protocols: Sequence[Protocol],
-    part: NDArray[np.int64],
+    scorer: ScoreFunction | Scores, ranker: Ranker, protocols: Sequence[Protocol], part: _Ints
 ) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.bool_]]:
-    """Return the ranks of some queries' answers by column, and a mask of reached answers."""
     scores = scorer.take(part) if isinstance(scorer, Scores) else scorer(ranker.queries[part])
     ranks, listed = ranker.rank(part, scores, protocols)
     return ranks, listed if scores.reached is None else scores.reached
 
 
 def _choose_protocols(protocols: Iterable[Protocol | str] | None) -> tuple[Protocol, ...]:
-    """Return the protocols in the order of `Protocol`, each once."""
     names = [str(name) for name in (Protocol if protocols is None else protocols)]
     if not names:
         raise TilpError("choose at least one protocol")
@@ -135,15 +128,18 @@ def _choose_protocols(protocols: Iterable[Protocol | str] | None) -> tuple[Proto
 
 
 def _query_table(
-    graph: TemporalGraph, split: str, rows: NDArray[np.int64], reached: NDArray[np.bool_]
+    graph: TemporalGraph, split: str, rows: _Ints, reached: NDArray[np.bool_]
 ) -> pl.DataFrame:
     """Return a row for each query: its fact as written, and the subsets it belongs to."""
+    seen = np.zeros(len(graph.entities), dtype=np.bool_)
+    for column in (graph.subject, graph.object):
+        seen[column[graph.span("train")]] = True
     facts = graph.frame(split).with_columns(
         unique_labels(graph.relations).gather(graph.relation[rows]).alias("relation"),
         pl.Series("fact", rows),
         pl.Series("repeated", _repeated(graph, rows)),
         pl.Series("dated", (graph.start[rows] != UNKNOWN) & (graph.end[rows] != UNKNOWN)),
-        pl.Series("unseen", _unseen(graph, rows)),
+        pl.Series("unseen", ~(seen[graph.subject[rows]] & seen[graph.object[rows]])),
     )
     both = pl.concat(facts.with_columns(direction=pl.lit(end)) for end in DIRECTIONS)
     return both.with_columns(pl.Series("unreached", ~reached)).select(*QUERY_SCHEMA, *SUBSETS)
@@ -156,12 +152,10 @@ def unique_labels(names: Vocabulary) -> pl.Series:
     return names.frame().select(label.alias("label")).to_series()
 
 
-def _repeated(graph: TemporalGraph, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _repeated(graph: TemporalGraph, rows: _Ints) -> NDArray[np.bool_]:
     """Mask the facts whose triple train has with another interval."""
-    facts = pl.DataFrame(
-        {name: getattr(graph, name) for name in ("subject", "relation", "object", "start", "end")}
-    )
-    triple = ["subject", "relation", "object"]
+    triple, times = ["subject", "relation", "object"], ["start", "end"]
+    facts = pl.DataFrame({name: getattr(graph, name) for name in (*triple, *times)})
     train = facts[graph.span("train")].group_by(triple).agg(times=pl.struct("start", "end"))
     joined = facts[rows].join(train, on=triple, how="left", maintain_order="left")
     own = pl.struct("start", "end")
@@ -169,9 +163,79 @@ def _repeated(graph: TemporalGraph, rows: NDArray[np.int64]) -> NDArray[np.bool_
     return joined.select((another > 0).fill_null(False)).to_series().to_numpy()
 
 
-def _unseen(graph: TemporalGraph, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Mask the facts with an entity that train does not have."""
-    seen = np.zeros(len(graph.entities), dtype=np.bool_)
-    seen[graph.subject[graph.span("train")]] = True
-    seen[graph.object[graph.span("train")]] = True
-    return ~(seen[graph.subject[rows]] & seen[graph.object[rows]])
+def popularity(graph: TemporalGraph) -> ScoreFunction:
+    """Return a baseline that scores candidates by how often train has them as answers.
+
+    Counts are by directed relation; the query's subject and dates do not matter.
+
+    Args:
+        graph: The facts, whose train split is counted.
+
+    >>> from tilp import datasets, evaluation
+    >>> graph = datasets.world(0, 1000).graph
+    >>> evaluation.evaluate(popularity(graph), graph, "valid").metrics().mrr > 0
+    True
+    """
+    facts = _train_facts(graph)
+    key = facts.directed_relation.astype(np.int64)
+    order = np.lexsort((facts.answer, key))
+    first = _changes(key[order], facts.answer[order])
+    key, candidate = key[order][first], facts.answer[order][first]
+    count = np.diff(np.append(first, len(order))).astype(np.float64)
+
+    def score(queries: QueryTable) -> Scores:
+        offsets, rows = _rows_of(key, queries.directed_relation.astype(np.int64))
+        return Scores(offsets, candidate[rows], count[rows])
+
+    return score
+
+
+def recurrence(graph: TemporalGraph) -> ScoreFunction:
+    """Return a baseline that scores candidates by the train facts that answer the query.
+
+    A fact counts 1 / (1 + the time between its interval and the query's): 1 if they touch, and
+    less the farther it is. A missing date counts as the known one, and an interval without any
+    date touches every other.
+
+    Args:
+        graph: The facts, whose train split has the answers.
+
+    >>> from tilp import datasets, evaluation
+    >>> graph = datasets.world(0, 1000).graph
+    >>> evaluation.evaluate(recurrence(graph), graph, "valid").metrics().mrr > 0
+    True
+    """
+    n_directed = 2 * len(graph.relations)
+    facts = _train_facts(graph)
+    key = facts.subject.astype(np.int64) * n_directed + facts.directed_relation
+    order = np.lexsort((facts.answer, key))
+    key, facts = key[order], facts[order]
+
+    def score(queries: QueryTable) -> Scores:
+        wanted = queries.subject.astype(np.int64) * n_directed + queries.directed_relation
+        offsets, rows = _rows_of(key, wanted)
+        query = np.repeat(np.arange(len(queries)), np.diff(offsets))
+        times = facts.start[rows], facts.end[rows]
+        gap = gap_lengths(*times, queries.start[query], queries.end[query])
+        candidate = facts.answer[rows]
+        first = _changes(query, candidate)
+        offsets = np.searchsorted(query[first], np.arange(len(queries) + 1))
+        sums = np.add.reduceat(1.0 / (1.0 + gap), first) if len(first) else gap
+        return Scores(offsets, candidate[first], sums)
+
+    return score
+
+
+def _train_facts(graph: TemporalGraph) -> QueryTable:
+    return QueryTable.of_facts(graph, np.asarray(graph.rows("train"), np.int64), walked=True)
+
+
+def _changes(first: _Ints, second: NDArray[np.int32]) -> _Ints:
+    """Return the indices at which either column changes."""
+    changes = np.diff(first, prepend=-1) != 0
+    return np.flatnonzero(changes | (np.diff(second, prepend=np.int32(-1)) != 0))
+
+
+def _rows_of(keys: _Ints, wanted: _Ints) -> tuple[_Ints, _Ints]:
+    """Return offsets and rows of each wanted key among ascending ones."""
+    return ranges_to_indices(np.searchsorted(keys, wanted), np.searchsorted(keys, wanted, "right"))

@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._kernels.rank import (
-    ENUMERATE,
-    EXACT,
-    OVERLAP,
-    RELEASE,
-    STATIC,
-    KnownFacts,
-    RankedQueries,
-    count_ranks,
-)
+from tilp._kernels import candidates as kernels
+from tilp._kernels.candidates import KnownFacts, RankedQueries
 from tilp._utils.arrays import read_only_tuple
 from tilp.errors import TilpError
 from tilp.graph import QueryTable, TemporalGraph
@@ -26,6 +18,8 @@ from tilp.parallel import Workers
 from tilp.scoring import Scores
 from tilp.time import UNKNOWN, known_ends, parse_date
 from tilp.types import Protocol, Ties, Unit
+
+_Floats = NDArray[np.float64]
 
 _YEAR = re.compile(r"\+?(?:\d{1,2}\.\d{1,2}\.)?(?P<year>\d{4})(?:[^\d#].*)?", re.ASCII)
 _FIRST_YEAR, _LAST_YEAR = 0, 3000
@@ -72,17 +66,22 @@ def _known_time(text: str, unit: Unit) -> int:
 
 
 _COLUMN = {
-    Protocol.STATIC: STATIC,
-    Protocol.OVERLAP: OVERLAP,
-    Protocol.EXACT: EXACT,
-    Protocol.ENUMERATE: ENUMERATE,
-    Protocol.TILP_RELEASE: RELEASE,
+    Protocol.STATIC: kernels.STATIC,
+    Protocol.OVERLAP: kernels.OVERLAP,
+    Protocol.EXACT: kernels.EXACT,
+    Protocol.ENUMERATE: kernels.ENUMERATE,
+    Protocol.TILP_RELEASE: kernels.RELEASE,
 }
 
 
 def ties_of(protocol: Protocol) -> tuple[Ties, ...]:
     """Return the tie rules of a protocol."""
     return (Ties.BEST,) if protocol is Protocol.TILP_RELEASE else tuple(Ties)
+
+
+def default_ties(protocol: Protocol) -> Ties:
+    """Return `average`, if the protocol has it."""
+    return Ties.AVERAGE if Ties.AVERAGE in ties_of(protocol) else Ties.BEST
 
 
 def rank_column(protocol: Protocol, ties: Ties) -> str:
@@ -92,6 +91,11 @@ def rank_column(protocol: Protocol, ties: Ties) -> str:
     'rank_enumerate_average'
     """
     return f"rank_{protocol.value}_{ties.value}"
+
+
+def rank_columns(protocols: Iterable[Protocol]) -> list[str]:
+    """Return the names of all columns of ranks."""
+    return [rank_column(protocol, ties) for protocol in protocols for ties in ties_of(protocol)]
 
 
 class Ranker:
@@ -108,8 +112,8 @@ class Ranker:
         self._entities = len(graph.entities)
         relations = len(graph.relations)
         start, end = known_ends(graph.start, graph.end)
-        times = np.unique(np.concatenate([graph.start, graph.end]))
-        codes = np.searchsorted(times, graph.start) * len(times) + np.searchsorted(times, graph.end)
+        dates = np.unique(np.concatenate([graph.start, graph.end]))
+        codes = np.searchsorted(dates, graph.start) * len(dates) + np.searchsorted(dates, graph.end)
         first, last = instants(graph)
         train = np.zeros(len(graph), dtype=np.bool_)
         train[graph.span("train")] = True
@@ -120,58 +124,30 @@ class Ranker:
         key = entity * 2 * relations + relation
         order = np.lexsort((np.tile(first, 2), target, key))
         fact = np.tile(np.arange(len(graph)), 2)[order]
-        self._known = read_only_tuple(
-            KnownFacts(
-                target[order],
-                start[fact],
-                end[fact],
-                codes[fact],
-                first[fact],
-                last[fact],
-                train[fact],
-            )
-        )
+        times = start, end, codes, first, last
+        known = (column[fact] for column in (*times, train))
+        self._known = read_only_tuple(KnownFacts(target[order], *known))
         subject = self.queries.subject.astype(np.int64)
         query_key = subject * 2 * relations + self.queries.directed_relation
-        both = np.tile(rows, 2)
-        self._ranked = read_only_tuple(
-            RankedQueries(
-                self.queries.answer,
-                np.searchsorted(key[order], query_key, side="left"),
-                np.searchsorted(key[order], query_key, side="right"),
-                start[both],
-                end[both],
-                codes[both],
-                first[both],
-                last[both],
-            )
-        )
+        begin = np.searchsorted(key[order], query_key, side="left")
+        stop = np.searchsorted(key[order], query_key, side="right")
+        ranked = (column[np.tile(rows, 2)] for column in times)
+        self._ranked = read_only_tuple(RankedQueries(self.queries.answer, begin, stop, *ranked))
 
     def rank(
         self, part: NDArray[np.int64], scores: Scores, protocols: Sequence[Protocol]
     ) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.bool_]]:
-        """Return the ranks of some queries' answers by column, and a mask of listed answers.
-
-        Raises:
-            TilpError: The scores are not of these queries and entities.
-        """
+        """Return the ranks of some queries' answers by column, and a mask of listed answers."""
         batch = RankedQueries(*(column[part] for column in self._ranked))
         queries = len(batch.answer)
         scores.check(queries, self._entities)
         counts = np.empty((queries, 2), dtype=np.int64)
         listed = np.empty(queries, dtype=np.bool_)
         removed = np.empty((queries, 2, len(_COLUMN)))
-        duplicate = count_ranks(
-            scores.offsets,
-            scores.candidate,
-            scores.score,
-            scores.defaults,
-            batch,
-            self._known,
-            np.full(self._entities, np.nan),
-            counts,
-            listed,
-            removed,
+        sparse = scores.offsets, scores.candidate, scores.score, scores.defaults
+        score_of = np.full(self._entities, np.nan)
+        duplicate = kernels.count_ranks(
+            *sparse, batch, self._known, score_of, counts, listed, removed
         )
         if duplicate >= 0:
             raise TilpError(
@@ -180,37 +156,24 @@ class Ranker:
             )
         ranks = {}
         for protocol in protocols:
-            filtered, unit = self._removed(protocol, removed, batch)
+            filtered = np.zeros((queries, 2))
+            if protocol in _COLUMN:
+                filtered = removed[:, :, _COLUMN[protocol]]
+            unit = np.ones(queries)
+            if protocol is Protocol.ENUMERATE:
+                unit = batch.last - batch.first + unit
+            elif protocol is Protocol.TILP_RELEASE:
+                unit = batch.end.astype(np.float64) - batch.start
+                unit[unit == 0] = 1.0
             for ties in ties_of(protocol):
                 ranks[rank_column(protocol, ties)] = _rank(ties, counts, filtered, unit)
         return ranks, listed
 
-    @staticmethod
-    def _removed(
-        protocol: Protocol, removed: NDArray[np.float64], batch: RankedQueries
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return how much of the higher and equal candidates is removed, and of how much each."""
-        unit = np.ones(len(removed))
-        match protocol:
-            case Protocol.RAW:
-                return np.zeros((len(removed), 2)), unit
-            case Protocol.ENUMERATE:
-                unit = batch.last - batch.first + unit
-            case Protocol.TILP_RELEASE:
-                unit = batch.end.astype(np.float64) - batch.start
-                unit[unit == 0] = 1.0
-        return removed[:, :, _COLUMN[protocol]], unit
 
-
-def _rank(
-    ties: Ties,
-    counts: NDArray[np.int64],
-    removed: NDArray[np.float64],
-    unit: NDArray[np.float64],
-) -> NDArray[np.float64]:
+def _rank(ties: Ties, counts: NDArray[np.int64], removed: _Floats, unit: _Floats) -> _Floats:
     """Return 1 + candidates with a higher score + those of the equal ones that the rule counts.
 
-    Counts are in units until the one division at the end, so that whole ranks stay whole.
+    Both are counted, and removed, in units until the division, so that whole ranks stay whole.
     """
     higher = np.maximum(unit * counts[:, 0] - removed[:, 0], 0.0)
     equal = unit * counts[:, 1] - removed[:, 1]
@@ -233,14 +196,7 @@ def best_variant(
     workers: Workers,
     progress: Callable[[float], None],
 ) -> int:
-    """Return the index of the variant with the best MRR; of equal ones the first.
-
-    Args:
-        ranker: Ranks the answers of held-out queries.
-        score: Returns the scores of queries by each variant.
-        workers: Do not change the result.
-        progress: Called with the share that is done.
-    """
+    """Return the index of the variant with the best MRR; of equal ones the first."""
     order = np.argsort(ranker.queries.subject, kind="stable")
     parts = [order[begin : begin + _BATCH] for begin in range(0, len(order), _BATCH)]
     sums = []
@@ -251,11 +207,8 @@ def best_variant(
 
 
 def _reciprocal_ranks(
-    ranker: Ranker,
-    score: Callable[[QueryTable], Sequence[Scores]],
-    part: NDArray[np.int64],
+    ranker: Ranker, score: Callable[[QueryTable], Sequence[Scores]], part: NDArray[np.int64]
 ) -> list[float]:
-    """Return the sum of the reciprocal ranks of some queries' answers, by each variant."""
     variants = score(ranker.queries[part])
     ranks = (ranker.rank(part, scores, [Protocol.ENUMERATE])[0] for scores in variants)
     return [float((1.0 / columns[_CHOSEN_BY]).sum()) for columns in ranks]

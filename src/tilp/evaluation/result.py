@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tilp._deprecated import RenamedAttribute
 from tilp._utils.files import file_digest, new_folder, read_note, write_note
 from tilp.errors import TilpError
-from tilp.evaluation.filtered_ranks import rank_column, ties_of
+from tilp.evaluation.filtered_ranks import default_ties, rank_column, rank_columns, ties_of
 from tilp.types import Protocol, Ties, choose
 
 ProtocolName = Protocol | str | None
@@ -33,12 +33,7 @@ SUBSETS: Mapping[str, str] = {
 
 QUERY_SCHEMA = {
     "fact": pl.Int64,
-    "direction": pl.String,
-    "subject": pl.String,
-    "relation": pl.String,
-    "object": pl.String,
-    "start": pl.String,
-    "end": pl.String,
+    **dict.fromkeys(["direction", "subject", "relation", "object", "start", "end"], pl.String),
 }
 """Columns that identify the query of a rank."""
 
@@ -56,11 +51,8 @@ class Metrics:
 
     def to_json(self) -> dict[str, float | None]:
         """Return `mrr`, `hits@1` and so on by name; None if there are no queries."""
-        values = (self.mrr, self.hits_at_1, self.hits_at_3, self.hits_at_10, self.mean_rank)
-        return {
-            name: float(value) if self.queries else None
-            for name, value in zip(_METRICS[1:], values, strict=True)
-        }
+        values = zip(_METRICS[1:], astuple(self)[1:], strict=True)
+        return {name: float(value) if self.queries else None for name, value in values}
 
 
 @dataclass(frozen=True)
@@ -108,10 +100,8 @@ class Evaluation:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Evaluation):
             return NotImplemented
-        return self.ranks.equals(other.ranks) and all(
-            getattr(self, name) == getattr(other, name)
-            for name in ("split", "graph", "protocols", "note")
-        )
+        mine, others = ((e.split, e.graph, e.protocols, e.note) for e in (self, other))
+        return mine == others and self.ranks.equals(other.ranks)
 
     __hash__ = None  # type: ignore[assignment]  # compared by content, never hashed
 
@@ -126,10 +116,9 @@ class Evaluation:
     @property
     def headline(self) -> tuple[Protocol, Ties]:
         """Protocol and tie rule of metrics where none is chosen."""
-        protocol = self.protocols[0]
-        if Protocol.ENUMERATE in self.protocols:
-            protocol = Protocol.ENUMERATE
-        return protocol, Ties.AVERAGE if Ties.AVERAGE in ties_of(protocol) else Ties.BEST
+        has_enumerate = Protocol.ENUMERATE in self.protocols
+        protocol = Protocol.ENUMERATE if has_enumerate else self.protocols[0]
+        return protocol, default_ties(protocol)
 
     def protocols_and_ties(self) -> list[tuple[Protocol, Ties]]:
         """Return every protocol and tie rule that there are ranks for."""
@@ -151,19 +140,17 @@ class Evaluation:
             TilpError: There are no such ranks.
         """
         known = sorted(self.protocols)
-        protocol = self.headline[0] if protocol is None else protocol
-        if protocol not in known:
+        name = str(self.headline[0] if protocol is None else protocol)
+        if name not in known:
             raise TilpError(
-                f"there are no ranks for the protocol {str(protocol)!r}, only for "
-                f"{', '.join(known)}"
+                f"there are no ranks for the protocol {name!r}, only for {', '.join(known)}"
             )
-        allowed = ties_of(Protocol(protocol))
-        if ties is None:
-            ties = Ties.AVERAGE if Ties.AVERAGE in allowed else Ties.BEST
-        chosen = choose(Ties, ties, "ties")
+        protocol = Protocol(name)
+        allowed = ties_of(protocol)
+        chosen = default_ties(protocol) if ties is None else choose(Ties, ties, "ties")
         if chosen not in allowed:
             raise TilpError(f"ties under {protocol} are {', '.join(allowed)}, not {str(ties)!r}")
-        return rank_column(Protocol(protocol), chosen)
+        return rank_column(protocol, chosen)
 
     def metrics(self, protocol: ProtocolName = None, ties: TiesName = None) -> Metrics:
         """Return MRR, hits and mean rank of all queries."""
@@ -207,13 +194,10 @@ class Evaluation:
             seed: Seed of the samples.
             level: Confidence level, 0.95 by default.
         """
-        values = query_metrics(self.rank(protocol, ties))
-        means = fact_means(self.ranks["fact"], np.stack(list(values.values()), axis=1))
-        low, high = resampled_bounds(means, resamples, seed, level)
-        return {
-            name: Bounds(float(value), float(a), float(b))
-            for name, value, a, b in zip(values, means.mean(axis=0), low, high, strict=True)
-        }
+        means = fact_means(self.ranks["fact"], self.rank(protocol, ties))
+        bounds = resampled_bounds(means, resamples, seed, level)
+        rows = zip(FACT_METRICS, means.mean(axis=0), *bounds, strict=True)
+        return {name: Bounds(*map(float, values)) for name, *values in rows}
 
     def save(self, folder: Path | str) -> Path:
         """Write a folder that `load_evaluation` reads."""
@@ -228,8 +212,8 @@ class Evaluation:
         bounds = self.bootstrap(resamples=resamples, seed=seed)
         apart: dict[str, dict[str, Any]] = {}
         for row in self.by_subset().iter_rows(named=True):
-            name = row.pop("rows") if row.pop("holds") else f"not {row.pop('rows')}"
-            apart[name] = row
+            prefix = "" if row.pop("holds") else "not "
+            apart[prefix + row.pop("rows")] = row
         return {
             "split": self.split,
             "queries": len(self),
@@ -246,7 +230,8 @@ class Evaluation:
         }
 
 
-_METRICS = ("queries", "mrr", *(f"hits@{k}" for k in HITS), "mean_rank")
+FACT_METRICS = ("mrr", *(f"hits@{k}" for k in HITS))
+_METRICS = ("queries", *FACT_METRICS, "mean_rank")
 
 
 def _metrics(column: str) -> list[pl.Expr]:
@@ -260,16 +245,12 @@ def _metrics(column: str) -> list[pl.Expr]:
     ]
 
 
-def query_metrics(rank: pl.Series) -> dict[str, NDArray[np.float64]]:
-    """Return the reciprocal rank and the hits of each query."""
-    ranks = rank.to_numpy()
-    return {"mrr": 1.0 / ranks, **{f"hits@{k}": (ranks <= k).astype(np.float64) for k in HITS}}
-
-
-def fact_means(fact: pl.Series, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the mean of each fact's queries, column by column."""
+def fact_means(fact: pl.Series, rank: pl.Series) -> NDArray[np.float64]:
+    """Return the means of reciprocal rank and hits of each fact's queries, as `FACT_METRICS`."""
     _, index, count = np.unique(fact.to_numpy(), return_inverse=True, return_counts=True)
-    sums = [np.bincount(index, column, minlength=len(count)) for column in values.T]
+    ranks = rank.to_numpy()
+    values = [1.0 / ranks, *(ranks <= k for k in HITS)]
+    sums = [np.bincount(index, column, minlength=len(count)) for column in values]
     return np.stack(sums, axis=1) / count[:, None]
 
 
@@ -289,10 +270,8 @@ def resampled_bounds(
     return low, high
 
 
-_NOTE = "evaluation.json"
-_RANKS = "ranks.parquet"
-_FORMAT = "tilp evaluation"
-_VERSION = 1
+_NOTE, _RANKS = "evaluation.json", "ranks.parquet"
+_FORMAT, _VERSION = "tilp evaluation", 1
 
 
 def save_evaluation(evaluation: Evaluation, folder: Path | str) -> Path:
@@ -312,11 +291,6 @@ def save_evaluation(evaluation: Evaluation, folder: Path | str) -> Path:
     return Path(folder)
 
 
-def is_evaluation(path: Path) -> bool:
-    """Return True for a folder with a saved evaluation."""
-    return path.is_dir() and (path / _NOTE).exists()
-
-
 def load_evaluation(folder: Path | str) -> Evaluation:
     """Read an evaluation that `save_evaluation` wrote.
 
@@ -327,7 +301,7 @@ def load_evaluation(folder: Path | str) -> Evaluation:
         TilpError: The folder holds no evaluation, or a damaged one.
     """
     folder = Path(folder)
-    if not is_evaluation(folder):
+    if not (folder / _NOTE).exists():
         raise TilpError(f"{folder}: no saved evaluation; it is a folder with {_NOTE} and {_RANKS}")
     note = read_note(folder / _NOTE, _FORMAT, _VERSION, "evaluate again", signed=False)
     try:
@@ -336,11 +310,7 @@ def load_evaluation(folder: Path | str) -> Evaluation:
         columns = {
             **QUERY_SCHEMA,
             **dict.fromkeys(SUBSETS, pl.Boolean),
-            **{
-                rank_column(protocol, ties): pl.Float64
-                for protocol in protocols
-                for ties in ties_of(protocol)
-            },
+            **dict.fromkeys(rank_columns(protocols), pl.Float64),
         }
         digest, queries = note["ranks_sha256"], note["queries"]
     except (KeyError, TypeError, ValueError) as failure:

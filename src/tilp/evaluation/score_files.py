@@ -7,7 +7,6 @@ in the data), direction (the end that is asked for), candidate and score.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,13 +16,12 @@ from numpy.typing import NDArray
 from tilp.errors import DataError, TilpError, TilpWarning
 from tilp.evaluation.evaluate import DIRECTIONS
 from tilp.graph import QueryTable, TemporalGraph, Vocabulary
-from tilp.io.tables import PARQUET_SUFFIXES, as_table, read_parquet
+from tilp.io.tables import PARQUET_SUFFIXES, as_table, read_parquet, write_table
 from tilp.io.text import TextTable, read_text_table
-from tilp.io.write import write_table
 from tilp.scoring import Scores
 from tilp.scoring.scores import ScoreFunction
 from tilp.time import UNKNOWN, parse_date
-from tilp.types import TableFormat
+from tilp.types import TableFormat, Unit
 
 _FACT = ("subject", "relation", "object", "start", "end")
 SCORE_COLUMNS = (*_FACT, "direction", "candidate", "score")
@@ -33,11 +31,7 @@ _DIRECTIONS = {"object": 0, "o": 0, "tail": 0, "t": 0, "subject": 1, "s": 1, "he
 
 
 def read_scores(
-    path: Path | str,
-    graph: TemporalGraph,
-    split: str = "test",
-    *,
-    default: float = float("-inf"),
+    path: Path | str, graph: TemporalGraph, split: str = "test", *, default: float = float("-inf")
 ) -> Scores:
     """Read scored candidates for `evaluate`.
 
@@ -53,46 +47,37 @@ def read_scores(
     """
     path = Path(path)
     table = _read_table(path)
-    facts = table.frame.select(_FACT).unique(maintain_order=True).with_row_index("fact")
-    reader = _FactReader(path, table, graph, split)
-    positions = reader.positions(facts)
-    lines = pl.Series(table.lines, dtype=pl.Int64)
-    scored = table.frame.select(*_FACT, "candidate", line=lines).with_columns(
-        score=_read_score_column(path, table), inverse=_read_directions(path, table)
-    )
-    ids = reader.ids(graph.entities, ["candidate"])
+    facts = _find_facts(path, table, graph, split)
+    row = facts["row"]
+    scores, inverse = _read_score_column(path, table), _read_directions(path, table)
+    candidate = pl.Series(_read_names(path, table, "candidate", graph.entities))
     rows = (
-        scored.join(facts, on=_FACT, nulls_equal=True)
-        .join(positions, on="fact")
-        .select(
-            query=pl.col("position") + pl.col("inverse") * len(graph.rows(split)),
-            candidate=pl.col("candidate").replace_strict(
-                list(ids), list(ids.values()), return_dtype=pl.Int32
-            ),
-            score="score",
-            line="line",
+        pl.DataFrame(
+            {
+                "query": facts["position"] + inverse[row] * len(graph.rows(split)),
+                "candidate": candidate[row],
+                "score": scores[row],
+                "line": pl.Series(table.lines, dtype=pl.Int64)[row],
+            }
         )
         .unique(["query", "candidate", "score"], keep="first", maintain_order=True)
         .sort("query", "candidate", maintain_order=True)
     )
-    _refuse_two_scores(path, rows)
+    again = rows.filter(rows.select("query", "candidate").is_duplicated())
+    if len(again):
+        lines = again["line"].head(2).sort().to_list()
+        raise DataError(
+            f"{path}, rows {lines[0]} and {lines[1]}: two scores of one candidate of one query; "
+            "keep one of them"
+        )
     queries = 2 * len(graph.rows(split))
     counts = np.bincount(rows["query"].to_numpy(), minlength=queries)
     missing = int((counts == 0).sum())
     if missing:
-        warnings.warn(
-            TilpWarning(
-                f"{path}: {missing:,} of the {queries:,} queries of {split} have no row; all "
-                "their candidates tie"
-            ),
-            stacklevel=2,
-        )
-    return Scores(
-        np.concatenate([[0], np.cumsum(counts)]),
-        rows["candidate"].to_numpy(),
-        rows["score"].to_numpy(),
-        default,
-    )
+        message = f"{missing:,} of the {queries:,} queries of {split} have no row"
+        warnings.warn(TilpWarning(f"{path}: {message}; all their candidates tie"), stacklevel=2)
+    offsets = np.append(0, np.cumsum(counts))
+    return Scores(offsets, rows["candidate"].to_numpy(), rows["score"].to_numpy(), default)
 
 
 def write_scores(
@@ -143,25 +128,19 @@ def _read_table(path: Path) -> TextTable:
     frame = table.frame.select(
         table.frame.to_series(names.index(name)).alias(name) for name in SCORE_COLUMNS
     )
-    try:
-        return TextTable(SCORE_COLUMNS, _as_text(frame), table.lines)
-    except pl.exceptions.PolarsError as failure:
-        raise DataError(f"{path}: names and dates are text or integers: {failure}") from failure
-
-
-def _as_text(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return names and dates as text; a missing date is empty."""
     # Floats are integers with gaps, as pandas has them.
     floats = [name for name, dtype in frame.schema.items() if name != "score" and dtype.is_float()]
-    return (
-        frame.with_columns(pl.col(floats).fill_nan(None).cast(pl.Int64))
-        .with_columns(pl.all().exclude("score").cast(pl.String).fill_null(""))
-        .with_columns(pl.col("direction").str.strip_chars().str.to_lowercase())
-    )
+    try:
+        frame = frame.with_columns(pl.col(floats).fill_nan(None).cast(pl.Int64)).with_columns(
+            pl.all().exclude("score").cast(pl.String).fill_null("")
+        )
+    except pl.exceptions.PolarsError as failure:
+        raise DataError(f"{path}: names and dates are text or integers: {failure}") from failure
+    direction = pl.col("direction").str.strip_chars().str.to_lowercase()
+    return TextTable(SCORE_COLUMNS, frame.with_columns(direction), table.lines)
 
 
 def _line(table: TextTable, wrong: pl.Series) -> int:
-    """Return the line of the first wrong row."""
     return int(table.lines[int(wrong.arg_max() or 0)])
 
 
@@ -191,91 +170,53 @@ def _read_directions(path: Path, table: TextTable) -> pl.Series:
     return codes
 
 
-def _refuse_two_scores(path: Path, rows: pl.DataFrame) -> None:
-    """Raise an error if a candidate of a query has two scores."""
-    again = rows.filter(rows.select("query", "candidate").is_duplicated())
-    if len(again):
-        lines = again["line"].head(2).sort().to_list()
-        raise DataError(
-            f"{path}, rows {lines[0]} and {lines[1]}: two scores of one candidate of one query; "
-            "keep one of them"
-        )
+def _read_names(
+    path: Path, table: TextTable, column: str, vocabulary: Vocabulary
+) -> NDArray[np.int32]:
+    ids = vocabulary.find_all(table.frame[column])
+    if (ids < 0).any():
+        row = int(np.argmax(ids < 0))
+        try:
+            vocabulary.find(table.frame[column][row])
+        except TilpError as failure:
+            raise DataError(
+                f"{path}, row {table.lines[row]}, {column}: {failure}. Names are the ids, keys "
+                "or labels of the data."
+            ) from None
+    return ids
 
 
-class _FactReader:
-    """Finds the facts of a split that the rows of a file are about."""
+def _read_times(frame: pl.DataFrame, unit: Unit) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return starts and ends as the graph has them, with the same repairs."""
+    texts = pl.concat([frame["start"], frame["end"]]).unique()
+    spans = [parse_date(text).span(unit) or (UNKNOWN, UNKNOWN) for text in texts]
+    dates = frame.select(pl.col("start", "end").cast(pl.Enum(texts)).to_physical())
+    first, last = np.array(spans, np.int64).reshape(-1, 2).T
+    start, end = first[dates["start"]], last[dates["end"]]
+    backwards = (start > end) & (start != UNKNOWN) & (end != UNKNOWN)
+    return start, np.where(backwards, last[dates["start"]], end)
 
-    def __init__(self, path: Path, table: TextTable, graph: TemporalGraph, split: str) -> None:
-        self._path, self._table, self._graph, self._split = path, table, graph, split
 
-    def ids(self, vocabulary: Vocabulary, columns: Sequence[str]) -> dict[str, int]:
-        """Return the id of every name in some columns."""
-        ids: dict[str, int] = {}
-        for column in columns:
-            for name in self._table.frame[column].unique(maintain_order=True):
-                try:
-                    ids[name] = vocabulary.find(name)
-                except TilpError as failure:
-                    line = _line(self._table, self._table.frame[column] == name)
-                    raise DataError(
-                        f"{self._path}, row {line}, {column}: {failure}. Names are the ids, keys "
-                        "or labels of the data."
-                    ) from None
-        return ids
-
-    def positions(self, facts: pl.DataFrame) -> pl.DataFrame:
-        """Return the position in the split of each fact, several if the split repeats it.
-
-        Raises:
-            DataError: The split does not have a fact.
-        """
-        graph = self._graph
-        entities = self.ids(graph.entities, ["subject", "object"])
-        relations = self.ids(graph.relations, ["relation"])
-        start, end = self._times(facts)
-        keys = pl.DataFrame(
-            {
-                "fact": facts["fact"],
-                "subject": [entities[name] for name in facts["subject"]],
-                "relation": [relations[name] for name in facts["relation"]],
-                "object": [entities[name] for name in facts["object"]],
-                "start": start,
-                "end": end,
-            },
-            schema_overrides=dict.fromkeys(_FACT[:3], pl.Int32),
-        )
-        rows = graph.span(self._split)
-        split = pl.DataFrame({name: getattr(graph, name)[rows] for name in _FACT})
-        split = split.with_row_index("position").with_columns(pl.col("position").cast(pl.Int64))
-        joined = keys.join(split, on=_FACT, how="left")
-        if joined["position"].null_count():
-            missing = joined.filter(pl.col("position").is_null()).sort("fact")
-            raise self._error(facts, split, missing)
-        return joined.select("fact", "position")
-
-    def _times(self, facts: pl.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return starts and ends as the graph has them, with the same repairs."""
-        spans = {
-            text: parse_date(text).span(self._graph.unit) or (UNKNOWN, UNKNOWN)
-            for text in {*facts["start"], *facts["end"]}
-        }
-        start, last = np.array([spans[text] for text in facts["start"]], np.int64).reshape(-1, 2).T
-        end = np.array([spans[text][1] for text in facts["end"]], dtype=np.int64)
-        backwards = (start > end) & (start != UNKNOWN) & (end != UNKNOWN)
-        return start, np.where(backwards, last, end)
-
-    def _error(self, facts: pl.DataFrame, split: pl.DataFrame, missing: pl.DataFrame) -> DataError:
-        first = missing.row(0, named=True)
-        names = facts.row(int(first["fact"]), named=True)
-        same = pl.all_horizontal(pl.col(name) == names[name] for name in _FACT)
-        line = _line(self._table, self._table.frame.select(same).to_series())
-        triple = pl.all_horizontal(pl.col(name) == first[name] for name in _FACT[:3])
-        others = split.filter(triple)["position"].to_list()
-        hint = "Is the split the right one?"
-        if others:
-            begin = self._graph.rows(self._split).start
-            hint = f"The split has it as {self._graph.fact(begin + others[0])}."
-        return DataError(
-            f"{self._path}, row {line}: ({', '.join(names[name] for name in _FACT)}) is no fact of "
-            f"the {self._split} split; {len(missing):,} such facts in all. {hint}"
-        )
+def _find_facts(path: Path, table: TextTable, graph: TemporalGraph, split: str) -> pl.DataFrame:
+    """Return the position in the split of each row's fact, several if the split repeats it."""
+    names = {"subject": graph.entities, "object": graph.entities, "relation": graph.relations}
+    ids = {column: _read_names(path, table, column, names[column]) for column in names}
+    start, end = _read_times(table.frame, graph.unit)
+    keys = pl.DataFrame({**ids, "start": start, "end": end}).with_row_index("row")
+    facts = pl.DataFrame({name: getattr(graph, name)[graph.span(split)] for name in _FACT})
+    facts = facts.with_row_index("position").with_columns(pl.col("position").cast(pl.Int64))
+    joined = keys.join(facts, on=_FACT, how="left", maintain_order="left")
+    missing = joined.filter(pl.col("position").is_null())
+    if not len(missing):
+        return joined.select("row", "position")
+    first = missing.row(0, named=True)
+    texts = table.frame.select(_FACT)[missing["row"]]
+    triple = pl.all_horizontal(pl.col(name) == first[name] for name in _FACT[:3])
+    others = facts.filter(triple)["position"].to_list()
+    hint = "Is the split the right one?"
+    if others:
+        hint = f"The split has it as {graph.fact(graph.rows(split).start + others[0])}."
+    raise DataError(
+        f"{path}, row {table.lines[first['row']]}: ({', '.join(texts.row(0))}) is no fact of the "
+        f"{split} split; {texts.n_unique():,} such facts in all. {hint}"
+    )

@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from tilp.explanation.ablation import ablation_effect
-from tilp.explanation.types import Contrast, Explanation, Grounding, Reason, WalkedFact
+from tilp.explanation.types import (
+    AblationEffect,
+    Contrast,
+    Explanation,
+    Grounding,
+    Reason,
+    WalkedFact,
+)
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.learning import known_answers
 from tilp.rules import RuleSet
 from tilp.scoring import Query, Scorer, Scores
 from tilp.scoring.queries import query_table, read_queries
-from tilp.scoring.rule_scorer import AppliedRules
-from tilp.scoring.scorer import NOT_SCORED, Contribution
+from tilp.scoring.scorer import NOT_SCORED, AppliedRules, Contribution
+
+_Contrasted = tuple[Contribution, float, float]
+"""A contribution with its score of the winner and of the candidate."""
 
 
 class Explainer:
-    """Explains the scores of a scorer.
-
-    Args:
-        scorer: Of any model.
-        rules: The mined rules with their counts; includes those of the scorer.
-        graph: The facts as they were given, whose train split is the scorer's evidence.
-    """
+    """Explains the scores of a scorer; the rules include its rules, train is its evidence."""
 
     def __init__(self, scorer: Scorer, rules: RuleSet, graph: TemporalGraph) -> None:
-        self._scorer = scorer
-        self._rules = rules
-        self._graph = graph
+        self._scorer, self._rules, self._graph = scorer, rules, graph
 
     def explain(
         self,
@@ -40,18 +41,9 @@ class Explainer:
         max_reasons: int | None = 20,
         ablation: bool = True,
     ) -> Explanation:
-        """Explain the score and rank of a candidate.
+        """Explain the score and rank of a candidate; the best one by default.
 
-        Args:
-            query: For the subject or the object of a fact.
-            candidate: Name of the candidate; the best one by default.
-            groundings: Maximal number of groundings of each reason.
-            max_reasons: Number of reasons, and of contrasts, with groundings, the largest first;
-                None for all.
-            ablation: Also score the candidate without the facts of the top grounding.
-
-        Raises:
-            TilpError: An unknown name, with the nearest known ones; a date that cannot be read.
+        The first `max_reasons` reasons and contrasts have up to `groundings` groundings.
         """
         (explanation,) = self.explain_each(
             query, [candidate], groundings=groundings, max_reasons=max_reasons, ablation=ablation
@@ -78,7 +70,7 @@ class Explainer:
         for name in candidates:
             candidate = ranks.winner if name is None else entities.find(name)
             contributions = self._contributions(table, candidate, applied)
-            contrasts: list[tuple[Contribution, float, float]] = []
+            contrasts: list[_Contrasted] = []
             if candidate != ranks.winner:
                 of_winner = of_winner or self._contributions(table, ranks.winner, applied)
                 contrasts = _contrasts(of_winner, contributions)
@@ -90,9 +82,6 @@ class Explainer:
                 for index, part in enumerate(contributions)
             )
             score = float(ranks.score[candidate])
-            effect = None
-            if ablation:
-                effect = ablation_effect(self._scorer, table, candidate, score, reasons)
             explanations.append(
                 Explanation(
                     query=query,
@@ -102,7 +91,7 @@ class Explainer:
                     share=float(ranks.share[candidate]),
                     known=candidate in ranks.known,
                     reasons=reasons,
-                    ablation=effect,
+                    ablation=self._ablate(table, candidate, score, reasons) if ablation else None,
                     winner=entities.label(ranks.winner),
                     contrasts=tuple(
                         Contrast(self._reason(part, groundings if index < shown else 0), *scores)
@@ -121,26 +110,54 @@ class Explainer:
 
     def _reason(self, part: Contribution, n: int) -> Reason:
         """Return a contribution as a reason with up to n groundings."""
-        paths = part.find_facts(n) if part.find_facts is not None and n > 0 else ()
-        groundings = tuple(
-            Grounding(
-                tuple(WalkedFact(fact, self._graph.fact(fact), inv) for fact, inv in path.steps),
-                path.share,
-            )
-            for path in paths
-        )
+        groundings = []
+        for path in part.find_facts(n) if part.find_facts is not None and n > 0 else ():
+            facts = (WalkedFact(fact, self._graph.fact(fact), inv) for fact, inv in path.steps)
+            groundings.append(Grounding(tuple(facts), path.share))
         rule = None if part.rule is None else self._rules[part.rule]
         walks = max(part.walks, len(groundings))
-        return Reason(part.kind, part.score, part.text, groundings, walks, rule)
+        return Reason(part.kind, part.score, part.text, tuple(groundings), walks, rule)
+
+    def _ablate(
+        self, query: QueryTable, candidate: int, score: float, reasons: Iterable[Reason]
+    ) -> AblationEffect | None:
+        """Score a candidate again without the facts of its top grounding.
+
+        Everything is computed on the evidence that is left: other walks and their counts, the
+        prior, and the facts that are nearest in time change too.
+        """
+        top = top_grounding(reasons)
+        if top is None:
+            return None
+        grounding, attributed = top
+        parts = self._scorer.without(grounding.facts).contributions(
+            query, np.array([0, 1]), np.array([candidate], np.int32)
+        )
+        left = sum(float(part[0]) for part in parts.values())
+        share = attributed / score if score > 0 else 0.0
+        return AblationEffect(grounding, share, left, score - left)
 
 
-def _contrasts(
-    winner: list[Contribution], candidate: list[Contribution]
-) -> list[tuple[Contribution, float, float]]:
-    """Return the contributions to either score, each with both of its values.
+def top_grounding(reasons: Iterable[Reason]) -> tuple[Grounding, float] | None:
+    """Return the grounding to whose facts most of a score is attributed, and how much that is.
 
-    Those that favour the winner most come first.
+    A walk has an equal share of its reason's score, or a share in proportion to its probability
+    where walks have one. Shares of groundings with the same facts are added up, in whichever
+    order and for whichever reason the facts are walked; of equal sums the first wins. Walks that
+    a reason does not list count nothing. None if no grounding has a positive sum.
     """
+    attributed: dict[frozenset[int], float] = defaultdict(float)
+    first: dict[frozenset[int], Grounding] = {}
+    for reason in reasons:
+        for grounding in reason.groundings:
+            attributed[grounding.facts] += reason.score * grounding.share_of(reason.walks)
+            first.setdefault(grounding.facts, grounding)
+    facts = max(attributed, key=attributed.__getitem__, default=frozenset())
+    return (first[facts], attributed[facts]) if attributed[facts] > 0 else None
+
+
+def _contrasts(winner: list[Contribution], candidate: list[Contribution]) -> list[_Contrasted]:
+    """Return the contributions to either score, those that favour the winner most first."""
     best = {part.key: part for part in winner}
     own = {part.key: part for part in candidate}
     both = [

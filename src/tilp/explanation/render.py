@@ -9,38 +9,40 @@ from itertools import count
 from typing import Any
 
 from tilp.explanation.types import AblationEffect, Explanation, Grounding, Reason, WalkedFact
-from tilp.rules import MinedRule, Notation, format_rule
+from tilp.rules import Notation, format_rule
 from tilp.scoring import Query
 from tilp.time import format_time
 from tilp.types import Unit
 from tilp.viz import Chain, Link, draw_chain
-from tilp.viz.html import Markup, bar, element, fragment, page
+from tilp.viz.html import Markup, bar, element, page
 
 Json = dict[str, Any]
+
+_FAR = 0.1  # share of the score
+_PLAIN = ("candidate", "rank", "score", "share", "known", "winner")
 
 
 def explanation_json(explanation: Explanation) -> Json:
     """Return what is shown of an explanation; `rest` and `lacks_rest` sum up the others."""
+    effect, fall = explanation.ablation, None
+    if effect is not None:
+        fall = {
+            "grounding": _grounding_json(effect.grounding),
+            "share": effect.share,
+            "score": effect.score_without,
+            "fall": effect.drop,
+        }
     hidden = explanation.reasons[len(explanation.shown) :]
     hidden_contrasts = explanation.contrasts[len(explanation.shown_contrasts) :]
     return {
         "query": asdict(explanation.query),
-        "candidate": explanation.candidate,
-        "rank": explanation.rank,
-        "score": explanation.score,
-        "share": explanation.share,
-        "known": explanation.known,
-        "winner": explanation.winner,
+        **{name: getattr(explanation, name) for name in _PLAIN},
         "reasons": [_reason_json(reason) for reason in explanation.shown],
         "rest": {"count": len(hidden), "score": sum(reason.score for reason in hidden)},
-        "fall": None if explanation.ablation is None else _ablation_json(explanation.ablation),
+        "fall": fall,
         "lacks": [
-            {
-                "reason": _reason_json(contrast.reason),
-                "winner": contrast.winner,
-                "candidate": contrast.candidate,
-            }
-            for contrast in explanation.shown_contrasts
+            {"reason": _reason_json(c.reason), "winner": c.winner, "candidate": c.candidate}
+            for c in explanation.shown_contrasts
         ],
         "lacks_rest": {
             "count": len(hidden_contrasts),
@@ -51,83 +53,65 @@ def explanation_json(explanation: Explanation) -> Json:
 
 
 def _reason_json(reason: Reason) -> Json:
+    mined = reason.rule
+    rule = (
+        None
+        if mined is None
+        else {
+            "text": str(mined.rule),
+            "sentence": format_rule(mined.rule, Notation.SENTENCE),
+            "confidence": mined.confidence,
+            "support": mined.support,
+            "fired": mined.body_support,
+            "facts": mined.facts,
+            "weight": mined.weight,
+        }
+    )
     return {
         "kind": reason.kind,
         "score": reason.score,
         "words": reason.text,
         "walks": reason.walks,
-        "rule": None if reason.rule is None else _rule_json(reason.rule),
+        "rule": rule,
         "groundings": [_grounding_json(grounding) for grounding in reason.groundings],
     }
 
 
-def _rule_json(mined: MinedRule) -> Json:
-    return {
-        "text": str(mined.rule),
-        "sentence": format_rule(mined.rule, Notation.SENTENCE),
-        "confidence": mined.confidence,
-        "support": mined.support,
-        "fired": mined.body_support,
-        "facts": mined.facts,
-        "weight": mined.weight,
-    }
-
-
 def _grounding_json(grounding: Grounding) -> Json:
-    return {
-        "facts": [
+    facts = []
+    for step in grounding.steps:
+        fact, times = step.fact, step.fact.interval
+        facts.append(
             {
                 "number": step.fact_id,
-                "subject": step.fact.subject,
-                "relation": step.fact.relation,
-                "object": step.fact.object,
-                "start": format_time(step.fact.interval.start, step.fact.unit) or None,
-                "end": format_time(step.fact.interval.end, step.fact.unit) or None,
+                "subject": fact.subject,
+                "relation": fact.relation,
+                "object": fact.object,
+                "start": format_time(times.start, fact.unit) or None,
+                "end": format_time(times.end, fact.unit) or None,
                 "inverse": step.inverse,
             }
-            for step in grounding.steps
-        ]
-    }
-
-
-def _ablation_json(effect: AblationEffect) -> Json:
-    return {
-        "grounding": _grounding_json(effect.grounding),
-        "share": effect.share,
-        "score": effect.score_without,
-        "fall": effect.drop,
-    }
+        )
+    return {"facts": facts}
 
 
 def draw_grounding(grounding: Grounding, query: Query, candidate: str) -> str:
-    """Draw a grounding as SVG.
-
-    Args:
-        grounding: A walk from the given end of the query to the candidate, or a fact that one of
-            these two has.
-        query: The query as it was given.
-        candidate: Name of the candidate.
-    """
+    """Draw as SVG a walk from the query's given end to a candidate, or a fact of one of them."""
     unit = grounding.steps[0].fact.unit if grounding.steps else Unit.YEAR
     interval = query.interval(unit)
     nodes, steps, ends = _layout(grounding.steps, query.given, candidate)
     marks = count(1)
-    links = tuple(
-        None
-        if step is None
-        else Link.dated(
-            step.fact.relation,
-            step.fact.interval,
-            unit,
-            interval,
-            inverse=step.inverse,
-            mark=str(next(marks)),
-        )
-        for step in steps
-    )
+    links = []
+    for step in steps:
+        link = None
+        if step is not None:
+            fact, mark = step.fact, str(next(marks))
+            dates = fact.interval, unit, interval
+            link = Link.dated(fact.relation, *dates, inverse=step.inverse, mark=mark)
+        links.append(link)
     inverse = query.subject != query.given
     head = Link.dated(query.relation, interval, unit, None, inverse=inverse, mark="?")
-    return draw_chain(Chain(tuple(nodes), links, head, ends, unit))
+    return draw_chain(Chain(tuple(nodes), tuple(links), head, ends, unit))
 
 
 def _layout(
@@ -151,26 +135,15 @@ def _layout(
     return path, walked, (0, path.index(candidate, 1))
 
 
-_FAR = 0.1  # share of the score
-
-
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of an explanation.
+    """One line of an explanation."""
 
-    Attributes:
-        score: Contribution; of contrasts, the difference in favour of the winner.
-        text: Description.
-        notes: Lines below it: counts, and the facts of groundings.
-        reason: The reason; None if the line sums up several.
-        candidate: Name of the candidate that the groundings are about.
-    """
-
-    score: float
+    score: float  # of contrasts, the difference in favour of the winner
     text: str
-    notes: tuple[str, ...] = ()
-    reason: Reason | None = None
-    candidate: str = ""
+    notes: tuple[str, ...] = ()  # lines below it: counts, and the facts of groundings
+    reason: Reason | None = None  # None if the line sums up several
+    candidate: str = ""  # that the groundings are about
 
 
 def explanation_text(explanation: Explanation) -> str:
@@ -247,22 +220,17 @@ def grounding_text(grounding: Grounding) -> str:
 def ablation_text(effect: AblationEffect) -> str:
     """Return a sentence on the score without the facts of the top grounding."""
     change = "falls" if effect.drop >= 0 else "rises"
+    score = effect.score_without + effect.drop
+    difference, why = effect.drop - effect.share * score, ""
+    if score > 0 and abs(difference) >= _FAR * score:
+        why = ", and more goes with them: other rules lose walks too"
+        if difference < 0:
+            why = ", but without them other walks and facts take over much of it"
     return (
         f"Without {grounding_text(effect.grounding)} the score {change} by {abs(effect.drop):.4f} "
         f"to {effect.score_without:.4f}; {effect.share:.1%} of the score is attributed to these "
-        f"facts{_why_different(effect)}"
+        f"facts{why}"
     )
-
-
-def _why_different(effect: AblationEffect) -> str:
-    """Say why the ablation effect is far from the attribution, if it is."""
-    score = effect.score_without + effect.drop
-    difference = effect.drop - effect.share * score
-    if score <= 0 or abs(difference) < _FAR * score:
-        return ""
-    if difference < 0:
-        return ", but without them other walks and facts take over much of it"
-    return ", and more goes with them: other rules lose walks too"
 
 
 def _notes(reason: Reason) -> Iterator[str]:
@@ -286,18 +254,14 @@ def _kinds(reasons: Sequence[Reason]) -> str:
     return ", ".join(f"{count:,} × {kind}" for kind, count in kinds.most_common())
 
 
-def explanation_html(explanation: Explanation) -> str:
-    """Return an explanation as HTML for a page or a notebook."""
-    return fragment(*_html_parts(explanation))
-
-
 def explanation_page(explanation: Explanation) -> str:
     """Return an explanation as an HTML page of its own."""
     title = f"{explanation.query}: why {explanation.candidate}?"
-    return page(title, *_html_parts(explanation))
+    return page(title, *explanation_html(explanation))
 
 
-def _html_parts(explanation: Explanation) -> Iterator[Markup]:
+def explanation_html(explanation: Explanation) -> Iterator[Markup]:
+    """Yield the elements of an explanation as HTML."""
     query, name = explanation.query, explanation.candidate
     yield element("h2", f"Why {name}?")
     yield element("p", str(query))

@@ -184,8 +184,9 @@ class Explanation:
     def html(self) -> str:
         """Return the explanation as an HTML element with its style and pictures."""
         from tilp.explanation.render import explanation_html
+        from tilp.viz.html import fragment
 
-        return explanation_html(self)
+        return fragment(*explanation_html(self))
 
     def _repr_html_(self) -> str:
         return self.html()

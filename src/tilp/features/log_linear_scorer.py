@@ -25,8 +25,7 @@ from tilp.features.log_linear import RANDOM_WALKS, LogLinearWeights
 from tilp.features.random_walks import RandomWalks
 from tilp.graph import QueryTable
 from tilp.scoring import RuleScorer, Scores
-from tilp.scoring.rule_scorer import AppliedRules, RuleContributions
-from tilp.scoring.scorer import NOT_SCORED, Contribution, FactPath
+from tilp.scoring.scorer import NOT_SCORED, AppliedRules, Contribution, FactPath, RuleContributions
 
 _MAX_ENTITIES = 2**16
 _WALKS_TEXT = "walks of any facts, longer than rules and likelier the nearer in time, lead to it"

@@ -22,7 +22,6 @@ from tilp.graph import QueryTable, TemporalGraph
 from tilp.model.query_sources import QuerySlice, QuerySource
 from tilp.parallel import Workers
 from tilp.scoring import Query
-from tilp.scoring.predictions import predictions_frame
 from tilp.scoring.topk import QueryBatches, TopCandidates, TopKPredictor
 
 NOTE = "predict.json"
@@ -185,7 +184,7 @@ class Part:
         """Return the predictions in the order of the queries."""
         best = self._batches.join([result.best for result in self._results])
         text = self._queries.columns.text[self._valid_rows]
-        frame = predictions_frame(self._graph, self._queries.first + self._valid_rows, text, best)
+        frame = best.frame(self._graph, self._queries.first + self._valid_rows, text)
         if not self._is_explained:
             return frame
         explanations = np.full(len(best.entity), None, np.object_)

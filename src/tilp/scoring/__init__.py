@@ -1,12 +1,10 @@
 """Scores of all candidates of queries, and the k best of them (eq. 15-16)."""
 
 from tilp._deprecated import renamed_attributes
-from tilp.scoring.predictions import Prediction, Predictions
 from tilp.scoring.queries import Query
-from tilp.scoring.rule_scorer import RuleScorer, RuleWeights
-from tilp.scoring.scorer import Scorer
+from tilp.scoring.scorer import RuleScorer, RuleWeights, Scorer
 from tilp.scoring.scores import Scores
-from tilp.scoring.topk import TopKPredictor
+from tilp.scoring.topk import Prediction, Predictions, TopKPredictor
 
 __all__ = [
     "Prediction",

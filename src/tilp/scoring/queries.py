@@ -16,6 +16,9 @@ from tilp.graph import QueryTable, TemporalGraph
 from tilp.time import OPEN_END, UNKNOWN, Interval, parse_date
 from tilp.types import Unit
 
+_Ids = NDArray[np.int32]
+_Times = NDArray[np.int64]
+
 
 @dataclass(frozen=True, slots=True)
 class Query:
@@ -60,17 +63,13 @@ class Query:
 
     def interval(self, unit: Unit) -> Interval:
         """Return its dates in a unit; integers are times already."""
-        start, end = self.start, self.end
-        for time in (start, end):
+        for time in (self.start, self.end):
             if isinstance(time, int) and not UNKNOWN <= time <= OPEN_END:
                 raise TilpError(f"{time} is out of range; times are integers of 64 bits")
-        parsed = Interval.parse(
-            None if isinstance(start, int) else start, None if isinstance(end, int) else end, unit
-        )
-        return Interval(
-            start if isinstance(start, int) else parsed.start,
-            end if isinstance(end, int) else parsed.end,
-        )
+        text = [None if isinstance(date, int) else date for date in (self.start, self.end)]
+        parsed = Interval.parse(text[0], text[1], unit)
+        start = self.start if isinstance(self.start, int) else parsed.start
+        return Interval(start, self.end if isinstance(self.end, int) else parsed.end)
 
 
 def _is_empty(value: str | int | None) -> bool:
@@ -78,11 +77,7 @@ def _is_empty(value: str | int | None) -> bool:
 
 
 def read_queries(queries: Query | Iterable[Any]) -> list[Query]:
-    """Return queries from objects or mappings with the fields of `Query`.
-
-    Raises:
-        TilpError: A query is not complete.
-    """
+    """Return complete queries from objects or mappings with the fields of `Query`."""
     if isinstance(queries, (Query, Mapping)):
         queries = [queries]
     checked = []
@@ -98,12 +93,7 @@ def read_queries(queries: Query | Iterable[Any]) -> list[Query]:
 
 
 def query_table(graph: TemporalGraph, queries: Sequence[Query]) -> QueryTable:
-    """Encode queries as columns of integers.
-
-    Raises:
-        TilpError: An unknown name, with the nearest known ones; a date that cannot be read; a
-            start after its end.
-    """
+    """Encode queries as columns of integers."""
     rows = []
     for position, query in enumerate(queries, start=1):
         try:
@@ -116,12 +106,7 @@ def query_table(graph: TemporalGraph, queries: Sequence[Query]) -> QueryTable:
     return _unanswered(subject, relation, columns[2], columns[3])
 
 
-def _unanswered(
-    subject: NDArray[np.int32],
-    relation: NDArray[np.int32],
-    start: NDArray[np.int64],
-    end: NDArray[np.int64],
-) -> QueryTable:
+def _unanswered(subject: _Ids, relation: _Ids, start: _Times, end: _Times) -> QueryTable:
     none = np.full(len(subject), -1, np.int32)
     return QueryTable.from_columns(subject, relation, start, end, none, none)
 
@@ -131,13 +116,7 @@ def encode_query(
 ) -> tuple[int, int, int, int]:
     """Return the ids of a complete query: given entity, directed relation, start and end.
 
-    Args:
-        graph: Has the names and the unit of time.
-        query: The query.
-        near: Suggest the nearest known names for an unknown one, which takes time.
-
-    Raises:
-        TilpError: An unknown name or a wrong date.
+    With `near`, an error suggests the nearest known names for an unknown one, which takes time.
     """
     subject = graph.entities.find(query.given, near=near)
     relation = graph.relations.find(str(query.relation), near=near)
@@ -147,44 +126,33 @@ def encode_query(
     return subject, relation, interval.start, interval.end
 
 
-QUERY_COLUMNS = tuple(field.name for field in fields(Query))
-"""The columns that a table of queries can have."""
-
+_COLUMNS = tuple(field.name for field in fields(Query))
 _ORDER = ("subject", "relation", "object", "start", "end")
 _DATES = ("start", "end")
 
 
 def check_columns(names: Sequence[str], source: str = "queries") -> None:
     """Raise an error unless a table has the columns of queries."""
-    unknown = [name for name in names if name not in QUERY_COLUMNS]
+    unknown = [name for name in names if name not in _COLUMNS]
     if unknown or "relation" not in names:
         wrong = f"{', '.join(map(repr, unknown))} is none of a query's"
         raise TilpError(
             f"{source} have the columns {', '.join(names)}: {wrong if unknown else 'no relation'}. "
-            f"The first line names the columns, which can be {', '.join(QUERY_COLUMNS)}; relation "
+            f"The first line names the columns, which can be {', '.join(_COLUMNS)}; relation "
             "is needed"
         )
 
 
 @dataclass(frozen=True, eq=False)
 class QueryColumns:
-    """Queries as columns of text.
+    """Queries as columns of text, and of dates that were given as integers; null elsewhere."""
 
-    Attributes:
-        text: Subject, relation, object, start and end as they were given; null if they were not.
-        times: Start and end where they were given as integers; null elsewhere.
-    """
-
-    text: pl.DataFrame
-    times: pl.DataFrame
+    text: pl.DataFrame  # subject, relation, object, start and end
+    times: pl.DataFrame  # start and end
 
     @classmethod
     def of(cls, frame: pl.DataFrame) -> QueryColumns:
-        """Read a frame with the columns of `Query`.
-
-        Raises:
-            TilpError: It has other columns, or a column that holds neither names nor dates.
-        """
+        """Read a frame with the columns of `Query`."""
         check_columns(frame.columns)
         text, times = {}, {}
         for name in _ORDER:
@@ -199,25 +167,18 @@ class QueryColumns:
     @classmethod
     def of_queries(cls, queries: Sequence[Query]) -> QueryColumns:
         """Read `Query` objects."""
-        values = {name: [getattr(query, name) for query in queries] for name in _ORDER}
-        text = {
-            name: pl.Series([None if v is None else str(v) for v in column], dtype=pl.String)
-            for name, column in values.items()
-        }
-        times = {
-            name: pl.Series(
-                [v if isinstance(v, int) else None for v in values[name]], dtype=pl.Int64
-            )
-            for name in _DATES
-        }
+        text, times = {}, {}
+        for name in _ORDER:
+            values = [getattr(query, name) for query in queries]
+            strings = [None if value is None else str(value) for value in values]
+            text[name] = pl.Series(strings, dtype=pl.String)
+            if name in _DATES:
+                integers = [value if isinstance(value, int) else None for value in values]
+                times[name] = pl.Series(integers, dtype=pl.Int64)
         return cls(pl.DataFrame(text), pl.DataFrame(times))
 
     def __len__(self) -> int:
         return len(self.text)
-
-    def take(self, rows: NDArray[np.int64]) -> QueryColumns:
-        """Return some of the queries."""
-        return QueryColumns(self.text[rows], self.times[rows])
 
     def query(self, row: int) -> Query:
         """Return the query of a row."""
@@ -249,11 +210,7 @@ class QueryColumns:
         return _unanswered(subject[rows], relation, start[rows], end[rows]), rows
 
     def table(self, graph: TemporalGraph) -> QueryTable:
-        """Encode all queries as columns of integers.
-
-        Raises:
-            TilpError: A query is not valid; names the first.
-        """
+        """Encode all queries as columns of integers; raise an error for the first wrong one."""
         table, rows = self.encode(graph)
         if len(rows) < len(self):
             row = int(np.setdiff1d(np.arange(len(self)), rows)[0])
@@ -301,9 +258,8 @@ def _span(text: str, unit: Unit) -> tuple[int, int] | None:
 def _as_text(column: pl.Series) -> pl.Series:
     """Return a column as text, as Python writes its values."""
     if column.dtype.is_nested() or column.dtype in (pl.Binary, pl.Object):
-        raise TilpError(
-            f"the column {column.name} of the queries holds {column.dtype}, not names or dates"
-        )
+        holds = f"{column.name} of the queries holds {column.dtype}"
+        raise TilpError(f"the column {holds}, not names or dates")
     if column.dtype == pl.String or column.dtype.is_integer() or column.dtype == pl.Null:
         return column.cast(pl.String)
     values = [None if value is None else str(value) for value in column]

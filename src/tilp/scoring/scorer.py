@@ -1,20 +1,30 @@
-"""`Scorer`: the interface of every model to prediction, evaluation and explanation."""
+"""`Scorer`, the interface of every model; `RuleScorer`: scores by rules and prior (eq. 15)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from functools import cached_property, partial
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tilp._kernels.score import score_candidates
+from tilp._utils.arrays import read_only
 from tilp.graph import QueryTable
-from tilp.rules import Rule
+from tilp.learning import KnownAnswers, Mark, PopularityPrior, known_answers
+from tilp.rules import Notation, Rule, format_rule
 from tilp.scoring.scores import Scores
+from tilp.time.imputation import MissingDates
+from tilp.types import Missing
+from tilp.walks import Grounder, Walker
 
-if TYPE_CHECKING:
-    from tilp.scoring.rule_scorer import AppliedRules, RuleScorer
+_STEPS_PER_NUMBER = 8  # steps of walks for one number in memory: most are counted together
+_LEAST_SCORE = 1e-300  # lower bound of a divisor, against 0 / 0
+_Column = NDArray[np.int64]
+_Parts = dict[str, NDArray[np.float64]]
 
 NOT_SCORED = "not looked at"
 """Kind of the contribution that stands for everything a scorer left out for a candidate."""
@@ -22,38 +32,23 @@ NOT_SCORED = "not looked at"
 
 @dataclass(frozen=True, slots=True)
 class FactPath:
-    """Facts behind a contribution, in the order in which a walk reads them.
+    """Facts behind a contribution, in the order in which a walk reads them."""
 
-    Attributes:
-        steps: Id of each fact, and True where it is read from object to subject.
-        share: Share of the contribution; None if all walks have the same share.
-    """
-
-    steps: tuple[tuple[int, bool], ...]
-    share: float | None = None
+    steps: tuple[tuple[int, bool], ...]  # ids; True where a fact is read from object to subject
+    share: float | None = None  # of the contribution; None if all walks have the same share
 
 
 @dataclass(frozen=True, eq=False)
 class Contribution:
-    """One part of the score of a candidate.
+    """One part of the score of a candidate, with the walks or facts behind it."""
 
-    Attributes:
-        key: Identifies the same contribution in the scores of other candidates.
-        kind: Source of the contribution, such as `rule`, `prior` or `other facts`.
-        score: Summand of the score.
-        text: Description as a sentence.
-        walks: Number of walks or facts behind it.
-        rule: The rule behind it, if there is one.
-        find_facts: Returns up to n of the walks or facts; None if there are none.
-    """
-
-    key: tuple[str | int, ...]
-    kind: str
+    key: tuple[str | int, ...]  # the same in the scores of other candidates
+    kind: str  # such as `rule`, `prior` or `other facts`
     score: float
     text: str
     walks: int = 0
     rule: Rule | None = None
-    find_facts: Callable[[int], Sequence[FactPath]] | None = None
+    find_facts: Callable[[int], Sequence[FactPath]] | None = None  # returns up to n of them
 
 
 class Scorer(Protocol):
@@ -67,12 +62,7 @@ class Scorer(Protocol):
         """Do the same as `score`, so that a scorer is a `ScoreFunction`."""
 
     def score(self, queries: QueryTable, applied: AppliedRules | None = None) -> Scores:
-        """Score the candidates of queries.
-
-        Args:
-            queries: The queries.
-            applied: What `RuleScorer.apply_rules` returned for them; computed if None.
-        """
+        """Score the candidates of queries; `applied` is that of `RuleScorer.apply_rules`."""
 
     def contributions(
         self,
@@ -80,15 +70,8 @@ class Scorer(Protocol):
         offsets: NDArray[np.int64],
         candidate: NDArray[np.int32],
         applied: AppliedRules | None = None,
-    ) -> dict[str, NDArray[np.float64]]:
-        """Split the scores of the given candidates into parts by name, which add up to them.
-
-        Args:
-            queries: The queries.
-            offsets: First index of each query's candidates, and the end of the last.
-            candidate: The candidates.
-            applied: As in `score`.
-        """
+    ) -> _Parts:
+        """Split the scores of the given candidates into parts by name, which add up to them."""
 
     def attribute_score(
         self, query: QueryTable, candidate: int, applied: AppliedRules
@@ -100,3 +83,242 @@ class Scorer(Protocol):
 
     def memory_per_query(self, queries: QueryTable) -> NDArray[np.float64]:
         """Estimate how many numbers are in memory while each query is scored."""
+
+
+@dataclass(frozen=True)
+class RuleWeights:
+    """Learned weights of rules, of the prior, and of candidates known at another time.
+
+    A rule's weight is multiplied by its number of walks to `walks_power`: above 0, rules with many
+    walks count more.
+    """
+
+    rule: NDArray[np.float64]
+    prior: NDArray[np.float64]  # by directed relation
+    factor: NDArray[np.float64]  # by directed relation and kind
+    walks_power: float = 0.0
+
+
+@dataclass(frozen=True)
+class AppliedRules:
+    """Rules applied to queries, and the candidates that train has as answers at other times."""
+
+    rows: NDArray[np.int64]  # query, rule, end and number of walks, sorted by query and rule
+    known: KnownAnswers
+
+    def by_query(self, queries: int) -> tuple[_Column, _Column, _Column, _Column]:
+        """Return the offsets of each query's rows, and columns of rules, ends and counts."""
+        query, rule, end, count = self.rows.T
+        return np.searchsorted(query, np.arange(queries + 1)), rule, end, count
+
+
+@dataclass(frozen=True)
+class RuleContributions:
+    """Contributions of the rules that reach one candidate of a query."""
+
+    rule: NDArray[np.int64]
+    walks: NDArray[np.int64]  # N
+    arriving: NDArray[np.int64]  # N_c, the number of walks that end at the candidate
+    score: NDArray[np.float64]  # summand of φ of the candidate
+
+
+class RuleScorer:
+    """Scores candidates of queries: φ(c) = Σ score(Rule) N^power α_c(Rule) + the prior of c.
+
+    Arriving rates are shares of walks in which candidates that are already known as answers at
+    other times count by their factor. `missing_dates` imputes those of queries; by default a
+    missing date is the known one.
+    """
+
+    def __init__(
+        self,
+        walker: Walker,
+        rules: Sequence[Rule],
+        weights: RuleWeights,
+        missing_dates: MissingDates | None = None,
+    ) -> None:
+        self.walker = walker
+        self.rules = tuple(rules)
+        self._rows = read_only(walker.encoding.encode(rules))
+        self.prior = PopularityPrior.from_graph(walker.graph)
+        self._missing_dates = missing_dates or MissingDates(Missing.POINT)
+        self._compiled = walker.encoding.compiled(self._rows)
+        self._set_weights(weights)
+
+    @cached_property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules, in the order of their weights."""
+        return tuple(self.walker.encoding.lift(row) for row in self._rows)
+
+    @cached_property
+    def _grounder(self) -> Grounder:
+        return Grounder(self.walker)
+
+    @property
+    def rule_scorer(self) -> RuleScorer:
+        """This scorer."""
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Copies and other processes decode the rules again when they need them.
+        decoded = ("rules", "_grounder")
+        return {name: value for name, value in vars(self).items() if name not in decoded}
+
+    def _set_weights(self, weights: RuleWeights) -> None:
+        relations = np.repeat(np.arange(self.prior.n_directed), np.diff(self.prior.offsets))
+        self._weights = weights
+        self._prior_score = read_only(weights.prior[relations] * self.prior.probability)
+        self._default = weights.prior * self.prior.min_probability
+
+    def with_weights(self, weights: RuleWeights) -> RuleScorer:
+        """Return the same rules with other weights."""
+        other = copy(self)
+        other._set_weights(weights)
+        return other
+
+    def without(self, facts: Iterable[int]) -> RuleScorer:
+        """Return the same rules and weights on evidence without some facts.
+
+        Queries refer to facts by their ids among those that are left.
+        """
+        removed = np.unique(np.fromiter(facts, np.int64))
+        other = copy(self)
+        other.walker = self.walker.without(removed)
+        other.prior = self.prior.without(self.walker.graph, removed)
+        other._set_weights(self._weights)
+        return other
+
+    def fill_dates(self, queries: QueryTable) -> QueryTable:
+        """Return the queries with their missing dates imputed."""
+        return self._missing_dates.fill_queries(queries)
+
+    def apply_rules(self, queries: QueryTable) -> AppliedRules:
+        """Return everything that scores are computed from, apart from the weights."""
+        queries = self.fill_dates(queries)
+        rows, _ = self.walker.apply(queries, self._compiled)
+        key = rows[:, 0] * len(self._weights.rule) + rows[:, 1]
+        known = known_answers(self.walker.graph, queries.without_answers())
+        return AppliedRules(rows[np.argsort(key, kind="stable")], known)
+
+    def __call__(self, queries: QueryTable) -> Scores:
+        """Score the candidates of queries."""
+        return self.score(queries)
+
+    def score(
+        self,
+        queries: QueryTable,
+        applied: AppliedRules | None = None,
+        walks_power: float | None = None,
+    ) -> Scores:
+        """Score the candidates of queries; candidates that are not listed have the least prior.
+
+        `walks_power` replaces that of the weights.
+        """
+        applied = applied or self.apply_rules(queries)
+        known, weights, prior = applied.known, self._weights, self.prior
+        walks, relation = applied.by_query(len(queries)), queries.directed_relation
+        answers = known.offsets, known.entity, known.mark - Mark.KNOWN
+        power = weights.walks_power if walks_power is None else walks_power
+        learned = weights.rule, weights.factor, power
+        priors = prior.offsets, prior.entity, self._prior_score, self._default
+        offsets, candidate, score, reached = score_candidates(
+            *walks, relation, queries.answer, *answers, *learned, *priors, prior.n_entities
+        )
+        return Scores(offsets, candidate, score, self._default[relation], reached)
+
+    def memory_per_query(self, queries: QueryTable) -> NDArray[np.float64]:
+        """Estimate how many numbers are in memory while each query is scored."""
+        listed = np.diff(self.prior.offsets)[queries.directed_relation]
+        return np.asarray(listed + self.walk_memory(queries))
+
+    def walk_memory(self, queries: QueryTable) -> NDArray[np.float64]:
+        """Estimate the part of `memory_per_query` that walks take."""
+        return np.asarray(self.walker.steps_from[queries.subject] / _STEPS_PER_NUMBER)
+
+    def contributions(
+        self,
+        queries: QueryTable,
+        offsets: NDArray[np.int64],
+        candidate: NDArray[np.int32],
+        applied: AppliedRules | None = None,
+    ) -> _Parts:
+        """Split the scores of the given candidates into those of rules and prior."""
+        scores = self.score(queries, applied).of_candidates(offsets, candidate)
+        relation = np.repeat(queries.directed_relation, np.diff(offsets))
+        return self.split_rules_and_prior(relation, candidate, scores, scores)
+
+    def split_rules_and_prior(
+        self,
+        relation: NDArray[np.int32],
+        candidate: NDArray[np.int32],
+        score: NDArray[np.float64],
+        total: NDArray[np.float64],
+    ) -> _Parts:
+        """Split what rules and prior contribute together by their shares of φ, the score.
+
+        The total may be a function of φ.
+        """
+        prior = self._weights.prior[relation] * self.prior.probabilities(relation, candidate)
+        share = prior / score
+        return {"rules": (1 - share) * total, "prior": share * total}
+
+    def rule_contributions(
+        self, query: QueryTable, applied: AppliedRules, candidate: int
+    ) -> RuleContributions:
+        """Return the summands of eq. 15 for a candidate of a single query."""
+        _, rule, end, count = applied.rows.T
+        relation, known = int(query.directed_relation[0]), applied.known
+        factor = np.ones(self.prior.n_entities)
+        factor[known.entity] = self._weights.factor[relation, known.mark - Mark.KNOWN]
+        first = np.flatnonzero(np.diff(rule, prepend=-1))
+        group = np.repeat(np.arange(len(first)), np.diff(first, append=len(rule)))
+        walks = np.bincount(group, count, len(first))
+        total = np.bincount(group, count * factor[end], len(first))
+        here = np.flatnonzero(end == candidate)
+        group = group[here]
+        weight = self._weights.rule[rule[here]] * walks[group] ** self._weights.walks_power
+        score = weight * count[here] * factor[candidate] / total[group]
+        return RuleContributions(rule[here], walks[group].astype(np.int64), count[here], score)
+
+    def attribute_score(
+        self,
+        query: QueryTable,
+        candidate: int,
+        applied: AppliedRules,
+        parts: _Parts | None = None,
+        more: Callable[[RuleContributions], NDArray[np.float64]] | None = None,
+    ) -> list[Contribution]:
+        """Split a score into a contribution for each rule and one for the prior.
+
+        Where a score is made of φ, `parts` has the joint contributions of `rules` and `prior`;
+        `more` returns a further contribution of each rule that reaches the candidate.
+        """
+        only = np.array([candidate], np.int32)
+        parts = parts or self.contributions(query, np.array([0, 1]), only, applied)
+        reaching = self.rule_contributions(query, applied, candidate)
+        score = float(parts["rules"][0]) * reaching.score / max(reaching.score.sum(), _LEAST_SCORE)
+        if more is not None:
+            score += more(reaching)
+        dated = self.fill_dates(query)
+
+        def find_walks(rule: Rule, n: int) -> list[FactPath]:
+            walks = self._grounder(rule, dated, candidate, n).walks[:n]
+            return [FactPath(tuple((step.fact, step.inverse) for step in walk)) for walk in walks]
+
+        contributions = []
+        for index, rule_id in enumerate(reaching.rule.tolist()):
+            rule, walks = self.rules[rule_id], int(reaching.arriving[index])
+            sentence, find = format_rule(rule, Notation.SENTENCE), partial(find_walks, rule)
+            key, part = ("rule", rule_id), float(score[index])
+            contributions.append(Contribution(key, "rule", part, sentence, walks, rule, find))
+        counts = self.prior.counts(query.directed_relation, only)
+        count, total = (int(column[0]) for column in counts)
+        relations = self.walker.graph.relations
+        relation = int(query.directed_relation[0])
+        end = "object" if relation < len(relations) else "subject"
+        text = (
+            f"asked for without any evidence: {count:,} of {total:,} "
+            f"{relations.label(relation % len(relations))} facts have it as their {end}"
+        )
+        prior = Contribution(("prior",), "prior", float(parts["prior"][0]), text)
+        return [*contributions, prior]

@@ -46,18 +46,13 @@ class Scores:
         set_field(self, "offsets", np.ascontiguousarray(self.offsets, dtype=np.int64))
         set_field(self, "candidate", _entity_ids(self.candidate))
         set_field(self, "score", np.ascontiguousarray(self.score, dtype=np.float64))
+        n, n_scores = len(self.candidate), len(self.score)
         if any(column.ndim != 1 for column in (self.offsets, self.candidate, self.score)):
             raise TilpError("offsets, candidates and scores are arrays of one dimension")
-        if len(self.candidate) != len(self.score):
-            raise TilpError(
-                f"{len(self.candidate):,} candidates have {len(self.score):,} scores; each has one"
-            )
-        if (
-            not len(self.offsets)
-            or self.offsets[0] != 0
-            or self.offsets[-1] != len(self.candidate)
-            or (np.diff(self.offsets) < 0).any()
-        ):
+        if n != n_scores:
+            raise TilpError(f"{n:,} candidates have {n_scores:,} scores; each has one")
+        ends = self.offsets[[0, -1]].tolist() if len(self.offsets) else []
+        if ends != [0, n] or (np.diff(self.offsets) < 0).any():
             raise TilpError(
                 "offsets rise from 0 to the number of candidates: one for the begin of each "
                 "query's candidates, and one for the end of the last"
@@ -90,17 +85,12 @@ class Scores:
         """
         matrix = np.asarray(matrix)
         if matrix.ndim != 2:
-            raise TilpError(
-                f"dense scores have one row a query and one column an entity, not the shape "
-                f"{matrix.shape}"
-            )
+            layout = "one row a query and one column an entity"
+            raise TilpError(f"dense scores have {layout}, not the shape {matrix.shape}")
         queries, entities = matrix.shape
-        return cls(
-            np.arange(queries + 1, dtype=np.int64) * entities,
-            np.tile(np.arange(entities, dtype=np.int32), queries),
-            matrix.reshape(-1).astype(np.float64),
-            reached=reached,
-        )
+        offsets = np.arange(queries + 1, dtype=np.int64) * entities
+        candidate = np.tile(np.arange(entities, dtype=np.int32), queries)
+        return cls(offsets, candidate, matrix.reshape(-1).astype(np.float64), reached=reached)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -118,14 +108,10 @@ class Scores:
     def take(self, queries: NDArray[np.int64]) -> Scores:
         """Return the scores of some of the queries, in the given order."""
         offsets, index = ranges_to_indices(self.offsets[queries], self.offsets[1:][queries])
-        return Scores(
-            offsets,
-            self.candidate[index],
-            self.score[index],
-            self.default[queries] if isinstance(self.default, np.ndarray) else self.default,
-            None if self.reached is None else self.reached[queries],
-            self.temperature,
-        )
+        default = self.default[queries] if isinstance(self.default, np.ndarray) else self.default
+        reached = None if self.reached is None else self.reached[queries]
+        score = self.score[index]
+        return Scores(offsets, self.candidate[index], score, default, reached, self.temperature)
 
     def of_candidates(
         self, offsets: NDArray[np.int64], candidate: NDArray[np.int32]
@@ -159,14 +145,11 @@ class Scores:
     def shares(
         self, query: NDArray[np.int64], score: NDArray[np.float64], n_entities: int
     ) -> NDArray[np.float64]:
-        """Return scores of candidates of queries as shares of all entities' scores.
-
-        With a temperature, these are shares of the softmax.
-        """
+        """Return scores as shares of all entities' scores; with a temperature, of their softmax."""
         if self.temperature is None:
             total = self.totals(n_entities)
         else:
-            from tilp._kernels.topk import softmax_totals
+            from tilp._kernels.candidates import softmax_totals
 
             greatest, total = softmax_totals(
                 self.offsets, self.score, self.defaults, n_entities, self.temperature

@@ -1,46 +1,113 @@
-"""The k best candidates of queries: the one path of every prediction."""
+"""The k best candidates of queries: `Predictions`, and the one path of every prediction."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
+from typing import Any, overload
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tilp._kernels.topk import best_candidates
+from tilp._deprecated import RenamedAttribute
+from tilp._kernels.candidates import best_candidates
 from tilp._utils.arrays import ranges_to_indices
 from tilp.errors import TilpError
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.learning import known_answers
 from tilp.parallel import Workers
-from tilp.scoring.predictions import Predictions, name_predictions, predictions_frame
 from tilp.scoring.queries import Query, QueryColumns, query_table
 from tilp.scoring.scorer import Scorer
 from tilp.scoring.scores import Scores
+from tilp.viz.html import bar, element, fragment, table
 
-MAX_BATCH_MEMORY = 2**22
-"""Numbers in memory while a batch is scored, about."""
-_MAX_BATCH_QUERIES = 2**11
-"""Larger batches have nothing more to share."""
+_MAX_BATCH_MEMORY = 2**22  # numbers in memory while a batch is scored, about
+_MAX_BATCH_QUERIES = 2**11  # larger batches have nothing more to share
 
 
-@dataclass(frozen=True, eq=False)
-class TopCandidates:
-    """The best candidates of queries, one query after the other, the best first.
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """One candidate of a query.
 
     Attributes:
-        offsets: First index of each query's candidates, and the end of the last.
-        entity: The candidates.
-        rank: Rank of each among all entities; equal scores in the order of entities.
+        rank: Rank among all entities; equal scores in the order of entities.
+        candidate: Its name.
+        id: Its id.
         score: Higher is better.
         share: Share of all candidates' scores, or of their softmax where scores have a
             temperature.
         known: True if the evidence has it as an answer at a time that touches the query's.
     """
 
-    offsets: NDArray[np.int64]
+    rank: int
+    candidate: str
+    id: str
+    score: float
+    share: float
+    known: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Predictions(Sequence[Prediction]):
+    """The best candidates of a query, the best first.
+
+    Attributes:
+        query: The query as it was given.
+        candidates: Its best candidates.
+
+    >>> predictions = Predictions(
+    ...     Query("playsFor", "Ada"), (Prediction(1, "Rovers", "7", 2.5, 0.625, True),)
+    ... )
+    >>> print(predictions)
+    (Ada, playsFor, ?, [?, ?])
+    rank  candidate   share   score
+       1  Rovers     62.5 %  2.5000  known
+    """
+
+    query: Query
+    candidates: tuple[Prediction, ...]
+
+    answers = RenamedAttribute("candidates")
+
+    def __len__(self) -> int:
+        return len(self.candidates)
+
+    @overload
+    def __getitem__(self, index: int) -> Prediction: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Prediction, ...]: ...
+    def __getitem__(self, index: int | slice) -> Prediction | tuple[Prediction, ...]:
+        return self.candidates[index]
+
+    def _cells(self) -> list[tuple[str, str, str, str, str]]:
+        cells = []
+        for row in self:
+            share, score = f"{100 * row.share:.1f} %", f"{row.score:.4f}"
+            cells.append((str(row.rank), row.candidate, share, score, "known" * row.known))
+        return cells
+
+    def __str__(self) -> str:
+        rows = [("rank", "candidate", "share", "score", ""), *self._cells()]
+        rank, name, share, score = (max(len(row[column]) for row in rows) for column in range(4))
+        layout = f"{{:>{rank}}}  {{:<{name}}}  {{:>{share}}}  {{:>{score}}}  {{}}"
+        return "\n".join([str(self.query), *(layout.format(*row).rstrip() for row in rows)])
+
+    def _repr_html_(self) -> str:
+        greatest = max((row.share for row in self), default=0.0)
+        rows = [
+            [*cells[:2], bar(row.share, 0.0, greatest), *cells[2:]]
+            for row, cells in zip(self, self._cells(), strict=True)
+        ]
+        header = ["", "candidate", "", "share", "score", ""]
+        return fragment(element("h3", str(self.query)), table(header, rows, numbers=3))
+
+
+@dataclass(frozen=True, eq=False)
+class TopCandidates:
+    """The best candidates of queries, one query after the other, as columns of `Prediction`."""
+
+    offsets: NDArray[np.int64]  # of each query's candidates
     entity: NDArray[np.int32]
     rank: NDArray[np.int64]
     score: NDArray[np.float64]
@@ -70,49 +137,58 @@ class TopCandidates:
     def join(cls, parts: Sequence[TopCandidates]) -> TopCandidates:
         """Join the candidates of several parts, one part after the other."""
         sizes = np.concatenate([np.diff(part.offsets) for part in parts])
-        columns = (
-            np.concatenate([getattr(part, column.name) for part in parts])
-            for column in fields(cls)[1:]
-        )
-        return cls(np.append(0, np.cumsum(sizes)), *columns)
+        columns = zip(*(part._columns() for part in parts), strict=True)
+        return cls(np.append(0, np.cumsum(sizes)), *map(np.concatenate, columns))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
+    def _columns(self) -> list[NDArray[Any]]:
+        return [getattr(self, column.name) for column in fields(self)[1:]]
+
     def take(self, queries: NDArray[np.int64]) -> TopCandidates:
         """Return the candidates of some queries, in the given order, repeated or not."""
         offsets, index = ranges_to_indices(self.offsets[queries], self.offsets[1:][queries])
-        return self._rows(offsets, index)
+        return TopCandidates(offsets, *(column[index] for column in self._columns()))
 
     def _first(self, k: int, mask: NDArray[np.bool_]) -> TopCandidates:
         """Return the first k candidates of each query that are in a mask."""
         before = np.append(0, np.cumsum(mask))
         position = before[1:] - np.repeat(before[self.offsets[:-1]], np.diff(self.offsets))
         mask = mask & (position <= k)
-        return self._rows(np.append(0, np.cumsum(mask))[self.offsets], mask)
+        offsets = np.append(0, np.cumsum(mask))[self.offsets]
+        return TopCandidates(offsets, *(column[mask] for column in self._columns()))
 
-    def _rows(
-        self, offsets: NDArray[np.int64], rows: NDArray[np.int64] | NDArray[np.bool_]
-    ) -> TopCandidates:
-        columns = (getattr(self, column.name)[rows] for column in fields(self)[1:])
-        return TopCandidates(offsets, *columns)
+    def named(self, graph: TemporalGraph) -> pl.DataFrame:
+        """Return a table with the fields of `Prediction`."""
+        return pl.DataFrame(
+            {
+                "rank": self.rank,
+                "candidate": graph.entities.labels.gather(self.entity),
+                "id": graph.entities.ids.gather(self.entity),
+                "score": self.score,
+                "share": self.share,
+                "known": self.known,
+            }
+        )
+
+    def frame(
+        self, graph: TemporalGraph, ids: NDArray[np.int64], queries: pl.DataFrame
+    ) -> pl.DataFrame:
+        """Return a table with id and text (of `QueryColumns`) of each candidate's query."""
+        query = np.repeat(np.arange(len(queries)), np.diff(self.offsets))
+        columns = [pl.Series("query", ids[query], pl.Int64), *queries[query]]
+        return pl.DataFrame([*columns, *self.named(graph)])
 
 
 @dataclass(frozen=True)
 class TopKPredictor:
-    """Predicts the k best candidates of queries.
+    """Predicts the k best candidates of queries."""
 
-    Attributes:
-        graph: The facts as they were given, whose train split is the scorer's evidence.
-        scorer: Of any model.
-        k: Number of candidates.
-        new_only: Leave out known answers; the others keep their ranks.
-    """
-
-    graph: TemporalGraph
+    graph: TemporalGraph  # as it was given; its train split is the scorer's evidence
     scorer: Scorer
     k: int = 10
-    new_only: bool = False
+    new_only: bool = False  # leave out known answers; the others keep their ranks
 
     def __post_init__(self) -> None:
         if self.k < 1:
@@ -126,34 +202,27 @@ class TopKPredictor:
     def top_candidates(self, queries: QueryTable, workers: Workers | None = None) -> TopCandidates:
         """Return the best candidates of any number of queries, whatever the workers."""
         batches = QueryBatches(queries, self.scorer)
-        if workers is None:
-            return batches.join([self(batch) for batch in batches])
-        return batches.join(list(workers.map(self, batches)))
+        best = map(self, batches) if workers is None else workers.map(self, batches)
+        return batches.join(list(best))
 
     def predict(self, queries: Sequence[Query]) -> list[Predictions]:
         """Return the best candidates of each query, with their names."""
         best = self.top_candidates(query_table(self.graph, queries))
-        return name_predictions(self.graph, queries, best)
+        rows = [Prediction(*row) for row in best.named(self.graph).iter_rows()]
+        bounds = zip(queries, best.offsets[:-1], best.offsets[1:], strict=True)
+        return [Predictions(query, tuple(rows[first:last])) for query, first, last in bounds]
 
     def predict_frame(self, queries: QueryColumns, workers: Workers) -> pl.DataFrame:
         """Return the best candidates of all queries as a table."""
         best = self.top_candidates(queries.table(self.graph), workers)
-        return predictions_frame(self.graph, np.arange(len(queries)), queries.text, best)
+        return best.frame(self.graph, np.arange(len(queries)), queries.text)
 
 
 class QueryBatches:
     """Queries in batches of bounded memory, sorted by subject, each distinct query once.
 
-    Batches depend on the queries and the evidence alone.
-
-    Args:
-        queries: The queries.
-        scorer: The scorer, which estimates the memory of each query.
-        keep_duplicates: Score equal queries one by one.
-        max_memory: Numbers in memory while a batch is scored, about.
-
-    Attributes:
-        rows: Indices of the queries of each batch; there is at least one batch.
+    Batches depend on the queries and the evidence alone; there is at least one. `rows` has the
+    indices of the queries of each.
     """
 
     def __init__(
@@ -162,7 +231,7 @@ class QueryBatches:
         scorer: Scorer,
         *,
         keep_duplicates: bool = False,
-        max_memory: int = MAX_BATCH_MEMORY,
+        max_memory: int = _MAX_BATCH_MEMORY,
     ) -> None:
         columns = (queries.subject, queries.directed_relation, *queries.given_dates())
         order = np.lexsort(columns[::-1])

@@ -54,12 +54,10 @@ def api_router(state: ServiceState) -> APIRouter:
     async def relations() -> Any:
         """List all relations with their numbers of facts and rules."""
         views = state.views
-        direct, inverse = views.rules.counts()
+        rows = zip(*views.data.relations(), *views.rules.counts(), strict=True)
         return [
-            {"name": name, "facts": facts, "rules": rules, "inverse_rules": inverse_rules}
-            for (name, facts), rules, inverse_rules in zip(
-                views.data.relations(), direct, inverse, strict=True
-            )
+            {"name": name, "facts": facts, "rules": direct, "inverse_rules": inverse}
+            for name, facts, direct, inverse in rows
         ]
 
     @router.get("/entities", response_model=list[schemas.Entity], tags=["data"])
@@ -135,9 +133,8 @@ def api_router(state: ServiceState) -> APIRouter:
         """Draw a rule."""
         rules = state.views.rules.rules
         if number >= len(rules):
-            raise ServiceError(
-                Code.NOT_FOUND, f"there are {len(rules):,} rules, numbered from 0; none is {number}"
-            )
+            message = f"there are {len(rules):,} rules, numbered from 0; none is {number}"
+            raise ServiceError(Code.NOT_FOUND, message)
         with state.queue.slot():
             picture = await state.queue.compute(draw_rule, rules[number].rule)
         return Response(picture, media_type=_SVG)
@@ -209,10 +206,9 @@ def api_router(state: ServiceState) -> APIRouter:
         """Draw one grounding of an explanation."""
         graph = state.views.data.graph
         steps = [(step.number, step.inverse) for step in request.facts]
+        query, candidate = request.query, request.candidate
         with state.queue.slot():
-            svg = await state.queue.compute(
-                draw_facts, graph, request.query, request.candidate, steps
-            )
+            svg = await state.queue.compute(draw_facts, graph, query, candidate, steps)
         return Response(svg, media_type=_SVG)
 
     @router.get("/data", response_model=schemas.DataSummary, tags=["data"])

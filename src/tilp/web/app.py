@@ -1,23 +1,28 @@
-"""`create_app`: the service of one model, as an ASGI app."""
+"""`create_app`: the service of one model, as an ASGI app; its middleware and its page."""
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
+import logging
+import mimetypes
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tilp._version import __version__
 from tilp.model import TILP
 from tilp.web import schemas
 from tilp.web.api import BATCH, PREFIX, api_router
-from tilp.web.errors import add_error_handlers
-from tilp.web.limits import Limits
-from tilp.web.middleware import RequestMiddleware
-from tilp.web.state import ServiceState
-from tilp.web.static import page_router
+from tilp.web.errors import Code, ServiceError, add_error_handlers
+from tilp.web.state import Limits, ServiceState
 
 _DESCRIPTION = """
 Rules, predictions, explanations and facts of one model of temporal logical rules.
@@ -102,13 +107,9 @@ def _openapi(app: FastAPI, state: ServiceState) -> Callable[[], dict[str, Any]]:
 
     def openapi() -> dict[str, Any]:
         if state.ready not in cached:
-            cached[state.ready] = schema = get_openapi(
-                title=app.title,
-                version=app.version,
-                summary=app.summary,
-                description=app.description,
-                routes=app.routes,
-            )
+            names = ("title", "version", "summary", "description", "routes")
+            schema = get_openapi(**{name: getattr(app, name) for name in names})
+            cached[state.ready] = schema
             if state.ready:
                 _add_examples(schema, state.views.summary["example"])
         return cached[state.ready]
@@ -134,3 +135,154 @@ def _add_examples(schema: dict[str, Any], example: dict[str, Any]) -> None:
             for parameter in operation.get("parameters", ()):
                 if parameter["name"] in values:
                     parameter["example"] = values[parameter["name"]]
+
+
+logger = logging.getLogger(__name__)
+
+_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+# A body is read, and dropped, up to this many times its limit: a client that is cut off while it
+# sends may not see the response.
+_DRAINED = 4
+
+
+class _NotReadError(Exception):
+    """The client does not read its response."""
+
+
+class RequestMiddleware:
+    """Reads bodies within their limits, adds headers, and turns any failure into an error.
+
+    Bodies of `batch_paths` may be as large as a batch.
+    """
+
+    def __init__(self, app: ASGIApp, limits: Limits, batch_paths: frozenset[str]) -> None:
+        self._app, self._limits, self._batch_paths = app, limits, batch_paths
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = False
+
+        async def send_in_time(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
+            try:
+                async with asyncio.timeout(self._limits.arrival):
+                    await send(message)
+            except TimeoutError:
+                raise _NotReadError from None
+
+        try:
+            body = await self._read_body(scope, receive)
+            if body is not None:
+                await self._app(scope, _replay(body, receive), send_in_time)
+        except ServiceError as error:
+            # The rest of the body would be read as the next request.
+            error.headers["Connection"] = "close"
+            await error.response()(scope, receive, send_in_time)
+        except _NotReadError:
+            logger.info("a client did not read its response; its connection is closed")
+        except Exception:
+            logger.exception("%s %s failed", scope["method"], scope["path"])
+            if started:
+                raise  # the server cuts the connection, so that the client sees it is incomplete
+            message = "a defect of the service, see its log; other requests are not affected"
+            await ServiceError(Code.DEFECT, message).response()(scope, receive, send_in_time)
+
+    async def _read_body(self, scope: Scope, receive: Receive) -> bytes | None:
+        """Return the body of a request; None if the client left before its end."""
+        headers = Headers(scope=scope)
+        is_batch = scope["path"] in self._batch_paths
+        limit = self._limits.batch_body if is_batch else self._limits.body
+        message = f"the body is larger than {limit:,} bytes; send less at once"
+        too_large = ServiceError(Code.TOO_LARGE, message)
+        length = headers.get("content-length", "")
+        if length.isdecimal() and int(length[:20]) > _DRAINED * limit:
+            raise too_large
+        body, size = bytearray(), 0
+        try:
+            async with asyncio.timeout(self._limits.arrival):
+                while True:
+                    event = await receive()
+                    if event["type"] == "http.disconnect":
+                        return None
+                    part = event.get("body", b"")
+                    size += len(part)
+                    if size <= limit:
+                        body += part
+                    if size > _DRAINED * limit or not event.get("more_body", False):
+                        break
+        except TimeoutError:
+            message = f"the body did not arrive within {self._limits.arrival:g} seconds"
+            raise ServiceError(Code.TOO_SLOW, message, status=408) from None
+        if size > limit:
+            raise too_large
+        media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if body and media_type != "application/json":
+            message = "the body must be JSON; send Content-Type: application/json"
+            raise ServiceError(Code.WRONG_TYPE, message)
+        return bytes(body)
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """Return a `receive` that gives the body in one piece, then whatever follows."""
+    replayed = False
+
+    async def receive_again() -> Message:
+        nonlocal replayed
+        if replayed:
+            return await receive()
+        replayed = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return receive_again
+
+
+_INDEX = "index.html"
+_TYPES = {".js": "text/javascript", ".svg": "image/svg+xml", ".woff2": "font/woff2"}
+
+
+def page_router(folder: Traversable | None = None) -> APIRouter:
+    """Serve `/` and `/static/…` from a folder, by default the page; its files are listed once."""
+    router = APIRouter(include_in_schema=False)
+    folder = files("tilp.web") / "page" if folder is None else folder
+    assets = {file.name: file for file in folder.iterdir() if file.is_file()}
+
+    @router.api_route("/", methods=["GET", "HEAD"])
+    async def index(request: Request) -> Response:
+        return _serve(assets, _INDEX, request)
+
+    @router.api_route("/static/{name}", methods=["GET", "HEAD"])
+    async def asset(name: str, request: Request) -> Response:
+        return _serve(assets, name, request)
+
+    return router
+
+
+def _serve(assets: dict[str, Traversable], name: str, request: Request) -> Response:
+    if name not in assets:
+        raise ServiceError(Code.NOT_FOUND, "the page has no such file")
+    content = assets[name].read_bytes()
+    tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+    # Browsers may cache a file, but must revalidate it: after an upgrade they load the new page.
+    headers = {"ETag": tag, "Cache-Control": "no-cache"}
+    if tag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    suffix = f".{name.rpartition('.')[2]}"
+    media_type = _TYPES.get(suffix) or mimetypes.types_map.get(suffix, "application/octet-stream")
+    return Response(content, media_type=media_type, headers=headers)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
+from enum import Enum
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -14,33 +14,19 @@ from starlette.responses import JSONResponse
 from tilp.errors import TilpError, UnknownNameError
 
 
-class Code(StrEnum):
-    """Kind of an error."""
+class Code(Enum):
+    """Kind of an error: its code for programs, and its HTTP status."""
 
-    BAD_REQUEST = "bad_request"
-    UNKNOWN_NAME = "unknown_name"
-    NOT_FOUND = "not_found"
-    WRONG_METHOD = "wrong_method"
-    WRONG_TYPE = "wrong_type"
-    TOO_LARGE = "too_large"
-    TOO_SLOW = "too_slow"
-    BUSY = "busy"
-    STARTING = "starting"
-    DEFECT = "defect"
-
-
-_STATUS = {
-    Code.BAD_REQUEST: 422,
-    Code.UNKNOWN_NAME: 404,
-    Code.NOT_FOUND: 404,
-    Code.WRONG_METHOD: 405,
-    Code.WRONG_TYPE: 415,
-    Code.TOO_LARGE: 413,
-    Code.TOO_SLOW: 503,
-    Code.BUSY: 503,
-    Code.STARTING: 503,
-    Code.DEFECT: 500,
-}
+    BAD_REQUEST = "bad_request", 422
+    UNKNOWN_NAME = "unknown_name", 404
+    NOT_FOUND = "not_found", 404
+    WRONG_METHOD = "wrong_method", 405
+    WRONG_TYPE = "wrong_type", 415
+    TOO_LARGE = "too_large", 413
+    TOO_SLOW = "too_slow", 503
+    BUSY = "busy", 503
+    STARTING = "starting", 503
+    DEFECT = "defect", 500
 
 
 class ServiceError(Exception):
@@ -56,15 +42,15 @@ class ServiceError(Exception):
         headers: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(message)
-        self.code, self.message, self.near = code, message, tuple(near)
-        self.status = status or _STATUS[code]
+        self.code, default_status = code.value
+        self.message, self.near, self.status = message, tuple(near), status or default_status
         self.headers = dict(headers or {})
         if self.status == 503:
             self.headers.setdefault("Retry-After", "1")
 
     def to_json(self) -> dict[str, Any]:
         """Return the error as the service sends it."""
-        return {"code": self.code.value, "message": self.message, "near": list(self.near)}
+        return {"code": self.code, "message": self.message, "near": list(self.near)}
 
     def response(self) -> JSONResponse:
         """Return the HTTP response."""
@@ -101,9 +87,8 @@ def _service_error(request: Request, failure: Exception) -> ServiceError:
         case RequestValidationError():
             return _from_validation(failure.errors())
         case HTTPException(status_code=404):
-            return ServiceError(
-                Code.NOT_FOUND, "there is nothing at this path; /openapi.json lists all paths"
-            )
+            message = "there is nothing at this path; /openapi.json lists all paths"
+            return ServiceError(Code.NOT_FOUND, message)
         case HTTPException(status_code=405):
             headers = dict(failure.headers or {})
             allowed = headers.get("Allow", "another method")

@@ -76,17 +76,15 @@ class QueryRequest(_Request):
 
     model_config = ConfigDict(json_schema_extra=_SUBJECT_OR_OBJECT)
 
-    relation: Annotated[Name, Field(description="Name or id.")]
-    subject: Annotated[Name | None, Field(description="Name or id; predicts the object.")] = None
-    object: Annotated[Name | None, Field(description="Name or id; predicts the subject.")] = None
-    start: Annotated[
-        Date,
-        Field(
-            description="A date as people write it (1952, 1952-05, 1952-05-17, with # for unknown "
-            "digits), or a number in the unit of the data; null if unknown."
-        ),
-    ] = None
-    end: Annotated[Date, Field(description="Likewise; `present` if it has not ended.")] = None
+    relation: Name = Field(description="Name or id.")
+    subject: Name | None = Field(None, description="Name or id; predicts the object.")
+    object: Name | None = Field(None, description="Name or id; predicts the subject.")
+    start: Date = Field(
+        None,
+        description="A date as people write it (1952, 1952-05, 1952-05-17, with # for unknown "
+        "digits), or a number in the unit of the data; null if unknown.",
+    )
+    end: Date = Field(None, description="Likewise; `present` if it has not ended.")
 
     @model_validator(mode="after")
     def _check_subject_or_object(self) -> Self:
@@ -109,27 +107,23 @@ class PredictRequest(QueryRequest):
 class BatchRequest(_Request):
     """Many queries."""
 
-    queries: Annotated[list[QueryRequest], Field(min_length=1, max_length=_MAX_QUERIES)]
+    queries: list[QueryRequest] = Field(min_length=1, max_length=_MAX_QUERIES)
     k: K = 10
 
 
 class ExplainRequest(QueryRequest):
     """A query and one of its candidates."""
 
-    candidate: Annotated[
-        Name | None, Field(description="Name or id; by default the best candidate.")
-    ] = None
+    candidate: Name | None = Field(None, description="Name or id; by default the best candidate.")
     groundings: Annotated[
         int, Field(ge=0, le=20, description="Most groundings per reason."), WholeNumber
     ] = 3
     reasons: Annotated[int, Field(ge=1, le=200, description="Most reasons."), WholeNumber] = 20
-    pictures: Annotated[
-        bool,
-        Field(
-            description="Draw the groundings of reasons; this takes longer than the explanation "
-            "itself, and `/picture` draws one at a time."
-        ),
-    ] = False
+    pictures: bool = Field(
+        False,
+        description="Draw the groundings of reasons; this takes longer than the explanation "
+        "itself, and `/picture` draws one at a time.",
+    )
 
 
 class Step(_Request):
@@ -138,14 +132,14 @@ class Step(_Request):
     number: Annotated[
         int, Field(ge=0, le=_MAX_TIME, description="As in explanations."), WholeNumber
     ]
-    inverse: Annotated[bool, Field(strict=True, description="Read from object to subject.")] = False
+    inverse: bool = Field(False, strict=True, description="Read from object to subject.")
 
 
 class PictureRequest(QueryRequest):
     """A grounding of a candidate, as in an explanation."""
 
-    candidate: Annotated[Name, Field(description="Name or id.")]
-    facts: Annotated[list[Step], Field(min_length=1, max_length=_MAX_STEPS)]
+    candidate: Name = Field(description="Name or id.")
+    facts: list[Step] = Field(min_length=1, max_length=_MAX_STEPS)
 
 
 class Health(BaseModel):
@@ -157,9 +151,9 @@ class Health(BaseModel):
 class ErrorDetail(BaseModel):
     """Code and message of an error."""
 
-    code: Annotated[str, Field(description="For programs.", examples=["unknown_name"])]
-    message: Annotated[str, Field(description="What is wrong, and the remedy.")]
-    near: Annotated[list[str], Field(description="Similar names.")]
+    code: str = Field(description="For programs.", examples=["unknown_name"])
+    message: str = Field(description="What is wrong, and the remedy.")
+    near: list[str] = Field(description="Similar names.")
 
 
 class Error(BaseModel):
@@ -190,16 +184,16 @@ class ModelSummary(BaseModel):
     """The model that is served."""
 
     name: str
-    version: Annotated[str, Field(description="Version of tilp.")]
-    unit: Annotated[str, Field(description="Unit of time: year, month, day or integer.")]
+    version: str = Field(description="Version of tilp.")
+    unit: str = Field(description="Unit of time: year, month, day or integer.")
     features: str
-    max_length: Annotated[int, Field(description="Greatest length of rules.")]
+    max_length: int = Field(description="Greatest length of rules.")
     entities: int
     relations: int
     rules: int
-    words: Annotated[list[str], Field(description="Temporal relations in rules.")]
+    words: list[str] = Field(description="Temporal relations in rules.")
     facts: SplitCounts
-    example: Annotated[QueryOut, Field(description="A query with a good answer.")]
+    example: QueryOut = Field(description="A query with a good answer.")
 
 
 class Relation(BaseModel):
@@ -207,35 +201,33 @@ class Relation(BaseModel):
 
     name: str
     facts: int
-    rules: Annotated[int, Field(description="Rules that predict its objects.")]
-    inverse_rules: Annotated[int, Field(description="Rules that predict its subjects.")]
+    rules: int = Field(description="Rules that predict its objects.")
+    inverse_rules: int = Field(description="Rules that predict its subjects.")
 
 
 class Entity(BaseModel):
     """An entity."""
 
     name: str
-    id: Annotated[str, Field(description="Unique, where names are not.")]
+    id: str = Field(description="Unique, where names are not.")
     facts: int
 
 
 class RuleOut(BaseModel):
     """A rule with its statistics."""
 
-    number: Annotated[int, Field(description="Its number in the path of its picture.")]
+    number: int = Field(description="Its number in the path of its picture.")
     text: str
     sentence: str
     head: str
     body: list[str]
     weight: float | None
-    confidence: Annotated[
-        float, Field(description="Mean share of its walks that arrive at the answer.")
-    ]
-    support: Annotated[int, Field(description="Training facts whose answer it reaches.")]
-    fired: Annotated[int, Field(description="Training facts where its body holds.")]
-    facts: Annotated[int, Field(description="Training facts it was counted on.")]
+    confidence: float = Field(description="Mean share of its walks that arrive at the answer.")
+    support: int = Field(description="Training facts whose answer it reaches.")
+    fired: int = Field(description="Training facts where its body holds.")
+    facts: int = Field(description="Training facts it was counted on.")
     length: int
-    sampled: Annotated[bool, Field(description="Whether the counts are estimates.")]
+    sampled: bool = Field(description="Whether the counts are estimates.")
 
 
 class RulePage(BaseModel):
@@ -252,10 +244,8 @@ class AnswerOut(BaseModel):
     candidate: str
     id: str
     score: float
-    share: Annotated[float, Field(description="Share of all candidates; shares sum to 1.")]
-    known: Annotated[
-        bool, Field(description="Whether train has it as an answer at an overlapping time.")
-    ]
+    share: float = Field(description="Share of all candidates; shares sum to 1.")
+    known: bool = Field(description="Whether train has it as an answer at an overlapping time.")
 
 
 class Prediction(BaseModel):
@@ -268,17 +258,17 @@ class Prediction(BaseModel):
 class FactsOverTime(BaseModel):
     """Histogram of the starts of facts."""
 
-    bins: Annotated[list[int], Field(description="Starts of the bins, and the end of the last.")]
-    texts: Annotated[list[str], Field(description="The same as dates.")]
-    splits: Annotated[dict[str, list[int]], Field(description="Facts in each bin.")]
-    unknown: Annotated[int, Field(description="Facts without a start.")]
-    outside: Annotated[int, Field(description="Facts whose start is in no bin.")]
+    bins: list[int] = Field(description="Starts of the bins, and the end of the last.")
+    texts: list[str] = Field(description="The same as dates.")
+    splits: dict[str, list[int]] = Field(description="Facts in each bin.")
+    unknown: int = Field(description="Facts without a start.")
+    outside: int = Field(description="Facts whose start is in no bin.")
 
 
 class DataSummary(BaseModel):
     """The data of the model."""
 
-    inspection: Annotated[dict[str, Any], Field(description="As `tilp inspect --json` prints.")]
+    inspection: dict[str, Any] = Field(description="As `tilp inspect --json` prints.")
     over_time: FactsOverTime
 
 
@@ -288,11 +278,11 @@ class FactOut(BaseModel):
     subject: str
     relation: str
     object: str
-    start: Annotated[str, Field(description="As it was written; empty if unknown.")]
+    start: str = Field(description="As it was written; empty if unknown.")
     end: str
-    from_: Annotated[
-        int | None, Field(alias="from", description="The start as a number, if known and bounded.")
-    ]
+    from_: int | None = Field(
+        alias="from", description="The start as a number, if known and bounded."
+    )
     to: int | None
     split: str
 
@@ -309,20 +299,20 @@ class EntityFacts(BaseModel):
 class WalkedFactOut(BaseModel):
     """A fact as a walk reads it."""
 
-    number: Annotated[int, Field(description="Row of the fact in the data.")]
+    number: int = Field(description="Row of the fact in the data.")
     subject: str
     relation: str
     object: str
     start: str | None
     end: str | None
-    inverse: Annotated[bool, Field(description="Whether it is read from object to subject.")]
+    inverse: bool = Field(description="Whether it is read from object to subject.")
 
 
 class GroundingOut(BaseModel):
     """The dated facts of one walk, in order; or one fact of the candidate."""
 
     facts: list[WalkedFactOut]
-    svg: Annotated[str | None, Field(description="A picture, if requested.")] = None
+    svg: str | None = Field(None, description="A picture, if requested.")
 
 
 class ReasonRule(BaseModel):
@@ -340,12 +330,12 @@ class ReasonRule(BaseModel):
 class ReasonOut(BaseModel):
     """One contribution to a score."""
 
-    kind: Annotated[str, Field(description="Kind of evidence, such as `rule` or `prior`.")]
-    score: Annotated[float, Field(description="Its contribution.")]
+    kind: str = Field(description="Kind of evidence, such as `rule` or `prior`.")
+    score: float = Field(description="Its contribution.")
     words: str
-    walks: Annotated[int, Field(description="Number of groundings in all.")]
+    walks: int = Field(description="Number of groundings in all.")
     rule: ReasonRule | None
-    groundings: Annotated[list[GroundingOut], Field(description="Nearest in time first.")]
+    groundings: list[GroundingOut] = Field(description="Nearest in time first.")
 
 
 class ReasonsRest(BaseModel):
@@ -367,17 +357,17 @@ class AblationOut(BaseModel):
     """The score without the facts of the top grounding."""
 
     grounding: GroundingOut
-    share: Annotated[float, Field(description="Share of the score that is attributed to them.")]
-    score: Annotated[float, Field(description="The score without them.")]
-    fall: Annotated[float, Field(description="How much less that is.")]
+    share: float = Field(description="Share of the score that is attributed to them.")
+    score: float = Field(description="The score without them.")
+    fall: float = Field(description="How much less that is.")
 
 
 class ContrastOut(BaseModel):
     """A reason that contributes more, or less, to the winner."""
 
     reason: ReasonOut
-    winner: Annotated[float, Field(description="Its contribution to the winner's score.")]
-    candidate: Annotated[float, Field(description="Its contribution to the candidate's.")]
+    winner: float = Field(description="Its contribution to the winner's score.")
+    candidate: float = Field(description="Its contribution to the candidate's.")
 
 
 class ExplanationOut(BaseModel):
@@ -389,9 +379,9 @@ class ExplanationOut(BaseModel):
     score: float
     share: float
     known: bool
-    winner: Annotated[str, Field(description="The best candidate.")]
-    reasons: Annotated[list[ReasonOut], Field(description="The largest first.")]
+    winner: str = Field(description="The best candidate.")
+    reasons: list[ReasonOut] = Field(description="The largest first.")
     rest: ReasonsRest
     fall: AblationOut | None
-    lacks: Annotated[list[ContrastOut], Field(description="The largest difference first.")]
+    lacks: list[ContrastOut] = Field(description="The largest difference first.")
     lacks_rest: ContrastsRest

@@ -1,19 +1,83 @@
-"""`ServiceState`: the served model, ready for requests once it is warm."""
+"""`ServiceState`: the served model, its limits, and the queue of computations."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from threading import Thread
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from tilp._version import __version__
 from tilp.graph import SPLITS
 from tilp.model import TILP
+from tilp.parallel import thread_count
 from tilp.web.errors import Code, ServiceError
-from tilp.web.limits import Limits, WorkerQueue
 from tilp.web.views import DataView, ModelView, RuleView
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits of a service: bytes of bodies, computations at once, requests that wait, and times."""
+
+    body: int = 2**16
+    batch_body: int = 2**21
+    computations: int | None = None  # None: as many as there are cores
+    waiting: int = 64  # further requests get the error `busy`
+    seconds: float = 30.0  # to wait and compute; then the request gets the error `too_slow`
+    arrival: float = 15.0  # seconds for a body to arrive, and to read each part of a response
+    chunk: int = 16  # queries of a batch to compute before other requests get a turn
+
+
+class WorkerQueue:
+    """Threads that run computations in the order of their requests, with a bounded queue.
+
+    A request gives up a computation that takes too long. The computation still runs to its end,
+    which the limit on walks bounds, and occupies its thread until then.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        threads = thread_count(limits.computations)
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="tilp")
+        self._requests, self._capacity = 0, threads + limits.waiting
+        self._seconds = limits.seconds
+
+    @contextmanager
+    def slot(self) -> Iterator[None]:
+        """Occupy a slot of the queue during a request; raise `busy` if there is none."""
+        if self._requests >= self._capacity:
+            raise ServiceError(Code.BUSY, "too many requests are waiting; try again later")
+        self._requests += 1
+        try:
+            yield
+        finally:
+            self._requests -= 1
+
+    async def compute(
+        self,
+        function: Callable[Arguments, Result],
+        *args: Arguments.args,
+        **options: Arguments.kwargs,
+    ) -> Result:
+        """Run a function in one of the threads; raise `too_slow` if that takes too long."""
+        future = self._threads.submit(function, *args, **options)
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(future), self._seconds)
+        except TimeoutError:
+            seconds = f"{self._seconds:g} seconds"
+            message = f"no answer within {seconds}; ask for less at once, or try again later"
+            raise ServiceError(Code.TOO_SLOW, message) from None
+
+    def close(self) -> None:
+        """Finish running computations, and start no more."""
+        self._threads.shutdown(cancel_futures=True)
+
 
 logger = logging.getLogger(__name__)
 
@@ -29,20 +93,12 @@ class Views:
 
 
 class ServiceState:
-    """A model, its views, and the worker queue.
-
-    Args:
-        model: A fitted model.
-        name: Its name on the page.
-        limits: Limits of the service.
-        when_ready: Called when the model is warm.
-    """
+    """A fitted model, its views, and the worker queue; `when_ready` is called once it is warm."""
 
     def __init__(
         self, model: TILP, name: str, limits: Limits, when_ready: Callable[[], None] | None = None
     ) -> None:
-        self.queue = WorkerQueue(limits)
-        self.limits = limits
+        self.limits, self.queue = limits, WorkerQueue(limits)
         self._model, self._name, self._when_ready = model, name, when_ready
         self._views: Views | None = None
         self._failed = False

@@ -29,15 +29,10 @@ Indices = NDArray[np.int64]
 
 
 class ModelView:
-    """Predictions and explanations of a model; may be used from several threads at once.
-
-    The caches of a scorer do not depend on the order of queries, so answers do not either.
-    """
+    """Predictions and explanations of a model; may be used from several threads at once."""
 
     def __init__(self, model: TILP) -> None:
-        self._model = model
-        self._graph = model.graph
-        self._scorer = model.scorer()
+        self._model, self._graph, self._scorer = model, model.graph, model.scorer()
 
     def predict(self, query: Query, k: int) -> Predictions:
         """Return the k best candidates of a query."""
@@ -142,12 +137,10 @@ class DataView:
     def __init__(self, graph: TemporalGraph) -> None:
         self.graph = graph
         self._names = pl.Series([name.casefold() for name in graph.entities])
-        index = graph.index(SPLITS)
-        self._offsets, self._fact = index.offsets, index.fact
+        self._index = graph.index(SPLITS)
         # The index lists a fact of an entity with itself twice.
         loops = graph.subject[graph.subject == graph.object]
-        loop_counts = np.bincount(loops, minlength=len(graph.entities))
-        self._counts = np.diff(index.offsets) - loop_counts
+        self._counts = np.diff(self._index.offsets) - np.bincount(loops, minlength=len(self._names))
 
     @cached_property
     def summary(self) -> dict[str, Any]:
@@ -167,16 +160,15 @@ class DataView:
         self.entities("a", 1)
         self.facts(self.graph.entities.id(0), 0, 1)
 
-    def relations(self) -> list[tuple[str, int]]:
-        """Return each relation and its number of facts, in the order of ids."""
-        counts = np.bincount(self.graph.relation, minlength=len(self.graph.relations))
-        return list(zip(self.graph.relations, counts.tolist(), strict=True))
+    def relations(self) -> tuple[list[str], list[int]]:
+        """Return the relations and their numbers of facts, in the order of ids."""
+        names = list(self.graph.relations)
+        return names, np.bincount(self.graph.relation, minlength=len(names)).tolist()
 
     def entities(self, text: str, limit: int) -> list[dict[str, Any]]:
-        """Return entities whose names start with a text, then those that contain it.
+        """Return the entity with this id, those whose names start with a text, or contain it.
 
-        Case does not matter, and those with most facts come first. An entity with this very id
-        comes before all.
+        Case does not matter, and those with most facts come first.
         """
         wanted = text.strip().casefold()
         group = np.full(len(self._names), 3)
@@ -198,7 +190,8 @@ class DataView:
         """Return the facts of an entity, by their start, those without a date last."""
         graph = self.graph
         entity = graph.entities.find(name)
-        rows = np.unique(self._fact[self._offsets[entity] : self._offsets[entity + 1]])
+        begin, stop = self._index.offsets[entity : entity + 2]
+        rows = np.unique(self._index.fact[begin:stop])
         start, end = graph.start[rows], graph.end[rows]
         first = np.where(start == UNKNOWN, np.where(end == UNKNOWN, OPEN_END, end), start)
         ordered = rows[np.lexsort((rows, end, first))]
@@ -231,8 +224,7 @@ class RuleView:
     """Rules by index, with columns to filter and sort them by."""
 
     def __init__(self, rules: RuleSet, relations: Vocabulary) -> None:
-        self.rules = rules
-        self._relations = relations
+        self.rules, self._relations = rules, relations
         ids = {name: relation for relation, name in enumerate(relations)}
         by_body: list[list[int]] = [[] for _ in relations]
         by_word: dict[str, list[int]] = {}
@@ -277,14 +269,7 @@ class RuleView:
         sort: RuleOrder = RuleOrder.WEIGHT,
         descending: bool = True,
     ) -> Indices:
-        """Return the indices of the rules that meet all conditions, sorted; ties by index.
-
-        Args:
-            relation: The relation that they predict.
-            inverse: Whether they predict its subject rather than its object.
-            body: A relation in their bodies, in either direction.
-            temporal: A temporal relation between two of their intervals, such as `before`.
-        """
+        """Return the indices of the rules that meet all conditions, sorted; ties by index."""
         mask = np.ones(len(self.rules), np.bool_)
         if relation is not None:
             mask &= self._relation == self._relations.find(relation)
@@ -304,10 +289,9 @@ class RuleView:
 
     def _with_word(self, word: str) -> Indices:
         if word not in self._by_word:
-            near = tuple(get_close_matches(word, self._by_word))
             known = ", ".join(self.temporal_relations)
             message = f"no rule has the temporal relation {word!r}; there are {known}"
-            raise UnknownNameError(message, near)
+            raise UnknownNameError(message, tuple(get_close_matches(word, self._by_word)))
         return self._by_word[word]
 
     def _mask(self, indices: Indices) -> NDArray[np.bool_]:

@@ -9,14 +9,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._kernels.negative_sampling import top_indices
+from tilp._kernels.candidates import top_indices
 from tilp.features.paper.attribution import feature_contributions
 from tilp.features.paper.evidence import EvidenceTracer
 from tilp.features.paper.features import FeatureWeights, PaperFeatures
 from tilp.graph import QueryTable
 from tilp.scoring import RuleScorer, Scores
-from tilp.scoring.rule_scorer import AppliedRules
-from tilp.scoring.scorer import NOT_SCORED, Contribution
+from tilp.scoring.scorer import NOT_SCORED, AppliedRules, Contribution
 
 _MAX_CANDIDATES = 200
 
