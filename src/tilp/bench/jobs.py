@@ -115,6 +115,9 @@ class Results:
         """Return the results of the jobs that did not fail."""
         return [self.done[job.name] for job in jobs if job.name in self.done]
 
+    def __iter__(self) -> Iterator[Result]:
+        return iter(self.done.values())
+
     def __len__(self) -> int:
         return len(self.done)
 
