@@ -77,10 +77,8 @@ def find_source(data: str) -> Source:
         return Source(path.name if path.is_dir() else path.name.split(".")[0], path)
     if data in PUBLISHED:
         return Source(data, get(data))
-    raise TilpError(
-        f"{data}: there is no such file or folder, and no published set of that name; there are "
-        f"{', '.join(PUBLISHED)}"
-    )
+    missing = f"{data}: there is no such file or folder, and no published set of that name"
+    raise TilpError(f"{missing}; there are {', '.join(PUBLISHED)}")
 
 
 def world_source(which: WorldSize) -> Source:
@@ -211,9 +209,8 @@ class Biased(Setting):
     def case(self, source: Source, seed: int) -> Case:
         whole = balanced(source.graph, seed=seed)
         reduced = biased(whole, self.relation, removed=self.removed, seed=seed, walked=self.walked)
-        rare = None
-        if self.refit is not None:
-            rare = Rare(source.graph.relations.find(self.relation), self.refit)
+        relation = source.graph.relations.find(self.relation)
+        rare = None if self.refit is None else Rare(relation, self.refit)
         return Case(reduced, reduced, whole, rare=rare)  # removed facts are known answers
 
 

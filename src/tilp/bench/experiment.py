@@ -74,13 +74,9 @@ class EvaluationJob(Job):
         return f"{self.source.name}.{self.method.base.value}.{self.seed}"
 
     def identity(self) -> dict[str, Any]:
-        return {
-            "data": self.source.fingerprint,
-            "setting": self.setting.identity(self.source),
-            "method": self.method.identity(self.seed),
-            "seed": self.seed,
-            "split": self.split,
-        }
+        setting, method = self.setting.identity(self.source), self.method.identity(self.seed)
+        decisive = {"setting": setting, "method": method, "seed": self.seed, "split": self.split}
+        return {"data": self.source.fingerprint, **decisive}
 
     def satisfied_by(self, result: Result) -> bool:
         return {examples.key for examples in self.examples} <= set(result.get("examples", {}))
@@ -105,13 +101,9 @@ class EvaluationJob(Job):
             key = f"{protocol.value} {ties.value}"
             figures[key] = evaluation.metrics(protocol, ties).to_json()
             relations[key] = _mrr_by_relation(evaluation.by_relation(protocol, ties))
+        graphs = {"learned_from": _graph_summary(case.learned), "asked": _graph_summary(graph)}
         result: Result = {
-            "data": {
-                "name": self.source.name,
-                "fingerprint": self.source.fingerprint,
-                "learned_from": _graph_summary(case.learned),
-                "asked": _graph_summary(graph),
-            },
+            "data": {"name": self.source.name, "fingerprint": self.source.fingerprint, **graphs},
             "setting": {"name": self.setting.name, **self.setting.identity(self.source)},
             "method": {"name": self.method.name, **self.method.identity(self.seed)},
             "seed": self.seed,
@@ -133,13 +125,9 @@ class EvaluationJob(Job):
 
 
 def _graph_summary(graph: TemporalGraph) -> dict[str, Any]:
-    return {
-        "fingerprint": graph.fingerprint(),
-        **{split: len(graph.rows(split)) for split in SPLITS},
-        "targets": len(graph.targets),
-        "entities": len(graph.entities),
-        "relations": len(graph.relations),
-    }
+    counted = {name: len(getattr(graph, name)) for name in ("targets", "entities", "relations")}
+    counts = {split: len(graph.rows(split)) for split in SPLITS}
+    return {"fingerprint": graph.fingerprint(), **counts, **counted}
 
 
 def _mrr_by_relation(table: pl.DataFrame) -> dict[str, dict[str, float]]:

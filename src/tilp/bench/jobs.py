@@ -115,6 +115,9 @@ class Results:
         """Return the results of the jobs that did not fail."""
         return [self.done[job.name] for job in jobs if job.name in self.done]
 
+    def __iter__(self) -> Iterator[Result]:
+        return iter(self.done.values())
+
     def __len__(self) -> int:
         return len(self.done)
 
@@ -180,8 +183,7 @@ def run_jobs(
 ) -> Iterator[Ended]:
     """Yield each job with its result as it ends; with several processes, that many at a time."""
     if processes > 1:
-        side_by_side = (job for job in jobs if not job.alone)
-        yield from _run_in_processes(side_by_side, store, threads, processes)
+        yield from _run_in_processes(jobs, store, threads, processes)
     for job in jobs:
         if job.alone or processes == 1:
             if watcher:
@@ -190,10 +192,10 @@ def run_jobs(
 
 
 def _run_in_processes(
-    jobs: Iterable[Job], store: Store, threads: int, processes: int
+    jobs: Sequence[Job], store: Store, threads: int, processes: int
 ) -> Iterator[Ended]:
     threads = max(1, threads // processes)
-    ordered = sorted(jobs, key=lambda job: job.group)
+    ordered = sorted((job for job in jobs if not job.alone), key=lambda job: job.group)
     # The first job of a group makes the model that the others use: they run one after the other.
     groups = (list(group) for _, group in groupby(ordered, lambda job: job.group))
     with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
@@ -211,10 +213,9 @@ def _run_in_processes(
                         begin(following)
                     yield future.result()
         except BrokenProcessPool as failure:
-            raise TilpError(
-                "the process of a run ended by itself, perhaps for lack of memory; run the same "
-                "command again with fewer runs at a time: finished runs are kept"
-            ) from failure
+            remedy = "run the same command again with fewer runs at a time: finished runs are kept"
+            ended = "the process of a run ended by itself, perhaps for lack of memory"
+            raise TilpError(f"{ended}; {remedy}") from failure
         finally:
             pool.shutdown(cancel_futures=True)
 
@@ -233,8 +234,7 @@ def _run_job(job: Job, store: Store, threads: int, advance: Advance) -> Ended:
     """Return the result of a job from the store, or run it."""
     try:
         key = job.key()
-        result = store.load(job, key)
-        if result is not None:
+        if (result := store.load(job, key)) is not None:
             return job, result, False
         folder = store.work(job, key)
         measured = job.run(Workspace(folder, store.shared, threads, advance))

@@ -50,6 +50,7 @@ _ABOUT = {
 }
 
 MakeModel = Callable[[], TILP]  # returns the estimator, not fitted yet
+ScorerOf = Callable[[TILP], ScoreFunction]
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,7 @@ class Method:
     about: str = ""
 
     @property
-    def seeded(self) -> bool:
-        """Whether another seed gives another result."""
+    def seeded(self) -> bool:  # whether another seed gives another result
         return self.base not in _BASELINES
 
     @property
@@ -85,8 +85,7 @@ class Method:
         return self.base in _FORMS
 
     @property
-    def is_ours(self) -> bool:
-        """Whether it is one of this package's methods, not one to compare with."""
+    def is_ours(self) -> bool:  # not one to compare with
         return self.is_tilp or self.base is BaseMethod.FORECAST
 
     def with_choices(self, **choices: Any) -> Method:
@@ -127,7 +126,7 @@ class Method:
             return ReachedOnly(scorer) if self.choices.get(_REACHED) else scorer
 
         if case.rare is not None:
-            model, scorer = refit(make, case, case.rare, workspace, scorer_of)
+            model, scorer = refit(make, scorer_of, case, case.rare, workspace)
             return Learned(scorer, dict(model.seconds), len(model.rules()), model)
         if case.shared:
             model, seconds = shared_model(make, case.learned, workspace)
@@ -162,9 +161,7 @@ class Method:
         return {key: self.choices[key] for key in self.choices if key not in (_PLAIN, _REACHED)}
 
 
-METHODS: Mapping[str, Method] = {
-    base.value: Method(base.value, base, about=_ABOUT[base]) for base in BaseMethod
-}
+METHODS = {base.value: Method(base.value, base, about=_ABOUT[base]) for base in BaseMethod}
 
 
 def read_method(name: str, table: Table, where: str) -> Method:
@@ -241,11 +238,7 @@ def shared_model(
 
 
 def refit(
-    make: MakeModel,
-    case: Case,
-    rare: Rare,
-    workspace: Workspace,
-    scorer_of: Callable[[TILP], ScoreFunction],
+    make: MakeModel, scorer_of: ScorerOf, case: Case, rare: Rare, workspace: Workspace
 ) -> tuple[TILP, ScoreFunction]:
     """Refit the relations that a rare one affects; score all others with the whole model."""
     whole, _ = shared_model(make, case.known, workspace)
@@ -253,8 +246,8 @@ def refit(
     names = [vocabulary.label(relation) for relation in range(len(vocabulary))]
     affected = touched_relations(whole.rules(), {names[rare.relation]}, rare.least)
     relations = np.flatnonzero([name in affected for name in names])
-    train = case.learned.span("train")
-    others = np.flatnonzero(~np.isin(case.learned.relation[train], relations))
+    trained = case.learned.relation[case.learned.span("train")]
+    others = np.flatnonzero(~np.isin(trained, relations))
     thinned = exclude_from_training(case.learned, others, WalkGraph.FULL)
     folder, progress = workspace.folder, workspace.advance
     try:

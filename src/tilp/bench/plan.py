@@ -284,7 +284,7 @@ def _write_overview(
     if plan.about:
         report.text(plan.about)
     report.code(command)
-    days = sorted({result["finished"][:10] for result in results.done.values()})
+    days = sorted({result["finished"][:10] for result in results})
     period = " to ".join(dict.fromkeys([*days[:1], *days[-1:]]))
     measured = f"Measured {period}" if days else "Nothing was measured"
     report.text(f"{measured}. Every run is a file in the folder runs, beside this report.")
