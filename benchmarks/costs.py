@@ -30,7 +30,7 @@ from tilp.cost_estimate import estimate_cost, extrapolate
 from tilp.graph import QueryTable
 from tilp.parallel import Workers
 from tilp.walks import MiningSettings, Walker, chunks_by
-from tilp.walks.mining import mine_relations, mined_queries, mining_walker
+from tilp.walks.mining import mine_relations, mining_queries, mining_walker
 
 RELATION = "livesIn"
 MOST = 10_000
@@ -97,7 +97,7 @@ def step_world(path: str) -> dict:
         "facts": len(graph),
         "bytes": graph.nbytes + sum(array.nbytes for array in arrays) + SORTING * len(every),
         "walks": {
-            "mine": distinct_walks(walker, mined_queries(walker, RELATION, SETTINGS)),
+            "mine": distinct_walks(walker, mining_queries(walker, RELATION, SETTINGS)),
             "apply": distinct_walks(walker, applied_queries(graph)),
             "all": distinct_walks(walker, every),
         },

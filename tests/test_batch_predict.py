@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import tilp
 from tilp import TILP, Query, TILPConfig
-from tilp._kernels.topk import best_candidates, softmax_totals
+from tilp._kernels.candidates import best_candidates, softmax_totals
 from tilp._utils.files import locked
 from tilp.errors import TilpError
 from tilp.model.batch_predict import invalid_queries

@@ -31,7 +31,7 @@ def changed(old, new):
         (changed('"popularity", "rec', '"timestamps", "rec'), ["each method once"]),
         (changed("max_length = 1", "max_lenght = 1"), ["method 'one'", "max_lenght", "max_length"]),
         (changed("max_length = 1", "max_length = 9"), ["method 'one'", "9"]),
-        (changed("max_length = 1", "max_length = 'one'"), ["'one'", "max_length cannot be 'one'"]),
+        (changed("max_length = 1", "max_length = 'one'"), ["'one'", "max_length is 'one'"]),
         (
             changed('setting = "release"', 'setting = "time-shift"\nlatest = "20x2"'),
             ["latest is '20x2'", "a date"],

@@ -209,7 +209,7 @@ def test_mine_stopped_by_hand(run, tmp_path, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tilp.walks.checkpoint.mine_relations", stop)
+    monkeypatch.setattr("tilp.walks.mining.mine_relations", stop)
     out = tmp_path / "rules.jsonl"
     code, _, err = run("mine", tmp_path / "world", "--out", out, "--max-length", 1)
     assert code == 2 and "0 of 20 relations" in err and "goes on from there" in err

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 import tilp
 from tilp.errors import DataError, TilpError, UnknownNameError
 from tilp.graph import SPLITS, EdgeIndex, TemporalGraph, Vocabulary
-from tilp.graph.fingerprint import graph_fingerprint
+from tilp.graph.graph import graph_fingerprint
 from tilp.graph.vocabulary import NearNames
 from tilp.time import OPEN_END, UNKNOWN, Interval, known_ends
-from tilp.time.missing import distinct_times
+from tilp.time.interval import distinct_times
 from tilp.types import Unit
 
 

@@ -12,7 +12,7 @@ from tilp.graph import QueryTable
 from tilp.rules import RuleSet
 from tilp.types import Grain
 from tilp.walks import MiningSettings, Walker, mine
-from tilp.walks.checkpoint import MiningCheckpoint
+from tilp.walks.mining import MiningCheckpoint
 
 PAIRS = MiningSettings(grains=(Grain.PAIRS,))
 

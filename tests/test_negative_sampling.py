@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from strategies import all_queries, shared_queries
-from tilp._kernels.negative_sampling import sample_candidates, top_indices
+from tilp._kernels.candidates import sample_candidates, top_indices
 from tilp.features.negative_sampling import SampledCandidates
 from tilp.learning import Mark, known_answers
 from tilp.scoring import Scores

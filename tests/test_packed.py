@@ -74,11 +74,11 @@ def check_edges(packed, graph):
         assert np.array_equal(getattr(packed.index(), name), getattr(index, name)), name
         assert getattr(packed.index(), name).dtype == getattr(index, name).dtype, name
     walker = Walker(graph)
-    made = build_edges(walker._read, walker.encoding.symbols, graph.attributes, None)
+    made = build_edges(walker._edge_intervals, walker.encoding.symbols, graph.attributes, None)
     for name in ("start", "end", "source", "rank", "by_rank"):
         assert np.array_equal(getattr(prepared, name), getattr(made, name)), name
         assert getattr(prepared, name).dtype == getattr(made, name).dtype, name
-    assert np.array_equal(prepared.inverse, inverse_edges(walker._read.reading))
+    assert np.array_equal(prepared.inverse, inverse_edges(walker._edge_intervals.interval))
 
 
 def check_names(packed, names):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 import tilp
-from tilp._kernels.edges import sort_edges
+from tilp._kernels.arrays import sort_edges
 from tilp._utils.arrays import read_only, read_only_tuple
 from tilp.errors import TilpError
 from tilp.parallel import Workers, split_by_cost, use_workers

@@ -393,7 +393,7 @@ def test_without_pyoxigraph_the_extra_is_named(monkeypatch, tmp_path, out):
 
 
 def test_optional_and_heavy_packages_are_not_imported_with_the_modules():
-    for name in ("dumps", "dump_dates", "wikidata", "rdf"):
+    for name in ("dumps", "wikidata", "rdf"):
         path = Path(tilp.io.__file__).parent / f"{name}.py"
         for node in ast.parse(path.read_text("utf-8")).body:
             if isinstance(node, ast.Import | ast.ImportFrom):

@@ -47,7 +47,7 @@ def test_a_finished_fit_is_not_done_twice(tmp_path, monkeypatch):
     def again(*_, **__):
         raise AssertionError("done again")
 
-    monkeypatch.setattr("tilp.walks.checkpoint.mine_relations", again)
+    monkeypatch.setattr("tilp.walks.mining.mine_relations", again)
     monkeypatch.setattr("tilp.model.training_data.make_training_examples", again)
     model = TILP(**FAST).fit(graph, folder=tmp_path)
     assert same(model, whole)

@@ -20,8 +20,7 @@ from events import (
     plain_edges,
     queries_of,
 )
-from tilp._kernels.tlogic_scores import ScoringSettings
-from tilp._kernels.tlogic_walks import count_bodies, walk_back
+from tilp._kernels.tlogic import ScoringSettings, count_bodies, walk_back
 from tilp.errors import TilpError
 from tilp.forecasting import TimestampModel, TimestampRules
 from tilp.forecasting.events import TimedEdges, event_times

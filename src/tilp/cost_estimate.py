@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,9 @@ from tilp.model import FitContext, ModelSettings
 from tilp.model.fit import fit_model
 from tilp.parallel import Workers
 from tilp.types import Weights
-from tilp.walks.mining import target_facts
+from tilp.walks.mining import MiningSettings, target_facts
+
+Rows = NDArray[np.int64]
 
 _MEGABYTE = 1024.0**2
 _RATIO = 3  # each sample has this many times the facts of the one before
@@ -56,25 +59,15 @@ _LEAST_MEMORY = 4.0 * _MEGABYTE  # smaller differences are noise
 
 @dataclass(frozen=True)
 class StageCost:
-    """Estimated work, time and memory of one stage.
+    """Estimated work, time and memory of one stage."""
 
-    Attributes:
-        name: Name of the stage, as `fit` reports it.
-        amount: Amount of work.
-        unit: What is counted in `amount`.
-        cpu: CPU seconds in all.
-        serial: CPU seconds that only one thread can do.
-        longest: CPU seconds of the largest part that cannot be divided.
-        peak: Peak memory in bytes, beside what was in use before the first stage.
-    """
-
-    name: str
+    name: str  # as `fit` reports it
     amount: float
-    unit: str
-    cpu: float
-    serial: float = 0.0
-    longest: float = 0.0
-    peak: float = 0.0
+    unit: str  # what is counted in `amount`
+    cpu: float  # CPU seconds in all
+    serial: float = 0.0  # CPU seconds that only one thread can do
+    longest: float = 0.0  # CPU seconds of the largest part that cannot be divided
+    peak: float = 0.0  # peak memory in bytes, beside what was in use before the first stage
 
     def seconds(self, threads: int = 1) -> float:
         """Return the run time with this many threads, each on a core of its own.
@@ -87,29 +80,17 @@ class StageCost:
 
 @dataclass(frozen=True)
 class CostEstimate:
-    """Estimated time and memory of a fit.
-
-    Attributes:
-        stages: The stages in order.
-        threads: Number of threads of the fit.
-        before: Bytes in use before the first stage: the program, the facts and their index.
-        walks: Walks that start at one entity: mean over training queries, and maximum.
-        limited: Number of entities with more walks of one length than the limit.
-        sample: Number of facts in the largest sample, and in the full fit.
-        rules: Estimated number of rules.
-        advice: Options that shorten a long fit.
-        warnings: Reasons why the fit would fail.
-    """
+    """Estimated time and memory of a fit."""
 
     stages: tuple[StageCost, ...]
     threads: int
-    before: float
-    walks: tuple[float, float]
-    limited: int
-    sample: tuple[int, int]
+    before: float  # bytes in use before the first stage: the program, the facts and their index
+    walks: tuple[float, float]  # from one entity: mean over training queries, and maximum
+    limited: int  # number of entities with more walks of one length than the limit
+    sample: tuple[int, int]  # number of facts in the largest sample, and in the full fit
     rules: int
-    advice: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
+    advice: tuple[str, ...] = ()  # options that shorten a long fit
+    warnings: tuple[str, ...] = ()  # reasons why the fit would fail
 
     @property
     def cpu(self) -> float:
@@ -133,11 +114,10 @@ class CostEstimate:
 
     def to_json(self) -> dict[str, Any]:
         """Return the estimate as plain values."""
+        stages = [asdict(each) | {"seconds": each.seconds(self.threads)} for each in self.stages]
         return {
             **asdict(self),
-            "stages": [
-                {**asdict(stage), "seconds": stage.seconds(self.threads)} for stage in self.stages
-            ],
+            "stages": stages,
             "cpu": self.cpu,
             "seconds": self.seconds,
             "peak": self.peak,
@@ -197,13 +177,16 @@ def estimate_cost(
     ends = np.concatenate([graph.subject[rows], graph.object[rows]])
     seconds_per_fact = _FACT_SECONDS + _WALK_SECONDS * 2 * float(walks_from[ends].mean())
     largest = min(max(int(budget / seconds_per_fact), _FEWEST_FACTS), len(rows))
-    samples, prepare = _fit_samples(graph, rows, largest, settings, threads, report)
+    # Compile all loops, or load them, on bundled facts.
+    bundled = world(size=1_000).graph
+    short = replace(settings, mining=replace(mining, max_length=1))
+    _fit_sample(bundled, bundled.targets, short, threads, 200)
+    fit = partial(_fit_sample, graph, rows, settings, threads)
+    samples, prepare = _fit_samples(fit, len(rows), largest, report)
     walked = float(walks_from[ends].sum())
-    rules_found = [(float(sample.facts), float(sample.rules)) for sample in samples]
-    rules = min(
-        round(extrapolate(rules_found, len(rows), _RULES_POWER)),
-        2 * len(graph.relations) * mining.top,
-    )
+    counts = [(float(sample.facts), float(sample.rules)) for sample in samples]
+    most_rules = 2 * len(graph.relations) * mining.top
+    rules = min(round(extrapolate(counts, len(rows), _RULES_POWER)), most_rules)
     work = {
         "mine": (walked, f"walks of {2 * len(rows):,} queries, about {rules:,} rules found"),
         "apply": (walked, f"walks of {2 * len(rows):,} queries"),
@@ -215,11 +198,10 @@ def estimate_cost(
     stages = [
         StageCost("read", len(graph), "facts", cpu=reading, serial=reading),
         StageCost("prepare", len(graph), "facts indexed", cpu=prepare, serial=prepare),
-        *(
-            _extrapolate_stage(name, *work[name], samples, graph, rows, settings, rules)
-            for name in samples[-1].cpu
-        ),
     ]
+    for name in samples[-1].cpu:
+        stage = _extrapolate_stage(name, *work[name], samples, graph, rows, settings, rules)
+        stages.append(stage)
     _forget_memory()
     estimate = CostEstimate(
         stages=tuple(stages),
@@ -230,19 +212,17 @@ def estimate_cost(
         sample=(samples[-1].facts, len(rows)),
         rules=rules,
     )
-    lengths = walks[:, ends].sum(axis=1)
-    advice = _advice(estimate, settings, lengths, long_fit, len(graph.relations))
+    by_length = walks[:, ends].sum(axis=1)
+    advice = _advice(estimate, mining, by_length, long_fit, len(graph.relations))
     return replace(estimate, advice=advice, warnings=_warnings(estimate))
 
 
 def count_walks(graph: TemporalGraph, max_length: int, limit: float) -> NDArray[np.float64]:
-    """Return the number of walks of each length from each entity, each at most `limit`.
-
-    Walks may use a fact twice here, so these are slightly more than a fit makes.
-    """
+    """Return the number of walks of each length from each entity, each at most `limit`."""
     index = graph.index()
     degree = np.diff(index.offsets)
     source = np.repeat(np.arange(len(degree)), degree)
+    # Walks may use a fact twice here, so these are slightly more than a fit makes.
     counts: list[NDArray[Any]] = [degree.astype(np.float64)]
     for _ in range(1, max_length):
         counts.append(np.bincount(source, counts[-1][index.target], len(degree)))
@@ -250,14 +230,9 @@ def count_walks(graph: TemporalGraph, max_length: int, limit: float) -> NDArray[
 
 
 def extrapolate(points: Sequence[tuple[float, float]], size: float, power: float) -> float:
-    """Return the value at `size` by the power law through the last point.
+    """Return the value at `size` by the power law through the last pair of size and value.
 
     The power is fitted to the points by ridge regression that shrinks it towards `power`.
-
-    Args:
-        points: Pairs of size and value, by ascending size.
-        size: Size to extrapolate to.
-        power: Typical power; the power itself where there is one point.
 
     >>> extrapolate([(100.0, 10.0)], 400.0, power=0.5)
     20.0
@@ -291,19 +266,9 @@ class _MinedError(Exception):
 
 
 def _fit_samples(
-    graph: TemporalGraph,
-    rows: NDArray[np.int64],
-    largest: int,
-    settings: ModelSettings,
-    threads: int,
-    report: Callable[[float], None],
+    fit: Callable[..., _Sample], facts: int, largest: int, report: Callable[[float], None]
 ) -> tuple[list[_Sample], float]:
     """Fit nested samples; return those with rules, and the seconds before the first stage."""
-
-    def fit(size: int, *, mine_only: bool = False) -> _Sample:
-        return _fit_sample(graph, rows, size, settings, threads, mine_only=mine_only)
-
-    _warm_up(settings, threads)
     report(0.1)
     prepare = fit(1, mine_only=True).cpu["mine"]
     fewest = min(largest, _FEWEST_FACTS)
@@ -312,12 +277,12 @@ def _fit_samples(
     for size in sorted(sizes):
         samples.append(fit(size))
         report(0.1 + 0.9 * size / sum(sizes))
-    while not samples[-1].rules and samples[-1].facts < len(rows):
-        samples.append(fit(min(_RATIO * samples[-1].facts, len(rows))))
+    while not samples[-1].rules and samples[-1].facts < facts:
+        samples.append(fit(min(_RATIO * samples[-1].facts, facts)))
     samples = [sample for sample in samples if sample.rules]
     if not samples:
         raise NoRulesError(
-            f"no rule was found in {len(rows):,} facts: no fact's ends are joined by other facts "
+            f"no rule was found in {facts:,} facts: no fact's ends are joined by other facts "
             "often enough; a smaller min_support or a greater max_length may find some"
         )
     for sample in samples:
@@ -328,10 +293,10 @@ def _fit_samples(
 
 def _fit_sample(
     graph: TemporalGraph,
-    rows: NDArray[np.int64],
-    size: int,
+    rows: Rows,
     settings: ModelSettings,
     threads: int,
+    size: int,
     *,
     mine_only: bool = False,
 ) -> _Sample:
@@ -339,13 +304,9 @@ def _fit_sample(
     walked_only = np.zeros(len(graph), np.bool_)
     walked_only[graph.span("train")] = True
     walked_only[rows[:size]] = False
-    settings = replace(
-        settings,
-        mining=replace(settings.mining, share=1.0),
-        held_out=max(1, round(_held_out(graph, rows, settings) * size / len(rows))),
-    )
-    sample = _Sample(size)
-    main_thread = threading.get_ident()
+    held_out = max(1, round(_held_out(graph, rows, settings) * size / len(rows)))
+    settings = replace(settings, mining=replace(settings.mining, share=1.0), held_out=held_out)
+    sample, main_thread = _Sample(size), threading.get_ident()
     _forget_memory()
     before = _peak_bytes()
     clock = [time.process_time(), time.thread_time()]
@@ -366,26 +327,15 @@ def _fit_sample(
                 raise _MinedError
         clock[:] = time.process_time(), time.thread_time()
 
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Workers(threads) as workers,
-        contextlib.suppress(NoRulesError, _MinedError),
-    ):
+    ended = contextlib.suppress(NoRulesError, _MinedError)
+    with tempfile.TemporaryDirectory() as folder, Workers(threads) as workers, ended:
         context = FitContext(settings, workers, Path(folder) / "fit", Stages(note))
         fitted = fit_model(replace(graph, walked_only=walked_only), context)
         sample.rules, sample.gradients = len(fitted.rules), len(fitted.curve.train)
     return sample
 
 
-def _warm_up(settings: ModelSettings, threads: int) -> None:
-    """Compile all loops, or load them, on bundled facts."""
-    graph = world(size=1_000).graph
-    short = replace(settings, mining=replace(settings.mining, max_length=1))
-    _fit_sample(graph, graph.targets, 200, short, threads)
-
-
-def _held_out(graph: TemporalGraph, rows: NDArray[np.int64], settings: ModelSettings) -> int:
-    """Return the number of facts that the fit holds out."""
+def _held_out(graph: TemporalGraph, rows: Rows, settings: ModelSettings) -> int:
     return min(settings.held_out, len(graph.rows("valid")) or len(rows) // 10 + 1)
 
 
@@ -395,7 +345,7 @@ def _extrapolate_stage(
     unit: str,
     samples: list[_Sample],
     graph: TemporalGraph,
-    rows: NDArray[np.int64],
+    rows: Rows,
     settings: ModelSettings,
     rules: int,
 ) -> StageCost:
@@ -423,14 +373,12 @@ def _extrapolate_stage(
     serial = cpu * min(last.serial[name] / max(last.cpu[name], 1e-9), 1.0)
     longest = 0.0
     if name == "features":  # relations and directions are learned side by side
-        counts = np.bincount(graph.relation[rows])
-        longest = (cpu - serial) * float(counts.max()) / (2 * len(rows))
+        most = float(np.bincount(graph.relation[rows]).max())
+        longest = (cpu - serial) * most / (2 * len(rows))
     return StageCost(name, float(amount), unit, cpu, serial, longest, peak)
 
 
-def _stage_size(
-    name: str, graph: TemporalGraph, rows: NDArray[np.int64], settings: ModelSettings
-) -> float:
+def _stage_size(name: str, graph: TemporalGraph, rows: Rows, settings: ModelSettings) -> float:
     """Return the number of facts that a stage handles; some take a limited number per relation."""
     limit = {"mine": settings.mining.sample, "features": LogLinearSettings.max_queries}.get(name)
     counts = np.bincount(graph.relation[rows])
@@ -463,32 +411,29 @@ def _warnings(estimate: CostEstimate) -> tuple[str, ...]:
 
 def _advice(
     estimate: CostEstimate,
-    settings: ModelSettings,
-    walks_by_length: NDArray[np.float64],
+    mining: MiningSettings,
+    walks: NDArray[np.float64],
     long_fit: float,
     relations: int,
 ) -> tuple[str, ...]:
     """Return options that make a long fit shorter, the most useful first."""
     if estimate.seconds < long_fit:
         return ()
-    mining, advice = settings.mining, []
+    advice = []
     if mining.max_length > 1:
-        left = walks_by_length[:-1].sum() / max(walks_by_length.sum(), 1.0)
+        left = walks[:-1].sum() / max(walks.sum(), 1.0)
         advice.append(f"--max-length {mining.max_length - 1}: {left:.1%} of the walks")
     share = max(0.01, round(long_fit / estimate.seconds, 2))
     if share < 0.5:
-        advice.append(
-            f"--share {share * mining.share:.2g}: learn from {share:.0%} of the facts, and walk on "
-            "all of them"
-        )
+        learned = f"learn from {share:.0%} of the facts, and walk on all of them"
+        advice.append(f"--share {share * mining.share:.2g}: {learned}")
     if estimate.longest.name == "mine":
         facts = max(1, int(estimate.sample[1] * share / relations))
         advice.append(f"--sample {facts}: mine rules from so many facts of each relation")
     if estimate.limited:
-        advice.append(
-            f"--limit {max(1, mining.limit // 10)}: sample the walks of more entities; "
-            f"{estimate.limited:,} have more than the limit now"
-        )
+        above = f"{estimate.limited:,} have more than the limit now"
+        limit = max(1, mining.limit // 10)
+        advice.append(f"--limit {limit}: sample the walks of more entities; {above}")
     if estimate.longest.name == "features":
         advice.append("--features none: rules alone")
     return tuple(advice)

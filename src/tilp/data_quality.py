@@ -154,22 +154,17 @@ def _summarise_dates(start: NDArray[np.int64], end: NDArray[np.int64], unit: Uni
 
 
 def _summarise_relations(graph: TemporalGraph) -> tuple[RelationSummary, ...]:
-    """Summarise each relation, the most frequent first."""
     order = np.argsort(graph.relation, kind="stable")
     ends = np.cumsum(np.bincount(graph.relation, minlength=len(graph.relations)))
     summaries = []
     parts = np.split(order, ends[:-1]) if len(ends) else []
     for relation, rows in enumerate(parts):
-        in_split = np.diff(np.searchsorted(rows, graph.bounds))
-        summaries.append(
-            RelationSummary(
-                name=graph.relations.label(relation),
-                facts=dict(zip(SPLITS, in_split.tolist(), strict=True)),
-                subjects=len(np.unique(graph.subject[rows])),
-                objects=len(np.unique(graph.object[rows])),
-                dates=_summarise_dates(graph.start[rows], graph.end[rows], graph.unit),
-            )
-        )
+        in_split = np.diff(np.searchsorted(rows, graph.bounds)).tolist()
+        facts = dict(zip(SPLITS, in_split, strict=True))
+        n_subjects, n_objects = (len(np.unique(c[rows])) for c in (graph.subject, graph.object))
+        dates = _summarise_dates(graph.start[rows], graph.end[rows], graph.unit)
+        name = graph.relations.label(relation)
+        summaries.append(RelationSummary(name, facts, n_subjects, n_objects, dates))
     return tuple(sorted(summaries, key=lambda relation: -sum(relation.facts.values())))
 
 
@@ -180,15 +175,11 @@ def _find_defects(graph: TemporalGraph, spans: Mapping[str, slice]) -> Defects:
     swapped = _triple_keys(graph, graph.object, graph.subject)
     # A fact from an entity to itself is its own reverse, which is no defect.
     swapped = np.where(graph.subject == graph.object, -1, swapped)
-    facts = pl.DataFrame(
-        {
-            "triple": forward,
-            "start": graph.start,
-            "end": graph.end,
-            # Two malformed dates are not the same date.
-            "start_text": _malformed_texts(graph, graph.start_text),
-            "end_text": _malformed_texts(graph, graph.end_text),
-        }
+    facts = pl.DataFrame({"triple": forward, "start": graph.start, "end": graph.end})
+    facts = facts.with_columns(
+        # Two malformed dates are not the same date.
+        start_text=_malformed_texts(graph, graph.start_text),
+        end_text=_malformed_texts(graph, graph.end_text),
     )
     same_fact, same_triple, reversed_, reversed_by_relation = {}, {}, {}, {}
     for earlier, later in combinations(spans, 2):
@@ -201,13 +192,9 @@ def _find_defects(graph: TemporalGraph, spans: Mapping[str, slice]) -> Defects:
     return Defects(
         start_after_end={split: _count(graph.defects, split, backwards) for split in spans},
         malformed_dates={split: _count(graph.defects, split, malformed) for split in spans},
-        estimated={s: int(np.count_nonzero(graph.estimated[rows])) for s, rows in spans.items()},
-        walked_only={
-            s: int(np.count_nonzero(graph.walked_only[rows])) for s, rows in spans.items()
-        },
-        duplicates={
-            s: rows.stop - rows.start - facts[rows].n_unique() for s, rows in spans.items()
-        },
+        estimated={s: int(np.count_nonzero(graph.estimated[r])) for s, r in spans.items()},
+        walked_only={s: int(np.count_nonzero(graph.walked_only[r])) for s, r in spans.items()},
+        duplicates={s: r.stop - r.start - facts[r].n_unique() for s, r in spans.items()},
         same_fact=same_fact,
         same_triple=same_triple,
         reversed=reversed_,
@@ -224,8 +211,6 @@ def _malformed_texts(graph: TemporalGraph, text: NDArray[np.int32]) -> NDArray[n
 
 
 def _count(defects: pl.DataFrame, split: str, kinds: tuple[str, ...]) -> int:
-    if not len(defects):
-        return 0
     return len(defects.filter(pl.col("split") == split, pl.col("defect").is_in(kinds)))
 
 
@@ -244,8 +229,7 @@ def _by_relation(graph: TemporalGraph, rows: slice, mask: NDArray[np.bool_]) -> 
 def _find_unseen(graph: TemporalGraph, spans: Mapping[str, slice]) -> dict[str, dict[str, int]]:
     train = graph.span("train")
     entity_seen = np.zeros(len(graph.entities), dtype=np.bool_)
-    entity_seen[graph.subject[train]] = True
-    entity_seen[graph.object[train]] = True
+    entity_seen[graph.subject[train]] = entity_seen[graph.object[train]] = True
     relation_seen = np.zeros(len(graph.relations), dtype=np.bool_)
     relation_seen[graph.relation[train]] = True
     unseen_entities, unseen = {}, {}
@@ -265,10 +249,9 @@ def _find_absurd_years(graph: TemporalGraph) -> tuple[YearCount, ...]:
     years: dict[int, int] = {}
     for text, count in zip(graph.texts, counts.tolist(), strict=True):
         date = parse_date(text)
-        if date.is_complete(Unit.YEAR) and count:
-            year = date.first_year
-            if not PLAUSIBLE_YEARS[0] <= year <= PLAUSIBLE_YEARS[1]:
-                years[year] = years.get(year, 0) + count
+        plausible = PLAUSIBLE_YEARS[0] <= date.first_year <= PLAUSIBLE_YEARS[1]
+        if date.is_complete(Unit.YEAR) and count and not plausible:
+            years[date.first_year] = years.get(date.first_year, 0) + count
     listed = sorted(years.items(), key=lambda item: (-item[1], item[0]))
     return tuple(YearCount(year, count) for year, count in listed)
 
@@ -295,27 +278,19 @@ class FactsOverTime:
 
 
 def facts_over_time(graph: TemporalGraph) -> FactsOverTime:
-    """Count facts by their start and split.
-
-    Raises:
-        TilpError: no start is known.
-    """
-    known = {
-        split: graph.start[graph.span(split)][graph.start[graph.span(split)] > OPEN_START]
-        for split in SPLITS
-    }
-    times = np.concatenate(list(known.values()))
-    if not len(times):
+    """Count facts by their start and split."""
+    starts = {split: graph.start[graph.span(split)] for split in SPLITS}
+    known = {split: times[times > OPEN_START] for split, times in starts.items()}
+    all_times = np.concatenate(list(known.values()))
+    if not len(all_times):
         raise TilpError("no fact has a known start, so there is nothing to draw over time")
-    low, high = (int(t) for t in np.quantile(times, [_OUTLIER_SHARE, 1 - _OUTLIER_SHARE]))
+    low, high = (int(t) for t in np.quantile(all_times, [_OUTLIER_SHARE, 1 - _OUTLIER_SHARE]))
     width = -(-(high - low + 1) // _BARS)  # whole times in each bar, or it would look ragged
     bins = np.arange(low, high + width + 1, width)
-    counts = {
-        split: np.histogram(starts, bins)[0] for split, starts in known.items() if len(starts)
-    }
+    counts = {s: np.histogram(times, bins)[0] for s, times in known.items() if len(times)}
     return FactsOverTime(
         bins=tuple(bins.tolist()),
         splits={split: tuple(bars.tolist()) for split, bars in counts.items()},
         unknown=int((graph.start == UNKNOWN).sum()),
-        outside=len(times) - sum(int(bars.sum()) for bars in counts.values()),
+        outside=len(all_times) - sum(int(bars.sum()) for bars in counts.values()),
     )

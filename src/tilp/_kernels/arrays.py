@@ -1,4 +1,4 @@
-"""Array helpers of the kernels: growing arrays, binary search, radix sort, seeded numbers."""
+"""Arrays: growth, binary search, sorting (of edges too), and seeded numbers."""
 
 from typing import Any
 
@@ -95,3 +95,54 @@ def radix_sort(values: Array, bound: int) -> Array:
 @kernel
 def _digit(value: Any, shift: int) -> Any:
     return (value >> np.uint32(shift)) & np.uint32((1 << _RADIX_BITS) - 1)
+
+
+@kernel
+def sort_edges(
+    n_relations: int, offsets: Array, subject: Array, relation: Array, object: Array, fact: Array,
+    edge_relation: Array, edge_target: Array, edge_fact: Array,
+) -> None:  # fmt: skip
+    """Write each row as an edge of its subject and as the inverse edge of its object.
+
+    Counting sorts by relation and then by entity, both stable: linear in time, with one integer a
+    row and one an entity beside the result, which is written to the last three arrays.
+    """
+    begins = np.zeros(n_relations + 1, dtype=np.int64)
+    for row in range(len(relation)):
+        begins[relation[row] + 1] += 1
+    for label in range(n_relations):
+        begins[label + 1] += begins[label]
+    by_relation = np.empty(len(relation), dtype=np.int32)
+    for row in range(len(relation)):
+        by_relation[begins[relation[row]]] = row
+        begins[relation[row]] += 1
+    # An entity's own edges have the lower relations, so all of them go in first.
+    next_edge = offsets[:-1].copy()
+    for index in range(len(by_relation)):
+        row = by_relation[index]
+        edge = next_edge[subject[row]]
+        next_edge[subject[row]] += 1
+        edge_relation[edge] = relation[row]
+        edge_target[edge] = object[row]
+        edge_fact[edge] = fact[row]
+    for index in range(len(by_relation)):
+        row = by_relation[index]
+        edge = next_edge[object[row]]
+        next_edge[object[row]] += 1
+        edge_relation[edge] = relation[row] + n_relations
+        edge_target[edge] = subject[row]
+        edge_fact[edge] = fact[row]
+
+
+@kernel
+def edge_spans(
+    offsets: Array, edge_relation: Array, entity: Array, relation: Array
+) -> tuple[Array, Array]:
+    """Return where the edges of each pair of entity and relation begin, and where they end."""
+    begin = np.empty(len(entity), dtype=np.int64)
+    end = np.empty(len(entity), dtype=np.int64)
+    for pair in range(len(entity)):
+        first, last = offsets[entity[pair]], offsets[entity[pair] + 1]
+        begin[pair] = lower_bound(edge_relation, first, last, relation[pair])
+        end[pair] = lower_bound(edge_relation, begin[pair], last, relation[pair] + 1)
+    return begin, end

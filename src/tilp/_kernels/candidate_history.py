@@ -79,11 +79,7 @@ def interval_id(listed: ListedCandidates, query: int, previous: int) -> int:
 def list_history_features(
     edges: FactEdges, listed: ListedCandidates, bins: DistanceBins, n_directed: int
 ) -> tuple[Array, Array]:
-    """List the history features of each listed candidate.
-
-    Returns:
-        Offsets of the features of each candidate; these, as group · features of a group + feature.
-    """
+    """List the features of each candidate: offsets, and group · features of a group + feature."""
     width = N_ALLEN + 1 + 3 * (2 * len(bins.bounds) + 1)
     offsets = np.zeros(len(listed.candidate) + 1, dtype=np.int64)
     features = np.empty(4096, dtype=np.int32)
@@ -114,22 +110,13 @@ def list_history_features(
 
 @kernel
 def add_history_scores(
-    edges: FactEdges,
-    listed: ListedCandidates,
-    bins: DistanceBins,
-    n_directed: int,
-    row_of: Array,
-    weight: Array,
-    kinds: Array,
-    score: Array,
-) -> None:
+    edges: FactEdges, listed: ListedCandidates, bins: DistanceBins, n_directed: int, row_of: Array,
+    weight: Array, kinds: Array, score: Array,
+) -> None:  # fmt: skip
     """Add the weights of its history features to the score of each listed candidate.
 
-    Args:
-        row_of: row of weights of each relation and group (-1: none).
-        weight: of features, row by row.
-        kinds: mask of the two kinds of facts that are added.
-        score: of each candidate, which is added to.
+    `row_of` is the row of `weight` of each relation and group (-1: none); `kinds` masks the two
+    kinds of facts that are added.
     """
     group = np.empty(2 * n_directed, dtype=np.int32)
     nearest = np.empty(2 * n_directed, dtype=np.int64)
@@ -147,21 +134,10 @@ def add_history_scores(
 
 @kernel
 def _history_score(
-    edges: FactEdges,
-    listed: ListedCandidates,
-    query: int,
-    candidate: int,
-    bins: DistanceBins,
-    n_directed: int,
-    rows: Array,
-    weight: Array,
-    kinds: Array,
-    query_interval: int,
-    group: Array,
-    nearest: Array,
-    described: IntervalFeatures,
-) -> float:
-    """Return the sum of the weights of a candidate's history features."""
+    edges: FactEdges, listed: ListedCandidates, query: int, candidate: int, bins: DistanceBins,
+    n_directed: int, rows: Array, weight: Array, kinds: Array, query_interval: int, group: Array,
+    nearest: Array, described: IntervalFeatures,
+) -> float:  # fmt: skip
     start, end = listed.start[query], listed.end[query]
     n = _find_nearest(edges, listed, query, candidate, n_directed, group, nearest)
     total = 0.0
@@ -178,20 +154,12 @@ def _history_score(
 
 @kernel
 def _find_nearest(
-    edges: FactEdges,
-    listed: ListedCandidates,
-    query: int,
-    entity: int,
-    n_directed: int,
-    group: Array,
-    nearest: Array,
-) -> int:
-    """Find the fact of each group of an entity that is nearest to a query's interval.
+    edges: FactEdges, listed: ListedCandidates, query: int, entity: int, n_directed: int,
+    group: Array, nearest: Array,
+) -> int:  # fmt: skip
+    """Write group and edge of the fact of each group nearest to a query, and return how many.
 
-    That is the one with the smallest gap, then the one with the closest start, then the first.
-
-    Returns:
-        The number of groups; `group` and `nearest` get their ids and edges.
+    Nearest is the smallest gap, then the closest start, then the first.
     """
     relation_of, target, fact = edges.relation, edges.target, edges.fact
     starts, ends = edges.start, edges.end
@@ -232,14 +200,9 @@ def _find_nearest(
 
 @kernel
 def _describe_edge(
-    edges: FactEdges,
-    edge: int,
-    start: int,
-    end: int,
-    bins: DistanceBins,
-    query_interval: int,
+    edges: FactEdges, edge: int, start: int, end: int, bins: DistanceBins, query_interval: int,
     described: IntervalFeatures,
-) -> int:
+) -> int:  # fmt: skip
     """Describe an edge's interval against the query's, unless done, and return its id."""
     interval = edges.interval[edge]
     if described.valid_for[interval] != query_interval:
@@ -254,10 +217,7 @@ def _describe_edge(
 def _describe(
     fact_start: int, fact_end: int, start: int, end: int, bins: DistanceBins, feature: Array
 ) -> int:
-    """Write the features of a fact's interval, and return how many there are.
-
-    They are Allen's relation and three distances, or a single one where an end is open.
-    """
+    """Write Allen's relation and three distances, or that an end is open; return how many."""
     if min(fact_start, start) <= -FAR or max(fact_end, end) >= FAR:
         feature[0] = N_ALLEN
         return 1
@@ -305,10 +265,7 @@ class NearestFacts(NamedTuple):
 def nearest_facts(
     edges: FactEdges, groups: FactGroups, start: int, end: int, bins: DistanceBins
 ) -> NearestFacts:
-    """Find the fact of each group that is nearest to an interval, and describe all intervals.
-
-    Nearest is as for listed candidates, without regard to a query's own fact or subject.
-    """
+    """Find each group's fact nearest to an interval, of any subject; describe all intervals."""
     n = len(edges.starts)
     described = _make_features(edges)
     described.valid_for[:] = 0
@@ -338,29 +295,15 @@ def nearest_facts(
 
 @kernel
 def add_history_scores_of_all(
-    edges: FactEdges,
-    groups: FactGroups,
-    facts: NearestFacts,
-    listed: ListedCandidates,
-    queries: Array,
-    bins: DistanceBins,
-    n_directed: int,
-    row_of: Array,
-    weight: Array,
-    score: Array,
-) -> None:
-    """Add the weights of its history features to the score of each entity.
+    edges: FactEdges, groups: FactGroups, facts: NearestFacts, listed: ListedCandidates,
+    queries: Array, bins: DistanceBins, n_directed: int, row_of: Array, weight: Array, score: Array,
+) -> None:  # fmt: skip
+    """Add the weights of its history features to the score of each entity, as `add_history_scores`.
 
     The scores of all entities are computed once for a relation, as if no fact were with the
     subject; then the few entities with such facts, and the ends of the query's own fact, are
-    corrected one by one.
-
-    Args:
-        facts: nearest to the interval of the queries.
-        listed: queries, whose candidates are all entities.
-        queries: those to score, all of one interval, those of a relation together.
-        score: a row for each query, a column for each entity; the others are as in
-            `add_history_scores`.
+    corrected. All `queries` have the interval of `facts`, and those of a relation stand together.
+    `score` has a row for each query and a column for each entity.
     """
     n_entities = len(edges.offsets) - 1
     pair_score = np.empty(len(groups.relation))
@@ -393,7 +336,6 @@ def add_history_scores_of_all(
 def _score_pairs(
     groups: FactGroups, rows: Array, weight: Array, described: IntervalFeatures, pair_score: Array
 ) -> None:
-    """Write what a fact of each relation and interval adds to a candidate's score."""
     relation, interval = groups.relation, groups.interval
     n_features, feature = described.n_features, described.feature
     for pair in range(len(pair_score)):
@@ -407,7 +349,6 @@ def _score_pairs(
 
 @kernel
 def _sum_by_entity(offsets: Array, pair: Array, pair_score: Array, entity_score: Array) -> None:
-    """Write the sum of the scores of each entity's groups, given the pair of each group."""
     for entity in range(len(entity_score)):
         total = 0.0
         for group in range(offsets[entity], offsets[entity + 1]):

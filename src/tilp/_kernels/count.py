@@ -19,6 +19,7 @@ from tilp._kernels.types import (
     Edges,
     IntervalClasses,
     Level,
+    RuleIndex,
 )
 from tilp.time import GAP_CLASSES, Allen
 from tilp.time import allen_code as plain_allen_code
@@ -49,15 +50,9 @@ def code_bits(code_type: int, n_classes: int, length: int) -> int:
 
 @kernel
 def fill_codes(
-    level: Level,
-    edges: Edges,
-    classes: IntervalClasses,
-    query: int,
-    query_start: int,
-    query_end: int,
-    prefix_code: Array,
-    edge_code: Array,
-) -> None:
+    level: Level, edges: Edges, classes: IntervalClasses, query: int, query_start: int,
+    query_end: int, prefix_code: Array, edge_code: Array,
+) -> None:  # fmt: skip
     """Fill the two tables of a query: what each prefix and each last edge adds to a code."""
     chain, last_edges, start, end = level.chain, level.last_edges, edges.start, edges.end
     if level.code_type == CLASS_CODES and len(classes.of_query) > 0:
@@ -82,15 +77,9 @@ def fill_codes(
 
 @kernel
 def _fill_classes(
-    query_start: int,
-    query_end: int,
-    start: Array,
-    end: Array,
-    chain: Array,
-    last_edges: Array,
-    prefix_code: Array,
-    edge_code: Array,
-) -> None:
+    query_start: int, query_end: int, start: Array, end: Array, chain: Array, last_edges: Array,
+    prefix_code: Array, edge_code: Array,
+) -> None:  # fmt: skip
     for local in range(len(last_edges)):
         edge = last_edges[local]
         edge_code[local] = relation_code(start[edge], end[edge], query_start, query_end)
@@ -105,15 +94,9 @@ def _fill_classes(
 
 @kernel
 def _fill_allen(
-    query_start: int,
-    query_end: int,
-    start: Array,
-    end: Array,
-    chain: Array,
-    last_edges: Array,
-    prefix_code: Array,
-    edge_code: Array,
-) -> None:
+    query_start: int, query_end: int, start: Array, end: Array, chain: Array, last_edges: Array,
+    prefix_code: Array, edge_code: Array,
+) -> None:  # fmt: skip
     for local in range(len(last_edges)):
         edge = last_edges[local]
         edge_code[local] = allen_code(start[edge], end[edge], query_start, query_end)
@@ -128,14 +111,9 @@ def _fill_allen(
 
 @kernel
 def _fill_user_classes(
-    n_classes: int,
-    of_query: Array,
-    interval: Array,
-    chain: Array,
-    last_edges: Array,
-    prefix_code: Array,
-    edge_code: Array,
-) -> None:
+    n_classes: int, of_query: Array, interval: Array, chain: Array, last_edges: Array,
+    prefix_code: Array, edge_code: Array,
+) -> None:  # fmt: skip
     for local in range(len(last_edges)):
         edge_code[local] = of_query[interval[last_edges[local]]]
     for prefix in range(len(chain)):
@@ -208,16 +186,9 @@ def count_rows(rows: WalkRows, bits: int, counts: Array, touched: Array) -> int:
 
 @kernel
 def _count_slots(
-    group: Array,
-    prefix: Array,
-    last: Array,
-    prefix_code: Array,
-    edge_code: Array,
-    first_group: np.uint32,
-    bits: np.uint32,
-    counts: Array,
-    touched: Array,
-) -> Any:
+    group: Array, prefix: Array, last: Array, prefix_code: Array, edge_code: Array,
+    first_group: np.uint32, bits: np.uint32, counts: Array, touched: Array,
+) -> Any:  # fmt: skip
     """Count walks by slot and list the slots that are touched, without a branch."""
     n = np.uint64(0)
     for walk in range(len(prefix)):
@@ -241,14 +212,9 @@ def find_row(first_row: Array, row_code: Array, group: int, code: int) -> int:
 
 @kernel
 def number_rules(
-    body_offsets: Array,
-    rows: WalkRows,
-    number_of_code: Array,
-    row_rule: Array,
-    rule_body: Array,
-    rule_code: Array,
-    rule_total: Array,
-) -> int:
+    body_offsets: Array, rows: WalkRows, number_of_code: Array, row_rule: Array, rule_body: Array,
+    rule_code: Array, rule_total: Array,
+) -> int:  # fmt: skip
     """Number the rules of rows, that is the codes of each body, and return how many there are.
 
     `row_rule` gets the rule of each row, the others the body, code and walks of each rule;
@@ -349,3 +315,91 @@ def remove_query_fact(rows: WalkRows, links: FactLinks, query: int, removed: Arr
             n += 1
             walk = earlier[step, walk]
     return n
+
+
+@kernel
+def find_bodies(rules: RuleIndex, level: Level) -> Array:
+    """Return the index of each body of a level among those of the rules, or -1."""
+    rule_relations, rule_digits = rules.relations, rules.digits
+    relations, digits = level.relations, level.digits
+    low = rules.body_offsets[level.form, level.length]
+    high = rules.body_offsets[level.form, level.length + 1]
+    bodies = np.empty(len(relations), dtype=np.int64)
+    for body in range(len(bodies)):
+        bodies[body] = _find_body(
+            rule_relations, rule_digits, low, high, relations[body], digits[body]
+        )
+    return bodies
+
+
+@kernel
+def _find_body(
+    rule_relations: Array, rule_digits: Array, low: int, stop: int, relations: int, digits: int
+) -> int:
+    high = stop
+    while low < high:
+        middle = (low + high) // 2
+        smaller = rule_relations[middle] < relations or (
+            rule_relations[middle] == relations and rule_digits[middle] < digits
+        )
+        if smaller:
+            low = middle + 1
+        else:
+            high = middle
+    if low < stop and rule_relations[low] == relations and rule_digits[low] == digits:
+        return low
+    return -1
+
+
+@kernel
+def find_rules_of_relation(rules: RuleIndex, bodies: Array, relation: int) -> Array:
+    """Return where the rules of each body for one relation begin and end; (0, 0) without any."""
+    offsets, relations = rules.rule_offsets, rules.directed_relation
+    spans = np.zeros((len(bodies), 2), dtype=np.int64)
+    for index in range(len(bodies)):
+        if bodies[index] >= 0:
+            low, high = offsets[bodies[index]], offsets[bodies[index] + 1]
+            while low < high and relations[low] < relation:
+                low += 1
+            spans[index, 0] = low
+            while low < high and relations[low] == relation:
+                low += 1
+            spans[index, 1] = low
+    return spans
+
+
+@kernel
+def select_bodies(level: Level, chosen: Array) -> Level:
+    """Return the walks of the chosen bodies, given in ascending order, as a level of their own."""
+    old_prefix, old_last, old_target = level.prefix, level.last, level.group_target
+    group_offsets, body_offsets = level.group_offsets, level.body_offsets
+    n_groups = n_walks = 0
+    for index in range(len(chosen)):
+        first, last = body_offsets[chosen[index]], body_offsets[chosen[index] + 1]
+        n_groups += last - first
+        n_walks += group_offsets[last] - group_offsets[first]
+    prefix = np.empty(n_walks, dtype=np.uint32)
+    last_of_walk = np.empty(n_walks, dtype=np.uint32)
+    new_group_offsets = np.empty(n_groups + 1, dtype=np.int32)
+    group_target = np.empty(n_groups, dtype=np.int32)
+    new_body_offsets = np.empty(len(chosen) + 1, dtype=np.int32)
+    n_groups = n_walks = 0
+    for index in range(len(chosen)):
+        new_body_offsets[index] = n_groups
+        first, last = body_offsets[chosen[index]], body_offsets[chosen[index] + 1]
+        shift = n_walks - group_offsets[first]
+        for group in range(first, last):
+            new_group_offsets[n_groups] = group_offsets[group] + shift
+            group_target[n_groups] = old_target[group]
+            n_groups += 1
+        for walk in range(group_offsets[first], group_offsets[last]):
+            prefix[n_walks] = old_prefix[walk]
+            last_of_walk[n_walks] = old_last[walk]
+            n_walks += 1
+    new_group_offsets[n_groups] = n_walks
+    new_body_offsets[len(chosen)] = n_groups
+    return Level(
+        level.form, level.code_type, level.length, level.chain, level.last_edges, prefix,
+        last_of_walk, new_group_offsets, group_target, new_body_offsets, level.relations[chosen],
+        level.digits[chosen],
+    )  # fmt: skip

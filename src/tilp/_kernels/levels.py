@@ -49,24 +49,15 @@ def sample_prefixes(offsets: Array, ends: Array, limit: int, seed: int) -> Array
 
 @kernel
 def expand(
-    edges: Edges,
-    classes: IntervalClasses,
-    trie: Trie,
-    ends: Array,
-    chain: Array,
-    nodes: Array,
-    sample: Array,
-    of_entity: Array,
-) -> tuple[Array, Array, Array, Array, Array]:
+    edges: Edges, classes: IntervalClasses, trie: Trie, ends: Array, chain: Array, nodes: Array,
+    sample: Array, of_entity: Array,
+) -> tuple[Array, Array, Array, Array, Array]:  # fmt: skip
     """Take one more step from the sampled prefixes, without using a fact twice.
 
     `ends`, `chain` and `nodes` are the last entity, the edges and the node in the trie of each
-    prefix.
-
-    Returns:
-        The distinct last edges by rank; and of each walk, in the order of last edge and prefix:
-        its prefix, the index of its last edge, the temporal relations of its earlier intervals to
-        the last one as digits, and, if there is a trie, its node.
+    prefix. Returns the distinct last edges by rank; and of each walk, in the order of last edge and
+    prefix: its prefix, the index of its last edge, the temporal relations of its earlier intervals
+    to the last one as digits, and, if there is a trie, its node.
     """
     # Out of the loops: an array that is read from a tuple is reference-counted each time.
     offsets, relation, fact, rank = edges.offsets, edges.relation, edges.fact, edges.rank
@@ -124,10 +115,9 @@ def _group_by_end(
 ) -> tuple[Array, Array, Array, int, int]:
     """Put prefixes that end in the same entity together, without sorting them.
 
-    Returns:
-        The prefixes run by run, where each run begins and the last one ends, the entity of each
-        run, and the edges out of these entities: how many, and how many steps they make.
-        `of_entity`, all 0 before, gets the index of each entity's run plus 1.
+    Returns the prefixes run by run, where each run begins and the last one ends, the entity of each
+    run, and the edges out of these entities: how many, and how many steps they make. `of_entity`,
+    all 0 before, gets the index of each entity's run plus 1.
     """
     n_runs = n_edges = n_steps = 0
     run_end = np.empty(len(sample), dtype=np.int32)
@@ -172,21 +162,15 @@ def _sorted_ranks(offsets: Array, rank: Array, entities: Array, n_edges: int) ->
 def _exclude_repeated_facts(
     earlier: Array, later: Array, prefix: Array, last: Array, valid: Array
 ) -> None:
-    """Invalidate steps whose last fact is that of an earlier step of their prefix."""
     for walk in range(len(valid)):
         valid[walk] &= earlier[prefix[walk]] != later[last[walk]]
 
 
 @kernel
 def _append_classes(
-    start: Array,
-    end: Array,
-    last_start: Array,
-    last_end: Array,
-    prefix: Array,
-    last: Array,
+    start: Array, end: Array, last_start: Array, last_end: Array, prefix: Array, last: Array,
     digits: Array,
-) -> None:
+) -> None:  # fmt: skip
     """Append to each walk's digits how an interval of its prefix lies to its last one."""
     for walk in range(len(digits)):
         earlier, later = prefix[walk], last[walk]
@@ -196,14 +180,9 @@ def _append_classes(
 
 @kernel
 def _append_user_classes(
-    n_classes: int,
-    table: Array,
-    earlier: Array,
-    later: Array,
-    prefix: Array,
-    last: Array,
+    n_classes: int, table: Array, earlier: Array, later: Array, prefix: Array, last: Array,
     digits: Array,
-) -> None:
+) -> None:  # fmt: skip
     """Append user-defined classes to each walk's digits, for intervals given by their ids."""
     for walk in range(len(digits)):
         code = table[earlier[prefix[walk]], later[last[walk]]]
@@ -226,24 +205,14 @@ def _compress(mask: Array, prefix: Array, last: Array, digits: Array, node: Arra
 
 @kernel
 def sort_into_bodies(
-    relation: Array,
-    target: Array,
-    last_edges: Array,
-    prefix: Array,
-    last: Array,
-    digits: Array,
-    base: int,
-    prefix_body: Array,
-    n_prefix_bodies: int,
-) -> tuple[Array, Array, Array, Array, Array, Array, Array, Array]:
-    """Put walks into the order of body and target.
+    relation: Array, target: Array, last_edges: Array, prefix: Array, last: Array, digits: Array,
+    base: int, prefix_body: Array, n_prefix_bodies: int,
+) -> tuple[Array, Array, Array, Array, Array, Array, Array, Array]:  # fmt: skip
+    """Put walks into the order of body and target; only digits modulo `base` distinguish bodies.
 
-    Only digits modulo `base` distinguish bodies; `prefix_body` is the body of each prefix.
-
-    Returns:
-        Prefixes and last edges of the walks in order; offsets and target of each group; offsets of
-        each body's groups; the body of each body's prefix; its last relation and digits as one
-        integer; and the body of each walk, in the order given.
+    Returns prefixes and last edges of the walks in order; offsets and target of each group; offsets
+    of each body's groups; the body of each body's prefix; its last relation and digits as one
+    integer; and the body of each walk, in the order given.
     """
     n = len(prefix)
     n_keys = n_prefix_bodies * base
@@ -270,14 +239,9 @@ def sort_into_bodies(
 
 @kernel
 def _cut_into_groups(
-    relation: Array,
-    target: Array,
-    prefix: Array,
-    last: Array,
-    base: int,
-    order: Array,
+    relation: Array, target: Array, prefix: Array, last: Array, base: int, order: Array,
     stops: Array,
-) -> tuple[Array, Array, Array, Array, Array, Array, Array, Array]:
+) -> tuple[Array, Array, Array, Array, Array, Array, Array, Array]:  # fmt: skip
     """Find the bodies and groups of walks whose order is known.
 
     What is known of a body or group is written again with each of its walks, for a store costs
@@ -315,15 +279,10 @@ def _cut_into_groups(
             body_step[n_bodies - 1] = previous_relation * base + digit
             body_of_walk[walk] = n_bodies - 1
     return (
-        ordered_prefix,
-        ordered_last,
-        group_offsets[: n_groups + 1],
-        group_target[:n_groups],
-        body_offsets[: n_bodies + 1],
-        body_prefix[:n_bodies],
-        body_step[:n_bodies],
+        ordered_prefix, ordered_last, group_offsets[: n_groups + 1], group_target[:n_groups],
+        body_offsets[: n_bodies + 1], body_prefix[:n_bodies], body_step[:n_bodies],
         body_of_walk[:n],
-    )
+    )  # fmt: skip
 
 
 @kernel

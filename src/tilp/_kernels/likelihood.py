@@ -10,44 +10,19 @@ from tilp._kernels.types import Array
 
 @kernel
 def add_likelihood(
-    first: int,
-    last: int,
-    offsets: Array,
-    rule: Array,
-    others: Array,
-    at_answer: Array,
-    at_known: Array,
-    gain: Array,
-    directed_relation: Array,
-    answer_kind: Array,
-    prior: Array,
-    weight: Array,
-    prior_weight: Array,
-    factor: Array,
-    weight_gradient: Array,
-    prior_gradient: Array,
-    factor_gradient: Array,
-) -> float:
+    first: int, last: int, offsets: Array, rule: Array, others: Array, at_answer: Array,
+    at_known: Array, gain: Array, directed_relation: Array, answer_kind: Array, prior: Array,
+    weight: Array, prior_weight: Array, factor: Array, weight_gradient: Array,
+    prior_gradient: Array, factor_gradient: Array,
+) -> float:  # fmt: skip
     """Return the negative log-likelihood of the answers of queries, and add up its gradient.
 
-    The likelihood of an answer is a mixture over the rules that apply and the prior:
-    p(o) = (v π_o + Σ w g α_o) / (v + Σ w g), where known candidates count by their factor in α.
-
-    Args:
-        first: query to begin with; `last` is where to stop.
-        offsets: of the examples of each query.
-        rule: of each example; what follows are its walks.
-        others: walks that end in candidates that are not known.
-        at_answer: walks that end in the answer.
-        at_known: walks that end in known candidates of each kind.
-        gain: factor of a rule's weight by its number of walks, g.
-        directed_relation: of each query.
-        answer_kind: kind of known candidate that the answer is (-1: none).
-        prior: of the answer, π.
-        weight: of each rule, w.
-        prior_weight: of each relation, v.
-        factor: of each relation and kind.
-        weight_gradient: gets the gradient by the logarithm of each weight; likewise the others.
+    The likelihood of an answer is a mixture over the rules that apply and the prior: p(o) = (v π_o
+    + Σ w g α_o) / (v + Σ w g), where known candidates count by their factor in α. The examples of
+    each query stand at `offsets`, each with its rule and its walks: to `others`, `at_answer`, and
+    `at_known` candidates of each kind; g is `gain`, π `prior`, w `weight`, v `prior_weight`.
+    `answer_kind` is the kind of known candidate that the answer is (-1: none). Gradients are by the
+    logarithms.
     """
     n_kinds = factor.shape[1]
     longest = 0
@@ -166,14 +141,9 @@ def add_feature_likelihood(
 
 @kernel
 def _score(
-    row: int,
-    index: int,
-    table: FeatureTable,
-    values: FeatureValues,
-    mass: Array,
-    mean: Array,
+    row: int, index: int, table: FeatureTable, values: FeatureValues, mass: Array, mean: Array,
     divisor: Array,
-) -> float:
+) -> float:  # fmt: skip
     """Return φ_TILP of a candidate, the `index`-th of its query.
 
     `mean` gets φ of each kind and feature, `divisor` the sums of `mass`, which is exp(w) of order
@@ -205,16 +175,9 @@ def _score(
 
 @kernel
 def _add_gradient(
-    row: int,
-    index: int,
-    slope: float,
-    table: FeatureTable,
-    values: FeatureValues,
-    mass: Array,
-    mean: Array,
-    divisor: Array,
-    gradient: FeatureValues,
-) -> None:
+    row: int, index: int, slope: float, table: FeatureTable, values: FeatureValues, mass: Array,
+    mean: Array, divisor: Array, gradient: FeatureValues,
+) -> None:  # fmt: skip
     """Add to the gradient by a candidate's score, whose own gradient is `slope`."""
     relation = table.directed_relation[row]
     gradient.scale[0] += slope * table.phi[row]
@@ -260,13 +223,9 @@ class LogLinearTable(NamedTuple):
 
 @kernel
 def log_linear_scores(
-    table: LogLinearTable,
-    first: int,
-    last: int,
-    column_weight: Array,
-    rule_weight: Array,
+    table: LogLinearTable, first: int, last: int, column_weight: Array, rule_weight: Array,
     history_weight: Array,
-) -> Array:
+) -> Array:  # fmt: skip
     """Return the scores of the candidates from `first` to `last`."""
     scores = np.empty(last - first)
     for row in range(first, last):
@@ -283,15 +242,9 @@ def log_linear_scores(
 
 @kernel
 def add_log_linear_likelihood(
-    table: LogLinearTable,
-    queries: Array,
-    column_weight: Array,
-    rule_weight: Array,
-    history_weight: Array,
-    column_gradient: Array,
-    rule_gradient: Array,
-    history_gradient: Array,
-) -> float:
+    table: LogLinearTable, queries: Array, column_weight: Array, rule_weight: Array,
+    history_weight: Array, column_gradient: Array, rule_gradient: Array, history_gradient: Array,
+) -> float:  # fmt: skip
     """Return the negative log-likelihood of the answers of queries, and add up its gradient."""
     loss = 0.0
     for query in queries:

@@ -44,46 +44,27 @@ class _Workspace(NamedTuple):
 
 @kernel
 def gather_evidence(
-    first: int,
-    last: int,
-    edges: DatedEdges,
-    listed: ListedCandidates,
-    column: Array,
-    width: Array,
-    max_length: int,
-    limit: int,
-) -> Array:
+    first: int, last: int, edges: DatedEdges, listed: ListedCandidates, column: Array, width: Array,
+    max_length: int, limit: int,
+) -> Array:  # fmt: skip
     """Find the closest start to the query's of each relation, by candidate and kind of evidence.
 
-    Walks are not listed. For each entity that walks of at most l steps end in, the closest start
-    on them is known for each relation; a step onward takes the minimum of two such rows. The last
-    step is read from the candidate's end.
-
-    Args:
-        first: query to begin with; `last` is where to stop.
-        edges: that are evidence.
-        listed: the queries and candidates.
-        column: for each relation of a query, the column of each walked relation (-1: not walked).
-        width: number of walked relations, for each relation of a query.
-        max_length: of walks.
-        limit: edges that are read of one level of walks, and of one candidate; later ones are
-            left out.
-
-    Returns:
-        Rows of candidate's index, kind, relation and time distance, in this order.
+    Walks are not listed. For each entity that walks of at most l steps end in, the closest start on
+    them is known for each relation; a step onward takes the minimum of two such rows. The last step
+    is read from the candidate's end. `column` is, for each relation of a query, the column of each
+    walked relation (-1: not walked), `width` their number. Of one level of walks, and of one
+    candidate, `limit` edges are read. Returns rows of candidate's index, kind, relation and time
+    distance.
     """
     n_entities = len(edges.offsets) - 1
     n_relations = column.shape[1] // 2
     room = min(n_entities, 1 + (max_length - 1) * limit)
     max_width = max(width.max(), 1)
     space = _Workspace(
-        np.full(n_entities, -1, dtype=np.int32),
-        np.empty(room, dtype=np.int32),
-        np.empty(room, dtype=np.int32),
-        np.empty((2, room), dtype=np.int32),
-        np.empty((room, max_width), dtype=np.int32),
-        np.empty((room, max_width), dtype=np.int32),
-    )
+        np.full(n_entities, -1, dtype=np.int32), np.empty(room, dtype=np.int32),
+        np.empty(room, dtype=np.int32), np.empty((2, room), dtype=np.int32),
+        np.empty((room, max_width), dtype=np.int32), np.empty((room, max_width), dtype=np.int32),
+    )  # fmt: skip
     index_of = space.index_of
     by_walks = np.empty(max_width, dtype=np.int32)
     others = np.empty((column.shape[1], 2), dtype=np.int64)
@@ -153,16 +134,9 @@ def _append(rows: Array, size: int, candidate: int, kind: int, relation: int, co
 
 @kernel
 def _walk(
-    edges: DatedEdges,
-    subject: int,
-    query_fact: int,
-    start: int,
-    column: Array,
-    n_walked: int,
-    max_length: int,
-    limit: int,
-    space: _Workspace,
-) -> int:
+    edges: DatedEdges, subject: int, query_fact: int, start: int, column: Array, n_walked: int,
+    max_length: int, limit: int, space: _Workspace,
+) -> int:  # fmt: skip
     """Walk all but the last step from a subject, and return how many entities are reached."""
     index_of, members, steps, frontier = space.index_of, space.members, space.steps, space.frontier
     closest, next_closest = space.closest, space.next_closest

@@ -62,16 +62,10 @@ class _Workspace(NamedTuple):
 def _make_workspace(edges: FactEdges) -> _Workspace:
     n = len(edges.offsets) - 1
     return _Workspace(
-        np.empty(len(edges.starts)),
-        np.full(len(edges.starts), -1, dtype=np.int64),
-        np.empty(len(edges.target)),
-        np.zeros(n),
-        np.full(n, -1, dtype=np.int64),
-        np.zeros((2, n)),
-        np.empty((2, n), dtype=np.int32),
-        np.zeros(n),
-        np.arange(n, dtype=np.int32),
-    )
+        np.empty(len(edges.starts)), np.full(len(edges.starts), -1, dtype=np.int64),
+        np.empty(len(edges.target)), np.zeros(n), np.full(n, -1, dtype=np.int64), np.zeros((2, n)),
+        np.empty((2, n), dtype=np.int32), np.zeros(n), np.arange(n, dtype=np.int32),
+    )  # fmt: skip
 
 
 @kernel
@@ -96,13 +90,9 @@ def list_random_walk_scores(
 
 @kernel
 def add_random_walk_scores(
-    edges: FactEdges,
-    listed: ListedCandidates,
-    order: Array,
-    settings: WalkSettings,
-    weight: Array,
+    edges: FactEdges, listed: ListedCandidates, order: Array, settings: WalkSettings, weight: Array,
     score: Array,
-) -> None:
+) -> None:  # fmt: skip
     """Add to the scores of listed candidates their random walk scores, by each query's weight."""
     space = _make_workspace(edges)
     interval = 0
@@ -119,13 +109,9 @@ def add_random_walk_scores(
 
 @kernel
 def _walk(
-    edges: FactEdges,
-    listed: ListedCandidates,
-    query: int,
-    interval: int,
-    settings: WalkSettings,
+    edges: FactEdges, listed: ListedCandidates, query: int, interval: int, settings: WalkSettings,
     space: _Workspace,
-) -> None:
+) -> None:  # fmt: skip
     """Walk from a query's subject; `space.reached` gets the probabilities of positions."""
     subject, query_fact = listed.subject[query], listed.fact[query]
     walker = _Walker(
@@ -219,15 +205,9 @@ def _step_to_all(
 
 @kernel
 def likeliest_walk(
-    edges: FactEdges,
-    subject: int,
-    answer: int,
-    start: int,
-    end: int,
-    query_fact: int,
-    scale: float,
-    length: int,
-) -> tuple[Array, float]:
+    edges: FactEdges, subject: int, answer: int, start: int, end: int, query_fact: int,
+    scale: float, length: int,
+) -> tuple[Array, float]:  # fmt: skip
     """Return the edges of the likeliest walk of a length, none without any, and its probability."""
     n_entities = len(edges.offsets) - 1
     best = np.zeros((length + 1, n_entities))

@@ -10,9 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tilp._kernels.arrays import lower_bound
-from tilp._kernels.events import ByAnswer, ByEntityRelation, ByPair, ByTime
 from tilp._kernels.jit import kernel
-from tilp._kernels.types import Array
+from tilp._kernels.types import Array, ByAnswer, ByEntityRelation, ByPair, ByTime
 
 _NEGLIGIBLE = 1e-5  # a slope this small moves no weight
 
@@ -81,38 +80,25 @@ class QueryFeatures(NamedTuple):
 
 @kernel
 def _make_features(evidence: Evidence, table: WeightTable) -> QueryFeatures:
-    """Allocate space that holds the features of any query."""
     n = len(evidence.pairs.offsets) - 1
     n_directed = len(table.rule_offsets) - 1
     n_bodies = np.max(np.diff(evidence.pairs.offsets))
     n_answers = np.max(np.diff(evidence.answers.offsets))
     size = 4 * n_bodies + 3 * n + 2 * n_answers
     return QueryFeatures(
-        np.full(n, -1, dtype=np.int64),
-        np.empty(n, dtype=np.int64),
-        np.empty(n, dtype=np.int32),
-        np.empty(n, dtype=np.int64),
-        np.empty(n, dtype=np.int64),
-        np.full(n_directed, -1, dtype=np.int64),
-        np.empty(size, dtype=np.int32),
+        np.full(n, -1, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int32),
+        np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64),
+        np.full(n_directed, -1, dtype=np.int64), np.empty(size, dtype=np.int32),
         np.empty(size, dtype=np.int64),
-    )
+    )  # fmt: skip
 
 
 @kernel
 def _gather_features(
-    evidence: Evidence,
-    table: WeightTable,
-    features: QueryFeatures,
-    subject: int,
-    relation: int,
-    time: int,
-    stamp: int,
-) -> tuple[int, int]:
-    """Find the candidates of a query and their features before its time.
-
-    `stamp` differs for each query. Returns the numbers of candidates and features.
-    """
+    evidence: Evidence, table: WeightTable, features: QueryFeatures, subject: int, relation: int,
+    time: int, stamp: int,
+) -> tuple[int, int]:  # fmt: skip
+    """Gather a query's candidates and features before its time; return their numbers."""
     for rule in range(table.rule_offsets[relation], table.rule_offsets[relation + 1]):
         features.rule_of[table.body[rule]] = rule
     n_met, size = _gather_met(evidence.pairs, table, features, subject, relation, time, stamp)
@@ -135,7 +121,6 @@ def _gather_features(
 
 @kernel
 def _sum_weights(features: QueryFeatures, n: int, size: int, weights: Array, scores: Array) -> None:
-    """Write the sum of the weights of each candidate's features."""
     scores[:n] = 0.0
     for item in range(size):
         scores[features.of[item]] += weights[features.weight[item]]
@@ -143,14 +128,9 @@ def _sum_weights(features: QueryFeatures, n: int, size: int, weights: Array, sco
 
 @kernel
 def _gather_met(
-    pairs: ByPair,
-    table: WeightTable,
-    features: QueryFeatures,
-    subject: int,
-    relation: int,
-    time: int,
-    stamp: int,
-) -> tuple[int, int]:
+    pairs: ByPair, table: WeightTable, features: QueryFeatures, subject: int, relation: int,
+    time: int, stamp: int,
+) -> tuple[int, int]:  # fmt: skip
     """Gather the candidates that the subject met: bodies of rules, and any relation to them."""
     n_recencies, n_counts = len(table.gaps) + 1, len(table.counts) + 1
     blocks = table.blocks
@@ -188,16 +168,9 @@ def _gather_met(
 
 @kernel
 def _gather_answers(
-    answers: ByAnswer,
-    table: WeightTable,
-    features: QueryFeatures,
-    subject: int,
-    relation: int,
-    time: int,
-    stamp: int,
-    n_met: int,
-    size: int,
-) -> tuple[int, int]:
+    answers: ByAnswer, table: WeightTable, features: QueryFeatures, subject: int, relation: int,
+    time: int, stamp: int, n_met: int, size: int,
+) -> tuple[int, int]:  # fmt: skip
     """Gather the candidates that answered the relation before, for any subject."""
     n_recencies, n_counts = len(table.gaps) + 1, len(table.counts) + 1
     blocks = table.blocks
@@ -247,13 +220,10 @@ def _class_of(highest: Array, value: int) -> int:
 
 @kernel
 def candidate_rules(edges: ByEntityRelation, n_directed: int) -> Array:
-    """Return all rules with one body relation whose body may be known to a query's subject.
+    """Return rules whose body may be known to a subject: relation · n_directed + body, ascending.
 
     These are the pairs of relations that an entity has, whether or not the head ever follows: a
     rule that was chosen because a fact supports it would look better in training than it is.
-
-    Returns:
-        `relation · n_directed + body` of each, ascending.
     """
     rules = np.empty(1024, dtype=np.int64)
     size = 0
@@ -272,38 +242,17 @@ def candidate_rules(edges: ByEntityRelation, n_directed: int) -> Array:
 
 @kernel
 def fit_weights(
-    evidence: Evidence,
-    table: WeightTable,
-    subject: Array,
-    relation: Array,
-    time: Array,
-    offsets: Array,
-    answer: Array,
-    rate: Array,
-    weights: Array,
-    squares: Array,
-    body_support: Array,
+    evidence: Evidence, table: WeightTable, subject: Array, relation: Array, time: Array,
+    offsets: Array, answer: Array, rate: Array, weights: Array, squares: Array, body_support: Array,
     support: Array,
-) -> tuple[float, int]:
+) -> tuple[float, int]:  # fmt: skip
     """Raise the likelihood of the answers of queries, one query after the other.
 
     The likelihood of an answer is its share of exp(score) among its query's candidates, without
-    other answers of the query. The gradient of its logarithm moves each weight by
-    rate / √(1 + sum of squared slopes).
-
-    Args:
-        evidence: of which each query reads what is earlier.
-        table: of the weights.
-        subject: of each query; likewise `relation` and `time`.
-        offsets: of the answers of each query.
-        answer: these.
-        rate: learning rate of each weight.
-        weights: changed in place; likewise `squares`, the sums of squared slopes.
-        body_support: gets, for each rule and class of recency, the candidates with its body.
-        support: gets those of them that are the answer.
-
-    Returns:
-        The log-likelihood before each step, and how many answers were among the candidates.
+    other answers of the query. The gradient of its logarithm moves each weight by rate / √(1 + sum
+    of squared slopes). `body_support` and `support` get, for each rule and class of recency, the
+    candidates with its body, and those of them that are the answer. Returns the log-likelihood
+    before each step, and how many answers were among the candidates.
     """
     features = _make_features(evidence, table)
     n_recencies = len(table.gaps) + 1
@@ -361,18 +310,10 @@ def fit_weights(
 
 @kernel
 def forecast_queries(
-    evidence: Evidence,
-    table: WeightTable,
-    weights: Array,
-    subject: Array,
-    relation: Array,
+    evidence: Evidence, table: WeightTable, weights: Array, subject: Array, relation: Array,
     time: Array,
-) -> tuple[Array, Array, Array]:
-    """Score the candidates of queries by their features before the queries' times.
-
-    Returns:
-        Offsets of the candidates of each query; these; and their log-probabilities.
-    """
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    """Return offsets, candidates and their log-probabilities for each query."""
     features = _make_features(evidence, table)
     sums = np.empty(len(features.stamp))
     offsets = np.zeros(len(subject) + 1, dtype=np.int64)

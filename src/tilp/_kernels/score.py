@@ -15,40 +15,17 @@ MIN_RATE = 0.01
 
 @kernel
 def score_candidates(
-    row_offsets: Array,
-    rule: Array,
-    end: Array,
-    count: Array,
-    directed_relation: Array,
-    answer: Array,
-    known_offsets: Array,
-    known: Array,
-    known_kind: Array,
-    weight: Array,
-    factor: Array,
-    walks_power: float,
-    prior_offsets: Array,
-    prior_entity: Array,
-    prior_score: Array,
-    default: Array,
-    n_entities: int,
-) -> tuple[Array, Array, Array, Array]:
+    row_offsets: Array, rule: Array, end: Array, count: Array, directed_relation: Array,
+    answer: Array, known_offsets: Array, known: Array, known_kind: Array, weight: Array,
+    factor: Array, walks_power: float, prior_offsets: Array, prior_entity: Array,
+    prior_score: Array, default: Array, n_entities: int,
+) -> tuple[Array, Array, Array, Array]:  # fmt: skip
     """Add up, for each query, what rules and the prior give each candidate (eq. 15).
 
-    Args:
-        row_offsets: of the rows of each query; `rule`, `end` and `count` are of each row.
-        directed_relation: of each query; likewise `answer` (-1: none).
-        known_offsets: of the known candidates of each query; `known_kind` is the kind of each.
-        weight: of each rule.
-        factor: by which known candidates count, of each relation and kind.
-        walks_power: the weight of a rule is multiplied by this power of its number of walks.
-        prior_offsets: of the candidates with a prior of their own, for each relation.
-        prior_entity: these candidates; `prior_score` is what the prior gives them.
-        default: what the prior gives all other candidates of each relation.
-
-    Returns:
-        Offsets of the candidates of each query; these, by entity; their scores; and whether a rule
-        reaches each query's answer.
+    Known candidates count by the `factor` of the relation and their kind. A rule's weight is
+    multiplied by its number of walks to the `walks_power`. `prior_score` is of the candidates with
+    a prior of their own, by relation; all others have its `default`. Returns offsets, candidates by
+    entity, their scores, and if a rule reaches each query's answer (-1: none).
     """
     n = len(directed_relation)
     offsets = np.zeros(n + 1, dtype=np.int64)
@@ -110,19 +87,10 @@ def score_candidates(
 
 @kernel
 def list_rule_evidence(
-    row_offsets: Array,
-    rule: Array,
-    end: Array,
-    count: Array,
-    offsets: Array,
-    candidate: Array,
+    row_offsets: Array, rule: Array, end: Array, count: Array, offsets: Array, candidate: Array,
     n_entities: int,
-) -> tuple[Array, Array, Array]:
-    """List the rules that reach each listed candidate, with the root of its arriving rate.
-
-    Returns:
-        Offsets of the rules of each candidate; these; √α of each.
-    """
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    """Return offsets, rules and √α of the rules that reach each listed candidate."""
     index_of = np.full(n_entities, -1, dtype=np.int64)
     rule_offsets = np.zeros(len(candidate) + 1, dtype=np.int64)
     for query in range(len(offsets) - 1):
@@ -161,16 +129,9 @@ def list_rule_evidence(
 
 @kernel
 def add_rule_evidence(
-    row_offsets: Array,
-    rule: Array,
-    end: Array,
-    count: Array,
-    offsets: Array,
-    candidate: Array,
-    weight: Array,
-    n_entities: int,
-    score: Array,
-) -> None:
+    row_offsets: Array, rule: Array, end: Array, count: Array, offsets: Array, candidate: Array,
+    weight: Array, n_entities: int, score: Array,
+) -> None:  # fmt: skip
     """Add to each listed candidate's score the root of each rule's arriving rate, weighted."""
     score_of = np.zeros(n_entities)
     for query in range(len(offsets) - 1):

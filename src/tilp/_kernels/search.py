@@ -59,28 +59,17 @@ class _State(NamedTuple):
 
 @kernel
 def find_rules(
-    edges: Edges,
-    inverse: Array,
-    classes: IntervalClasses,
-    queries: QueriesByAnswer,
-    body_pairs: Array,
-    code_types: Array,
-    first_gap_form: int,
-    n_directed: int,
-    max_length: int,
-    limit: int,
-    seed: int,
-    space: SearchWorkspace,
-) -> tuple[Array, Array]:
+    edges: Edges, inverse: Array, classes: IntervalClasses, queries: QueriesByAnswer,
+    body_pairs: Array, code_types: Array, first_gap_form: int, n_directed: int, max_length: int,
+    limit: int, seed: int, space: SearchWorkspace,
+) -> tuple[Array, Array]:  # fmt: skip
     """Find the rules by which walks reach the answers of queries.
 
     `inverse` is the inverse of each edge. `body_pairs` and `code_types` describe the temporal
     forms; the code of `first_gap_form` (-1: none) is the gap of the first interval, not the last.
-    Of each query at most `limit` walks of each length are taken.
-
-    Returns:
-        Form, length, relation, relations of the body, digits and code of each rule; and the number
-        of queries whose answer it reaches.
+    Of each query at most `limit` walks of each length are taken. Returns form, length, relation,
+    relations of the body, digits and code of each rule; and the number of queries whose answer it
+    reaches.
     """
     table = np.empty((1024, _N_COLUMNS), dtype=np.int64)
     slots = np.full(_SLOTS_PER_RULE * 1024, -1, dtype=np.int64)
@@ -89,13 +78,10 @@ def find_rules(
     next_to_answer = space.next_to_answer
     digits_part, code_part = _parts_of_forms(body_pairs, code_types, first_gap_form)
     state = _State(
-        np.empty(max_length, dtype=np.int64),
-        np.empty(max_length, dtype=np.int64),
+        np.empty(max_length, dtype=np.int64), np.empty(max_length, dtype=np.int64),
         np.zeros((max_length + 1, _N_PARTS), dtype=np.int64),
-        np.full((1 << _RECENT_BITS, _N_COLUMNS), -1, dtype=np.int64),
-        digits_part,
-        code_part,
-    )
+        np.full((1 << _RECENT_BITS, _N_COLUMNS), -1, dtype=np.int64), digits_part, code_part,
+    )  # fmt: skip
     of_query = np.empty(0, dtype=np.int8)
     offsets, target = edges.offsets, edges.target
     for row in range(len(queries.answer)):
@@ -133,30 +119,16 @@ def find_rules(
 
 @kernel
 def _search(
-    edges: Edges,
-    classes: IntervalClasses,
-    of_query: Array,
-    n_directed: int,
-    queries: QueriesByAnswer,
-    query: int,
-    length: int,
-    stride: float,
-    space: SearchWorkspace,
-    state: _State,
-    depth: int,
-    n_passed: float,
-    next_walk: float,
-    table: Array,
-    slots: Array,
+    edges: Edges, classes: IntervalClasses, of_query: Array, n_directed: int,
+    queries: QueriesByAnswer, query: int, length: int, stride: float, space: SearchWorkspace,
+    state: _State, depth: int, n_passed: float, next_walk: float, table: Array, slots: Array,
     n_rules: int,
-) -> tuple[int, float, float, int]:
+) -> tuple[int, float, float, int]:  # fmt: skip
     """Search the walks of one length for one query, and count it for the rules they fall under.
 
     All in one loop: a call with arrays costs more than a step. One walk in `stride` is taken, and
     `next_walk` is the position of the next one; `n_passed` walks come before the current step.
-
-    Returns:
-        Depth (-1: done; else the table is full), n_passed, next_walk, and the number of rules.
+    Returns depth (-1: done; else the table is full), n_passed, next_walk, and the number of rules.
     """
     offsets, target, fact, relation = edges.offsets, edges.target, edges.fact, edges.relation
     start, end, interval, class_table = edges.start, edges.end, edges.interval, classes.table
@@ -299,10 +271,8 @@ def _count_to_answer(
 ) -> Array:
     """Count the walks of each length from each entity to the answer, with repeated facts.
 
-    Where one more step back would read more edges than the limit, entities are sampled.
-
-    Returns:
-        The entities that have a count, some of them more than once.
+    Where one more step back would read more edges than the limit, entities are sampled. Returns the
+    entities that have a count, some of them more than once.
     """
     n_walks[0, answer] = 1.0
     frontier = np.full(1, answer, dtype=np.int32)
@@ -372,21 +342,13 @@ def _grow_table(table: Array) -> tuple[Array, Array]:
 
 @kernel
 def walks_between(
-    offsets: Array,
-    target: Array,
-    fact: Array,
-    subject: int,
-    answer: int,
-    max_length: int,
-    query_fact: int,
-    max_walks: int,
-) -> tuple[Array, bool]:
+    offsets: Array, target: Array, fact: Array, subject: int, answer: int, max_length: int,
+    query_fact: int, max_walks: int,
+) -> tuple[Array, bool]:  # fmt: skip
     """List the walks from one entity to another, pruned by the distance to the answer.
 
-    Walks may pass through the answer, and do not use `query_fact`.
-
-    Returns:
-        The edges of each walk, -1 past its end, in depth-first order; and whether these are all.
+    Walks may pass through the answer, and do not use `query_fact`. Returns the edges of each walk,
+    -1 past its end, in depth-first order; and whether these are all.
     """
     far = max_length + 1
     distance = np.full(len(offsets) - 1, far, dtype=np.int8)

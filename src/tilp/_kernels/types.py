@@ -125,17 +125,10 @@ class RuleIndex(NamedTuple):
 class Level(NamedTuple):
     """The walks of one length from one entity, by body and target, in one temporal form.
 
-    A group is the walks of one body that end in one entity.
-
-    Attributes:
-        form: id of the temporal form; `code_type` is what its codes consist of.
-        length: of the walks.
-        chain: edges of each prefix (a walk without its last edge).
-        last_edges: the distinct last edges.
-        prefix: index of each walk's prefix; `last` is the index of its last edge.
-        group_offsets: of the walks of each group; `group_target` is the entity they end in.
-        body_offsets: of the groups of each body.
-        relations: the relations of each body as one integer; `digits` its temporal relations.
+    `code_type` is what codes of the form consist of. A prefix is a walk without its last edge:
+    `chain` are the edges of each. `last_edges` are distinct; `prefix` and `last` are indices of
+    each walk. A group is the walks of one body that end in one entity, `group_target`. `relations`
+    and `digits` are of each body, the latter its temporal relations, as one integer each.
     """
 
     form: int
@@ -192,3 +185,55 @@ class SearchWorkspace(NamedTuple):
             np.zeros(n_entities, np.int64),
             np.empty(n_edges, np.int64),
         )
+
+
+# Facts at instants and their inverses; a run is edges that share all columns but the time.
+
+
+class ByTime(NamedTuple):
+    """Edges by entity, then by time."""
+
+    offsets: Array
+    relation: Array
+    target: Array
+    time: Array
+
+
+class ByEntityRelation(NamedTuple):
+    """Edges by entity, relation and time: the runs of each entity, and the edges of each run."""
+
+    offsets: Array
+    relation: Array
+    run_offsets: Array
+    target: Array
+    time: Array
+    fact: Array
+
+
+class ByRelation(NamedTuple):
+    """Edges by relation, then by time."""
+
+    offsets: Array
+    source: Array
+    target: Array
+    time: Array
+    fact: Array
+
+
+class ByPair(NamedTuple):
+    """Edges by entity, target, relation and time: the runs of each entity, the times of each."""
+
+    offsets: Array
+    target: Array
+    relation: Array
+    run_offsets: Array
+    time: Array
+
+
+class ByAnswer(NamedTuple):
+    """Edges by relation, target and time: the runs of each relation, and the times of each run."""
+
+    offsets: Array
+    target: Array
+    run_offsets: Array
+    time: Array

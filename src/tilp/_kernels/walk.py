@@ -1,10 +1,27 @@
-"""Walks from the subjects of queries, counted length by length."""
+"""Walks from the subjects of queries, length by length, and what is counted of each level.
+
+That is rows by rule and end, statistics of rules, or walks by mark.
+"""
 
 import numpy as np
 
+from tilp._kernels.arrays import end_of_run, find_sorted, grown
+from tilp._kernels.count import (
+    WalkRows,
+    code_bits,
+    count_rows,
+    fill_codes,
+    find_bodies,
+    find_row,
+    find_rules_of_relation,
+    group_ids,
+    link_query_facts,
+    number_rules,
+    remove_query_fact,
+    select_bodies,
+)
 from tilp._kernels.jit import kernel
 from tilp._kernels.levels import expand, longer_bodies, sample_prefixes, sort_into_bodies
-from tilp._kernels.rule_counts import count_level
 from tilp._kernels.types import (
     ADJACENT_PAIRS,
     ALL_PAIRS,
@@ -20,51 +37,26 @@ from tilp._kernels.types import (
     Workspace,
 )
 
+STATISTICS, ENDS, CHECKSUM, MARKED = range(4)
+"""What is counted: statistics of rules, walks by rule and end, their checksum, or walks by mark."""
+
 
 @kernel
 def walk(
-    edges: Edges,
-    classes: IntervalClasses,
-    trie: Trie,
-    queries: QueriesBySubject,
-    index: RuleIndex,
-    body_pairs: Array,
-    code_types: Array,
-    n_directed: int,
-    max_length: int,
-    limit: int,
-    seed: int,
-    purpose: int,
-    marks: Marks,
-    statistics: Array,
-    space: Workspace,
-) -> tuple[Array, Array]:
+    edges: Edges, classes: IntervalClasses, trie: Trie, queries: QueriesBySubject, index: RuleIndex,
+    body_pairs: Array, code_types: Array, n_directed: int, max_length: int, limit: int, seed: int,
+    purpose: int, marks: Marks, statistics: Array, space: Workspace,
+) -> tuple[Array, Array]:  # fmt: skip
     """Walk from the subjects of queries, and count for each query what the purpose says.
 
-    Args:
-        edges: of the graph.
-        classes: of pairs of intervals.
-        trie: which relations may follow which.
-        queries: by subject.
-        index: the rules to count; without any body, all rules are counted.
-        body_pairs: for each temporal form, which pairs of intervals its bodies distinguish.
-        code_types: for each temporal form, what its codes consist of.
-        n_directed: number of directed relations.
-        max_length: of walks.
-        limit: steps of one length from one subject, past which prefixes are sampled.
-        seed: of the samples.
-        purpose: `STATISTICS`, `ENDS`, `CHECKSUM` or `MARKED`.
-        marks: the marked candidates of each query, for `MARKED`.
-        statistics: to which `STATISTICS` adds, for each rule, the facts whose answer it reaches,
-            the facts where it applies, and the sum of arriving rates at the answer; and `CHECKSUM`
-            adds the numbers of rows, rules and walks, and the sum of squared arriving rates.
-        space: zeros to work with.
-
-    Returns:
-        The records, and for each query and length how many walks a counted one stands for: 1
-        without sampling, else the factor that makes the counts unbiased estimates. `ENDS` records
-        query, form, length, relations (or the rule's position in the index), digits, code, end and
-        count; `MARKED` records query, rule, walks, and how many of these end at each mark.
+    Without a body in `index`, all rules are counted. `body_pairs` and `code_types` describe the
+    temporal forms. Past `limit` steps of one length from one subject, prefixes are sampled.
+    `STATISTICS` adds, for each rule, the facts whose answer it reaches, the facts where it applies,
+    and the sum of arriving rates at the answer; `CHECKSUM` the numbers of rows, rules and walks,
+    and the sum of squared arriving rates. `ENDS` records query, form, length, relations (or the
+    rule's position in the index), digits, code, end and count; `MARKED` query, rule, walks, and
+    walks to each mark. Returns the records, and for each query and length how many walks a counted
+    one stands for: 1 without sampling, else the factor that makes the counts unbiased estimates.
     """
     pairs_used = np.array([np.any(body_pairs == pairs) for pairs in range(3)])
     empty_body = np.zeros(1, dtype=np.int64)
@@ -102,14 +94,8 @@ def walk(
                 elif pairs == ADJACENT_PAIRS and length > 1:
                     base = classes.n_classes
                 (
-                    ordered_prefix,
-                    ordered_last,
-                    group_offsets,
-                    group_target,
-                    body_offsets,
-                    body_prefix,
-                    body_step,
-                    body_of_walk,
+                    ordered_prefix, ordered_last, group_offsets, group_target, body_offsets,
+                    body_prefix, body_step, body_of_walk,
                 ) = sort_into_bodies(
                     edges.relation, edges.target, last_edges, prefix, last_of_walk, digits, base,
                     prefix_body[pairs], len(relations[pairs]),
@@ -123,19 +109,10 @@ def walk(
                     if body_pairs[form] != pairs:
                         continue
                     level = Level(
-                        form,
-                        code_types[form],
-                        length,
-                        chain,
-                        last_edges,
-                        ordered_prefix,
-                        ordered_last,
-                        group_offsets,
-                        group_target,
-                        body_offsets,
-                        relations[pairs],
+                        form, code_types[form], length, chain, last_edges, ordered_prefix,
+                        ordered_last, group_offsets, group_target, body_offsets, relations[pairs],
                         digits_so_far[pairs],
-                    )
+                    )  # fmt: skip
                     records, n_records = count_level(
                         edges, classes, queries, first, last, level, index, purpose, marks,
                         statistics, space, records, n_records,
@@ -160,3 +137,255 @@ def _longer_chains(
         longer[walk, length - 1] = last_edge[walk]
         ends[walk] = target[last_edge[walk]]
     return longer, ends
+
+
+@kernel
+def count_level(
+    edges: Edges, classes: IntervalClasses, queries: QueriesBySubject, first: int, last: int,
+    level: Level, index: RuleIndex, purpose: int, marks: Marks, statistics: Array, space: Workspace,
+    records: Array, n_records: int,
+) -> tuple[Array, int]:  # fmt: skip
+    """Count the walks of a level for the queries from `first` to `last`, by the rules of the index.
+
+    Without bodies in the index, ends of all rules are counted. Returns the records and how
+    many they are; `statistics` are added to in place.
+    """
+    if len(index.relations) == 0 and purpose in (ENDS, CHECKSUM):
+        no_spans = np.empty((0, 2), dtype=np.int64)
+        return _count_part(
+            edges, classes, queries, first, last, level, index.code, no_spans, purpose, marks,
+            statistics, space, records, n_records,
+        )  # fmt: skip
+    bodies = find_bodies(index, level)
+    while first < last:
+        stop = end_of_run(queries.directed_relation, first, last)
+        spans = find_rules_of_relation(index, bodies, queries.directed_relation[first])
+        chosen = np.flatnonzero(spans[:, 0] < spans[:, 1])
+        if len(chosen) > 0:
+            records, n_records = _count_part(
+                edges, classes, queries, first, stop, select_bodies(level, chosen), index.code,
+                spans[chosen], purpose, marks, statistics, space, records, n_records,
+            )  # fmt: skip
+        first = stop
+    return records, n_records
+
+
+@kernel
+def _count_part(
+    edges: Edges, classes: IntervalClasses, queries: QueriesBySubject, first: int, last: int,
+    level: Level, codes: Array, spans: Array, purpose: int, marks: Marks, statistics: Array,
+    space: Workspace, records: Array, n_records: int,
+) -> tuple[Array, int]:  # fmt: skip
+    """Count for queries of one relation, in a level all of whose bodies have rules for it.
+
+    The rules of body b have the codes at `spans[b]`; without any spans, all rules are counted. Ends
+    are counted by group, and for the other purposes walks by body.
+    """
+    by_end = purpose in (ENDS, CHECKSUM)
+    starts, ends = queries.start, queries.end
+    offsets = level.group_offsets if by_end else level.group_offsets[level.body_offsets]
+    links = link_query_facts(queries.fact[first:last], edges.fact, level, space.of_fact)
+    bits = code_bits(level.code_type, classes.n_classes, level.length)
+    n_prefixes, n_walks = len(level.chain), len(level.prefix)
+    tables = np.empty(n_prefixes + len(level.last_edges), dtype=np.uint32)
+    room = np.empty((8, n_walks), dtype=np.int32)  # one allocation is faster than eight
+    touched, removed, row_rule = room[0], room[1], room[2]
+    rule_body, rule_code, rule_total = room[3], room[4], room[5]
+    rows = WalkRows(
+        offsets, group_ids(offsets), level.prefix, level.last, tables[:n_prefixes],
+        tables[n_prefixes:], np.empty(len(offsets), dtype=np.int32), room[6], room[7],
+    )  # fmt: skip
+    row_count = rows.n_walks
+    rule_name = np.empty(n_walks if purpose == ENDS else 0, dtype=np.int64)
+    rate_of_walk = np.empty(n_walks if purpose == CHECKSUM else 0, dtype=np.float64)
+    number_of_code = np.empty(1 << bits if by_end else 0, dtype=np.int32)
+    here = np.zeros((0 if by_end else n_walks, N_MARKS if purpose == MARKED else 1), dtype=np.int32)
+    n_rules = 0
+    begin = first
+    while begin < last:
+        stop = end_of_run(ends, begin, end_of_run(starts, begin, last))
+        fill_codes(
+            level, edges, classes, begin, starts[begin], ends[begin], rows.prefix_code,
+            rows.edge_code,
+        )  # fmt: skip
+        n_rows = count_rows(rows, bits, space.counts, touched)
+        if by_end:
+            n_rules = number_rules(
+                level.body_offsets, rows, number_of_code, row_rule, rule_body, rule_code, rule_total
+            )
+        if purpose == ENDS:
+            _name_rules(n_rules, level.relations, codes, spans, rule_body, rule_code, rule_name)
+        elif not by_end:
+            _find_rules_of_rows(codes, spans, rows, row_rule)
+        for query in range(begin, stop):
+            n_removed = remove_query_fact(rows, links, query - first, removed)
+            if by_end:
+                for walk in range(n_removed):
+                    rule_total[row_rule[removed[walk]]] -= 1
+            if purpose == ENDS:
+                records = grown(records, n_records + n_rows)
+                n_records = _record_ends(
+                    query, level, rows, row_rule, rule_name, rule_body, rule_code, records,
+                    n_records,
+                )  # fmt: skip
+            elif purpose == CHECKSUM:
+                _add_to_checksum(
+                    row_count[:n_rows], row_rule[:n_rows], rule_total[:n_rules], rate_of_walk,
+                    statistics[0],
+                )  # fmt: skip
+            elif purpose == STATISTICS:
+                _count_at_answer(query, queries, edges, level, rows, here)
+                _add_to_statistics(n_rows, row_rule, row_count, here, statistics)
+            else:
+                _count_at_marks(query, queries, edges, level, rows, marks, space, here)
+                records = grown(records, n_records + n_rows)
+                n_records = _record_marks(
+                    query, n_rows, row_rule, row_count, here, records, n_records
+                )
+            for walk in range(n_removed):
+                row_count[removed[walk]] += 1
+                if by_end:
+                    rule_total[row_rule[removed[walk]]] += 1
+        begin = stop
+    return records, n_records
+
+
+@kernel
+def _name_rules(
+    n_rules: int, relations: Array, codes: Array, spans: Array, rule_body: Array, rule_code: Array,
+    rule_name: Array,
+) -> None:  # fmt: skip
+    """Name each rule by its position in the index (-1: not there), or else by its relations."""
+    for rule in range(n_rules):
+        body = rule_body[rule]
+        rule_name[rule] = relations[body]
+        if len(spans) > 0:
+            rule_name[rule] = find_sorted(codes, spans[body, 0], spans[body, 1], rule_code[rule])
+
+
+@kernel
+def _find_rules_of_rows(codes: Array, spans: Array, rows: WalkRows, row_rule: Array) -> None:
+    """Find the position in the index of each row's rule, or -1; groups of rows are bodies."""
+    first_row, row_code = rows.first, rows.code
+    for body in range(len(spans)):
+        for row in range(first_row[body], first_row[body + 1]):
+            row_rule[row] = find_sorted(codes, spans[body, 0], spans[body, 1], row_code[row])
+
+
+@kernel
+def _record_ends(
+    query: int, level: Level, rows: WalkRows, row_rule: Array, rule_name: Array, rule_body: Array,
+    rule_code: Array, records: Array, n_records: int,
+) -> int:  # fmt: skip
+    """Record the rows of a query that have walks and a name, and return the number of records."""
+    form, length, digits, group_target = level.form, level.length, level.digits, level.group_target
+    first_row, row_count = rows.first, rows.n_walks
+    n = n_records
+    for group in range(len(group_target)):
+        for row in range(first_row[group], first_row[group + 1]):
+            rule = row_rule[row]
+            if row_count[row] > 0 and rule_name[rule] >= 0:
+                records[n, 0], records[n, 1], records[n, 2] = query, form, length
+                records[n, 3], records[n, 4] = rule_name[rule], digits[rule_body[rule]]
+                records[n, 5], records[n, 6] = rule_code[rule], group_target[group]
+                records[n, 7] = row_count[row]
+                n += 1
+    return n
+
+
+@kernel
+def _add_to_checksum(
+    row_count: Array, row_rule: Array, rule_total: Array, rate_of_walk: Array, sums: Array
+) -> None:
+    """Add the numbers of rows, rules and walks, and the sum of squared arriving rates."""
+    n_rules = n_rows = n_walks = 0
+    for rule in range(len(rule_total)):
+        n_rules += rule_total[rule] > 0
+        rate_of_walk[rule] = 1 / max(1, rule_total[rule])
+    squares = 0.0
+    for row in range(len(row_count)):
+        n_rows += row_count[row] > 0
+        n_walks += row_count[row]
+        rate = row_count[row] * rate_of_walk[row_rule[row]]
+        squares += rate * rate
+    sums[0] += n_rows
+    sums[1] += n_rules
+    sums[2] += n_walks
+    sums[3] += squares
+
+
+@kernel
+def _count_at_answer(
+    query: int, queries: QueriesBySubject, edges: Edges, level: Level, rows: WalkRows, here: Array,
+) -> None:  # fmt: skip
+    group_target = level.group_target
+    answer, query_fact = queries.answer[query], queries.fact[query]
+    for group in range(len(group_target)):
+        if group_target[group] == answer:
+            _count_group(group, 0, query_fact, edges.fact, level, rows, here)
+
+
+@kernel
+def _count_at_marks(
+    query: int, queries: QueriesBySubject, edges: Edges, level: Level, rows: WalkRows, marks: Marks,
+    space: Workspace, here: Array,
+) -> None:  # fmt: skip
+    group_target, mark_of, query_fact = level.group_target, space.of_entity, queries.fact[query]
+    for index in range(marks.offsets[query], marks.offsets[query + 1]):
+        mark_of[marks.entity[index]] = marks.mark[index] + 1
+    for group in range(len(group_target)):
+        mark = mark_of[group_target[group]] - 1
+        if mark >= 0:
+            _count_group(group, mark, query_fact, edges.fact, level, rows, here)
+    for index in range(marks.offsets[query], marks.offsets[query + 1]):
+        mark_of[marks.entity[index]] = 0
+
+
+@kernel
+def _count_group(
+    group: int, mark: int, query_fact: int, fact: Array, level: Level, rows: WalkRows, here: Array
+) -> None:
+    """Count the walks of a group that do not use the query's own fact, by row."""
+    chain, last_edges, prefix, last = level.chain, level.last_edges, level.prefix, level.last
+    prefix_code, edge_code, body = rows.prefix_code, rows.edge_code, rows.group
+    first_row, row_code = rows.first, rows.code
+    for walk in range(level.group_offsets[group], level.group_offsets[group + 1]):
+        uses_fact = fact[last_edges[last[walk]]] == query_fact
+        for step in range(chain.shape[1]):
+            uses_fact |= fact[chain[prefix[walk], step]] == query_fact
+        if not uses_fact:
+            code = prefix_code[prefix[walk]] + edge_code[last[walk]]
+            here[find_row(first_row, row_code, body[walk], code), mark] += 1
+
+
+@kernel
+def _add_to_statistics(
+    n_rows: int, row_rule: Array, row_count: Array, here: Array, statistics: Array
+) -> None:
+    """Add to each rule's answers reached, queries where it applies, and arriving rates."""
+    for row in range(n_rows):
+        rule = row_rule[row]
+        if rule >= 0 and row_count[row] > 0:
+            statistics[rule, 1] += 1
+            if here[row, 0] > 0:
+                statistics[rule, 0] += 1
+                statistics[rule, 2] += here[row, 0] / row_count[row]
+        here[row, 0] = 0
+
+
+@kernel
+def _record_marks(
+    query: int, n_rows: int, row_rule: Array, row_count: Array, here: Array, records: Array,
+    n_records: int,
+) -> int:  # fmt: skip
+    """Record query, rule, walks and walks by mark of each row, and return the number of records."""
+    for row in range(n_rows):
+        if row_rule[row] >= 0 and row_count[row] > 0:
+            records[n_records, 0] = query
+            records[n_records, 1] = row_rule[row]
+            records[n_records, 2] = row_count[row]
+            for mark in range(N_MARKS):
+                records[n_records, 3 + mark] = here[row, mark]
+            n_records += 1
+        here[row] = 0
+    return n_records

@@ -76,9 +76,6 @@ def new_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
 
     With `replace`, it takes the place of a folder that has the name, which stays as it is until
     then. For a moment that one is called `backup_folder(folder)`.
-
-    Raises:
-        TilpError: the final name is in use, or its parent cannot be written to.
     """
     try:
         in_use = folder.exists() and any(folder.iterdir())
@@ -94,7 +91,9 @@ def new_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
         partial = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
         try:
             yield partial
-            partial.chmod(0o777 & ~_umask())
+            umask = os.umask(0)
+            os.umask(umask)
+            partial.chmod(0o777 & ~umask)
             if in_use:
                 _swap(partial, folder)
             else:
@@ -112,9 +111,6 @@ def locked(folder: Path) -> Iterator[None]:
     """Lock an existing folder against other processes; a lock ends with its process.
 
     Nothing is locked where the system has no such locks.
-
-    Raises:
-        TilpError: another process holds the lock.
     """
     try:
         import fcntl
@@ -154,12 +150,6 @@ def _swap(partial: Path, folder: Path) -> None:
     shutil.rmtree(backup)
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
 Value = TypeVar("Value")
 
 
@@ -169,11 +159,7 @@ def load_or_compute(
     to_arrays: Callable[[Value], dict[str, Any]],
     from_arrays: Callable[[dict[str, NDArray[Any]]], Value],
 ) -> Value:
-    """Return what the file holds; without the file, compute it and write it there.
-
-    Raises:
-        TilpError: the file is damaged, or holds something else.
-    """
+    """Return what the file holds; without the file, compute it and write it there."""
     if path.exists():
         arrays = read_arrays(path)
         try:
@@ -194,11 +180,7 @@ def write_arrays(path: Path, arrays: dict[str, Any]) -> None:
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """Read what `write_arrays` wrote; no object is ever unpickled.
-
-    Raises:
-        TilpError: the file is damaged, or holds something else.
-    """
+    """Read what `write_arrays` wrote; no object is ever unpickled."""
     try:
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}

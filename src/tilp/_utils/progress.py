@@ -14,14 +14,10 @@ Progress = Callable[[str, float], None]
 
 
 class Stages:
-    """Times stages and reports their progress.
-
-    Attributes:
-        seconds: run time of each finished stage.
-    """
+    """Times stages and reports their progress."""
 
     def __init__(self, progress: Progress | None = None) -> None:
-        self.seconds: dict[str, float] = {}
+        self.seconds: dict[str, float] = {}  # run time of each finished stage
         self._progress = progress or (lambda _name, _share: None)
 
     @contextmanager

@@ -3,10 +3,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
+Integers = NDArray[np.int32] | NDArray[np.int64]
 
-def keyed_uniform(
-    seed: int, *columns: NDArray[np.int32] | NDArray[np.int64]
-) -> NDArray[np.float64]:
+
+def keyed_uniform(seed: int, *columns: Integers) -> NDArray[np.float64]:
     """Return a number in [0, 1) for each row, by a multiplicative hash of its columns.
 
     >>> uniform = keyed_uniform(0, np.array([3, 8]))
@@ -20,9 +20,7 @@ def keyed_uniform(
     return (mixed >> np.uint64(11)).astype(np.float64) / 2.0**53
 
 
-def keyed_sample(
-    size: int, seed: int, *columns: NDArray[np.int32] | NDArray[np.int64]
-) -> NDArray[np.int64]:
+def keyed_sample(size: int, seed: int, *columns: Integers) -> NDArray[np.int64]:
     """Return the indices of at most `size` rows, in order, sampled by their columns.
 
     >>> keyed_sample(5, 0, np.array([3, 8])).tolist()

@@ -22,12 +22,7 @@ from tilp.types import LateEnds, SettingKind, WalkGraph
 
 @dataclass(frozen=True)
 class WorldSize:
-    """Which bundled world.
-
-    Attributes:
-        size: About how many facts. Default 10,000.
-        seed: Another seed gives another world. Default 0.
-    """
+    """Which bundled world: about how many facts, and its seed."""
 
     size: Count = 10_000
     seed: Seed = 0
@@ -35,30 +30,22 @@ class WorldSize:
 
 @dataclass(frozen=True)
 class Source:
-    """A data set, read when it is first used.
+    """A data set, read when it is first used."""
 
-    Attributes:
-        name: Name in reports and in the files of runs.
-        location: Its file or folder, or which world it is.
-    """
-
-    name: str
+    name: str  # in reports and in the files of runs
     location: Path | WorldSize
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Another process reads the data itself, once.
-        return _cached_source, (self.name, self.location)
+        return _cached_source, (self.name, self.location)  # another process reads the data, once
 
     @cached_property
     def graph(self) -> TemporalGraph:
-        """The facts."""
         if isinstance(self.location, WorldSize):
             return world(self.location.seed, self.location.size).graph
         return read(self.location)
 
     @cached_property
     def fingerprint(self) -> str:
-        """The digest of the facts."""
         return self.graph.fingerprint()
 
     def within(self, folder: str) -> Path:
@@ -70,8 +57,7 @@ class Source:
 
 @lru_cache(2)
 def _cached_source(name: str, location: Path | WorldSize) -> Source:
-    """Return the same source every time, so that its data stay in memory."""
-    return Source(name, location)
+    return Source(name, location)  # the same every time, so that its data stay in memory
 
 
 def find_source(data: str) -> Source:
@@ -102,19 +88,13 @@ def world_source(which: WorldSize) -> Source:
 
     >>> world_source(WorldSize(2_000)).name
     'world-2000'
-
-    Args:
-        which: Its size and seed.
     """
     seed = f"-{which.seed}" if which.seed else ""
     return Source(f"world-{which.size}{seed}", which)
 
 
 class Rare(NamedTuple):
-    """A relation with fewer facts to learn from than are known.
-
-    Relations are refitted if at least the share `least` of what predicts them uses the rare one.
-    """
+    """A relation made rare; others are refitted if this share of what predicts them uses it."""
 
     relation: int
     least: float
@@ -122,46 +102,29 @@ class Rare(NamedTuple):
 
 @dataclass(frozen=True)
 class Case:
-    """The graphs of one run.
-
-    Attributes:
-        learned: Graph to learn from.
-        applied: Evidence of the queries.
-        known: Graph with the queries' split, and with the known answers to filter.
-        shared: Whether other runs use the same model.
-        rare: The relation that was made rare, if only part of a model is to be refitted.
-        evidence: Splits whose facts before a query are its evidence; None if train is the
-            evidence, whatever the dates.
-    """
+    """The graphs of one run."""
 
     learned: TemporalGraph
-    applied: TemporalGraph
-    known: TemporalGraph
-    shared: bool = False
-    rare: Rare | None = None
+    applied: TemporalGraph  # evidence of the queries
+    known: TemporalGraph  # with the queries' split, and the known answers to filter
+    shared: bool = False  # whether other runs use the same model
+    rare: Rare | None = None  # if only part of a model is to be refitted
+    # Splits whose facts before a query are its evidence; None for train, whatever the dates.
     evidence: tuple[str, ...] | None = None
 
     @classmethod
     def of(cls, graph: TemporalGraph, **more: Any) -> Case:
-        """Use one graph for everything."""
         return cls(graph, graph, graph, **more)
 
 
 @dataclass(frozen=True)
 class Setting(ABC):
-    """How a data set is changed before a method sees it; its fields are keys of a plan.
-
-    Attributes:
-        kind: Its name in a plan.
-        about: What it does, for reports.
-        seeded: Whether another seed gives other graphs.
-        shares_models: Whether several runs use one model.
-    """
+    """How a data set is changed before a method sees it; its fields are keys of a plan."""
 
     kind: ClassVar[SettingKind]
     about: ClassVar[str]
-    seeded: ClassVar[bool] = False
-    shares_models: ClassVar[bool] = False
+    seeded: ClassVar[bool] = False  # whether another seed gives other graphs
+    shares_models: ClassVar[bool] = False  # whether several runs use one model
 
     @property
     def name(self) -> str:
@@ -170,7 +133,6 @@ class Setting(ABC):
 
     @property
     def description(self) -> str:
-        """What it does, and its parameters."""
         parameters = [f"{key} = {value}" for key, value in asdict(self).items() if value]
         return f"{self.about} ({', '.join(parameters)})" if parameters else self.about
 
@@ -187,9 +149,7 @@ class Setting(ABC):
 class Whole(Setting):
     """The data set as it is."""
 
-    kind = SettingKind.NONE
-    name = "whole"
-    about = "the data set as it is"
+    kind, about, name = SettingKind.NONE, "the data set as it is", "whole"
 
     def case(self, source: Source, seed: int) -> Case:  # noqa: ARG002
         return Case.of(source.graph)
@@ -202,8 +162,7 @@ class Few(Setting):
     share: Share
     walked: WalkGraph = field(default=WalkGraph.FULL, metadata={"key": "graph"})
 
-    kind = SettingKind.FEW
-    about = "the model learns from a share of the training facts"
+    kind, about = SettingKind.FEW, "the model learns from a share of the training facts"
     seeded = True
 
     @property
@@ -221,8 +180,7 @@ class Balanced(Setting):
 
     kind = SettingKind.BALANCED
     about = "all facts split again, with as many test facts of each relation as possible"
-    seeded = True
-    shares_models = True
+    seeded = shares_models = True
 
     def case(self, source: Source, seed: int) -> Case:
         return Case.of(balanced(source.graph, seed=seed), shared=True)
@@ -230,27 +188,18 @@ class Balanced(Setting):
 
 @dataclass(frozen=True)
 class Biased(Setting):
-    """`Balanced`, with a share of one relation's training facts removed.
+    """`Balanced`, with a share of one relation's training facts removed."""
 
-    Attributes:
-        relation: Its id.
-        removed: Share of its training facts to remove.
-        walked: Whether removed facts stay in the graph.
-        label: Name of the relation, for the names of files.
-        refit: Refit only relations of whose rules at least this share uses the rare relation;
-            None to refit everything.
-    """
-
-    relation: str
+    relation: str  # id
     removed: float = 0.5
     walked: WalkGraph = field(default=WalkGraph.REDUCED, metadata={"key": "graph"})
-    label: str = field(default="", metadata={"key": None})
+    label: str = field(default="", metadata={"key": None})  # of the relation, for names of files
+    # Refit only relations of whose rules at least this share uses the rare relation; None for all.
     refit: float | None = None
 
     kind = SettingKind.BIASED
     about = "balanced, with a share of one relation's training facts removed"
-    seeded = True
-    shares_models = True
+    seeded = shares_models = True
 
     @property
     def name(self) -> str:
@@ -293,8 +242,7 @@ class Release(Setting):
     folder: str
     background: str | None = None
 
-    kind = SettingKind.RELEASE
-    about = "the splits that were released beside the data set"
+    kind, about = SettingKind.RELEASE, "the splits that were released beside the data set"
     shares_models = True
 
     @property

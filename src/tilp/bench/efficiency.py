@@ -11,6 +11,7 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -79,7 +80,7 @@ class MeasurementJob(Job):
     """One fit of a form of TILP to a share of the facts, and its model applied to valid."""
 
     source: Source
-    method: Method
+    method: Method  # of any length
     length: int
     threads: int
     share: float = 1.0
@@ -94,12 +95,9 @@ class MeasurementJob(Job):
         return ".".join((*parts, f"length-{self.length}", f"threads-{self.threads}"))
 
     def identity(self) -> dict[str, Any]:
-        return {
-            "data": self.source.fingerprint,
-            "method": self._method.identity(self.seed),
-            "threads": self.threads,
-            "share": self.share,
-        }
+        method = self._method.identity(self.seed)
+        parameters = {"threads": self.threads, "share": self.share}
+        return {"data": self.source.fingerprint, "method": method, **parameters}
 
     @property
     def _method(self) -> Method:
@@ -111,9 +109,8 @@ class MeasurementJob(Job):
             with ProcessPoolExecutor(1, get_context("spawn")) as pool:
                 measured = pool.submit(_measure, self).result()
         except BrokenProcessPool as failure:
-            raise TilpError(
-                f"{self.name} could not be measured: its process ended, perhaps for lack of memory"
-            ) from failure
+            message = "could not be measured: its process ended, perhaps for lack of memory"
+            raise TilpError(f"{self.name} {message}") from failure
         return {
             "data": {"name": self.source.name, "fingerprint": self.source.fingerprint},
             "method": {"name": self.method.name, **self._method.identity(self.seed)},
@@ -147,7 +144,6 @@ class _Watch:
 
 
 def _measure(job: MeasurementJob) -> Result:
-    """Do the work of the new process."""
     warnings.simplefilter("ignore", TilpWarning)  # they came when the plan began
     method, graph = job._method, job.source.graph
     if job.share < 1.0:
@@ -173,8 +169,7 @@ def _measure(job: MeasurementJob) -> Result:
 
 def _stages(method: Method, graph: TemporalGraph, threads: int, seed: int) -> tuple[_Watch, TILP]:
     """Fit a graph and score its valid split, and record each stage."""
-    watch = _Watch()
-    model = method.tilp(seed, threads)
+    watch, model = _Watch(), method.tilp(seed, threads)
     forget_peak()
 
     def record(stage: str, share: float) -> None:
@@ -190,12 +185,6 @@ def _stages(method: Method, graph: TemporalGraph, threads: int, seed: int) -> tu
     with watch("distributions"), Workers(threads) as workers:
         relations = walked_relations(filled, model.rules())
         PaperFeatures.fit(filled, relations, settings.mining.max_length, workers=workers)
-    _score(model, graph, threads, watch)
-    return watch, model
-
-
-def _score(model: TILP, graph: TemporalGraph, threads: int, watch: _Watch) -> None:
-    """Apply the rules to the queries of valid, and then score them."""
     rows = np.asarray(graph.rows("valid"), np.int64)
     queries = QueryTable.of_facts(graph, rows, walked=False)
     order = np.argsort(queries.subject, kind="stable")
@@ -208,6 +197,7 @@ def _score(model: TILP, graph: TemporalGraph, threads: int, watch: _Watch) -> No
             deque(workers.map(scorer, parts), maxlen=0)
     # Scoring applies the rules too; the rest of its time is that of the features.
     watch.seconds["scoring"] = max(watch.seconds["scoring"] - watch.seconds["application"], 0.0)
+    return watch, model
 
 
 @dataclass(frozen=True)
@@ -232,20 +222,16 @@ class _Sweep(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Efficiency(Experiment):
-    """Sweeps over length, threads and size, one thing at a time.
-
-    `sizes` are those of bundled worlds, in facts; `shares` those of the training facts that there
-    are at all; `length` is the largest length of rules where something else varies.
-    """
+    """Sweeps over length, threads and size, one thing at a time."""
 
     kind = ExperimentKind.EFFICIENCY
     tilp_only = True
 
     lengths: tuple[Length, ...] = ()
     threads: tuple[Count, ...] = ()
-    sizes: tuple[Count, ...] = ()
-    shares: tuple[Share, ...] = ()
-    length: Length = 3
+    sizes: tuple[Count, ...] = ()  # of bundled worlds, in facts
+    shares: tuple[Share, ...] = ()  # of all training facts
+    length: Length = 3  # where something else varies
     times: tuple[PublishedTime, ...] = ()
 
     def jobs(self, source: Source) -> list[Job]:
@@ -261,7 +247,11 @@ class Efficiency(Experiment):
                 if measured and sweep.name not in written:
                     written.add(sweep.name)
                     self._write_sweep(report, sweep, measured)
-            self._write_published(report, source)
+            if times := [entry for entry in self.times if entry.data == source.name]:
+                rows = [[STAGES[entry.stage], italic(f"{entry.seconds:,.1f}")] for entry in times]
+                report.table(["stage", "seconds"], rows, 1, f"{source.name}: published")
+                if notes := dict.fromkeys(entry.note for entry in times if entry.note):
+                    report.items(notes)
 
     def _sweeps(self, source: Source) -> list[_Sweep]:
         return [sweep for runs in self.methods for sweep in self._sweeps_of(source, runs.method)]
@@ -274,9 +264,8 @@ class Efficiency(Experiment):
         lengths = tuple(replace(first, length=length) for length in sorted(self.lengths))
         threads = tuple(replace(first, threads=count) for count in sorted(self.threads))
         shares = tuple(replace(first, share=share) for share in sorted(self.shares))
-        worlds = tuple(
-            replace(first, source=world_source(WorldSize(size))) for size in sorted(self.sizes)
-        )
+        sources = (world_source(WorldSize(size)) for size in sorted(self.sizes))
+        worlds = tuple(replace(first, source=source) for source in sources)
         if len(threads) == 1:  # the other sweeps use that count
             threads = ()
         world, of_worlds = f"world-{file_name_part(method.name)}", f"bundled worlds, {method.name}"
@@ -290,15 +279,13 @@ class Efficiency(Experiment):
 
     def _write_sweep(self, report: Report, sweep: _Sweep, measured: Sequence[Result]) -> None:
         report.heading(sweep.title, 3)
-        lines = _lines(sweep, measured)
-        report.chart(
-            f"{self.name}-{sweep.name}",
-            lambda: draw_lines(lines, sweep.x_name, "seconds", x_log=True, y_log=True),
-            f"{sweep.title}: seconds of each stage, measured and predicted (faint)",
-        )
+        lines, x_name = _lines(sweep, measured), sweep.x_name
+        draw = partial(draw_lines, lines, x_name, "seconds", x_log=True, y_log=True)
+        caption = f"{sweep.title}: seconds of each stage, measured and predicted (faint)"
+        report.chart(f"{self.name}-{sweep.name}", draw, caption)
         header = ["stage", *(f"{result[sweep.key]:,}" for result in measured)]
-        before = (_integer_text(result["megabytes_before"]) for result in measured)
-        seconds, memory = [], [["before any", *before]]
+        seconds = []
+        memory = [["before any", *(_integer_text(each["megabytes_before"]) for each in measured)]]
         for stage, label in STAGES.items():
             if any(stage in result["seconds"] for result in measured):
                 times = (_seconds_text(result["seconds"].get(stage)) for result in measured)
@@ -306,17 +293,8 @@ class Efficiency(Experiment):
                 seconds.append([label, *times])
                 memory.append([label, *peaks])
         seconds.append(["rules", *(f"{result['rules']:,}" for result in measured)])
-        report.table(header, seconds, 1, f"seconds, by {sweep.x_name}")
+        report.table(header, seconds, 1, f"seconds, by {x_name}")
         report.table(header, memory, 1, "peak memory during a stage, MB")
-
-    def _write_published(self, report: Report, source: Source) -> None:
-        times = [entry for entry in self.times if entry.data == source.name]
-        if not times:
-            return
-        rows = [[STAGES[entry.stage], italic(f"{entry.seconds:,.1f}")] for entry in times]
-        report.table(["stage", "seconds"], rows, 1, f"{source.name}: published")
-        if notes := list(dict.fromkeys(entry.note for entry in times if entry.note)):
-            report.items(notes)
 
 
 def _expected(stage: str, result: Result, key: str) -> float:
@@ -343,9 +321,7 @@ def _lines(sweep: _Sweep, measured: Sequence[Result]) -> list[Line]:
 
 
 def _seconds_text(value: float | None) -> str:
-    if value is None:
-        return ""
-    return f"{value:.2f}" if value < 10 else f"{value:,.0f}"
+    return f"{value:.2f}" if value is not None and value < 10 else _integer_text(value)
 
 
 def _integer_text(value: float | None) -> str:

@@ -1,24 +1,214 @@
-"""What all experiments share: the keys of a plan, jobs of methods and seeds, and their means."""
+"""Experiments of a plan: jobs that evaluate methods, their means, and the rules they show."""
 
 from __future__ import annotations
 
+import json
 import statistics
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Self
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from itertools import compress, product
+from typing import Annotated, Any, ClassVar, Self
 
-from tilp._utils.files import file_name_part
+import numpy as np
+import polars as pl
+
+from tilp._utils.files import file_name_part, unique_file_name
 from tilp.bench.data import Setting, Source
-from tilp.bench.evaluations import EvaluationJob
-from tilp.bench.jobs import Job, Results
+from tilp.bench.jobs import Job, Result, Results, Workspace
 from tilp.bench.methods import Method
 from tilp.bench.report import Report, bold
-from tilp.bench.schema import Count, Reader, one_of
-from tilp.evaluation import ties_of
-from tilp.graph import SPLITS
+from tilp.bench.schema import Count, Reader, allow, one_of
+from tilp.evaluation import Evaluation, evaluate, ties_of
+from tilp.evaluation.evaluate import split_facts, unique_labels
+from tilp.explanation import Grounding, WalkedFact
+from tilp.explanation.render import draw_grounding, grounding_text
+from tilp.graph import SPLITS, QueryTable, TemporalGraph, Vocabulary
+from tilp.model import TILP
+from tilp.rules import MinedRule, Notation, format_rule
+from tilp.scoring import Query
 from tilp.types import ExperimentKind, Protocol, Ties
 from tilp.viz.charts import Bars
+from tilp.walks import Grounder, Step
+
+_MOST_RULES = 200  # of a relation, that groundings are looked for
+_MOST_FACTS = 300  # of a relation, that are tried for each rule
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Which rules to show."""
+
+    relations: tuple[str, ...] = ()  # their names; none for the `best` whose answers rank best
+    best: Count = 4
+    rules: Count = 2  # of each relation
+
+    @property
+    def key(self) -> str:  # in the files of runs
+        return json.dumps(asdict(self), ensure_ascii=False)
+
+
+@dataclass(frozen=True)
+class EvaluationJob(Job):
+    """One method on one data set in one setting, evaluated on a split under every protocol."""
+
+    source: Source
+    setting: Setting
+    method: Method
+    seed: int
+    split: str = "test"
+    examples: tuple[Examples, ...] = ()
+
+    @property
+    def name(self) -> str:
+        parts = [unique_file_name(self.source.name), self.setting.name]
+        parts += [unique_file_name(self.method.name), str(self.seed)]
+        return ".".join(parts if self.split == "test" else [*parts, self.split])
+
+    @property
+    def group(self) -> str:
+        if not self.setting.shares_models:
+            return self.name
+        return f"{self.source.name}.{self.method.base.value}.{self.seed}"
+
+    def identity(self) -> dict[str, Any]:
+        return {
+            "data": self.source.fingerprint,
+            "setting": self.setting.identity(self.source),
+            "method": self.method.identity(self.seed),
+            "seed": self.seed,
+            "split": self.split,
+        }
+
+    def satisfied_by(self, result: Result) -> bool:
+        return {examples.key for examples in self.examples} <= set(result.get("examples", {}))
+
+    def merged_with(self, other: Job) -> Job:
+        if not isinstance(other, EvaluationJob) or replace(other, examples=self.examples) != self:
+            return super().merged_with(other)
+        return replace(self, examples=tuple(dict.fromkeys((*self.examples, *other.examples))))
+
+    def run(self, workspace: Workspace) -> Result:
+        case = self.setting.case(self.source, self.seed)
+        split_facts(case.known, self.split)  # an error comes before anything is learned
+        resumed = workspace.folder.exists()
+        learned = self.method.learn(case, self.seed, workspace)
+        began = time.perf_counter()
+        graph, threads = case.known, workspace.threads
+        advance = partial(workspace.advance, "evaluate")
+        evaluation = evaluate(learned.scorer, graph, self.split, threads=threads, progress=advance)
+        seconds = {**learned.seconds, "evaluate": time.perf_counter() - began}
+        figures, relations = {}, {}
+        for protocol, ties in evaluation.protocols_and_ties():
+            key = f"{protocol.value} {ties.value}"
+            figures[key] = evaluation.metrics(protocol, ties).to_json()
+            relations[key] = _mrr_by_relation(evaluation.by_relation(protocol, ties))
+        result: Result = {
+            "data": {
+                "name": self.source.name,
+                "fingerprint": self.source.fingerprint,
+                "learned_from": _graph_summary(case.learned),
+                "asked": _graph_summary(graph),
+            },
+            "setting": {"name": self.setting.name, **self.setting.identity(self.source)},
+            "method": {"name": self.method.name, **self.method.identity(self.seed)},
+            "seed": self.seed,
+            "split": self.split,
+            "queries": len(evaluation),
+            "figures": figures,
+            "relations": relations,
+            "rules": learned.rules,
+            "seconds": seconds,
+            "threads": threads,
+            "resumed": resumed,
+        }
+        if learned.model is not None:
+            result["examples"] = {
+                examples.key: _rule_examples(learned.model, case.applied, evaluation, examples)
+                for examples in self.examples
+            }
+        return result
+
+
+def _graph_summary(graph: TemporalGraph) -> dict[str, Any]:
+    return {
+        "fingerprint": graph.fingerprint(),
+        **{split: len(graph.rows(split)) for split in SPLITS},
+        "targets": len(graph.targets),
+        "entities": len(graph.entities),
+        "relations": len(graph.relations),
+    }
+
+
+def _mrr_by_relation(table: pl.DataFrame) -> dict[str, dict[str, float]]:
+    """Return the MRR of each relation, its two directions together."""
+    mrr, queries = pl.col("mrr"), pl.col("queries")
+    sums = table.group_by("relation", maintain_order=True).agg((mrr * queries).sum(), queries.sum())
+    rows = sums.select("relation", mrr / queries, queries).iter_rows()
+    return {relation: {"mrr": value, "queries": count} for relation, value, count in rows}
+
+
+def _rule_examples(
+    model: TILP, graph: TemporalGraph, evaluation: Evaluation, examples: Examples
+) -> list[dict[str, Any]]:
+    """Return the heaviest rules of relations, of distinct bodies, each with a grounding."""
+    scorer = model.scorer(graph).rule_scorer
+    grounder = Grounder(scorer.walker)
+    facts = np.asarray(graph.rows(evaluation.split), np.int64)
+    shown = []
+    for relation in _relations_to_show(graph.relations, evaluation, examples):
+        rows = facts[graph.relation[facts] == relation][:_MOST_FACTS]
+        queries = scorer.fill_dates(QueryTable.of_facts(graph, rows, walked=False))
+        bodies: set[tuple[str, ...]] = set()
+        for mined in list(model.rules(str(graph.relations.ids[relation])))[:_MOST_RULES]:
+            body = tuple(str(atom) for atom in mined.rule.body)
+            if body in bodies:
+                continue
+            for index, row in enumerate(rows.tolist()):
+                query = queries[np.array([index])]
+                walks = grounder(mined.rule, query, int(graph.object[row]), 1).walks
+                if walks:
+                    shown.append(_rule_example(graph, mined, row, walks[0]))
+                    bodies.add(body)
+                    break
+            if len(bodies) == examples.rules:
+                break
+    return shown
+
+
+def _relations_to_show(names: Vocabulary, evaluation: Evaluation, examples: Examples) -> list[int]:
+    """Return the ids of the named relations that exist, or of those whose objects rank best."""
+    if examples.relations:
+        known = {*names.ids, *names.keys, *names.labels}
+        return [names.find(name) for name in examples.relations if name in known]
+    table = evaluation.by_relation().filter(pl.col("direction") == "object")
+    best = table.sort("mrr", "relation", descending=[True, False])["relation"][: examples.best]
+    labels = unique_labels(names).to_list()
+    return [labels.index(name) for name in best]
+
+
+def _rule_example(
+    graph: TemporalGraph, mined: MinedRule, row: int, walk: tuple[Step, ...]
+) -> dict[str, Any]:
+    facts = (WalkedFact(step.fact, graph.fact(step.fact), step.inverse) for step in walk)
+    grounding, fact = Grounding(tuple(facts)), graph.fact(row)
+    dates = [graph.date_text(end)[row] for end in ("start", "end")]
+    query = Query(fact.relation, fact.subject, None, *dates)
+    return {
+        "relation": fact.relation,
+        "rule": str(mined.rule),
+        "sentence": format_rule(mined.rule, Notation.SENTENCE),
+        "weight": mined.weight,
+        "confidence": mined.confidence,
+        "support": mined.support,
+        "facts": mined.facts,
+        "asked": str(replace(fact, object="?")),
+        "answer": fact.object,
+        "grounding": grounding_text(grounding),
+        "picture": draw_grounding(grounding, query, fact.object),
+    }
 
 
 @dataclass(frozen=True)
@@ -33,8 +223,7 @@ class Ranking:
     ties: Ties
 
     @property
-    def key(self) -> str:
-        """The key in plans and in the files of runs."""
+    def key(self) -> str:  # in plans and in the files of runs
         return f"{self.protocol.value} {self.ties.value}"
 
     def __str__(self) -> str:
@@ -55,29 +244,22 @@ RankingKey = Annotated[Ranking, Reader(_EXPECTED, Ranking.parse)]
 SplitName = Annotated[str, one_of(SPLITS[1:])]
 FileName = Annotated[
     str,
-    Reader(
-        "a name of letters, digits, '-' and '_'",
-        lambda value: value if value and file_name_part(str(value)) == value else None,
-    ),
+    allow("a name of letters, digits, '-' and '_'", lambda x: x and file_name_part(str(x)) == x),
 ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Published:
-    """A result that others published, to stand beside ours.
-
-    `figure` is the ranking of ours to compare it with, by default the experiment's first;
-    `protocol` says in words how it was measured; `share` is that of the training facts, on a curve.
-    """
+    """A result that others published, to stand beside ours."""
 
     method: str
     data: str
-    figure: RankingKey | None = None
-    protocol: str = ""
+    figure: RankingKey | None = None  # to compare it with; by default the experiment's first
+    protocol: str = ""  # how it was measured, in words
     mrr: float
     hits_at_1: float | None = None
     hits_at_10: float | None = None
-    share: float | None = None
+    share: float | None = None  # of the training facts, on a curve
     note: str = ""
 
 
@@ -85,29 +267,20 @@ class Published:
 class MethodRuns:
     """A method of an experiment, and its count of seeds if it is not the experiment's."""
 
-    method: Method
+    method: Method = field(metadata={"key": None})
     seeds: Count | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment(ABC):
-    """One question of a plan.
-
-    Attributes:
-        kind: Its kind in a plan.
-        tilp_only: Whether all its methods must be forms of TILP.
-        name: Name in files and on the command line.
-        title: Heading of its part of the report.
-        about: What it asks and how to read it.
-        methods: What is compared.
-    """
+    """One question of a plan."""
 
     kind: ClassVar[ExperimentKind]
-    tilp_only: ClassVar[bool] = False
+    tilp_only: ClassVar[bool] = False  # whether all its methods must be forms of TILP
 
     name: FileName
     title: str
-    about: str = ""
+    about: str = ""  # what it asks and how to read it
     methods: tuple[MethodRuns, ...]
 
     def __post_init__(self) -> None:
@@ -116,12 +289,10 @@ class Experiment(ABC):
             raise ValueError(f"methods is {names!r}; give each method once")
         others = [runs.method.name for runs in self.methods if not runs.method.is_tilp]
         if self.tilp_only and others:
-            raise ValueError(
-                f"methods is {others!r}; give forms of TILP alone where the kind is {self.kind}"
-            )
+            only = f"give forms of TILP alone where the kind is {self.kind}"
+            raise ValueError(f"methods is {others!r}; {only}")
 
     def with_seeds(self, seeds: int) -> Self:
-        """Return the experiment with this count of seeds of every method."""
         return replace(self, methods=tuple(replace(runs, seeds=seeds) for runs in self.methods))
 
     @abstractmethod
@@ -135,80 +306,59 @@ class Experiment(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class RankedExperiment(Experiment):
-    """An experiment on how well answers are ranked.
+    """An experiment on how well answers are ranked."""
 
-    Attributes:
-        seeds: Count of runs of each method, with seeds from 0 on.
-        figures: Rankings that results are given for; the first is drawn.
-        split: Split whose facts are the queries.
-    """
-
-    seeds: Count = 1
-    figures: tuple[RankingKey, ...] = (Ranking(Protocol.ENUMERATE, Ties.AVERAGE),)
+    seeds: Count = 1  # of each method, from 0 on
+    figures: tuple[RankingKey, ...] = (Ranking(Protocol.ENUMERATE, Ties.AVERAGE),)  # first: drawn
     split: SplitName = "test"
 
     @abstractmethod
-    def settings(self, source: Source) -> Sequence[Setting]:
+    def settings(self, source: Source) -> Iterable[Setting]:
         """Return the settings that every method is run in."""
 
     def jobs(self, source: Source) -> list[Job]:
-        return [
-            job
-            for runs in self.methods
-            for setting in self.settings(source)
-            for job in self.jobs_of(source, setting, runs)
-        ]
+        pairs = product(self.methods, self.settings(source))
+        return [job for runs, setting in pairs for job in self.jobs_of(source, setting, runs)]
 
     def jobs_of(self, source: Source, setting: Setting, runs: MethodRuns) -> list[EvaluationJob]:
         """Return the jobs of a method: one per seed, or one if seeds change nothing."""
-        count = self.seeds_of(runs) if runs.method.seeded or setting.seeded else 1
-        return [
-            EvaluationJob(source, setting, runs.method, seed, self.split) for seed in range(count)
-        ]
+        seeds = range(self.seeds_of(runs) if runs.method.seeded or setting.seeded else 1)
+        return [EvaluationJob(source, setting, runs.method, seed, self.split) for seed in seeds]
 
     def seeds_of(self, runs: MethodRuns) -> int:
-        """Return the count of seeds of a method."""
         return self.seeds if runs.seeds is None else runs.seeds
 
+    def results_of(
+        self, source: Source, setting: Setting, runs: MethodRuns, results: Results
+    ) -> list[Result]:
+        return results.of_all(self.jobs_of(source, setting, runs))
+
     def means(
-        self,
-        source: Source,
-        setting: Setting,
-        results: Results,
-        ranking: Ranking,
-        metric: str = "mrr",
+        self, source: Source, setting: Setting, results: Results, ranking: Ranking, metric: str
     ) -> list[Mean | None]:
         """Return a metric of each method, over its seeds."""
-        return [
-            Mean.of(
-                result["figures"][ranking.key][metric]
-                for result in results.of_all(self.jobs_of(source, setting, runs))
-            )
-            for runs in self.methods
-        ]
+        by_method = [self.results_of(source, setting, runs, results) for runs in self.methods]
+        key = ranking.key
+        return [Mean.of(result["figures"][key][metric] for result in own) for own in by_method]
 
     def column(self, means: Sequence[Mean | None]) -> list[str]:
         """Return a column of means, the best of our methods bold; of all if none is ours."""
         any_ours = any(runs.method.is_ours for runs in self.methods)
-        values = [
-            None if mean is None or (any_ours and not runs.method.is_ours) else mean.value
-            for runs, mean in zip(self.methods, means, strict=True)
-        ]
-        best = max((value for value in values if value is not None), default=None)
-        return [
-            bold(mean_text(mean)) if value is not None and value == best else mean_text(mean)
-            for value, mean in zip(values, means, strict=True)
-        ]
+        compared = [runs.method.is_ours or not any_ours for runs in self.methods]
+        best = max((mean.value for mean in compress(means, compared) if mean), default=None)
+        column = [mean_text(mean) for mean in means]
+        for index, mean in enumerate(means):
+            if mean and compared[index] and mean.value == best:
+                column[index] = bold(column[index])
+        return column
 
     def sections(
         self, report: Report, sources: Sequence[Source], results: Results
     ) -> Iterator[Source]:
         """Begin a section for each data set, and yield those that have results."""
         for source in sources:
-            jobs = self.jobs(source)
             report.heading(source.name, 3)
-            write_failures(report, jobs, results)
-            if results.of_all(jobs):
+            if write_failures(report, self.jobs(source), results):
                 yield source
 
     @property
@@ -228,8 +378,8 @@ class PublishedExperiment(RankedExperiment):
         for entry in self.published:
             if entry.figure is not None and entry.figure not in self.figures:
                 possible = ", ".join(ranking.key for ranking in self.figures)
-                message = f"published: figure is {entry.figure.key!r}; give one of {possible}"
-                raise ValueError(message)
+                wrong = f"published: figure is {entry.figure.key!r}"
+                raise ValueError(f"{wrong}; give one of {possible}")
 
     def published_for(self, ranking: Ranking) -> Iterator[Published]:
         """Return the published results that belong to a ranking."""
@@ -280,8 +430,10 @@ def bars_of(name: str, means: Iterable[Mean | None]) -> Bars:
     return Bars(name, tuple(None if mean is None else (mean.value, mean.spread) for mean in means))
 
 
-def write_failures(report: Report, jobs: Iterable[Job], results: Results) -> None:
-    """Say what could not be run, and why."""
-    if reasons := results.reasons(jobs):
+def write_failures(report: Report, jobs: Sequence[Job], results: Results) -> list[Result]:
+    """Say which jobs could not be run, and why; return the results of the others."""
+    reasons = [results.failed[job.name].reason for job in jobs if job.name in results.failed]
+    if reasons:
         report.text("Not run:")
-        report.items(reasons)
+        report.items(dict.fromkeys(reasons))
+    return results.of_all(jobs)

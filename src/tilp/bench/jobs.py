@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import groupby, islice
 from multiprocessing import get_context
@@ -31,29 +31,18 @@ _FORMAT = "tilp bench run"
 
 @dataclass(frozen=True)
 class Workspace:
-    """Where and how a job is run.
-
-    Attributes:
-        folder: Working folder; a job that was killed continues from what it left there.
-        shared: Folder for models that several jobs use.
-        threads: Count of threads; results do not depend on it.
-        advance: Called with the progress of each stage.
-    """
+    """Where and how a job is run; a job that was killed continues from what `folder` holds."""
 
     folder: Path
-    shared: Path
-    threads: int
+    shared: Path  # folder for models that several jobs use
+    threads: int  # results do not depend on it
     advance: Advance
 
 
 class Job(ABC):
-    """One run: the same name and key give the same result.
+    """One run: the same name and key give the same result."""
 
-    Attributes:
-        alone: Whether other runs beside it would spoil what it measures.
-    """
-
-    alone: ClassVar[bool] = False
+    alone: ClassVar[bool] = False  # whether other runs beside it would spoil what it measures
 
     @property
     @abstractmethod
@@ -73,9 +62,8 @@ class Job(ABC):
     def run(self, workspace: Workspace) -> Result:
         """Run it, and return plain values."""
 
-    def satisfied_by(self, result: Result) -> bool:
+    def satisfied_by(self, result: Result) -> bool:  # noqa: ARG002
         """Return whether a result of the same key has everything this job needs."""
-        del result
         return True
 
     def merged_with(self, other: Job) -> Job:
@@ -88,7 +76,6 @@ class Job(ABC):
         return self
 
     def key(self) -> str:
-        """Return the digest of all that decides the result."""
         return digest_of(self.identity())
 
 
@@ -113,38 +100,23 @@ class Failed(NamedTuple):
     reason: str
 
 
+@dataclass
 class Results:
-    """Results of jobs, by their names."""
+    """Results of jobs, and those that failed, by their names."""
 
-    def __init__(self) -> None:
-        self._results: dict[str, Result] = {}
-        self.failed: dict[str, Failed] = {}
-
-    def add(self, job: Job, result: Result | Failed) -> None:
-        """Add the result of a job."""
-        if isinstance(result, Failed):
-            self.failed[job.name] = result
-        else:
-            self._results[job.name] = result
+    done: dict[str, Result] = field(default_factory=dict)
+    failed: dict[str, Failed] = field(default_factory=dict)
 
     def of(self, job: Job) -> Result | None:
         """Return the result of a job, or None if it failed."""
-        return self._results.get(job.name)
-
-    def reasons(self, jobs: Iterable[Job]) -> list[str]:
-        """Return why some of the jobs failed, each reason once."""
-        reasons = (self.failed[job.name].reason for job in jobs if job.name in self.failed)
-        return list(dict.fromkeys(reasons))
+        return self.done.get(job.name)
 
     def of_all(self, jobs: Iterable[Job]) -> list[Result]:
         """Return the results of the jobs that did not fail."""
-        return [self._results[job.name] for job in jobs if job.name in self._results]
-
-    def __iter__(self) -> Iterator[Result]:
-        return iter(self._results.values())
+        return [self.done[job.name] for job in jobs if job.name in self.done]
 
     def __len__(self) -> int:
-        return len(self._results)
+        return len(self.done)
 
 
 class Store:
@@ -154,12 +126,7 @@ class Store:
         self._runs, self._work = folder / "runs", folder / "unfinished"
         self.shared = self._work / "shared"
 
-    def path(self, job: Job) -> Path:
-        """Return the file of a job's result."""
-        return self._runs / f"{job.name}.json"
-
     def work(self, job: Job, key: str) -> Path:
-        """Return the working folder of a job."""
         return self._work / f"{job.name}-{key[:12]}"
 
     def clear(self, work: Path) -> None:
@@ -170,14 +137,14 @@ class Store:
 
     def load(self, job: Job, key: str) -> Result | None:
         """Return the result of an earlier run, or None if there is none of this key."""
+        path = self._runs / f"{job.name}.json"
         try:
-            result: Result = json.loads(self.path(job).read_text(encoding="utf-8"))
+            result: Result = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as failure:
-            raise TilpError(
-                f"{self.path(job)} cannot be read ({failure}); remove it to run it again"
-            ) from failure
+            message = f"{path} cannot be read ({failure}); remove it to run it again"
+            raise TilpError(message) from failure
         same = isinstance(result, dict) and result.get("key") == key
         return result if same and job.satisfied_by(result) else None
 
@@ -185,10 +152,9 @@ class Store:
         """Write the result of a job, and return it as it will be read."""
         finished = datetime.now(UTC).isoformat(timespec="seconds")
         record = {"format": _FORMAT, "tilp": __version__, "key": key, "finished": finished}
-        record |= result
-        text = json.dumps(record, indent=1, ensure_ascii=False, default=str)
+        text = json.dumps(record | result, indent=1, ensure_ascii=False, default=str)
         self._runs.mkdir(parents=True, exist_ok=True)
-        with new_file(self.path(job)) as partial:
+        with new_file(self._runs / f"{job.name}.json") as partial:
             partial.write_text(text + "\n", encoding="utf-8")
         return dict(json.loads(text))
 
@@ -218,9 +184,9 @@ def run_jobs(
         yield from _run_in_processes(side_by_side, store, threads, processes)
     for job in jobs:
         if job.alone or processes == 1:
-            if watcher is not None:
+            if watcher:
                 watcher.begins(job)
-            yield _run_job(job, store, threads, _ignore if watcher is None else watcher.advances)
+            yield _run_job(job, store, threads, watcher.advances if watcher else _ignore)
 
 
 def _run_in_processes(
@@ -255,13 +221,12 @@ def _run_in_processes(
 
 def _run_quietly(job: Job, store: Store, threads: int) -> Ended:
     with warnings.catch_warnings():
-        # Warnings about the data came when the plan began.
-        warnings.simplefilter("ignore", TilpWarning)
+        warnings.simplefilter("ignore", TilpWarning)  # they came when the plan began
         return _run_job(job, store, threads, _ignore)
 
 
 def _ignore(_stage: str, _share: float) -> None:
-    """Ignore the progress of a job."""
+    return
 
 
 def _run_job(job: Job, store: Store, threads: int, advance: Advance) -> Ended:
@@ -272,8 +237,8 @@ def _run_job(job: Job, store: Store, threads: int, advance: Advance) -> Ended:
         if result is not None:
             return job, result, False
         folder = store.work(job, key)
-        result = job.run(Workspace(folder, store.shared, threads, advance))
-        result = store.save(job, key, result)
+        measured = job.run(Workspace(folder, store.shared, threads, advance))
+        result = store.save(job, key, measured)
         store.clear(folder)
     except TilpError as failure:
         return job, Failed(job.name, str(failure)), False

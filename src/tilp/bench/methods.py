@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from tilp.bench.data import Case, Rare
 from tilp.bench.jobs import Workspace, digest_of
-from tilp.bench.schema import check_keys, read_value
+from tilp.bench.schema import Table, check_keys, read_value
 from tilp.errors import NoRulesError, TilpError
 from tilp.evaluation import popularity, recurrence
 from tilp.forecasting import ForecastRules, TimestampRules
@@ -63,19 +64,14 @@ class Learned:
 
 @dataclass(frozen=True)
 class Method:
-    """A method with its parameters.
+    """A method with its parameters: arguments of `TILP`, `TimestampRules` or `ForecastRules`.
 
-    Attributes:
-        name: Name in plans and reports.
-        base: The method that it is a form of.
-        choices: Keyword arguments of `TILP`, `TimestampRules` or `ForecastRules`. Timestamp rules
-            also have `plain` (rank through every walk, as the original does), TILP also has
-            `reached_only` (all candidates that no rule reaches score alike).
-        about: Description for reports.
+    Timestamp rules also have `plain` (rank through every walk, as the original does), TILP also has
+    `reached_only` (all candidates that no rule reaches score alike).
     """
 
     name: str
-    base: BaseMethod
+    base: BaseMethod  # the method that it is a form of
     choices: Mapping[str, Any] = field(default_factory=dict)
     about: str = ""
 
@@ -86,7 +82,6 @@ class Method:
 
     @property
     def is_tilp(self) -> bool:
-        """Whether it is a form of TILP."""
         return self.base in _FORMS
 
     @property
@@ -95,7 +90,6 @@ class Method:
         return self.is_tilp or self.base is BaseMethod.FORECAST
 
     def with_choices(self, **choices: Any) -> Method:
-        """Return the same method with other parameters."""
         return replace(self, choices={**self.choices, **choices})
 
     def identity(self, seed: int) -> dict[str, Any]:
@@ -122,13 +116,11 @@ class Method:
         return Learned(_BASELINES[self.base](case.applied))
 
     def tilp(self, seed: int, threads: int) -> TILP:
-        """Return the estimator of a form of TILP."""
         options = {**_FORMS[self.base], **self._arguments}
         return TILP.from_options(**options, random_state=seed, n_jobs=threads)
 
     def _learn_tilp(self, case: Case, seed: int, workspace: Workspace) -> Learned:
-        def make() -> TILP:
-            return self.tilp(seed, workspace.threads)
+        make = partial(self.tilp, seed, workspace.threads)
 
         def scorer_of(model: TILP) -> ScoreFunction:
             scorer = model.scorer(case.applied)
@@ -148,11 +140,7 @@ class Method:
         # These rules are mined from the graph itself, so it must hold nothing but training facts.
         learned = case.learned.without(np.flatnonzero(case.learned.walked_only))
         rules, evidence = self._timed(seed, ahead=case.evidence is None), case.evidence or "train"
-        began = time.perf_counter()
-
-        def advance(share: float) -> None:
-            workspace.advance("fit", share)
-
+        began, advance = time.perf_counter(), partial(workspace.advance, "fit")
         scorer: ScoreFunction
         if isinstance(rules, ForecastRules):
             forecasts = rules.fit(learned, progress=advance)
@@ -179,7 +167,7 @@ METHODS: Mapping[str, Method] = {
 }
 
 
-def read_method(name: str, table: Mapping[str, Any], where: str) -> Method:
+def read_method(name: str, table: Table, where: str) -> Method:
     """Read a method that a plan defines; an error says what is wrong and what is possible."""
     base: BaseMethod = read_value(BaseMethod, table, "base", where)
     about: str = read_value(str, table, "about", where, default="")
@@ -209,7 +197,6 @@ def read_method(name: str, table: Mapping[str, Any], where: str) -> Method:
 
 
 def _is_refused(base: BaseMethod, key: str, value: Any) -> bool:
-    """Return whether a parameter is impossible by itself."""
     try:
         Method("", base, {key: value}).identity(0)
     except (TilpError, TypeError, ValueError):
@@ -218,12 +205,11 @@ def _is_refused(base: BaseMethod, key: str, value: Any) -> bool:
 
 
 def _parameters(base: BaseMethod) -> dict[str, Any]:
-    """Return the parameters of a method with their defaults."""
     defaults: dict[str, Any] = {}
     if base in _FORMS:
         arguments = inspect.signature(TILP.__init__).parameters.values()
         defaults = {argument.name: argument.default for argument in arguments}
-        defaults |= {one.name: one.default for one in fields(TILPConfig)}
+        defaults |= {argument.name: argument.default for argument in fields(TILPConfig)}
         defaults |= {"preset": "default", _REACHED: False}
     elif base in _TIMED:
         defaults = {argument.name: argument.default for argument in fields(_TIMED[base])}
@@ -242,8 +228,8 @@ def shared_model(
     make: MakeModel, graph: TemporalGraph, workspace: Workspace
 ) -> tuple[TILP, Mapping[str, float]]:
     """Return the model of a graph, of an earlier job or fitted now, and its seconds by stage."""
-    decisive = {"graph": graph.fingerprint(), "settings": make().settings.to_json()}
-    digest = digest_of(decisive)[:16]
+    settings = make().settings.to_json()
+    digest = digest_of({"graph": graph.fingerprint(), "settings": settings})[:16]
     folder, note = workspace.shared / digest, workspace.shared / f"{digest}.json"
     if folder.exists():
         return load(folder), json.loads(note.read_text(encoding="utf-8"))
@@ -290,31 +276,24 @@ class RoutedScorer:
 
     def __call__(self, queries: QueryTable) -> Scores:
         mask = np.isin(queries.directed_relation, self.relations)
-        parts = [(self.theirs, np.flatnonzero(mask)), (self.others, np.flatnonzero(~mask))]
-        used = [(scorer, rows) for scorer, rows in parts if len(rows)]
-        scores = _join([scorer(queries[rows]) for scorer, rows in used])
-        return scores.take(np.argsort(np.concatenate([rows for _, rows in used])))
+        routes = [(self.theirs, np.flatnonzero(mask)), (self.others, np.flatnonzero(~mask))]
+        parts = [scorer(queries[rows]) for scorer, rows in routes if len(rows)]
+        counts = np.concatenate([np.diff(part.offsets) for part in parts])
 
+        def column(name: str) -> NDArray[Any]:
+            return np.concatenate([getattr(part, name) for part in parts])
 
-def _join(parts: Sequence[Scores]) -> Scores:
-    """Return the scores of several batches as those of one."""
-
-    def column(name: str) -> NDArray[Any]:
-        return np.concatenate([getattr(part, name) for part in parts])
-
-    counts = np.concatenate([np.diff(part.offsets) for part in parts])
-    all_reached = all(part.reached is not None for part in parts)
-    offsets = np.append(0, np.cumsum(counts))
-    reached = column("reached") if all_reached else None
-    return Scores(offsets, column("candidate"), column("score"), column("defaults"), reached)
+        columns = column("candidate"), column("score"), column("defaults")
+        reached = column("reached") if all(part.reached is not None for part in parts) else None
+        order = np.argsort(np.concatenate([rows for _, rows in routes]))
+        return Scores(np.append(0, np.cumsum(counts)), *columns, reached).take(order)
 
 
 @dataclass(frozen=True)
 class ReachedOnly:
     """A scorer that gives all candidates which no rule reaches one score, lower than all others.
 
-    The paper's own code does so. With best ties, such an answer ranks right behind the candidates
-    that are reached, however many others there are.
+    The paper's own code does so: with best ties, they rank right behind those that are reached.
     """
 
     scorer: Scorer

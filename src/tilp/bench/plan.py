@@ -12,15 +12,14 @@ from typing import Annotated, Any
 
 from tilp._utils.files import file_name_part, locked
 from tilp._utils.versions import version_report
-from tilp.bench.compare import Compare, Rules
+from tilp.bench.comparisons import BiasedData, Compare, Curve, Rules
 from tilp.bench.data import SETTINGS, Source, WorldSize
 from tilp.bench.efficiency import Efficiency
 from tilp.bench.experiment import Experiment, FileName, MethodRuns, RankedExperiment
-from tilp.bench.fewer_facts import BiasedData, Curve
 from tilp.bench.jobs import Failed, Job, Results, Store, Watcher, merge_jobs, run_jobs
 from tilp.bench.methods import METHODS, Method, read_method
 from tilp.bench.report import Report
-from tilp.bench.schema import Count, Reader, keys_of, read_table, read_value
+from tilp.bench.schema import Reader, Table, keys_of, read_table, read_value
 from tilp.errors import TilpError
 from tilp.graph import SPLITS
 from tilp.parallel import thread_count
@@ -56,20 +55,12 @@ _DIGITS = 16  # of a fingerprint
 
 @dataclass(frozen=True)
 class Plan:
-    """Experiments that are run and reported together.
+    """Experiments that are run and reported together."""
 
-    Attributes:
-        name: Name of its file.
-        title: Title of the report.
-        about: What it is for.
-        world: The bundled world to use if no data are given.
-        experiments: The experiments, in their order.
-    """
-
-    name: str
+    name: str  # of its file
     title: str
     about: str
-    world: WorldSize
+    world: WorldSize  # used if no data are given
     experiments: tuple[Experiment, ...]
 
     def narrowed(self, seeds: int | None = None, only: tuple[str, ...] = ()) -> Plan:
@@ -84,15 +75,12 @@ class Plan:
         """
         names = [experiment.name for experiment in self.experiments]
         if unknown := [name for name in only if name not in names]:
-            raise TilpError(
-                f"the plan {self.name} has no experiment {unknown[0]!r}; it has {', '.join(names)}"
-            )
-        experiments = [
-            experiment for experiment in self.experiments if not only or experiment.name in only
-        ]
+            missing = f"the plan {self.name} has no experiment {unknown[0]!r}"
+            raise TilpError(f"{missing}; it has {', '.join(names)}")
+        chosen = [each for each in self.experiments if not only or each.name in only]
         if seeds is not None:
-            experiments = [experiment.with_seeds(seeds) for experiment in experiments]
-        return replace(self, experiments=tuple(experiments))
+            chosen = [experiment.with_seeds(seeds) for experiment in chosen]
+        return replace(self, experiments=tuple(chosen))
 
 
 def shipped_plans() -> dict[str, Plan]:
@@ -102,11 +90,9 @@ def shipped_plans() -> dict[str, Plan]:
     ['biased', 'efficiency', 'few']
     """
     files = resources.files("tilp.bench").joinpath("plans")
-    names = sorted(file.name for file in files.iterdir() if file.name.endswith(".toml"))
-    return {
-        name.removesuffix(".toml"): _parse(files.joinpath(name).read_text("utf-8"), name)
-        for name in names
-    }
+    plans = sorted(file.name for file in files.iterdir() if file.name.endswith(".toml"))
+    texts = {name: files.joinpath(name).read_text("utf-8") for name in plans}
+    return {name.removesuffix(".toml"): _parse(text, name) for name, text in texts.items()}
 
 
 def load_plan(plan: str | Path) -> Plan:
@@ -138,8 +124,6 @@ def load_plan(plan: str | Path) -> Plan:
 
 @dataclass(frozen=True)
 class _PlanTable:
-    """The top level of a plan's file."""
-
     title: str
     about: str = ""
     world: WorldSize = WorldSize()  # noqa: RUF009 - frozen
@@ -168,9 +152,7 @@ def _parse(text: str, file: str) -> Plan:
     return Plan(name, table.title, table.about, table.world, tuple(experiments))
 
 
-def _read_experiment(
-    table: Mapping[str, Any], file: str, methods: Mapping[str, Method]
-) -> Experiment:
+def _read_experiment(table: Table, file: str, methods: Mapping[str, Method]) -> Experiment:
     where = f"{file}, experiment {table['name']!r}" if "name" in table else f"{file}, an experiment"
     name = read_value(FileName, table, "name", where)
     cls = EXPERIMENTS[read_value(ExperimentKind, table, "kind", where)]
@@ -183,80 +165,45 @@ def _read_experiment(
         of_setting = {key: table[key] for key in table if key in keys}
         given["setting"] = read_table(SETTINGS[kind], of_setting, where)
         more_keys += keys
-    return read_table(cls, {"title": name, **table}, where, given=given, more_keys=more_keys)
+    return read_table(cls, {"title": name, **table}, where, more_keys, **given)
 
 
-@dataclass(frozen=True)
-class _MethodEntry:
-    """A method with a count of seeds of its own."""
-
-    name: str
-    seeds: Count | None = None
-
-
-def _read_methods(
-    table: Mapping[str, Any], where: str, methods: Mapping[str, Method]
-) -> tuple[MethodRuns, ...]:
+def _read_methods(table: Table, where: str, methods: Mapping[str, Method]) -> Any:
     """Read the methods of an experiment: names, or tables with a count of seeds."""
 
     def read(value: Any) -> MethodRuns | None:
         entry = {"name": value} if isinstance(value, str) else value
         if not isinstance(entry, dict) or str(entry.get("name")) not in methods:
             return None
-        checked = read_table(_MethodEntry, entry, f"{where}, method {entry['name']!r}")
-        return MethodRuns(methods[checked.name], checked.seeds)
+        name = read_value(str, entry, "name", where)
+        of_method = f"{where}, method {name!r}"
+        return read_table(MethodRuns, entry, of_method, ["name"], method=methods[name])
 
     reader = Reader(f"one of {', '.join(methods)}, or {{ name = …, seeds = … }}", read)
-    entries: tuple[MethodRuns, ...] = read_value(
-        tuple[Annotated[MethodRuns, reader], ...], table, "methods", where
-    )
-    return entries
+    return read_value(tuple[Annotated[MethodRuns, reader], ...], table, "methods", where)
 
 
 def _repeated(names: Iterable[str]) -> list[str]:
-    """Return the names that occur more than once."""
     return [name for name, count in Counter(names).items() if count > 1]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a plan.
-
-    Attributes:
-        page: The report as HTML.
-        text: The report as Markdown.
-        results: Results of the jobs.
-        ran: Count of jobs that were run now; the others had results.
-        missing_charts: Charts that could not be drawn without matplotlib.
-    """
+    """The outcome of a plan: the report as HTML and as Markdown, and the results."""
 
     page: Path
     text: Path
     results: Results
-    ran: int
-    missing_charts: tuple[str, ...] = ()
+    ran: int  # count of jobs that were run now; the others had results
+    missing_charts: tuple[str, ...] = ()  # those that could not be drawn without matplotlib
 
 
 def plan_jobs(plan: Plan, sources: Sequence[Source]) -> tuple[list[Job], dict[str, str]]:
-    """Return every job of a plan, once.
-
-    Args:
-        plan: The plan.
-        sources: Data sets, with distinct names.
-
-    Returns:
-        The jobs; and why an experiment has none on some data set, by the names of both.
-
-    Raises:
-        TilpError: Two data sets have one name.
-    """
+    """Return every job of a plan, once; and why an experiment has none on some data set."""
     for name in _repeated(source.name for source in sources):
-        raise TilpError(
-            f"two data sets are named {name}, and that name identifies their runs; rename one of "
-            "the folders or files"
-        )
-    jobs: list[Job] = []
-    refused = {}
+        why = "that name identifies their runs; rename one of the folders or files"
+        raise TilpError(f"two data sets are named {name}, and {why}")
+    jobs, refused = list[Job](), dict[str, str]()
     for experiment in plan.experiments:
         for source in sources:
             try:
@@ -294,32 +241,39 @@ def run_plan(
     """
     for source in sources:
         source.fingerprint  # noqa: B018 - unreadable data raise an error before anything is run
-    store, results, ran = Store(out), Results(), 0
     jobs, refused = plan_jobs(plan, sources)
-    _claim(out)
+    if out.is_file() or (out.is_dir() and any(out.iterdir()) and not (out / "runs").is_dir()):
+        raise TilpError(f"{out} holds something that is no report; choose another folder")
+    (out / "runs").mkdir(parents=True, exist_ok=True)
+    store, results, ran = Store(out), Results(), 0
     with locked(out):
         ended = run_jobs(jobs, store, thread_count(threads), side_by_side, watcher)
         for position, (job, result, is_new) in enumerate(ended, start=1):
             ran += is_new
-            results.add(job, result)
-            if watcher is not None:
-                outcome = "run" if is_new else "reused"
-                outcome = result.reason if isinstance(result, Failed) else outcome
+            outcome = "run" if is_new else "reused"
+            if isinstance(result, Failed):
+                results.failed[job.name], outcome = result, result.reason
+            else:
+                results.done[job.name] = result
+            if watcher:
                 watcher.ends(job, outcome, position, len(jobs))
         store.clear(store.shared)
         report = Report(plan.name, plan.title)
         _write_overview(report, plan, sources, results, command)
         for experiment in plan.experiments:
-            _write_section(report, experiment, sources, results, refused)
+            report.heading(experiment.title)
+            if experiment.about:
+                report.text(experiment.about)
+            possible = []
+            for source in sources:
+                if reason := refused.get(f"{experiment.name} on {source.name}"):
+                    report.text(f"Not run on {source.name}: {reason}.")
+                else:
+                    possible.append(source)
+            if possible:
+                experiment.write(report, possible, results)
         page, text = report.write(out)
     return Outcome(page, text, results, ran, tuple(report.missing_charts))
-
-
-def _claim(out: Path) -> None:
-    """Make the folder of reports, or refuse a folder of something else."""
-    if out.is_file() or (out.is_dir() and any(out.iterdir()) and not (out / "runs").is_dir()):
-        raise TilpError(f"{out} holds something that is no report; choose another folder")
-    (out / "runs").mkdir(parents=True, exist_ok=True)
 
 
 def _write_overview(
@@ -330,33 +284,10 @@ def _write_overview(
     if plan.about:
         report.text(plan.about)
     report.code(command)
-    days = sorted({result["finished"][:10] for result in results})
+    days = sorted({result["finished"][:10] for result in results.done.values()})
     period = " to ".join(dict.fromkeys([*days[:1], *days[-1:]]))
     measured = f"Measured {period}" if days else "Nothing was measured"
     report.text(f"{measured}. Every run is a file in the folder runs, beside this report.")
-    _write_data(report, sources)
-    methods = {
-        runs.method.name: runs.method.about
-        for experiment in plan.experiments
-        for runs in experiment.methods
-    }
-    report.table(["method", "what it is"], list(methods.items()), 2)
-    with report.folded("How to read it"):
-        report.text(_READING)
-        protocols = dict.fromkeys(
-            ranking.protocol
-            for experiment in plan.experiments
-            if isinstance(experiment, RankedExperiment)
-            for ranking in experiment.figures
-        )
-        if protocols:
-            report.items(f"{protocol.value}: {_PROTOCOLS[protocol]}" for protocol in protocols)
-        report.text(_TIES)
-    with report.folded("Versions and machine"):
-        report.code(version_report())
-
-
-def _write_data(report: Report, sources: Sequence[Source]) -> None:
     rows = []
     for source in sources:
         graph = source.graph
@@ -366,23 +297,16 @@ def _write_data(report: Report, sources: Sequence[Source]) -> None:
         rows.append([*texts, *(f"{count:,}" for count in counts)])
     header = ["data", "unit", "fingerprint", *SPLITS, "entities", "relations", "date defects"]
     report.table(header, rows, 3)
-
-
-def _write_section(
-    report: Report,
-    experiment: Experiment,
-    sources: Sequence[Source],
-    results: Results,
-    refused: dict[str, str],
-) -> None:
-    report.heading(experiment.title)
-    if experiment.about:
-        report.text(experiment.about)
-    possible = []
-    for source in sources:
-        if reason := refused.get(f"{experiment.name} on {source.name}"):
-            report.text(f"Not run on {source.name}: {reason}.")
-        else:
-            possible.append(source)
-    if possible:
-        experiment.write(report, possible, results)
+    methods, protocols = dict[str, str](), dict[Protocol, None]()
+    for experiment in plan.experiments:
+        methods |= {runs.method.name: runs.method.about for runs in experiment.methods}
+        if isinstance(experiment, RankedExperiment):
+            protocols |= dict.fromkeys(ranking.protocol for ranking in experiment.figures)
+    report.table(["method", "what it is"], list(methods.items()), 2)
+    with report.folded("How to read it"):
+        report.text(_READING)
+        if protocols:
+            report.items(f"{protocol.value}: {_PROTOCOLS[protocol]}" for protocol in protocols)
+        report.text(_TIES)
+    with report.folded("Versions and machine"):
+        report.code(version_report())

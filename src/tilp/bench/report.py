@@ -45,12 +45,7 @@ def italic(text: str) -> Marked:
 
 
 class Report:
-    """A report under construction.
-
-    Args:
-        name: Name of its files, without an ending.
-        title: Title of the page.
-    """
+    """A report under construction; its files have the name."""
 
     def __init__(self, name: str, title: str) -> None:
         self._name, self._title = name, title
@@ -64,11 +59,9 @@ class Report:
         self._blocks.append(f"{'#' * level} {escape(text)}")
 
     def text(self, text: str) -> None:
-        """Add a paragraph."""
         self._blocks.append(escape(text))
 
     def items(self, lines: Iterable[str]) -> None:
-        """Add a list."""
         self._blocks.append("\n".join(f"- {escape(line)}" for line in lines))
 
     def code(self, text: str) -> None:
@@ -91,7 +84,6 @@ class Report:
         self._blocks.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
 
     def picture(self, name: str, svg: str, caption: str) -> None:
-        """Add a drawing of this package."""
         self._figure(name, standalone(svg), Markup(svg), caption)
 
     def chart(self, name: str, draw: Callable[[], str], caption: str) -> None:
@@ -103,9 +95,8 @@ class Report:
             self.text(f"Missing chart: {caption}; {failure}")
             return
         data = base64.b64encode(svg.encode()).decode()
-        alt = html.escape(clean(caption))
-        shown = Markup(f'<img src="data:image/svg+xml;base64,{data}" alt="{alt}">')
-        self._figure(name, svg, shown, caption)
+        image = f'<img src="data:image/svg+xml;base64,{data}" alt="{html.escape(clean(caption))}">'
+        self._figure(name, svg, Markup(image), caption)
 
     def _figure(self, name: str, file: str, shown: Markup, caption: str) -> None:
         path = f"{self._name}-figures/{name}.svg"
@@ -121,7 +112,6 @@ class Report:
         self._blocks.append("</details>")
 
     def markdown(self) -> str:
-        """Return the report as Markdown."""
         return "\n\n".join(self._blocks) + "\n"
 
     def html(self) -> str:

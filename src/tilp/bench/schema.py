@@ -6,10 +6,11 @@ metadata may name another key (`key`), or None if the plan cannot set it.
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import StrEnum
+from functools import partial
 from math import inf
 from types import UnionType
 from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -19,6 +20,7 @@ from tilp.time import parse_date
 from tilp.time.dates import DateKind
 
 T = TypeVar("T")
+Table = Mapping[str, Any]
 
 
 class Reader(NamedTuple):
@@ -28,82 +30,72 @@ class Reader(NamedTuple):
     read: Callable[[Any], Any]
 
 
-def integer(least: int, most: float = inf) -> Reader:
-    """Allow integers in a range."""
-    return Reader(
-        f"an integer from {least} " + ("on" if most == inf else f"to {most}"),
-        lambda value: value if type(value) is int and least <= value <= most else None,
-    )
+def allow(expected: str, is_allowed: Callable[[Any], bool], convert: Any = None) -> Reader:
+    """Allow the values that a function accepts, and convert them."""
 
-
-def one_of(options: Sequence[str]) -> Reader:
-    """Allow some texts."""
-    expected = f"one of {', '.join(options)}"
-    return Reader(expected, lambda value: value if value in list(options) else None)
-
-
-def _number(expected: str, is_allowed: Callable[[float], bool]) -> Reader:
-    def read(value: Any) -> float | None:
-        return float(value) if type(value) in (int, float) and is_allowed(value) else None
+    def read(value: Any) -> Any:
+        if not is_allowed(value):
+            return None
+        return convert(value) if convert else value
 
     return Reader(expected, read)
 
 
-def _read_date(value: Any) -> str | None:
-    is_text = type(value) in (int, str)
-    return str(value) if is_text and parse_date(str(value)).kind is not DateKind.MALFORMED else None
+def integer(least: int, most: float = inf) -> Reader:
+    """Allow integers in a range."""
+    span = f"{least} on" if most == inf else f"{least} to {most}"
+    return allow(f"an integer from {span}", lambda x: type(x) is int and least <= x <= most)
+
+
+def one_of(options: Sequence[str], convert: Any = None) -> Reader:
+    """Allow some texts."""
+    return allow(f"one of {', '.join(options)}", list(options).__contains__, convert)
+
+
+def _number(expected: str, is_allowed: Callable[[float], bool]) -> Reader:
+    return allow(expected, lambda x: type(x) in (int, float) and is_allowed(x), float)
+
+
+def _is_date(value: Any) -> bool:
+    return type(value) in (int, str) and parse_date(str(value)).kind is not DateKind.MALFORMED
 
 
 Count = Annotated[int, integer(1)]
 Seed = Annotated[int, integer(0)]
-Share = Annotated[float, _number("a share above 0 and at most 1", lambda value: 0 < value <= 1)]
-Date = Annotated[str, Reader("a date, as a text or an integer", _read_date)]
+Share = Annotated[float, _number("a share above 0 and at most 1", lambda x: 0 < x <= 1)]
+Date = Annotated[str, allow("a date, as a text or an integer", _is_date, str)]
 
-_TABLE = Reader("a table", lambda value: value if isinstance(value, dict) else None)
 _READERS = {
-    str: Reader("a text in quotes", lambda value: value if isinstance(value, str) else None),
+    str: allow("a text in quotes", lambda value: isinstance(value, str)),
     float: _number("a number from 0 on", lambda value: value >= 0),
 }
 
 
-def keys_of(cls: Any) -> dict[str, dataclasses.Field[Any]]:
+def keys_of(cls: Any) -> dict[str, Field[Any]]:
     """Return the keys that a table of a dataclass may have, with their fields."""
-    keys = {field.metadata.get("key", field.name): field for field in dataclasses.fields(cls)}
+    keys = {field.metadata.get("key", field.name): field for field in fields(cls)}
     return {key: field for key, field in keys.items() if key is not None}
 
 
 def read_table(
-    cls: type[T],
-    table: Mapping[str, Any],
-    where: str,
-    *,
-    given: Mapping[str, Any] | None = None,
-    more_keys: Sequence[str] = (),
+    cls: type[T], table: Table, where: str, more_keys: Sequence[str] = (), **given: Any
 ) -> T:
-    """Make a dataclass from a table; a `ValueError` of its constructor is an error of the plan.
+    """Make a dataclass from a table and the fields in `given`; `more_keys` are read elsewhere.
 
-    Args:
-        cls: The dataclass.
-        table: The table.
-        where: File, and the experiment or method, for errors.
-        given: Fields that are read already.
-        more_keys: Keys of the table that something else reads.
+    A `ValueError` of the constructor is an error of the plan, at `where`.
     """
-    values = dict(given or {})
-    types = get_type_hints(cls, include_extras=True)
-    keys = keys_of(cls)
+    types, keys = get_type_hints(cls, include_extras=True), keys_of(cls)
     for key, field in keys.items():
-        is_needed = key in table or field.default is dataclasses.MISSING
-        if field.name not in values and is_needed:
-            values[field.name] = read_value(types[field.name], table, key, where)
+        if field.name not in given and (key in table or field.default is MISSING):
+            given[field.name] = read_value(types[field.name], table, key, where)
     check_keys(table, [*keys, *more_keys], where)
     try:
-        return cls(**values)
+        return cls(**given)
     except ValueError as failure:
         raise TilpError(f"{where}: {failure}") from failure
 
 
-def check_keys(table: Mapping[str, Any], possible: Sequence[str], where: str) -> None:
+def check_keys(table: Table, possible: Sequence[str], where: str) -> None:
     """Raise an error for the first key of a table that is not possible."""
     for key in table:
         if key not in possible:
@@ -113,9 +105,7 @@ def check_keys(table: Mapping[str, Any], possible: Sequence[str], where: str) ->
             raise TilpError(f"{where}: there is no key {key!r}{meant}; possible here: {listed}")
 
 
-def read_value(
-    kind: Any, table: Mapping[str, Any], key: str, where: str, default: Any = None
-) -> Any:
+def read_value(kind: Any, table: Table, key: str, where: str, default: Any = None) -> Any:
     """Return the value of a key, checked against a type; without a default it must be there."""
     reader = _reader(kind, f"{where}, {key}")
     if key not in table:
@@ -129,33 +119,24 @@ def read_value(
 
 
 def _reader(kind: Any, where: str) -> Reader:
-    """Return the reader of a type."""
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is Annotated:
         return Reader(*arguments[1])
     if origin in (Union, UnionType):  # optional
         return _reader(arguments[0], where)
-    if origin is dict:
-        return _TABLE
     if origin is tuple:
         item = _reader(arguments[0], where)
-        return Reader(
-            f"a list, [ … ], each of it {item.expected}", lambda value: _read_list(value, item)
-        )
+        return Reader(f"a list, [ … ], each of it {item.expected}", partial(_read_list, item))
     if kind in _READERS:
         return _READERS[kind]
-    if dataclasses.is_dataclass(kind):
-        cls: Any = kind
-        return Reader(
-            _TABLE.expected,
-            lambda value: read_table(cls, value, where) if isinstance(value, dict) else None,
-        )
+    if origin is dict or is_dataclass(kind):
+        convert = None if origin is dict else lambda value: read_table(kind, value, where)
+        return allow("a table", lambda value: isinstance(value, dict), convert)
     if isinstance(kind, type) and issubclass(kind, StrEnum):
-        options = one_of([option.value for option in kind])
-        return Reader(options.expected, lambda value: kind(value) if options.read(value) else None)
+        return one_of(list(kind), kind)
     raise TypeError(f"no values of a plan are of the type {kind}")
 
 
-def _read_list(values: Any, item: Reader) -> tuple[Any, ...] | None:
+def _read_list(item: Reader, values: Any) -> tuple[Any, ...] | None:
     results = tuple(map(item.read, values)) if isinstance(values, list) else ()
     return results if results and None not in results else None

@@ -52,7 +52,7 @@ def mine_command(
     """
     from tilp.parallel import Workers, thread_count
     from tilp.walks import MiningSettings
-    from tilp.walks.checkpoint import MiningCheckpoint
+    from tilp.walks.mining import MiningCheckpoint
 
     graph = options.read_data(data, unit, on_error, columns, header)
     grains = tuple(grain or _DEFAULT_GRAINS)

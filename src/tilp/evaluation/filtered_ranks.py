@@ -9,8 +9,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._kernels import rank as kernels
-from tilp._kernels.rank import KnownFacts, RankedQueries
+from tilp._kernels import candidates as kernels
+from tilp._kernels.candidates import KnownFacts, RankedQueries
 from tilp._utils.arrays import read_only_tuple
 from tilp.errors import TilpError
 from tilp.graph import QueryTable, TemporalGraph

@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from tilp.errors import DataError, TilpError, TilpWarning
 from tilp.evaluation.evaluate import DIRECTIONS
 from tilp.graph import QueryTable, TemporalGraph, Vocabulary
-from tilp.io.tables import PARQUET_SUFFIXES, as_table, read_parquet
+from tilp.io.tables import PARQUET_SUFFIXES, as_table, read_parquet, write_table
 from tilp.io.text import TextTable, read_text_table
-from tilp.io.write import write_table
 from tilp.scoring import Scores
 from tilp.scoring.scores import ScoreFunction
 from tilp.time import UNKNOWN, parse_date

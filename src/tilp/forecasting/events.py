@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilp._kernels.candidate_history import FAR
-from tilp._kernels.events import ByAnswer, ByEntityRelation, ByPair, ByRelation, ByTime
+from tilp._kernels.types import ByAnswer, ByEntityRelation, ByPair, ByRelation, ByTime
 from tilp.graph import TemporalGraph
 
 

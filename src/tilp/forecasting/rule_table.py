@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._kernels.tlogic_scores import TLogicRules
+from tilp._kernels.tlogic import TLogicRules
 from tilp.errors import TilpError
 from tilp.graph import TemporalGraph, Vocabulary
 from tilp.rules import Atom, Constraint, MinedRule, Rule, RuleSet

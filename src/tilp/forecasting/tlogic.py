@@ -9,8 +9,13 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._kernels.tlogic_scores import ScoringSettings, TLogicRules, score_queries
-from tilp._kernels.tlogic_walks import count_bodies, walk_back
+from tilp._kernels.tlogic import (
+    ScoringSettings,
+    TLogicRules,
+    count_bodies,
+    score_queries,
+    walk_back,
+)
 from tilp.errors import TilpError
 from tilp.forecasting.events import TimedEdges, event_times
 from tilp.forecasting.rule_table import RuleTable, check_relations

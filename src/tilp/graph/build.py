@@ -25,28 +25,20 @@ class Defect(StrEnum):
     MALFORMED_END = "malformed end"
     START_AFTER_END = "start after end"
 
-    @property
-    def repair(self) -> str:
-        """What repairing does."""
-        match self:
-            case Defect.MALFORMED_START:
-                return "start unknown"
-            case Defect.MALFORMED_END:
-                return "end unknown"
-            case Defect.START_AFTER_END:
-                return "end = start"
+
+_REPAIRS = {
+    Defect.MALFORMED_START: "start unknown",
+    Defect.MALFORMED_END: "end unknown",
+    Defect.START_AFTER_END: "end = start",
+}
 
 
 @dataclass(frozen=True)
 class FactTable:
-    """Facts of one source and split as text.
+    """Facts of one source and split as text, and the line of each row in the source.
 
-    Attributes:
-        split: the split its facts belong to.
-        source: name of the source, for messages.
-        frame: columns subject, relation, object, start and end, all text; dates may be null.
-            Optional columns: estimated (values of `ESTIMATED`) and walked_only (of `WALKED_ONLY`).
-        lines: the line of each row in the source.
+    The columns are subject, relation, object, start and end, whose dates may be null, and perhaps
+    estimated (values of `ESTIMATED`) and walked_only (of `WALKED_ONLY`).
     """
 
     split: str
@@ -94,18 +86,10 @@ def build_graph(
     unit: Unit | None = None,
     on_error: OnError = OnError.REPAIR,
 ) -> TemporalGraph:
-    """Build a graph from tables of text.
+    """Build a graph from tables of text, whose order the facts of each split keep.
 
-    Args:
-        tables: the facts; within each split they keep this order.
-        entities: names of entities, whose order decides their indices; sorted names by default.
-        relations: likewise for relations.
-        attributes: by name, entity ids and their values.
-        unit: what times count; chosen from the dates by default.
-        on_error: what to do with a row whose dates are malformed or run backwards.
-
-    Raises:
-        DataError: a date defect, with `OnError.RAISE`.
+    The order of label tables decides the indices of names; without one, names are sorted.
+    `attributes` are entity ids and their values by name.
     """
     tables = sorted(tables, key=lambda table: SPLITS.index(table.split))
     used = _unique([table.frame[role] for table in tables for role in ("subject", "object")])
@@ -121,9 +105,10 @@ def build_graph(
         "end": dates.last[end_text],
         "start_text": start_text,
         "end_text": end_text,
-        "estimated": _encode_marks(tables, "estimated", ESTIMATED),
-        "walked_only": _encode_marks(tables, "walked_only", WALKED_ONLY).astype(np.bool_),
     }
+    for name, values in (("estimated", ESTIMATED), ("walked_only", WALKED_ONLY)):
+        columns[name] = np.concatenate([encode_marks(t.frame, name, values) for t in tables])
+    columns["walked_only"] = columns["walked_only"].astype(np.bool_)
     defect_rows = find_defects(columns, dates)
     defects = defect_table(tables, defect_rows, columns, dates, on_error)
     if on_error is OnError.RAISE and len(defects):
@@ -179,29 +164,22 @@ def _parse_dates(
     used = _unique([*starts, *ends])
     texts = pl.concat([used.drop_nulls(), pl.Series("name", [""])]).unique().sort()
     names = pl.Enum(texts)
-    start_text, end_text = (
-        _concatenate(
-            # A null is the empty text, which sorts first.
-            [c.cast(names).to_physical().fill_null(0).to_numpy().astype(np.int32) for c in columns]
-        )
-        for columns in (starts, ends)
-    )
+
+    def encode(column: pl.Series) -> NDArray[np.int32]:
+        # A null is the empty text, which sorts first.
+        return column.cast(names).to_physical().fill_null(0).to_numpy().astype(np.int32)
+
+    start_text, end_text = (_concatenate(list(map(encode, c))) for c in (starts, ends))
     counts = np.bincount(start_text, minlength=len(texts))
     counts += np.bincount(end_text, minlength=len(texts))
     return DateTable.parse(texts, counts, unit), start_text, end_text
 
 
-def _encode_marks(
-    tables: Sequence[FactTable], name: str, values: tuple[str, ...]
-) -> NDArray[np.uint8]:
-    """Return the index of each fact's mark; 0 where a table has no such column."""
-    codes = [
-        table.frame[name].cast(pl.Enum(values)).to_physical().to_numpy()
-        if name in table.frame.columns
-        else np.zeros(len(table.frame), np.uint8)
-        for table in tables
-    ]
-    return np.concatenate(codes).astype(np.uint8)
+def encode_marks(frame: pl.DataFrame, name: str, values: tuple[str, ...]) -> NDArray[np.uint8]:
+    """Return the index of each fact's mark; 0 where the table has no such column."""
+    if name not in frame.columns:
+        return np.zeros(len(frame), np.uint8)
+    return frame[name].cast(pl.Enum(values)).to_physical().to_numpy().astype(np.uint8)
 
 
 def _concatenate(arrays: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
@@ -232,7 +210,7 @@ def defect_table(
     offsets = np.cumsum([0, *(len(table.lines) for table in tables)])
     described = []
     for defect, rows in defect_rows.items():
-        done = "row skipped" if on_error is OnError.SKIP else defect.repair
+        done = "row skipped" if on_error is OnError.SKIP else _REPAIRS[defect]
         starts = dates.texts.gather(columns["start_text"][rows])
         ends = dates.texts.gather(columns["end_text"][rows])
         for row, start, end in zip(rows.tolist(), starts, ends, strict=True):

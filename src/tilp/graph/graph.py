@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from tilp.errors import TilpError
-from tilp.graph.fingerprint import graph_fingerprint
 from tilp.graph.index import EdgeIndex
 from tilp.graph.vocabulary import Vocabulary
 from tilp.time import UNKNOWN, Interval, format_time
-from tilp.time.missing import distinct_times
+from tilp.time.interval import distinct_times
 from tilp.types import Unit
 
 SPLITS = ("train", "valid", "test")
 """The splits in the order in which their facts are stored."""
 
 DEFECT_SCHEMA = {
-    "split": pl.String,
-    "file": pl.String,
+    **dict.fromkeys(("split", "file"), pl.String),
     "line": pl.Int64,
-    "defect": pl.String,
-    "start": pl.String,
-    "end": pl.String,
-    "done": pl.String,
+    **dict.fromkeys(("defect", "start", "end", "done"), pl.String),
 }
 """Columns of a table of defects."""
 
@@ -62,13 +58,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class StorageLocation:
-    """Folder of a packed graph, so that the graph can be opened again rather than copied.
-
-    Attributes:
-        folder: path of the packed graph.
-        fingerprint: of the graph.
-        open: opens the graph at a path, and checks its fingerprint.
-    """
+    """Folder of a packed graph; `open` opens the graph again, and checks its fingerprint."""
 
     folder: Path
     fingerprint: str
@@ -123,9 +113,8 @@ class TemporalGraph:
                 "a fact of valid or test is marked as walked only; walks and training use only "
                 "training facts, so only they can be marked"
             )
-        for name in (*_COLUMNS, *_MARKS):
-            getattr(self, name).flags.writeable = False
-        for values in self.attributes.values():
+        columns = (getattr(self, name) for name in (*_COLUMNS, *_MARKS))
+        for values in (*columns, *self.attributes.values()):
             values.flags.writeable = False
         object.__setattr__(self, "attributes", MappingProxyType(dict(self.attributes)))
 
@@ -171,7 +160,7 @@ class TemporalGraph:
             raise TilpError(f"splits are 0 to {len(SPLITS) - 1}, for {', '.join(SPLITS)}")
         order = np.argsort(splits, kind="stable")
         ends = np.cumsum(np.bincount(splits, minlength=len(SPLITS)))
-        start, end = columns["start"][order], columns["end"][order]
+        start, end = start[order], end[order]
         times = np.union1d(np.unique(start), np.unique(end))
         start_text, end_text = (np.searchsorted(times, t).astype(np.int32) for t in (start, end))
         # An open start and an open end have the same text, but not the same time.
@@ -220,8 +209,7 @@ class TemporalGraph:
                 np.array_equal(values, other.attributes[name], equal_nan=True)
                 for name, values in self.attributes.items()
             )
-            and self.date_text("start").equals(other.date_text("start"))
-            and self.date_text("end").equals(other.date_text("end"))
+            and all(self.date_text(end).equals(other.date_text(end)) for end in ("start", "end"))
         )
 
     __hash__ = None  # type: ignore[assignment]  # compared by content, never hashed
@@ -312,12 +300,11 @@ class TemporalGraph:
             }
         )
         if self.estimated.any():
-            table = table.with_columns(
-                pl.Series("estimated", ESTIMATED).gather(self.estimated[rows])
-            )
+            marks = pl.Series("estimated", ESTIMATED).gather(self.estimated[rows])
+            table = table.with_columns(marks)
         if self.walked_only.any():
-            marks = self.walked_only[rows].astype(np.uint8)
-            table = table.with_columns(pl.Series("walked_only", WALKED_ONLY).gather(marks))
+            indices = self.walked_only[rows].astype(np.uint8)
+            table = table.with_columns(pl.Series("walked_only", WALKED_ONLY).gather(indices))
         return table
 
     def without(self, facts: Iterable[int]) -> TemporalGraph:
@@ -336,8 +323,9 @@ class TemporalGraph:
         columns = {name: getattr(self, name)[mask] for name in (*_COLUMNS, *_MARKS)}
         bounds = np.append(0, np.cumsum(mask))[list(self.bounds)].tolist()
         graph = replace(self, **columns, bounds=tuple(bounds))
-        for splits, index in self._indexes.items():
-            graph._indexes[splits] = index.without(new_rows)
+        graph._indexes.update(
+            (key, index.without(new_rows)) for key, index in self._indexes.items()
+        )
         return graph
 
     def rows_after_removal(self, facts: Iterable[int]) -> NDArray[np.int32]:
@@ -360,12 +348,51 @@ class TemporalGraph:
             spans = [self.span(split) for split in key]
             fact = np.concatenate([np.arange(s.start, s.stop, dtype=np.int32) for s in spans])
             rows = spans[0] if len(spans) == 1 else fact  # a slice copies nothing
-            self._indexes[key] = EdgeIndex.build(
-                len(self.entities),
-                len(self.relations),
-                self.subject[rows],
-                self.relation[rows],
-                self.object[rows],
-                fact,
-            )
+            columns = self.subject[rows], self.relation[rows], self.object[rows], fact
+            sizes = len(self.entities), len(self.relations)
+            self._indexes[key] = EdgeIndex.build(*sizes, *columns)
         return self._indexes[key]
+
+
+class _Column(Protocol):
+    """An array, or something that reads slices of one."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, rows: slice, /) -> NDArray[Any]: ...
+
+
+def graph_fingerprint(
+    graph: TemporalGraph, column: Callable[[str], _Column], block_size: int = 200_000
+) -> str:
+    """Return the SHA-256 digest of a graph, whose fact columns `column` gives by name.
+
+    It is computed in bounded memory, `block_size` rows at a time.
+    """
+    digest = hashlib.sha256(f"{graph.unit.value} {graph.bounds}".encode())
+
+    def update(values: _Column) -> None:
+        for begin in range(0, len(values), block_size):
+            digest.update(np.ascontiguousarray(values[begin : begin + block_size]).data)
+
+    for name in ("subject", "relation", "object", "start", "end"):
+        update(column(name))
+    for names in (graph.entities, graph.relations):
+        # As `write_json` would write all names at once.
+        digest.update(b"[")
+        for index, table in enumerate(names.slices(block_size)):
+            digest.update((b"," if index else b"") + table.write_json().encode()[1:-1])
+        digest.update(b"]")
+    for name in ("start_text", "end_text"):
+        indices = column(name)
+        for begin in range(0, len(indices), block_size):
+            texts = graph.texts.gather(indices[begin : begin + block_size])
+            digest.update((b"\n" if begin else b"") + texts.str.join("\n").item().encode())
+    if graph.estimated.any():
+        update(graph.estimated)
+    if graph.walked_only.any():
+        digest.update(b"walked only")
+        update(graph.walked_only)
+    for name, values in sorted(graph.attributes.items()):
+        digest.update(name.encode())
+        update(values)
+    return digest.hexdigest()

@@ -10,22 +10,14 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PreparedEdges:
-    """Arrays about the edges of an index that walks need beside it, computed in advance.
+    """Arrays about the edges of an index that walks need beside it, computed in advance."""
 
-    Attributes:
-        start: of each edge's fact, its missing date as in `known_ends`; likewise `end`.
-        source: entity that each edge starts from.
-        rank: index of each edge in the order of relation, target and edge.
-        by_rank: the edges in this order.
-        inverse: for each edge, the edge of the same fact in the other direction.
-    """
-
-    start: NDArray[np.int64]
+    start: NDArray[np.int64]  # of each edge's fact, its missing date as in `known_ends`
     end: NDArray[np.int64]
-    source: NDArray[np.int32]
-    rank: NDArray[np.int32]
-    by_rank: NDArray[np.int32]
-    inverse: NDArray[np.int32]
+    source: NDArray[np.int32]  # entity that each edge starts from
+    rank: NDArray[np.int32]  # index of each edge in the order of relation, target and edge
+    by_rank: NDArray[np.int32]  # the edges in this order
+    inverse: NDArray[np.int32]  # the edge of the same fact in the other direction
 
     def __post_init__(self) -> None:
         for column in fields(self):
@@ -59,7 +51,7 @@ class EdgeIndex:
     ) -> EdgeIndex:
         """Sort the edges; `fact` holds each row's index in the graph, ascending."""
         # Only walks need the index, and only they need a compiler.
-        from tilp._kernels.edges import sort_edges
+        from tilp._kernels.arrays import sort_edges
 
         degrees = np.bincount(subject, minlength=n_entities)
         degrees += np.bincount(object, minlength=n_entities)
@@ -109,7 +101,7 @@ class EdgeIndex:
         self, entity: NDArray[np.int32], relation: NDArray[np.int32]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return where the edges of many entities' relations begin and end, as `edges` does."""
-        from tilp._kernels.edges import edge_spans
+        from tilp._kernels.arrays import edge_spans
 
         return edge_spans(self.offsets, self.relation, entity, relation)
 
@@ -117,15 +109,9 @@ class EdgeIndex:
 def remaining_edges(
     offsets: NDArray[np.int64], fact: NDArray[np.int32], new_rows: NDArray[np.int32]
 ) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.int32]]:
-    """Return the edges that remain when facts are removed.
+    """Return the mask of edges that remain, their offsets by entity, and new rows of their facts.
 
-    Args:
-        offsets: where the edges of each entity begin, and where the last end.
-        fact: of each edge.
-        new_rows: the new row of each fact, ascending; -1 for removed facts.
-
-    Returns:
-        The mask of remaining edges, their offsets by entity, and the new rows of their facts.
+    `new_rows` is the new row of each fact, ascending; -1 for removed facts.
     """
     new_row = new_rows[fact]
     mask = new_row >= 0

@@ -20,32 +20,15 @@ _MAX_SHOWN = 3
 _TRIPLE = ["subject", "relation", "object"]
 
 
-@dataclass(frozen=True)
-class MatchedNames:
-    """Two vocabularies as one: the known names, then the new ones.
-
-    Attributes:
-        names: all names.
-        index: of each name of the new vocabulary among all names.
-    """
-
-    names: Vocabulary
-    index: NDArray[np.int32]
-
-
-def match_names(known: Vocabulary, new: Vocabulary, by_label: ByLabel) -> MatchedNames:
+def _match_names(
+    known: Vocabulary, new: Vocabulary, by_label: ByLabel
+) -> tuple[Vocabulary, NDArray[np.int32]]:
     """Find the names of a new vocabulary in a known one, by id and then by key.
 
-    Args:
-        known: names that stay as they are.
-        new: names to find; an id or key may be an id or key of a known one.
-        by_label: how to treat a name found by neither that is the label of a known one.
-
-    Raises:
-        TilpError: a name that could stand for two things, or a label with `ByLabel.REFUSE`.
+    Returns the known names with the unknown ones after them, and the index of each new name.
     """
     if known == new:
-        return MatchedNames(known, np.arange(len(known), dtype=np.int32))
+        return known, np.arange(len(known), dtype=np.int32)
     lookup = _NameLookup(known)
     index = np.full(len(new), -1, np.int32)
     labels: list[tuple[str, list[int]]] = []
@@ -62,14 +45,19 @@ def match_names(known: Vocabulary, new: Vocabulary, by_label: ByLabel) -> Matche
     index[unknown] = len(known) + np.arange(len(unknown), dtype=np.int32)
     both = pl.concat([known.frame(), new.frame()[unknown]])
     names = Vocabulary(known.kind, both["id"], both["key"], both["label"])
-    if known.kind == "relation":
-        _refuse_same_labels(names)
-    return MatchedNames(names, index)
+    if known.kind == "relation" and (same := names.labels.is_duplicated()).any():
+        label = names.labels.filter(same)[0]
+        ids = ", ".join(map(repr, names.ids.filter(names.labels == label)))
+        raise TilpError(
+            # Rules are written with labels.
+            f"the relations {ids} would both be called {label!r}, and rules could not tell them "
+            "apart; give the new one another label, or take them for the same (labels='match', "
+            "--labels match)"
+        )
+    return names, index
 
 
 class _NameLookup:
-    """Indices of known names."""
-
     def __init__(self, known: Vocabulary) -> None:
         self._known = known
         self._ids = {name: index for index, name in enumerate(known.ids)}
@@ -134,49 +122,25 @@ def _labels_message(
     )
     more = f" (and {len(refused) - _MAX_SHOWN:,} more)" if len(refused) > _MAX_SHOWN else ""
     choices = (
-        "give ids for these"
-        if by_label is ByLabel.MATCH
-        else "write these, or say what is meant: labels='match' (--labels match) takes a label for "
+        "write these, or say what is meant: labels='match' (--labels match) takes a label for "
         "the one that has it, labels='new' (--labels new) for something new that is called the same"
     )
+    if by_label is ByLabel.MATCH:
+        choices = "give ids for these"
     return f"new facts name what is known by id or key, but {listed}{more}; {choices}."
-
-
-def _refuse_same_labels(names: Vocabulary) -> None:
-    """Refuse two relations of one label, since rules are written with labels."""
-    same = names.labels.is_duplicated()
-    if same.any():
-        label = names.labels.filter(same)[0]
-        ids = ", ".join(map(repr, names.ids.filter(names.labels == label)))
-        raise TilpError(
-            f"the relations {ids} would both be called {label!r}, and rules could not tell them "
-            "apart; give the new one another label, or take them for the same (labels='match', "
-            "--labels match)"
-        )
 
 
 @dataclass(frozen=True)
 class MergedGraph:
-    """A graph with new facts.
-
-    Attributes:
-        graph: all facts; names, their indices and the order of facts are as they were, and
-            everything new comes after them.
-        added: rows of the new facts.
-        superseded: rows of the facts that a new one replaced.
-        duplicates: for each split, how many new facts were in it already.
-        less_dated: how many of these are in it with more of their dates.
-        in_other_split: how many new facts are in another split too.
-        changed_attributes: how many attribute values of entities changed.
-    """
+    """A graph with new facts: names and facts are as they were, everything new comes after them."""
 
     graph: TemporalGraph
-    added: NDArray[np.int64]
-    superseded: NDArray[np.int64]
-    duplicates: dict[str, int]
-    less_dated: int
-    in_other_split: int
-    changed_attributes: int
+    added: NDArray[np.int64]  # rows of the new facts
+    superseded: NDArray[np.int64]  # rows of the facts that a new one replaced
+    duplicates: dict[str, int]  # by split, how many new facts were in it already
+    less_dated: int  # how many of these are in it with more of their dates
+    in_other_split: int  # how many new facts are in another split too
+    changed_attributes: int  # how many values of entities changed
 
 
 def merge_facts(
@@ -207,25 +171,24 @@ def merge_facts(
             f"{graph.unit.value}s; read the new ones with unit={graph.unit.value!r} "
             f"(--unit {graph.unit.value})"
         )
-    entities = match_names(graph.entities, new.entities, labels)
-    relations = match_names(graph.relations, new.relations, labels)
+    entities, entity_index = _match_names(graph.entities, new.entities, labels)
+    relations, relation_index = _match_names(graph.relations, new.relations, labels)
     columns = {
-        "subject": entities.index[new.subject],
-        "relation": relations.index[new.relation],
-        "object": entities.index[new.object],
+        "subject": entity_index[new.subject],
+        "relation": relation_index[new.relation],
+        "object": entity_index[new.object],
     }
     merger = _Merger(graph, columns, dates)
     facts = list(_iterate_facts(new, columns))
     # Facts that know more before those that know less, so that the order in the data is no matter.
     for row in sorted(range(len(facts)), key=lambda row: _most_known_first(facts[row][2])):
         merger.add(row, facts[row])
-    attributes, changed = _merge_attributes(graph, new, len(entities.names), entities.index)
-    ids, relation_ids = entities.names.ids, relations.names.ids
+    attributes, changed = _merge_attributes(graph, new, len(entities), entity_index)
     table, new_table = _fact_frame(graph), _fact_frame(new)
     new_table = new_table.with_columns(
-        subject=ids.gather(columns["subject"]),
-        relation=relation_ids.gather(columns["relation"]),
-        object=ids.gather(columns["object"]),
+        subject=entities.ids.gather(columns["subject"]),
+        relation=relations.ids.gather(columns["relation"]),
+        object=entities.ids.gather(columns["object"]),
     )
     rows, new_rows = np.array(sorted(merger.replaced.items()), np.int64).reshape(-1, 2).T
     for name in ("start", "end", "estimated"):
@@ -240,33 +203,25 @@ def merge_facts(
         added_rows.append(np.arange(end - len(in_split), end))
     merged = build_graph(
         tables,
-        entities=LabelTable("entities", entities.names.frame()),
-        relations=LabelTable("relations", relations.names.frame()),
-        attributes={name: (ids, values) for name, values in attributes.items()},
+        entities=LabelTable("entities", entities.frame()),
+        relations=LabelTable("relations", relations.frame()),
+        attributes={name: (entities.ids, values) for name, values in attributes.items()},
         unit=graph.unit,
     )
     moved = np.concatenate([np.arange(len(graph.rows(s))) + merged.rows(s).start for s in SPLITS])
-    return MergedGraph(
-        merged,
-        np.concatenate(added_rows),
-        moved[rows],
-        dict(zip(SPLITS, merger.duplicates, strict=True)),
-        merger.less_dated,
-        merger.in_other_split,
-        changed,
-    )
+    duplicates = dict(zip(SPLITS, merger.duplicates, strict=True))
+    counts = merger.less_dated, merger.in_other_split, changed
+    return MergedGraph(merged, np.concatenate(added_rows), moved[rows], duplicates, *counts)
 
 
 def _fact_frame(graph: TemporalGraph) -> pl.DataFrame:
-    """Return the facts as text, with columns of marks even if none is set."""
     return graph.frame(names="ids").with_columns(
         estimated=pl.Series(ESTIMATED).gather(graph.estimated),
         walked_only=pl.Series(WALKED_ONLY).gather(graph.walked_only.astype(np.uint8)),
     )
 
 
-_Date = tuple[int, int]
-"""A time, and how much is known of it."""
+_Date = tuple[int, int]  # A time, and how much is known of it
 _Dates = tuple[_Date, _Date]
 _Fact = tuple[tuple[int, int, int], int, _Dates]
 """Subject, relation and object; index of the split; start and end."""
@@ -285,10 +240,9 @@ def _iterate_facts(
     triples = zip(*(columns[name][chosen].tolist() for name in _TRIPLE), strict=True)
     dates = []
     for bit, (times, open_) in enumerate(((graph.start, OPEN_START), (graph.end, OPEN_END))):
-        estimated = (graph.estimated >> np.uint8(bit)) & 1
-        known = np.where(times == open_, _OPEN, _KNOWN)
-        known = np.where(estimated == 1, _ESTIMATED, known)
-        known = np.where(times == UNKNOWN, _MISSING, known)
+        is_estimated = (graph.estimated >> np.uint8(bit)) & 1 == 1
+        masks = [times == UNKNOWN, is_estimated, times == open_]
+        known = np.select(masks, [_MISSING, _ESTIMATED, _OPEN], _KNOWN)
         dates.append(zip(times[chosen].tolist(), known[chosen].tolist(), strict=True))
     return zip(triples, split, zip(*dates, strict=True), strict=True)
 
@@ -305,16 +259,14 @@ class _Merger:
         self.added: set[int] = set()
         self.replaced: dict[int, int] = {}  # from rows of known facts to rows of new ones
         self.duplicates = [0] * len(SPLITS)
-        self.less_dated = 0
-        self.in_other_split = 0
+        self.less_dated = self.in_other_split = 0
         # Only known facts that share a triple with a new one matter.
         triples = {name: getattr(graph, name) for name in _TRIPLE}
         known = pl.DataFrame(triples).with_row_index()
         index = known.join(pl.DataFrame(columns), on=_TRIPLE, how="semi")["index"]
         rows = np.sort(index.to_numpy().astype(np.int64))
-        for row, (triple, split, fact_dates) in zip(
-            rows.tolist(), _iterate_facts(graph, triples, rows), strict=True
-        ):
+        facts = _iterate_facts(graph, triples, rows)
+        for row, (triple, split, fact_dates) in zip(rows.tolist(), facts, strict=True):
             self._dates.setdefault(triple, {})[split, row] = fact_dates
 
     def add(self, row: int, fact: _Fact) -> None:
@@ -329,9 +281,8 @@ class _Merger:
             self.duplicates[split] += 1
             self.less_dated += 1
             return
-        self.in_other_split += any(
-            _times(other) == _times(dates) for key, other in all_dates.items() if key[0] != split
-        )
+        elsewhere = [_times(other) for key, other in all_dates.items() if key[0] != split]
+        self.in_other_split += _times(dates) in elsewhere
         superseded = [key for key, other in in_split.items() if _knows_more(dates, other)]
         if self._supersede and superseded:
             all_dates[superseded[0]] = dates

@@ -57,13 +57,9 @@ class QueryTable:
     def of_facts(cls, graph: TemporalGraph, rows: NDArray[np.int64], *, walked: bool) -> QueryTable:
         """Return facts as queries in both directions: all (s, r, ?, I), then all (o, r⁻¹, ?, I).
 
-        Args:
-            graph: the facts.
-            rows: which of them.
-            walked: whether walks see these facts, so that each query must leave its own out.
+        If walks see these facts, each query must leave its own out.
         """
-        subject, object_ = graph.subject[rows], graph.object[rows]
-        relation = graph.relation[rows]
+        subject, relation, object_ = graph.subject[rows], graph.relation[rows], graph.object[rows]
         fact = np.where(walked, rows, -1).astype(np.int32)
         return cls.from_columns(
             subject=np.concatenate([subject, object_]),

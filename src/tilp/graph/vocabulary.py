@@ -44,10 +44,7 @@ class NearNames:
         name = name.lower()
         letters = _letters([name])
         common = np.concatenate(
-            [
-                np.minimum(self._letters[rows], letters).sum(axis=1, dtype=int)
-                for rows in self._batches
-            ]
+            [np.minimum(self._letters[b], letters).sum(axis=1, dtype=int) for b in self._batches]
         )
         # An upper bound of the similarity, whatever the order of letters.
         bound = 2 * common / np.maximum(self._size + len(name), 1)
@@ -108,10 +105,8 @@ class Vocabulary:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Vocabulary):
             return NotImplemented
-        return all(
-            getattr(self, names).equals(getattr(other, names))
-            for names in ("ids", "keys", "labels")
-        )
+        columns = ("ids", "keys", "labels")
+        return all(getattr(self, name).equals(getattr(other, name)) for name in columns)
 
     __hash__ = None  # type: ignore[assignment]  # as large as a graph: compared, never hashed
 
@@ -198,15 +193,11 @@ class Vocabulary:
     @cached_property
     def _lookups(self) -> tuple[dict[str, list[int]], ...]:
         lookups: list[dict[str, list[int]]] = []
-        seen: list[pl.Series] = []
-        for names in (self.ids, self.keys, self.labels):
-            if any(names is earlier for earlier in seen):
-                continue
-            seen.append(names)
-            lookup: dict[str, list[int]] = {}
+        columns = {id(names): names for names in (self.ids, self.keys, self.labels)}
+        for names in columns.values():
+            lookups.append({})
             for index, name in enumerate(names):
-                lookup.setdefault(name, []).append(index)
-            lookups.append(lookup)
+                lookups[-1].setdefault(name, []).append(index)
         return tuple(lookups)
 
     @cached_property

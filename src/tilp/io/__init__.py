@@ -2,6 +2,6 @@
 
 from tilp.io.packed.pack import pack
 from tilp.io.read import read
-from tilp.io.write import write
+from tilp.io.tables import write
 
 __all__ = ["pack", "read", "write"]

@@ -1,26 +1,113 @@
-"""Import of dumps: the source, the selection of statements, the written folder, the report."""
+"""Import of dumps: the source, dates, the selection of statements, the written folder, the report.
+
+Years are astronomical: year 0 is 1 BCE, -430 is 431 BCE. The calendar model of a date (Julian or
+Gregorian) is ignored: year, month and day are written as the dump has them.
+"""
 
 from __future__ import annotations
 
 import bz2
+import calendar
 import gzip
 import io
 import os
 import re
+import reprlib
 import zlib
 from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Literal, Self, cast
+from typing import IO, Any, Literal, Self, cast
 
 from tilp._utils.files import new_folder
 from tilp.errors import DataError, TilpError
-from tilp.io.dump_dates import UNKNOWN, spans
+from tilp.time import parse_date
+from tilp.types import Unit
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+END = "P582"
+DATE_PROPERTIES = ("P580", END, "P585")  # start, end, point in time
+UNKNOWN, PRESENT = "####-##-##", "present"
+
+_TIME = re.compile(r"([+-]?[0-9]{1,16})-([0-9]{2})-([0-9]{2})(?:T[^\n]*)?")
+_MAX_YEAR = 10**11  # the longest that date text may hold
+
+
+class MalformedError(ValueError):
+    """A part of the input that is not as it must be; says what it is."""
+
+
+def shorten(value: object) -> str:
+    """Return a value for a message: short however deep it is, in ASCII."""
+    text = reprlib.repr(value).encode("ascii", "backslashreplace").decode("ascii")
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def parse_time(text: str) -> tuple[int, int, int]:
+    """Parse a time like `+1952-05-00T00:00:00Z` as year, month and day (0 if unknown)."""
+    match = _TIME.fullmatch(text)
+    if match is None:
+        raise MalformedError(f"the time {shorten(text)} is not like 1952-05-12T00:00:00Z")
+    year, month, day = (int(part) for part in match.groups())
+    if month > 12 or day > 31:
+        raise MalformedError(f"the time {shorten(text)} has no such month or day")
+    return year, month, day
+
+
+def date_text(year: int, month: int, day: int, precision: int, *, historical: bool) -> str:
+    """Format a date as far as Wikidata's precision makes it known.
+
+    In historical years -1 is 1 BCE, and there is no year 0.
+
+    >>> date_text(1952, 5, 12, 11, historical=True), date_text(2000, 0, 0, 7, historical=True)
+    ('1952-05-12', '19##-##-##')
+    """
+    if precision <= 6:
+        return UNKNOWN
+    if historical and year == 0:
+        raise MalformedError("a time in year 0, which historical years do not have")
+    year += historical and year < 0
+    if abs(year) >= _MAX_YEAR:
+        raise MalformedError(f"a time in the year {year}, too far away for its precision")
+    if precision <= 8:
+        # Both are counted in historical years: the 20th century is 1901 to 2000, the 430s BCE are
+        # 439 to 430. Text with hashes is a year off for these (exact for centuries BCE).
+        count = 1 - year if year <= 0 else year
+        hashes, stem = (1, count // 10) if precision == 8 else (2, (count - 1) // 100)
+        digits = f"-{stem}" if year <= 0 else f"{stem:0{4 - hashes}d}"
+        return f"{digits}{'#' * hashes}-##-##"
+    digits = f"{year:04d}" if year >= 0 else str(year)
+    if precision == 9 or month == 0:
+        return f"{digits}-##-##"
+    # A day that the proleptic Gregorian calendar lacks (Julian 29 February 1900) keeps its month.
+    days = calendar.monthrange(year, month)[1]
+    if precision == 10 or not 1 <= day <= days:
+        return f"{digits}-{month:02d}-##"
+    return f"{digits}-{month:02d}-{day:02d}"
+
+
+def spans(dates: Mapping[str, Iterable[str]]) -> list[tuple[str, str]]:
+    """Return a statement's starts and ends from its dates by qualifier; empty if there are none."""
+    starts, ends, points = (list(dates.get(name, ())) for name in DATE_PROPERTIES)
+    if starts or ends:
+        known = [start for start in starts if start != UNKNOWN] or [UNKNOWN]
+        ends = ends or [UNKNOWN]
+        # Parsing takes longer than all the rest, and nearly always there is but one date.
+        start = known[0] if len(known) == 1 else min(known, key=lambda date: _days(date)[0])
+        end = ends[0] if len(ends) == 1 else max(ends, key=lambda date: _days(date)[1])
+        return [(start, end)]
+    distinct = dict.fromkeys(points)
+    if len(distinct) > 1:
+        distinct.pop(UNKNOWN, None)
+    return [(point, point) for point in distinct]
+
+
+def _days(date: str) -> tuple[int, int]:
+    span = parse_date(date).span(Unit.DAY)
+    assert span is not None, date
+    return span
+
 
 _BREAKS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
 
@@ -42,25 +129,19 @@ class FactWriter:
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             self._partial = stack.enter_context(new_folder(self.out))
-            self._table = stack.enter_context(
-                self._create("facts.tsv", "subject\trelation\tobject\tstart\tend\n")
-            )
+            header = "subject\trelation\tobject\tstart\tend\n"
+            self._table = stack.enter_context(self._create("facts.tsv", header))
             self._labels = stack.enter_context(self._create("labels", ""))
             self._open = stack.pop_all()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: Any) -> None:
         with self._open as stack:
-            if error is None:
+            if error[0] is None:
                 self._write_names()
             else:
                 # The folder is removed only if it sees the error.
-                stack.pop_all().__exit__(kind, error, trace)
+                stack.pop_all().__exit__(*error)
 
     def _create(self, name: str, header: str) -> IO[str]:
         file = (self._partial / name).open("w", encoding="utf-8", newline="\n")
@@ -96,8 +177,7 @@ class FactWriter:
 
 
 OnError = Literal["skip", "raise"]
-MAX_PROBLEMS = 1000
-"""Most malformed places that a report lists."""
+MAX_PROBLEMS = 1000  # most malformed places that a report lists
 MAX_LINE = 1 << 26
 """Longest line in bytes: several times the largest entity, and memory stays bounded."""
 
@@ -148,7 +228,6 @@ class Importer:
         self,
         file: str,
         writer: FactWriter,
-        *,
         language: str,
         properties: Collection[str] | None,
         undated: bool,
@@ -163,13 +242,10 @@ class Importer:
             for name in properties:
                 if not _PROPERTY.fullmatch(name):
                     raise TilpError(f"properties holds {name!r}: give ids such as P39")
-        self._file = file
-        self._writer = writer
+        self._file, self._writer = file, writer
         self.languages = (language.lower(), _ALL_LANGUAGES)
         self.properties = None if properties is None else frozenset(properties)
-        self._write_undated = undated
-        self._on_error = on_error
-        self._max_problems = max_problems
+        self._write_undated, self._on_error, self._max_problems = undated, on_error, max_problems
         self.read = self.statements = self.undated = 0
         self._skipped: Counter[str] = Counter()
         self._problems: list[Problem] = []
@@ -212,23 +288,15 @@ class Importer:
 
     def report(self) -> ImportReport:
         """Return the counts."""
-        return ImportReport(
-            read=self.read,
-            statements=self.statements,
-            facts=self._writer.facts,
-            undated=self.undated,
-            skipped=dict(self._skipped),
-            problems=tuple(self._problems),
-        )
+        counts = self.read, self.statements, self._writer.facts, self.undated
+        return ImportReport(*counts, dict(self._skipped), tuple(self._problems))
 
 
 class _CountingReader(io.RawIOBase):
     """Compressed bytes of a source, counted as they are read."""
 
     def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
-        self._begin = b""
-        self.count = 0
+        self._stream, self._begin, self.count = stream, b"", 0
 
     def peek(self) -> bytes:
         """Return the first three bytes, without reading past them."""
@@ -259,10 +327,8 @@ class Source:
         progress: Callable[[int], None] | None = None,
         max_line: int = MAX_LINE,
     ) -> None:
-        self._source = source
-        self._progress = progress
+        self._source, self._progress, self._max_line = source, progress, max_line
         self._reported = -1
-        self._max_line = max_line
         name = source if isinstance(source, str | os.PathLike) else getattr(source, "name", None)
         self.name = "<stream>" if name is None else str(name)
         self.stream: IO[bytes]

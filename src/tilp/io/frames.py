@@ -17,34 +17,22 @@ FACT_COLUMNS = ("subject", "relation", "object", "start", "end")
 """Columns of a fact, in the order of a table without header."""
 
 SPLIT_NAMES = {
-    "train": "train",
-    "training": "train",
-    "facts": "train",
-    "valid": "valid",
-    "validation": "valid",
-    "val": "valid",
-    "dev": "valid",
-    "test": "test",
-    "testing": "test",
+    **dict.fromkeys(("train", "training", "facts"), "train"),
+    **dict.fromkeys(("valid", "validation", "val", "dev"), "valid"),
+    **dict.fromkeys(("test", "testing"), "test"),
 }
 """Splits by the names they have in files and mappings."""
 
-_SYNONYMS: Mapping[str, frozenset[str]] = {
-    "subject": frozenset({"subject", "s", "subj", "head", "h", "source", "subject_id", "head_id"}),
-    "relation": frozenset(
-        {"relation", "r", "rel", "predicate", "p", "property", "relation_id", "edge", "edge_type"}
-    ),
-    "object": frozenset({"object", "o", "obj", "tail", "t", "target", "object_id", "tail_id"}),
-    "start": frozenset(
-        {"start", "start_time", "start_date", "start_year", "begin", "since", "from", "valid_from"}
-    ),
-    "end": frozenset(
-        {"end", "end_time", "end_date", "end_year", "until", "to", "valid_to", "valid_until"}
-    ),
-    "date": frozenset({"date", "time", "timestamp", "year", "day", "when", "point_in_time"}),
-    "split": frozenset({"split"}),
-    "estimated": frozenset({"estimated"}),
-    "walked_only": frozenset({"walked_only"}),
+_SYNONYMS = {
+    "subject": "subject s subj head h source subject_id head_id",
+    "relation": "relation r rel predicate p property relation_id edge edge_type",
+    "object": "object o obj tail t target object_id tail_id",
+    "start": "start start_time start_date start_year begin since from valid_from",
+    "end": "end end_time end_date end_year until to valid_to valid_until",
+    "date": "date time timestamp year day when point_in_time",
+    "split": "split",
+    "estimated": "estimated",
+    "walked_only": "walked_only",
 }
 _KEY_ROLES = frozenset({"subject", "relation", "object"})
 _REMEDY = (
@@ -67,7 +55,7 @@ def name_roles(names: Sequence[str]) -> dict[str, list[int]]:
     plain = [name.strip().lower().replace(" ", "_").replace("-", "_") for name in names]
     for index, name in enumerate(plain):
         for role, synonyms in _SYNONYMS.items():
-            if name in synonyms:
+            if name in synonyms.split():
                 roles.setdefault(role, []).append(index)
     if not {"subject", "object"} & roles.keys() and {"from", "to"} <= set(plain):
         # They name the ends of an edge, not the dates of a fact.
@@ -86,14 +74,10 @@ def is_header(cells: Sequence[str]) -> bool:
     return name_roles(cells).keys() >= _KEY_ROLES
 
 
-def assign_columns(
+def _assign_columns(
     names: Sequence[str] | None, count: int, source: str, chosen: Mapping[str, str] | None
 ) -> dict[str, int]:
-    """Return the index of each role: chosen by the caller, by the names, or else by order.
-
-    Raises:
-        DataError: the columns cannot be told apart.
-    """
+    """Return the index of each role: chosen by the caller, by the names, or else by order."""
     if chosen:
         return _chosen_columns(names, source, chosen)
     roles = name_roles(names or ())
@@ -118,7 +102,6 @@ def assign_columns(
 def _single_roles(
     names: Sequence[str], roles: Mapping[str, Sequence[int]], source: str
 ) -> dict[str, int]:
-    """Return the only index of each role."""
     for role, indices in roles.items():
         if len(indices) > 1:
             listed = " and ".join(names[index] for index in indices)
@@ -159,58 +142,34 @@ _MARKS = {
 def find_roles(
     name: str, table: TextTable, columns: Mapping[str, str] | None, header: bool | None
 ) -> dict[str, int]:
-    """Return the index of each role among a table's columns; warns about what it assumes.
-
-    Args:
-        name: of the source, for messages.
-        table: at least its first two rows.
-        columns: column names by role, if the caller chose them.
-        header: whether there is a row of column names, if the caller said so.
-
-    Raises:
-        DataError: the columns cannot be told apart, or the first row is no fact.
-    """
-    roles = assign_columns(table.names, table.frame.width, name, columns)
-    if table.names is not None:
-        _warn_of_columns(name, table.names, roles, named=bool(columns))
-    elif header is None:
-        _refuse_unknown_header(name, table, roles)
+    """Return the index of each role among a table's columns; warns about what it assumes."""
+    names = table.names
+    roles = _assign_columns(names, table.frame.width, name, columns)
+    if names is None:
+        if header is None:
+            _refuse_unknown_header(name, table, roles)
+        return roles
+    if not columns and not is_header(names):
+        taken = ", ".join(f"{role} = {names[index]}" for role, index in roles.items())
+        warn(f"{name}: columns are taken by their order: {taken}")
+    unused = [column for index, column in enumerate(names) if index not in roles.values()]
+    if unused:
+        warn(f"{name}: columns not used: {', '.join(unused)}")
     return roles
 
 
 def split_masks(
     name: str, table: TextTable, roles: Mapping[str, int]
 ) -> Iterator[tuple[str, pl.Series]]:
-    """Yield each distinct text of the column of splits, and the mask of its rows.
-
-    Raises:
-        DataError: a text that is no split.
-    """
-    texts = (
-        _as_text(table.frame.to_series(roles["split"]), name, "split")
-        .str.strip_chars()
-        .str.to_lowercase()
-    )
+    """Yield each distinct text of the column of splits, and the mask of its rows."""
+    texts = _as_text(table.frame.to_series(roles["split"]), name, "split")
+    texts = texts.str.strip_chars().str.to_lowercase()
     for text in texts.unique(maintain_order=True):
         if text not in SPLIT_NAMES:
-            row = int((texts.eq_missing(text)).arg_max() or 0)
-            raise DataError(
-                f"{name}, line {table.lines[row]}: the split is {text!r}; "
-                f"it can be {', '.join(SPLITS)}"
-            )
+            line = _first_line(table, texts.eq_missing(text))
+            choices = ", ".join(SPLITS)
+            raise DataError(f"{name}, line {line}: the split is {text!r}; it can be {choices}")
         yield text, texts == text
-
-
-def _warn_of_columns(
-    name: str, columns: tuple[str, ...], roles: Mapping[str, int], *, named: bool
-) -> None:
-    """Warn which columns were taken by their order, and which are not used."""
-    if not named and not is_header(columns):
-        taken = ", ".join(f"{role} = {columns[index]}" for role, index in roles.items())
-        warn(f"{name}: columns are taken by their order: {taken}")
-    unused = [column for index, column in enumerate(columns) if index not in roles.values()]
-    if unused:
-        warn(f"{name}: columns not used: {', '.join(unused)}")
 
 
 def _refuse_unknown_header(name: str, table: TextTable, roles: Mapping[str, int]) -> None:
@@ -240,30 +199,29 @@ def fact_frame(name: str, table: TextTable, roles: Mapping[str, int]) -> pl.Data
         if role in _KEY_ROLES:
             absent = column.is_null() | (column == "")
             if absent.any():
-                line = table.lines[int(absent.arg_max() or 0)]
                 raise DataError(
-                    f"{name}, line {line}: column {index + 1} ({role}) is empty; every fact has "
-                    "a subject, a relation and an object. Fill it in or remove the row."
+                    f"{name}, line {_first_line(table, absent)}: column {index + 1} ({role}) is "
+                    "empty; every fact has a subject, a relation and an object. Fill it in or "
+                    "remove the row."
                 )
         columns[role] = column
     for mark, (values, meaning) in _MARKS.items():
-        if mark in roles:
-            columns[mark] = _mark_column(name, table, mark, roles[mark], values, meaning)
+        if mark not in roles:
+            continue
+        column = _as_text(table.frame.to_series(roles[mark]), name, mark).fill_null("")
+        invalid = ~column.is_in(values)
+        if invalid.any():
+            raise DataError(
+                f"{name}, line {_first_line(table, invalid)}: column {roles[mark] + 1} ({mark}) is "
+                f"{column.filter(invalid)[0]!r}; it says {meaning}, and else is empty. Correct it, "
+                "or give the column another name."
+            )
+        columns[mark] = column
     return pl.DataFrame(columns)
 
 
-def _mark_column(
-    name: str, table: TextTable, mark: str, index: int, values: tuple[str, ...], meaning: str
-) -> pl.Series:
-    column = _as_text(table.frame.to_series(index), name, mark).fill_null("")
-    invalid = ~column.is_in(values)
-    if invalid.any():
-        row = int(invalid.arg_max() or 0)
-        raise DataError(
-            f"{name}, line {table.lines[row]}: column {index + 1} ({mark}) is {column[row]!r}; "
-            f"it says {meaning}, and else is empty. Correct it, or give the column another name."
-        )
-    return column
+def _first_line(table: TextTable, mask: pl.Series) -> int:
+    return table.lines[int(mask.arg_max() or 0)]
 
 
 def _as_text(column: pl.Series, source: str, role: str) -> pl.Series:

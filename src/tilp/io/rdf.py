@@ -9,29 +9,30 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import IO, TYPE_CHECKING, Literal, NamedTuple
 
 from tilp.errors import DataError, TilpError
-from tilp.io.dump_dates import (
+from tilp.io.dumps import (
     DATE_PROPERTIES,
     END,
     PRESENT,
     UNKNOWN,
+    FactWriter,
+    Importer,
+    ImportReport,
     MalformedError,
-    astronomical,
+    OnError,
+    Source,
     date_text,
     parse_time,
     shorten,
 )
-from tilp.io.dumps import FactWriter, Importer, ImportReport, OnError, Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
-    from pathlib import Path
-
     import pyoxigraph
 
 RdfFormat = Literal["ntriples", "turtle"]
@@ -84,20 +85,20 @@ def import_rdf(
             or the folder cannot be written.
     """
     opened = Source(source, progress)
-    parse = _parse_turtle if _format(opened.name, format) == "turtle" else _parse_ntriples
+    format = format or rdf_format(PurePath(opened.name))
+    if format is None:
+        raise TilpError(
+            f"{opened.name} does not end in .nt or .ttl: give format='ntriples' or 'turtle'"
+        )
+    if format not in _FORMATS.values():
+        raise TilpError(f"format is {format!r}: choose 'ntriples' or 'turtle'")
+    parse = _parse_turtle if format == "turtle" else _parse_ntriples
     try:
         import pyoxigraph  # noqa: F401
     except ImportError:
         raise TilpError('RDF needs an extra: pip install "tilp[rdf]"') from None
     writer = FactWriter(out)
-    importer = Importer(
-        opened.name,
-        writer,
-        language=language,
-        properties=properties,
-        undated=undated,
-        on_error=on_error,
-    )
+    importer = Importer(opened.name, writer, language, properties, undated, on_error)
     with opened, writer:
         statements = _Statements(importer)
         for line, triple in parse(opened, importer):
@@ -111,23 +112,10 @@ def import_rdf(
 
 def rdf_format(path: PurePath) -> RdfFormat | None:
     """Return the RDF format that a file's name stands for, if any."""
-    return _FORMATS.get(_suffix(path))
-
-
-def _suffix(path: PurePath) -> str:
     name = PurePath(path.name.lower())
-    return PurePath(name.stem).suffix if name.suffix in (".gz", ".bz2") else name.suffix
-
-
-def _format(name: str, given: RdfFormat | None) -> RdfFormat:
-    if given is not None:
-        if given not in _FORMATS.values():
-            raise TilpError(f"format is {given!r}: choose 'ntriples' or 'turtle'")
-        return given
-    suffix = _suffix(PurePath(name))
-    if suffix not in _FORMATS:
-        raise TilpError(f"{name} does not end in .nt or .ttl: give format='ntriples' or 'turtle'")
-    return _FORMATS[suffix]
+    if name.suffix in (".gz", ".bz2"):
+        name = PurePath(name.stem)
+    return _FORMATS.get(name.suffix)
 
 
 class _Triple(NamedTuple):
@@ -197,14 +185,6 @@ class _Time(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Value:
-    """The node of a time."""
-
-    time: _Time | None = None
-    precision: int | None = None
-
-
-@dataclass(slots=True)
 class _Statement:
     """The node of a statement: None is not seen yet, the empty text is no item."""
 
@@ -218,12 +198,11 @@ class _Statement:
 
 
 class _Statements:
-    """Collects statement nodes from triples in any order."""
-
     def __init__(self, importer: Importer) -> None:
         self._importer = importer
         self._statements: defaultdict[str, _Statement] = defaultdict(_Statement)
-        self._values: defaultdict[str, _Value] = defaultdict(_Value)
+        self._times: dict[str, _Time] = {}  # by node; likewise precisions
+        self._precisions: dict[str, int] = {}
 
     def add(self, triple: _Triple) -> None:
         """Add a triple about a statement, a time or a label; ignore any other."""
@@ -242,9 +221,9 @@ class _Statements:
             case "qualifier/value" if name in DATE_PROPERTIES:
                 self._statements[triple.subject].values.append((name, triple.object))
             case "timeValue":
-                self._values[triple.subject].time = _time(triple)
+                self._times[triple.subject] = _time(triple)
             case "timePrecision":
-                self._values[triple.subject].precision = _precision(triple)
+                self._precisions[triple.subject] = _precision(triple)
             case "rank" if triple.object.endswith("#DeprecatedRank"):
                 self._statements[triple.subject].deprecated = True
             case "type" if match := _NO_VALUE.fullmatch(triple.object):
@@ -302,15 +281,15 @@ class _Statements:
         dates: dict[str, list[str]] = {}
         precise = set()
         for name, node in statement.values:
-            value = self._values.get(node)
-            if value is not None and value.time is not None:
-                precise.add((name, value.time))
-                dates.setdefault(name, []).append(_date(value.time, value.precision))
-        for name, date in statement.dates:
-            if isinstance(date, str):
+            if node in self._times:
+                precise.add((name, self._times[node]))
+                date = _date(self._times[node], self._precisions.get(node))
                 dates.setdefault(name, []).append(date)
-            elif (name, date) not in precise:
-                dates.setdefault(name, []).append(_date(date, None))
+        for name, time in statement.dates:
+            if isinstance(time, str):
+                dates.setdefault(name, []).append(time)
+            elif (name, time) not in precise:
+                dates.setdefault(name, []).append(_date(time, None))
         for name, _ in statement.values:
             dates.setdefault(name, [UNKNOWN])
         return dates
@@ -349,5 +328,4 @@ def _date(time: _Time, precision: int | None) -> str:
         precision = 9 if time.new_year else 11
     # RDF counts years astronomically (XSD 1.1: 0 is 1 BCE), but Wikibase converts them only from
     # the precision of a year on; decades and centuries keep the historical count.
-    year = astronomical(time.year) if precision in (7, 8) else time.year
-    return date_text(year, time.month, time.day, precision)
+    return date_text(*time[:3], precision, historical=precision in (7, 8))

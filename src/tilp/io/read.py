@@ -73,25 +73,17 @@ def read(
         warn_of_defects(graph)
         return graph
     sources = find_sources(source)
-    labels = {
-        name: read_labels(sources.side_files[name])
-        for name in ("entities", "relations")
-        if name in sources.side_files
-    }
-    attributes = sources.side_files.get("attributes")
+    files = dict(sources.side_files)
+    attributes = files.pop("attributes", None)
+    labels = {name: read_labels(path) for name, path in sorted(files.items())}
     tables: list[FactTable] = []
     for split, part in sources.facts:
         tables += _fact_tables(part, split, columns, header)
     if not tables:
         raise TilpError("there is nothing to read: the table is empty")
-    graph = build_graph(
-        tables,
-        entities=labels.get("entities"),
-        relations=labels.get("relations"),
-        attributes=None if attributes is None else read_attributes(attributes),
-        unit=chosen_unit or sources.unit,
-        on_error=on_error,
-    )
+    values = None if attributes is None else read_attributes(attributes)
+    unit = chosen_unit or sources.unit
+    graph = build_graph(tables, **labels, attributes=values, unit=unit, on_error=on_error)
     warn_of_defects(graph)
     return graph
 
@@ -99,7 +91,6 @@ def read(
 def _fact_tables(
     source: Any, split: str, columns: Mapping[str, str] | None, header: bool | None
 ) -> list[FactTable]:
-    """Return the facts of a source; several tables only if a column names the split."""
     if columns and header is None:
         header = True
     name, table = _read_table(source, header)
@@ -115,7 +106,6 @@ def _fact_tables(
 
 
 def _read_table(source: Any, header: bool | None) -> tuple[str, TextTable]:
-    """Return the name of a source and its cells."""
     if isinstance(source, (str, Path)):
         with regular_file(Path(source).expanduser()) as path:
             if path.suffix.lower() in PARQUET_SUFFIXES:
@@ -140,25 +130,15 @@ def warn_of_defects(graph: TemporalGraph) -> None:
 
 @dataclass(frozen=True)
 class Sources:
-    """Parts of a data set.
+    """Parts of a data set."""
 
-    Attributes:
-        facts: sources of facts, each with its split unless a column names it.
-        side_files: files of entities, relations and attributes, by these names.
-        unit: what times count, if a file beside the facts says so.
-    """
-
-    facts: tuple[tuple[str, Any], ...]
-    side_files: Mapping[str, Path] = field(default_factory=dict)
+    facts: tuple[tuple[str, Any], ...]  # each with its split, unless a column names it
+    side_files: Mapping[str, Path] = field(default_factory=dict)  # entities, relations, attributes
     unit: Unit | None = None
 
 
 def find_sources(source: Any) -> Sources:
-    """Split whatever `read` takes into its parts.
-
-    Raises:
-        TilpError: a folder without facts, or a mapping with other splits.
-    """
+    """Split whatever `read` takes into its parts."""
     if isinstance(source, (str, Path)) and Path(source).expanduser().is_dir():
         folder = Path(source).expanduser()
         splits, side_files = _find_files(folder)
@@ -176,7 +156,6 @@ def find_sources(source: Any) -> Sources:
 
 
 def _find_files(folder: Path) -> tuple[dict[str, Path], dict[str, Path]]:
-    """Return the fact files of a folder by split, and the side files by name."""
     files: dict[str, Path] = {}
     unread: list[str] = []
     try:

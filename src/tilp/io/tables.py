@@ -1,4 +1,4 @@
-"""Tables from Parquet files and frames, and the files beside the facts: names, attributes, unit."""
+"""Tables from Parquet files and frames, the files beside the facts, and `write`."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tilp._utils.files import new_folder
 from tilp.errors import DataError, TilpError
-from tilp.graph import LabelTable
+from tilp.graph import SPLITS, LabelTable, TemporalGraph
 from tilp.io.text import TextTable, read_text_table, text_batches
-from tilp.types import Unit
+from tilp.types import TableFormat, Unit, choose
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
 
@@ -63,7 +64,7 @@ def read_parquet(path: Path) -> pl.DataFrame:
         return pl.read_parquet(path, glob=False)
 
 
-def parquet_batches(path: Path, size: int) -> Iterator[TextTable]:
+def parquet_batches(path: Path, size: int, first_line: int = 1) -> Iterator[TextTable]:
     """Yield a Parquet file in tables of about `size` bytes; at least one, perhaps empty."""
     with parquet_errors(path):
         lazy = pl.scan_parquet(path, glob=False)
@@ -72,11 +73,10 @@ def parquet_batches(path: Path, size: int) -> Iterator[TextTable]:
     for begin in range(0, max(rows, 1), step):
         with parquet_errors(path):
             frame = lazy.slice(begin, step).collect()
-        yield as_table(frame, begin + 1)
+        yield as_table(frame, begin + first_line)
 
 
 def _batch_rows(sample: pl.DataFrame, size: int) -> int:
-    """Estimate how many rows have `size` bytes."""
     return max(1, int(size * max(len(sample), 1) / max(sample.estimated_size(), 1)))
 
 
@@ -167,11 +167,10 @@ def _read_table(path: Path) -> TextTable:
 
 
 def _table_batches(path: Path, size: int) -> Iterator[TextTable]:
-    if path.suffix.lower() in PARQUET_SUFFIXES:
-        for table in parquet_batches(path, size):
-            yield TextTable(table.names, table.frame.cast(pl.String), table.lines)
-        return
-    yield from text_batches(path, None, _is_header, min_columns=1, size=size)
+    if path.suffix.lower() not in PARQUET_SUFFIXES:
+        return text_batches(path, None, _is_header, min_columns=1, size=size)
+    tables = parquet_batches(path, size)
+    return (TextTable(t.names, t.frame.cast(pl.String), t.lines) for t in tables)
 
 
 def _is_header(cells: tuple[str, ...]) -> bool:
@@ -190,3 +189,60 @@ def read_unit(folder: Path) -> Unit | None:
             f"{path}: does not name a unit ({failure}); remove the file or write "
             '{"unit": "year"} with year, month, day or integer'
         ) from failure
+
+
+def write(
+    graph: TemporalGraph, folder: Path | str, *, format: TableFormat | str = TableFormat.TSV
+) -> Path:
+    """Write a graph: a table for each split, names, attributes, and the unit.
+
+    Dates are written as they were read, so defects stay visible.
+
+    Args:
+        graph: the facts.
+        folder: must not exist yet or be empty; it appears whole or not at all.
+        format: 'tsv' (default), 'csv' or 'parquet'.
+
+    Returns:
+        The folder, which `read` reads back as an equal graph.
+
+    Raises:
+        TilpError: the folder is in use, or a name does not fit the format.
+
+    >>> import tempfile, tilp
+    >>> graph = tilp.datasets.world(seed=0, size=1_000).graph
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     tilp.read(write(graph, f"{folder}/facts")) == graph
+    True
+    """
+    format = choose(TableFormat, format, "format")
+    with new_folder(Path(folder)) as partial:
+        for split in SPLITS:
+            if len(graph.rows(split)) or split == "train":
+                write_table(graph.frame(split, names="ids"), partial / split, format)
+        write_table(graph.entities.frame(), partial / "entities", format)
+        write_table(graph.relations.frame(), partial / "relations", format)
+        if graph.attributes:
+            values = {name: pl.Series(column) for name, column in graph.attributes.items()}
+            table = pl.DataFrame({"id": graph.entities.ids, **values})
+            write_table(table, partial / "attributes", format)
+        unit = json.dumps({"unit": graph.unit.value})
+        (partial / "graph.json").write_text(unit + "\n", encoding="utf-8")
+    return Path(folder)
+
+
+def write_table(frame: pl.DataFrame, stem: Path, format: TableFormat) -> None:
+    """Write a table; the format is the file's suffix."""
+    path = stem.with_name(f"{stem.name}.{format.value}")
+    match format:
+        case TableFormat.PARQUET:
+            frame.write_parquet(path)
+        case TableFormat.CSV:
+            frame.write_csv(path, quote_style="non_numeric")
+        case TableFormat.TSV:
+            for column in frame.select(pl.col(pl.String)):
+                invalid = column.str.contains(r"[\t\r\n]")
+                if invalid.any():
+                    held = f"{column.filter(invalid)[0]!r} holds a tab or line break"
+                    raise TilpError(f"{held}, which TSV cannot; write CSV or Parquet")
+            frame.write_csv(path, separator="\t", quote_style="never")

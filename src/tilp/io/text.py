@@ -8,13 +8,12 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from io import TextIOWrapper
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import BinaryIO, cast
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from tilp.errors import DataError
 
@@ -41,11 +40,6 @@ class TextTable:
     frame: pl.DataFrame
     lines: Sequence[int]
 
-    def append(self, other: TextTable) -> TextTable:
-        """Return this table with the rows of another part of it appended."""
-        frame = pl.concat([self.frame, other.frame])
-        return TextTable(self.names, frame, [*self.lines, *other.lines])
-
 
 @dataclass(frozen=True)
 class _Layout:
@@ -57,6 +51,10 @@ class _Layout:
     next_line: int
     row: tuple[str, ...]
 
+    @property
+    def schema(self) -> dict[str, type[pl.String]]:
+        return {f"{index}": pl.String for index in range(len(self.row))}
+
 
 IsHeader = Callable[[tuple[str, ...]], bool]
 """Decides by the cells of the first row whether it holds column names."""
@@ -65,21 +63,12 @@ IsHeader = Callable[[tuple[str, ...]], bool]
 def read_text_table(
     path: Path, header: bool | None, is_header: IsHeader, *, min_columns: int = 3
 ) -> TextTable:
-    """Read a delimited file, gzipped or not.
+    """Read a delimited file, gzipped or not; if `header` is None, `is_header` decides.
 
     Tabs are never inside a cell, so tab-separated files hold bare quotation marks; files with
-    commas or semicolons follow the usual quoting where they have any quotation mark. If `header`
-    is None, `is_header` decides.
-
-    Raises:
-        DataError: naming file, line, what was found and what to do.
+    commas or semicolons follow the usual quoting where they have any quotation mark.
     """
-    layout, names, first = _find_header(path, header, is_header, min_columns)
-    read = _read_quoted if layout.quoted else _read_plain
-    frame, lines = read(path, layout, first)
-    if _may_drop_last(layout, names) and not frame[:, -1].count():
-        frame, names = frame[:, :-1], names and names[:-1]
-    return TextTable(names, frame, lines)
+    return join_tables(list(text_batches(path, header, is_header, min_columns=min_columns)))
 
 
 def text_batches(
@@ -91,19 +80,22 @@ def text_batches(
     size: int = _BLOCK_SIZE,
 ) -> Iterator[TextTable]:
     """Yield the same in tables of about `size` bytes of the file; one without rows if empty."""
-    layout, names, first = _find_header(path, header, is_header, min_columns)
+    layout = _find_layout(path, min_columns)
+    if header is None:
+        header = is_header(layout.row)
+    names, first = (layout.row, layout.next_line) if header else (None, layout.line)
     read = _quoted_batches if layout.quoted else _plain_batches
     width = len(layout.row)
-    if _may_drop_last(layout, names) and not any(
-        frame[:, -1].count() for frame, _ in read(path, layout, first, size)
-    ):
+    # The last column, if empty, may be but a separator at the end of each row.
+    may_drop_last = not names[-1] if names else width > _MAX_COLUMNS
+    if may_drop_last and not any(f[:, -1].count() for f, _ in read(path, layout, first, size)):
         width, names = width - 1, names and names[:-1]
     empty = True
     for frame, lines in read(path, layout, first, size):
         empty = False
         yield TextTable(names, frame[:, :width], lines)
     if empty:
-        yield TextTable(names, pl.DataFrame(schema=_schema(layout))[:, :width], range(first, first))
+        yield TextTable(names, pl.DataFrame(schema=layout.schema)[:, :width], range(first, first))
 
 
 def text_slices(
@@ -116,7 +108,7 @@ def text_slices(
     rest: TextTable | None = None
     parts = text_batches(path, True, lambda _: True, min_columns=min_columns, size=block_size)
     for table in parts:
-        rest = table if rest is None else rest.append(table)
+        rest = table if rest is None else join_tables([rest, table])
         while len(rest.frame) > rows:
             yield TextTable(rest.names, rest.frame[:rows], rest.lines[:rows])
             rest = TextTable(rest.names, rest.frame[rows:], rest.lines[rows:])
@@ -124,23 +116,15 @@ def text_slices(
         yield rest
 
 
-def _find_header(
-    path: Path, header: bool | None, is_header: IsHeader, min_columns: int
-) -> tuple[_Layout, tuple[str, ...] | None, int]:
-    """Return the layout, the column names if any, and the line in which rows begin."""
-    layout = _find_layout(path, min_columns)
-    if header is None:
-        header = is_header(layout.row)
-    return layout, layout.row if header else None, layout.next_line if header else layout.line
-
-
-def _may_drop_last(layout: _Layout, names: tuple[str, ...] | None) -> bool:
-    """Return whether the last column, if empty, is but a separator at the end of each row."""
-    return not names[-1] if names else len(layout.row) > _MAX_COLUMNS
-
-
-def _schema(layout: _Layout) -> dict[str, type[pl.String]]:
-    return {f"{index}": pl.String for index in range(len(layout.row))}
+def join_tables(tables: Sequence[TextTable]) -> TextTable:
+    """Return several parts of a table as one; none of several is empty."""
+    if len(tables) == 1:
+        return tables[0]
+    frame = pl.concat([table.frame for table in tables])
+    begin, end = tables[0].lines[0], tables[-1].lines[-1] + 1
+    if end - begin == len(frame):
+        return TextTable(tables[0].names, frame, range(begin, end))
+    return TextTable(tables[0].names, frame, [line for table in tables for line in table.lines])
 
 
 def _open(path: Path) -> BinaryIO:
@@ -150,7 +134,6 @@ def _open(path: Path) -> BinaryIO:
 
 
 def _blocks(path: Path, size: int = _BLOCK_SIZE) -> Iterator[bytes]:
-    """Yield a file in blocks of whole lines."""
     rest = b""
     try:
         with _open(path) as file:
@@ -175,14 +158,15 @@ def _find_layout(path: Path, min_columns: int) -> _Layout:
     quoted = separator != "\t" and any(b'"' in block for block in _blocks(path))
     rows = _quoted_rows(path, separator) if quoted else _plain_rows(path, separator)
     for line, next_line, row in rows:
-        if any(cell.strip() for cell in row):
-            if len(row) < min_columns:
-                text = separator.join(row)
-                raise DataError(
-                    f"{path}, line {line}: {len(row)} columns ({text[:80]!r}), but there must be "
-                    f"at least {min_columns}. Separate columns by tabs, commas or semicolons."
-                )
-            return _Layout(separator, quoted, line, next_line, tuple(row))
+        if not any(cell.strip() for cell in row):
+            continue
+        if len(row) < min_columns:
+            raise DataError(
+                f"{path}, line {line}: {len(row)} columns ({separator.join(row)[:80]!r}), but "
+                f"there must be at least {min_columns}. Separate columns by tabs, commas or "
+                "semicolons."
+            )
+        return _Layout(separator, quoted, line, next_line, tuple(row))
     raise DataError(f"{path}: no rows")
 
 
@@ -207,120 +191,69 @@ def _find_separator(begin: bytes) -> str:
     return max(_SEPARATORS, key=fit)
 
 
-def _read_plain(path: Path, layout: _Layout, first: int) -> tuple[pl.DataFrame, Sequence[int]]:
-    """Read a file without quotation by polars, once every line is known to have its separators."""
-    blank = set(_check_columns(path, layout, first))
-    while first in blank:  # polars would take the first row to have one column
-        first += 1
-    frame = _read_csv(path, path, layout, first - 1)
-    lines = np.arange(first, first + len(frame))
-    if not len(blank):
-        return frame, range(first, first + len(frame))
-    mask = ~np.isin(lines, list(blank))
-    return frame.filter(mask), lines[mask].tolist()
-
-
 def _plain_batches(
     path: Path, layout: _Layout, first: int, size: int
 ) -> Iterator[tuple[pl.DataFrame, Sequence[int]]]:
-    for line, block, ends, blank in _checked_blocks(path, layout, first, size):
-        lines = np.arange(line, line + len(ends))
-        mask = (lines >= first) & ~np.isin(lines, blank)
-        if not mask.any():
-            continue
-        if not mask.all():
-            characters = np.frombuffer(block, dtype=np.uint8)
-            line_mask = np.repeat(mask, np.diff(ends, prepend=-1))
-            block = characters[line_mask[: len(characters)]].tobytes()
-        if line == 1:
-            block = block.removeprefix(_BOM)
-        lines = lines[mask]
-        contiguous = lines[-1] - lines[0] + 1 == len(lines)
-        yield (
-            _read_csv(block, path, layout, 0),
-            range(int(lines[0]), int(lines[-1]) + 1) if contiguous else lines.tolist(),
-        )
+    """Read a file without quotation by polars, once every line is known to have its separators."""
+    expected = len(layout.row) - 1
+    separator, newline = ord(layout.separator), ord("\n")
+    next_line = 1
+    for block in _blocks(path, size):
+        whole = block if block.endswith(b"\n") else block + b"\n"
+        characters = np.frombuffer(whole, dtype=np.uint8)
+        marks = np.flatnonzero((characters == separator) | (characters == newline))
+        newlines = np.flatnonzero(characters[marks] == newline)
+        ends = marks[newlines]
+        begins = np.append(0, ends[:-1] + 1)
+        lines = np.arange(next_line, next_line + len(ends))
+        mask = lines >= first
+        for index in np.flatnonzero(mask & (np.diff(newlines, prepend=-1) - 1 != expected)):
+            text = block[begins[index] : ends[index]].rstrip(b"\r")
+            if text:
+                row = text.decode(errors="replace").split(layout.separator)
+                raise _column_error(path, int(lines[index]), row, expected + 1)
+            mask[index] = False
+        if mask.any():
+            if not mask.all():
+                block = characters[np.repeat(mask, ends - begins + 1)].tobytes()
+            if next_line == 1:
+                block = block.removeprefix(_BOM)
+            frame, rows = _read_csv(block, path, layout), lines[mask]
+            begin, end = int(rows[0]), int(rows[-1]) + 1
+            yield frame, range(begin, end) if end - begin == len(rows) else rows.tolist()
+        next_line += len(ends)
 
 
-def _read_csv(source: Path | bytes, path: Path, layout: _Layout, skipped: int) -> pl.DataFrame:
+def _read_csv(source: bytes, path: Path, layout: _Layout) -> pl.DataFrame:
     try:
         return pl.read_csv(
             source,
             separator=layout.separator,
             quote_char=None,
             has_header=False,
-            skip_rows=skipped,
-            schema=_schema(layout),
+            schema=layout.schema,
             raise_if_empty=False,
-            glob=False,
         )
     except (pl.exceptions.PolarsError, OSError) as failure:
         _check_encoding(path)
         raise DataError(f"{path}: cannot be read as a table: {failure}") from failure
 
 
-def _check_columns(path: Path, layout: _Layout, first: int) -> list[int]:
-    """Return the blank lines from `first` on; raises unless all others have as many columns."""
-    checked = _checked_blocks(path, layout, first, _BLOCK_SIZE)
-    return [line for _, _, _, blank in checked for line in blank]
-
-
-def _checked_blocks(
-    path: Path, layout: _Layout, first: int, size: int
-) -> Iterator[tuple[int, bytes, NDArray[np.int64], list[int]]]:
-    """Yield blocks of lines: the first line, the block, where lines end, which are blank."""
-    expected = len(layout.row) - 1
-    separator, newline = ord(layout.separator), ord("\n")
-    line = 1
-    for block in _blocks(path, size):
-        blank: list[int] = []
-        characters = np.frombuffer(
-            block if block.endswith(b"\n") else block + b"\n", dtype=np.uint8
-        )
-        marks = np.flatnonzero((characters == separator) | (characters == newline))
-        newlines = np.flatnonzero(characters[marks] == newline)
-        counts = np.diff(newlines, prepend=-1) - 1
-        ends = marks[newlines]
-        begins = np.concatenate([[0], ends[:-1] + 1])
-        for index in np.flatnonzero(counts != expected):
-            if line + index >= first:
-                text = block[begins[index] : ends[index]].rstrip(b"\r")
-                if text:
-                    row = text.decode(errors="replace").split(layout.separator)
-                    raise _column_error(path, int(line + index), row, expected + 1)
-                blank.append(int(line + index))
-        yield line, block, ends, blank
-        line += len(ends)
-
-
 def _column_error(path: Path, line: int, row: Sequence[str], expected: int) -> DataError:
-    few = len(row) < expected
-    missing = f", column {len(row) + 1} is missing" if few else ""
-    remedy = (
-        "Leave a missing date empty, but keep its separator."
-        if few
-        else "Remove the extra cells, or quote a cell that holds the separator."
-    )
+    missing, remedy = "", "Remove the extra cells, or quote a cell that holds the separator."
+    if len(row) < expected:
+        missing = f", column {len(row) + 1} is missing"
+        remedy = "Leave a missing date empty, but keep its separator."
     return DataError(
         f"{path}, line {line}: {len(row)} columns where {expected} are expected{missing}; found "
         f"{' | '.join(row)[:120]!r}. {remedy}"
     )
 
 
-def _read_quoted(path: Path, layout: _Layout, first: int) -> tuple[pl.DataFrame, Sequence[int]]:
-    """Read a file with quotation row by row, by Python's own reader."""
-    frames = [pl.DataFrame(schema=_schema(layout))]
-    lines: list[int] = []
-    for frame, batch_lines in _quoted_batches(path, layout, first, _BLOCK_SIZE):
-        frames.append(frame)
-        lines += batch_lines
-    return pl.concat(frames), lines
-
-
 def _quoted_batches(
     path: Path, layout: _Layout, first: int, size: int
 ) -> Iterator[tuple[pl.DataFrame, Sequence[int]]]:
-    schema = _schema(layout)
+    width = len(layout.row)
     rows = (
         (line, row)
         for line, _, row in _quoted_rows(path, layout.separator)
@@ -328,10 +261,10 @@ def _quoted_batches(
     )
     while batch := list(islice(rows, min(_MAX_BATCH_ROWS, max(1, size // _ROW_BYTES)))):
         for line, row in batch:
-            if len(row) != len(schema):
-                raise _column_error(path, line, row, len(schema))
+            if len(row) != width:
+                raise _column_error(path, line, row, width)
         cells = [[cell or None for cell in row] for _, row in batch]
-        frame = pl.DataFrame(cells, schema=schema, orient="row")
+        frame = pl.DataFrame(cells, schema=layout.schema, orient="row")
         yield frame, [line for line, _ in batch]
 
 
@@ -363,6 +296,11 @@ def _quoted_rows(path: Path, separator: str) -> Iterator[tuple[int, int, list[st
         ) from failure
 
 
+def _check_encoding(path: Path) -> None:
+    for line, raw in _lines(path):
+        _decode(raw, path, line)
+
+
 def _decode(text: bytes, path: Path, line: int) -> str:
     try:
         return text.decode()
@@ -373,14 +311,6 @@ def _decode(text: bytes, path: Path, line: int) -> str:
         ) from failure
 
 
-def _check_encoding(path: Path) -> None:
-    for line, raw in _lines(path):
-        _decode(raw, path, line)
-
-
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    line = 0
-    for block in _blocks(path):
-        for raw in block.removesuffix(b"\n").split(b"\n"):
-            line += 1
-            yield line, raw
+    blocks = (block.removesuffix(b"\n").split(b"\n") for block in _blocks(path))
+    return enumerate(chain.from_iterable(blocks), start=1)

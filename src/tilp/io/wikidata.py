@@ -8,24 +8,25 @@ from __future__ import annotations
 
 import json
 import re
-from typing import IO, TYPE_CHECKING, Any
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import IO, Any, NoReturn
 
-from tilp.io.dump_dates import (
+from tilp.io.dumps import (
     DATE_PROPERTIES,
     END,
     PRESENT,
     UNKNOWN,
+    FactWriter,
+    Importer,
+    ImportReport,
     MalformedError,
-    astronomical,
+    OnError,
+    Source,
     date_text,
     parse_time,
     shorten,
 )
-from tilp.io.dumps import FactWriter, Importer, ImportReport, OnError, Source
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
-    from pathlib import Path
 
 _ENTITY = re.compile(r"[A-Z][1-9][0-9]*(-[A-Z][1-9][0-9]*)?")
 _ITEM = re.compile(r"Q[1-9][0-9]*")
@@ -67,14 +68,7 @@ def import_wikidata(
     """
     opened = Source(source, progress)
     writer = FactWriter(out)
-    importer = Importer(
-        opened.name,
-        writer,
-        language=language,
-        properties=properties,
-        undated=undated,
-        on_error=on_error,
-    )
+    importer = Importer(opened.name, writer, language, properties, undated, on_error)
     import_json(opened, writer, importer)
     return importer.report()
 
@@ -93,13 +87,19 @@ def _read_line(importer: Importer, line: int, text: bytes) -> None:
         return
     try:
         entity = _parse(text)
-        key = _key(entity)
+        key = _text(entity.get("id"), "the id")
+        if not _ENTITY.fullmatch(key):
+            _refuse(key, "an entity's id")
     except MalformedError as error:
         importer.malformed(line, str(error))
         return
     importer.read += 1
     try:
-        _read_labels(importer, key, entity)
+        labels = _mapping(entity.get("labels", {}), "labels")
+        for language in importer.languages:
+            if language in labels:
+                label = _mapping(labels[language], "a label")
+                importer.label(key, language, _text(label.get("value"), "the value of a label"))
     except MalformedError as error:
         importer.malformed(line, f"{key}: {error}", "label left out")
     if _ITEM.fullmatch(key):
@@ -110,31 +110,15 @@ def _parse(text: bytes) -> dict[str, Any]:
     try:
         entity = json.loads(text.decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise MalformedError(
-            f"bytes that are not UTF-8 ({shorten(text[error.start :][:8])})"
-        ) from None
+        invalid = shorten(text[error.start :][:8])
+        raise MalformedError(f"bytes that are not UTF-8 ({invalid})") from None
     except json.JSONDecodeError as error:
         raise MalformedError(f"text that is not JSON ({error.msg}, column {error.colno})") from None
     except (ValueError, RecursionError) as error:  # a number too long, brackets too deep
         raise MalformedError(f"JSON that is too much ({error})") from None
     if not isinstance(entity, dict):
-        raise MalformedError(f"{shorten(entity)} in place of an entity")
+        _refuse(entity, "an entity")
     return entity
-
-
-def _key(entity: dict[str, Any]) -> str:
-    key = _text(entity.get("id"), "the id")
-    if not _ENTITY.fullmatch(key):
-        raise MalformedError(f"{shorten(key)} in place of an entity's id")
-    return key
-
-
-def _read_labels(importer: Importer, key: str, entity: dict[str, Any]) -> None:
-    labels = _mapping(entity.get("labels", {}), "labels")
-    for language in importer.languages:
-        if language in labels:
-            label = _mapping(labels[language], "a label")
-            importer.label(key, language, _text(label.get("value"), "the value of a label"))
 
 
 def _read_claims(importer: Importer, line: int, key: str, entity: dict[str, Any]) -> None:
@@ -146,7 +130,7 @@ def _read_claims(importer: Importer, line: int, key: str, entity: dict[str, Any]
     for name, statements in claims.items():
         try:
             if not _PROPERTY.fullmatch(name):
-                raise MalformedError(f"{shorten(name)} in place of a property's id")
+                _refuse(name, "a property's id")
             statements = _list(statements, "statements") if importer.includes(name) else []
         except MalformedError as error:
             importer.malformed(line, f"{key}: {error}", "statements left out")
@@ -162,7 +146,7 @@ def _read_claims(importer: Importer, line: int, key: str, entity: dict[str, Any]
 def _read_statement(importer: Importer, key: str, name: str, statement: dict[str, Any]) -> None:
     rank = statement.get("rank", "normal")
     if rank not in _RANKS:
-        raise MalformedError(f"{shorten(rank)} in place of a rank")
+        _refuse(rank, "a rank")
     if rank == "deprecated":
         importer.skip("deprecated")
         return
@@ -189,7 +173,7 @@ def _item(snak: dict[str, Any]) -> str | None:
     # Old dumps give only the numeric id.
     key = value["id"] if "id" in value else f"Q{_integer(value.get('numeric-id'))}"
     if not _ENTITY.fullmatch(_text(key, "an entity's id")):
-        raise MalformedError(f"{shorten(key)} in place of an entity's id")
+        _refuse(key, "an entity's id")
     return key if kind == "item" and _ITEM.fullmatch(key) else None
 
 
@@ -202,11 +186,10 @@ def _date(snak: dict[str, Any], name: str) -> str:
     value = _mapping(datavalue.get("value"), "a time")
     precision = _integer(value.get("precision"))
     if not 0 <= precision <= _MAX_PRECISION:
-        raise MalformedError(f"{shorten(precision)} in place of a time's precision")
-    year, month, day = parse_time(_text(value.get("time"), "a time"))
-    # JSON counts years historically (-0431 is 431 BCE, and there is no year 0). A precision
-    # below the century says so little that not even a year 0 matters.
-    return date_text(astronomical(year) if precision > 6 else year, month, day, precision)
+        _refuse(precision, "a time's precision")
+    # JSON counts years historically: -0431 is 431 BCE.
+    time = parse_time(_text(value.get("time"), "a time"))
+    return date_text(*time, precision, historical=True)
 
 
 def _datavalue(snak: dict[str, Any]) -> dict[str, Any] | None:
@@ -215,7 +198,7 @@ def _datavalue(snak: dict[str, Any]) -> dict[str, Any] | None:
     if kind == "value":
         return _mapping(snak.get("datavalue"), "a value")
     if kind not in ("somevalue", "novalue"):
-        raise MalformedError(f"{shorten(kind)} in place of a snak's type")
+        _refuse(kind, "a snak's type")
     return None
 
 
@@ -228,18 +211,17 @@ def _mapping(value: Any, what: str) -> dict[str, Any]:
 
 
 def _list(value: Any, what: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise MalformedError(f"{shorten(value)} in place of {what}")
-    return value
+    return value if isinstance(value, list) else _refuse(value, what)
 
 
 def _text(value: Any, what: str) -> str:
-    if not isinstance(value, str):
-        raise MalformedError(f"{shorten(value)} in place of {what}")
-    return value
+    return value if isinstance(value, str) else _refuse(value, what)
 
 
 def _integer(value: Any) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise MalformedError(f"{shorten(value)} in place of a whole number")
-    return value
+    is_integer = isinstance(value, int) and not isinstance(value, bool)
+    return int(value) if is_integer else _refuse(value, "a whole number")
+
+
+def _refuse(value: Any, what: str) -> NoReturn:
+    raise MalformedError(f"{shorten(value)} in place of {what}")

@@ -20,8 +20,7 @@ from tilp.model.config import FitContext, ModelSettings
 from tilp.rules import RuleSet
 from tilp.time.imputation import MissingDates
 from tilp.walks import Walker
-from tilp.walks.checkpoint import MiningCheckpoint
-from tilp.walks.mining import mining_walker, target_facts
+from tilp.walks.mining import MiningCheckpoint, mining_walker, target_facts
 
 
 @dataclass(frozen=True)

@@ -149,7 +149,7 @@ class Scores:
         if self.temperature is None:
             total = self.totals(n_entities)
         else:
-            from tilp._kernels.topk import softmax_totals
+            from tilp._kernels.candidates import softmax_totals
 
             greatest, total = softmax_totals(
                 self.offsets, self.score, self.defaults, n_entities, self.temperature

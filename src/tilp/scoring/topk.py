@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tilp._deprecated import RenamedAttribute
-from tilp._kernels.topk import best_candidates
+from tilp._kernels.candidates import best_candidates
 from tilp._utils.arrays import ranges_to_indices
 from tilp.errors import TilpError
 from tilp.graph import QueryTable, TemporalGraph

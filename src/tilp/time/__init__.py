@@ -14,8 +14,7 @@ from tilp.time.dates import (
     format_time,
     parse_date,
 )
-from tilp.time.interval import Interval
-from tilp.time.missing import known_ends, possible_intervals
+from tilp.time.interval import Interval, known_ends, possible_intervals
 from tilp.time.relations import (
     GAP_CLASSES,
     UNDECIDED,

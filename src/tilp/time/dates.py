@@ -49,6 +49,14 @@ class DateKind(StrEnum):
     MALFORMED = "malformed"
 
 
+_SPANS = {
+    DateKind.UNKNOWN: (UNKNOWN, UNKNOWN),
+    DateKind.OPEN: (OPEN_START, OPEN_END),
+    DateKind.MALFORMED: None,
+}
+_TEXTS = {UNKNOWN: "", OPEN_END: "present", OPEN_START: "open"}
+
+
 @dataclass(frozen=True, slots=True)
 class ParsedDate:
     """A date read from text: the years it may lie in, and month and day (0 where unknown)."""
@@ -80,13 +88,8 @@ class ParsedDate:
         True
         """
         unit = Unit(unit)
-        match self.kind:
-            case DateKind.UNKNOWN:
-                return UNKNOWN, UNKNOWN
-            case DateKind.OPEN:
-                return OPEN_START, OPEN_END
-            case DateKind.MALFORMED:
-                return None
+        if self.kind is not DateKind.KNOWN:
+            return _SPANS[self.kind]
         if unit is Unit.INTEGER:
             return (self.first_year, self.last_year) if self.is_complete(unit) else None
         if max(abs(self.first_year), abs(self.last_year)) >= 10**_MAX_YEAR_DIGITS:
@@ -96,12 +99,9 @@ class ParsedDate:
         first_month, last_month = (self.month, self.month) if self.month else (1, 12)
         if unit is Unit.MONTH:
             return self.first_year * 12 + first_month - 1, self.last_year * 12 + last_month - 1
-        first_day = self.day or 1
         last_day = self.day or _days_in_month(self.last_year, last_month)
-        return (
-            _days_from_civil(self.first_year, first_month, first_day),
-            _days_from_civil(self.last_year, last_month, last_day),
-        )
+        last = _days_from_civil(self.last_year, last_month, last_day)
+        return _days_from_civil(self.first_year, first_month, self.day or 1), last
 
 
 def parse_date(text: str) -> ParsedDate:
@@ -133,9 +133,7 @@ def parse_date(text: str) -> ParsedDate:
     years = int(year.replace("#", "0")), int(year.replace("#", "9"))
     first, last = (-years[1], -years[0]) if sign == "-" else years
     month_number, day_number = _digits(month), _digits(day)  # 0, written or not, is unknown
-    if month_number > 12 or day_number > (
-        _days_in_month(last, month_number) if month_number else 31
-    ):
+    if month_number > 12 or day_number > _days_in_month(last, month_number or 1):
         return ParsedDate(DateKind.MALFORMED)
     # A month of a century, or a day of an unknown month, narrows nothing down.
     if "#" in year:
@@ -144,11 +142,7 @@ def parse_date(text: str) -> ParsedDate:
 
 
 def choose_unit(dates: Iterable[tuple[ParsedDate, int]]) -> Unit:
-    """Return the finest unit in which at least 90 % of the known dates are complete.
-
-    Args:
-        dates: each distinct date with its count.
-    """
+    """Return the finest unit in which at least 90 % of the known dates are complete."""
     complete = dict.fromkeys((Unit.DAY, Unit.MONTH, Unit.YEAR, Unit.INTEGER), 0)
     known = counters = 0
     for date, count in dates:
@@ -172,12 +166,8 @@ def format_time(time: int, unit: Unit) -> str:
     ('1952-05', '1970-01-01')
     """
     unit = Unit(unit)
-    if time == UNKNOWN:
-        return ""
-    if time == OPEN_END:
-        return "present"
-    if time == OPEN_START:
-        return "open"
+    if time in _TEXTS:
+        return _TEXTS[time]
     match unit:
         case Unit.YEAR | Unit.INTEGER:
             return str(time)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtri_exp
 
 from tilp.time.dates import OPEN_END, OPEN_START, UNKNOWN
+from tilp.time.interval import Times
 
 if TYPE_CHECKING:
     from tilp.graph import TemporalGraph, Vocabulary
@@ -31,19 +32,13 @@ class Durations:
     """Lengths of intervals by relation: ψ(mu, sigma, 0, ∞) in the paper's Duration.
 
     Relations with few complete intervals share the parameters of all relations together.
-
-    Attributes:
-        relations: names of the relations.
-        mu: of each relation, before truncation; likewise `sigma`.
-        intervals: count of each relation's complete intervals.
-        all_mu: of all relations together; likewise `all_sigma`.
     """
 
     relations: Vocabulary
-    mu: Floats
+    mu: Floats  # of each relation, before truncation; likewise `sigma`
     sigma: Floats
-    intervals: NDArray[np.int64]
-    all_mu: float
+    intervals: NDArray[np.int64]  # count of each relation's complete intervals
+    all_mu: float  # of all relations together; likewise `all_sigma`
     all_sigma: float
 
     @classmethod
@@ -54,20 +49,12 @@ class Durations:
         count = np.bincount(relation, minlength=size)
         total = np.bincount(relation, length, size)
         squares = np.bincount(relation, length**2, size)
-        mu, sigma = _most_likely(
-            np.append(count, count.sum()),
-            np.append(total, total.sum()),
-            np.append(squares, squares.sum()),
-        )
+        # The last ones are of all relations together.
+        sums = (np.append(values, values.sum()) for values in (count, total, squares))
+        mu, sigma = _most_likely(*sums)
         few = count < _MIN_INTERVALS
-        return cls(
-            graph.relations,
-            np.where(few, mu[-1], mu[:-1]),
-            np.where(few, sigma[-1], sigma[:-1]),
-            count,
-            float(mu[-1]),
-            float(sigma[-1]),
-        )
+        own = np.where(few, mu[-1], mu[:-1]), np.where(few, sigma[-1], sigma[:-1])
+        return cls(graph.relations, *own, count, float(mu[-1]), float(sigma[-1]))
 
     def __repr__(self) -> str:
         own = int((self.intervals >= _MIN_INTERVALS).sum())
@@ -78,14 +65,10 @@ class Durations:
         known = {name: index for index, name in enumerate(self.relations)}
         index = np.array([known.get(name, -1) for name in relations], np.int64)
         new = index < 0
-        return Durations(
-            relations,
-            np.where(new, self.all_mu, self.mu[index]),
-            np.where(new, self.all_sigma, self.sigma[index]),
-            np.where(new, 0, self.intervals[index]),
-            self.all_mu,
-            self.all_sigma,
-        )
+        mu = np.where(new, self.all_mu, self.mu[index])
+        sigma = np.where(new, self.all_sigma, self.sigma[index])
+        intervals = np.where(new, 0, self.intervals[index])
+        return Durations(relations, mu, sigma, intervals, self.all_mu, self.all_sigma)
 
     @property
     def mean(self) -> Floats:
@@ -116,12 +99,8 @@ class Durations:
     def log_density(self, relation: NDArray[np.int32], length: Floats) -> Floats:
         """Return the log density of lengths; minus infinity below 0."""
         mu, sigma = self.mu[relation], self.sigma[relation]
-        inside = (
-            -0.5 * ((length - mu) / sigma) ** 2
-            - np.log(sigma)
-            - _HALF_LOG_TAU
-            - log_ndtr(mu / sigma)
-        )
+        inside = -0.5 * ((length - mu) / sigma) ** 2 - np.log(sigma) - _HALF_LOG_TAU
+        inside -= log_ndtr(mu / sigma)
         return np.where(length >= 0, inside, -np.inf)
 
     def quantile(self, relation: NDArray[np.int32], probability: Floats) -> Floats:
@@ -137,10 +116,10 @@ class Durations:
     def estimate(
         self,
         relation: NDArray[np.int32],
-        start: NDArray[np.int64],
-        end: NDArray[np.int64],
+        start: Times,
+        end: Times,
         uniform: Floats | None = None,
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    ) -> tuple[Times, Times]:
         """Return starts and ends, a missing one estimated from the other in whole units.
 
         Intervals without a finite date stay as they are. `uniform` holds a random number for each
@@ -151,10 +130,8 @@ class Durations:
         no_start, no_end = (start == UNKNOWN) & _finite(end), (end == UNKNOWN) & _finite(start)
         # Without a finite date to count from, a sum would overflow.
         from_end, from_start = np.where(no_start, end, 0), np.where(no_end, start, 0)
-        return (
-            np.where(no_start, from_end - whole, start),
-            np.where(no_end, from_start + whole, end),
-        )
+        new_start = np.where(no_start, from_end - whole, start)
+        return new_start, np.where(no_end, from_start + whole, end)
 
 
 def observed_lengths(graph: TemporalGraph) -> tuple[NDArray[np.int32], Floats]:

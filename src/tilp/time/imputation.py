@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tilp._utils.random import keyed_uniform
 from tilp.time.dates import OPEN_END, OPEN_START, UNKNOWN, format_time
 from tilp.time.durations import Durations
-from tilp.time.missing import known_ends
+from tilp.time.interval import Times, known_ends
 from tilp.types import Estimate, Missing, choose
 
 if TYPE_CHECKING:
@@ -23,16 +23,10 @@ _LEFT_TO_WALKS = (Missing.POINT, Missing.UNKNOWN)
 
 @dataclass(frozen=True)
 class MissingDates:
-    """Fills in missing dates, each from its own fact or query alone.
-
-    Attributes:
-        missing: what a missing date is taken for.
-        durations: lengths to draw from, for `Missing.DURATION`.
-        seed: of the draws.
-    """
+    """Fills in missing dates, each from its own fact or query alone."""
 
     missing: Missing
-    durations: Durations | None = None
+    durations: Durations | None = None  # lengths to draw from, for `Missing.DURATION`
     seed: int = 0
 
     @classmethod
@@ -68,10 +62,10 @@ class MissingDates:
     def _fill(
         self,
         directed_relation: NDArray[np.int32],
-        start: NDArray[np.int64],
-        end: NDArray[np.int64],
+        start: Times,
+        end: Times,
         keys: tuple[NDArray[np.int32], ...],
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    ) -> tuple[Times, Times]:
         if self.missing is Missing.OPEN:
             start = np.where(start == UNKNOWN, OPEN_START, start)
             end = np.where(end == UNKNOWN, OPEN_END, end)
@@ -109,15 +103,11 @@ def impute(
     drawn = choose(Estimate, estimate, "estimate") is Estimate.DRAWN
     fact = (graph.subject, graph.relation, graph.object, graph.start, graph.end)
     durations = durations or Durations.fit(graph)
-    start, end = durations.estimate(
-        graph.relation, graph.start, graph.end, keyed_uniform(seed, *fact) if drawn else None
-    )
+    uniform = keyed_uniform(seed, *fact) if drawn else None
+    start, end = durations.estimate(graph.relation, graph.start, graph.end, uniform)
     new_start, new_end = start != graph.start, end != graph.end
-    texts, start_text, end_text = (
-        graph.texts.to_list(),
-        graph.start_text.copy(),
-        graph.end_text.copy(),
-    )
+    texts = graph.texts.to_list()
+    start_text, end_text = graph.start_text.copy(), graph.end_text.copy()
     index_of = {text: index for index, text in reversed(list(enumerate(texts)))}
     for new, times, text_of in ((new_start, start, start_text), (new_end, end, end_text)):
         for row in np.flatnonzero(new).tolist():
@@ -141,13 +131,7 @@ def imputation_counts(graph: TemporalGraph) -> pl.DataFrame:
     """Count facts, estimated starts and ends, and facts that still lack a date, by relation."""
     starts, ends = (graph.estimated & 1) > 0, (graph.estimated & 2) > 0
     incomplete = (graph.start == UNKNOWN) | (graph.end == UNKNOWN)
+    masks = {"facts": slice(None), "starts": starts, "ends": ends, "missing": incomplete}
     size = len(graph.relations)
-    return pl.DataFrame(
-        {
-            "relation": list(graph.relations),
-            "facts": np.bincount(graph.relation, minlength=size),
-            "starts": np.bincount(graph.relation[starts], minlength=size),
-            "ends": np.bincount(graph.relation[ends], minlength=size),
-            "missing": np.bincount(graph.relation[incomplete], minlength=size),
-        }
-    )
+    counts = {key: np.bincount(graph.relation[m], minlength=size) for key, m in masks.items()}
+    return pl.DataFrame({"relation": list(graph.relations), **counts})

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilp.time.dates import OPEN_END, OPEN_START, UNKNOWN
-
-if TYPE_CHECKING:
-    from tilp.time.interval import Interval
-
-Times = NDArray[np.int64]
+from tilp.time.interval import Interval, Times
 
 UNDECIDED = -1
 """Code of a relation that the known dates leave open."""
@@ -57,13 +52,8 @@ class Allen(StrEnum):
     @property
     def temporal_relation(self) -> TemporalRelation:
         """The class of eq. 4 that this relation belongs to."""
-        match self:
-            case Allen.BEFORE:
-                return TemporalRelation.BEFORE
-            case Allen.AFTER:
-                return TemporalRelation.AFTER
-            case _:
-                return TemporalRelation.TOUCHING
+        ends = (Allen.BEFORE, Allen.AFTER)
+        return TemporalRelation(self.value) if self in ends else TemporalRelation.TOUCHING
 
 
 _CLASSES = tuple(TemporalRelation)
@@ -139,8 +129,7 @@ def temporal_relation_codes(
 
 def allen_codes(start: Times, end: Times, other_start: Times, other_end: Times) -> NDArray[np.int8]:
     """Return Allen's relations of many pairs (arrays broadcast), or `UNDECIDED`."""
-    start_sign = _sign(start, other_start)
-    end_sign = _sign(end, other_end)
+    start_sign, end_sign = _sign(start, other_start), _sign(end, other_end)
     # By the signs of start - start' and end - end'; the two corners depend on where they meet.
     table = np.array([[2, 7, 8], [3, 6, 9], [4, 5, 10]], dtype=np.int8)
     code = table[start_sign + 1, end_sign + 1]
@@ -150,9 +139,8 @@ def allen_codes(start: Times, end: Times, other_start: Times, other_end: Times) 
     code = np.where(earlier & (end == other_start), 1, code)
     code = np.where(later & (start > other_end), 12, code)
     code = np.where(later & (start == other_end), 11, code)
-    unknown = (
-        (start == UNKNOWN) | (end == UNKNOWN) | (other_start == UNKNOWN) | (other_end == UNKNOWN)
-    )
+    unknown = (start == UNKNOWN) | (end == UNKNOWN)
+    unknown = unknown | (other_start == UNKNOWN) | (other_end == UNKNOWN)
     if unknown.any():
         by_class = np.array([0, UNDECIDED, 12, UNDECIDED], dtype=np.int8)  # last: UNDECIDED = -1
         classes = temporal_relation_codes(start, end, other_start, other_end)
@@ -163,16 +151,11 @@ def allen_codes(start: Times, end: Times, other_start: Times, other_end: Times) 
 def _possible_classes(
     start: Times | int, end: Times | int, other_start: Times | int, other_end: Times | int
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return whether before, touching and after are possible."""
     first_start, last_start, first_end, last_end = _bounds(start, end)
-    other_first_start, other_last_start, other_first_end, other_last_end = _bounds(
-        other_start, other_end
-    )
-    return (
-        first_end < other_last_start,
-        (last_end >= other_first_start) & (first_start <= other_last_end),
-        last_start > other_first_end,
-    )
+    others = _bounds(other_start, other_end)
+    other_first_start, other_last_start, other_first_end, other_last_end = others
+    touching = (last_end >= other_first_start) & (first_start <= other_last_end)
+    return first_end < other_last_start, touching, last_start > other_first_end
 
 
 def _bounds(start: Times | int, end: Times | int) -> tuple[Times, Times, Times, Times]:
@@ -248,10 +231,8 @@ def gap_lengths(
 
 
 _MAX_DIFFERENCE = 2**29
-INCOMPARABLE = 2**31 - 2
-"""Distance code of two times of which one is unknown or open."""
-INFINITE = 2**31 - 1
-"""Distance code larger than any other."""
+INCOMPARABLE = 2**31 - 2  # distance code of two times of which one is unknown or open
+INFINITE = 2**31 - 1  # distance code larger than any other
 
 
 def time_distance(time: int, other: int) -> int:

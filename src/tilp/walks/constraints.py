@@ -55,11 +55,7 @@ class StepConstraint:
     of_interval: bool = False
 
     def labels(self, steps: Steps) -> NDArray[np.int64]:
-        """Return the index of each step's word plus 1, and 0 for none.
-
-        Raises:
-            TilpError: `label` does not return one index of a word, or -1, for each step.
-        """
+        """Return the index of each step's word plus 1, and 0 for none."""
         labels = np.asarray(self.label(steps))
         if labels.shape != steps.start.shape or not np.issubdtype(labels.dtype, np.integer):
             raise TilpError(
@@ -88,17 +84,10 @@ class PairConstraint:
     code: Callable[..., NDArray[np.int64]]
 
     def table(
-        self,
-        start: NDArray[np.int64],
-        end: NDArray[np.int64],
-        other_start: NDArray[np.int64],
-        other_end: NDArray[np.int64],
-    ) -> NDArray[np.int8]:
-        """Return the class of each interval (rows) against each other one (columns).
-
-        Raises:
-            TilpError: there are too many pairs, or `code` does not return one class for each.
-        """
+        self, start: NDArray[np.int64], end: NDArray[np.int64],
+        other_start: NDArray[np.int64], other_end: NDArray[np.int64],
+    ) -> NDArray[np.int8]:  # fmt: skip
+        """Return the class of each interval (rows) against each other one (columns)."""
         if len(start) * len(other_start) > _MAX_PAIRS:
             raise TilpError(
                 f"{len(start):,} different intervals are too many for user-defined classes of "
@@ -147,10 +136,7 @@ def compare(attribute: str, words: tuple[str, str, str]) -> StepConstraint:
 
 @dataclass(frozen=True)
 class Symbols:
-    """Directed relations combined with the words of steps, as the integers that walks consist of.
-
-    A symbol is a directed relation and, for each constraint, a word or none.
-    """
+    """Integers that walks consist of: a directed relation and a word or none of each constraint."""
 
     n_directed: int
     constraints: tuple[StepConstraint, ...]

@@ -19,16 +19,10 @@ from tilp.walks.constraints import Steps, Symbols
 
 @dataclass(frozen=True)
 class EdgeIntervals:
-    """The edges of a graph with their intervals, perhaps several for a fact with a missing date.
-
-    Attributes:
-        index: the edges.
-        interval: id of each edge's interval; a fact's two edges share it.
-        start: of each interval; likewise `end`.
-    """
+    """The edges of a graph with their intervals, perhaps several for a fact with a missing date."""
 
     index: EdgeIndex
-    interval: NDArray[np.int32] | NDArray[np.int64]
+    interval: NDArray[np.int32] | NDArray[np.int64]  # id; a fact's two edges share it
     start: NDArray[np.int64]
     end: NDArray[np.int64]
 
@@ -63,80 +57,47 @@ def sum_records(records: NDArray[np.int64], n_keys: int) -> NDArray[np.int64]:
 
 
 def edges_without(edges: Edges, new_fact: NDArray[np.int32]) -> Edges:
-    """Return the edges without some facts, in the order they had, without sorting them again.
-
-    Args:
-        edges: all of them.
-        new_fact: of each fact its new id, ascending; -1 for those that are left out.
-    """
+    """Return edges in the same order, given each fact's new id, ascending; -1: left out."""
     mask, offsets, fact = remaining_edges(edges.offsets, edges.fact, new_fact)
     new_edge = np.cumsum(mask, dtype=np.int32) - np.int32(1)
     by_rank = new_edge[edges.by_rank[mask[edges.by_rank]]]
     columns = ("relation", "target", "start", "end", "source", "interval")
     remaining = {name: getattr(edges, name)[mask] for name in columns}
     rank = _inverse_permutation(by_rank)
-    # Read-only as before, so that the same compiled kernel serves both.
-    return read_only_tuple(
-        Edges(offsets=offsets, fact=fact, rank=rank, by_rank=by_rank, **remaining)
-    )
+    new = Edges(offsets=offsets, fact=fact, rank=rank, by_rank=by_rank, **remaining)
+    return read_only_tuple(new)  # as before, so that the same compiled kernel serves both
 
 
 def prepared_edges(index: EdgeIndex, prepared: PreparedEdges) -> Edges:
     """Return edges of which everything was computed in advance."""
-    return read_only_tuple(
-        Edges(
-            offsets=index.offsets,
-            relation=index.relation,
-            target=index.target,
-            fact=index.fact,
-            start=prepared.start,
-            end=prepared.end,
-            rank=prepared.rank,
-            by_rank=prepared.by_rank,
-            source=prepared.source,
-            interval=np.zeros(len(index.fact), np.int32),
-        )
-    )
+    edges = Edges(
+        index.offsets, index.relation, index.target, index.fact, prepared.start, prepared.end,
+        prepared.rank, prepared.by_rank, prepared.source, np.zeros(len(index.fact), np.int32),
+    )  # fmt: skip
+    return read_only_tuple(edges)
 
 
 def build_edges(
-    edges: EdgeIntervals,
-    symbols: Symbols,
-    attributes: Mapping[str, NDArray[np.float64]],
+    edges: EdgeIntervals, symbols: Symbols, attributes: Mapping[str, NDArray[np.float64]],
     interval: NDArray[np.int32] | None,
-) -> Edges:
-    """Compute all that walks need of edges.
-
-    `interval` is the id of each interval among the distinct ones, None where it is not needed.
-    """
+) -> Edges:  # fmt: skip
+    """Compute all that walks need of edges; `interval` is the id of each interval, if needed."""
     index, of_edge = edges.index, edges.interval
     start, end = edges.start[of_edge], edges.end[of_edge]
     degrees = np.diff(index.offsets)
     source = np.repeat(np.arange(len(degrees), dtype=np.int32), degrees)
     symbol = index.relation
     if symbols.constraints:
-        steps = Steps(
-            start,
-            end,
-            here={name: values[source] for name, values in attributes.items()},
-            there={name: values[index.target] for name, values in attributes.items()},
-        )
-        symbol = symbols.of_edges(index.relation, steps)
+        here = {name: values[source] for name, values in attributes.items()}
+        there = {name: values[index.target] for name, values in attributes.items()}
+        symbol = symbols.of_edges(index.relation, Steps(start, end, here, there))
     by_rank = np.lexsort((index.target, symbol)).astype(np.int32)  # stable: ties by edge
-    return read_only_tuple(
-        Edges(
-            offsets=index.offsets,
-            relation=symbol,
-            target=index.target,
-            fact=index.fact,
-            start=start,
-            end=end,
-            rank=_inverse_permutation(by_rank),
-            by_rank=by_rank,
-            source=source,
-            interval=np.zeros(len(index.fact), np.int32) if interval is None else interval[of_edge],
-        )
-    )
+    ids = np.zeros(len(index.fact), np.int32) if interval is None else interval[of_edge]
+    built = Edges(
+        index.offsets, symbol, index.target, index.fact, start, end,
+        _inverse_permutation(by_rank), by_rank, source, ids,
+    )  # fmt: skip
+    return read_only_tuple(built)
 
 
 def _inverse_permutation(order: NDArray[np.int32]) -> NDArray[np.int32]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,15 +19,13 @@ from tilp.walks.constraints import Symbols
 MAX_LENGTH = 5
 """Of rules."""
 
+Body = TypeVar("Body", int, NDArray[np.int64])
+
 NO_TRIE = Trie(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int32))
 NO_RULES = RuleIndex(
-    body_offsets=np.zeros((1, MAX_LENGTH + 2), np.int64),
-    relations=np.empty(0, np.int64),
-    digits=np.empty(0, np.int64),
-    rule_offsets=np.zeros(1, np.int64),
-    directed_relation=np.empty(0, np.int32),
-    code=np.empty(0, np.int32),
-)
+    np.zeros((1, MAX_LENGTH + 2), np.int64), np.empty(0, np.int64), np.empty(0, np.int64),
+    np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.int32),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -43,13 +42,7 @@ class RuleEncoding:
     """Rules as rows of form, length, relation, relations of the body, digits and code.
 
     Digits encode the temporal relations between the intervals of the body, the code those to the
-    query's interval.
-
-    Attributes:
-        relations: names of the relations.
-        symbols: of which bodies consist.
-        forms: the temporal forms, by id.
-        max_length: of rules.
+    query's interval. Bodies consist of `symbols`; `forms` are the temporal forms, by id.
     """
 
     relations: Vocabulary
@@ -58,11 +51,7 @@ class RuleEncoding:
     max_length: int
 
     def encode(self, rules: Sequence[Rule]) -> NDArray[np.int64]:
-        """Return the row of each rule.
-
-        Raises:
-            TilpError: a rule is of none of the forms, is too long, or names an unknown relation.
-        """
+        """Return the row of each rule."""
         return np.array([self._row(rule) for rule in rules], np.int64).reshape(-1, 6)
 
     def lift(self, row: Sequence[int] | NDArray[np.int64]) -> Rule:
@@ -79,9 +68,7 @@ class RuleEncoding:
     def mirrored(self, rows: NDArray[np.int64], gap_form: int) -> NDArray[np.int64]:
         """Return the rules of walks read backwards.
 
-        Args:
-            rows: of walks; the form past the last one is that of the first interval's gap.
-            gap_form: the form of the last interval's gap, which the former becomes.
+        The form past the last one, of the first interval's gap, becomes `gap_form`, of the last's.
         """
         turned = rows.copy()
         n_directed = self.symbols.count
@@ -102,8 +89,11 @@ class RuleEncoding:
 
     def symbols_of(self, rows: NDArray[np.int64], length: int) -> list[NDArray[np.int64]]:
         """Return the symbols of bodies of one length, first to last."""
+        return self._unpack(length, rows[:, 3])
+
+    def _unpack(self, length: int, relations: Body) -> list[Body]:
         base = self.symbols.count
-        return [rows[:, 3] // base**power % base for power in reversed(range(length))]
+        return [relations // base**power % base for power in reversed(range(length))]
 
     def compiled(self, rows: NDArray[np.int64]) -> CompiledRules:
         """Put distinct rules into the order in which kernels look them up."""
@@ -116,13 +106,10 @@ class RuleEncoding:
                 before = (bodies[:, 0] < form) | ((bodies[:, 0] == form) & (bodies[:, 1] < length))
                 body_offsets[form, length] = before.sum()
         index = RuleIndex(
-            body_offsets=body_offsets,
-            relations=bodies[:, 2].copy(),
-            digits=bodies[:, 3].copy(),
-            rule_offsets=np.append(begin, len(rows)).astype(np.int64),
-            directed_relation=rows[:, 2].astype(np.int32),
-            code=rows[:, 5].astype(np.int32),
-        )
+            body_offsets, bodies[:, 2].copy(), bodies[:, 3].copy(),
+            np.append(begin, len(rows)).astype(np.int64), rows[:, 2].astype(np.int32),
+            rows[:, 5].astype(np.int32),
+        )  # fmt: skip
         return CompiledRules(index, self._trie(np.unique(rows[:, [1, 3]], axis=0)), order)
 
     def _row(self, rule: Rule) -> tuple[int, int, int, int, int, int]:
@@ -144,11 +131,6 @@ class RuleEncoding:
     def _directed(self, atom: Atom) -> int:
         return self.relations.find(atom.relation) + atom.inverse * len(self.relations)
 
-    def _unpack(self, length: int, relations: int) -> list[int]:
-        """Return the symbols of a body, first to last."""
-        base = self.symbols.count
-        return [relations // base**power % base for power in reversed(range(length))]
-
     @cached_property
     def _atoms(self) -> list[Atom]:
         """The atom of each directed relation."""
@@ -165,11 +147,7 @@ class RuleEncoding:
                     children[node][relation] = len(children)
                     children.append({})
                 node = children[node][relation]
-        sizes = [len(of_node) for of_node in children]
         pairs = [pair for of_node in children for pair in sorted(of_node.items())]
         table = np.array(pairs, np.int32).reshape(-1, 2)
-        return Trie(
-            offsets=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-            relation=table[:, 0].copy(),
-            child=table[:, 1].copy(),
-        )
+        offsets = np.cumsum([0, *map(len, children)], dtype=np.int64)
+        return Trie(offsets, table[:, 0].copy(), table[:, 1].copy())

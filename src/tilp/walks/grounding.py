@@ -21,16 +21,14 @@ from tilp.types import Grain
 from tilp.walks.walker import Step, Walker
 
 Times = tuple[NDArray[np.int64], NDArray[np.int64]]
-Chain = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Groundings:
     """Walks of a rule.
 
-    Attributes:
-        walks: ordered by the sum of their facts' gaps to the query's time, the smallest first.
-        complete: whether these are all; else some were dropped on the way, the farthest first.
+    They come by the sum of their facts' gaps to the query's time, the smallest first. Unless
+    `complete`, some were dropped on the way, the farthest first.
     """
 
     walks: tuple[tuple[Step, ...], ...]
@@ -39,17 +37,9 @@ class Groundings:
 
 @dataclass(frozen=True)
 class _Body:
-    """What a rule requires of the steps of a walk.
-
-    Attributes:
-        symbols: of the steps, first to last.
-        codes: the temporal relation of each pair of intervals; the query's interval is the last.
-        grain: of the relations to the query's interval.
-    """
-
-    symbols: list[int]
-    codes: dict[tuple[int, int], int]
-    grain: Grain
+    symbols: list[int]  # of the steps, first to last
+    codes: dict[tuple[int, int], int]  # of pairs of intervals; the query's interval is the last
+    grain: Grain  # of the relations to the query's interval
 
 
 class Grounder:
@@ -77,17 +67,7 @@ class Grounder:
     def __call__(
         self, rule: Rule, queries: QueryTable, candidate: int, n: int | None = None
     ) -> Groundings:
-        """Find the walks of a rule from the subject of a single query to a candidate.
-
-        Args:
-            rule: in one of the walker's forms.
-            queries: the query, its missing dates filled.
-            candidate: id of the entity where walks end.
-            n: how many walks to return; all by default.
-
-        Raises:
-            TilpError: the rule is in none of the walker's forms.
-        """
+        """Find n walks, all by default, of a rule from the subject of one query to a candidate."""
         body = self._bodies.get(rule)
         if body is None:
             body = self._bodies[rule] = self._body(rule)
@@ -95,23 +75,18 @@ class Grounder:
         if self._walker.every_reading:
             _, starts, ends = possible_intervals(*queries.given_dates())
         subject, fact = int(queries.subject[0]), int(queries.fact[0])
-        chains, gaps, complete = zip(
-            *(
-                self._walks(body, subject, candidate, fact, start, end)
-                for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
-            ),
-            strict=True,
-        )
+        parts = [
+            self._walks(body, subject, candidate, fact, start, end)
+            for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
+        ]
+        chains, gaps, complete = zip(*parts, strict=True)
         chain, gap = np.concatenate(chains), np.concatenate(gaps)
-        edges = self._walker.edges
-        order = np.lexsort((*edges.fact[chain].T[::-1], gap))
-        n_relations = self._walker.encoding.symbols.count // 2
+        order = np.lexsort((*self._walker.edges.fact[chain].T[::-1], gap))
         walks: dict[tuple[Step, ...], None] = {}  # a fact's possible intervals are one step
         for walk in chain[order]:
             if n is not None and len(walks) >= n:
                 break
-            inverse = (edges.relation[walk] >= n_relations).tolist()
-            walks[tuple(map(Step, edges.fact[walk].tolist(), inverse))] = None
+            walks[self._walker.steps(walk)] = None
         return Groundings(tuple(walks), all(complete))
 
     def _body(self, rule: Rule) -> _Body:
@@ -128,7 +103,7 @@ class Grounder:
 
     def _walks(
         self, body: _Body, subject: int, candidate: int, fact: int, start: int, end: int
-    ) -> tuple[Chain, NDArray[np.float64], bool]:
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64], bool]:
         """Return the edges of walks, their gaps to the query's time, and if none was dropped."""
         edges = self._walker.edges
         steps = self._possible_steps(body, subject, candidate, fact, start, end)
@@ -181,7 +156,7 @@ class Grounder:
         edge: NDArray[np.int64] = self._walker.edges.by_rank[low + ranks].astype(np.int64)
         return edge
 
-    def _matches(self, body: _Body, chain: Chain, step: int) -> NDArray[np.bool_]:
+    def _matches(self, body: _Body, chain: NDArray[np.int64], step: int) -> NDArray[np.bool_]:
         """Mask walks whose last step uses a new fact, and lies to earlier ones as the rule says."""
         fact = self._walker.edges.fact[chain]
         mask: NDArray[np.bool_] = (fact[:, :-1] != fact[:, -1:]).all(axis=1)
@@ -199,12 +174,9 @@ class Grounder:
             return allen_codes(*first, *second)
         if grain is Grain.GAP:
             return gap_codes(*first, *second)
-        classes = self._walker.classes
-        return (
-            temporal_relation_codes(*first, *second)
-            if classes is None
-            else np.asarray(classes.code(*first, *second))
-        )
+        if self._walker.classes is None:
+            return temporal_relation_codes(*first, *second)
+        return np.asarray(self._walker.classes.code(*first, *second))
 
     def _times(self, edge: NDArray[np.int64]) -> Times:
         return self._walker.edges.start[edge], self._walker.edges.end[edge]

@@ -1,15 +1,21 @@
-"""Mining: finding the rules that reach the answers of facts, and counting how they do."""
+"""Mining: finding the rules that reach the answers of facts, and counting how they do.
+
+`MiningCheckpoint` mines into a file, relation by relation, and can be stopped and resumed.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tilp._utils.files import new_file
 from tilp._utils.random import sample_share
 from tilp.errors import TilpError
 from tilp.graph import QueryTable, TemporalGraph
@@ -99,18 +105,17 @@ def mine(
 
 
 def mine_relations(
-    walker: Walker,
-    relations: Sequence[str],
-    settings: MiningSettings,
-    workers: Workers,
-    *,
+    walker: Walker, relations: Sequence[str], settings: MiningSettings, workers: Workers, *,
     progress: Callable[[float], None] | None = None,
-) -> Iterator[tuple[str, list[MinedRule]]]:
+) -> Iterator[tuple[str, list[MinedRule]]]:  # fmt: skip
     """Find the rules for each of some relations, in both directions, the costliest first.
 
     Several are mined at once, so that workers walk for one while the rules of another are merged.
     """
-    costs = {name: _cost(walker, name, settings) for name in relations}
+    costs = {
+        name: float(walker.cost(mining_queries(walker, name, settings).subject)[1].sum())
+        for name in relations
+    }
     total = max(sum(costs.values()), 1.0)
     done = dict.fromkeys(relations, 0.0)
 
@@ -128,13 +133,9 @@ def mine_relations(
 
 
 def _mine_relation(
-    walker: Walker,
-    relation: str,
-    settings: MiningSettings,
-    workers: Workers,
+    walker: Walker, relation: str, settings: MiningSettings, workers: Workers,
     advance: Callable[[float], None],
-) -> list[MinedRule]:
-    """Find the rules for one relation, in both directions."""
+) -> list[MinedRule]:  # fmt: skip
     queries = mining_queries(walker, relation, settings)
     merge = _Merge()
     searched = cheaper_queries(walker, queries) if walker.can_mirror else queries
@@ -150,45 +151,27 @@ def _mine_relation(
     def advance_counting(share: float) -> None:
         advance(_SEARCH_COST + (1 - _SEARCH_COST) * share)
 
-    counts = _count(walker, queries, candidates, workers, advance_counting)
-    return _best(walker, candidates, counts, settings)
-
-
-@dataclass(frozen=True)
-class _Counts:
-    """Counts of rules.
-
-    Attributes:
-        statistics: support, body support and sum of arriving rates of each rule.
-        sampled: for each direction and length, whether walks were sampled.
-        n_facts: that were queried.
-    """
-
-    statistics: NDArray[np.float64]
-    sampled: NDArray[np.bool_]
-    n_facts: int
-
-    def mined_rule(self, index: int, rule: Rule) -> MinedRule:
-        """Return a rule with its counts, which are at an index."""
-        support, body_support, rate = self.statistics[index]
-        return MinedRule(
+    statistics, sampled = _count(walker, queries, candidates, workers, advance_counting)
+    best = []
+    for row, rule in _best_rules(walker, candidates, statistics, settings.top):
+        support, body_support, rate = statistics[row]
+        mined = MinedRule(
             rule,
             support=int(support),
             body_support=int(body_support),
             confidence=float(rate / body_support) if body_support else 0.0,
-            facts=self.n_facts,
-            sampled=bool(self.sampled[int(rule.head.inverse), rule.length]),
+            facts=len(queries) // 2,
+            sampled=bool(sampled[int(rule.head.inverse), rule.length]),
         )
+        best.append(mined)
+    return best
 
 
 def _count(
-    walker: Walker,
-    queries: QueryTable,
-    rows: NDArray[np.int64],
-    workers: Workers,
+    walker: Walker, queries: QueryTable, rows: NDArray[np.int64], workers: Workers,
     advance: Callable[[float], None],
-) -> _Counts:
-    """Count rules on queries of facts, first all in one direction, then in the other."""
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:  # fmt: skip
+    """Return the statistics of each rule, and if walks were sampled by direction and length."""
     compiled = walker.encoding.compiled(rows)
     statistics = np.zeros((len(rows), 3))
     sampled = np.zeros((2, walker.max_length + 1), dtype=np.bool_)
@@ -200,7 +183,7 @@ def _count(
         for direction in (False, True):
             sampled[int(direction)] |= (weights[inverse == direction] > 1).any(axis=0)
         advance((index + 1) / len(chunks))
-    return _Counts(statistics, sampled, len(queries) // 2)
+    return statistics, sampled
 
 
 def cheaper_queries(walker: Walker, queries: QueryTable) -> QueryTable:
@@ -216,22 +199,15 @@ def cheaper_queries(walker: Walker, queries: QueryTable) -> QueryTable:
 
 
 def mining_walker(
-    graph: TemporalGraph,
-    settings: MiningSettings,
-    constraints: Sequence[StepConstraint] = (),
+    graph: TemporalGraph, settings: MiningSettings, constraints: Sequence[StepConstraint] = (),
     classes: PairConstraint | None = None,
-) -> Walker:
+) -> Walker:  # fmt: skip
     """Return the walker of these settings."""
     return Walker(
-        graph,
-        grains=settings.grains,
-        max_length=settings.max_length,
-        limit=settings.limit,
-        seed=settings.seed,
-        constraints=constraints,
-        classes=classes,
+        graph, grains=settings.grains, max_length=settings.max_length, limit=settings.limit,
+        seed=settings.seed, constraints=constraints, classes=classes,
         every_reading=settings.every_reading,
-    )
+    )  # fmt: skip
 
 
 def target_facts(graph: TemporalGraph, settings: MiningSettings) -> NDArray[np.int64]:
@@ -240,11 +216,6 @@ def target_facts(graph: TemporalGraph, settings: MiningSettings) -> NDArray[np.i
     if settings.share >= 1.0:
         return targets
     return targets[sample_share(len(targets), settings.share, settings.seed)]
-
-
-def _cost(walker: Walker, relation: str, settings: MiningSettings) -> float:
-    """Return about how many steps it takes to mine a relation."""
-    return float(walker.cost(mining_queries(walker, relation, settings).subject)[1].sum())
 
 
 def mining_queries(walker: Walker, relation: str, settings: MiningSettings) -> QueryTable:
@@ -320,22 +291,103 @@ def _prune(table: pl.DataFrame) -> pl.DataFrame:
     return ordered.head(_MAX_RULES).drop("hash")
 
 
-def _best(
-    walker: Walker, candidates: NDArray[np.int64], counts: _Counts, settings: MiningSettings
-) -> list[MinedRule]:
-    """Return the best rules of each direction; of equal rules in several forms the first."""
-    _, body_support, rate = counts.statistics.T
+def _best_rules(
+    walker: Walker, candidates: NDArray[np.int64], statistics: NDArray[np.float64], top: int
+) -> Iterator[tuple[int, Rule]]:
+    """Yield row and rule of the best of each direction; of rules in several forms the first."""
+    _, body_support, rate = statistics.T
     applies = body_support > 0
     measure = np.divide(rate * rate, body_support, out=np.zeros(len(rate)), where=applies)
-    best: list[MinedRule] = []
     for inverse in (False, True):
         rows = np.flatnonzero((candidates[:, 2] >= len(walker.graph.relations)) == inverse)
-        rules: dict[Rule, MinedRule] = {}
+        rules: dict[Rule, int] = {}
         for row in rows[np.argsort(-measure[rows], kind="stable")]:
-            rule = walker.encoding.lift(candidates[row])
-            if rule not in rules:
-                rules[rule] = counts.mined_rule(row, rule)
-            if len(rules) == settings.top:
+            rules.setdefault(walker.encoding.lift(candidates[row]), row)
+            if len(rules) == top:
                 break
-        best += rules.values()
-    return best
+        yield from ((row, rule) for rule, row in rules.items())
+
+
+class MiningCheckpoint:
+    """Rules for relations, written to a file whenever a relation is finished.
+
+    Beside an unfinished file lies a note of its data, settings and finished relations; a run with
+    the same data and settings goes on after these.
+    """
+
+    def __init__(
+        self, graph: TemporalGraph, relations: Sequence[str], settings: MiningSettings, out: Path
+    ) -> None:
+        names = graph.relations
+        # By the labels that rules are written with, however they were given.
+        self.relations = list(dict.fromkeys(names.label(names.find(name)) for name in relations))
+        self.notes = out.with_name(f"{out.name}.unfinished")
+        self.done: list[str] = []
+        self._out = out
+        self._walker = mining_walker(graph, settings)
+        self._settings = settings
+        self._origin = {
+            "graph": graph.fingerprint(),
+            "settings": json.loads(json.dumps(asdict(settings))),
+            "relations": self.relations,
+        }
+        self._mined: dict[str, list[MinedRule]] = {}
+        self._resume()
+
+    def finish(
+        self, *, threads: int = 1, workers: Workers | None = None,
+        progress: Callable[[float], None] | None = None,
+    ) -> RuleSet:  # fmt: skip
+        """Mine the relations that are not finished."""
+        if not self.notes.exists():
+            self._write_note()  # before any rule is there: a file without a note is finished
+        left = [relation for relation in self.relations if relation not in self.done]
+        with use_workers(workers, threads) as workers:
+            mined = mine_relations(self._walker, left, self._settings, workers, progress=progress)
+            for relation, rules in mined:
+                self._mined[relation] = rules
+                self.done.append(relation)
+                self._write()
+        self._write()
+        self.notes.unlink(missing_ok=True)
+        return self._rules()
+
+    def _rules(self) -> RuleSet:
+        """Return the rules mined so far, in the order of the relations."""
+        return RuleSet(
+            rule for relation in self.relations for rule in self._mined.get(relation, ())
+        )
+
+    def _write(self) -> None:
+        # First the rules, then the note: a note never lists relations whose rules are not there.
+        _replace(self._out, self._rules().to_jsonl())
+        self._write_note()
+
+    def _write_note(self) -> None:
+        _replace(self.notes, json.dumps({**self._origin, "done": self.done}))
+
+    def _resume(self) -> None:
+        if not self.notes.is_file():
+            if self._out.exists():
+                raise TilpError(f"{self._out} exists: choose another file or remove it")
+            return
+        try:
+            note = json.loads(self.notes.read_text(encoding="utf-8"))
+            done = list(note.pop("done"))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise TilpError(f"{self.notes} cannot be read; remove it to begin anew") from None
+        if note != self._origin:
+            raise TilpError(
+                f"{self._out} was begun with other data or settings; remove it and {self.notes} "
+                "to begin anew, or choose another file"
+            )
+        self.done = done
+        for mined in RuleSet.read_jsonl(self._out) if done else ():
+            relation = mined.rule.head.relation
+            if relation in done:
+                self._mined.setdefault(relation, []).append(mined)
+
+
+def _replace(path: Path, text: str) -> None:
+    with new_file(path) as partial:
+        partial.write_text(text, encoding="utf-8", newline="\n")

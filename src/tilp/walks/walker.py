@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._kernels.rule_counts import CHECKSUM, ENDS, MARKED, STATISTICS
 from tilp._kernels.search import find_rules, walks_between
 from tilp._kernels.types import (
     ADJACENT_PAIRS,
@@ -31,7 +30,7 @@ from tilp._kernels.types import (
     Trie,
     Workspace,
 )
-from tilp._kernels.walk import walk
+from tilp._kernels.walk import CHECKSUM, ENDS, MARKED, STATISTICS, walk
 from tilp._utils.arrays import ranges_to_indices
 from tilp.errors import TilpError
 from tilp.graph import PreparedEdges, QueryTable, TemporalGraph
@@ -54,17 +53,16 @@ from tilp.walks.encoding import MAX_LENGTH, NO_RULES, NO_TRIE, CompiledRules, Ru
 DEFAULT_LIMIT = 1_000_000
 """Steps of one length from one entity, past which walks are sampled."""
 
-_BODY_PAIRS = {Grain.ADJACENT: ADJACENT_PAIRS, Grain.PAIRS: ALL_PAIRS}
-_CODE_TYPES = {Grain.ALLEN: ALLEN_CODES, Grain.GAP: GAP_CODES, Grain.STATIC: NO_CODES}
-
-_N_KEYS = {ENDS: 7, CHECKSUM: 7, MARKED: 2}  # columns of records before those of counts
-_SEARCH_SHARE = 10  # of the limit: it takes fewer walks to find rules than to count them
-_NO_STATISTICS = np.zeros((0, 4))
-_NO_MARKS = Marks(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int8))
 CHUNK_STEPS = 1e6
 """Steps of a chunk of queries: enough for its overhead not to matter."""
 
 _MAX_CHUNKS = 1024
+_BODY_PAIRS = {Grain.ADJACENT: ADJACENT_PAIRS, Grain.PAIRS: ALL_PAIRS}
+_CODE_TYPES = {Grain.ALLEN: ALLEN_CODES, Grain.GAP: GAP_CODES, Grain.STATIC: NO_CODES}
+_N_KEYS = {ENDS: 7, CHECKSUM: 7, MARKED: 2}  # columns of records before those of counts
+_SEARCH_SHARE = 10  # of the limit: it takes fewer walks to find rules than to count them
+_NO_STATISTICS = np.zeros((0, 4))
+_NO_MARKS = Marks(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int8))
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +120,10 @@ class Walker:
                 f"{len(graph.relations):,} relations (and the words of steps) are too many for "
                 f"rules of length {max_length}; choose a smaller length"
             )
-        self.graph = graph
+        self.graph, self.classes, self.every_reading = graph, classes, every_reading
+        self.max_length, self.limit, self.seed = max_length, limit, seed
         self.grains = tuple(Grain(grain) for grain in grains)
-        self.max_length = max_length
-        self.limit = limit
-        self.seed = seed
-        self.every_reading = every_reading
         self._splits = tuple(splits)
-        self.classes = classes
         forms = tuple(
             FORMS[grain].with_classes(classes.words) if classes else FORMS[grain]
             for grain in self.grains
@@ -161,7 +155,7 @@ class Walker:
         Compiled rules serve both. Ids of intervals stay, so their classes are not computed again.
         """
         excluded = np.fromiter(facts, np.int64)
-        edges = self.edges
+        edges = self.edges  # before the copy, which takes over what this computes
         other = copy(self)
         for name in ("_edge_intervals", "_prepared", "_inverse", "steps_from"):
             vars(other).pop(name, None)
@@ -187,17 +181,14 @@ class Walker:
     def __getstate__(self) -> dict[str, Any]:
         # What every walk needs is computed here, once, and what none needs is not sent.
         self.edges, self._class_table  # noqa: B018
-        omitted = {"_edge_intervals", "steps_from"} | (
-            {"_intervals"} if self.classes is None else set()
-        )
+        omitted = {"_edge_intervals", "steps_from"}
+        if self.classes is None:
+            omitted.add("_intervals")
         return {name: value for name, value in vars(self).items() if name not in omitted}
 
     @cached_property
     def _intervals(self) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
-        """Distinct intervals: the id of each edge interval among them, their starts and ends.
-
-        Only user-defined classes need them.
-        """
+        """Distinct intervals, for `classes`: the id of each edge interval, and starts and ends."""
         both = np.stack([self._edge_intervals.start, self._edge_intervals.end], axis=1)
         distinct, ids = np.unique(both, axis=0, return_inverse=True)
         return ids.reshape(-1).astype(np.int32), distinct[:, 0].copy(), distinct[:, 1].copy()
@@ -220,32 +211,19 @@ class Walker:
     def between(
         self, subject: int, answer: int, *, fact: int = -1, max_walks: int = 100_000
     ) -> tuple[list[tuple[Step, ...]], bool]:
-        """List the walks from one entity to another.
-
-        Args:
-            subject: id of the entity where walks begin.
-            answer: id of the entity where they end.
-            fact: id of a fact that is not used; -1 for none.
-            max_walks: stop after this many walks.
-
-        Returns:
-            The walks, in depth-first order, and whether these are all of them.
-        """
-        edges = self.edges
+        """List the walks from one entity to another, without `fact`, and whether these are all."""
+        offsets, target, of_edge = self.edges.offsets, self.edges.target, self.edges.fact
         listed, complete = walks_between(
-            edges.offsets, edges.target, edges.fact, subject, answer, self.max_length, fact,
-            max_walks,
-        )  # fmt: skip
-        n_relations = self.encoding.symbols.count // 2
-        walks = (
-            tuple(
-                Step(int(edges.fact[edge]), bool(edges.relation[edge] >= n_relations))
-                for edge in walk
-                if edge >= 0
-            )
-            for walk in listed
+            offsets, target, of_edge, subject, answer, self.max_length, fact, max_walks
         )
-        return list(dict.fromkeys(walks)), complete  # a fact's possible intervals are one step
+        # A fact's possible intervals are one step.
+        walks = dict.fromkeys(self.steps(walk[walk >= 0]) for walk in listed)
+        return list(walks), complete
+
+    def steps(self, walk: NDArray[Any]) -> tuple[Step, ...]:
+        """Return the steps of a walk, given by its edges."""
+        inverse = self.edges.relation[walk] >= self.encoding.symbols.count // 2
+        return tuple(map(Step, self.edges.fact[walk].tolist(), inverse.tolist()))
 
     def cost(self, entity: NDArray[np.int32]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the distinct ones of queries' entities, and about how many steps each takes."""
@@ -265,12 +243,8 @@ class Walker:
     def find(self, queries: QueryTable) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Find the rules by which walks reach the answers of queries.
 
-        Of each query at most a tenth of `limit` walks of each length are read: it takes fewer to
-        find rules than to count them.
-
-        Returns:
-            Rows of form, length, relation, relations of the body, digits and code, one for each
-            rule; and the number of queries whose answer it reaches.
+        Returns the row of each rule, as in `RuleEncoding`, and the number of queries whose answer
+        it reaches. Of each query at most a tenth of `limit` walks of each length are read.
         """
         return self._find(queries, self.encoding.forms)
 
@@ -280,10 +254,7 @@ class Walker:
         """Find rules where every query also stands for its fact queried from the other end.
 
         Walks from there are the same, read backwards. A rule that is found in both directions has
-        two rows.
-
-        Raises:
-            TilpError: user-defined constraints do not tell what a walk is when read backwards.
+        two rows. User-defined constraints do not tell what a walk is when read backwards.
         """
         if not self.can_mirror:
             raise TilpError("with user-defined constraints, query each fact from both its ends")
@@ -294,10 +265,8 @@ class Walker:
         direct = rows[:, 0] < len(self.encoding.forms)
         turned = rows[:, 0] != gap
         backwards = self.encoding.mirrored(rows[turned], gap)
-        return (
-            np.concatenate([rows[direct], backwards]),
-            np.concatenate([support[direct], support[turned]]),
-        )
+        support = np.concatenate([support[direct], support[turned]])
+        return np.concatenate([rows[direct], backwards]), support
 
     @property
     def can_mirror(self) -> bool:
@@ -310,36 +279,20 @@ class Walker:
         queries = queries[np.argsort(queries.answer, kind="stable")]
         answers, begin = np.unique(queries.answer, return_index=True)
         table = QueriesByAnswer(
-            answer=answers,
-            offsets=np.append(begin, len(queries)).astype(np.int64),
-            subject=queries.subject,
-            directed_relation=queries.directed_relation,
-            fact=queries.fact,
-            start=queries.start,
-            end=queries.end,
-        )
+            answers, np.append(begin, len(queries)).astype(np.int64), queries.subject,
+            queries.directed_relation, queries.fact, queries.start, queries.end,
+        )  # fmt: skip
         return find_rules(
-            self.edges,
-            self._inverse,
-            self._interval_classes(table),
-            table,
-            *_describe_forms(forms),
-            len(self.encoding.forms),
-            self.encoding.symbols.count,
-            self.max_length,
-            max(1, self.limit // _SEARCH_SHARE),
-            self.seed,
+            self.edges, self._inverse, self._interval_classes(table), table,
+            *_describe_forms(forms), len(self.encoding.forms), self.encoding.symbols.count,
+            self.max_length, max(1, self.limit // _SEARCH_SHARE), self.seed,
             SearchWorkspace.of(self.max_length, len(self.graph.entities), len(self.edges.fact)),
-        )
+        )  # fmt: skip
 
     def tally(
         self, queries: QueryTable, rules: CompiledRules
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return, for each rule, its support, body support and sum of arriving rates α.
-
-        Support counts the queries whose answer the rule reaches, body support those where it
-        applies; arriving rates are those at the answers. The weights of counts come with them.
-        """
+        """Return support, body support and the sum of arriving rates of each rule, and weights."""
         statistics = np.zeros((len(rules.order), 3))
         _, weights = self._walk(queries, rules.index, rules.trie, STATISTICS, statistics)
         by_rule = np.empty_like(statistics)
@@ -349,9 +302,7 @@ class Walker:
     def count(self, queries: QueryTable) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Count the walks of all rules by end.
 
-        Returns:
-            Rows of query, form, length, relations, digits, code, end and count N_c; and the
-            weights of counts.
+        Returns rows of query, form, length, relations, digits, code, end and count; and weights.
         """
         records, weights = self._walk(queries, NO_RULES, NO_TRIE, ENDS)
         return records[:, :8], weights
@@ -359,35 +310,19 @@ class Walker:
     def apply(
         self, queries: QueryTable, rules: CompiledRules
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Count the walks of the given rules by end.
-
-        Returns:
-            Rows of query, rule, end and count N_c; and the weights of counts.
-        """
+        """Return rows of query, rule, end and count N_c of the given rules; and weights."""
         records, weights = self._walk(queries, rules.index, rules.trie, ENDS)
         records = records[:, [0, 3, 6, 7]]
         records[:, 1] = rules.order[records[:, 1]]
         return records, weights
 
     def count_marked(
-        self,
-        queries: QueryTable,
-        rules: CompiledRules,
-        offsets: NDArray[np.int64],
-        entity: NDArray[np.int32],
-        mark: NDArray[np.int8],
-    ) -> NDArray[np.int64]:
-        """Count the walks of the given rules, and how many end at each kind of marked candidate.
+        self, queries: QueryTable, rules: CompiledRules, offsets: NDArray[np.int64],
+        entity: NDArray[np.int32], mark: NDArray[np.int8],
+    ) -> NDArray[np.int64]:  # fmt: skip
+        """Return rows of query, rule, walks, and walks that end at each kind of marked candidate.
 
-        Args:
-            queries: the queries.
-            rules: the rules.
-            offsets: of the marked candidates of each query.
-            entity: these, each once a query.
-            mark: id of the kind of each.
-
-        Returns:
-            Rows of query, rule, walks, and a count for each mark.
+        The marked candidates of each query stand at `offsets`, each once; `mark` is their kind.
         """
         marks = Marks(offsets, entity, mark)
         records, _ = self._walk(queries, rules.index, rules.trie, MARKED, marks=marks)
@@ -401,60 +336,33 @@ class Walker:
         return sums.reshape(-1)
 
     def compile(self, rules: Sequence[Rule]) -> CompiledRules:
-        """Put rules into the order in which kernels look them up.
-
-        Raises:
-            TilpError: a rule is of none of the walker's forms, is too long, or names a relation
-                that the graph does not have.
-        """
+        """Put rules into the order in which kernels look them up."""
         return self.encoding.compiled(self.encoding.encode(rules))
 
     def _walk(
-        self,
-        queries: QueryTable,
-        index: RuleIndex,
-        trie: Trie,
-        purpose: int,
-        statistics: NDArray[np.float64] = _NO_STATISTICS,
-        marks: Marks = _NO_MARKS,
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        self, queries: QueryTable, index: RuleIndex, trie: Trie, purpose: int,
+        statistics: NDArray[np.float64] = _NO_STATISTICS, marks: Marks = _NO_MARKS,
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:  # fmt: skip
         n_queries = len(queries)
         query_of = np.arange(n_queries)
         if self.every_reading and purpose != STATISTICS:
             query_of, start, end = possible_intervals(*queries.given_dates())
-            queries, marks = (
-                queries[query_of].with_dates(start, end),
-                _reorder_marks(marks, query_of),
-            )
+            queries = queries[query_of].with_dates(start, end)
+            marks = _reorder_marks(marks, query_of)
         # Queries that share counts stand together; without rules, those of all relations do.
         relation = queries.directed_relation * (len(index.relations) > 0)
         order = np.lexsort((queries.end, queries.start, relation, queries.subject))
         subjects, begin = np.unique(queries.subject[order], return_index=True)
-        table = QueriesBySubject(
-            subject=subjects.astype(np.int32),
-            offsets=np.append(begin, len(order)).astype(np.int64),
-            directed_relation=queries.directed_relation[order],
-            fact=queries.fact[order],
-            start=queries.start[order],
-            end=queries.end[order],
-            answer=queries.answer[order],
-        )
+        offsets = np.append(begin, len(order)).astype(np.int64)
+        columns = ("directed_relation", "fact", "start", "end", "answer")
+        ordered = (getattr(queries, name)[order] for name in columns)
+        table = QueriesBySubject(subjects.astype(np.int32), offsets, *ordered)
         records, weights = walk(
-            self.edges,
-            self._interval_classes(table),
-            trie,
-            table,
-            index,
-            *_describe_forms(self.encoding.forms),
-            self.encoding.symbols.count,
-            self.max_length,
-            self.limit,
-            self.seed,
-            purpose,
-            _reorder_marks(marks, order),
-            statistics,
+            self.edges, self._interval_classes(table), trie, table, index,
+            *_describe_forms(self.encoding.forms), self.encoding.symbols.count, self.max_length,
+            self.limit, self.seed, purpose, _reorder_marks(marks, order), statistics,
             Workspace.of(self._n_codes, len(self.graph.entities), len(self.graph)),
-        )
+        )  # fmt: skip
         by_query = np.empty_like(weights)
         by_query[order] = weights
         if purpose != STATISTICS:
@@ -481,20 +389,13 @@ def _reorder_marks(marks: Marks, order: NDArray[np.int64]) -> Marks:
 
 
 def chunks_by(
-    walker: Walker,
-    queries: QueryTable,
-    entity: NDArray[np.int32],
-    *,
+    walker: Walker, queries: QueryTable, entity: NDArray[np.int32], *,
     chunk_steps: float = CHUNK_STEPS,
-) -> list[QueryTable]:
-    """Cut queries into chunks of about the same cost, those of an entity together.
+) -> list[QueryTable]:  # fmt: skip
+    """Cut queries into chunks of about the same cost, those with the same entity together.
 
-    Args:
-        walker: estimates the cost of walks from an entity.
-        queries: the queries.
-        entity: where the walks of each query begin: its subject, or its answer.
-        chunk_steps: steps that a chunk takes at least, 1 million by default; there are at most
-            1,024 chunks.
+    `entity` is where the walks of each query begin: its subject, or its answer. A chunk takes at
+    least `chunk_steps`; there are at most 1,024 chunks.
     """
     order = np.argsort(entity, kind="stable")
     distinct, cost = walker.cost(entity)

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._kernels.negative_sampling import top_indices
+from tilp._kernels.candidates import top_indices
 from tilp.features.paper.attribution import feature_contributions
 from tilp.features.paper.evidence import EvidenceTracer
 from tilp.features.paper.features import FeatureWeights, PaperFeatures

@@ -39,14 +39,7 @@ def stable_argsort(key: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 class Buckets:
-    """Rows of several columns in files, by ranges of the first column.
-
-    Args:
-        folder: for the files.
-        name: prefix of the files.
-        bounds: the first value of each range after the first, ascending.
-        columns: dtypes by column name.
-    """
+    """Rows of several columns in files, by ranges of the first column, which begin at `bounds`."""
 
     def __init__(
         self, folder: Path, name: str, bounds: NDArray[Any], columns: Mapping[str, DTypeLike]
@@ -60,19 +53,13 @@ class Buckets:
         rows = np.empty(len(columns[0]), self._row)
         for name, column in zip(self._row.names or (), columns, strict=True):
             rows[name] = column
-        if len(self._paths) == 1:
-            self._append(0, rows)
-            return
         bucket = np.searchsorted(self._bounds, columns[0], side="right")
         order = stable_argsort(bucket)
         begin = np.searchsorted(bucket[order], np.arange(len(self._paths) + 1))
         rows = rows[order]
         for index in np.flatnonzero(np.diff(begin)).tolist():
-            self._append(index, rows[begin[index] : begin[index + 1]])
-
-    def _append(self, index: int, rows: NDArray[Any]) -> None:
-        with self._paths[index].open("ab") as file:
-            file.write(rows.data)
+            with self._paths[index].open("ab") as file:
+                file.write(rows[begin[index] : begin[index + 1]].data)
 
     def pop_all(self) -> Iterator[NDArray[Any]]:
         """Yield the rows of each range, and remove its file."""
@@ -87,13 +74,7 @@ class Buckets:
 class ScatterWriter:
     """Array written to a .npy file, whose values come in any order, each index once.
 
-    Args:
-        folder: for temporary files.
-        path: the .npy file.
-        size: of the array.
-        dtype: of its values.
-        rows: how many values may be in memory.
-        fill: value of indices without one.
+    At most `rows` values are in memory; indices without a value get `fill`.
     """
 
     def __init__(
@@ -149,20 +130,17 @@ class _RunReader:
     """Remaining rows of a run, the next of them in memory."""
 
     def __init__(self, run: Run, step: int) -> None:
-        self._run, self._step = run, step
-        self._read = 0
-        self._buffer: pl.DataFrame | None = None
+        self._run, self._step, self._read = run, step, 0
+        self._buffer = pl.DataFrame()
 
     def fill(self) -> bool:
         """Read on if few rows are in memory; returns whether any are."""
-        count = 0 if self._buffer is None else len(self._buffer)
-        if self.more and 2 * count <= self._step:
+        if self.more and 2 * len(self._buffer) <= self._step:
             lazy = pl.scan_parquet(self._run.path, glob=False)
             rows = lazy.slice(self._read, self._step).collect()
+            self._buffer = self._buffer.vstack(rows) if self._read else rows
             self._read += len(rows)
-            self._buffer = rows if self._buffer is None else pl.concat([self._buffer, rows])
-            count += len(rows)
-        return count > 0
+        return len(self._buffer) > 0
 
     @property
     def more(self) -> bool:
@@ -172,12 +150,10 @@ class _RunReader:
     @property
     def last(self) -> str:
         """The last name in memory."""
-        assert self._buffer is not None
         return str(self._buffer["name"][-1])
 
     def take(self, bound: str | None) -> pl.DataFrame:
         """Return and forget the rows in memory whose names are not after a bound."""
-        assert self._buffer is not None
         names = self._buffer["name"]
         end = len(names) if bound is None else int(names.search_sorted(bound, side="right"))
         taken, self._buffer = self._buffer[:end], self._buffer[end:]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -20,6 +20,7 @@ from tilp.graph.build import (
     DateTable,
     defect_message,
     defect_table,
+    encode_marks,
     find_defects,
     make_vocabulary,
     repair_defects,
@@ -30,7 +31,7 @@ from tilp.io.packed.format import COLUMNS, ColumnWriter
 from tilp.io.packed.names import EntityIndexer
 from tilp.io.read import Sources, regular_file
 from tilp.io.tables import PARQUET_SUFFIXES, as_polars, frame_batches, parquet_batches
-from tilp.io.text import TextTable, text_batches
+from tilp.io.text import TextTable, join_tables, text_batches
 from tilp.types import OnError, Unit
 
 _HEADER_ROWS = 2  # rows that show whether the first is a fact
@@ -38,75 +39,42 @@ _MAX_FACTS = 2**30 - 1  # so that the edges in both directions fit into 32 bits
 _MARKS = {"estimated": ESTIMATED, "walked_only": WALKED_ONLY}
 
 
-class Batches:
-    """Cells of one source, some rows at a time.
-
-    Attributes:
-        name: of the source, for messages.
-        size: of the source in bytes.
-        roles: index of each role among the columns.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        size: int,
-        tables: Iterator[TextTable],
-        columns: Mapping[str, str] | None,
-        header: bool | None,
-    ) -> None:
-        self.name, self.size = name, size
-        first: list[TextTable] = []
-        while sum(len(table.frame) for table in first) < _HEADER_ROWS:
-            table = next(tables, None)
-            if table is None:
-                break
-            first.append(table)
-        frame = pl.concat([table.frame for table in first])
-        lines = [line for table in first for line in table.lines[:_HEADER_ROWS]]
-        self.roles = find_roles(name, TextTable(first[0].names, frame, lines), columns, header)
-        self._tables = chain(first, tables)
-
-    def __iter__(self) -> Iterator[TextTable]:
-        return self._tables
-
-
 @contextmanager
-def open_batches(
+def _open_batches(
     source: Any, columns: Mapping[str, str] | None, header: bool | None, size: int
-) -> Iterator[Batches]:
-    """Open whatever `read` takes for facts, to read about `size` bytes at a time."""
+) -> Iterator[tuple[str, int, dict[str, int], Iterator[TextTable]]]:
+    """Open whatever `read` takes for facts: its name, bytes, roles of columns, and batches."""
     if columns and header is None:
         header = True
-    if isinstance(source, (str, Path)):
-        with regular_file(Path(source).expanduser()) as path:
-            tables = (
-                parquet_batches(path, size)
-                if path.suffix.lower() in PARQUET_SUFFIXES
-                else text_batches(path, header, is_header, size=size)
-            )
-            yield Batches(str(source), path.stat().st_size, tables, columns, header)
-    elif isinstance(source, pl.LazyFrame):
-        with TemporaryDirectory() as folder:
-            path = Path(folder) / "facts.parquet"
+    name = "the frame"
+    with ExitStack() as stack:
+        if isinstance(source, (str, Path)):
+            name, path = str(source), stack.enter_context(regular_file(Path(source).expanduser()))
+            n_bytes = path.stat().st_size
+            if path.suffix.lower() in PARQUET_SUFFIXES:
+                tables = parquet_batches(path, size)
+            else:
+                tables = text_batches(path, header, is_header, size=size)
+        elif isinstance(source, pl.LazyFrame):
+            path = Path(stack.enter_context(TemporaryDirectory())) / "facts.parquet"
             try:
                 source.sink_parquet(path)
             except (pl.exceptions.PolarsError, OSError) as failure:
                 raise DataError(f"the LazyFrame cannot be read: {failure}") from failure
-            tables = (
-                TextTable(table.names, table.frame, range(table.lines[0] - 1, table.lines[-1]))
-                if len(table.frame)
-                else table
-                for table in parquet_batches(path, size)
-            )
-            yield Batches("the frame", path.stat().st_size, tables, columns, header)
-    else:
-        frame = as_polars(source)
-        tables = frame_batches(frame, size)
-        yield Batches("the frame", int(frame.estimated_size()), tables, columns, header)
+            n_bytes, tables = path.stat().st_size, parquet_batches(path, size, first_line=0)
+        else:
+            frame = as_polars(source)
+            n_bytes, tables = int(frame.estimated_size()), frame_batches(frame, size)
+        first = [next(tables)]
+        while sum(len(table.frame) for table in first) < _HEADER_ROWS:
+            if (table := next(tables, None)) is None:
+                break
+            first.append(table)
+        roles = find_roles(name, join_tables(first), columns, header)
+        yield name, n_bytes, roles, chain(first, tables)
 
 
-class TextEncoder:
+class _TextEncoder:
     """Indices of texts in the order in which they come, and the count of each text."""
 
     def __init__(self, *texts: str) -> None:
@@ -114,11 +82,9 @@ class TextEncoder:
         self.counts = np.zeros(len(texts), np.int64)
 
     def encode(self, column: pl.Series) -> NDArray[np.int32]:
-        """Return the index of each text of a column."""
         distinct = column.unique()
-        indices = np.array(
-            [self._index.setdefault(text, len(self._index)) for text in distinct], np.int32
-        )
+        new = [self._index.setdefault(text, len(self._index)) for text in distinct]
+        indices = np.array(new, np.int32)
         codes: NDArray[np.int32] = indices[column.cast(pl.Enum(distinct)).to_physical().to_numpy()]
         counts = np.bincount(codes, minlength=len(self._index))
         counts[: len(self.counts)] += self.counts
@@ -126,25 +92,16 @@ class TextEncoder:
         return codes
 
     def series(self) -> pl.Series:
-        """Return the texts by index."""
         return pl.Series("name", list(self._index), dtype=pl.String)
 
 
 @dataclass(frozen=True)
 class _Batch:
-    """Facts that were read together.
+    """Facts that were read together."""
 
-    Attributes:
-        order: sort key among all facts: split, source, table of the source, batch.
-        source: its name, for messages.
-        run: of the entities' names.
-        path: the file with the columns.
-        rows: how many.
-    """
-
-    order: tuple[int, int, int, int]
+    order: tuple[int, int, int, int]  # sort key: split, source, table of the source, batch
     source: str
-    run: int
+    run: int  # of the entities' names
     path: Path
     rows: int
 
@@ -154,8 +111,8 @@ class EncodedFacts:
     """All facts, as indices of texts, in temporary files."""
 
     batches: list[_Batch]
-    relations: TextEncoder
-    dates: TextEncoder
+    relations: _TextEncoder
+    dates: _TextEncoder
 
     def __len__(self) -> int:
         return sum(batch.rows for batch in self.batches)
@@ -171,34 +128,31 @@ def encode_facts(
     progress: Callable[[float], None],
 ) -> EncodedFacts:
     """Read all facts, about `size` bytes at a time; `entities` gets the names of entities."""
-    facts = EncodedFacts([], TextEncoder(), TextEncoder(""))
+    facts = EncodedFacts([], _TextEncoder(), _TextEncoder(""))
     any_table = False
     for index, (split, source) in enumerate(sources.facts):
         splits: dict[str, int] = {}
-        with open_batches(source, columns, header, size) as batches:
+        with _open_batches(source, columns, header, size) as (name, n_bytes, roles, tables):
             done = 0
-            any_table |= "split" not in batches.roles
-            for table in batches:
-                frame = fact_frame(batches.name, table, batches.roles)
+            any_table |= "split" not in roles
+            for table in tables:
+                frame = fact_frame(name, table, roles)
                 if not len(frame):
                     continue
                 run, encoded = _encode_frame(frame, table.lines, entities, facts)
-                if "split" in batches.roles:
+                parts = [(split, 0, encoded)]
+                if "split" in roles:
                     parts = [
-                        (SPLIT_NAMES[text], splits.setdefault(text, len(splits)), mask)
-                        for text, mask in split_masks(batches.name, table, batches.roles)
+                        (SPLIT_NAMES[text], splits.setdefault(text, len(splits)), encoded.filter(m))
+                        for text, m in split_masks(name, table, roles)
                     ]
-                    frames = [(name, order, encoded.filter(mask)) for name, order, mask in parts]
-                else:
-                    frames = [(split, 0, encoded)]
-                for name, split_order, part in frames:
-                    order = (SPLITS.index(name), index, split_order, len(facts.batches))
+                for part_split, split_order, part in parts:
+                    order = (SPLITS.index(part_split), index, split_order, len(facts.batches))
                     path = work / f"facts-{len(facts.batches)}"
                     part.write_parquet(path, compression="lz4", statistics=False)
-                    facts.batches.append(_Batch(order, batches.name, run, path, len(part)))
+                    facts.batches.append(_Batch(order, name, run, path, len(part)))
                 done += size
-                share = min(done / max(batches.size, 1), 1.0)
-                progress((index + share) / len(sources.facts))
+                progress((index + min(done / max(n_bytes, 1), 1.0)) / len(sources.facts))
     if not any_table and not facts.batches:
         raise TilpError("there is nothing to read: the table is empty")
     if len(facts) > _MAX_FACTS:
@@ -221,30 +175,19 @@ def _encode_frame(
         "line": pl.Series(lines, dtype=pl.Int64),
     }
     for mark, values in _MARKS.items():
-        if mark in frame.columns:
-            encoded[mark] = frame[mark].cast(pl.Enum(values)).to_physical().cast(pl.UInt8)
-        else:
-            encoded[mark] = np.zeros(len(frame), np.uint8)
+        encoded[mark] = encode_marks(frame, mark, values)
     return run, pl.DataFrame(encoded)
 
 
 @dataclass(frozen=True)
 class WrittenFacts:
-    """What belongs to the columns of facts that were written.
-
-    Attributes:
-        relations: names of relations.
-        dates: the distinct dates.
-        bounds: where the splits begin, and where the last ends.
-        defects: rows whose dates were repaired or that were skipped.
-        marks: marks that any fact has; only these have a column.
-    """
+    """What belongs to the columns of facts that were written, named as in `TemporalGraph`."""
 
     relations: Vocabulary
     dates: DateTable
     bounds: tuple[int, int, int, int]
     defects: pl.DataFrame
-    marks: tuple[str, ...]
+    marks: tuple[str, ...]  # that any fact has; only these have a column
 
 
 def write_facts(
@@ -256,18 +199,13 @@ def write_facts(
     on_error: OnError,
     progress: Callable[[float], None],
 ) -> WrittenFacts:
-    """Write the columns of facts; arguments as for `build_graph`.
-
-    Raises:
-        DataError: a date defect, with `OnError.RAISE`.
-    """
+    """Write the columns of facts; arguments as for `build_graph`."""
     used = facts.relations.series()
     names = make_vocabulary("relation", relations, used)
     relation_index = names.encode(used)
     texts = facts.dates.series()
     order = texts.arg_sort().to_numpy()
-    date_index = np.empty(len(order), np.int32)
-    date_index[order] = np.arange(len(order), dtype=np.int32)
+    date_index = np.argsort(order).astype(np.int32)
     dates = DateTable.parse(texts.gather(order), facts.dates.counts[order], unit)
 
     writers = {name: ColumnWriter(folder / f"{name}.npy", kind) for name, kind in COLUMNS.items()}
@@ -311,7 +249,6 @@ def write_facts(
         writer.close()
         if name in marked and not marked[name]:
             (folder / f"{name}.npy").unlink()
-    ends = np.cumsum(counts).tolist()
-    bounds = (0, ends[0], ends[1], ends[2])
+    train, valid, test = np.cumsum(counts).tolist()
     marks = tuple(mark for mark, any_fact in marked.items() if any_fact)
-    return WrittenFacts(names, dates, bounds, all_defects, marks)
+    return WrittenFacts(names, dates, (0, train, valid, test), all_defects, marks)

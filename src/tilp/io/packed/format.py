@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -18,34 +17,23 @@ from numpy.typing import DTypeLike, NDArray
 from tilp._utils.files import file_digest, read_note, write_note
 from tilp.errors import DataError
 
-METADATA = "pack.json"
-"""The file that makes a folder a packed graph."""
+METADATA = "pack.json"  # the file that makes a folder a packed graph
 
 _FORMAT = "tilp packed graph"
 _VERSION = 1
 
+_TIMES = {"start": np.int64, "end": np.int64}
 COLUMNS = {
-    "subject": np.int32,
-    "relation": np.int32,
-    "object": np.int32,
-    "start": np.int64,
-    "end": np.int64,
-    "start_text": np.int32,
-    "end_text": np.int32,
+    **dict.fromkeys(("subject", "relation", "object"), np.int32),
+    **_TIMES,
+    **dict.fromkeys(("start_text", "end_text"), np.int32),
 }
 """Columns of facts."""
 
 EDGES = {"offsets": np.int64, "relation": np.int32, "target": np.int32, "fact": np.int32}
 """Arrays of the index of train."""
 
-PREPARED = {
-    "start": np.int64,
-    "end": np.int64,
-    "source": np.int32,
-    "rank": np.int32,
-    "by_rank": np.int32,
-    "inverse": np.int32,
-}
+PREPARED = _TIMES | dict.fromkeys(("source", "rank", "by_rank", "inverse"), np.int32)
 """Arrays that walks need beside the index."""
 
 
@@ -84,10 +72,8 @@ class ColumnWriter:
     def __enter__(self) -> ColumnWriter:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None
-    ) -> None:
-        if kind is None:
+    def __exit__(self, *error: object) -> None:
+        if error[0] is None:
             self.close()
 
     def __len__(self) -> int:
@@ -113,11 +99,7 @@ class ColumnWriter:
 
 
 def map_array(path: Path) -> NDArray[Any]:
-    """Map the array in a .npy file into memory, read-only.
-
-    Raises:
-        DataError: the file is missing or damaged.
-    """
+    """Map the array in a .npy file into memory, read-only."""
     try:
         # A plain array over the map, since compiled loops know no other kind.
         return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
@@ -151,11 +133,7 @@ def write_metadata(folder: Path, content: dict[str, Any]) -> None:
 
 
 def read_metadata(folder: Path) -> dict[str, Any]:
-    """Read the metadata of a packed graph, and check that its files are there and complete.
-
-    Raises:
-        DataError: no such graph, a damaged one, or one of another version.
-    """
+    """Read the metadata of a packed graph, and check that its files are there and complete."""
     path = folder / METADATA
     if not path.exists():
         raise DataError(f"{folder}: no packed graph; tilp pack DATA --out GRAPH makes one")
@@ -170,11 +148,7 @@ def read_metadata(folder: Path) -> dict[str, Any]:
 
 
 def check_files(folder: Path, progress: Callable[[float], None] | None = None) -> None:
-    """Compare the bytes of every file of a packed graph with their digest.
-
-    Raises:
-        DataError: names the first file that differs.
-    """
+    """Compare the bytes of every file of a packed graph with their digest."""
     files = read_metadata(folder)["files"]
     total, done = max(sum(written["bytes"] for written in files.values()), 1), 0
     for name, written in files.items():

@@ -31,8 +31,7 @@ class NamesWriter:
         if len(names):
             ends = names.str.len_bytes().cast(pl.Int64).cum_sum().to_numpy()
             self._begin.append(len(self._bytes) + ends)
-            text = names.str.join("").item().encode()
-            self._bytes.append(np.frombuffer(text, np.uint8))
+            self._bytes.append(np.frombuffer(names.str.join("").item().encode(), np.uint8))
 
     def close(self) -> None:
         """Finish both files."""
@@ -41,16 +40,11 @@ class NamesWriter:
 
 
 class NameColumns:
-    """Ids, keys and labels of entities in files; equal columns are written once.
-
-    Attributes:
-        ordered: whether the ids are sorted.
-        same: keys and labels that equal an earlier column, and which column.
-    """
+    """Ids, keys and labels of entities in files; equal columns are written once."""
 
     def __init__(self, stem: Path, work: Path, only_ids: bool) -> None:
-        self.ordered = False
-        self.same = {"key": "id", "label": "id"}
+        self.ordered = False  # whether the ids are sorted
+        self.same = {"key": "id", "label": "id"}  # columns that equal an earlier one, and which
         self._labels_are_keys = True
         self._stem, self._work = stem, work
         kinds = ("id",) if only_ids else ("id", "key", "label")
@@ -100,13 +94,6 @@ class EntityIndexer:
     """Collects names in sorted runs, and gives each its index once all are there.
 
     Names of the label file come first, in its order; then sorted those that only facts have.
-
-    Args:
-        stem: prefix of the files of names.
-        work: for temporary files.
-        rows: how many names may be in memory.
-        labels: the label file, if there is one.
-        size: how many bytes of it are read at once.
     """
 
     def __init__(self, stem: Path, work: Path, rows: int, labels: Path | None, size: int) -> None:
@@ -128,13 +115,16 @@ class EntityIndexer:
     def __len__(self) -> int:
         return self._n_labelled + self._n_extra
 
-    def _add_run(self, kind: str, names: pl.Series, lines: Sequence[int], index: pl.Series) -> None:
+    def _add_run(self, kind: str, names: pl.Series, lines: Sequence[int], index: pl.Series) -> int:
         line = pl.Series(lines, dtype=pl.Int64)
         run = pl.DataFrame({"name": names, "index": index, "line": line}).sort("name", "line")
         self._find_duplicate(kind, run)
-        run = run.unique("name", keep="first", maintain_order=True)
+        return self._write_run(kind, run.unique("name", keep="first", maintain_order=True))
+
+    def _write_run(self, kind: str, run: pl.DataFrame) -> int:
         runs = self._runs[kind]
         runs.append(write_run(self._work / f"{kind}-{len(runs)}", run))
+        return len(runs) - 1
 
     def _find_duplicate(self, kind: str, table: pl.DataFrame) -> None:
         """Remember the first line whose name is in another line too."""
@@ -147,37 +137,27 @@ class EntityIndexer:
         distinct = pl.concat([column.alias("name") for column in columns]).unique().sort()
         names = pl.Enum(distinct)
         codes = [column.cast(names).to_physical().to_numpy() for column in columns]
-        runs = self._runs["used"]
-        runs.append(write_run(self._work / f"used-{len(runs)}", distinct.to_frame()))
-        return len(runs) - 1, codes
+        return self._write_run("used", distinct.to_frame()), codes
 
     def request(self, names: pl.Series, lines: Sequence[int]) -> int:
         """Add names whose index is needed, but which may be unknown; returns their run."""
-        self._add_run("requested", names, lines, pl.int_range(len(names), eager=True))
-        return len(self._runs["requested"]) - 1
+        return self._add_run("requested", names, lines, pl.int_range(len(names), eager=True))
 
     def finish(self, requested_from: Path | None = None) -> None:
-        """Give all names their index, and write them.
-
-        Raises:
-            DataError: the label file, or the file that names were requested from, has two rows of
-                an id.
-        """
+        """Give all names their index, and write them."""
         extras = self._merge()
         for kind, path in (("labelled", self._labels), ("requested", requested_from)):
             if kind in self._duplicate and path is not None:
                 raise duplicate_id_error(path, *self._duplicate[kind])
         if len(self) > _MAX_ENTITIES:
-            raise TilpError(
-                f"{len(self):,} entities are more than the {_MAX_ENTITIES:,} that there can be"
-            )
+            limit = f"the {_MAX_ENTITIES:,} that there can be"
+            raise TilpError(f"{len(self):,} entities are more than {limit}")
         if self._n_extra and self._all_integers:
             extras = self._sort_as_integers(extras)
         elif not self._n_labelled:
             self.columns.ordered = True
         for names, index in self._read_extras(extras):
-            frame = pl.DataFrame(dict.fromkeys(("id", "key", "label"), names))
-            self.columns.append(frame, index)
+            self.columns.append(pl.DataFrame({"id": names, "key": names, "label": names}), index)
         self.columns.close(self._rows)
         if not self.columns.ordered:
             order: NDArray[Any] = np.load(self._work / "order.npy", mmap_mode="r")
@@ -189,11 +169,7 @@ class EntityIndexer:
         return self._final(np.fromfile(self._index_file("used", run), np.int64))
 
     def requested_indices(self, run: int) -> NDArray[np.int64]:
-        """Return the index of each requested name, in the order of the request.
-
-        Raises:
-            DataError: there is no such name.
-        """
+        """Return the index of each requested name, in the order of the request."""
         table = pl.read_parquet(self._runs["requested"][run].path, glob=False)
         indices = np.empty(len(table), np.int64)
         row = table["index"].to_numpy()
@@ -207,10 +183,7 @@ class EntityIndexer:
         return self._work / f"{kind}-{run}.indices"
 
     def _merge(self) -> list[Path]:
-        """Index the names of each run, and write those that only facts have, sorted as text.
-
-        If these are all integers, their indices change later.
-        """
+        """Index the names of each run, and write those that only facts have, sorted as text."""
         owners = [(kind, run) for kind, runs in self._runs.items() for run in range(len(runs))]
         for owner in owners:
             self._index_file(*owner).touch()  # also of a run without names
@@ -235,11 +208,10 @@ class EntityIndexer:
             of_kind = [table for owner, table in tables if owner[0] == kind]
             if len(of_kind) > 1:
                 self._find_duplicate(kind, pl.concat(of_kind))
-        for (owner, table), code in zip(tables, codes, strict=True):
-            if owner[0] == "labelled":
+        for ((kind, _), table), code in zip(tables, codes, strict=True):
+            if kind == "labelled":
                 index[code] = table["index"].to_numpy()
-            elif owner[0] == "used":
-                used[code] = True
+            used[code] |= kind == "used"
         extra = np.flatnonzero(used & (index < 0))
         index[extra] = len(self) + np.arange(len(extra))
         self._n_extra += len(extra)
@@ -263,8 +235,7 @@ class EntityIndexer:
             value[row] = names.cast(pl.Int64).to_numpy()
             length[row] = names.str.len_bytes().to_numpy()
         order = np.argsort(value, kind="stable")  # equal values stay sorted as text
-        self._extra_order = np.empty(len(order), np.int64)
-        self._extra_order[order] = np.arange(len(order))
+        self._extra_order = np.argsort(order)
         written = []
         for count, part in enumerate(blocks(len(order), self._rows)):
             rows = order[part]
@@ -275,7 +246,6 @@ class EntityIndexer:
         return written
 
     def _read_extras(self, extras: Sequence[Path]) -> Iterator[tuple[pl.Series, pl.Series]]:
-        """Yield the names that only facts have, with their indices."""
         begin = self._n_labelled
         for path in extras:
             names = pl.read_parquet(path, glob=False)["name"]

@@ -57,25 +57,17 @@ class PackedNames:
         first = int(self._begin[begin])
         text = self._bytes[first : int(self._begin[end])].tobytes()
         offsets = (self._begin[begin : end + 1] - first).tolist()
-        names: list[str]
         if text.isascii():  # it is faster to decode everything at once
             letters = text.decode()
-            names = [letters[a:b] for a, b in pairwise(offsets)]
-        else:
-            names = [text[a:b].decode() for a, b in pairwise(offsets)]
-        return pl.Series(names, dtype=pl.String)
+            return pl.Series([letters[a:b] for a, b in pairwise(offsets)], dtype=pl.String)
+        return pl.Series([text[a:b].decode() for a, b in pairwise(offsets)], dtype=pl.String)
 
     def find(self, name: str) -> list[int]:
         """Return all indices that have a name, ascending."""
-        first = bisect_left(range(len(self)), name, key=self._name_at)
-        last = bisect_right(range(len(self)), name, lo=first, key=self._name_at)
-        return sorted(self._index_at(row) for row in range(first, last))
-
-    def _name_at(self, row: int) -> str:
-        return self[self._index_at(row)]
-
-    def _index_at(self, row: int) -> int:
-        return row if self._order is None else int(self._order[row])
+        order = range(len(self)) if self._order is None else self._order
+        first = bisect_left(order, name, key=self.__getitem__)
+        last = bisect_right(order, name, lo=first, key=self.__getitem__)
+        return sorted(int(index) for index in order[first:last])
 
 
 class PackedVocabulary(Vocabulary):
@@ -153,13 +145,6 @@ def open_packed(folder: Path | str, fingerprint: str | None = None) -> TemporalG
 
     The arrays of the graph are maps of the files: processes that open the same graph share them,
     and a pickled graph is only its folder.
-
-    Args:
-        folder: the packed graph.
-        fingerprint: that it must have; any by default.
-
-    Raises:
-        DataError: no packed graph, a damaged one, or one with another fingerprint.
     """
     folder = Path(folder).expanduser().resolve()
     metadata = read_metadata(folder)
@@ -183,11 +168,7 @@ def is_still_packed(graph: TemporalGraph) -> bool:
 
 
 def open_checked(folder: Path, unit: Unit | None, on_error: OnError) -> TemporalGraph:
-    """Open a packed graph, if reading its data with these choices would give the same.
-
-    Raises:
-        DataError: it was packed with other choices.
-    """
+    """Open a packed graph, if reading its data with these choices would give the same."""
     graph = open_packed(folder)
     if unit is not None and unit is not graph.unit:
         raise DataError(
@@ -206,11 +187,10 @@ def open_checked(folder: Path, unit: Unit | None, on_error: OnError) -> Temporal
 
 def map_graph(folder: Path, metadata: dict[str, Any]) -> TemporalGraph:
     """Return the graph in the files of a folder."""
-    columns = {name: map_array(folder / f"{name}.npy") for name in COLUMNS}
-    if "estimated" in metadata["marks"]:
-        columns["estimated"] = map_array(folder / "estimated.npy")
-    if "walked_only" in metadata["marks"]:
-        columns["walked_only"] = map_array(folder / "walked_only.npy").view(np.bool_)
+    names = (*COLUMNS, *metadata["marks"])
+    columns = {name: map_array(folder / f"{name}.npy") for name in names}
+    if "walked_only" in columns:
+        columns["walked_only"] = columns["walked_only"].view(np.bool_)
     relations = _read_arrow(folder / "relations.arrow")
     graph = TemporalGraph(
         entities=_map_entities(folder, metadata["entities"]),
@@ -237,11 +217,8 @@ def _map_entities(folder: Path, metadata: dict[str, Any]) -> Vocabulary:
     columns = {"id": PackedNames(folder / "entities.id", ordered=metadata["ordered"])}
     for kind in ("key", "label"):
         same = metadata["same"].get(kind)
-        columns[kind] = (
-            PackedNames(folder / f"entities.{kind}", ordered=False)
-            if same is None
-            else columns[same]
-        )
+        path = folder / f"entities.{kind}"
+        columns[kind] = columns[same] if same else PackedNames(path, ordered=False)
     return PackedVocabulary("entity", *columns.values())
 
 

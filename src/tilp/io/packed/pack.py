@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from tilp._utils.files import new_folder
 from tilp._utils.progress import Progress
 from tilp.errors import DataError, TilpError
 from tilp.graph import TemporalGraph
-from tilp.graph.fingerprint import graph_fingerprint
-from tilp.io.packed.edges import EdgeWriter
-from tilp.io.packed.external_sort import ScatterWriter
-from tilp.io.packed.facts import WrittenFacts, encode_facts, write_facts
-from tilp.io.packed.format import ArrayOnDisk, attribute_file, write_metadata
+from tilp.graph.graph import graph_fingerprint
+from tilp.io.packed.external_sort import Buckets, ScatterWriter, blocks, stable_argsort
+from tilp.io.packed.facts import encode_facts, write_facts
+from tilp.io.packed.format import (
+    PREPARED,
+    ArrayOnDisk,
+    ColumnWriter,
+    attribute_file,
+    edge_file,
+    prepared_file,
+    write_metadata,
+)
 from tilp.io.packed.names import EntityIndexer
 from tilp.io.packed.open import is_packed, map_graph, open_packed
 from tilp.io.read import Sources, find_sources
 from tilp.io.tables import attribute_batches, read_labels
+from tilp.time import known_ends
 from tilp.types import OnError, Unit, choose
 
 DEFAULT_MEMORY = 1_000_000_000
@@ -88,11 +99,9 @@ def pack(
     if isinstance(source, (str, Path)) and is_packed(Path(source).expanduser()):
         raise TilpError(f"{source} is a packed graph already")
     sources = find_sources(source)
-    with new_folder(folder) as partial:
-        work = partial / "work"
-        work.mkdir()
-        packer = _Packer(partial, work, memory, progress or (lambda _stage, _share: None))
-        packer.write(sources, chosen_unit, on_error, columns, header)
+    progress = progress or (lambda _stage, _share: None)
+    with new_folder(folder) as new:
+        _write_packed(new, sources, chosen_unit, on_error, columns, header, memory, progress)
     return open_packed(folder)
 
 
@@ -103,102 +112,63 @@ def copy_packed(graph: TemporalGraph, folder: Path) -> None:
     shutil.copytree(graph.storage.folder, folder)
 
 
-class _Packer:
-    """Steps of packing: `work` is a folder for temporary files, `memory` a number of bytes."""
-
-    def __init__(self, folder: Path, work: Path, memory: int, progress: Progress) -> None:
-        self._folder, self._work, self._progress = folder, work, progress
-        self._size = max(1, memory // _BYTES_PER_BYTE_READ)
-        self._names = max(1, memory // _BYTES_PER_NAME)
-        self._edges = max(1, memory // _BYTES_PER_EDGE)
-        self._values = max(2, memory // _BYTES_PER_VALUE)
-
-    def write(
-        self,
-        sources: Sources,
-        unit: Unit | None,
-        on_error: OnError,
-        columns: Mapping[str, str] | None,
-        header: bool | None,
-    ) -> None:
-        """Write all files."""
-        folder, work, files = self._folder, self._work, sources.side_files
-        entities = EntityIndexer(
-            folder / "entities", work, self._names, files.get("entities"), self._size
-        )
-        relations = read_labels(files["relations"]) if "relations" in files else None
-        encoded = encode_facts(
-            sources, columns, header, entities, work, self._size, self._stage("read")
-        )
-        attributes = _AttributeWriter(folder, work, files.get("attributes"))
-        attributes.read(entities, self._size)
-        entities.finish(files.get("attributes"))
-        self._progress("names", 1.0)
-        facts = write_facts(
-            folder,
-            encoded,
-            entities,
-            relations,
-            unit or sources.unit,
-            on_error,
-            self._stage("facts"),
-        )
-        attribute_names = attributes.write(entities, self._values)
-        EdgeWriter(
-            folder,
-            work,
-            n_facts=facts.bounds[1],
-            n_entities=len(entities),
-            n_relations=len(facts.relations),
-            rows=self._edges,
-            values=self._values,
-        ).write(self._stage("edges"))
-        shutil.rmtree(work)
-        self._write_metadata(facts, entities, attribute_names)
-
-    def _write_metadata(
-        self, facts: WrittenFacts, entities: EntityIndexer, attributes: list[str]
-    ) -> None:
-        facts.relations.frame().write_ipc(self._folder / "relations.arrow")
-        facts.dates.texts.to_frame().write_ipc(self._folder / "texts.arrow")
-        facts.defects.write_ipc(self._folder / "defects.arrow")
-        metadata: dict[str, Any] = {
-            "unit": facts.dates.unit.value,
-            "bounds": facts.bounds,
-            "entities": {
-                "count": len(entities),
-                "ordered": entities.columns.ordered,
-                "same": entities.columns.same,
-            },
-            "relations": len(facts.relations),
-            "attributes": attributes,
-            "marks": facts.marks,
-        }
-        metadata["fingerprint"] = graph_fingerprint(
-            map_graph(self._folder, metadata),
-            lambda name: ArrayOnDisk(self._folder / f"{name}.npy"),
-        )
-        self._progress("digest", 0.5)
-        write_metadata(self._folder, metadata)
-        self._progress("digest", 1.0)
-
-    def _stage(self, name: str) -> Callable[[float], None]:
-        return lambda share: self._progress(name, share)
+def _write_packed(
+    folder: Path,
+    sources: Sources,
+    unit: Unit | None,
+    on_error: OnError,
+    columns: Mapping[str, str] | None,
+    header: bool | None,
+    memory: int,
+    progress: Progress,
+) -> None:
+    n_bytes, n_names = max(1, memory // _BYTES_PER_BYTE_READ), max(1, memory // _BYTES_PER_NAME)
+    n_edges, n_values = max(1, memory // _BYTES_PER_EDGE), max(2, memory // _BYTES_PER_VALUE)
+    work, files = folder / "work", sources.side_files
+    work.mkdir()
+    labels, attribute_table = files.get("entities"), files.get("attributes")
+    entities = EntityIndexer(folder / "entities", work, n_names, labels, n_bytes)
+    relations = read_labels(files["relations"]) if "relations" in files else None
+    stage = partial(progress, "read")
+    encoded = encode_facts(sources, columns, header, entities, work, n_bytes, stage)
+    attributes = _AttributeWriter(folder, work, attribute_table, entities, n_bytes)
+    entities.finish(attribute_table)
+    progress("names", 1.0)
+    unit, stage = unit or sources.unit, partial(progress, "facts")
+    facts = write_facts(folder, encoded, entities, relations, unit, on_error, stage)
+    attribute_names = attributes.write(entities, n_values)
+    sizes = facts.bounds[1], len(entities), len(facts.relations)
+    _EdgeWriter(folder, work, *sizes, n_edges, n_values).write(partial(progress, "edges"))
+    shutil.rmtree(work)
+    facts.relations.frame().write_ipc(folder / "relations.arrow")
+    facts.dates.texts.to_frame().write_ipc(folder / "texts.arrow")
+    facts.defects.write_ipc(folder / "defects.arrow")
+    names = entities.columns
+    metadata: dict[str, Any] = {
+        "unit": facts.dates.unit.value,
+        "bounds": facts.bounds,
+        "entities": {"count": len(entities), "ordered": names.ordered, "same": names.same},
+        "relations": len(facts.relations),
+        "attributes": attribute_names,
+        "marks": facts.marks,
+    }
+    graph = map_graph(folder, metadata)
+    metadata["fingerprint"] = graph_fingerprint(graph, partial(_fact_column, folder))
+    progress("digest", 0.5)
+    write_metadata(folder, metadata)
+    progress("digest", 1.0)
 
 
 class _AttributeWriter:
-    """Writes the attributes of entities; `path` is their file, if there is one."""
+    """Reads the attributes of entities from a file, if there is one, and writes them."""
 
-    def __init__(self, folder: Path, work: Path, path: Path | None) -> None:
-        self._folder, self._work, self._path = folder, work, path
+    def __init__(
+        self, folder: Path, work: Path, path: Path | None, entities: EntityIndexer, size: int
+    ) -> None:
+        self._folder, self._work = folder, work
         self._names: list[str] = []
         self._runs: list[int] = []
-
-    def read(self, entities: EntityIndexer, size: int) -> None:
-        """Read the file, and request the indices of its entities."""
-        if self._path is None:
-            return
-        for ids, values, table in attribute_batches(self._path, size):
+        for ids, values, table in attribute_batches(path, size) if path else ():
             self._names = list(values)
             if ids.null_count() and values:
                 raise _owner_error(self._names[0], "no entity has the id None")
@@ -211,11 +181,9 @@ class _AttributeWriter:
 
     def write(self, entities: EntityIndexer, rows: int) -> list[str]:
         """Write a column for each attribute; returns their names."""
-        files = [attribute_file(self._folder, index) for index in range(len(self._names))]
-        columns = [
-            ScatterWriter(self._work, file, len(entities), np.float64, rows, np.nan)
-            for file in files
-        ]
+        files = (attribute_file(self._folder, index) for index in range(len(self._names)))
+        size = len(entities)
+        columns = [ScatterWriter(self._work, f, size, np.float64, rows, np.nan) for f in files]
         for run in self._runs:
             try:
                 owner = entities.requested_indices(run)
@@ -231,3 +199,151 @@ class _AttributeWriter:
 
 def _owner_error(name: str, reason: str) -> DataError:
     return DataError(f"attribute {name}: {reason}, so its number has no owner")
+
+
+_EDGE_COLUMNS = ("source", "relation", "target", "fact", "start", "end")
+
+
+def _fact_column(folder: Path, name: str) -> ArrayOnDisk:
+    return ArrayOnDisk(folder / f"{name}.npy")
+
+
+@dataclass(frozen=True)
+class _EdgeWriter:
+    """Writes the edges of the first facts of a packed graph whose columns are complete."""
+
+    folder: Path
+    work: Path
+    n_facts: int  # those of train
+    n_entities: int
+    n_relations: int
+    rows: int  # how many whole edges may be in memory, if no entity has more
+    values: int  # how many single values may be in memory
+
+    def write(self, progress: Callable[[float], None]) -> None:
+        offsets = self._write_offsets()
+        progress(0.1)
+        self._write_sorted(offsets)
+        progress(0.5)
+        self._write_inverse()
+        progress(0.7)
+        self._write_ranks(offsets)
+        progress(1.0)
+
+    def _scatter(self, name: str, size: int) -> ScatterWriter:
+        path = prepared_file(self.folder, name)
+        return ScatterWriter(self.work, path, size, PREPARED[name], self.values)
+
+    def _write_offsets(self) -> NDArray[np.int64]:
+        degrees = np.zeros(self.n_entities, np.int64)
+        for name in ("subject", "object"):
+            column = _fact_column(self.folder, name)
+            # Each block costs a count of all entities.
+            for part in blocks(self.n_facts, max(self.rows, self.n_entities)):
+                degrees += np.bincount(column[part], minlength=self.n_entities)
+        offsets = np.zeros(self.n_entities + 1, np.int64)
+        np.cumsum(degrees, out=offsets[1:])
+        with ColumnWriter(edge_file(self.folder, "offsets"), np.int64) as column_writer:
+            column_writer.append(offsets)
+        return offsets
+
+    def _write_sorted(self, offsets: NDArray[np.int64]) -> None:
+        """Write edges by entity, relation and fact, as many entities at a time as fit."""
+        columns = [_fact_column(self.folder, name) for name in ("subject", "relation", "object")]
+        starts, ends = _fact_column(self.folder, "start"), _fact_column(self.folder, "end")
+        dtypes: dict[str, DTypeLike] = dict.fromkeys(_EDGE_COLUMNS, np.int32)
+        dtypes |= {"start": np.int64, "end": np.int64}
+        full = np.searchsorted(offsets, np.arange(self.rows, 2 * self.n_facts, self.rows), "right")
+        full -= 1
+        buckets = Buckets(self.work, "by-entity", np.unique(full[full > 0]), dtypes)
+        for part in blocks(self.n_facts, self.rows):
+            subject, relation, object_ = (column[part] for column in columns)
+            start, end = known_ends(starts[part], ends[part])
+            fact = np.arange(part.start, part.stop, dtype=np.int32)
+            inverse = relation + np.int32(self.n_relations)
+            buckets.add(subject, relation, object_, fact, start, end)
+            buckets.add(object_, inverse, subject, fact, start, end)
+        files = {name: edge_file(self.folder, name) for name in ("relation", "target", "fact")}
+        files |= {name: prepared_file(self.folder, name) for name in ("source", "start", "end")}
+        writers = {name: ColumnWriter(path, dtypes[name]) for name, path in files.items()}
+        for edges in buckets.pop_all():
+            # Facts of one entity and relation are in their order already.
+            first = edges["source"].min(initial=np.iinfo(np.int32).max)
+            key = (edges["source"] - np.int64(first)) * (2 * self.n_relations) + edges["relation"]
+            order = stable_argsort(key)
+            for name, writer in writers.items():
+                writer.append(edges[name][order])
+        for writer in writers.values():
+            writer.close()
+
+    def _write_inverse(self) -> None:
+        """Write for each edge the edge of the same fact in the other direction."""
+        fact = ArrayOnDisk(edge_file(self.folder, "fact"))
+        relation = ArrayOnDisk(edge_file(self.folder, "relation"))
+        fits = 2 * self.n_facts <= self.values
+        pair = np.empty((self.n_facts, 2), np.int32) if fits else None
+        bounds = np.empty(0, np.int64) if fits else np.arange(self.rows, self.n_facts, self.rows)
+        dtypes = {"fact": np.int32, "edge": np.int32, "is_inverse": np.bool_}
+        buckets = Buckets(self.work, "by-fact", bounds, dtypes)
+        inverse = self._scatter("inverse", len(fact))
+        for part in blocks(len(fact), self.rows):
+            edge = np.arange(part.start, part.stop, dtype=np.int32)
+            is_inverse = relation[part] >= self.n_relations
+            if pair is None:
+                buckets.add(fact[part], edge, is_inverse)
+            else:
+                pair[fact[part], is_inverse.astype(np.int8)] = edge
+        if pair is not None:
+            inverse.put(pair[:, 0], pair[:, 1])
+            inverse.put(pair[:, 1], pair[:, 0])
+        for edges in buckets.pop_all():
+            order = stable_argsort(edges["fact"] * np.int64(2) + edges["is_inverse"])
+            pair = edges["edge"][order].reshape(-1, 2)
+            inverse.put(pair[:, 0], pair[:, 1])
+            inverse.put(pair[:, 1], pair[:, 0])
+        inverse.write()
+
+    def _write_ranks(self, offsets: NDArray[np.int64]) -> None:
+        """Write the index of each edge in the order of relation, target and edge, and this order.
+
+        The edges to an entity are the inverses of its own, which are sorted by entity and
+        relation; so it is enough to go through these, relation by relation.
+        """
+        n_directed = 2 * self.n_relations
+        relation = ArrayOnDisk(edge_file(self.folder, "relation"))
+        source = ArrayOnDisk(prepared_file(self.folder, "source"))
+        inverse = ArrayOnDisk(prepared_file(self.folder, "inverse"))
+        counts = np.zeros(n_directed, np.int64)
+        for part in blocks(len(relation), self.rows):
+            counts += np.bincount(relation[part], minlength=n_directed)
+        counts = np.roll(counts, self.n_relations)  # of the edges that these are the inverses of
+        next_rank = np.cumsum(counts) - counts
+        rank, by_rank = (self._scatter(name, len(relation)) for name in ("rank", "by_rank"))
+        for part in _whole_groups(offsets, relation, self.rows):
+            label = relation[part]
+            group = (np.diff(source[part], prepend=-1) != 0) | (np.diff(label, prepend=-1) != 0)
+            edge = np.sort((np.cumsum(group) << 31) | inverse[part]) & (2**31 - 1)
+            inverse_label = (label.astype(np.int64) + self.n_relations) % n_directed
+            order = stable_argsort(inverse_label)
+            inverse_label, edge = inverse_label[order], edge[order]
+            begin = np.searchsorted(inverse_label, np.arange(n_directed + 1))
+            within = np.arange(len(edge)) - np.repeat(begin[:-1], np.diff(begin))
+            edge_rank = next_rank[inverse_label] + within
+            rank.put(edge, edge_rank)
+            by_rank.put(edge_rank, edge)
+            next_rank += np.diff(begin)
+        rank.write()
+        by_rank.write()
+
+
+def _whole_groups(offsets: NDArray[np.int64], relation: ArrayOnDisk, rows: int) -> Iterator[slice]:
+    """Yield slices of edges that keep those of one entity and relation together."""
+    begin, count = 0, len(relation)
+    while begin < count:
+        end = min(begin + rows, count)
+        # Up to the end of the last edge's entity, or to where its relation ends.
+        last = int(offsets[np.searchsorted(offsets, end - 1, side="right")])
+        rest = relation[slice(end - 1, last)]
+        end += int(np.searchsorted(rest[1:], rest[0], side="right"))
+        yield slice(begin, end)
+        begin = end
