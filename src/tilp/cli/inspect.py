@@ -305,13 +305,10 @@ def _print_sizes(out: Path, notes: list[tuple[str, dict[str, Any]]]) -> None:
 
 def _print_dates(note: dict[str, Any]) -> None:
     console = output()
-    spans = ", ".join(
-        f"{split} {' to '.join(starts)}" for split, starts in note["starts"].items() if starts
-    )
+    starts = {split: " to ".join(dates) for split, dates in note["starts"].items() if dates}
+    spans = ", ".join(f"{split} {dates}" for split, dates in starts.items())
     console.print(f"starts: {spans}; {note['no_start']:,} facts without a start, in train")
     if note["latest"] is not None:
         console.print(f"starts after {note['latest']}: {note['late_starts']:,} (taken for unknown)")
-    console.print(
-        f"training facts that end from {note['valid_from']} on, or go on: {note['late_ends']:,} "
-        f"({_LATE_ENDS[LateEnds(note['ends'])]})"
-    )
+    late = f"{note['late_ends']:,} ({_LATE_ENDS[LateEnds(note['ends'])]})"
+    console.print(f"training facts that end from {note['valid_from']} on, or go on: {late}")

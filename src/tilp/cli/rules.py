@@ -239,7 +239,13 @@ def _print_distributions(rows: pl.DataFrame, top: int) -> None:
     if "recurrence" in rows["feature"]:
         _print_recurrence(rows.filter(feature="recurrence"), top)
     if "duration" in rows["feature"]:
-        _print_durations(rows.filter(feature="duration"), top)
+        durations = rows.filter(feature="duration")
+        cells = (
+            (row["sentence"], f"N({row['mu']:.1f}, {row['sigma']:.1f})")
+            for row in durations.head(top).iter_rows(named=True)
+        )
+        title = _title("how long facts last (Duration)", durations, top)
+        print_table(title, ("in words", "fitted"), cells)
         notes.append("Durations: N(μ, σ) truncated to [0, ∞).")
     notes.append("More: --relation R --other R2, --evidence, --top N, --json. See it: --plot FILE.")
     output().print("\n".join(notes), style="dim")
@@ -273,14 +279,6 @@ def _print_recurrence(rows: pl.DataFrame, top: int) -> None:
     figures = (*(_RECURRENCE[kind] for kind in kinds), "facts")
     title = _title("does it happen again (Recurrence)", by_relation, top)
     print_table(title, ("relation", *figures), cells, right=figures)
-
-
-def _print_durations(rows: pl.DataFrame, top: int) -> None:
-    cells = (
-        (row["sentence"], f"N({row['mu']:.1f}, {row['sigma']:.1f})")
-        for row in rows.head(top).iter_rows(named=True)
-    )
-    print_table(_title("how long facts last (Duration)", rows, top), ("in words", "fitted"), cells)
 
 
 def _print_learned(weights: pl.DataFrame, top: int, *, in_full: bool) -> None:

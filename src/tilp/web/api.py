@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Response
@@ -22,7 +23,6 @@ from tilp.web.views import draw_facts, rule_json
 PREFIX = "/api/v1"
 BATCH = "/predict/batch"
 
-_MAX_NAME = 1_000
 _SVG = "image/svg+xml"
 _ERRORS = {
     404: "An unknown name, with similar ones.",
@@ -36,6 +36,7 @@ _BODY_ERRORS = {
     415: "The body is not sent as JSON.",
 }
 Responses = dict[int | str, dict[str, Any]]
+NameQuery = partial(Query, max_length=1_000)
 Limit = Annotated[int, Query(ge=1, le=500, description="Greatest number of results.")]
 Offset = Annotated[int, Query(ge=0, le=10**9, description="Results to skip.")]
 
@@ -61,22 +62,16 @@ def api_router(state: ServiceState) -> APIRouter:
         ]
 
     @router.get("/entities", response_model=list[schemas.Entity], tags=["data"])
-    async def entities(
-        text: Annotated[str, Query(max_length=_MAX_NAME)] = "", limit: Limit = 10
-    ) -> Any:
+    async def entities(text: Annotated[str, NameQuery()] = "", limit: Limit = 10) -> Any:
         """List entities whose names start with a text, then those that contain it.
 
         Among equals, those with most facts come first. Case does not matter.
         """
-        views = state.views
-        with state.queue.slot():
-            return await state.queue.compute(views.data.entities, text, limit)
+        return await state.queue.run(state.views.data.entities, text, limit)
 
     @router.get("/rules", response_model=schemas.RulePage, tags=["rules"])
     async def rules(
-        relation: Annotated[
-            str, Query(max_length=_MAX_NAME, description="The relation that they predict.")
-        ] = "",
+        relation: Annotated[str, NameQuery(description="The relation that they predict.")] = "",
         inverse: Annotated[
             bool, Query(description="Rules that predict its subject, not its object.")
         ] = False,
@@ -88,11 +83,10 @@ def api_router(state: ServiceState) -> APIRouter:
         min_support: Annotated[int, Query(ge=0, le=10**9)] = 0,
         length: Annotated[int | None, Query(ge=1, le=9, description="Length of the body.")] = None,
         body: Annotated[
-            str,
-            Query(max_length=_MAX_NAME, description="A relation in the body, either direction."),
+            str, NameQuery(description="A relation in the body, either direction.")
         ] = "",
         temporal: Annotated[
-            str, Query(max_length=_MAX_NAME, description="A temporal relation, such as `before`.")
+            str, NameQuery(description="A temporal relation, such as `before`.")
         ] = "",
         offset: Offset = 0,
         limit: Limit = 50,
@@ -118,8 +112,7 @@ def api_router(state: ServiceState) -> APIRouter:
             ]
             return {"total": len(indices), "rules": shown}
 
-        with state.queue.slot():
-            return await state.queue.compute(page)
+        return await state.queue.run(page)
 
     @router.get(
         "/rules/{number}/picture.svg",
@@ -135,16 +128,13 @@ def api_router(state: ServiceState) -> APIRouter:
         if number >= len(rules):
             message = f"there are {len(rules):,} rules, numbered from 0; none is {number}"
             raise ServiceError(Code.NOT_FOUND, message)
-        with state.queue.slot():
-            picture = await state.queue.compute(draw_rule, rules[number].rule)
+        picture = await state.queue.run(draw_rule, rules[number].rule)
         return Response(picture, media_type=_SVG)
 
     @router.post("/predict", response_model=schemas.Prediction, responses=body_errors, tags=["ask"])
     async def predict(request: schemas.PredictRequest) -> Any:
         """Return the best candidates for the missing subject or object of a fact."""
-        views = state.views
-        with state.queue.slot():
-            answers = await state.queue.compute(views.model.predict, request.query, request.k)
+        answers = await state.queue.run(state.views.model.predict, request.query, request.k)
         return {"query": asdict(answers.query), "answers": [asdict(answer) for answer in answers]}
 
     @router.post(
@@ -185,16 +175,9 @@ def api_router(state: ServiceState) -> APIRouter:
         The scores of `reasons` and of the `rest` that is not shown add up to the candidate's.
         If it is not the winner, `lacks` shows what the winner has more or less of.
         """
-        views = state.views
-        with state.queue.slot():
-            return await state.queue.compute(
-                views.model.explain,
-                request.query,
-                request.candidate,
-                groundings=request.groundings,
-                reasons=request.reasons,
-                pictures=request.pictures,
-            )
+        answer = partial(state.views.model.explain, request.query, request.candidate)
+        counts = {"groundings": request.groundings, "reasons": request.reasons}
+        return await state.queue.run(answer, **counts, pictures=request.pictures)
 
     @router.post(
         "/picture",
@@ -207,8 +190,7 @@ def api_router(state: ServiceState) -> APIRouter:
         graph = state.views.data.graph
         steps = [(step.number, step.inverse) for step in request.facts]
         query, candidate = request.query, request.candidate
-        with state.queue.slot():
-            svg = await state.queue.compute(draw_facts, graph, query, candidate, steps)
+        svg = await state.queue.run(draw_facts, graph, query, candidate, steps)
         return Response(svg, media_type=_SVG)
 
     @router.get("/data", response_model=schemas.DataSummary, tags=["data"])
@@ -218,16 +200,12 @@ def api_router(state: ServiceState) -> APIRouter:
 
     @router.get("/facts", response_model=schemas.EntityFacts, tags=["data"])
     async def facts(
-        entity: Annotated[
-            str, Query(min_length=1, max_length=_MAX_NAME, description="Name or id.")
-        ],
+        entity: Annotated[str, NameQuery(min_length=1, description="Name or id.")],
         offset: Offset = 0,
         limit: Limit = 100,
     ) -> Any:
         """List the facts of an entity, in all splits, by their start; undated ones last."""
-        views = state.views
-        with state.queue.slot():
-            return await state.queue.compute(views.data.facts, entity, offset, limit)
+        return await state.queue.run(state.views.data.facts, entity, offset, limit)
 
     return router
 

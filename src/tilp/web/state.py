@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from threading import Thread
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 from tilp._version import __version__
 from tilp.graph import SPLITS
@@ -18,7 +18,6 @@ from tilp.parallel import thread_count
 from tilp.web.errors import Code, ServiceError
 from tilp.web.views import DataView, ModelView, RuleView
 
-Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 
@@ -59,12 +58,12 @@ class WorkerQueue:
         finally:
             self._requests -= 1
 
-    async def compute(
-        self,
-        function: Callable[Arguments, Result],
-        *args: Arguments.args,
-        **options: Arguments.kwargs,
-    ) -> Result:
+    async def run(self, function: Callable[..., Result], *args: Any, **options: Any) -> Result:
+        """Run a function in a slot and a thread."""
+        with self.slot():
+            return await self.compute(function, *args, **options)
+
+    async def compute(self, function: Callable[..., Result], *args: Any, **options: Any) -> Result:
         """Run a function in one of the threads; raise `too_slow` if that takes too long."""
         future = self._threads.submit(function, *args, **options)
         try:

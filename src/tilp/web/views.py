@@ -225,6 +225,7 @@ class RuleView:
 
     def __init__(self, rules: RuleSet, relations: Vocabulary) -> None:
         self.rules, self._relations = rules, relations
+        self._indices = np.arange(len(rules))
         ids = {name: relation for relation, name in enumerate(relations)}
         by_body: list[list[int]] = [[] for _ in relations]
         by_word: dict[str, list[int]] = {}
@@ -276,9 +277,9 @@ class RuleView:
         if inverse is not None:
             mask &= self._inverse == inverse
         if body is not None:
-            mask &= self._mask(self._by_body[self._relations.find(body)])
+            mask &= np.isin(self._indices, self._by_body[self._relations.find(body)])
         if temporal is not None:
-            mask &= self._mask(self._with_word(temporal))
+            mask &= np.isin(self._indices, self._with_word(temporal))
         if length is not None:
             mask &= self._columns[RuleOrder.LENGTH] == length
         mask &= self._columns[RuleOrder.CONFIDENCE] >= min_confidence
@@ -293,11 +294,6 @@ class RuleView:
             message = f"no rule has the temporal relation {word!r}; there are {known}"
             raise UnknownNameError(message, tuple(get_close_matches(word, self._by_word)))
         return self._by_word[word]
-
-    def _mask(self, indices: Indices) -> NDArray[np.bool_]:
-        mask = np.zeros(len(self.rules), np.bool_)
-        mask[indices] = True
-        return mask
 
 
 def rule_json(mined: MinedRule) -> dict[str, object]:
