@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 import tilp
 from tilp.data_quality import inspect
+from tilp.figures import plot_facts_over_time
 from tilp.time import UNKNOWN
-from tilp.viz.figures import plot_facts_over_time
 
 ROWS = st.lists(
     st.tuples(

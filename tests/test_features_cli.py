@@ -18,9 +18,9 @@ from tilp.features.candidate_history import (
     listed_candidates,
 )
 from tilp.features.describe import count_phrase, duration_sentence, pair_sentence
+from tilp.figures import plot_features
 from tilp.graph import QueryTable
 from tilp.types import Features, Unit
-from tilp.viz.figures import plot_features
 
 PAIR = ["evidence", "query", "other"]
 BORN = {"relation": "bornIn", "other": "graduatedFrom", "evidence": "others"}
@@ -344,7 +344,7 @@ def test_what_was_observed_is_drawn_with_what_is_fitted(run, tmp_path, folder, m
 
 def test_a_panel_has_bars_and_a_curve_of_the_same_mass(model, table, tmp_path, monkeypatch):
     kept = []
-    monkeypatch.setattr("tilp.viz.figures._save", lambda figure, path: kept.append(figure))
+    monkeypatch.setattr("tilp.figures._save", lambda figure, path: kept.append(figure))
     plot_features(model.distributions(), table.filter(**BORN), tmp_path / "pair.png")
     (axes,) = kept[0].axes
     heights = [bar.get_height() for bar in axes.patches]

@@ -21,7 +21,7 @@ MODULES = {
     "tilp.inspection": "tilp.data_quality",
     "tilp.intervals": "tilp.time",
     "tilp.pictures": "tilp.viz",
-    "tilp.plots": "tilp.viz.figures",
+    "tilp.plots": "tilp.figures",
     "tilp.ranking": "tilp.scoring",
     "tilp.timestamps": "tilp.forecasting",
 }

@@ -51,7 +51,7 @@ def inspect_command(
 
     graph = options.read_data(data, unit, on_error, columns, header)
     if plot is not None:
-        from tilp.viz.figures import plot_facts_over_time
+        from tilp.figures import plot_facts_over_time
 
         plot_facts_over_time(graph, plot)
     if defects and json:

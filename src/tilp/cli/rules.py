@@ -206,7 +206,7 @@ def features_command(
     select = partial(select_features, distributions.frame(), fitted.graph, min_seen=min_seen)
     rows = select(relation=relation, other=other, evidence=evidence)
     if plot is not None:
-        from tilp.viz.figures import plot_features
+        from tilp.figures import plot_features
 
         with task_bar("draw") as advance:
             plot_features(distributions, rows, plot, progress=advance)
