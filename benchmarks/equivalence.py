@@ -44,8 +44,9 @@ RENAMED_VALUES: dict[str, dict[str, str]] = {"*": {"soft walks": "random walks"}
 COUNTS = ("*/walks",)
 
 # Patterns of (new) paths that are not compared: versions, digests of sources or files, the model's
-# description in words, and choices that exist no longer.
+# description in words, choices that exist no longer, and a key that is new beside its old name.
 IGNORED = (
+    "*rules.json/*/body_support",
     "*/model.json/version",
     "*/tilp",
     "*/made_with/*",
