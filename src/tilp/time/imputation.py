@@ -1,4 +1,4 @@
-"""Imputation of missing dates: for a model while it learns, and in a graph with `impute`."""
+"""Fill in missing dates of a model's graph and queries, or of any graph with `impute`."""
 
 from __future__ import annotations
 
