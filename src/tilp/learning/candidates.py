@@ -20,7 +20,7 @@ _UNIFORM_SHARE = 0.05  # of the prior: all entities get it alike
 
 
 class Mark(IntEnum):
-    """Code of a candidate: the answer; KNOWN + its index in `KNOWN_KINDS`; excluded from training."""
+    """Code of a candidate: the answer; KNOWN + index in `KNOWN_KINDS`; excluded from training."""
 
     ANSWER = 0
     KNOWN = 1
