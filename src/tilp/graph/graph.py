@@ -82,6 +82,14 @@ class TemporalGraph:
         defects: rows whose dates were repaired or that were skipped, and what was done.
         estimated: which of each fact's dates are estimates, as the index in `ESTIMATED`.
         walked_only: training facts that walks use, but that are no training examples.
+
+    >>> import polars as pl, tilp
+    >>> row = {"subject": "Ada", "relation": "playsFor", "object": "Rovers", "start": "1990"}
+    >>> graph = tilp.read(pl.DataFrame([row]))
+    >>> len(graph), list(graph.entities), graph.unit.value
+    (1, ['Ada', 'Rovers'], 'year')
+    >>> print(next(graph.facts()))
+    (Ada, playsFor, Rovers, [1990, ?])
     """
 
     entities: Vocabulary

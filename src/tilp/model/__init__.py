@@ -19,5 +19,12 @@ def load(folder: Path | str) -> TILP:
 
     Raises:
         TilpError: The folder holds no model, a damaged one, or one of another version.
+
+    >>> import tempfile, tilp
+    >>> model = tilp.TILP(1, features="none").fit(tilp.datasets.world(0, 1000).graph)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     again = tilp.load(model.save(f"{folder}/model"))
+    >>> again.rules() == model.rules()
+    True
     """
     return TILP.load(folder)
