@@ -11,7 +11,7 @@ MAX_RULES = 3_000
 
 
 class Unit(StrEnum):
-    """What an integer time counts: years, months or days of the calendar, or just integers."""
+    """Unit of an integer time: years, months or days of the calendar, or just integers."""
 
     YEAR = "year"
     MONTH = "month"
@@ -20,7 +20,7 @@ class Unit(StrEnum):
 
 
 class OnError(StrEnum):
-    """What to do with a row whose dates are malformed or run backwards."""
+    """Treatment of a row whose dates are malformed or run backwards."""
 
     REPAIR = "repair"
     SKIP = "skip"
@@ -28,7 +28,7 @@ class OnError(StrEnum):
 
 
 class OnInvalidQuery(StrEnum):
-    """What to do with a query that has an unknown name or a malformed date."""
+    """Treatment of a query that has an unknown name or a malformed date."""
 
     RAISE = "raise"
     SKIP = "skip"
@@ -62,7 +62,7 @@ class Grain(StrEnum):
 
 
 class Missing(StrEnum):
-    """What a missing start or end is taken for."""
+    """Treatment of a missing start or end."""
 
     POINT = "point"
     DURATION = "duration"
@@ -128,7 +128,7 @@ class Features(StrEnum):
 
 
 class EvidenceKind(StrEnum):
-    """What speaks for a candidate: its facts with the subject, its other facts, walks to it."""
+    """Evidence for a candidate: its facts with the subject, its other facts, walks to it."""
 
     BETWEEN = "between"
     OTHERS = "others"
@@ -143,7 +143,7 @@ class End(StrEnum):
 
 
 class Part(StrEnum):
-    """What can be left out of temporal features: the paper's first, then those of `full`."""
+    """Parts of temporal features, for ablation: the paper's first, then those of `full`."""
 
     RECURRENCE = "recurrence"
     ORDER = "order"
@@ -210,14 +210,14 @@ class ByLabel(StrEnum):
 
 
 class MoreDates(StrEnum):
-    """What to do with a fact when a new one states the same and has more of its dates."""
+    """Treatment of a fact when a new one states the same and has more of its dates."""
 
     SUPERSEDE = "supersede"
     BOTH = "both"
 
 
 class ExperimentKind(StrEnum):
-    """What an experiment of a plan asks."""
+    """Kinds of experiments in a plan."""
 
     COMPARE = "compare"
     CURVE = "curve"
@@ -227,7 +227,7 @@ class ExperimentKind(StrEnum):
 
 
 class SettingKind(StrEnum):
-    """What becomes of a data set before the methods of an experiment see it."""
+    """Changes of a data set before the methods of an experiment see it."""
 
     NONE = "none"
     FEW = "few"

@@ -45,7 +45,7 @@ _PARQUET_MAGIC = b"PAR1"
 
 @dataclass(frozen=True)
 class BatchSettings:
-    """What decides the parts, beside the model and the queries."""
+    """Settings of a batch of predictions."""
 
     k: int = 10  # candidates of each query
     new_only: bool = False  # leave out candidates that are known already
@@ -70,7 +70,7 @@ class BatchSettings:
 
 @dataclass(frozen=True)
 class BatchResult:
-    """What a folder of predictions holds."""
+    """Contents of a folder of predictions."""
 
     folder: Path
     queries: int

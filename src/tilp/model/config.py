@@ -1,4 +1,4 @@
-"""What decides a model: `TILPConfig` for users, `ModelSettings` for the stages of a fit."""
+"""Configuration of a model: `TILPConfig` for users, `ModelSettings` for the stages of a fit."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def _refuse_removed(training: dict[str, Any]) -> None:
 
 @dataclass(frozen=True)
 class FitContext:
-    """What every stage of a fit needs beside its data."""
+    """Settings, workers, folder and progress of a fit, for every stage."""
 
     settings: ModelSettings
     workers: Workers

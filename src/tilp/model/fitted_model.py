@@ -31,7 +31,7 @@ FEATURES: dict[Features, type[FittedPaper] | type[LogLinearWeights]] = {
 
 @dataclass(frozen=True)
 class FittedModel:
-    """What a fit learned."""
+    """Rules, weights and features that a fit learned."""
 
     rules: RuleSet  # with their weights
     weights: RuleWeights  # the same as arrays, with all else that scores are made of

@@ -35,7 +35,7 @@ _MAX_NAMES = 5
 
 @dataclass(frozen=True)
 class UpdateReport:
-    """What an update changed."""
+    """Report of the changes that an update made."""
 
     added: dict[str, int]  # new facts, by split
     known: dict[str, int]  # facts that were there already, by split

@@ -145,7 +145,7 @@ class Walker:
 
     @cached_property
     def _prepared(self) -> PreparedEdges | None:
-        """What was computed of the edges in advance, where they are walked as they are."""
+        """Return values of the edges that were computed in advance, if they still apply."""
         plain = not (self.every_reading or self.encoding.symbols.constraints or self.classes)
         return self.graph.index(self._splits).prepared if plain else None
 

@@ -156,7 +156,7 @@ class Groups:
 
 @dataclass(frozen=True)
 class Periods:
-    """What each owner belongs to, by period; a period starts the year after the one before ends."""
+    """Memberships of each owner by period; a period starts the year after the one before ends."""
 
     member: Ints
     start: Ints
