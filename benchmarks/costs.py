@@ -106,7 +106,9 @@ def step_world(path: str) -> dict:
 
 def distinct_walks(walker: Walker, queries: QueryTable) -> float:
     """Count walks once for all queries of a relation that start at the same entity."""
-    pairs = np.unique(queries.head.astype(np.int64) * len(walker.graph.entities) + queries.subject)
+    pairs = np.unique(
+        queries.directed_relation.astype(np.int64) * len(walker.graph.entities) + queries.subject
+    )
     return float(walker.steps_from[pairs % len(walker.graph.entities)].sum())
 
 

@@ -30,7 +30,6 @@ from tilp.model import FitContext, ModelSettings
 from tilp.model.fit import TrainingData, learn_rule_weights, prepare_training_data
 from tilp.model.fitted_model import FittedModel
 from tilp.parallel import Workers
-from tilp.scoring import RuleScorer
 from tilp.types import Missing, Weights
 
 THREADS = os.cpu_count() or 1
@@ -47,10 +46,15 @@ def weighed(part: TrainingData, settings: ModelSettings, stages: Stages) -> Fitt
         return learn_rule_weights(part, FitContext(settings, workers, Path(folder), stages))
 
 
-def measured(part: TrainingData, fitted: FittedModel, split: str, protocols: list[str]):
-    rules = [one.rule for one in fitted.rules]
-    scorer = RuleScorer(part.walker, rules, fitted.weights, part.missing_dates)
-    return evaluate(scorer, part.graph, split, protocols=protocols, threads=THREADS)
+def measured(
+    graph: tilp.TemporalGraph,
+    part: TrainingData,
+    fitted: FittedModel,
+    split: str,
+    protocols: list[str],
+):
+    scorer = part.scorer(fitted.weights)
+    return evaluate(scorer, graph, split, protocols=protocols, threads=THREADS)
 
 
 def gradient_seconds(part: TrainingData, fitted: FittedModel, settings: ModelSettings) -> float:
@@ -85,7 +89,7 @@ def part_fit(name: str) -> None:
           f"{fitted.seconds['train'] / one:.0f} full gradients of {1e3 * one:.0f} ms")  # fmt: skip
     for split in ("valid", "test"):
         began = time.perf_counter()
-        found = measured(part, fitted, split, ["enumerate", "exact"])
+        found = measured(graph, part, fitted, split, ["enumerate", "exact"])
         taken = f"{time.perf_counter() - began:.1f} s"
         for protocol, ties in (
             ("enumerate", "average"),
@@ -114,7 +118,7 @@ def part_weights(name: str, seeds: int) -> None:
             for kind in Weights:
                 training = replace(settings.training, weights=kind)
                 fitted = weighed(part, replace(settings, training=training), Stages())
-                metrics = measured(part, fitted, "test", ["enumerate"]).metrics()
+                metrics = measured(graph, part, fitted, "test", ["enumerate"]).metrics()
                 found[kind].append((metrics.mrr, metrics.hits_at_1, metrics.hits_at_10))
         for kind, rows in found.items():
             mean, spread = np.mean(rows, axis=0), np.std(rows, axis=0)
@@ -133,7 +137,7 @@ def part_missing(name: str) -> None:
         settings = ModelSettings(missing=missing)
         part = prepared(graph, settings, Stages())
         fitted = weighed(part, settings, Stages())
-        found = measured(part, fitted, "valid", ["enumerate"])
+        found = measured(graph, part, fitted, "valid", ["enumerate"])
         print(f"(missing) {name}, {missing.value}, valid: {figures(found.metrics())}", flush=True)
         first = first or found
         if found is first:
@@ -148,7 +152,7 @@ def part_release(name: str) -> None:
     settings = ModelSettings()
     part = prepared(graph, settings, Stages())
     fitted = weighed(part, settings, Stages())
-    found = measured(part, fitted, "test", ["tilp-release", "enumerate"])
+    found = measured(graph, part, fitted, "test", ["tilp-release", "enumerate"])
     print(f"(release) {name}, filled dates, test, tilp-release, best ties: "
           f"{figures(found.metrics('tilp-release', 'best'))}")  # fmt: skip
     print(f"    enumerate average on the same: {figures(found.metrics('enumerate', 'average'))}")
