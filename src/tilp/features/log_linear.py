@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,8 @@ _TOLERANCE = 1e-6  # of the relative decrease of the loss
 @dataclass(frozen=True)
 class LogLinearWeights:
     """Weights of a log-linear score; the mixing weight of each relation is already in them."""
+
+    has_distributions: ClassVar[bool] = False  # nothing to fit again when facts change
 
     dense: Floats  # weights of `DENSE_FEATURES`, for each directed relation
     rule: Floats  # weight of each rule, for the root of its arriving rate at the candidate
@@ -88,11 +90,6 @@ class LogLinearWeights:
             self.time_scale,
             np.where(known, self.l2[relations], DEFAULT_L2),
         )
-
-    @property
-    def paper_features(self) -> None:
-        """None: these features fit no distributions."""
-        return None
 
     def scorer(self, rules: RuleScorer, walk_length: int) -> LogLinearScorer:
         """Return the scorer of rules and features together."""

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilp._version import __version__
-from tilp.features.paper.features import FittedPaper
 from tilp.graph import SPLITS, MergedGraph, TemporalGraph
 from tilp.graph.vocabulary import NearNames
 from tilp.learning.attention_net import AttentionNet, flatten_parameters
@@ -215,7 +214,7 @@ class _Update:
         weights = self._weights(rules, rows[:, 2], old_rules, relations, net_scores)
         rules = with_weights(rules, weights)
         features = fitted.features and fitted.features.remap(relations, old_rules)
-        if isinstance(features, FittedPaper):
+        if features is not None and features.has_distributions:
             length = self._settings.mining.max_length
             with context.stages("features") as advance:
                 features = features.refresh(self._dated, rules, length, context.workers, advance)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import polars as pl
@@ -286,6 +286,8 @@ def _answer_evidence(
 class FittedPaper:
     """The paper's features with the weights that phase two learned."""
 
+    has_distributions: ClassVar[bool] = True  # `refresh` fits them again when facts change
+
     features: PaperFeatures
     weights: FeatureWeights
 
@@ -303,11 +305,6 @@ class FittedPaper:
     def from_arrays(cls, arrays: dict[str, NDArray[Any]], graph: TemporalGraph) -> FittedPaper:
         """Read what `to_arrays` returned, for a graph with its missing dates filled."""
         return cls(PaperFeatures.from_arrays(graph, arrays), FeatureWeights.from_arrays(arrays))
-
-    @property
-    def paper_features(self) -> PaperFeatures:
-        """The features with their distributions."""
-        return self.features
 
     def scorer(self, rules: RuleScorer, walk_length: int) -> PaperFeatureScorer:
         """Return the scorer of rules and features together, on the graph of the rules."""
