@@ -11,29 +11,10 @@ from dumps import (
     day,
     entity,
     facts,
-    lines,
     statement,
     time_snak,
 )
-from tilp.io.wikidata import import_wikidata
 from tilp.time import parse_date
-
-
-@pytest.fixture
-def out(tmp_path):
-    return tmp_path / "graph"
-
-
-@pytest.fixture
-def run(tmp_path, out):
-    """Import entities (or raw bytes) as JSON; gives the report."""
-
-    def run(*content, **options):
-        data = content[0] if isinstance(content[0], bytes) else lines(*content)
-        (tmp_path / "dump.json").write_bytes(data)
-        return import_wikidata(tmp_path / "dump.json", out, **options)
-
-    return run
 
 
 @pytest.mark.parametrize(
@@ -74,8 +55,8 @@ def run(tmp_path, out):
         ("+1712-02-30T00:00:00Z", 11, "1712-02-##"),
     ],
 )
-def test_dates_of_json(run, out, time, precision, text):
-    run(entity("Q1", statement(P585=[time_snak(time, precision)])))
+def test_dates_of_json(import_json, out, time, precision, text):
+    import_json(entity("Q1", statement(P585=[time_snak(time, precision)])))
     assert facts(out) == [("Q1", "P39", "Q2", text, text)]
     assert parse_date(text).kind == ("unknown" if text == UNKNOWN else "known")
 
@@ -86,10 +67,10 @@ def test_centuries_before_our_era_are_read_back_exactly():
 
 
 @pytest.mark.parametrize("calendar", ["Q1985727", "Q1985786"])
-def test_the_calendar_model_is_ignored(run, out, calendar):
+def test_the_calendar_model_is_ignored(import_json, out, calendar):
     date = day("1700-02-03")
     date["datavalue"]["value"]["calendarmodel"] = f"http://www.wikidata.org/entity/{calendar}"
-    run(entity("Q1", statement(P585=[date])))
+    import_json(entity("Q1", statement(P585=[date])))
     assert facts(out)[0][3] == "1700-02-03"
 
 
@@ -118,7 +99,7 @@ def test_the_calendar_model_is_ignored(run, out, calendar):
         ({"P585": [SOME, FIRST]}, [("1990-01-01",) * 2]),
     ],
 )
-def test_qualifiers_make_intervals(run, out, qualifiers, spans):
-    report = run(entity("Q1", statement(**qualifiers)))
+def test_qualifiers_make_intervals(import_json, out, qualifiers, spans):
+    report = import_json(entity("Q1", statement(**qualifiers)))
     assert [row[3:] for row in facts(out)] == spans
     assert (report.statements, report.facts) == (1, len(spans))

@@ -29,23 +29,6 @@ from tilp.io.dumps import MAX_LINE, FactWriter, Importer, Source
 from tilp.io.wikidata import import_json, import_wikidata
 
 
-@pytest.fixture
-def out(tmp_path):
-    return tmp_path / "graph"
-
-
-@pytest.fixture
-def run(tmp_path, out):
-    """Import entities (or raw bytes) as JSON; gives the report."""
-
-    def run(*content, **options):
-        data = content[0] if isinstance(content[0], bytes) else lines(*content)
-        (tmp_path / "dump.json").write_bytes(data)
-        return import_wikidata(tmp_path / "dump.json", out, **options)
-
-    return run
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("fuzz")
@@ -120,9 +103,9 @@ MALFORMED = [
 
 
 @pytest.mark.parametrize("line", MALFORMED, ids=lambda line: repr(line[-40:]))
-def test_malformed_lines_are_counted_and_the_others_imported(run, out, tmp_path, line):
+def test_malformed_lines_are_counted_and_the_others_imported(import_json, out, tmp_path, line):
     other = entity("Q8", statement("Q9", P585=[FIRST]))
-    report = run(lines(GOOD) + line + b",\n" + lines(other), on_error="skip")
+    report = import_json(lines(GOOD) + line + b",\n" + lines(other), on_error="skip")
     rows = facts(out)
     assert rows[0] == GOOD_ROW
     assert rows[-1][0] == "Q8"
@@ -135,14 +118,14 @@ def test_malformed_lines_are_counted_and_the_others_imported(run, out, tmp_path,
 
 
 @pytest.mark.parametrize("line", MALFORMED, ids=lambda line: repr(line[-40:]))
-def test_malformed_lines_raise_if_asked(run, out, tmp_path, line):
+def test_malformed_lines_raise_if_asked(import_json, out, tmp_path, line):
     with pytest.raises(DataError, match=r"dump\.json, line 2: .+on_error='skip'"):
-        run(lines(GOOD) + line + b"\n", on_error="raise")
+        import_json(lines(GOOD) + line + b"\n", on_error="raise")
     assert [path.name for path in tmp_path.iterdir()] == ["dump.json"]
 
 
-def test_a_bad_statement_or_label_does_not_take_the_entity_with_it(run, out):
-    report = run(
+def test_a_bad_statement_or_label_does_not_take_the_entity_with_it(import_json, out):
+    report = import_json(
         entity("Q1", statement(), statement(rank=0), statement("Q3", P585=[FIRST]))
         | {"labels": {"en": 5}}
     )
@@ -193,9 +176,9 @@ def test_a_line_without_end_is_not_taken_into_memory(out):
     ],
     ids=["cut", "rubbish after", "checksum", "bzip2 cut", "deflate"],
 )
-def test_damaged_packing_is_counted_with_its_line(run, out, tmp_path, spoil):
+def test_damaged_packing_is_counted_with_its_line(import_json, out, tmp_path, spoil):
     good = [entity(f"Q{n}", statement(P585=[FIRST])) for n in range(1, 200)]
-    report = run(spoil(lines(*good)))
+    report = import_json(spoil(lines(*good)))
     assert report.malformed == 1
     assert "compressed" in report.problems[0].found
     assert report.problems[0].line == report.read + 1
@@ -204,9 +187,9 @@ def test_damaged_packing_is_counted_with_its_line(run, out, tmp_path, spoil):
         import_wikidata(tmp_path / "dump.json", tmp_path / "b", on_error="raise")
 
 
-def test_bad_options_are_refused(run, out):
+def test_bad_options_are_refused(import_json, out):
     with pytest.raises(TilpError, match="on_error"):
-        run(GOOD, on_error="ignore")
+        import_json(GOOD, on_error="ignore")
     assert not out.exists()
 
 

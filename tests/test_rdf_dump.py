@@ -29,11 +29,6 @@ from tilp.errors import DataError, TilpError
 from tilp.io.rdf import import_rdf
 
 
-@pytest.fixture
-def out(tmp_path):
-    return tmp_path / "graph"
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("fuzz")

@@ -34,25 +34,8 @@ from tilp.errors import TilpError
 from tilp.io.wikidata import import_wikidata
 
 
-@pytest.fixture
-def out(tmp_path):
-    return tmp_path / "graph"
-
-
-@pytest.fixture
-def run(tmp_path, out):
-    """Import entities (or raw bytes) as JSON; gives the report."""
-
-    def run(*content, **options):
-        data = content[0] if isinstance(content[0], bytes) else lines(*content)
-        (tmp_path / "dump.json").write_bytes(data)
-        return import_wikidata(tmp_path / "dump.json", out, **options)
-
-    return run
-
-
-def test_writes_facts_entities_and_relations(run, out):
-    report = run(GOOD, entity("Q2", label="mayor"), entity("P39", label="position held"))
+def test_writes_facts_entities_and_relations(import_json, out):
+    report = import_json(GOOD, entity("Q2", label="mayor"), entity("P39", label="position held"))
     assert (report.read, report.statements, report.facts, report.undated) == (3, 1, 1, 0)
     assert not report.skipped
     assert not report.problems
@@ -75,8 +58,8 @@ def test_writes_facts_entities_and_relations(run, out):
     )
 
 
-def test_the_package_reads_the_folder(run, out):
-    run(
+def test_the_package_reads_the_folder(import_json, out):
+    import_json(
         GOOD,
         entity("Q2", statement("Q3", P580=[FIRST], P582=[NONE]), label='the "mayor", of\ta town'),
         entity("Q3", statement("Q1", P585=[time_snak("-0500-00-00T00:00:00Z", 7)], P580=[])),
@@ -96,8 +79,8 @@ def test_the_package_reads_the_folder(run, out):
     assert graph.date_text("end").to_list()[1] == "present"
 
 
-def test_labels_come_before_or_after_and_only_for_what_appears(run, out):
-    run(
+def test_labels_come_before_or_after_and_only_for_what_appears(import_json, out):
+    import_json(
         entity("P39", label="position held"),
         entity("Q2", label="mayor"),
         entity("Q7", label="never named"),
@@ -110,8 +93,8 @@ def test_labels_come_before_or_after_and_only_for_what_appears(run, out):
     assert labels(out, "relations") == {"P39": "position held"}
 
 
-def test_labels_of_the_chosen_language_then_of_all_languages_then_the_key(run, out):
-    run(
+def test_labels_of_the_chosen_language_then_of_all_languages_then_the_key(import_json, out):
+    import_json(
         GOOD | {"labels": entity("Q1", en="Ann", de="Anna", mul="A.")["labels"]},
         entity("Q2", statement("Q3", P585=[day("2001-01-01")]), en="mayor", mul="Major"),
         entity("Q3", en="three"),
@@ -120,8 +103,8 @@ def test_labels_of_the_chosen_language_then_of_all_languages_then_the_key(run, o
     assert labels(out) == {"Q1": "Anna", "Q2": "Major", "Q3": "Q3"}
 
 
-def test_labels_are_one_line_and_valid_text(run, out):
-    run(
+def test_labels_are_one_line_and_valid_text(import_json, out):
+    import_json(
         GOOD | {"labels": entity("Q1", en='a\tb\r\nc "d"')["labels"]},
         entity("Q2", statement("Q3", P585=[day("2001-01-01")]), en="\ud800x"),
         entity("Q3", en=" \n\t"),
@@ -129,15 +112,15 @@ def test_labels_are_one_line_and_valid_text(run, out):
     assert labels(out) == {"Q1": 'a b c "d"', "Q2": "?x", "Q3": "Q3"}
 
 
-def test_facts_are_streamed_in_the_order_of_the_dump(run, out):
+def test_facts_are_streamed_in_the_order_of_the_dump(import_json, out):
     many = [entity(f"Q{n}", statement(P585=[day("2001-01-01")])) for n in (30, 10, 20)]
-    run(*many)
+    import_json(*many)
     assert [row[0] for row in facts(out)] == ["Q30", "Q10", "Q20"]
 
 
-def test_deprecated_statements_are_counted_not_kept(run, out):
+def test_deprecated_statements_are_counted_not_kept(import_json, out):
     date = {"P585": [FIRST]}
-    report = run(
+    report = import_json(
         entity("Q1", *(statement(rank=rank, **date) for rank in ("deprecated", "preferred")))
     )
     assert len(facts(out)) == 1
@@ -166,45 +149,45 @@ def test_deprecated_statements_are_counted_not_kept(run, out):
         ),
     ],
 )
-def test_only_items_are_objects(run, out, main):
-    report = run(entity("Q1", statement(main, P585=[FIRST])))
+def test_only_items_are_objects(import_json, out, main):
+    report = import_json(entity("Q1", statement(main, P585=[FIRST])))
     assert not facts(out)
     assert report.skipped == {"not an item": 1}
 
 
-def test_items_of_old_dumps_have_only_a_number(run, out):
+def test_items_of_old_dumps_have_only_a_number(import_json, out):
     main = item_snak("Q5")
     del main["datavalue"]["value"]["id"]
-    run(entity("Q1", statement(main, P585=[FIRST])))
+    import_json(entity("Q1", statement(main, P585=[FIRST])))
     assert facts(out)[0][2] == "Q5"
 
 
-def test_statements_of_properties_and_lexemes_are_not_facts(run, out):
+def test_statements_of_properties_and_lexemes_are_not_facts(import_json, out):
     date = statement(P585=[FIRST])
-    report = run(entity("P5", date), entity("L5", date))
+    report = import_json(entity("P5", date), entity("L5", date))
     assert not facts(out)
     assert (report.read, report.statements) == (2, 0)
 
 
-def test_keeps_the_chosen_properties(run, out):
+def test_keeps_the_chosen_properties(import_json, out):
     date = statement(P585=[FIRST])
     both = entity("Q1") | {"claims": {"P39": [date], "P26": [date], "P31": "never looked at"}}
-    report = run(both, properties=["P26"])
+    report = import_json(both, properties=["P26"])
     assert [row[1] for row in facts(out)] == ["P26"]
     assert report.statements == 1
     assert not report.problems
 
 
 @pytest.mark.parametrize("properties", [[], ["spouse"], "P39", ["P39\n"]])
-def test_bad_property_lists_are_refused(run, out, properties):
+def test_bad_property_lists_are_refused(import_json, out, properties):
     with pytest.raises(TilpError, match="properties"):
-        run(GOOD, properties=properties)
+        import_json(GOOD, properties=properties)
     assert not out.exists()
 
 
 @pytest.mark.parametrize("undated", [False, True])
-def test_undated_statements(run, out, undated):
-    report = run(entity("Q1", statement(), statement("Q3", P580=[FIRST])), undated=undated)
+def test_undated_statements(import_json, out, undated):
+    report = import_json(entity("Q1", statement(), statement("Q3", P580=[FIRST])), undated=undated)
     assert report.undated == 1
     kept = [("Q1", "P39", "Q2", UNKNOWN, UNKNOWN)] if undated else []
     assert facts(out) == [*kept, ("Q1", "P39", "Q3", "1990-01-01", UNKNOWN)]
@@ -234,16 +217,16 @@ ARRAY = b"[\n" + b",\n".join(lines(GOOD, entity("Q2", label="mayor")).splitlines
     ],
     ids=["plain", "gzip", "bzip2", "gzip members"],
 )
-def test_reads_each_form_by_its_bytes(run, out, data, pack):
-    report = run(pack(data))
+def test_reads_each_form_by_its_bytes(import_json, out, data, pack):
+    report = import_json(pack(data))
     assert facts(out) == [GOOD_ROW]
     assert labels(out) == {"Q1": "Ann", "Q2": "mayor"}
     assert (report.read, report.malformed) == (2, 0)
 
 
 @pytest.mark.parametrize("data", [b"", b"[\n]\n", gzip.compress(b"", mtime=0)])
-def test_an_empty_dump_gives_empty_tables(run, out, data):
-    assert run(data).read == 0
+def test_an_empty_dump_gives_empty_tables(import_json, out, data):
+    assert import_json(data).read == 0
     assert not facts(out)
 
 
@@ -324,11 +307,11 @@ def test_memory_is_bounded(out):
     assert peak < 6_000_000
 
 
-def test_a_folder_with_content_is_not_overwritten(run, out):
+def test_a_folder_with_content_is_not_overwritten(import_json, out):
     out.mkdir()
     (out / "mine").write_text("x")
     with pytest.raises(TilpError, match="not empty: choose another"):
-        run(GOOD)
+        import_json(GOOD)
     assert [path.name for path in out.iterdir()] == ["mine"]
 
 
@@ -340,10 +323,10 @@ def test_an_empty_folder_and_missing_parents_are_fine(tmp_path, out):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "graph"]
 
 
-def test_a_file_in_the_way_is_named(run, out):
+def test_a_file_in_the_way_is_named(import_json, out):
     out.write_text("x")
     with pytest.raises(TilpError, match="cannot be written"):
-        run(GOOD)
+        import_json(GOOD)
     assert out.read_text() == "x"
 
 
