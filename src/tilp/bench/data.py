@@ -262,7 +262,7 @@ class Release(Setting):
 
 @dataclass(frozen=True)
 class Forecast(Setting):
-    """What comes next: every fact before the query is evidence, of any split."""
+    """Forecasting: every fact before the query is evidence, of any split."""
 
     kind = SettingKind.FORECAST
     about = "learned from train; every fact before the query is evidence, of valid and test too"

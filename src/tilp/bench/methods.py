@@ -55,7 +55,7 @@ ScorerOf = Callable[[TILP], ScoreFunction]
 
 @dataclass(frozen=True)
 class Learned:
-    """What a method learned: a scorer, and the count of rules and the model if it has them."""
+    """Result of learning: a scorer, and the count of rules and the model if there are any."""
 
     scorer: ScoreFunction
     seconds: dict[str, float] = field(default_factory=dict)
