@@ -1,4 +1,4 @@
-"""Harder splits against plain code, and the paper's own files."""
+"""Random and harder splits against plain code, and the paper's own files."""
 
 import json
 import re
@@ -18,9 +18,15 @@ from tilp._utils.random import sample_share
 from tilp.errors import TilpError
 from tilp.evaluation import load_evaluation
 from tilp.graph import Vocabulary
-from tilp.splits import SHARES, balanced, biased, few, released, time_shift
+from tilp.splits import SHARES, balanced, biased, few, random_split, released, time_shift
 from tilp.splits.folders import biased_parts
-from tilp.splits.samples import REMOVAL_STREAM, TEST_STREAM, VALID_STREAM, random_keys
+from tilp.splits.samples import (
+    REMOVAL_STREAM,
+    SPLIT_STREAM,
+    TEST_STREAM,
+    VALID_STREAM,
+    random_keys,
+)
 from tilp.time import OPEN_START, UNKNOWN
 from tilp.types import LateEnds, WalkGraph
 
@@ -67,6 +73,85 @@ def by_relation(graph, split):
 
 def same_names(first, second):
     return first.entities == second.entities and first.relations == second.relations
+
+
+# random
+
+
+def plain_random_split(graph, valid, test, seed):
+    """Return the split of each fact, one after the other; None if there are too few."""
+    columns = (graph.subject, graph.relation, graph.object, graph.start, graph.end)
+    facts = list(zip(*(column.tolist() for column in columns), strict=True))
+    keys = dict(zip(facts, random_keys(graph, seed, SPLIT_STREAM).tolist(), strict=True))
+    order = sorted(keys, key=keys.get)
+    last = {}
+    for s, r, o, start, end in order:
+        for name in (("entity", s), ("entity", o), ("relation", r)):
+            last[name] = (s, r, o, start, end)
+    movable = [fact for fact in order if fact not in last.values()]
+    sizes = {"test": round(test * len(order)), "valid": round(valid * len(order))}
+    if (total := sum(sizes.values())) > len(movable):
+        sizes = {split: size * len(movable) // total for split, size in sizes.items()}
+    if not sizes["test"] or (valid and not sizes["valid"]):
+        return None
+    splits = [split for split, size in sizes.items() for _ in range(size)]
+    where = dict(zip(movable, splits, strict=False))
+    return [where.get(fact, "train") for fact in facts]
+
+
+@given(ROWS, st.sampled_from([0.0, 0.1, 0.3]), st.sampled_from([0.1, 0.2, 0.6]), SEEDS)
+def test_a_random_split_against_plain_code(rows, valid, test, seed):
+    graph = read(rows)
+    split = partial(random_split, valid=valid, test=test, seed=seed)
+    expected = plain_random_split(graph, valid, test, seed)
+    if expected is None:
+        with pytest.raises(TilpError, match="too few facts to split"):
+            split(graph)
+        return
+    made = split(graph)
+    assert written(made) == written(graph) and same_names(made, graph)
+    facts = graph.frame(names="ids").select(COLUMNS).rows()
+    for name in tilp.SPLITS:
+        chosen = [fact for fact, of in zip(facts, expected, strict=True) if of == name]
+        assert written(made, name) == Counter(chosen)
+    train = made.span("train")
+    for column in ("subject", "object"):
+        ends = {*made.subject[train].tolist(), *made.object[train].tolist()}
+        assert set(getattr(made, column).tolist()) <= ends
+    assert set(made.relation.tolist()) == set(made.relation[train].tolist())
+    # Neither the order of rows nor the splits that they come from matter.
+    again = split(read([(*row[:5], "train") for row in reversed(rows)]))
+    assert [written(again, name) for name in tilp.SPLITS] == [
+        written(made, name) for name in tilp.SPLITS
+    ]
+
+
+def test_a_random_split_has_its_shares_and_depends_on_the_seed(world):
+    made = [random_split(world, seed=seed) for seed in (0, 1)]
+    tenth = round(len(world) / 10)
+    for graph in made:
+        assert len(graph.rows("valid")) == len(graph.rows("test")) == tenth
+    for split in ("valid", "test"):
+        assert written(made[0], split) != written(made[1], split)
+    assert written(random_split(made[0], seed=1), "test") == written(made[1], "test")
+    assert not len(random_split(world, valid=0).rows("valid"))
+
+
+def test_a_random_split_says_what_is_wrong(world):
+    for shares in ({"test": 0}, {"valid": -0.1}, {"test": 0.5, "valid": 0.5}, {"test": np.nan}):
+        with pytest.raises(TilpError, match="the shares of valid and test are"):
+            random_split(world, **shares)
+    rows = [(f"a{i}", "p", f"b{i}", "1990", "", "train") for i in range(20)]
+    with pytest.raises(TilpError, match="0 of 20 different facts can leave train, which keeps"):
+        random_split(read(rows))
+    with pytest.raises(TilpError, match=r"too few facts to split: .* of 3 different facts"):
+        random_split(read([*rows[:2], ("a0", "p", "b1", "1990", "", "test")]))
+    rows += [("a0", "p", "b0", str(year), "", "train") for year in range(1991, 1994)]
+    with pytest.warns(tilp.TilpWarning, match="smaller than their shares: 3 of 23 different"):
+        made = random_split(read(rows))
+    assert [len(made.rows(split)) for split in tilp.SPLITS] == [21, 1, 1]
+    with pytest.raises(TilpError, match="split the original data"):
+        random_split(few(world, 0.5))
 
 
 # few
@@ -169,7 +254,7 @@ def test_seeds_make_other_splits(world):
 
 
 def test_random_keys_of_seeds_and_streams_are_independent(world):
-    streams = (TEST_STREAM, VALID_STREAM, REMOVAL_STREAM)
+    streams = (TEST_STREAM, VALID_STREAM, REMOVAL_STREAM, SPLIT_STREAM)
     keys = [random_keys(world, seed, stream) for seed in range(4) for stream in streams]
     correlations = np.corrcoef(keys) - np.eye(len(keys))
     assert np.abs(correlations).max() < 4 / np.sqrt(len(world))
@@ -297,7 +382,7 @@ def test_names_and_attributes_stay(world):
     names = Vocabulary("entity", ids, ids.str.to_uppercase(), "the " + ids)
     numbers = np.arange(len(names), dtype=np.float64)
     filled = tilp.impute(replace(world, entities=names, attributes={"size": numbers}))
-    for made in (balanced(filled), time_shift(filled, ends="keep").graph):
+    for made in (random_split(filled), balanced(filled), time_shift(filled, ends="keep").graph):
         assert same_names(made, filled) and made.entities.label(len(ids) - 1) == "the of no fact"
         assert made.attributes["size"].tolist() == numbers.tolist()
         assert Counter(made.frame().rows()) == Counter(filled.frame().rows())
@@ -438,6 +523,22 @@ def note(folder):
     return json.loads((folder / "split.json").read_text())
 
 
+def test_the_command_splits_at_random(run, tmp_path, data, world):
+    out = tmp_path / "random"
+    code, printed, err = run("split", data, "--out", out, "--kind", "random")
+    made = random_split(world)
+    assert code == 0 and err == "" and tilp.read(out) == made
+    assert f"{len(made.rows('train')):,}" in printed and f"{len(made.rows('test')):,}" in printed
+    told = note(out)
+    assert [told[name] for name in ("kind", "seed", "valid", "test")] == ["random", 0, 0.1, 0.1]
+    assert told["facts"] == {split: len(made.rows(split)) for split in tilp.SPLITS}
+    assert told["fingerprint"] == made.fingerprint()
+    assert told["source"]["fingerprint"] == world.fingerprint()
+    options = ("--kind", "random", "--valid", 0, "--test", 0.3, "--seed", 5)
+    assert run("split", data, "--out", tmp_path / "other", *options)[0] == 0
+    assert tilp.read(tmp_path / "other") == random_split(world, valid=0, test=0.3, seed=5)
+
+
 def test_the_command_writes_few_samples(run, tmp_path, data, world):
     out = tmp_path / "few"
     code, printed, err = run("split", data, "--out", out, "--kind", "few", "--seed", 2)
@@ -499,6 +600,10 @@ def test_the_command_says_what_is_wrong(run, tmp_path, data):
         (("few", "--latest", 2000), "--latest is for --kind time-shift, not few"),
         (("time-shift", "--seed", 0), "--seed is for --kind few or biased"),
         (("biased", "--share", 0.1), "--share is for --kind few"),
+        (("few", "--test", 0.1), "--test is for --kind random, not few"),
+        (("random", "--graph", "kept"), "--graph is for --kind few or biased, not random"),
+        (("random", "--test", 0.0001), "too few facts to split"),
+        (("random", "--test", 1), "less than 1 for both together"),
         (("biased", "--queries", 3, "--no-balance"), "how test is balanced"),
         (("biased", "--removed", 0.0001), "no relation has enough"),
         (("few", "--share", 7), "above 0 and at most 1"),
@@ -514,7 +619,8 @@ def test_the_command_says_what_is_wrong(run, tmp_path, data):
 def test_the_command_teaches(run):
     code, out, _ = run("split", "--help")
     words = "DATA --out --kind few biased time-shift --share --relation --removed --queries --graph"
-    words += " --seed --valid-from --test-from --latest --ends mask drop keep split.json"
+    words += " random --valid --test 80 --seed --valid-from"
+    words += " --test-from --latest --ends mask drop keep split.json"
     assert code == 0 and [word for word in words.split() if word not in out] == []
     assert "--share" in run("fit", "--help")[1]
 

@@ -179,8 +179,9 @@ class RuleOrder(StrEnum):
 
 
 class SplitKind(StrEnum):
-    """Harder settings that a data set can be split for."""
+    """Ways to split a data set: at random, or for a harder setting."""
 
+    RANDOM = "random"
     FEW = "few"
     BIASED = "biased"
     TIME_SHIFT = "time-shift"

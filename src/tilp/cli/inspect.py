@@ -1,4 +1,4 @@
-"""`tilp inspect` and `tilp split`: contents and defects of data, and harder splits of it."""
+"""`tilp inspect` and `tilp split`: contents and defects of data, and new splits of it."""
 
 from __future__ import annotations
 
@@ -138,9 +138,12 @@ def _by_split(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{split}: {count:,}" for split, count in counts.items() if count)
 
 
-_FewOption, _BiasedOption, _TimeShiftOption, _FewOrBiasedOption = (
+_RandomOption, _FewOption, _BiasedOption, _TimeShiftOption, _FewOrBiasedOption, _SeededOption = (
     partial(Option, rich_help_panel=f"--kind {kinds}")
-    for kinds in ("few", "biased", "time-shift", "few and biased")
+    for kinds in (
+        *("random", "few", "biased", "time-shift"),
+        *("few and biased", "random, few and biased"),
+    )
 )
 _LATE_ENDS = {LateEnds.MASK: "unknown", LateEnds.DROP: "left out", LateEnds.KEEP: "kept"}
 
@@ -148,7 +151,15 @@ _LATE_ENDS = {LateEnds.MASK: "unknown", LateEnds.DROP: "left out", LateEnds.KEEP
 def split_command(
     data: options.DataArgument,
     out: options.OutFolderOption,
-    kind: Annotated[SplitKind, Option(help="The harder setting.")],
+    kind: Annotated[SplitKind, Option(help="How to split.")],
+    valid: Annotated[
+        float | None,
+        _RandomOption(metavar="SHARE", show_default="0.1", help="Share of the facts in valid."),
+    ] = None,
+    test: Annotated[
+        float | None,
+        _RandomOption(metavar="SHARE", show_default="0.1", help="Share of the facts in test."),
+    ] = None,
     share: Annotated[
         list[float] | None,
         _FewOption(
@@ -194,9 +205,7 @@ def split_command(
     ] = None,
     seed: Annotated[
         int | None,
-        _FewOrBiasedOption(
-            min=0, show_default="0", help="Random seed. Use another one for each round."
-        ),
+        _SeededOption(min=0, show_default="0", help="Random seed. Use another one for each round."),
     ] = None,
     valid_from: Annotated[
         str | None,
@@ -233,7 +242,11 @@ def split_command(
     columns: options.ColumnsOption = None,
     header: options.HeaderOption = None,
 ) -> None:
-    """Split DATA anew for a harder setting, as folders that every command reads.
+    """Split DATA anew, at random or for a harder setting, as folders that every command reads.
+
+    random: train, valid and test of 80, 10 and 10 %. All splits of DATA are put together and split
+    anew. A fact stays in train if an entity or relation would otherwise not occur there. An
+    example: tilp split DATA --out FOLDER --kind random
 
     few: fewer training facts to learn from, drawn as --share of tilp fit draws them. Writes a
     folder for each share; a smaller sample is part of a larger one.
@@ -249,13 +262,15 @@ def split_command(
     result. An example: tilp split DATA --out few --kind few, and then tilp fit few/0.05 --out
     model
     """
-    few, biased, shift = SplitKind.FEW, SplitKind.BIASED, SplitKind.TIME_SHIFT
+    random, few, biased, shift = SplitKind
     of_biased = {"relation": relation, "removed": removed, "balance": balance, "queries": queries}
     of_shift = {"valid-from": valid_from, "test-from": test_from, "latest": latest, "ends": ends}
     for kinds, values in (
+        ((random,), {"valid": valid, "test": test}),
         ((few,), {"share": share}),
         ((biased,), of_biased),
-        ((few, biased), {"graph": graph, "seed": seed}),
+        ((few, biased), {"graph": graph}),
+        ((few, biased, random), {"seed": seed}),
         ((shift,), of_shift),
     ):
         given = [option for option, value in values.items() if value is not None]
@@ -264,17 +279,19 @@ def split_command(
             raise TilpError(f"--{given[0]} is for --kind {meant}, not {kind.value}; leave it out")
     if queries is not None and balance is False:
         raise TilpError("--queries says how test is balanced; leave it out, or --no-balance")
-    from tilp.splits import SHARES, time_shift
-    from tilp.splits.folders import biased_parts, few_parts, time_shift_part, write_parts
+    from tilp.splits import SHARES, folders, time_shift
 
     source = options.read_data(data, unit, on_error, columns, header)
     parts: Iterable[Part]
     match kind:
+        case SplitKind.RANDOM:
+            of_valid, of_test = (0.1 if given is None else given for given in (valid, test))
+            parts = [folders.random_part(source, valid=of_valid, test=of_test, seed=seed or 0)]
         case SplitKind.FEW:
             walked = graph or WalkGraph.FULL
-            parts = few_parts(source, share or SHARES, seed=seed or 0, walked=walked)
+            parts = folders.few_parts(source, share or SHARES, seed=seed or 0, walked=walked)
         case SplitKind.BIASED:
-            parts = biased_parts(
+            parts = folders.biased_parts(
                 source,
                 relation,
                 removed=0.5 if removed is None else removed,
@@ -286,8 +303,8 @@ def split_command(
         case SplitKind.TIME_SHIFT:
             late = ends or LateEnds.MASK
             dates = {"valid_from": valid_from, "test_from": test_from, "latest": latest}
-            parts = [time_shift_part(time_shift(source, **dates, ends=late))]
-    notes = write_parts(source, parts, out, format=format)
+            parts = [folders.time_shift_part(time_shift(source, **dates, ends=late))]
+    notes = folders.write_parts(source, parts, out, format=format)
     _print_sizes(out, notes)
     if kind is SplitKind.TIME_SHIFT:
         _print_dates(notes[0][1])

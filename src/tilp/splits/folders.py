@@ -1,4 +1,4 @@
-"""Splits as folders: write harder splits, each with a note, and read splits of others."""
+"""Splits as folders: write new splits, each with a note, and read splits of others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tilp._version import __version__
 from tilp.errors import TilpError, TilpWarning
 from tilp.graph import SPLITS, WALKED_ONLY, FactTable, LabelTable, TemporalGraph, build_graph
 from tilp.io import read, write
-from tilp.splits.samples import SHARES, balanced, biased, few, reducible
+from tilp.splits.samples import SHARES, balanced, biased, few, random_split, reducible
 from tilp.splits.time_shift import TimeShift
 from tilp.time import OPEN_START, UNKNOWN, format_time
 from tilp.types import SplitKind, TableFormat, WalkGraph
@@ -33,6 +33,12 @@ class Part(NamedTuple):
     folder: str  # its name; empty if it is the only one
     graph: TemporalGraph
     note: dict[str, Any]  # how it was made
+
+
+def random_part(graph: TemporalGraph, *, valid: float, test: float, seed: int) -> Part:
+    """Return a random split as a part."""
+    note = {"kind": SplitKind.RANDOM.value, "seed": seed, "valid": valid, "test": test}
+    return Part("", random_split(graph, valid=valid, test=test, seed=seed), note)
 
 
 def few_parts(

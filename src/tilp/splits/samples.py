@@ -1,12 +1,14 @@
-"""`few`, `balanced`, `biased`: fewer training facts, equal test counts, one rare relation."""
+"""`random_split`; `few`, `balanced`, `biased`: few examples, equal test counts, a rare relation."""
 
 from __future__ import annotations
+
+import warnings
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tilp._utils.random import keyed_uniform, sample_share
-from tilp.errors import TilpError
+from tilp.errors import TilpError, TilpWarning
 from tilp.graph import TemporalGraph
 from tilp.splits.reassign import TEST, TRAIN, VALID, exclude_from_training, reassign_splits
 from tilp.types import WalkGraph, choose
@@ -15,7 +17,62 @@ SHARES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 """Shares of the training facts in the paper's Figure 2."""
 
 # Random streams; larger than any seed, so that no seed mixes them up.
-TEST_STREAM, VALID_STREAM, REMOVAL_STREAM = (stream << 32 for stream in range(3))
+TEST_STREAM, VALID_STREAM, REMOVAL_STREAM, SPLIT_STREAM = (stream << 32 for stream in range(4))
+
+
+def random_split(
+    graph: TemporalGraph, *, valid: float = 0.1, test: float = 0.1, seed: int = 0
+) -> TemporalGraph:
+    """Return the same facts in new splits, at random; train has every entity and relation.
+
+    The facts of all splits are put together. A fact stays in train if an entity or the relation
+    would otherwise not occur there. Equal facts stay together. The order of facts does not matter.
+
+    Args:
+        graph: facts to split.
+        valid: share of the facts in valid, 0.1 by default; 0 for no valid split.
+        test: share of the facts in test, 0.1 by default.
+        seed: random seed, 0 by default.
+
+    Raises:
+        TilpError: a share is out of range, or there are too few facts to split.
+
+    >>> import tilp
+    >>> graph = tilp.datasets.world(seed=0, size=1_000).graph
+    >>> made = random_split(graph)
+    >>> [len(made.rows(split)) for split in tilp.SPLITS]
+    [800, 100, 100]
+    """
+    if not (valid >= 0.0 and test > 0.0 and valid + test < 1.0):
+        raise TilpError(
+            f"the shares of valid and test are {valid:g} and {test:g}; choose 0 or more for valid, "
+            "more than 0 for test, and less than 1 for both together"
+        )
+    # Equal facts have one rank, and so one split.
+    keys, rank = np.unique(random_keys(graph, seed, SPLIT_STREAM), return_inverse=True)
+    free = np.ones(len(keys), np.bool_)
+    ends, relation = (graph.subject, graph.object), (graph.relation,)
+    for names, columns in ((graph.entities, ends), (graph.relations, relation)):
+        last = np.full(len(names), -1)
+        for column in columns:
+            np.maximum.at(last, column, rank)
+        free[last[last >= 0]] = False  # the last fact of each name stays in train
+    movable = np.flatnonzero(free)
+    n_test, n_valid = round(test * len(keys)), round(valid * len(keys))
+    found = f"{len(movable):,} of {len(keys):,} different facts can leave train"
+    found += ", which keeps a fact of each entity and relation"
+    if too_many := n_test + n_valid > len(movable):
+        both = n_test + n_valid
+        n_test, n_valid = (n * len(movable) // both for n in (n_test, n_valid))
+    if not n_test or (valid and not n_valid):
+        raise TilpError(f"too few facts to split: {found}; give more facts or larger shares")
+    if too_many:
+        message = f"valid and test are smaller than their shares: {found}"
+        warnings.warn(TilpWarning(message), stacklevel=2)
+    split_ids = np.full(len(keys), TRAIN)
+    split_ids[movable[:n_test]] = TEST
+    split_ids[movable[n_test : n_test + n_valid]] = VALID
+    return reassign_splits(graph, split_ids[rank])
 
 
 def few(
