@@ -123,6 +123,13 @@ def test_options_of_fit_reach_the_model(run, tmp_path, data, monkeypatch):
     assert "--without" not in out and "--soft-length" not in out
 
 
+def test_fit_says_how_to_make_a_test_split(run, tmp_path, data, monkeypatch):
+    monkeypatch.setattr("tilp.cli.fit.fit_with_progress", lambda *_: sys.exit(0))
+    line = "there is no test split; to make one: tilp split DATA --out FOLDER --kind random\n"
+    assert run("fit", data / "train.tsv", "--out", tmp_path / "m")[2] == line
+    assert run("fit", data, "--out", tmp_path / "m")[2] == ""
+
+
 def test_fit_writes_over_nothing(run, tmp_path, data):
     out = tmp_path / "out"
     out.mkdir()

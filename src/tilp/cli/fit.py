@@ -20,6 +20,7 @@ from tilp.cli.console import (
     print_json,
     print_warning,
     resume_hint,
+    say,
     stage_bars,
     task_bar,
 )
@@ -154,6 +155,8 @@ def fit_command(
         output().print(f"{out} is finished")
         return
     graph = read()
+    if not len(graph.rows("test")):
+        say("there is no test split; to make one: tilp split DATA --out FOLDER --kind random")
     if work.exists():
         print_warning(f"going on where {work} stopped")
     with resume_hint(work):

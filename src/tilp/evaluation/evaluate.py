@@ -105,7 +105,8 @@ def split_facts(graph: TemporalGraph, split: str) -> NDArray[np.int64]:
     """Return the ids of a split's facts; raise an error if there are none."""
     rows = np.asarray(graph.rows(split), dtype=np.int64)
     if not len(rows):
-        raise TilpError(f"the {split} split has no facts to query; make one with tilp split")
+        how = "tilp split DATA --out FOLDER --kind random"
+        raise TilpError(f"the {split} split has no facts to query; to make one: {how}")
     return rows
 
 
