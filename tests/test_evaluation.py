@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import tilp
 from tilp.evaluation import (
+    FactSample,
     compare,
     evaluate,
     load_evaluation,
@@ -294,6 +295,39 @@ def test_any_split_can_be_asked(football, split):
     assert found.ranks["direction"].value_counts()["count"].n_unique() == 1
 
 
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_a_sample_has_the_ranks_that_its_facts_have_among_all(split):
+    graph = tilp.datasets.world(0, 2_000).graph
+    facts = len(graph.rows(split))
+    whole = evaluate(recurrence(graph), graph, split)
+    samples = [evaluate(recurrence(graph), graph, split, sample=50, seed=seed) for seed in (0, 1)]
+    for seed, found in enumerate(samples):
+        assert found.ranks.equals(
+            whole.ranks.join(found.ranks, on=["fact", "direction"], how="semi")
+        )
+        assert found.ranks["fact"].n_unique() == 50 and len(found) == 100
+        assert found.sample == FactSample(50, facts, seed)
+        assert f"100 queries of {split}, a random sample of 50 of {facts:,} facts" in repr(found)
+        again = evaluate(recurrence(graph), graph, split, sample=50, seed=seed, batch=7, threads=2)
+        assert again == found
+    assert set(samples[0].ranks["fact"]) != set(samples[1].ranks["fact"])
+    assert evaluate(recurrence(graph), graph, split, sample=facts) == whole
+    with pytest.raises(tilp.TilpError, match=r"\(seed 0\), the other of .* \(seed 1\)"):
+        compare(*samples)
+    with pytest.raises(tilp.TilpError, match="the sample has 0 facts; choose 1 or more"):
+        evaluate(recurrence(graph), graph, split, sample=0)
+
+
+def test_a_sample_of_scores_that_are_given():
+    graph = tilp.datasets.world(0, 2_000).graph
+    rows = np.asarray(graph.rows("test"), np.int64)
+    scores = popularity(graph)(QueryTable.of_facts(graph, rows, walked=False))
+    found = evaluate(scores, graph, sample=30)
+    assert found == evaluate(popularity(graph), graph, sample=30)
+    with pytest.raises(tilp.TilpError, match="queries have scores of"):
+        evaluate(scores.take(np.arange(60)), graph, sample=30)
+
+
 @pytest.mark.parametrize(
     ("scores", "message"),
     [
@@ -375,6 +409,8 @@ def test_a_saved_evaluation_loads_equal(football, tmp_path):
     found.save(tmp_path / "e")
     again = load_evaluation(tmp_path / "e")
     assert again == found and again.note == "floor"
+    part = evaluate(popularity(football), football, sample=1, seed=4)
+    assert load_evaluation(part.save(tmp_path / "part")) == part != found
     note = json.loads((tmp_path / "e" / "evaluation.json").read_text())
     for protocol, ties in found.protocols_and_ties():
         assert note["protocols"][protocol][ties] == found.metrics(protocol, ties).to_json()
@@ -404,6 +440,11 @@ def unknown_protocol(folder):
     path.write_text(path.read_text().replace('"overlap"', '"overlapp"'))
 
 
+def damage_sample(folder):
+    path = folder / "evaluation.json"
+    path.write_text(path.read_text().replace('"sample": null', '"sample": {"facts": 1}'))
+
+
 def fewer_protocols(folder):
     path = folder / "evaluation.json"
     note = json.loads(path.read_text())
@@ -423,6 +464,7 @@ def damage_ranks(folder):
         (foreign_note, "not a note of the format"),
         (later_version, "version 2 of the format"),
         (unknown_protocol, "damaged"),
+        (damage_sample, "damaged"),
         (fewer_protocols, "does not belong"),
         (damage_ranks, "damaged or changed"),
         (lambda folder: (folder / "ranks.parquet").unlink(), "cannot be read"),

@@ -59,7 +59,7 @@ def contents(folder):
             "--grain --min-support --top --sample "
             "--limit --threads --seed --unit --on-error --columns --header attention free",
         ),
-        ("evaluate", "MODEL --split --protocol --out --json --threads --seed enumerate"),
+        ("evaluate", "MODEL --split --protocol --sample --out --json --threads --seed enumerate"),
         (
             "predict",
             "MODEL --relation --subject --object --start --end --queries --complete --out --data "
@@ -261,6 +261,24 @@ def test_evaluate_some_protocols_of_another_split(run, folder, model):
     assert found["protocols"]["raw"]["average"]["mrr"] == model.evaluate("valid").metrics("raw").mrr
     code, _, err = run("evaluate", folder, "--split", "tests")
     assert code == 2 and "tests" in err and "Traceback" not in err
+
+
+def test_evaluate_a_sample(run, tmp_path, folder, model):
+    facts = len(model.graph.rows("test"))
+    options = ("--sample", 20, "--seed", 3)
+    code, out, err = run("evaluate", folder, *options, "--json", "--out", tmp_path / "a")
+    found, expected = json.loads(out), model.evaluate(sample=20, seed=3)
+    assert code == 0 and err == "" and found["queries"] == 40
+    assert found["sample"] == {"facts": 20, "of": facts, "seed": 3}
+    assert found["protocols"]["exact"]["average"]["mrr"] == expected.metrics("exact").mrr
+    assert tilp.evaluation.load_evaluation(tmp_path / "a") == expected
+    code, out, _ = run("evaluate", folder, *options)
+    assert code == 0 and f"measured on a random sample of 20 of {facts} facts (seed 3)" in out
+    code, out, _ = run("evaluate", folder, "--sample", facts)
+    assert code == 0 and "a random sample" not in out
+    assert run("evaluate", folder, "--out", tmp_path / "b")[0] == 0
+    code, _, err = run("compare", tmp_path / "a", tmp_path / "b")
+    assert code == 2 and "(seed 3), the other of all facts" in err
 
 
 def test_two_models_are_compared(run, tmp_path, folder, data):

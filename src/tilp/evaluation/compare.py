@@ -111,10 +111,14 @@ def compare(
     >>> comparison.wins + comparison.losses + comparison.draws == 2 * comparison.facts
     True
     """
-    if first.graph != second.graph or first.split != second.split:
+    one, other = ((e.graph, e.split, e.sample) for e in (first, second))
+    if one != other:
         why = "their graphs differ. Evaluate both on the same data, read in the same way."
         if first.split != second.split:
             why = f"one is of {first.split}, the other of {second.split}"
+        elif first.sample != second.sample:
+            why = f"one is of {first.sample or 'all facts'}, "
+            why += f"the other of {second.sample or 'all facts'}"
         raise TilpError(f"the two evaluations are not of the same queries: {why}")
     if protocol is None and Protocol.ENUMERATE not in {*first.protocols} & {*second.protocols}:
         protocol = next((shared for shared in first.protocols if shared in second.protocols), None)

@@ -11,9 +11,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tilp._utils.arrays import ranges_to_indices, read_only
+from tilp._utils.random import keyed_sample
 from tilp.errors import TilpError
 from tilp.evaluation.filtered_ranks import Ranker, rank_columns
-from tilp.evaluation.result import QUERY_SCHEMA, SUBSETS, Evaluation
+from tilp.evaluation.result import QUERY_SCHEMA, SUBSETS, Evaluation, FactSample
 from tilp.graph import QueryTable, TemporalGraph, Vocabulary
 from tilp.parallel import Workers, use_workers
 from tilp.scoring import Scores
@@ -33,6 +34,8 @@ def evaluate(
     split: str = "test",
     *,
     protocols: Iterable[Protocol | str] | None = None,
+    sample: int | None = None,
+    seed: int = 0,
     batch: int = 512,
     max_candidates: int = 20_000_000,
     threads: int = 1,
@@ -48,6 +51,9 @@ def evaluate(
         graph: The facts. Protocols remove other answers by the facts of all splits.
         split: Split whose facts are queried, `test` by default.
         protocols: Protocols to rank by; all by default.
+        sample: Number of facts to draw from the split at random, for large splits; all by default.
+            Ranks are those that the facts have among all. Lower it to save time and memory.
+        seed: Seed of the sample, 0 by default.
         batch: Number of queries scored at a time, 512 by default. Lower it to save memory; it does
             not change the result.
         max_candidates: Number of candidates scored at a time, 20 million by default: batches have
@@ -58,7 +64,8 @@ def evaluate(
         note: Text saved with the evaluation, such as where the scores came from.
 
     Raises:
-        TilpError: The split is empty, or scores are not of these queries and entities.
+        TilpError: The split or the sample is empty, or scores are not of these queries and
+            entities.
 
     >>> from tilp import datasets
     >>> from tilp.evaluation import popularity
@@ -69,9 +76,20 @@ def evaluate(
     """
     chosen = _choose_protocols(protocols)
     rows = split_facts(graph, split)
+    if sample is not None and sample < 1:
+        raise TilpError(f"the sample has {sample} facts; choose 1 or more")
     if batch < 1:
         raise TilpError("a batch has at least one query")
     batch = min(batch, max(1, max_candidates // max(len(graph.entities), 1)))
+    drawn = None
+    if sample is not None and sample < len(rows):
+        drawn = FactSample(sample, len(rows), seed)
+        fact = (graph.subject, graph.relation, graph.object, graph.start, graph.end)
+        index = keyed_sample(sample, seed, *(column[graph.span(split)] for column in fact))
+        if isinstance(scorer, Scores):
+            scorer.check(2 * len(rows), len(graph.entities))
+            scorer = scorer.take(np.concatenate([index, index + len(rows)]))
+        rows = rows[index]
     ranker = Ranker(graph, rows, walked=split == "train")
     queries = ranker.queries
     if isinstance(scorer, Scores):
@@ -95,10 +113,10 @@ def evaluate(
             done += len(part)
             if progress is not None:
                 progress(done / len(queries))
-    table = _query_table(graph, split, rows, reached).with_columns(
+    table = _query_table(graph, rows, reached).with_columns(
         pl.Series(name, column) for name, column in columns.items()
     )
-    return Evaluation(table, split, graph.fingerprint(), chosen, note)
+    return Evaluation(table, split, graph.fingerprint(), chosen, note, drawn)
 
 
 def split_facts(graph: TemporalGraph, split: str) -> NDArray[np.int64]:
@@ -128,19 +146,24 @@ def _choose_protocols(protocols: Iterable[Protocol | str] | None) -> tuple[Proto
     return tuple(protocol for protocol in Protocol if protocol in names)
 
 
-def _query_table(
-    graph: TemporalGraph, split: str, rows: _Ints, reached: NDArray[np.bool_]
-) -> pl.DataFrame:
+def _query_table(graph: TemporalGraph, rows: _Ints, reached: NDArray[np.bool_]) -> pl.DataFrame:
     """Return a row for each query: its fact as written, and the subsets it belongs to."""
     seen = np.zeros(len(graph.entities), dtype=np.bool_)
     for column in (graph.subject, graph.object):
         seen[column[graph.span("train")]] = True
-    facts = graph.frame(split).with_columns(
-        unique_labels(graph.relations).gather(graph.relation[rows]).alias("relation"),
-        pl.Series("fact", rows),
-        pl.Series("repeated", _repeated(graph, rows)),
-        pl.Series("dated", (graph.start[rows] != UNKNOWN) & (graph.end[rows] != UNKNOWN)),
-        pl.Series("unseen", ~(seen[graph.subject[rows]] & seen[graph.object[rows]])),
+    entities, texts = graph.entities.labels, graph.texts
+    facts = pl.DataFrame(
+        {
+            "fact": rows,
+            "subject": entities.gather(graph.subject[rows]),
+            "relation": unique_labels(graph.relations).gather(graph.relation[rows]),
+            "object": entities.gather(graph.object[rows]),
+            "start": texts.gather(graph.start_text[rows]),
+            "end": texts.gather(graph.end_text[rows]),
+            "repeated": _repeated(graph, rows),
+            "dated": (graph.start[rows] != UNKNOWN) & (graph.end[rows] != UNKNOWN),
+            "unseen": ~(seen[graph.subject[rows]] & seen[graph.object[rows]]),
+        }
     )
     both = pl.concat(facts.with_columns(direction=pl.lit(end)) for end in DIRECTIONS)
     return both.with_columns(pl.Series("unreached", ~reached)).select(*QUERY_SCHEMA, *SUBSETS)
@@ -157,7 +180,8 @@ def _repeated(graph: TemporalGraph, rows: _Ints) -> NDArray[np.bool_]:
     """Mask the facts whose triple train has with another interval."""
     triple, times = ["subject", "relation", "object"], ["start", "end"]
     facts = pl.DataFrame({name: getattr(graph, name) for name in (*triple, *times)})
-    train = facts[graph.span("train")].group_by(triple).agg(times=pl.struct("start", "end"))
+    train = facts[graph.span("train")].join(facts[rows], on=triple, how="semi")
+    train = train.group_by(triple).agg(times=pl.struct("start", "end"))
     joined = facts[rows].join(train, on=triple, how="left", maintain_order="left")
     own = pl.struct("start", "end")
     another = pl.col("times").list.unique().list.len() - pl.col("times").list.contains(own)

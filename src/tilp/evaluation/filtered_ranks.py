@@ -122,13 +122,14 @@ class Ranker:
         relation = np.concatenate([graph.relation, graph.relation + relations])
         target = np.concatenate([graph.object, graph.subject])
         key = entity * 2 * relations + relation
-        order = np.lexsort((np.tile(first, 2), target, key))
+        subject = self.queries.subject.astype(np.int64)
+        query_key = subject * 2 * relations + self.queries.directed_relation
+        order = np.flatnonzero(np.isin(key, query_key))  # others are never looked up
+        order = order[np.lexsort((np.tile(first, 2)[order], target[order], key[order]))]
         fact = np.tile(np.arange(len(graph)), 2)[order]
         times = start, end, codes, first, last
         known = (column[fact] for column in (*times, train))
         self._known = read_only_tuple(KnownFacts(target[order], *known))
-        subject = self.queries.subject.astype(np.int64)
-        query_key = subject * 2 * relations + self.queries.directed_relation
         begin = np.searchsorted(key[order], query_key, side="left")
         stop = np.searchsorted(key[order], query_key, side="right")
         ranked = (column[np.tile(rows, 2)] for column in times)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +64,18 @@ class Bounds:
     high: float
 
 
+@dataclass(frozen=True)
+class FactSample:
+    """Random sample of a split: the number of facts, of how many, and the seed."""
+
+    facts: int
+    of: int
+    seed: int
+
+    def __str__(self) -> str:
+        return f"a random sample of {self.facts:,} of {self.of:,} facts (seed {self.seed})"
+
+
 @dataclass(frozen=True, eq=False)
 class Evaluation:
     """Ranks of the answers of one split's facts, queried in both directions.
@@ -76,6 +88,7 @@ class Evaluation:
         graph: Fingerprint of the graph.
         protocols: Protocols of the ranks.
         note: Text saved with it, such as where the scores came from.
+        sample: Sample of the split that was queried; None for all of its facts.
 
     >>> from tilp import datasets
     >>> from tilp.evaluation import evaluate, popularity
@@ -90,6 +103,7 @@ class Evaluation:
     graph: str
     protocols: tuple[Protocol, ...]
     note: str = ""
+    sample: FactSample | None = None
 
     apart = RenamedAttribute("by_subset")
     figures = RenamedAttribute("protocols_and_ties")
@@ -100,15 +114,16 @@ class Evaluation:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Evaluation):
             return NotImplemented
-        mine, others = ((e.split, e.graph, e.protocols, e.note) for e in (self, other))
+        mine, others = ((e.split, e.graph, e.protocols, e.note, e.sample) for e in (self, other))
         return mine == others and self.ranks.equals(other.ranks)
 
     __hash__ = None  # type: ignore[assignment]  # compared by content, never hashed
 
     def __repr__(self) -> str:
         metrics = self.metrics()
+        sample = "" if self.sample is None else f", {self.sample}"
         return (
-            f"Evaluation({len(self):,} queries of {self.split}; {' '.join(self.headline)}: "
+            f"Evaluation({len(self):,} queries of {self.split}{sample}; {' '.join(self.headline)}: "
             f"MRR {metrics.mrr:.4f}, hits@1 {metrics.hits_at_1:.4f}, "
             f"hits@10 {metrics.hits_at_10:.4f})"
         )
@@ -217,6 +232,7 @@ class Evaluation:
         return {
             "split": self.split,
             "queries": len(self),
+            "sample": None if self.sample is None else asdict(self.sample),
             "graph": self.graph,
             "note": self.note,
             "protocols": protocols,
@@ -307,6 +323,10 @@ def load_evaluation(folder: Path | str) -> Evaluation:
     try:
         protocols = tuple(Protocol(name) for name in note["protocols"])
         split, graph, text = (str(note[name]) for name in ("split", "graph", "note"))
+        drawn = note.get("sample")
+        sample = None
+        if drawn is not None:
+            sample = FactSample(*(int(drawn[name]) for name in ("facts", "of", "seed")))
         columns = {
             **QUERY_SCHEMA,
             **dict.fromkeys(SUBSETS, pl.Boolean),
@@ -318,7 +338,7 @@ def load_evaluation(folder: Path | str) -> Evaluation:
     ranks = _read_ranks(folder / _RANKS, digest)
     if dict(ranks.schema) != columns or len(ranks) != queries or not protocols:
         raise TilpError(f"{folder}: {_RANKS} does not belong to {_NOTE}; evaluate again")
-    return Evaluation(ranks, split, graph, protocols, text)
+    return Evaluation(ranks, split, graph, protocols, text, sample)
 
 
 def _read_ranks(path: Path, digest: object) -> pl.DataFrame:

@@ -624,6 +624,8 @@ class TILP(Params):
         *,
         known: TemporalGraph | None = None,
         protocols: Iterable[Protocol | str] | None = None,
+        sample: int | None = None,
+        seed: int = 0,
         progress: Callable[[float], None] | None = None,
     ) -> Evaluation:
         """Rank the answers of a split's facts in both directions, with train alone as evidence.
@@ -635,6 +637,8 @@ class TILP(Params):
                 all facts and the same names: an answer that only a removed fact states is no
                 error.
             protocols: Those to rank under (default None: all).
+            sample: Rank a random sample of this many facts, for a large split (default None: all).
+            seed: Of the sample (default 0).
             progress: Called with the share that is done.
 
         Raises:
@@ -653,6 +657,8 @@ class TILP(Params):
                 known,
                 split,
                 protocols=protocols,
+                sample=sample,
+                seed=seed,
                 workers=workers,
                 progress=progress,
                 note=repr(self),
