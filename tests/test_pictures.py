@@ -14,7 +14,8 @@ from tilp.explanation import AblationEffect, Contrast, Explanation, Grounding, R
 from tilp.explanation.render import draw_grounding, explanation_page
 from tilp.graph import Fact
 from tilp.rules import FORMS, Atom, Constraint, MinedRule, Rule, RuleSet, parse_rule
-from tilp.rules.picture import draw_rule, possible_classes, satisfying_intervals
+from tilp.rules.consistency import possible_classes, satisfying_intervals
+from tilp.rules.picture import draw_rule
 from tilp.scoring import Prediction, Predictions, Query
 from tilp.time import (
     GAP_CLASSES,
