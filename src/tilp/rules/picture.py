@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice
-from typing import TYPE_CHECKING
 
 from tilp.rules.consistency import is_temporal, possible_classes, satisfying_intervals
 from tilp.rules.rule import Atom, Constraint, Notation, Rule, format_rule
+from tilp.rules.ruleset import MinedRule, RuleSet, figure_columns
 from tilp.time import GAP_CLASSES, Allen, Interval, TemporalRelation, temporal_relation
 from tilp.viz import Chain, Link, draw_chain
 from tilp.viz.html import Markup, element, fragment, table
-
-if TYPE_CHECKING:
-    from tilp.rules.ruleset import MinedRule, RuleSet
-
 
 _CONTRADICTION = "The constraints contradict each other: no intervals satisfy them."
 _STATIC = "The rule has no temporal constraint."
@@ -130,16 +126,10 @@ def rule_set_html(rules: RuleSet) -> str:
 
 
 def _rows(rules: Sequence[MinedRule], drawn: int) -> Markup:
-    weighted = any(mined.weight is not None for mined in rules)
-    header = ["rule", *(["weight"] if weighted else []), "confidence", "support", "body support"]
-    rows = []
-    for index, mined in enumerate(rules):
-        weight = [f"{mined.weight or 0.0:.3g}"] if weighted else []
-        confidence = f"{mined.confidence:.2f}{'~' if mined.sampled else ''}"
-        counts = [f"{mined.support:,}", f"{mined.body_support:,}"]
-        picture = _with_picture(mined.rule, open_=index < drawn)
-        rows.append([picture, *weight, confidence, *counts])
-    return table(header, rows, numbers=len(header) - 1)
+    columns = figure_columns(rules)
+    pictures = [_with_picture(m.rule, open_=index < drawn) for index, m in enumerate(rules)]
+    rows = [list(row) for row in zip(pictures, *columns.values(), strict=True)]
+    return table(["rule", *columns], rows, numbers=len(columns))
 
 
 def _with_picture(rule: Rule, *, open_: bool) -> Markup:
