@@ -14,6 +14,7 @@ import tilp
 from tilp import TILP, Query, TILPConfig
 from tilp.explanation.attribution import top_grounding
 from tilp.explanation.render import draw_grounding, explanation_page
+from tilp.rules import RuleSet
 from tilp.rules.picture import draw_rule
 from tilp.viz import standalone
 
@@ -65,7 +66,10 @@ def contents(folder):
             "MODEL --relation --subject --object --start --end --queries --complete --out --data "
             "-k --new-only --explain --on-error --part-size --json --threads RELATION^-1",
         ),
-        ("rules", "MODEL --relation --top --sentences --svg --json name^-1"),
+        (
+            "rules",
+            "MODEL --relation --top --sentences --svg --out --json name^-1 Gain Lift .txt",
+        ),
     ],
 )
 def test_help_names_every_option(run, command, words):
@@ -438,7 +442,8 @@ def test_rules_of_a_relation(run, folder, model):
     lines = [line for line in out.splitlines() if "←" in line]
     assert len(lines) == 3
     for line, one in zip(lines, expected, strict=False):
-        assert str(one.rule) in line and f"{one.weight:.3g}" in line
+        first = one.weight if one.gain is None else one.gain
+        assert str(one.rule) in line and f"{first:.3g}" in line
 
 
 def test_rules_of_an_inverse_relation_as_sentences(run, folder, model):
@@ -460,8 +465,7 @@ def test_rules_as_json(run, folder, model):
     for one in found:
         mined = model.rules()[tilp.rules.parse_rule(one["rule"])]
         assert one["sentence"].startswith("If ")
-        for name in ("weight", "confidence", "support", "body_support", "facts", "sampled"):
-            assert one[name] == getattr(mined, name)
+        assert one == one | mined.statistics and {"gain", "lift"} <= one.keys()
         assert one["fired"] == mined.body_support
     code, _, err = run("rules", folder, "--relation", "liveIn")
     assert code == 2 and "did you mean 'livesIn'" in err
@@ -476,6 +480,26 @@ def test_rules_as_pictures(run, folder, model, tmp_path):
         picture = (out / f"{number}.svg").read_text(encoding="utf-8")
         assert picture == standalone(draw_rule(one.rule))
         assert ElementTree.fromstring(picture).tag.endswith("svg")
+
+
+def test_rules_are_written_to_a_file(run, folder, model, tmp_path):
+    jsonl, text = tmp_path / "rules.jsonl", tmp_path / "lives.txt"
+    code, out, err = run("rules", folder, "--out", jsonl, "--top", 1)
+    assert code == 0 and err == "" and f"{jsonl}: {model.rules()}" in out
+    assert RuleSet.read(jsonl) == model.rules()
+    code, out, _ = run("rules", folder, "--relation", "livesIn", "--out", text, "--json")
+    assert code == 0 and json.loads(out)
+    best = model.rules("livesIn")[0]
+    assert text.read_text(encoding="utf-8").startswith(f"{best.rule}  # {best.figures}\n")
+    assert [one.rule for one in RuleSet.read(text)] == [one.rule for one in model.rules("livesIn")]
+    (tmp_path / "folder").mkdir()
+    code, _, err = run("rules", folder, "--out", tmp_path / "folder")
+    assert code == 2 and "folder" in err and "defect of tilp" not in err
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "folder",
+        "lives.txt",
+        "rules.jsonl",
+    ]
 
 
 # explain

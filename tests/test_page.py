@@ -81,7 +81,8 @@ def one_rule(browser, shots):
     rules = model.rules(HOSTILE_RELATION)
     chosen = next(one for one in rules if one.rule.body[0].relation == "nominatedFor")
     weights = replace(model.weights, rule=model.weights.rule[:1])
-    fitted = FittedModel(RuleSet([chosen]), weights, model.curve)
+    measured = replace(chosen, gain=0.0123, lift=3.456)
+    fitted = FittedModel(RuleSet([measured]), weights, model.curve)
     only = tilp.TILP.from_parts(model.settings, model.graph, fitted)
     with running(only, name=HOSTILE) as base:
         yield Page(browser, base, shots)
@@ -469,6 +470,7 @@ def test_a_model_with_one_rule(one_rule):
     assert one_rule.one(".count").text == "1 rule"
     one_rule.wait(lambda: one_rule.all(".rule svg.picture"))
     assert not one_rule.all(".pager")
+    assert [figures(one_rule, name) for name in ("Gain", "Lift")] == [["0.012"], ["3.46"]]
     one_rule.shot("rules-one")
 
 

@@ -14,7 +14,8 @@ from tilp.explanation import AblationEffect, Contrast, Explanation, Grounding, R
 from tilp.explanation.render import draw_grounding, explanation_page
 from tilp.graph import Fact
 from tilp.rules import FORMS, Atom, Constraint, MinedRule, Rule, RuleSet, parse_rule
-from tilp.rules.picture import draw_rule, possible_classes, satisfying_intervals
+from tilp.rules.consistency import possible_classes, satisfying_intervals
+from tilp.rules.picture import draw_rule
 from tilp.scoring import Prediction, Predictions, Query
 from tilp.time import (
     GAP_CLASSES,
@@ -581,6 +582,11 @@ def test_rule_sets_show_their_first_rules():
     opened = [name for name, _ in reader.attributes if name == "open"]
     assert len(opened) == 3
     assert "weight" not in reader.text and "0.61" in reader.text
+    some = RuleSet([replace(rules[0], weight=0.5, gain=0.0123, lift=3.456), rules[1]])
+    text = read(some._repr_html_()).text
+    for words in ("gain", "0.0123", "lift", "3.46", "body support"):
+        assert words in text
+    assert "weight" not in text  # gain takes its place
     assert read(RuleSet()._repr_html_()).tags.count("tr") == 1
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -155,11 +156,105 @@ def some():
     )
 
 
-@pytest.mark.parametrize("form", ["jsonl", "csv"])
-def test_sets_are_read_back_as_written(tmp_path, some, form):
-    path = tmp_path / f"rules.{form}"
-    getattr(some, f"write_{form}")(path)
-    assert getattr(RuleSet, f"read_{form}")(path) == some
+@st.composite
+def rule_sets(draw):
+    """Sets of rules of which some have no statistics, gain, lift or weight."""
+    numbers = st.floats(allow_nan=False, allow_infinity=False)
+    counts = st.integers(0, 10**9)
+    optional = st.fixed_dictionaries(
+        {}, optional=dict.fromkeys(("weight", "gain", "lift"), numbers)
+    )
+    figures = st.tuples(counts, counts, numbers, counts, st.booleans())
+    kept = draw(st.lists(rules(), max_size=4, unique=True))
+    return RuleSet(MinedRule(rule, *draw(figures), **draw(optional)) for rule in kept)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("rules")
+
+
+@given(rule_sets())
+def test_sets_are_read_back_as_written(folder, kept):
+    for form in ("jsonl", "csv"):
+        getattr(kept, f"write_{form}")(folder / f"rules.{form}")
+        assert getattr(RuleSet, f"read_{form}")(folder / f"rules.{form}") == kept
+    kept.write(folder / "rules")
+    assert (folder / "rules").read_bytes() == (folder / "rules.jsonl").read_bytes()
+    assert RuleSet.read(folder / "rules") == kept
+
+
+@given(rule_sets(), st.sampled_from(["\n", "\r\n", "\r"]), st.booleans())
+def test_rules_are_read_back_from_text(folder, kept, ending, marked):
+    path = folder / "rules.txt"
+    kept.write(path)
+    lines = path.read_text(encoding="utf-8").split("\n")
+    assert len(lines) == len(kept) + 1
+    edited = ending.join(["# ours", "", *(f"  {line}" for line in lines), "#"])
+    path.write_bytes(edited.encode("utf-8-sig" if marked else "utf-8"))
+    assert list(RuleSet.read(path)) == [MinedRule(one.rule) for one in kept]
+
+
+def test_a_file_may_have_records_and_text(tmp_path, some):
+    path = tmp_path / "rules"
+    own = "p(E1,E2,I2) <- r(E1,E2,I1)  # ours"
+    path.write_text(some.to_jsonl() + own, encoding="utf-8")
+    *others, last = RuleSet.read(path)
+    assert others == list(some) and last == MinedRule(parse_rule(own))
+    assert str(last) == "p(E1,E2,I2) ← r(E1,E2,I1)  (not counted)"
+
+
+def test_files_of_rules_that_cannot_be_read_say_where_and_what_to_do(tmp_path, some):
+    path = tmp_path / "rules.txt"
+    own = "p(E1,E2,I2) <- r(E1,E2,I1)"
+    path.write_text(f"# ours\n{own}\np <- r\n")
+    with pytest.raises(DataError, match=r"rules.txt, line 3: 'p <- r' is not a rule.*Write a rule"):
+        RuleSet.read(path)
+    path.write_text(f"{own}\n\n{own} # again\n")
+    with pytest.raises(DataError, match="line 3: the rule of line 1 again; remove one"):
+        RuleSet.read(path)
+    path.write_text(some.to_jsonl() + str(some[1].rule), encoding="utf-8")
+    with pytest.raises(DataError, match="line 4: the rule of line 2 again"):
+        RuleSet.read(path)
+    path.write_bytes(f"{own}\n".encode() + b"caf\xe9(E1,E2,I2) <- r(E1,E2,I1)\n")
+    with pytest.raises(DataError, match="line 2: not UTF-8 text; save the file as UTF-8"):
+        RuleSet.read(path)
+    record = json.loads(some.to_jsonl().splitlines()[0])
+    path.write_text(json.dumps(record | {"gain": float("nan")}))
+    with pytest.raises(DataError, match=r"line 1.*should be finite"):
+        RuleSet.read(path)
+    with pytest.raises(FileNotFoundError):
+        RuleSet.read(tmp_path / "none.txt")
+
+
+def test_rules_for_people_are_sorted_by_gain_then_weight_then_measure(some):
+    first, second, third = some
+    kept = RuleSet([first, replace(second, weight=0.1), replace(third, rule=rule_of("q"))])
+    assert [one.weight for one in kept.sort()] == [0.1, None, None]
+    assert kept.sort()[1].rule == rule_of("q")  # the higher measure
+    kept = RuleSet([replace(first, gain=-0.5), replace(second, weight=0.1)])
+    assert [one.gain for one in kept.sort()] == [-0.5, None]
+    assert [one.gain for one in kept.sort(lambda one: one.confidence)] == [None, -0.5]
+
+
+def rule_of(relation):
+    return parse_rule(f"p(E1,E2,I2) <- {relation}(E1,E2,I1)")
+
+
+def test_a_table_of_rules():
+    rule = parse_rule("p^-1(E1,E3,I3) <- q(E1,E2,I1) & q(E2,E3,I2)")
+    full = MinedRule(rule, 3, 4, 0.5, 9, True, weight=0.25, gain=0.125, lift=2.0)
+    table = RuleSet([MinedRule(rule_of("q")), full]).frame()
+    assert table.row(1, named=True) == {
+        "rule": str(rule), "relation": "p", "inverse": True, "length": 2, "gain": 0.125,
+        "weight": 0.25, "support": 3, "body_support": 4, "confidence": 0.5, "lift": 2.0,
+        "facts": 9, "sampled": True,
+    }  # fmt: skip
+    assert table["gain"].to_list() == [None, 0.125]
+    assert RuleSet().frame().schema == table.schema
+    assert str(full).endswith(
+        "(gain 0.125, confidence 0.50, lift 2.00, support 3 of 9, weight 0.25)"
+    )
 
 
 def test_files_that_hold_no_rules_are_named_by_line(tmp_path, some):

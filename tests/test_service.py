@@ -13,12 +13,12 @@ import tilp
 from serving import SCRIPT, SMALL_LIMITS, check_schema, get, groundings_in, post, refused
 from tilp import Query
 from tilp.data_quality import facts_over_time, inspect
-from tilp.graph import SPLITS
-from tilp.rules import Notation, format_rule
+from tilp.graph import SPLITS, Vocabulary
+from tilp.rules import MinedRule, Notation, RuleSet, format_rule, parse_rule
 from tilp.rules.picture import draw_rule
 from tilp.time import UNKNOWN
 from tilp.types import RuleOrder
-from tilp.web.views import DataView, ModelView
+from tilp.web.views import DataView, ModelView, RuleView
 
 
 def test_health_and_readiness(client):
@@ -114,9 +114,10 @@ def test_rules_meet_all_conditions(client, service_model, choice):
 
 @pytest.mark.parametrize("order", ["asc", "desc"])
 @pytest.mark.parametrize("sort", list(RuleOrder))
-def test_rules_are_sorted_and_read_page_by_page(client, sort, order):
+def test_rules_are_sorted_and_read_page_by_page(client, service_model, sort, order):
     whole = get(client, "rules", sort=sort, order=order, limit=60)["rules"]
-    keys = [rule[sort] for rule in whole]
+    rules = service_model.rules()
+    keys = [rules[rule["number"]].order if sort == "gain" else rule[sort] for rule in whole]
     assert keys == sorted(keys, reverse=order == "desc")
     pages = [
         get(client, "rules", sort=sort, order=order, offset=offset, limit=20)["rules"]
@@ -133,8 +134,19 @@ def test_rules_have_their_statistics(client, service_model):
         assert rule["sentence"] == format_rule(mined.rule, Notation.SENTENCE)
         assert rule["body"] == [str(atom) for atom in mined.rule.body]
         assert rule["fired"] == mined.body_support
-        for field in ("weight", "confidence", "support", "facts", "sampled"):
-            assert rule[field] == getattr(mined, field)
+        assert rule == rule | mined.statistics
+
+
+def test_rules_with_gains_come_first():
+    names = [f"p(E1,E2,I2) <- q{number}(E1,E2,I1)" for number in range(4)]
+    figures = [{"weight": 0.5}, {"weight": 0.1, "gain": -0.1}, {"gain": 0.2}, {"weight": 0.9}]
+    rules = RuleSet(
+        MinedRule(parse_rule(name), **known) for name, known in zip(names, figures, strict=True)
+    )
+    relations = Vocabulary.of("relation", pl.Series(["p", "q0", "q1", "q2", "q3"]))
+    view = RuleView(rules, relations)
+    assert view.select().tolist() == [2, 1, 3, 0]
+    assert view.select(sort=RuleOrder.WEIGHT).tolist() == [3, 0, 1, 2]
 
 
 def test_a_rule_is_drawn(client, service_model):

@@ -172,6 +172,7 @@ class Transition(StrEnum):
 class RuleOrder(StrEnum):
     """Sort order of rules."""
 
+    GAIN = "gain"
     WEIGHT = "weight"
     CONFIDENCE = "confidence"
     SUPPORT = "support"

@@ -66,8 +66,11 @@ def unique_file_name(name: str) -> str:
 def new_file(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside a file; it replaces the file when all of it is written."""
     partial = path.with_name(f".{path.name}.partial")
-    yield partial
-    partial.replace(path)
+    try:
+        yield partial
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -349,7 +349,7 @@ def _show_rules(world: World, model: TILP) -> None:
     relations = list(dict.fromkeys(rule.relation for rule in world.rules))
     best = []
     for relation in relations:
-        for mined in model.rules(relation).sort():
+        for mined in model.rules(relation).sort(lambda mined: mined.measure):
             if form.codes(mined.rule.length, mined.rule.constraints) is not None:
                 best.append(mined)
                 break

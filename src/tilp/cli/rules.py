@@ -86,13 +86,22 @@ def rules_command(
     svg: Annotated[
         Path | None, Option(help="Draw the rules into this folder, numbered as shown.")
     ] = None,
+    out: Annotated[
+        Path | None,
+        Option(
+            help="Write all rules, of --relation or of the model, to this file: as text, one rule "
+            "a line, if it ends in .txt, otherwise as JSON lines."
+        ),
+    ] = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Show the rules of a model, those with the largest weight first.
+    """Show the rules of a model, those with the largest gain first.
 
-    Weight: what the rule adds to scores. Confidence: the mean share of its walks that arrive at
-    the answer. Support: training facts whose answer it reaches. Body support: training facts
-    where its body holds.
+    Gain: how much the mean log-likelihood of held-out queries falls without the rule, in nats per
+    query; models without gains show and sort by the weight, what the rule adds to scores.
+    Support: training facts whose answer it reaches. Body support: training facts where its body
+    holds. Confidence: the mean share of its walks that arrive at the answer. Lift: confidence
+    over that of a guess by popularity.
     """
     from tilp.rules import Notation, format_rule
     from tilp.rules.picture import draw_rule
@@ -106,7 +115,11 @@ def rules_command(
         for index, mined in enumerate(shown, start=1):
             picture = standalone(draw_rule(mined.rule))
             (svg / f"{index}.svg").write_text(picture, encoding="utf-8", newline="\n")
+    if out is not None:
+        rules.write(out)
     if not json:
+        if out is not None:
+            output().print(f"{out}: {rules}")
         print_rules(shown, f"{len(shown):,} of {len(rules):,} rules", sentences=sentences)
         return
     print_json(
@@ -114,13 +127,8 @@ def rules_command(
             {
                 "rule": str(mined.rule),
                 "sentence": format_rule(mined.rule, Notation.SENTENCE),
-                "weight": mined.weight,
-                "confidence": mined.confidence,
-                "support": mined.support,
-                "body_support": mined.body_support,
-                "fired": mined.body_support,  # its name in 0.1
-                "facts": mined.facts,
-                "sampled": mined.sampled,
+                **mined.statistics,
+                "fired": mined.body_support,  # the name of body_support in 0.1
             }
             for mined in shown
         ]
@@ -128,19 +136,14 @@ def rules_command(
 
 
 def print_rules(rules: list[MinedRule], title: str, *, sentences: bool = False) -> None:
-    """Print rules with their statistics, and their weights if these are learned."""
+    """Print rules with their statistics."""
     from tilp.rules import Notation, format_rule
+    from tilp.rules.ruleset import figure_columns
 
-    weighted = any(mined.weight is not None for mined in rules)
-    figures = (*(["weight"] if weighted else []), "confidence", "support", "body support")
     notation = Notation.SENTENCE if sentences else Notation.SIGNS
-    rows = []
-    for mined in rules:
-        weight = [f"{mined.weight or 0.0:.3g}"] if weighted else []
-        confidence = f"{mined.confidence:.2f}{'~' if mined.sampled else ''}"
-        supports = (f"{mined.support:,}", f"{mined.body_support:,}")
-        rows.append((*weight, confidence, *supports, format_rule(mined.rule, notation)))
-    print_table(title, (*figures, "rule"), rows, right=figures)
+    columns = figure_columns(rules)
+    rows = zip(*columns.values(), (format_rule(m.rule, notation) for m in rules), strict=True)
+    print_table(title, (*columns, "rule"), list(rows), right=tuple(columns))
 
 
 _SHOWN_ROWS = 10

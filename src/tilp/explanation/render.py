@@ -235,10 +235,7 @@ def ablation_text(effect: AblationEffect) -> str:
 
 def _notes(reason: Reason) -> Iterator[str]:
     if reason.rule is not None:
-        rule = reason.rule
-        weight = "" if rule.weight is None else f", weight {rule.weight:.3g}"
-        support = f"support {rule.support:,} of {rule.facts:,}"
-        yield f"confidence {rule.confidence:.2f}, {support}{weight}"
+        yield reason.rule.figures
     for grounding in reason.groundings:
         yield grounding_text(grounding)
     if reason.walks > len(reason.groundings):

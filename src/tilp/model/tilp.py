@@ -357,7 +357,7 @@ class TILP(Params):
         return self._need_fit().seconds
 
     def rules(self, relation: str | None = None) -> RuleSet:
-        """Return the rules, the heaviest first.
+        """Return the rules of each relation and direction, the best first (`MinedRule.order`).
 
         Args:
             relation: Only rules for this relation, `name`, or for its inverse, `name⁻¹` or
@@ -369,7 +369,7 @@ class TILP(Params):
         rules = self._need_fit().rules
         if relation is not None:
             rules = rules.filter(relation=self._directed_label(relation))
-        return rules.sort(lambda mined: mined.weight or 0.0)
+        return rules.sort()
 
     def distributions(self, *, progress: Callable[[float], None] | None = None) -> Distributions:
         """Return the temporal distributions of the training facts, whatever features are used.

@@ -1,6 +1,7 @@
 """Temporal logical rules (eq. 1): as values, as text, as sets with statistics, as pictures."""
 
 from tilp._deprecated import renamed_attributes
+from tilp.rules.consistency import generalises
 from tilp.rules.grains import FORMS, TemporalForm
 from tilp.rules.rule import Atom, Constraint, Notation, Rule, format_rule, parse_rule
 from tilp.rules.ruleset import MinedRule, RuleSet, RuleSetDiff
@@ -16,6 +17,7 @@ __all__ = [
     "RuleSetDiff",
     "TemporalForm",
     "format_rule",
+    "generalises",
     "parse_rule",
 ]
 

@@ -145,7 +145,7 @@ def format_rule(rule: Rule, notation: Notation = Notation.SIGNS) -> str:
 
 
 def parse_rule(text: str) -> Rule:
-    """Parse a rule in signs or ASCII.
+    """Parse a rule in signs or ASCII; `#` after it starts a comment.
 
     Raises:
         TilpError: The text is not a rule; the message says where it goes wrong.
@@ -188,7 +188,8 @@ class _Scanner:
 
     @property
     def done(self) -> bool:
-        return not self._text[self._position :].strip()
+        rest = self._text[self._position :].strip()
+        return not rest or rest.startswith("#")
 
     def term(self) -> Term:
         """Read a name, its inverse mark and its variables."""
@@ -237,7 +238,9 @@ def _head_variables(rule: Rule) -> tuple[str, ...]:
 
 
 def _quoted(name: str) -> str:
-    return name if _PLAIN_NAME.fullmatch(name) else json.dumps(name, ensure_ascii=False)
+    # In a file, # starts a comment, { a JSON record; a byte order mark is not text.
+    is_plain = _PLAIN_NAME.fullmatch(name) and not name.startswith(("#", "{", "\ufeff"))
+    return name if is_plain else json.dumps(name, ensure_ascii=False)
 
 
 def _format_plain(rule: Rule, signs: dict[str, str]) -> str:

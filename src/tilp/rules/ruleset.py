@@ -1,14 +1,19 @@
-"""`RuleSet`: rules with their statistics, read and written as JSON lines and CSV."""
+"""`RuleSet`: rules with their statistics, read and written as JSON lines, text and CSV."""
 
 from __future__ import annotations
 
 import csv
+import io
 import json
-from collections.abc import Callable, Iterable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import polars as pl
+
 from tilp._deprecated import warn_renamed
+from tilp._utils.files import new_file
 from tilp.errors import DataError, TilpError
 from tilp.rules.rule import Rule, parse_rule
 
@@ -16,6 +21,8 @@ from tilp.rules.rule import Rule, parse_rule
 @dataclass(frozen=True, slots=True)
 class MinedRule:
     """A rule and its statistics over the facts of its head relation.
+
+    Counts are 0 if the rule was not counted, as when a person wrote it.
 
     Attributes:
         rule: the rule.
@@ -25,25 +32,52 @@ class MinedRule:
         facts: number of facts that the rule was applied to.
         sampled: True if some count is an unbiased estimate rather than exact.
         weight: learned score of the rule in eq. 15; None before it is learned.
+        gain: held-out gain: how much the mean held-out log-likelihood of the relation's queries
+            falls without the rule, in nats per query; None if it was not measured.
+        lift: confidence over the relation's base rate, the mean share of a popularity guess at the
+            answer; None if it was not measured.
     """
 
     rule: Rule
-    support: int
-    body_support: int
-    confidence: float
-    facts: int
+    support: int = 0
+    body_support: int = 0
+    confidence: float = 0.0
+    facts: int = 0
     sampled: bool = False
     weight: float | None = None
+    gain: float | None = None
+    lift: float | None = None
 
     def __str__(self) -> str:
-        counts = f"confidence {self.confidence:.2f}, support {self.support:,} of {self.facts:,}"
-        weight = "" if self.weight is None else f", weight {self.weight:.3g}"
-        return f"{self.rule}  ({counts}{weight})"
+        return f"{self.rule}  ({self.figures})"
+
+    @property
+    def figures(self) -> str:
+        """The statistics as text."""
+        texts = [
+            _text("gain {:.3g}", self.gain),
+            f"confidence {self.confidence:.2f}" if self.facts else "not counted",
+            _text("lift {:,.2f}", self.lift),
+            f"support {self.support:,} of {self.facts:,}" if self.facts else "",
+            _text("weight {:.3g}", self.weight),
+        ]
+        return ", ".join(filter(None, texts))
+
+    @property
+    def statistics(self) -> dict[str, float | None]:
+        """The statistics by name."""
+        return {name: getattr(self, name) for name in _STATISTICS}
 
     @property
     def measure(self) -> float:
-        """Default sort key: confidence times the share of the facts that the rule explains."""
+        """Sort key of mining: confidence times the share of the facts that the rule explains."""
         return self.confidence * self.confidence * self.body_support / max(self.facts, 1)
+
+    @property
+    def order(self) -> tuple[float, float, float]:
+        """Sort key for people, highest first: gain, weight, measure; what is unknown is lowest."""
+        gain, weight = (-math.inf if x is None else x for x in (self.gain, self.weight))
+        return gain, weight, self.measure
 
     @property
     def fired(self) -> int:
@@ -57,7 +91,31 @@ class MinedRule:
         return mined_rule_html(self)
 
 
+_COLUMNS: dict[str, type[pl.DataType]] = {
+    "rule": pl.String, "relation": pl.String, "inverse": pl.Boolean, "length": pl.Int64,
+    "gain": pl.Float64, "weight": pl.Float64, "support": pl.Int64, "body_support": pl.Int64,
+    "confidence": pl.Float64, "lift": pl.Float64, "facts": pl.Int64, "sampled": pl.Boolean,
+}  # fmt: skip
+_STATISTICS = tuple(_COLUMNS)[4:]
 _KEYS = ("support", "fired", "confidence", "facts", "sampled")  # in files; fired: body support
+_OPTIONAL = ("weight", "gain", "lift")
+
+
+def _text(template: str, number: float | None) -> str:
+    return "" if number is None else template.format(number)
+
+
+def figure_columns(rules: Sequence[MinedRule]) -> dict[str, list[str]]:
+    """Return statistics of rules as texts, by column; the first is gain if known, or weight."""
+    first = "weight" if all(mined.gain is None for mined in rules) else "gain"
+    columns = {
+        first: [_text("{:.3g}", getattr(mined, first)) for mined in rules],
+        "support": [f"{mined.support:,}" for mined in rules],
+        "body support": [f"{mined.body_support:,}" for mined in rules],
+        "confidence": [f"{mined.confidence:.2f}{'~' * mined.sampled}" for mined in rules],
+        "lift": [_text("{:,.2f}", mined.lift) for mined in rules],
+    }
+    return {name: texts for name, texts in columns.items() if any(texts) or name not in _OPTIONAL}
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,13 +199,35 @@ class RuleSet:
         )
 
     def sort(self, key: Callable[[MinedRule], float] | None = None) -> RuleSet:
-        """Sort by head relation, then by the key, highest first; by default `MinedRule.measure`."""
-        measure = key or (lambda mined: mined.measure)
+        """Sort by head relation, then by the key, highest first; by default `MinedRule.order`."""
 
-        def order(mined: MinedRule) -> tuple[str, float, str]:
-            return str(mined.rule.head), -measure(mined), str(mined.rule)
+        def order(mined: MinedRule) -> tuple[str, list[float], str]:
+            values = mined.order if key is None else (key(mined),)
+            return str(mined.rule.head), [-value for value in values], str(mined.rule)
 
         return RuleSet(sorted(self._rules, key=order))
+
+    def frame(self) -> pl.DataFrame:
+        """Return a table with one row a rule.
+
+        >>> from tilp.rules import MinedRule, RuleSet, parse_rule
+        >>> rule = parse_rule("won^-1(E1,E2,I2) <- nominated^-1(E1,E2,I1) & before(I1,I2)")
+        >>> rules = RuleSet([MinedRule(rule, support=3, body_support=4, confidence=0.5, facts=9)])
+        >>> rules.frame().drop("rule", "gain", "weight", "lift").row(0, named=True)
+        {'relation': 'won', 'inverse': True, 'length': 1, 'support': 3, 'body_support': 4, \
+'confidence': 0.5, 'facts': 9, 'sampled': False}
+        """
+        rows = [
+            {
+                "rule": str(mined.rule),
+                "relation": mined.rule.head.relation,
+                "inverse": mined.rule.head.inverse,
+                "length": mined.rule.length,
+                **mined.statistics,
+            }
+            for mined in self
+        ]
+        return pl.DataFrame(rows, _COLUMNS)
 
     def merge(self, other: RuleSet) -> RuleSet:
         """Return the rules of both sets; this set's statistics win."""
@@ -173,23 +253,62 @@ class RuleSet:
 
     @classmethod
     def read_jsonl(cls, path: Path | str) -> RuleSet:
-        """Read a file that `write_jsonl` wrote.
+        """Read a file that `write_jsonl` wrote, as `read` does."""
+        return cls.read(path)
+
+    def to_text(self) -> str:
+        """Return one line a rule: its text, and its statistics as a comment."""
+        return "".join(f"{mined.rule}  # {mined.figures}\n" for mined in self)
+
+    def write(self, path: Path | str) -> None:
+        """Write the rules, whole or not at all: `.txt` as `to_text`, others as `to_jsonl`."""
+        text = self.to_text() if Path(path).suffix.lower() == ".txt" else self.to_jsonl()
+        with new_file(Path(path)) as partial:
+            partial.write_text(text, encoding="utf-8", newline="\n")
+
+    @classmethod
+    def read(cls, path: Path | str) -> RuleSet:
+        """Read a file of rules that `write` or `tilp mine` wrote, or a person.
+
+        A line is a JSON record with statistics, or a rule as `parse_rule` reads it, which has none.
+        Empty lines and lines that start with `#` are skipped.
 
         Raises:
-            DataError: A line holds no rule; the message has its number.
+            DataError: A line holds no rule, or one that is there already, or is not UTF-8. The
+                message has its number.
         """
-        with Path(path).open(encoding="utf-8") as file:
-            lines = [(index, line) for index, line in enumerate(file, start=1) if line.strip()]
-        return cls(_from_record(json.loads, line, path, index) for index, line in lines)
+        raw = Path(path).read_bytes()
+        try:
+            lines = io.StringIO(raw.decode("utf-8-sig"), newline=None)
+        except UnicodeDecodeError as failure:
+            line = raw.count(b"\n", 0, failure.start) + 1
+            raise DataError(
+                f"{path}, line {line}: not UTF-8 text; save the file as UTF-8"
+            ) from failure
+        rules: list[MinedRule] = []
+        found: dict[Rule, int] = {}
+        for index, text in enumerate(map(str.strip, lines), start=1):
+            if not text or text.startswith("#"):
+                continue
+            if text.startswith("{"):
+                rules.append(_from_record(json.loads, text, path, index))
+            else:
+                rules.append(_from_text(text, path, index))
+            first = found.setdefault(rules[-1].rule, index)
+            if first != index:
+                raise DataError(
+                    f"{path}, line {index}: the rule of line {first} again; remove one of them"
+                )
+        return cls(rules)
 
     def write_csv(self, path: Path | str) -> None:
         """Write the rules as CSV with a header."""
         with Path(path).open("w", encoding="utf-8", newline="") as file:
-            weighted = any(mined.weight is not None for mined in self)
-            fields = ("rule", *_KEYS, *(("weight",) if weighted else ()))
-            table = csv.DictWriter(file, fields, lineterminator="\n")
+            records = list(map(_to_record, self))
+            known = [key for key in _OPTIONAL if any(key in record for record in records)]
+            table = csv.DictWriter(file, ("rule", *_KEYS, *known), lineterminator="\n")
             table.writeheader()
-            table.writerows(_to_record(mined) for mined in self)
+            table.writerows(records)
 
     @classmethod
     def read_csv(cls, path: Path | str) -> RuleSet:
@@ -202,7 +321,18 @@ class RuleSet:
 def _to_record(mined: MinedRule) -> dict[str, object]:
     values = (mined.support, mined.body_support, mined.confidence, mined.facts, mined.sampled)
     record = {"rule": str(mined.rule), **dict(zip(_KEYS, values, strict=True))}
-    return record if mined.weight is None else {**record, "weight": mined.weight}
+    optional = {key: getattr(mined, key) for key in _OPTIONAL}
+    return record | {key: value for key, value in optional.items() if value is not None}
+
+
+def _from_text(text: str, path: Path | str, line: int) -> MinedRule:
+    try:
+        return MinedRule(parse_rule(text))
+    except TilpError as failure:
+        raise DataError(
+            f"{path}, line {line}: {failure}. Write a rule a line, such as won(E1,E2,I2) <- "
+            "nominated(E1,E2,I1) & before(I1,I2), and # before a comment."
+        ) from failure
 
 
 def _from_record(
@@ -210,6 +340,10 @@ def _from_record(
 ) -> MinedRule:
     try:
         record = decode(raw)
+        known = [key for key in _OPTIONAL if record.get(key) not in (None, "")]
+        optional = {key: float(str(record[key])) for key in known}
+        if not all(map(math.isfinite, optional.values())):
+            raise ValueError(f"{optional} should be finite")
         return MinedRule(
             parse_rule(str(record["rule"])),
             support=int(str(record["support"])),
@@ -217,7 +351,7 @@ def _from_record(
             confidence=float(str(record["confidence"])),
             facts=int(str(record["facts"])),
             sampled=str(record["sampled"]) in ("True", "true"),
-            weight=None if record.get("weight") in (None, "") else float(str(record["weight"])),
+            **optional,
         )
     except (ValueError, KeyError, TypeError, TilpError) as failure:
         raise DataError(

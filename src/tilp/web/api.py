@@ -75,7 +75,9 @@ def api_router(state: ServiceState) -> APIRouter:
         inverse: Annotated[
             bool, Query(description="Rules that predict its subject, not its object.")
         ] = False,
-        sort: Annotated[RuleOrder, Query(description="What to sort by.")] = RuleOrder.WEIGHT,
+        sort: Annotated[
+            RuleOrder, Query(description="What to sort by; gain: by weight where it is unknown.")
+        ] = RuleOrder.GAIN,
         order: Annotated[
             Literal["desc", "asc"], Query(description="Largest or smallest first.")
         ] = "desc",

@@ -221,10 +221,15 @@ class RuleOut(BaseModel):
     sentence: str
     head: str
     body: list[str]
+    gain: float | None = Field(
+        description="Fall of the mean held-out log-likelihood without it, in nats per query."
+    )
     weight: float | None
-    confidence: float = Field(description="Mean share of its walks that arrive at the answer.")
     support: int = Field(description="Training facts whose answer it reaches.")
-    fired: int = Field(description="Training facts where its body holds.")
+    body_support: int = Field(description="Training facts where its body holds.")
+    fired: int = Field(description="The same, under its old name.")
+    confidence: float = Field(description="Mean share of its walks that arrive at the answer.")
+    lift: float | None = Field(description="Confidence over that of a guess by popularity.")
     facts: int = Field(description="Training facts it was counted on.")
     length: int
     sampled: bool = Field(description="Whether the counts are estimates.")

@@ -238,7 +238,10 @@ class RuleView:
         self._by_word = {word: np.array(indices, np.int64) for word, indices in by_word.items()}
         self._relation = np.array([ids[mined.rule.head.relation] for mined in rules], np.int64)
         self._inverse = np.array([mined.rule.head.inverse for mined in rules], np.bool_)
+        orders = sorted({mined.order for mined in rules})
+        ranks = {order: rank for rank, order in enumerate(orders)}
         self._columns = {
+            RuleOrder.GAIN: np.array([ranks[mined.order] for mined in rules], np.int64),
             RuleOrder.WEIGHT: np.array([mined.weight or 0.0 for mined in rules]),
             RuleOrder.CONFIDENCE: np.array([mined.confidence for mined in rules]),
             RuleOrder.SUPPORT: np.array([mined.support for mined in rules], np.int64),
@@ -267,7 +270,7 @@ class RuleView:
         length: int | None = None,
         min_confidence: float = 0.0,
         min_support: int = 0,
-        sort: RuleOrder = RuleOrder.WEIGHT,
+        sort: RuleOrder = RuleOrder.GAIN,
         descending: bool = True,
     ) -> Indices:
         """Return the indices of the rules that meet all conditions, sorted; ties by index."""
@@ -303,11 +306,7 @@ def rule_json(mined: MinedRule) -> dict[str, object]:
         "sentence": format_rule(mined.rule, Notation.SENTENCE),
         "head": str(mined.rule.head),
         "body": [str(atom) for atom in mined.rule.body],
-        "weight": mined.weight,
-        "confidence": mined.confidence,
-        "support": mined.support,
-        "fired": mined.body_support,
-        "facts": mined.facts,
+        **mined.statistics,
+        "fired": mined.body_support,  # the name of body_support in 0.1
         "length": mined.rule.length,
-        "sampled": mined.sampled,
     }

@@ -21,17 +21,19 @@ export function ruleCard(rule) {
   );
 }
 
-function numbers({ confidence, support, facts, fired, weight, length }) {
+function numbers({ gain, weight, support, facts, body_support, confidence, lift, length }) {
   return el(
     "dl",
     { class: "figures" },
-    figure("Confidence", percent(confidence), bar(confidence, SHARE)),
+    gain !== null && figure("Gain", score(gain)),
     figure(
       "Support",
       `${count(support)} of ${counted(facts, "fact")}`,
       bar(support / facts, SHARE),
     ),
-    figure("Body holds for", counted(fired, "fact")),
+    figure("Body holds for", counted(body_support, "fact")),
+    figure("Confidence", percent(confidence), bar(confidence, SHARE)),
+    lift !== null && figure("Lift", score(lift)),
     weight !== null && figure("Weight", score(weight)),
     figure("Length", count(length)),
   );

@@ -5,7 +5,8 @@ import { field, segments, select } from "./form.js";
 
 const ANY = ["", "Any"];
 const SORTS = [
-  ["", "Weight"],
+  ["", "Gain"],
+  ["weight", "Weight"],
   ["confidence", "Confidence"],
   ["support", "Support"],
   ["length", "Length"],
