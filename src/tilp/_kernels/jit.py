@@ -74,6 +74,11 @@ class _KernelCache(FunctionCache):
 def kernel(function: Function) -> Function:
     """Compile a function at its first call, cache it on disk, and run it without the lock."""
     compiled: Any = numba.njit(nogil=True)(function)
+    call_template, unliteral = compiled.get_call_template, cast("Any", numba.types.unliteral)
+    # numba would compile a kernel that is called with the literal 0 once more for any integer.
+    compiled.get_call_template = lambda arguments, keywords: call_template(
+        [unliteral(argument) for argument in arguments], keywords
+    )
     if _FOLDER is not None:
         # What `cache=True` does, with the cache above: numba has no option for a locator that
         # holds for some functions only.
