@@ -10,6 +10,7 @@ import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 
 from tilp._utils.files import cache_folder
+from tilp._utils.progress import report_compile
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -69,6 +70,12 @@ class _CacheImpl(CompileResultCacheImpl):
 
 class _KernelCache(FunctionCache):
     _impl_class = _CacheImpl
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        loaded = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        if loaded is None:
+            report_compile()
+        return loaded
 
 
 def kernel(function: Function) -> Function:
