@@ -64,3 +64,30 @@ def test_kernels_run_where_the_cache_folder_cannot_be_written(tmp_path, writable
     assert run_kernel(blocked, copied) == [0, 1]
     assert any(copied.rglob("arrays.end_of_run*.nbi")) == writable
     assert run_kernel(blocked, copied) == ([1, 0] if writable else [0, 1])
+
+
+NOTE_SCRIPT = """
+import sys
+import numpy as np
+sys.stderr.isatty = lambda: True
+from tilp.cli.console import task_bar
+from tilp._kernels.arrays import end_of_run, find_sorted
+for _ in range(2):
+    with task_bar("count"):
+        end_of_run(np.array([3, 3, 5]), 0, 3)
+        find_sorted(np.array([3, 3, 5]), 0, 3, 5)
+"""
+
+
+def test_a_progress_bar_says_once_that_kernels_are_compiled_and_nothing_where_they_are_loaded(
+    tmp_path,
+):
+    environment = {**os.environ, "TILP_CACHE": str(tmp_path)}
+    environment["PYTHONPATH"] = str(Path(tilp.__file__).parents[1])
+    command = [sys.executable, "-c", NOTE_SCRIPT]
+    notes = []
+    for _ in range(2):
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        notes.append(done.stderr.count("compiling loops, once on this machine"))
+        assert "count" in done.stderr
+    assert notes == [1, 0]

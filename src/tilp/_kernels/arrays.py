@@ -17,8 +17,21 @@ def grown(records: Array, size: int) -> Array:
     if size <= len(records):
         return records
     larger = np.empty((max(size, 2 * len(records)), records.shape[1]), dtype=np.int64)
-    larger[: len(records)] = records
+    for row in range(len(records)):  # `larger[:n] = records` takes a second to compile
+        for column in range(records.shape[1]):
+            larger[row, column] = records[row, column]
     return larger
+
+
+@kernel
+def longer(values: Array, size: int) -> Array:
+    """Return the values with room for at least `size` of them."""
+    if size <= len(values):
+        return values
+    copy = np.empty(max(size, 2 * len(values)), dtype=values.dtype)
+    for index in range(len(values)):
+        copy[index] = values[index]
+    return copy
 
 
 @kernel
@@ -69,7 +82,12 @@ def uniform(seed: int) -> float:
 def radix_sort(values: Array, bound: int) -> Array:
     """Return values, all below the bound, in ascending order; the given array is overwritten."""
     if len(values) < _FEW:
-        values.sort()
+        for index in range(1, len(values)):
+            value, free = values[index], index
+            while free > 0 and values[free - 1] > value:
+                values[free] = values[free - 1]
+                free -= 1
+            values[free] = value
         return values
     other = np.empty_like(values)
     begins = np.empty(1 << _RADIX_BITS, dtype=np.uint32)
@@ -95,6 +113,29 @@ def radix_sort(values: Array, bound: int) -> Array:
 @kernel
 def _digit(value: Any, shift: int) -> Any:
     return (value >> np.uint32(shift)) & np.uint32((1 << _RADIX_BITS) - 1)
+
+
+@kernel
+def stable_argsort(keys: Array) -> Array:
+    """Return the indices that sort the keys, which takes far less to compile than np.argsort."""
+    order = np.arange(len(keys))
+    other = np.empty_like(order)
+    width = 1
+    while width < len(keys):
+        for first in range(0, len(keys), 2 * width):
+            middle = min(first + width, len(keys))
+            last = min(middle + width, len(keys))
+            left, right = first, middle
+            for index in range(first, last):
+                if right == last or (left < middle and keys[order[left]] <= keys[order[right]]):
+                    other[index] = order[left]
+                    left += 1
+                else:
+                    other[index] = order[right]
+                    right += 1
+        order, other = other, order
+        width *= 2
+    return order
 
 
 @kernel

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tilp._kernels.arrays import longer
 from tilp._kernels.jit import kernel
 from tilp._kernels.types import Array, ListedCandidates
 from tilp.time import allen_code as plain_allen_code
@@ -93,10 +94,7 @@ def list_history_features(
         for row in range(listed.offsets[query], listed.offsets[query + 1]):
             entity = listed.candidate[row]
             n = _find_nearest(edges, listed, query, entity, n_directed, group, nearest)
-            if size + MAX_FEATURES * n > len(features):
-                larger = np.empty(2 * len(features) + MAX_FEATURES * n, dtype=np.int32)
-                larger[:size] = features[:size]
-                features = larger
+            features = longer(features, size + MAX_FEATURES * n)
             for index in range(n):
                 interval = _describe_edge(
                     edges, nearest[index], start, end, bins, query_interval, described
@@ -319,7 +317,8 @@ def add_history_scores_of_all(
             relation = listed.directed_relation[query]
             _score_pairs(groups, rows, weight, facts.described, pair_score)
             _sum_by_entity(groups.offsets, facts.pair, pair_score, entity_score)
-        score[query] += entity_score
+        for entity in range(n_entities):
+            score[query, entity] += entity_score[entity]
         subject = listed.subject[query]
         for edge in range(edges.offsets[subject] - 1, edges.offsets[subject + 1]):
             entity = subject if edge < edges.offsets[subject] else edges.target[edge]

@@ -84,7 +84,9 @@ def count_ranks(
                 other_score = default[query]
             if target != queries.answer[query] and other_score >= answer_score:
                 _filter_weights(queries, query, known, begin, stop, weights)
-                filtered[query, 0 if other_score > answer_score else 1] += weights
+                side = 0 if other_score > answer_score else 1
+                for protocol in range(len(weights)):
+                    filtered[query, side, protocol] += weights[protocol]
             begin = stop
         for index in range(offsets[query], offsets[query + 1]):
             score_of[candidate[index]] = np.nan
@@ -299,7 +301,7 @@ def top_indices(offsets: Array, score: Array, k: int) -> Array:
         threshold = -np.inf
         ties = k
         if high - low > k:
-            threshold = np.partition(score[low:high], high - low - k)[high - low - k]
+            threshold = _nth_smallest(score[low:high].copy(), high - low - k)
             for index in range(low, high):
                 ties -= score[index] > threshold
         for index in range(low, high):
@@ -312,17 +314,42 @@ def top_indices(offsets: Array, score: Array, k: int) -> Array:
 
 
 @kernel
+def _nth_smallest(values: Array, n: int) -> float:
+    """Return the value at index n of the sorted values; the given array is reordered."""
+    first, last = 0, len(values) - 1
+    while first < last:
+        pivot = values[n]
+        low, high = first, last
+        while low <= high:
+            while values[low] < pivot:
+                low += 1
+            while values[high] > pivot:
+                high -= 1
+            if low <= high:
+                values[low], values[high] = values[high], values[low]
+                low += 1
+                high -= 1
+        if high < n:
+            first = low
+        if low > n:
+            last = high
+    return values[n]
+
+
+@kernel
 def _take_best(
     listed: Array, score_of: Array, taken: Array, n_best: int, entities: Array, size: int
 ) -> int:
     """Append the best listed entities that are not taken, and return the new size."""
     free = np.empty(len(listed), dtype=np.int32)
+    score = np.empty(len(listed))
     n_free = 0
     for entity in listed:
         if not taken[entity]:
             free[n_free] = entity
+            score[n_free] = score_of[entity]
             n_free += 1
-    for index in top_indices(np.array([0, n_free]), score_of[free[:n_free]], n_best):
+    for index in top_indices(np.array([0, n_free]), score[:n_free], n_best):
         taken[free[index]] = True
         entities[size] = free[index]
         size += 1

@@ -10,6 +10,7 @@ import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 
 from tilp._utils.files import cache_folder
+from tilp._utils.progress import report_compile
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -70,10 +71,21 @@ class _CacheImpl(CompileResultCacheImpl):
 class _KernelCache(FunctionCache):
     _impl_class = _CacheImpl
 
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        loaded = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        if loaded is None:
+            report_compile()
+        return loaded
+
 
 def kernel(function: Function) -> Function:
     """Compile a function at its first call, cache it on disk, and run it without the lock."""
     compiled: Any = numba.njit(nogil=True)(function)
+    call_template, unliteral = compiled.get_call_template, cast("Any", numba.types.unliteral)
+    # numba would compile a kernel that is called with the literal 0 once more for any integer.
+    compiled.get_call_template = lambda arguments, keywords: call_template(
+        [unliteral(argument) for argument in arguments], keywords
+    )
     if _FOLDER is not None:
         # What `cache=True` does, with the cache above: numba has no option for a locator that
         # holds for some functions only.

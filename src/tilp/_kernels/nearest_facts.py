@@ -147,7 +147,9 @@ def _walk(
     closest[0, :n_walked] = INFINITE
     n_reached = n_frontier = 1
     for level in range(1, max_length):
-        next_closest[:n_reached, :n_walked] = closest[:n_reached, :n_walked]
+        for member in range(n_reached):
+            for index in range(n_walked):
+                next_closest[member, index] = closest[member, index]
         n_read = n_next = 0
         for position in range(n_frontier):
             source = frontier[(level - 1) % 2, position]

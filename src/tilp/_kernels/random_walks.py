@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tilp._kernels.arrays import stable_argsort
 from tilp._kernels.candidate_history import FactEdges, interval_id
 from tilp._kernels.jit import kernel
 from tilp._kernels.types import Array, ListedCandidates
@@ -138,7 +139,8 @@ def _walk(
         if step < settings.near:
             continue
         if dense:
-            reached += mass[there]
+            for entity in range(len(reached)):
+                reached[entity] += mass[there, entity]
         else:
             for index in range(n):
                 reached[members[there, index]] += mass[there, members[there, index]]
@@ -306,8 +308,12 @@ def _limit_members(edges: FactEdges, members: Array, n: int, mass: Array, limit:
     """Reduce members to the likeliest, at least one, whose edges are within the limit."""
     if _count_edges(edges, members, n) <= limit:
         return n
-    ordered = members[:n][np.argsort(-mass[members[:n]], kind="mergesort")]
-    members[:n] = ordered
+    ordered = members[:n].copy()
+    unlikeliness = np.empty(n)
+    for index in range(n):
+        unlikeliness[index] = -mass[ordered[index]]
+    for index, source in enumerate(stable_argsort(unlikeliness)):
+        members[index] = ordered[source]
     n_left = 1
     n_edges = _count_edges(edges, members, 1)
     while n_left < n:

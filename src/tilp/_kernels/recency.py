@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilp._kernels.arrays import lower_bound
+from tilp._kernels.arrays import longer, lower_bound
 from tilp._kernels.jit import kernel
 from tilp._kernels.types import Array, ByAnswer, ByEntityRelation, ByPair, ByTime
 
@@ -325,14 +325,13 @@ def forecast_queries(
             evidence, table, features, subject[query], relation[query], time[query], query
         )
         _sum_weights(features, n, n_features, weights, sums)
-        while size + n > len(candidates):
-            candidates = np.concatenate((candidates, np.empty_like(candidates)))
-            scores = np.concatenate((scores, np.empty_like(scores)))
+        candidates, scores = longer(candidates, size + n), longer(scores, size + n)
         if n:
             highest = sums[:n].max()
             whole = highest + np.log(np.exp(sums[:n] - highest).sum())
-            candidates[size : size + n] = features.candidate[:n]
-            scores[size : size + n] = sums[:n] - whole
+            for index in range(n):
+                candidates[size + index] = features.candidate[index]
+                scores[size + index] = sums[index] - whole
         size += n
         offsets[query + 1] = size
     return offsets, candidates[:size].copy(), scores[:size].copy()

@@ -6,6 +6,7 @@ the rows of one rule stand together.
 
 import numpy as np
 
+from tilp._kernels.arrays import longer, radix_sort
 from tilp._kernels.jit import kernel
 from tilp._kernels.types import Array
 
@@ -35,7 +36,7 @@ def score_candidates(
     score_of = np.zeros(n_entities)
     factor_of = np.ones(n_entities)
     listed = np.zeros(n_entities, dtype=np.bool_)
-    members = np.empty(n_entities, dtype=np.int32)
+    members = np.empty(n_entities, dtype=np.uint32)
     size = 0
     for query in range(n):
         relation = directed_relation[query]
@@ -68,10 +69,9 @@ def score_candidates(
                 members[n_members] = entity
                 n_members += 1
             score_of[entity] += prior_score[index] - default[relation]
-        while size + n_members > len(candidates):
-            candidates = np.concatenate((candidates, np.empty_like(candidates)))
-            scores = np.concatenate((scores, np.empty_like(scores)))
-        ordered = np.sort(members[:n_members])
+        candidates = longer(candidates, size + n_members)
+        scores = longer(scores, size + n_members)
+        ordered = radix_sort(members[:n_members].copy(), n_entities)
         for index in range(n_members):
             entity = ordered[index]
             candidates[size + index] = entity
@@ -105,7 +105,8 @@ def list_rule_evidence(
             first = stop
         for index in range(offsets[query], offsets[query + 1]):
             index_of[candidate[index]] = -1
-    rule_offsets = np.cumsum(rule_offsets)
+    for index in range(len(candidate)):
+        rule_offsets[index + 1] += rule_offsets[index]
     rules = np.empty(rule_offsets[-1], dtype=np.int32)
     root_rate = np.empty(rule_offsets[-1], dtype=np.float32)
     free = rule_offsets[:-1].copy()

@@ -10,7 +10,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tilp._kernels.arrays import find_sorted, lower_bound, uniform
+from tilp._kernels.arrays import (
+    find_sorted,
+    longer,
+    lower_bound,
+    radix_sort,
+    stable_argsort,
+    uniform,
+)
 from tilp._kernels.jit import kernel
 from tilp._kernels.types import Array, ByEntityRelation, ByRelation, ByTime
 
@@ -266,7 +273,7 @@ def score_queries(
     values = _Values(
         np.full(n_entities, -1, dtype=np.int64), np.empty(1024), np.empty(1024, dtype=np.int64)
     )
-    members = np.empty(n_entities, dtype=np.int32)
+    members = np.empty(n_entities, dtype=np.uint32)
     best = np.empty(settings.top, dtype=np.int32)
     size = epoch = 0
     for query in range(len(subject)):
@@ -276,12 +283,10 @@ def score_queries(
                 edges, rules, rule, settings, subject[query], time[query], query_fact[query], space,
                 epoch,
             )  # fmt: skip
-            while n_values + n_ends > len(values.value):
-                values = _Values(
-                    values.first,
-                    np.concatenate((values.value, np.empty_like(values.value))),
-                    np.concatenate((values.next, np.empty_like(values.next))),
-                )
+            n_room = n_values + n_ends
+            values = _Values(
+                values.first, longer(values.value, n_room), longer(values.next, n_room)
+            )
             for entity in space.ends[:n_ends]:
                 if values.first[entity] < 0:
                     members[n_members] = entity
@@ -295,10 +300,9 @@ def score_queries(
                 n_best = _update_best(best, n_best, entity, values)
             if n_ends > 0 and n_best == settings.top and _all_differ(best, values):
                 break
-        while size + n_members > len(candidates):
-            candidates = np.concatenate((candidates, np.empty_like(candidates)))
-            scores = np.concatenate((scores, np.empty_like(scores)))
-        for entity in np.sort(members[:n_members]):
+        candidates = longer(candidates, size + n_members)
+        scores = longer(scores, size + n_members)
+        for entity in radix_sort(members[:n_members].copy(), n_entities):
             total = 0.0
             index = values.first[entity]
             while index >= 0:
@@ -336,10 +340,9 @@ def _follow(
     nearest_first = np.arange(high - 1, low - 1, -1)
     if settings.ahead:
         gaps = np.abs(edges.time[nearest_first] - now)
-        nearest_first = nearest_first[np.argsort(gaps, kind="mergesort")]
+        nearest_first = nearest_first[stable_argsort(gaps)]
     if rules.apart[rule]:
-        by_target = np.argsort(edges.target[nearest_first], kind="mergesort")
-        nearest_first = nearest_first[by_target]
+        nearest_first = nearest_first[stable_argsort(edges.target[nearest_first])]
     epoch += 1
     rule_epoch = epoch
     n_ends = 0

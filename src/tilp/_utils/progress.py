@@ -12,6 +12,24 @@ _log = logging.getLogger(__name__)
 Progress = Callable[[str, float], None]
 """Called with the name of a stage and the share of it that is done."""
 
+_compile_listeners: list[Callable[[], None]] = []
+
+
+@contextmanager
+def on_compile(listener: Callable[[], None]) -> Iterator[None]:
+    """Within the block, call a function before each kernel that is compiled, not loaded."""
+    _compile_listeners.append(listener)
+    try:
+        yield
+    finally:
+        _compile_listeners.remove(listener)
+
+
+def report_compile() -> None:
+    """Call the functions that listen to compilation."""
+    for listener in tuple(_compile_listeners):
+        listener()
+
 
 class Stages:
     """Times stages and reports their progress."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
+from tilp._utils.progress import on_compile
 from tilp.errors import TilpError
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _quiet = False
+_noted_compilation = False
 
 
 def set_quiet(quiet: bool) -> None:
@@ -82,7 +84,10 @@ def cells(row: Mapping[str, Any], **formats: str) -> list[str]:
 
 @contextmanager
 def progress_bar(*, transfer: bool = False, rate: str | None = None) -> Iterator[Progress]:
-    """Show progress on standard error if that is a terminal; of bytes, or of `rate` per second."""
+    """Show progress on standard error if that is a terminal; of bytes, or of `rate` per second.
+
+    Above the bars stands, once, that loops are compiled: no bar moves meanwhile.
+    """
     from rich import progress
 
     class Rate(progress.ProgressColumn):
@@ -99,7 +104,15 @@ def progress_bar(*, transfer: bool = False, rate: str | None = None) -> Iterator
     columns += [progress.TimeRemainingColumn()]
     shown = sys.stderr.isatty() and not _quiet
     with progress.Progress(*columns, console=Console(stderr=True), disable=not shown) as bar:
-        yield bar
+
+        def note() -> None:
+            global _noted_compilation
+            if shown and not _noted_compilation:
+                _noted_compilation = True
+                bar.console.print("compiling loops, once on this machine …")
+
+        with on_compile(note):
+            yield bar
 
 
 @contextmanager

@@ -108,7 +108,8 @@ class AppliedRules:
 
     def by_query(self, queries: int) -> tuple[_Column, _Column, _Column, _Column]:
         """Return the offsets of each query's rows, and columns of rules, ends and counts."""
-        query, rule, end, count = self.rows.T
+        # Rows may come by column or not, and kernels are compiled for each layout of columns.
+        query, rule, end, count = np.ascontiguousarray(self.rows.T)
         return np.searchsorted(query, np.arange(queries + 1)), rule, end, count
 
 
