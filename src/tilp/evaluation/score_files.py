@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from tilp.errors import DataError, TilpError, TilpWarning
 from tilp.evaluation.evaluate import DIRECTIONS
 from tilp.graph import QueryTable, TemporalGraph, Vocabulary
-from tilp.io.tables import PARQUET_SUFFIXES, as_table, read_parquet, write_table
-from tilp.io.text import TextTable, read_text_table
+from tilp.io.tables import read_table, write_table
+from tilp.io.text import TextTable
 from tilp.scoring import Scores
 from tilp.scoring.scores import ScoreFunction
 from tilp.time import UNKNOWN, parse_date
@@ -114,10 +114,7 @@ def _read_table(path: Path) -> TextTable:
     """Read the columns by their names, the score as it is and all else as text."""
     if not path.is_file():
         raise DataError(f"{path}: no such file")
-    if path.suffix.lower() in PARQUET_SUFFIXES:
-        table = as_table(read_parquet(path), 1)
-    else:
-        table = read_text_table(path, True, lambda _: True, min_columns=len(SCORE_COLUMNS))
+    table = read_table(path, True, lambda _: True, min_columns=len(SCORE_COLUMNS))
     names = [name.strip().lower() for name in table.names or ()]
     missing = [name for name in SCORE_COLUMNS if name not in names]
     if missing:
