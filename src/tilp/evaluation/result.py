@@ -251,7 +251,6 @@ _METRICS = ("queries", *FACT_METRICS, "mean_rank")
 
 
 def _metrics(column: str) -> list[pl.Expr]:
-    """Return the metrics of a column of ranks, as expressions."""
     rank = pl.col(column)
     return [
         rank.len().cast(pl.Int64).alias("queries"),

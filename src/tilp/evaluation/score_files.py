@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tilp.errors import DataError, TilpError, TilpWarning
 from tilp.evaluation.evaluate import DIRECTIONS
 from tilp.graph import QueryTable, TemporalGraph, Vocabulary
+from tilp.io.frames import first_line
 from tilp.io.tables import read_table, write_table
 from tilp.io.text import TextTable
 from tilp.scoring import Scores
@@ -137,18 +138,14 @@ def _read_table(path: Path) -> TextTable:
     return TextTable(SCORE_COLUMNS, frame.with_columns(direction), table.lines)
 
 
-def _line(table: TextTable, wrong: pl.Series) -> int:
-    return int(table.lines[int(wrong.arg_max() or 0)])
-
-
 def _read_score_column(path: Path, table: TextTable) -> pl.Series:
     scores = table.frame["score"].cast(pl.Float64, strict=False)
     wrong = scores.is_null() | scores.is_nan()
     if wrong.any():
         text = table.frame["score"].filter(wrong)[0]
         raise DataError(
-            f"{path}, row {_line(table, wrong)}: the score is {text!r}, not a number. Leave out "
-            "the rows of candidates without a score."
+            f"{path}, row {first_line(table, wrong)}: the score is {text!r}, not a number. Leave "
+            "out the rows of candidates without a score."
         )
     return scores
 
@@ -161,8 +158,9 @@ def _read_directions(path: Path, table: TextTable) -> pl.Series:
     wrong = codes.is_null()
     if wrong.any():
         raise DataError(
-            f"{path}, row {_line(table, wrong)}: the direction is {column.filter(wrong)[0]!r}; it "
-            "is object where the object is asked for, and subject where the subject is"
+            f"{path}, row {first_line(table, wrong)}: the direction is "
+            f"{column.filter(wrong)[0]!r}; it is object where the object is asked for, and subject "
+            "where the subject is"
         )
     return codes
 

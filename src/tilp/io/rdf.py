@@ -247,7 +247,6 @@ class _Statements:
             self._statements[node].object = ""
 
     def write(self) -> None:
-        """Write the facts of all statements."""
         for statement in self._statements.values():
             try:
                 self._write(statement)

@@ -15,18 +15,12 @@ from numpy.typing import NDArray
 from tilp._utils.files import new_folder
 from tilp.errors import DataError, TilpError
 from tilp.graph import SPLITS, LabelTable, TemporalGraph
-from tilp.io.text import (
-    BLOCK_SIZE,
-    IsHeader,
-    TextTable,
-    join_tables,
-    read_text_table,
-    text_batches,
-)
+from tilp.io.text import IsHeader, TextTable, join_tables, read_text_table, text_batches
 from tilp.types import TableFormat, Unit, choose
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
 
+_BATCH_SIZE = 1 << 24  # bytes
 _SAMPLE_ROWS = 1000  # to estimate the bytes of a row
 _ID_NAMES = ("id", "key", "entity", "entity_id", "relation", "relation_id")
 
@@ -170,7 +164,7 @@ def _attribute_values(path: Path, table: TextTable) -> dict[str, NDArray[np.floa
     return columns
 
 
-def _table_batches(path: Path, size: int = BLOCK_SIZE) -> Iterator[TextTable]:
+def _table_batches(path: Path, size: int = _BATCH_SIZE) -> Iterator[TextTable]:
     """Yield a table of names or attributes, whose header begins with 'id'."""
     if path.suffix.lower() not in PARQUET_SUFFIXES:
         return text_batches(path, None, _is_header, min_columns=1, size=size)

@@ -17,7 +17,7 @@ import polars as pl
 
 from tilp.errors import DataError
 
-BLOCK_SIZE = 1 << 24  # bytes
+_BLOCK_SIZE = 1 << 24  # bytes
 _MAX_BATCH_ROWS = 100_000
 _ROW_BYTES = 64  # about; decides how many quoted rows make a batch
 _MAX_COLUMNS = 5  # without a header
@@ -77,7 +77,7 @@ def text_batches(
     is_header: IsHeader,
     *,
     min_columns: int = 3,
-    size: int = BLOCK_SIZE,
+    size: int = _BLOCK_SIZE,
 ) -> Iterator[TextTable]:
     """Yield the same in tables of about `size` bytes of the file; one without rows if empty."""
     layout = _find_layout(path, min_columns)
@@ -99,7 +99,7 @@ def text_batches(
 
 
 def text_slices(
-    path: Path, rows: int, *, min_columns: int = 2, block_size: int = BLOCK_SIZE
+    path: Path, rows: int, *, min_columns: int = 2, block_size: int = _BLOCK_SIZE
 ) -> Iterator[TextTable]:
     """Yield a delimited file with a header in tables of so many rows; one without rows if empty.
 
@@ -133,7 +133,7 @@ def _open(path: Path) -> BinaryIO:
     return cast("BinaryIO", gzip.open(path) if zipped else path.open("rb"))
 
 
-def _blocks(path: Path, size: int = BLOCK_SIZE) -> Iterator[bytes]:
+def _blocks(path: Path, size: int = _BLOCK_SIZE) -> Iterator[bytes]:
     rest = b""
     try:
         with _open(path) as file:

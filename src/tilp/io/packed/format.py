@@ -147,7 +147,7 @@ def read_metadata(folder: Path) -> dict[str, Any]:
     return metadata
 
 
-def check_files(folder: Path, progress: Callable[[float], None] | None = None) -> None:
+def check_files(folder: Path, progress: Callable[[float], None]) -> None:
     """Compare the bytes of every file of a packed graph with their digest."""
     files = read_metadata(folder)["files"]
     total, done = max(sum(written["bytes"] for written in files.values()), 1), 0
@@ -155,8 +155,7 @@ def check_files(folder: Path, progress: Callable[[float], None] | None = None) -
         if file_digest(folder / name) != written["sha256"]:
             raise damage_error(folder / name, "its bytes are not as they were written")
         done += written["bytes"]
-        if progress is not None:
-            progress(done / total)
+        progress(done / total)
 
 
 def damage_error(path: Path, reason: str) -> DataError:
