@@ -297,7 +297,6 @@ def _missing(published: PublishedSet, folder: Path) -> list[RemoteFile]:
 
 
 def _advice(name: str, folder: Path, missing: list[RemoteFile], error: Exception) -> str:
-    """Say how to get missing files with and without a connection."""
     addresses = ", ".join(f"{file.name} ({file.url})" for file in missing)
     return (
         f"Cannot download {missing[0].name} of {name} from {missing[0].url}: {error}. "

@@ -109,7 +109,6 @@ def time_shift_part(shift: TimeShift) -> Part:
 
 
 def _starts(graph: TemporalGraph, split: str) -> list[str]:
-    """Return the first and the last known start."""
     start = graph.start[graph.span(split)]
     start = np.sort(start[(start != UNKNOWN) & (start != OPEN_START)])
     return [format_time(int(time), graph.unit) for time in (*start[:1], *start[-1:])]

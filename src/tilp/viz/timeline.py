@@ -240,7 +240,12 @@ def draw_timeline(
     """
     intervals = [link.interval for link, _ in links] + [query.interval]
     known = [interval for interval in intervals if interval is not None]
-    axis = _axis(known, unit, drawing.width)
+    left, right = _NAMES, drawing.width - _WORDS
+    if unit is None:
+        axis = Axis.of_order(known, left, right, _MARGIN)
+    else:
+        fading = any({interval.start, interval.end} & _SIDES for interval in known)
+        axis = Axis.of_dates(known, unit, left, right, _MARGIN + _FADE * fading)
     bars = _Bars(drawing, axis, query.interval)
     bottom = top + len(intervals) * _HEIGHT
     bars.draw_band(top, bottom - top)
@@ -376,14 +381,6 @@ def _known_span(interval: Interval | None) -> Span | None:
         return None
     start, end = interval.start, interval.end
     return end if start == UNKNOWN else start, start if end == UNKNOWN else end
-
-
-def _axis(intervals: Sequence[Interval], unit: Unit | None, width: float) -> Axis:
-    left, right = _NAMES, width - _WORDS
-    if unit is None:
-        return Axis.of_order(intervals, left, right, _MARGIN)
-    fading = any({interval.start, interval.end} & _SIDES for interval in intervals)
-    return Axis.of_dates(intervals, unit, left, right, _MARGIN + _FADE * fading)
 
 
 def _draw_names(drawing: Drawing, middle: float, link: Link, fill: str, *, hollow: bool) -> None:
