@@ -1,7 +1,5 @@
 """Reports: Markdown with its figures beside it, and one HTML page rendered from that."""
 
-from __future__ import annotations
-
 import base64
 import html
 import re

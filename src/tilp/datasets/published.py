@@ -1,7 +1,5 @@
 """Published data sets: download and verify their files, and write labels from their id files."""
 
-from __future__ import annotations
-
 import contextlib
 import difflib
 import errno

@@ -1,7 +1,5 @@
 """`Evaluation`: the ranks of all answers, their metrics, and folders that hold them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, astuple, dataclass
 from pathlib import Path

@@ -4,8 +4,6 @@ The columns, named in a header, in any order: subject, relation, object, start, 
 in the data), direction (the end that is asked for), candidate and score.
 """
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 

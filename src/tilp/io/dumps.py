@@ -4,8 +4,6 @@ Years are astronomical: year 0 is 1 BCE, -430 is 431 BCE. The calendar model of 
 Gregorian) is ignored: year, month and day are written as the dump has them.
 """
 
-from __future__ import annotations
-
 import bz2
 import calendar
 import gzip

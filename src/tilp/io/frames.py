@@ -1,7 +1,5 @@
 """Frames of facts from the cells of any table: which column is which, and their text."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """`read`: one call from a file, a folder of splits or a frame to a `TemporalGraph`."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Tables from Parquet files and frames, the files beside the facts, and `write`."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager

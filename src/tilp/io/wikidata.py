@@ -4,8 +4,6 @@ Only one line and the distinct entities of the facts are in memory. Dates come w
 calendar model: a Julian day is written as it is in the dump.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Collection

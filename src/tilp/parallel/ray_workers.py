@@ -1,7 +1,5 @@
 """`RayWorkers`: chunks run by worker processes of Ray, on one machine or many; their tasks."""
 
-from __future__ import annotations
-
 import logging
 import os
 import platform

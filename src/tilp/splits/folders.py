@@ -1,7 +1,5 @@
 """Splits as folders: write new splits, each with a note, and read splits of others."""
 
-from __future__ import annotations
-
 import json
 import warnings
 from collections.abc import Iterable, Iterator, Sequence

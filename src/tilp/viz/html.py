@@ -4,8 +4,6 @@ Displays stand in notebooks and in other pages. They carry their style with them
 load nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from html import escape
 from importlib import resources
