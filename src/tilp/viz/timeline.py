@@ -1,13 +1,11 @@
 """Draw intervals on a time axis, one lane each, with the query's interval across all lanes."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import log2
-from typing import Any
+from typing import Any, Self
 
 from tilp.time import (
     OPEN_END,
@@ -47,7 +45,7 @@ class Axis:
     @classmethod
     def of_dates(
         cls, intervals: Iterable[Interval], unit: Unit, left: float, right: float, margin: float
-    ) -> Axis:
+    ) -> Self:
         """Make an even axis for the known times of intervals, broken where nothing happens."""
         times = known_times(intervals)
         if not times:
@@ -68,7 +66,7 @@ class Axis:
     @classmethod
     def of_order(
         cls, intervals: Iterable[Interval], left: float, right: float, margin: float
-    ) -> Axis:
+    ) -> Self:
         """Make an axis without dates, on which long times take little more room than short ones."""
         times = known_times(intervals)
         if len(times) < 2:
@@ -213,7 +211,7 @@ class Link:
     @classmethod
     def dated(
         cls, label: str, interval: Interval, unit: Unit, query: Interval | None, **more: Any
-    ) -> Link:
+    ) -> Self:
         """Make a link with its dates as text, and their relation to the query's interval.
 
         >>> Link.dated("won", Interval(1990, 1993), Unit.YEAR, Interval(1995, 1999)).word

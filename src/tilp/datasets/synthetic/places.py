@@ -1,13 +1,12 @@
 """Names, countries, cities, universities, clubs, prizes, and teams that move and win titles."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 from itertools import product
 from math import prod
+from typing import Self
 
 import numpy as np
 
@@ -85,7 +84,7 @@ class Groups:
     count: Ints
 
     @classmethod
-    def of(cls, group: Ints, groups: int) -> Groups:
+    def of(cls, group: Ints, groups: int) -> Self:
         """Return groups from the group of each member, in ascending order."""
         count = np.bincount(group, minlength=groups)
         return cls(np.cumsum(count) - count, count)

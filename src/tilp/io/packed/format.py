@@ -4,12 +4,10 @@ Names are stored as their bytes, one after the other, and where each begins. Eve
 into memory as it is on disk.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -69,7 +67,7 @@ class ColumnWriter:
         self._path, self._dtype, self._rows = path, np.dtype(dtype), 0
         path.write_bytes(self._header())
 
-    def __enter__(self) -> ColumnWriter:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
