@@ -25,7 +25,7 @@ from dumps import (
     statement,
 )
 from tilp.errors import DataError, TilpError
-from tilp.io.dumps import MAX_LINE, FactWriter, Importer, Source
+from tilp.io.dumps import MAX_LINE, Importer, Source
 from tilp.io.wikidata import import_json, import_wikidata
 
 
@@ -138,17 +138,17 @@ def test_a_bad_statement_or_label_does_not_take_the_entity_with_it(import_json, 
 
 
 def import_limited(data, out, max_line=MAX_LINE, **options):
-    source, writer = Source(io.BytesIO(data), max_line=max_line), FactWriter(out)
+    source = Source(io.BytesIO(data), max_line=max_line)
     importer = Importer(
         source.name,
-        writer,
+        out,
         language="en",
         properties=None,
         undated=False,
         on_error="skip",
         **options,
     )
-    import_json(source, writer, importer)
+    import_json(source, importer)
     return importer.report()
 
 

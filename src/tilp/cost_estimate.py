@@ -4,8 +4,6 @@ Every sample is a real fit. It learns from a few facts, but walks on all of them
 takes as long as in the full fit. Each stage then grows with a power of the number of facts.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import os

@@ -1,7 +1,5 @@
 """Data quality of a graph: `inspect` counts facts and defects; facts over time."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import combinations

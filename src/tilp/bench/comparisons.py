@@ -3,8 +3,6 @@
 `curve` and `biased` have fewer facts, of all or of one relation, as Figures 2 and 3 of the paper.
 """
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

@@ -1,14 +1,12 @@
 """Data of experiments: where it comes from, and how a setting changes it."""
 
-from __future__ import annotations
-
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 from tilp._utils.files import unique_file_name
 from tilp.bench.schema import Count, Date, Seed, Share
@@ -111,7 +109,7 @@ class Case:
     evidence: tuple[str, ...] | None = None
 
     @classmethod
-    def of(cls, graph: TemporalGraph, **more: Any) -> Case:
+    def of(cls, graph: TemporalGraph, **more: Any) -> Self:
         return cls(graph, graph, graph, **more)
 
 

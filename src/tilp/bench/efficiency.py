@@ -1,7 +1,5 @@
 """The experiment `efficiency`: seconds and memory of each stage, by length, threads and size."""
 
-from __future__ import annotations
-
 import tempfile
 import time
 import warnings

@@ -231,7 +231,6 @@ def _ignore(_stage: str, _share: float) -> None:
 
 
 def _run_job(job: Job, store: Store, threads: int, advance: Advance) -> Ended:
-    """Return the result of a job from the store, or run it."""
     try:
         key = job.key()
         if (result := store.load(job, key)) is not None:

@@ -1,14 +1,12 @@
 """Methods that a plan can compare: forms of TILP, timestamp rules, forecasts and baselines."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,7 +86,7 @@ class Method:
     def is_ours(self) -> bool:  # not one to compare with
         return self.is_tilp or self.base is BaseMethod.FORECAST
 
-    def with_choices(self, **choices: Any) -> Method:
+    def with_choices(self, **choices: Any) -> Self:
         return replace(self, choices={**self.choices, **choices})
 
     def identity(self, seed: int) -> dict[str, Any]:

@@ -1,14 +1,12 @@
 """Plans: experiments that a TOML file describes, to be run on data sets and reported."""
 
-from __future__ import annotations
-
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from tilp._utils.files import file_name_part, locked
 from tilp._utils.versions import version_report
@@ -63,7 +61,7 @@ class Plan:
     world: WorldSize  # used if no data are given
     experiments: tuple[Experiment, ...]
 
-    def narrowed(self, seeds: int | None = None, only: tuple[str, ...] = ()) -> Plan:
+    def narrowed(self, seeds: int | None = None, only: tuple[str, ...] = ()) -> Self:
         """Return the plan with another count of seeds, or with some of its experiments.
 
         Args:

@@ -1,12 +1,11 @@
 """Reports: Markdown with its figures beside it, and one HTML page rendered from that."""
 
-from __future__ import annotations
-
 import base64
 import html
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import resources
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -125,7 +124,8 @@ class Report:
         # Raw HTML is for <details>; whatever else a report says is escaped.
         renderer = MarkdownIt("commonmark", {"html": True}).enable("table")
         renderer.add_render_rule("image", image)
-        return page(self._title, Markup(renderer.render(self.markdown())), style=_STYLE)
+        style = resources.files("tilp.bench").joinpath("report.css").read_text("utf-8")
+        return page(self._title, Markup(renderer.render(self.markdown())), style=f"\n{style}")
 
     def write(self, folder: Path) -> tuple[Path, Path]:
         """Write the report, and return the paths of the HTML and of the Markdown."""
@@ -135,24 +135,3 @@ class Report:
             with new_file(folder / path) as partial:
                 partial.write_text(content, encoding="utf-8")
         return folder / page, folder / text
-
-
-_STYLE = """
-.tilp{max-width:68em;padding:1.5em 1.5em 4em}
-.tilp h1{font-size:1.7em;line-height:1.2;margin:0 0 .4em}
-.tilp h2{font-size:1.35em;margin:2.2em 0 .4em;padding-top:.7em;
-border-top:1px solid var(--tilp-line)}
-.tilp h3{font-size:1.08em;margin:1.6em 0 .3em}
-.tilp p{max-width:54em;margin:.5em 0}
-.tilp p:has(>img)+p,.tilp p:has(>svg)+p{color:var(--tilp-soft);font-size:.92em}
-.tilp ul{margin:.4em 0;padding-left:1.2em}
-.tilp pre{background:var(--tilp-band);padding:.7em .9em;overflow-x:auto;font-size:.9em;
-white-space:pre-wrap;overflow-wrap:anywhere}
-.tilp table{display:block;width:auto;overflow-x:auto;margin:.8em 0 1.4em;
-font-variant-numeric:tabular-nums}
-.tilp th,.tilp td{padding:.28em 1.1em .28em 0}
-.tilp em{color:var(--tilp-soft)}
-.tilp img{max-width:100%;height:auto;background:#fff}
-.tilp details{margin:.8em 0}
-.tilp summary{color:var(--tilp-soft)}
-"""

@@ -4,8 +4,6 @@ The fields of a dataclass are the keys of its table, and their types say what is
 metadata may name another key (`key`), or None if the plan cannot set it.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass

@@ -3,8 +3,6 @@
 Nothing heavy is imported until a command runs, so that help comes at once.
 """
 
-from __future__ import annotations
-
 import gc
 import logging
 import signal

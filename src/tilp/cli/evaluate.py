@@ -198,7 +198,6 @@ def _evaluate_file(
 
 
 def _report(evaluation: Evaluation, name: str, out: Path | None, *, json: bool, seed: int) -> None:
-    """Save an evaluation if --out is given, and print it."""
     if out is not None:
         evaluation.save(out)
     if json:
@@ -387,16 +386,13 @@ class _ProgressBars:
         self._began = time.perf_counter()
 
     def begins(self, job: Job) -> None:
-        """Show the name of the run."""
         self._began = time.perf_counter()
         self._bar.update(self._all, description=job.name)
 
     def advances(self, stage: str, share: float) -> None:
-        """Show the progress of the stage."""
         self._bar.update(self._stage, completed=share, description=f"  {stage}")
 
     def ends(self, job: Job, outcome: str, position: int, count: int) -> None:
-        """Print the outcome of the run, and the seconds since the one before ended."""
         self._bar.update(self._all, total=count, completed=position)
         taken = f"{time.perf_counter() - self._began:.1f} s"
         self._began = time.perf_counter()

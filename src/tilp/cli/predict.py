@@ -283,7 +283,6 @@ def explain_command(
 
 
 def _picture(explanation: Explanation) -> str:
-    """Draw the grounding with the largest contribution."""
     from tilp.explanation.attribution import top_grounding
     from tilp.explanation.render import draw_grounding
     from tilp.viz import standalone

@@ -1,7 +1,5 @@
 """Published data sets: download and verify their files, and write labels from their id files."""
 
-from __future__ import annotations
-
 import contextlib
 import difflib
 import errno
@@ -11,10 +9,12 @@ import logging
 import socket
 import sys
 import time
+import tomllib
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
 
@@ -216,66 +216,19 @@ class PublishedSet:
     files: tuple[RemoteFile, ...]
 
 
-def _github(folder: str, **digests: str) -> tuple[RemoteFile, ...]:
-    names = {f"{stem}.txt": digest for stem, digest in digests.items()}
-    root = f"https://raw.githubusercontent.com/{folder}"
-    return tuple(RemoteFile(name, f"{root}/{name}", digest) for name, digest in names.items())
+def _read_sets() -> dict[str, PublishedSet]:
+    text = resources.files("tilp.datasets").joinpath("published.toml").read_text("utf-8")
+    sets = {}
+    for name, table in tomllib.loads(text).items():
+        files = []
+        for part in table["files"]:
+            url = part.pop("folder")
+            files += [RemoteFile(file, f"{url}/{file}", digest) for file, digest in part.items()]
+        sets[name] = PublishedSet(name, table["description"], table["licence"], tuple(files))
+    return sets
 
 
-# Dates as first published; names are only in a later release.
-_ATISE = "soledad921/ATISE/711e2136e10b54acbdd7a69ad7822837ce5c44c8"
-_TILP = "xiongsiheng/TILP/4c3587d69e2760c42e9d273afd5ecc023bf2eee1/data"
-_MIT = "facts: MIT (soledad921/ATISE); names: MIT (xiongsiheng/TILP)"
-
-_SETS = (
-    PublishedSet(
-        "WIKIDATA12k",
-        "Wikidata, 40,621 facts with intervals in years, 12,554 entities, 24 relations",
-        _MIT,
-        _github(
-            f"{_ATISE}/wikidata",
-            train="90b42097c9741fada0f81fc5f1be1cb3c0eb0f8bfcf3f5de833dd252b98d069b",
-            valid="ade5b9c50b985fcf4948b7edde69c65ff8b7c993ea545cd40dc62fc70b5e2e52",
-            test="f9d6b1bbeba58e94298a5655485b7ca3d1d449ba310b8755b32abafc5ec1da6f",
-        )
-        + _github(
-            f"{_TILP}/WIKIDATA12k",
-            entity2id="307628d198b9369b650d46bb88980b38ed0957a9e8148227c94907f9b2804f01",
-            relation2id="fef14b3c161de028344d90be2e53a94d7fdb4cc18b5aa5622ab58051c8887582",
-        ),
-    ),
-    PublishedSet(
-        "YAGO11k",
-        "YAGO, 20,509 facts with intervals in dates, 10,623 entities, 10 relations",
-        _MIT,
-        _github(
-            f"{_ATISE}/yago",
-            train="e709ff0e8eced3ec9332dba5c5da95c0db403f8eddda52f3b100486b63c4e580",
-            valid="f3a3946235b078070e6bac0cd2bf6f51bd9cedc394c406873a21141a447730c7",
-            test="cc94fd96f8fbacb97cb3e75e3aa8cf2c753acd0ee4e2ae56632f7495278f1b7f",
-        )
-        + _github(
-            f"{_TILP}/YAGO11k",
-            entity2id="3a5482d19f80b3936ca735ea105db799f5c500b170c57f7a59f0ea2650231789",
-            relation2id="83e460205fa11720980c814aa99d70b4ec42ff9571f7ce9915390e262fc8dc34",
-        ),
-    ),
-    PublishedSet(
-        "ICEWS14",
-        "political events of 2014, 90,730 facts at days, 7,128 entities, 230 relations, "
-        "split in time order",
-        "files: Apache-2.0 (liu-yushan/TLogic); "
-        "ICEWS itself: terms of the Harvard Dataverse, doi:10.7910/DVN/28075",
-        _github(
-            "liu-yushan/TLogic/9f6ffa3cc5c112226dc2537983b6bb33d4ef295e/data/icews14",
-            train="e66100f4d1a11198fad0120e3596981494dfe0c3f930211608a10377a7af3a1a",
-            valid="ce4862c7bc517f322b33742909a1e1e893a950b2ce290c6e14348611736ed9a2",
-            test="7ecf0f159445aadacddd03198a8aa363c9b803671ae7f38edd32ee5520a925f6",
-        ),
-    ),
-)
-
-PUBLISHED: Mapping[str, PublishedSet] = MappingProxyType({s.name: s for s in _SETS})
+PUBLISHED: Mapping[str, PublishedSet] = MappingProxyType(_read_sets())
 """All published sets by name."""
 
 
@@ -342,7 +295,6 @@ def _missing(published: PublishedSet, folder: Path) -> list[RemoteFile]:
 
 
 def _advice(name: str, folder: Path, missing: list[RemoteFile], error: Exception) -> str:
-    """Say how to get missing files with and without a connection."""
     addresses = ", ".join(f"{file.name} ({file.url})" for file in missing)
     return (
         f"Cannot download {missing[0].name} of {name} from {missing[0].url}: {error}. "

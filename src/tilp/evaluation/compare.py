@@ -1,7 +1,5 @@
 """`compare`: two evaluations of the same queries, paired, with significance."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from typing import Any
 

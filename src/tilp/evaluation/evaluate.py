@@ -1,7 +1,5 @@
 """`evaluate`: rank the answers of a split's facts by any scorer; and two simple baselines."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial

@@ -1,7 +1,5 @@
 """`Ranker`: filtered ranks of answers under every protocol and tie rule."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """`Evaluation`: the ranks of all answers, their metrics, and folders that hold them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
@@ -251,7 +249,6 @@ _METRICS = ("queries", *FACT_METRICS, "mean_rank")
 
 
 def _metrics(column: str) -> list[pl.Expr]:
-    """Return the metrics of a column of ranks, as expressions."""
     rank = pl.col(column)
     return [
         rank.len().cast(pl.Int64).alias("queries"),

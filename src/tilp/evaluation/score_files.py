@@ -4,8 +4,6 @@ The columns, named in a header, in any order: subject, relation, object, start, 
 in the data), direction (the end that is asked for), candidate and score.
 """
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 
@@ -16,8 +14,9 @@ from numpy.typing import NDArray
 from tilp.errors import DataError, TilpError, TilpWarning
 from tilp.evaluation.evaluate import DIRECTIONS
 from tilp.graph import QueryTable, TemporalGraph, Vocabulary
-from tilp.io.tables import PARQUET_SUFFIXES, as_table, read_parquet, write_table
-from tilp.io.text import TextTable, read_text_table
+from tilp.io.frames import first_line
+from tilp.io.tables import read_table, write_table
+from tilp.io.text import TextTable
 from tilp.scoring import Scores
 from tilp.scoring.scores import ScoreFunction
 from tilp.time import UNKNOWN, parse_date
@@ -114,10 +113,7 @@ def _read_table(path: Path) -> TextTable:
     """Read the columns by their names, the score as it is and all else as text."""
     if not path.is_file():
         raise DataError(f"{path}: no such file")
-    if path.suffix.lower() in PARQUET_SUFFIXES:
-        table = as_table(read_parquet(path), 1)
-    else:
-        table = read_text_table(path, True, lambda _: True, min_columns=len(SCORE_COLUMNS))
+    table = read_table(path, True, lambda _: True, min_columns=len(SCORE_COLUMNS))
     names = [name.strip().lower() for name in table.names or ()]
     missing = [name for name in SCORE_COLUMNS if name not in names]
     if missing:
@@ -140,18 +136,14 @@ def _read_table(path: Path) -> TextTable:
     return TextTable(SCORE_COLUMNS, frame.with_columns(direction), table.lines)
 
 
-def _line(table: TextTable, wrong: pl.Series) -> int:
-    return int(table.lines[int(wrong.arg_max() or 0)])
-
-
 def _read_score_column(path: Path, table: TextTable) -> pl.Series:
     scores = table.frame["score"].cast(pl.Float64, strict=False)
     wrong = scores.is_null() | scores.is_nan()
     if wrong.any():
         text = table.frame["score"].filter(wrong)[0]
         raise DataError(
-            f"{path}, row {_line(table, wrong)}: the score is {text!r}, not a number. Leave out "
-            "the rows of candidates without a score."
+            f"{path}, row {first_line(table, wrong)}: the score is {text!r}, not a number. Leave "
+            "out the rows of candidates without a score."
         )
     return scores
 
@@ -164,8 +156,9 @@ def _read_directions(path: Path, table: TextTable) -> pl.Series:
     wrong = codes.is_null()
     if wrong.any():
         raise DataError(
-            f"{path}, row {_line(table, wrong)}: the direction is {column.filter(wrong)[0]!r}; it "
-            "is object where the object is asked for, and subject where the subject is"
+            f"{path}, row {first_line(table, wrong)}: the direction is "
+            f"{column.filter(wrong)[0]!r}; it is object where the object is asked for, and subject "
+            "where the subject is"
         )
     return codes
 

@@ -5,8 +5,6 @@ candidate in one relation (the body of a rule) or in any, that the candidate ans
 relation, that the candidate occurred at all. Each feature has a weight.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property

@@ -1,7 +1,5 @@
 """`TimestampRules`: mine and apply rules over events as TLogic does."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial

@@ -4,8 +4,6 @@ Years are astronomical: year 0 is 1 BCE, -430 is 431 BCE. The calendar model of 
 Gregorian) is ignored: year, month and day are written as the dump has them.
 """
 
-from __future__ import annotations
-
 import bz2
 import calendar
 import gzip
@@ -111,71 +109,6 @@ def _days(date: str) -> tuple[int, int]:
 
 _BREAKS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
 
-
-class FactWriter:
-    """Writes facts as they come, then the labels of what they name, as a folder of tables.
-
-    The folder appears under its name only when complete. Labels may come before or after the
-    facts that need them, so all go to a temporary file first; only the distinct entities and
-    relations of the facts are in memory.
-    """
-
-    def __init__(self, out: Path) -> None:
-        self.out = Path(out).resolve()
-        self.facts = 0
-        self._entities: dict[str, None] = {}
-        self._relations: dict[str, None] = {}
-
-    def __enter__(self) -> Self:
-        with ExitStack() as stack:
-            self._partial = stack.enter_context(new_folder(self.out))
-            header = "subject\trelation\tobject\tstart\tend\n"
-            self._table = stack.enter_context(self._create("facts.tsv", header))
-            self._labels = stack.enter_context(self._create("labels", ""))
-            self._open = stack.pop_all()
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        with self._open as stack:
-            if error[0] is None:
-                self._write_names()
-            else:
-                # The folder is removed only if it sees the error.
-                stack.pop_all().__exit__(*error)
-
-    def _create(self, name: str, header: str) -> IO[str]:
-        file = (self._partial / name).open("w", encoding="utf-8", newline="\n")
-        file.write(header)
-        return file
-
-    def fact(self, subject: str, relation: str, object_: str, start: str, end: str) -> None:
-        """Write a fact."""
-        self._table.write(f"{subject}\t{relation}\t{object_}\t{start}\t{end}\n")
-        self._entities[subject] = self._entities[object_] = self._relations[relation] = None
-        self.facts += 1
-
-    def label(self, key: str, text: str, *, fallback: bool = False) -> None:
-        """Store a label in case a fact names its entity or relation; others replace a fallback."""
-        text = _BREAKS.sub(" ", text.encode("utf-8", "replace").decode("utf-8")).strip()
-        if text:
-            self._labels.write(f"{key}\t{'' if fallback else '!'}\t{text}\n")
-
-    def _write_names(self) -> None:
-        labels: dict[str, tuple[str, str]] = {}
-        self._labels.close()
-        with (self._partial / "labels").open(encoding="utf-8", newline="\n") as stored:
-            for line in stored:
-                key, rank, text = line.rstrip("\n").split("\t")
-                named = key in self._entities or key in self._relations
-                if named and (key not in labels or rank > labels[key][0]):
-                    labels[key] = rank, text
-        (self._partial / "labels").unlink()
-        for name, keys in (("entities", self._entities), ("relations", self._relations)):
-            with self._create(f"{name}.tsv", "id\tkey\tlabel\n") as table:
-                for key in keys:
-                    table.write(f"{key}\t{key}\t{labels.get(key, ('', key))[1]}\n")
-
-
 OnError = Literal["skip", "raise"]
 MAX_PROBLEMS = 1000  # most malformed places that a report lists
 MAX_LINE = 1 << 26
@@ -222,12 +155,17 @@ class ImportReport:
 
 
 class Importer:
-    """Decides what of a dump becomes facts, writes these, and counts the rest."""
+    """Writes facts of a dump and the labels of what they name as a folder, and counts the rest.
+
+    The folder appears under its name only when complete. Labels may come before or after the
+    facts that need them, so all go to a temporary file first; only the distinct entities and
+    relations of the facts are in memory.
+    """
 
     def __init__(
         self,
         file: str,
-        writer: FactWriter,
+        out: Path,
         language: str,
         properties: Collection[str] | None,
         undated: bool,
@@ -242,13 +180,37 @@ class Importer:
             for name in properties:
                 if not _PROPERTY.fullmatch(name):
                     raise TilpError(f"properties holds {name!r}: give ids such as P39")
-        self._file, self._writer = file, writer
+        self._file, self._out = file, Path(out).resolve()
         self.languages = (language.lower(), _ALL_LANGUAGES)
         self.properties = None if properties is None else frozenset(properties)
         self._write_undated, self._on_error, self._max_problems = undated, on_error, max_problems
-        self.read = self.statements = self.undated = 0
+        self.read = self.statements = self.facts = self.undated = 0
         self._skipped: Counter[str] = Counter()
         self._problems: list[Problem] = []
+        self._entities: dict[str, None] = {}
+        self._relations: dict[str, None] = {}
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            self._partial = stack.enter_context(new_folder(self._out))
+            header = "subject\trelation\tobject\tstart\tend\n"
+            self._table = stack.enter_context(self._create("facts.tsv", header))
+            self._labels = stack.enter_context(self._create("labels", ""))
+            self._open = stack.pop_all()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        with self._open as stack:
+            if error[0] is None:
+                self._write_names()
+            else:
+                # The folder is removed only if it sees the error.
+                stack.pop_all().__exit__(*error)
+
+    def _create(self, name: str, header: str) -> IO[str]:
+        file = (self._partial / name).open("w", encoding="utf-8", newline="\n")
+        file.write(header)
+        return file
 
     def includes(self, name: str) -> bool:
         """Return whether the property is among the chosen ones."""
@@ -279,16 +241,37 @@ class Importer:
             self.undated += 1
             intervals = [(UNKNOWN, UNKNOWN)] if self._write_undated else []
         for start, end in intervals:
-            self._writer.fact(subject, relation, object_, start, end)
+            self._table.write(f"{subject}\t{relation}\t{object_}\t{start}\t{end}\n")
+            self._entities[subject] = self._entities[object_] = self._relations[relation] = None
+            self.facts += 1
 
     def label(self, key: str, language: str, text: str) -> None:
-        """Store a label if it is in the chosen language, or in all."""
-        if language.lower() in self.languages:
-            self._writer.label(key, text, fallback=language.lower() != self.languages[0])
+        """Store a label if it is in the chosen language, or in all, which others replace."""
+        if language.lower() not in self.languages:
+            return
+        rank = "!" if language.lower() == self.languages[0] else ""
+        text = _BREAKS.sub(" ", text.encode("utf-8", "replace").decode("utf-8")).strip()
+        if text:
+            self._labels.write(f"{key}\t{rank}\t{text}\n")
+
+    def _write_names(self) -> None:
+        labels: dict[str, tuple[str, str]] = {}
+        self._labels.close()
+        with (self._partial / "labels").open(encoding="utf-8", newline="\n") as stored:
+            for line in stored:
+                key, rank, text = line.rstrip("\n").split("\t")
+                named = key in self._entities or key in self._relations
+                if named and (key not in labels or rank > labels[key][0]):
+                    labels[key] = rank, text
+        (self._partial / "labels").unlink()
+        for name, keys in (("entities", self._entities), ("relations", self._relations)):
+            with self._create(f"{name}.tsv", "id\tkey\tlabel\n") as table:
+                for key in keys:
+                    table.write(f"{key}\t{key}\t{labels.get(key, ('', key))[1]}\n")
 
     def report(self) -> ImportReport:
         """Return the counts."""
-        counts = self.read, self.statements, self._writer.facts, self.undated
+        counts = self.read, self.statements, self.facts, self.undated
         return ImportReport(*counts, dict(self._skipped), tuple(self._problems))
 
 

@@ -1,7 +1,5 @@
 """Frames of facts from the cells of any table: which column is which, and their text."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -166,7 +164,7 @@ def split_masks(
     texts = texts.str.strip_chars().str.to_lowercase()
     for text in texts.unique(maintain_order=True):
         if text not in SPLIT_NAMES:
-            line = _first_line(table, texts.eq_missing(text))
+            line = first_line(table, texts.eq_missing(text))
             choices = ", ".join(SPLITS)
             raise DataError(f"{name}, line {line}: the split is {text!r}; it can be {choices}")
         yield text, texts == text
@@ -200,7 +198,7 @@ def fact_frame(name: str, table: TextTable, roles: Mapping[str, int]) -> pl.Data
             absent = column.is_null() | (column == "")
             if absent.any():
                 raise DataError(
-                    f"{name}, line {_first_line(table, absent)}: column {index + 1} ({role}) is "
+                    f"{name}, line {first_line(table, absent)}: column {index + 1} ({role}) is "
                     "empty; every fact has a subject, a relation and an object. Fill it in or "
                     "remove the row."
                 )
@@ -212,7 +210,7 @@ def fact_frame(name: str, table: TextTable, roles: Mapping[str, int]) -> pl.Data
         invalid = ~column.is_in(values)
         if invalid.any():
             raise DataError(
-                f"{name}, line {_first_line(table, invalid)}: column {roles[mark] + 1} ({mark}) is "
+                f"{name}, line {first_line(table, invalid)}: column {roles[mark] + 1} ({mark}) is "
                 f"{column.filter(invalid)[0]!r}; it says {meaning}, and else is empty. Correct it, "
                 "or give the column another name."
             )
@@ -220,7 +218,8 @@ def fact_frame(name: str, table: TextTable, roles: Mapping[str, int]) -> pl.Data
     return pl.DataFrame(columns)
 
 
-def _first_line(table: TextTable, mask: pl.Series) -> int:
+def first_line(table: TextTable, mask: pl.Series) -> int:
+    """Return the line of the first row in a mask."""
     return table.lines[int(mask.arg_max() or 0)]
 
 

@@ -21,7 +21,6 @@ from tilp.io.dumps import (
     END,
     PRESENT,
     UNKNOWN,
-    FactWriter,
     Importer,
     ImportReport,
     MalformedError,
@@ -97,9 +96,8 @@ def import_rdf(
         import pyoxigraph  # noqa: F401
     except ImportError:
         raise TilpError('RDF needs an extra: pip install "tilp[rdf]"') from None
-    writer = FactWriter(out)
-    importer = Importer(opened.name, writer, language, properties, undated, on_error)
-    with opened, writer:
+    importer = Importer(opened.name, out, language, properties, undated, on_error)
+    with opened, importer:
         statements = _Statements(importer)
         for line, triple in parse(opened, importer):
             try:
@@ -249,7 +247,6 @@ class _Statements:
             self._statements[node].object = ""
 
     def write(self) -> None:
-        """Write the facts of all statements."""
         for statement in self._statements.values():
             try:
                 self._write(statement)

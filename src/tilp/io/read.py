@@ -1,7 +1,5 @@
 """`read`: one call from a file, a folder of splits or a frame to a `TemporalGraph`."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -20,10 +18,9 @@ from tilp.io.tables import (
     as_table,
     read_attributes,
     read_labels,
-    read_parquet,
+    read_table,
     read_unit,
 )
-from tilp.io.text import TextTable, read_text_table
 from tilp.types import OnError, Unit, choose
 
 _TEXT_SUFFIXES = (".tsv", ".txt", ".csv")
@@ -93,7 +90,12 @@ def _fact_tables(
 ) -> list[FactTable]:
     if columns and header is None:
         header = True
-    name, table = _read_table(source, header)
+    if isinstance(source, (str, Path)):
+        name = str(source)
+        with regular_file(Path(source).expanduser()) as path:
+            table = read_table(path, header, is_header)
+    else:
+        name, table = "the frame", as_table(as_polars(source), 0)
     roles = find_roles(name, table, columns, header)
     frame = fact_frame(name, table, roles)
     if "split" not in roles:
@@ -103,15 +105,6 @@ def _fact_tables(
         lines = [line for line, selected in zip(table.lines, mask, strict=True) if selected]
         tables.append(FactTable(SPLIT_NAMES[text], name, frame.filter(mask), lines))
     return tables
-
-
-def _read_table(source: Any, header: bool | None) -> tuple[str, TextTable]:
-    if isinstance(source, (str, Path)):
-        with regular_file(Path(source).expanduser()) as path:
-            if path.suffix.lower() in PARQUET_SUFFIXES:
-                return str(source), as_table(read_parquet(path), 1)
-            return str(source), read_text_table(path, header, is_header)
-    return "the frame", as_table(as_polars(source), 0)
 
 
 def warn_of_defects(graph: TemporalGraph) -> None:

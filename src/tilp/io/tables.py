@@ -1,7 +1,5 @@
 """Tables from Parquet files and frames, the files beside the facts, and `write`."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,11 +13,12 @@ from numpy.typing import NDArray
 from tilp._utils.files import new_folder
 from tilp.errors import DataError, TilpError
 from tilp.graph import SPLITS, LabelTable, TemporalGraph
-from tilp.io.text import TextTable, read_text_table, text_batches
+from tilp.io.text import IsHeader, TextTable, join_tables, read_text_table, text_batches
 from tilp.types import TableFormat, Unit, choose
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
 
+_BATCH_SIZE = 1 << 24  # bytes
 _SAMPLE_ROWS = 1000  # to estimate the bytes of a row
 _ID_NAMES = ("id", "key", "entity", "entity_id", "relation", "relation_id")
 
@@ -58,10 +57,14 @@ def frame_batches(frame: pl.DataFrame, size: int) -> Iterator[TextTable]:
         yield as_table(frame.slice(begin, step), begin)
 
 
-def read_parquet(path: Path) -> pl.DataFrame:
-    """Read a Parquet file."""
+def read_table(
+    path: Path, header: bool | None, is_header: IsHeader, *, min_columns: int = 3
+) -> TextTable:
+    """Read a Parquet file as it is, or a delimited one as `read_text_table` does."""
+    if path.suffix.lower() not in PARQUET_SUFFIXES:
+        return read_text_table(path, header, is_header, min_columns=min_columns)
     with parquet_errors(path):
-        return pl.read_parquet(path, glob=False)
+        return as_table(pl.read_parquet(path, glob=False), 1)
 
 
 def parquet_batches(path: Path, size: int, first_line: int = 1) -> Iterator[TextTable]:
@@ -91,7 +94,7 @@ def parquet_errors(path: Path) -> Iterator[None]:
 
 def read_labels(path: Path) -> LabelTable:
     """Read the names of entities or relations."""
-    table = _read_table(path)
+    table = join_tables(list(_table_batches(path)))
     frame = _label_columns(table)
     _refuse_duplicates(path, table, frame["id"])
     return LabelTable(str(path), frame)
@@ -128,7 +131,7 @@ def duplicate_id_error(path: Path, line: int, name: str | None) -> DataError:
 
 def read_attributes(path: Path) -> dict[str, tuple[pl.Series, NDArray[np.float64]]]:
     """Read numbers of entities: by attribute, the ids and their values."""
-    table = _read_table(path)
+    table = join_tables(list(_table_batches(path)))
     values = _attribute_values(path, table)
     ids = table.frame.to_series(0)
     _refuse_duplicates(path, table, ids)
@@ -159,14 +162,8 @@ def _attribute_values(path: Path, table: TextTable) -> dict[str, NDArray[np.floa
     return columns
 
 
-def _read_table(path: Path) -> TextTable:
-    """Read a table of names or attributes, whose header begins with 'id'."""
-    if path.suffix.lower() in PARQUET_SUFFIXES:
-        return as_table(read_parquet(path).cast(pl.String), 1)
-    return read_text_table(path, None, _is_header, min_columns=1)
-
-
-def _table_batches(path: Path, size: int) -> Iterator[TextTable]:
+def _table_batches(path: Path, size: int = _BATCH_SIZE) -> Iterator[TextTable]:
+    """Yield a table of names or attributes, whose header begins with 'id'."""
     if path.suffix.lower() not in PARQUET_SUFFIXES:
         return text_batches(path, None, _is_header, min_columns=1, size=size)
     tables = parquet_batches(path, size)

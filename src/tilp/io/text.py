@@ -1,7 +1,5 @@
 """Delimited text, plain or gzipped: read fast, with exact lines in error messages."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import zlib

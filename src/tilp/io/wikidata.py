@@ -4,8 +4,6 @@ Only one line and the distinct entities of the facts are in memory. Dates come w
 calendar model: a Julian day is written as it is in the dump.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Collection
@@ -17,7 +15,6 @@ from tilp.io.dumps import (
     END,
     PRESENT,
     UNKNOWN,
-    FactWriter,
     Importer,
     ImportReport,
     MalformedError,
@@ -67,15 +64,14 @@ def import_wikidata(
         TilpError: the source cannot be read, or the folder cannot be written.
     """
     opened = Source(source, progress)
-    writer = FactWriter(out)
-    importer = Importer(opened.name, writer, language, properties, undated, on_error)
-    import_json(opened, writer, importer)
+    importer = Importer(opened.name, out, language, properties, undated, on_error)
+    import_json(opened, importer)
     return importer.report()
 
 
-def import_json(source: Source, writer: FactWriter, importer: Importer) -> None:
+def import_json(source: Source, importer: Importer) -> None:
     """Import every line of a JSON dump."""
-    with source, writer:
+    with source, importer:
         for line, text in source.lines(importer):
             _read_line(importer, line, text)
 

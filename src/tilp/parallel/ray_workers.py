@@ -1,7 +1,5 @@
 """`RayWorkers`: chunks run by worker processes of Ray, on one machine or many; their tasks."""
 
-from __future__ import annotations
-
 import logging
 import os
 import platform
@@ -13,7 +11,7 @@ import time
 import traceback
 import uuid
 import warnings
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import count
@@ -134,7 +132,12 @@ class _Cluster:
         with self._lock:
             if ray.is_initialized():
                 if address not in (None, "auto"):
-                    _check_same_cluster(address)
+                    joined = ray.get_runtime_context().gcs_address
+                    if _resolve(address) != _resolve(joined):
+                        raise TilpError(
+                            f"this process uses the Ray cluster at {joined}; close its workers "
+                            f"before you join another cluster at {address}"
+                        )
             else:
                 _connect(threads, address)
                 self._started_here = True
@@ -150,15 +153,6 @@ class _Cluster:
 
 
 _cluster = _Cluster()
-
-
-def _check_same_cluster(address: str) -> None:
-    joined = ray.get_runtime_context().gcs_address
-    if _resolve(address) != _resolve(joined):
-        raise TilpError(
-            f"this process uses the Ray cluster at {joined}; close its workers before you join "
-            f"another cluster at {address}"
-        )
 
 
 def _resolve(address: str) -> str:
@@ -231,7 +225,6 @@ def _make_task() -> Callable[..., Any]:
 
 
 def _chunk_result(ref: Any) -> Any:
-    """Return the result of a chunk, or raise its exception."""
     try:
         mismatches, result = ray.get(ref)
     except _WORKER_LOST as failure:
@@ -256,14 +249,11 @@ def _chunk_result(ref: Any) -> Any:
     return unpack(value)
 
 
-_MAX_FUNCTIONS = 32  # maps that run at the same time
-
-
 ChunkResult = tuple[Bytes, str, list[tuple[type[Warning], str]]]
 """Packed result or exception, traceback of the exception, category and message of warnings."""
 
 _unpacker = SharedUnpacker(ray.get)
-_functions: OrderedDict[tuple[str, int], Callable[[Any], Any]] = OrderedDict()
+_functions: dict[tuple[str, int], Callable[[Any], Any]] = {}
 
 
 @lru_cache(1)
@@ -312,9 +302,6 @@ def _load_function(call: tuple[str, int, int], function: Sequence[Any]) -> Calla
     if (session, map_id) not in _functions:
         packed = ray.get(function[0])
         _functions[session, map_id] = _unpacker.unpack(PackedValue(*packed))
-        if len(_functions) > _MAX_FUNCTIONS:
-            _functions.popitem(last=False)
         # Sums of linear algebra depend on its threads; its libraries may just have been loaded.
         threadpool_limits(limits=1, user_api="blas")
-    _functions.move_to_end((session, map_id))
     return _functions[session, map_id]

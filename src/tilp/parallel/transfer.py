@@ -1,7 +1,5 @@
 """Pickling for other processes: large arrays are shared, names and texts are fetched on demand."""
 
-from __future__ import annotations
-
 import io
 import pickle
 import sys

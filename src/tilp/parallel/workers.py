@@ -82,7 +82,13 @@ class Workers:
         self.threads = 1 if self.backend is Backend.SERIAL else threads
         self._ray: RayWorkers | None = None
         if self.backend is Backend.RAY:
-            self._ray = _ray_workers(threads, address)
+            try:
+                from tilp.parallel.ray_workers import RayWorkers
+            except ModuleNotFoundError as failure:
+                if failure.name != "ray":
+                    raise
+                raise TilpError('Ray is not installed: pip install "tilp[ray]"') from None
+            self._ray = RayWorkers(threads, address)
         self._pool = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
 
     def __enter__(self) -> Workers:
@@ -156,16 +162,6 @@ def use_workers(workers: Workers | None, threads: int = 1) -> Iterator[Workers]:
         return
     with Workers(threads) as new_workers:
         yield new_workers
-
-
-def _ray_workers(threads: int, address: str | None) -> RayWorkers:
-    try:
-        from tilp.parallel.ray_workers import RayWorkers
-    except ModuleNotFoundError as failure:
-        if failure.name != "ray":
-            raise
-        raise TilpError('Ray is not installed: pip install "tilp[ray]"') from None
-    return RayWorkers(threads, address)
 
 
 def _map_ahead(

@@ -1,7 +1,5 @@
 """Splits as folders: write new splits, each with a note, and read splits of others."""
 
-from __future__ import annotations
-
 import json
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -109,7 +107,6 @@ def time_shift_part(shift: TimeShift) -> Part:
 
 
 def _starts(graph: TemporalGraph, split: str) -> list[str]:
-    """Return the first and the last known start."""
     start = graph.start[graph.span(split)]
     start = np.sort(start[(start != UNKNOWN) & (start != OPEN_START)])
     return [format_time(int(time), graph.unit) for time in (*start[:1], *start[-1:])]

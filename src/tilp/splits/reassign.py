@@ -1,7 +1,5 @@
 """Move facts between splits, or exclude them from training."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

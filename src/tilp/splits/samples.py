@@ -1,7 +1,5 @@
 """`random_split`; `few`, `balanced`, `biased`: few examples, equal test counts, a rare relation."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`time_shift`: learn from facts that start before a date, test on facts that start after."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Draw a chain of links as a small graph, with their intervals on a time axis below it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

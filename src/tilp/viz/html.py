@@ -4,10 +4,9 @@ Displays stand in notebooks and in other pages. They carry their style with them
 load nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from html import escape
+from importlib import resources
 
 from tilp.viz.svg import DARK, LIGHT, legal
 
@@ -79,43 +78,14 @@ def _properties(colours: dict[str, str]) -> str:
 
 _LIGHT, _DARK = _properties(LIGHT), _properties(DARK)
 # Notebooks have themes of their own, whatever the system prefers.
-_STYLE = (
-    f"""
+_STYLE = f"""
 .tilp{{{_LIGHT}color:var(--tilp-ink);background:var(--tilp-paper);padding:.75em;max-width:56em;
 font:14px/1.45 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif}}
 @media (prefers-color-scheme:dark){{.tilp{{{_DARK}}}}}
 [data-jp-theme-light="true"] .tilp,.vscode-light .tilp{{{_LIGHT}}}
 [data-jp-theme-light="false"] .tilp,.vscode-dark .tilp{{{_DARK}}}
-"""
-    + """
-.tilp svg{display:block;max-width:100%;height:auto}
-.tilp h2{font-size:1.3em;margin:0 0 .2em}
-.tilp h3{font-size:1.1em;margin:1.2em 0 .3em}
-.tilp p{margin:.2em 0}
-.tilp small,.tilp .tilp-soft{color:var(--tilp-soft);font-size:.92em}
-.tilp table{border-collapse:collapse;width:100%;color:inherit;font-size:1em}
-.tilp th,.tilp td{text-align:left;vertical-align:top;padding:.3em .8em .3em 0;background:none;
-border:0;border-bottom:1px solid var(--tilp-line)}
-.tilp th{color:var(--tilp-soft);font-weight:500}
-.tilp .tilp-number{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
-.tilp .tilp-track{display:inline-block;position:relative;width:7em;height:.8em;
-vertical-align:-.05em}
-.tilp .tilp-bar{position:absolute;top:0;bottom:0;min-width:1px;background:var(--tilp-1)}
-.tilp .tilp-minus{background:var(--tilp-2)}
-.tilp .tilp-zero{position:absolute;top:-.15em;bottom:-.15em;border-left:1px solid var(--tilp-soft)}
-.tilp .tilp-reason{border-bottom:1px solid var(--tilp-line);padding:.35em 0}
-.tilp summary{cursor:pointer}
-.tilp .tilp-row{display:inline-grid;grid-template-columns:7em 5em 1fr;gap:0 .8em;
-width:calc(100% - 1.5em);vertical-align:top;align-items:baseline}
-.tilp .tilp-reason>.tilp-row{margin-left:1.15em}
-.tilp .tilp-inner{margin:.4em 0 .6em 1.15em}
-.tilp figure{margin:.5em 0 1em;max-width:640px}
-.tilp figcaption{color:var(--tilp-soft);font-size:.92em;overflow-wrap:anywhere}
-.tilp td,.tilp .tilp-row>span{overflow-wrap:anywhere}
-@media (max-width:34em){.tilp .tilp-row{grid-template-columns:5em 5em 1fr}
-.tilp .tilp-track{width:5em}}
-"""
-)
+
+{resources.files("tilp.viz").joinpath("display.css").read_text("utf-8")}"""
 _PAGE_STYLE = (
     f"html{{background:{LIGHT['paper']}}}body{{margin:0}}.tilp{{margin:0 auto}}"
     f"@media (prefers-color-scheme:dark){{html{{background:{DARK['paper']}}}}}"

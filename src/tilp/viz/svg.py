@@ -4,8 +4,6 @@ Pictures carry no style sheet, no identifiers and no script. Any number of them 
 page. The width of text is estimated without a font, to wrap and cut labels.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence

@@ -1,13 +1,11 @@
 """Draw intervals on a time axis, one lane each, with the query's interval across all lanes."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import log2
-from typing import Any
+from typing import Any, Self
 
 from tilp.time import (
     OPEN_END,
@@ -47,7 +45,7 @@ class Axis:
     @classmethod
     def of_dates(
         cls, intervals: Iterable[Interval], unit: Unit, left: float, right: float, margin: float
-    ) -> Axis:
+    ) -> Self:
         """Make an even axis for the known times of intervals, broken where nothing happens."""
         times = known_times(intervals)
         if not times:
@@ -68,7 +66,7 @@ class Axis:
     @classmethod
     def of_order(
         cls, intervals: Iterable[Interval], left: float, right: float, margin: float
-    ) -> Axis:
+    ) -> Self:
         """Make an axis without dates, on which long times take little more room than short ones."""
         times = known_times(intervals)
         if len(times) < 2:
@@ -213,7 +211,7 @@ class Link:
     @classmethod
     def dated(
         cls, label: str, interval: Interval, unit: Unit, query: Interval | None, **more: Any
-    ) -> Link:
+    ) -> Self:
         """Make a link with its dates as text, and their relation to the query's interval.
 
         >>> Link.dated("won", Interval(1990, 1993), Unit.YEAR, Interval(1995, 1999)).word
@@ -240,7 +238,12 @@ def draw_timeline(
     """
     intervals = [link.interval for link, _ in links] + [query.interval]
     known = [interval for interval in intervals if interval is not None]
-    axis = _axis(known, unit, drawing.width)
+    left, right = _NAMES, drawing.width - _WORDS
+    if unit is None:
+        axis = Axis.of_order(known, left, right, _MARGIN)
+    else:
+        fading = any({interval.start, interval.end} & _SIDES for interval in known)
+        axis = Axis.of_dates(known, unit, left, right, _MARGIN + _FADE * fading)
     bars = _Bars(drawing, axis, query.interval)
     bottom = top + len(intervals) * _HEIGHT
     bars.draw_band(top, bottom - top)
@@ -376,14 +379,6 @@ def _known_span(interval: Interval | None) -> Span | None:
         return None
     start, end = interval.start, interval.end
     return end if start == UNKNOWN else start, start if end == UNKNOWN else end
-
-
-def _axis(intervals: Sequence[Interval], unit: Unit | None, width: float) -> Axis:
-    left, right = _NAMES, width - _WORDS
-    if unit is None:
-        return Axis.of_order(intervals, left, right, _MARGIN)
-    fading = any({interval.start, interval.end} & _SIDES for interval in intervals)
-    return Axis.of_dates(intervals, unit, left, right, _MARGIN + _FADE * fading)
 
 
 def _draw_names(drawing: Drawing, middle: float, link: Link, fill: str, *, hollow: bool) -> None:

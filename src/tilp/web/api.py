@@ -1,7 +1,5 @@
 """Paths under `/api/v1`."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict

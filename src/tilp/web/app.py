@@ -1,7 +1,5 @@
 """`create_app`: the service of one model, as an ASGI app; its middleware and its page."""
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import logging

@@ -1,7 +1,5 @@
 """Errors of the service: a code for programs, and a message with the remedy."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any

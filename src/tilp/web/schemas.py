@@ -1,7 +1,5 @@
 """Requests and responses of the API, as `/openapi.json` documents them."""
 
-from __future__ import annotations
-
 from typing import Annotated, Any, Self
 
 from pydantic import (

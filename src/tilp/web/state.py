@@ -1,7 +1,5 @@
 """`ServiceState`: the served model, its limits, and the queue of computations."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Views of a model for requests: its predictions, its rules, its data."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from difflib import get_close_matches

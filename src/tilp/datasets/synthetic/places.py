@@ -1,11 +1,12 @@
 """Names, countries, cities, universities, clubs, prizes, and teams that move and win titles."""
 
-from __future__ import annotations
-
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import resources
 from itertools import product
 from math import prod
+from typing import Self
 
 import numpy as np
 
@@ -13,66 +14,10 @@ from tilp.datasets.synthetic.facts import FIRST_YEAR, NOW, Facts, Ints
 
 Rng = np.random.Generator
 
-_words = str.split
-
-# An onset holds no vowel, a middle is always two letters: so no two triples spell the same word.
-_ONSETS = _words(
-    "B Bl Br C Ch Cl Cr D Dr F Fl Fr G Gl Gr H J K Kl Kr L M N P Pl Pr R S Sh Sk Sl St Str T Th "
-    "Tr V W Wh Z"
-)
-_MIDDLES = _words("al am an ar av ed el em en er im in ir is ol om on or ov ul um un ur us")
-_SURNAME_ENDS = _words(
-    "bert by dale den field ford gard ham ker kin land ley low man mond nell ridge sby sen son "
-    "stead ton ward wick worth"
-)
-_CITY_ENDS = _words(
-    "berg borough bridge burg bury chester cliff dorf fell gate grad haven holm market mere "
-    "minster mouth pool port stad stow vale ville wich wold"
-)
-_COUNTRY_ENDS = _words("aria avia enia esia garde land mark mora onia dor stan thia uria via")
-
-_FIRST_NAMES = _words(
-    "Ada Agnes Alba Aldo Alice Alma Amir Anders Anita Anton Arlo Asta Aurel Beatriz Bela Bianca "
-    "Boris Bruno Carla Casper Cecil Clara Clement Conrad Cora Dalia Dario David Delia Dora "
-    "Edgar Edith Elias Elina Elsa Emil Enzo Erik Esther Eva Fabian Felix Fiona Flora Frida "
-    "Gemma Georg Gerda Gita Gregor Greta Hanna Harald Hector Hedda Helga Hugo Ida Igor Ilse "
-    "Ines Iris Isaac Ivan Jana Jasper Joan Jonas Josef Judith Jules Karin Karl Katya Kira Klaus "
-    "Lars Laura Lea Leon Lidia Linus Livia Lotte Louis Lucia Luis Lydia Mabel Magda Marco Marta "
-    "Matteo Maya Milan Mina Mira Nadia Nils Nina Noel Nora Olaf Olga Omar Oscar Otto Paula "
-    "Petra Rafael Rosa Rufus Samuel Selma Sergio Sofia Stella Sven Tamar"
-)
-
-_QUALITIES = _words(
-    "Amber Ancient Azure Black Blue Bold Brass Bright Bronze Calm Cedar Copper Coral Crimson "
-    "Crystal Eastern Ebony Emerald Fair Free Gentle Golden Grand Granite Green Grey Harvest "
-    "High Hollow Honest Iron Ivory Jade Lofty Lunar Maple Marble Merry Midland Misty Noble "
-    "Northern Oak Old Olive Open Pearl Quiet Red Royal Ruby Sable Scarlet Silent Silver Solar "
-    "Southern Swift Velvet Western White"
-)
-_FIGURES = _words(
-    "Anchor Arrow Badger Bear Bell Boar Bridge Castle Comet Compass Crane Crow Dolphin Dove "
-    "Dragon Eagle Elk Falcon Feather Ferry Finch Forge Fountain Fox Garden Gate Hare Harp Hawk "
-    "Heron Horse Hound Key Lamp Lantern Lark Lion Lynx Magpie Meadow Mill Moon Moose Orchard "
-    "Osprey Otter Owl Pine Quill Raven River Rose Rook Salmon Seal Ship Stag Star Stork Summit "
-    "Sun Swan Thistle Tiger Torch Tower Whale Willow Wolf Wren"
-)
-_TEAM_WORDS = _words(
-    "Albion Athletic Badgers Bears Buffaloes Cavaliers Comets Corsairs Cranes Dragons Dynamos "
-    "Eagles Falcons Foxes Giants Harriers Hawks Herons Hornets Hounds Lancers Lions Mariners "
-    "Miners Orioles Otters Panthers Pilots Pirates Rangers Ravens Rovers Spartans Stags "
-    "Stallions Storks Swans Tigers Titans United Victoria Wanderers Wolves Wrens"
-)
-_CLUB_WORDS = _words("Circle Club Company Fellowship Guild Lodge Order Society")
-_LEAGUE_WORDS = _words("Conference Division League Series")
-_FEDERATION_WORDS = _words("Association Board Federation Union")
-_TROPHY_WORDS = _words("Bowl Crown Cup Plate Shield Sword Trophy Vase")
-_PRIZE_WORDS = _words("Award Medal Prize")
-_SUBJECTS = _words(
-    "Architecture Astronomy Biology Chemistry Dance Drama Drawing Engineering Essay Fiction "
-    "Film History Mathematics Medicine Music Painting Peace Philosophy Photography Physics "
-    "Poetry Sculpture"
-)
-_PARTY_WORDS = ("Agrarian", "Liberal", "People's", "Reform")
+_TEXT = resources.files("tilp.datasets.synthetic").joinpath("words.toml").read_text("utf-8")
+_WORDS = {name: words.split() for name, words in tomllib.loads(_TEXT).items()}
+_FIGURES = _WORDS["qualities"], _WORDS["figures"]
+_SYLLABLES = _WORDS["onsets"], _WORDS["middles"]
 
 
 def _draw_names(rng: Rng, count: int, *parts: Sequence[str], sep: str = " ") -> list[str]:
@@ -93,28 +38,29 @@ def _draw_names(rng: Rng, count: int, *parts: Sequence[str], sep: str = " ") -> 
 
 def surnames() -> list[str]:
     """Return all surnames; all different."""
-    return ["".join(parts) for parts in product(_ONSETS, _MIDDLES, _SURNAME_ENDS)]
+    return ["".join(parts) for parts in product(*_SYLLABLES, _WORDS["surname_ends"])]
 
 
 def draw_people_names(rng: Rng, count: int) -> list[str]:
     """Draw first and last names."""
-    return _draw_names(rng, count, _FIRST_NAMES, surnames())
+    return _draw_names(rng, count, _WORDS["first_names"], surnames())
 
 
 def _draw_team_names(rng: Rng, count: int) -> list[str]:
     """Draw a town and a team word; the town does not exist, because teams move."""
-    towns = ["".join(parts) for parts in product(_ONSETS, _MIDDLES, ("dale", "ford", "ley"))]
-    return _draw_names(rng, count, towns, _TEAM_WORDS)
+    towns = ["".join(parts) for parts in product(*_SYLLABLES, ("dale", "ford", "ley"))]
+    return _draw_names(rng, count, towns, _WORDS["team_words"])
 
 
 def _draw_prize_names(rng: Rng, fields: int) -> list[str]:
     """Draw names such as Marlow Medal for Poetry, with one subject for each field."""
-    subjects = [_SUBJECTS[i] for i in rng.integers(0, len(_SUBJECTS), fields).tolist()]
-    honours = _draw_names(rng, fields * FIELD, surnames(), _PRIZE_WORDS)
+    every = _WORDS["subjects"]
+    subjects = [every[i] for i in rng.integers(0, len(every), fields).tolist()]
+    honours = _draw_names(rng, fields * FIELD, surnames(), _WORDS["prize_words"])
     return [f"{honour} for {subjects[i // FIELD]}" for i, honour in enumerate(honours)]
 
 
-PARTIES = len(_PARTY_WORDS)
+PARTIES = len(_WORDS["party_words"])
 """Parties of each country."""
 FIELD = 4
 """Prizes of one field; an artist is nominated for those of one field only."""
@@ -138,7 +84,7 @@ class Groups:
     count: Ints
 
     @classmethod
-    def of(cls, group: Ints, groups: int) -> Groups:
+    def of(cls, group: Ints, groups: int) -> Self:
         """Return groups from the group of each member, in ascending order."""
         count = np.bincount(group, minlength=groups)
         return cls(np.cumsum(count) - count, count)
@@ -226,26 +172,27 @@ def make_places(rng: Rng, people: int) -> Places:
     leagues = _draw_one_group(rng, team_start, n_leagues, 1940)
     federations = _draw_one_group(rng, np.full(n_leagues, 1880), n_federations, 1950)
 
-    city_names = _draw_names(rng, n_cities, _ONSETS, _MIDDLES, _CITY_ENDS, sep="")
-    country_names = _draw_names(rng, n_countries, _ONSETS, _MIDDLES, _COUNTRY_ENDS, sep="")
+    city_names = _draw_names(rng, n_cities, *_SYLLABLES, _WORDS["city_ends"], sep="")
+    country_names = _draw_names(rng, n_countries, *_SYLLABLES, _WORDS["country_ends"], sep="")
     # The second university of a city is an institute.
     seconds = np.diff(university_city, prepend=-1) == 0
     university_names = [
         f"{city_names[city]} Institute of Arts" if second else f"University of {city_names[city]}"
         for city, second in zip(university_city, seconds, strict=True)
     ]
-    figures = _QUALITIES, _FIGURES
     kinds = {
         "country": country_names,
         "city": city_names,
         "university": university_names,
-        "club": _draw_names(rng, len(club_university), *figures, _CLUB_WORDS),
-        "party": [f"{word} Party of {land}" for land in country_names for word in _PARTY_WORDS],
+        "club": _draw_names(rng, len(club_university), *_FIGURES, _WORDS["club_words"]),
+        "party": [
+            f"{word} Party of {land}" for land in country_names for word in _WORDS["party_words"]
+        ],
         "prize": _draw_prize_names(rng, max(people // _PEOPLE_PER_FIELD, 2)),
         "team": _draw_team_names(rng, n_teams),
-        "league": _draw_names(rng, n_leagues, *figures, _LEAGUE_WORDS),
-        "federation": _draw_names(rng, n_federations, *figures, _FEDERATION_WORDS),
-        "trophy": _draw_names(rng, n_trophies, *figures, _TROPHY_WORDS),
+        "league": _draw_names(rng, n_leagues, *_FIGURES, _WORDS["league_words"]),
+        "federation": _draw_names(rng, n_federations, *_FIGURES, _WORDS["federation_words"]),
+        "trophy": _draw_names(rng, n_trophies, *_FIGURES, _WORDS["trophy_words"]),
     }
     labels = [label for members in kinds.values() for label in members]
     ends = np.cumsum([len(members) for members in kinds.values()]).tolist()

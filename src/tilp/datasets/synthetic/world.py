@@ -1,7 +1,5 @@
 """`world`: put places and lives together and add noise; planted rules and their confidence."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

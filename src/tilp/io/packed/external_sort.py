@@ -1,7 +1,5 @@
 """Sorting of rows and names that do not fit in memory: files by range, and merged runs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Facts of a packed graph: read once in batches, then written as columns."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass

@@ -4,12 +4,10 @@ Names are stored as their bytes, one after the other, and where each begins. Eve
 into memory as it is on disk.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -69,7 +67,7 @@ class ColumnWriter:
         self._path, self._dtype, self._rows = path, np.dtype(dtype), 0
         path.write_bytes(self._header())
 
-    def __enter__(self) -> ColumnWriter:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -147,7 +145,7 @@ def read_metadata(folder: Path) -> dict[str, Any]:
     return metadata
 
 
-def check_files(folder: Path, progress: Callable[[float], None] | None = None) -> None:
+def check_files(folder: Path, progress: Callable[[float], None]) -> None:
     """Compare the bytes of every file of a packed graph with their digest."""
     files = read_metadata(folder)["files"]
     total, done = max(sum(written["bytes"] for written in files.values()), 1), 0
@@ -155,8 +153,7 @@ def check_files(folder: Path, progress: Callable[[float], None] | None = None) -
         if file_digest(folder / name) != written["sha256"]:
             raise damage_error(folder / name, "its bytes are not as they were written")
         done += written["bytes"]
-        if progress is not None:
-            progress(done / total)
+        progress(done / total)
 
 
 def damage_error(path: Path, reason: str) -> DataError:

@@ -1,7 +1,5 @@
 """Names of entities: their indices, computed and written in bounded memory."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Opening of packed graphs: metadata is read, everything else is mapped into memory."""
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cached_property

@@ -1,7 +1,5 @@
 """`pack`: a graph of any size as files that are mapped into memory, made in bounded memory."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
