@@ -36,15 +36,20 @@ def edges_of(graph, split="train"):
     return edges
 
 
-def walks_from(edges, subject, max_length, own_fact):
-    """All walks (lists of edges) from an entity; no fact twice, the query's own not at all."""
+def walks_from(edges, subject, max_length, own_fact, distinct=True):
+    """All walks (lists of edges) from an entity, without the query's own fact.
+
+    They visit no entity twice; unless `distinct`, they only use no fact twice.
+    """
     walks = [[]]
     for _ in range(max_length):
         walks = [
             [*walk, edge]
             for walk in walks
             for edge in edges.get(walk[-1][1] if walk else subject, ())
-            if edge[3] != own_fact and all(edge[3] != earlier[3] for earlier in walk)
+            if edge[3] != own_fact
+            and all(edge[3] != earlier[3] for earlier in walk)
+            and not (distinct and edge[1] in {subject, *(earlier[1] for earlier in walk)})
         ]
         yield from walks
 
@@ -77,10 +82,10 @@ def lift(walk, head, query, grain):
     return Rule(head, tuple(edge[0] for edge in walk), tuple(constraints))
 
 
-def counts(edges, subject, head, query, own_fact, max_length, grains):
+def counts(edges, subject, head, query, own_fact, max_length, grains, distinct=True):
     """N_c by rule and end, for all rules of the given forms."""
     found = Counter()
-    for walk in walks_from(edges, subject, max_length, own_fact):
+    for walk in walks_from(edges, subject, max_length, own_fact, distinct):
         for rule in {lift(walk, head, query, grain) for grain in grains}:
             found[rule, walk[-1][1]] += 1
     return found

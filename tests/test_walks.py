@@ -27,13 +27,14 @@ from tilp.walks import Walker
 
 @pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
 @settings(max_examples=40)
-@given(graphs(), st.booleans())
-def test_counts_of_all_forms_equal_brute_force(graph, walked):
-    walker = Walker(graph, grains=list(Grain), max_length=3)
+@given(graphs(), st.booleans(), st.booleans())
+def test_counts_of_all_forms_equal_brute_force(graph, walked, distinct):
+    walker = Walker(graph, grains=list(Grain), max_length=3, distinct=distinct)
     queries, edges = all_queries(graph, walked), edges_of(graph)
     for index in range(len(queries)):
         parts = query_parts(walker, queries, index)
-        assert counted(walker, queries, index) == counts(edges, *parts, 3, walker.grains)
+        truth = counts(edges, *parts, 3, walker.grains, distinct)
+        assert counted(walker, queries, index) == truth
 
 
 @pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
@@ -49,14 +50,14 @@ def test_counts_of_long_walks_equal_brute_force(graph):
 
 @pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
 @settings(max_examples=30)
-@given(graphs(), st.integers(1, 4))
-def test_walks_between_two_entities_equal_brute_force(graph, max_length):
-    walker, edges = Walker(graph, max_length=max_length), edges_of(graph)
+@given(graphs(), st.integers(1, 4), st.booleans())
+def test_walks_between_two_entities_equal_brute_force(graph, max_length, distinct):
+    walker, edges = Walker(graph, max_length=max_length, distinct=distinct), edges_of(graph)
     for row in graph.rows("train"):
         subject, answer = int(graph.subject[row]), int(graph.object[row])
         plain = Counter(
             tuple((edge[3], edge[0].inverse) for edge in walk)
-            for walk in walks_from(edges, subject, max_length, row)
+            for walk in walks_from(edges, subject, max_length, row, distinct)
             if walk[-1][1] == answer
         )
         found, complete = walker.between(subject, answer, fact=row)

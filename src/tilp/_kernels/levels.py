@@ -11,7 +11,7 @@ relation and target, and a stable counting sort by what comes before does the re
 
 import numpy as np
 
-from tilp._kernels.arrays import find_sorted, radix_sort, uniform
+from tilp._kernels.arrays import find_sorted, radix_sort, stable_argsort, uniform
 from tilp._kernels.jit import kernel
 from tilp._kernels.types import Array, Edges, IntervalClasses, Trie
 from tilp.time import TemporalRelation, temporal_relation_code
@@ -38,23 +38,30 @@ def sample_prefixes(offsets: Array, ends: Array, limit: int, seed: int) -> Array
     if total <= limit:
         return sample
     size = max(1, n * limit // total)
-    order = np.argsort(offsets[ends + 1] - offsets[ends], kind="mergesort")
+    degree = np.empty(n, dtype=np.int64)
+    for prefix in range(n):
+        degree[prefix] = offsets[ends[prefix] + 1] - offsets[ends[prefix]]
+    order = stable_argsort(degree)
     begin = uniform(seed)
-    sample = sample[:size]
+    chosen = np.zeros(n, dtype=np.int32)
     for index in range(size):
-        sample[index] = order[min(n - 1, int((index + begin) * n / size))]
-    sample.sort()
-    return sample
+        chosen[order[min(n - 1, int((index + begin) * n / size))]] += 1
+    n_chosen = 0
+    for prefix in range(n):
+        for _ in range(chosen[prefix]):
+            sample[n_chosen] = prefix
+            n_chosen += 1
+    return sample[:size]
 
 
 @kernel
 def expand(
-    edges: Edges, classes: IntervalClasses, trie: Trie, ends: Array, chain: Array, nodes: Array,
-    sample: Array, of_entity: Array,
+    edges: Edges, classes: IntervalClasses, trie: Trie, distinct: bool, subject: int, ends: Array,
+    chain: Array, nodes: Array, sample: Array, of_entity: Array,
 ) -> tuple[Array, Array, Array, Array, Array]:  # fmt: skip
-    """Take one more step from the sampled prefixes, without using a fact twice.
+    """Take one more step from the sampled prefixes, to an entity that they have not visited.
 
-    `ends`, `chain` and `nodes` are the last entity, the edges and the node in the trie of each
+    Unless `distinct`, walks may revisit entities, but not use a fact twice. `ends`, `chain` and `nodes` are the last entity, the edges and the node in the trie of each
     prefix. Returns the distinct last edges by rank; and of each walk, in the order of last edge and
     prefix: its prefix, the index of its last edge, the temporal relations of its earlier intervals
     to the last one as digits, and, if there is a trie, its node.
@@ -63,6 +70,7 @@ def expand(
     offsets, relation, fact, rank = edges.offsets, edges.relation, edges.fact, edges.rank
     start, end, by_rank, source = edges.start, edges.end, edges.by_rank, edges.source
     interval, table = edges.interval, classes.table
+    visited = edges.target if distinct else fact
     by_end, begin, run_end, n_edges, n_steps = _group_by_end(offsets, ends, sample, of_entity)
     ranks = _sorted_ranks(offsets, rank, run_end, n_edges)
     last_edges = np.empty(n_edges, dtype=np.int32)
@@ -81,9 +89,13 @@ def expand(
         of_entity[run_end[run]] = 0
     digits = np.zeros(n_steps, dtype=np.int32)
     valid = np.ones(n_steps, dtype=np.bool_)
+    last_visited = visited[last_edges]
+    if distinct:
+        for walk in range(n_steps):
+            valid[walk] = last_visited[last[walk]] != subject
     for step in range(chain.shape[1]):
         earlier = chain[:, step].copy()
-        _exclude_repeated_facts(fact[earlier], fact[last_edges], prefix, last, valid)
+        _exclude_repeated(visited[earlier], last_visited, prefix, last, valid)
         if len(table) > 0:
             _append_user_classes(
                 classes.n_classes, table, interval[earlier], interval[last_edges], prefix, last,
@@ -159,7 +171,7 @@ def _sorted_ranks(offsets: Array, rank: Array, entities: Array, n_edges: int) ->
 
 
 @kernel
-def _exclude_repeated_facts(
+def _exclude_repeated(
     earlier: Array, later: Array, prefix: Array, last: Array, valid: Array
 ) -> None:
     for walk in range(len(valid)):

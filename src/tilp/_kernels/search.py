@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tilp._kernels.arrays import uniform
+from tilp._kernels.arrays import longer, uniform
 from tilp._kernels.count import allen_code, gap_code
 from tilp._kernels.jit import kernel
 from tilp._kernels.levels import relation_code, sample_prefixes
@@ -61,13 +61,13 @@ class _State(NamedTuple):
 def find_rules(
     edges: Edges, inverse: Array, classes: IntervalClasses, queries: QueriesByAnswer,
     body_pairs: Array, code_types: Array, first_gap_form: int, n_directed: int, max_length: int,
-    limit: int, seed: int, space: SearchWorkspace,
+    distinct: bool, limit: int, seed: int, space: SearchWorkspace,
 ) -> tuple[Array, Array]:  # fmt: skip
     """Find the rules by which walks reach the answers of queries.
 
     `inverse` is the inverse of each edge. `body_pairs` and `code_types` describe the temporal
     forms; the code of `first_gap_form` (-1: none) is the gap of the first interval, not the last.
-    Of each query at most `limit` walks of each length are taken. Returns form, length, relation,
+    Walks do not revisit an entity if `distinct`. Of each query at most `limit` walks of each length are taken. Returns form, length, relation,
     relations of the body, digits and code of each rule; and the number of queries whose answer it
     reaches.
     """
@@ -106,23 +106,26 @@ def find_rules(
                 depth, n_passed = 0, 0.0
                 while depth >= 0:
                     depth, n_passed, next_walk, n_rules = _search(
-                        edges, classes, of_query, n_directed, queries, query, length, stride, space,
-                        state, depth, n_passed, next_walk, table, slots, n_rules,
+                        edges, classes, of_query, n_directed, queries, query, length, distinct,
+                        answer, stride, space, state, depth, n_passed, next_walk, table, slots,
+                        n_rules,
                     )  # fmt: skip
                     if depth >= 0:
                         table, slots = _grow_table(table)
         for entity in reached:
-            n_walks[:, entity] = 0.0
-        first_to_answer[target[offsets[answer] : offsets[answer + 1]]] = 0
+            for length in range(len(n_walks)):
+                n_walks[length, entity] = 0.0
+        for back in range(offsets[answer], offsets[answer + 1]):
+            first_to_answer[target[back]] = 0
     return table[:n_rules, :_SUPPORT].copy(), table[:n_rules, _SUPPORT].copy()
 
 
 @kernel
 def _search(
     edges: Edges, classes: IntervalClasses, of_query: Array, n_directed: int,
-    queries: QueriesByAnswer, query: int, length: int, stride: float, space: SearchWorkspace,
-    state: _State, depth: int, n_passed: float, next_walk: float, table: Array, slots: Array,
-    n_rules: int,
+    queries: QueriesByAnswer, query: int, length: int, distinct: bool, answer: int, stride: float,
+    space: SearchWorkspace, state: _State, depth: int, n_passed: float, next_walk: float,
+    table: Array, slots: Array, n_rules: int,
 ) -> tuple[int, float, float, int]:  # fmt: skip
     """Search the walks of one length for one query, and count it for the rules they fall under.
 
@@ -133,13 +136,17 @@ def _search(
     offsets, target, fact, relation = edges.offsets, edges.target, edges.fact, edges.relation
     start, end, interval, class_table = edges.start, edges.end, edges.interval, classes.table
     n_classes, n_walks = classes.n_classes, space.n_walks
+    visited = target if distinct else fact
     first_to_answer, next_to_answer = space.first_to_answer, space.next_to_answer
     chain, cursor, lifted, recent = state.chain, state.cursor, state.lifted, state.recent
     digits_part, code_part = state.digits_part, state.code_part
     subject, query_fact = queries.subject[query], queries.fact[query]
     query_start, query_end = queries.start[query], queries.end[query]
     query_relation = queries.directed_relation[query]
-    with_allen, with_gap = np.any(code_part == _ALLEN), np.any(code_part >= _LAST_GAP)
+    with_allen = with_gap = False
+    for form in range(len(code_part)):
+        with_allen |= code_part[form] == _ALLEN
+        with_gap |= code_part[form] >= _LAST_GAP
     entity = subject if depth == 0 else target[chain[depth - 1]]
     while depth >= 0:
         last = depth + 1 == length
@@ -156,8 +163,10 @@ def _search(
             n_passed += ahead
             continue
         valid = fact[edge] != query_fact
+        if distinct:
+            valid &= target[edge] != subject and (last or target[edge] != answer)
         for step in range(depth):
-            valid &= fact[chain[step]] != fact[edge]
+            valid &= visited[chain[step]] != visited[edge]
         if not valid:
             n_passed += ahead
             next_walk += stride * np.ceil((n_passed - next_walk) / stride)
@@ -276,15 +285,25 @@ def _count_to_answer(
     """
     n_walks[0, answer] = 1.0
     frontier = np.full(1, answer, dtype=np.int32)
-    reached = [frontier]
+    reached = np.empty(16, dtype=np.int32)
+    reached[0] = answer
+    n_reached = 1
     for length in range(1, len(n_walks)):
         sample = sample_prefixes(offsets, frontier, limit, seed + answer * 8 + length)
         if len(sample) < len(frontier):
-            counts = n_walks[length - 1][frontier[sample]]
-            n_walks[length - 1][frontier] = 0.0
-            n_walks[length - 1][frontier[sample]] = counts
-            frontier = frontier[sample]
-        steps = (offsets[frontier + 1] - offsets[frontier]).sum()
+            sampled = np.empty(len(sample), dtype=np.int32)
+            counts = np.empty(len(sample))
+            for index in range(len(sample)):
+                sampled[index] = frontier[sample[index]]
+                counts[index] = n_walks[length - 1, sampled[index]]
+            for entity in frontier:
+                n_walks[length - 1, entity] = 0.0
+            for index in range(len(sample)):
+                n_walks[length - 1, sampled[index]] = counts[index]
+            frontier = sampled
+        steps = 0
+        for entity in frontier:
+            steps += offsets[entity + 1] - offsets[entity]
         next_frontier = np.empty(min(steps, len(offsets) - 1), dtype=np.int32)
         n = 0
         for entity in frontier:
@@ -294,8 +313,11 @@ def _count_to_answer(
                     n += 1
                 n_walks[length, target[edge]] += n_walks[length - 1, entity]
         frontier = next_frontier[:n].copy()
-        reached.append(frontier)
-    return _concatenate(reached)
+        reached = longer(reached, n_reached + n)
+        for index in range(n):
+            reached[n_reached + index] = frontier[index]
+        n_reached += n
+    return reached[:n_reached]
 
 
 @kernel
@@ -326,7 +348,9 @@ def _hash(form: int, length: int, relation: int, body: int, digits: int, code: i
 def _grow_table(table: Array) -> tuple[Array, Array]:
     """Return the same rules with room for twice as many, and their slots."""
     larger = np.empty((2 * len(table), _N_COLUMNS), dtype=np.int64)
-    larger[: len(table)] = table
+    for rule in range(len(table)):
+        for column in range(_N_COLUMNS):
+            larger[rule, column] = table[rule, column]
     slots = np.full(_SLOTS_PER_RULE * len(larger), -1, dtype=np.int64)
     for rule in range(len(table)):
         row = table[rule]
@@ -343,13 +367,14 @@ def _grow_table(table: Array) -> tuple[Array, Array]:
 @kernel
 def walks_between(
     offsets: Array, target: Array, fact: Array, subject: int, answer: int, max_length: int,
-    query_fact: int, max_walks: int,
+    distinct: bool, query_fact: int, max_walks: int,
 ) -> tuple[Array, bool]:  # fmt: skip
     """List the walks from one entity to another, pruned by the distance to the answer.
 
-    Walks may pass through the answer, and do not use `query_fact`. Returns the edges of each walk,
+    Walks do not use `query_fact`. Unless `distinct`, they may revisit entities. Returns the edges of each walk,
     -1 past its end, in depth-first order; and whether these are all.
     """
+    visited = target if distinct else fact
     far = max_length + 1
     distance = np.full(len(offsets) - 1, far, dtype=np.int8)
     distance[answer] = 0
@@ -379,9 +404,9 @@ def walks_between(
             continue
         edge = next_edge[depth]
         next_edge[depth] += 1
-        valid = fact[edge] != query_fact
+        valid = fact[edge] != query_fact and not (distinct and target[edge] == subject)
         for step in range(depth):
-            valid &= fact[chain[step]] != fact[edge]
+            valid &= visited[chain[step]] != visited[edge]
         if not valid or distance[target[edge]] > max_length - depth - 1:
             continue
         chain[depth] = edge
@@ -394,7 +419,7 @@ def walks_between(
                 walks = larger
             walks[n, : depth + 1] = chain[: depth + 1]
             n += 1
-        if depth + 1 < max_length:
+        if depth + 1 < max_length and not (distinct and target[edge] == answer):
             depth += 1
             next_edge[depth] = offsets[target[edge]]
             stop[depth] = offsets[target[edge] + 1]

@@ -44,12 +44,12 @@ STATISTICS, ENDS, CHECKSUM, MARKED = range(4)
 @kernel
 def walk(
     edges: Edges, classes: IntervalClasses, trie: Trie, queries: QueriesBySubject, index: RuleIndex,
-    body_pairs: Array, code_types: Array, n_directed: int, max_length: int, limit: int, seed: int,
-    purpose: int, marks: Marks, statistics: Array, space: Workspace,
+    body_pairs: Array, code_types: Array, n_directed: int, max_length: int, distinct: bool,
+    limit: int, seed: int, purpose: int, marks: Marks, statistics: Array, space: Workspace,
 ) -> tuple[Array, Array]:  # fmt: skip
     """Walk from the subjects of queries, and count for each query what the purpose says.
 
-    Without a body in `index`, all rules are counted. `body_pairs` and `code_types` describe the
+    Walks do not revisit an entity if `distinct`. Without a body in `index`, all rules are counted. `body_pairs` and `code_types` describe the
     temporal forms. Past `limit` steps of one length from one subject, prefixes are sampled.
     `STATISTICS` adds, for each rule, the facts whose answer it reaches, the facts where it applies,
     and the sum of arriving rates at the answer; `CHECKSUM` the numbers of rows, rules and walks,
@@ -58,7 +58,9 @@ def walk(
     walks to each mark. Returns the records, and for each query and length how many walks a counted
     one stands for: 1 without sampling, else the factor that makes the counts unbiased estimates.
     """
-    pairs_used = np.array([np.any(body_pairs == pairs) for pairs in range(3)])
+    pairs_used = np.zeros(3, dtype=np.bool_)
+    for form in range(len(body_pairs)):
+        pairs_used[body_pairs[form]] = True
     empty_body = np.zeros(1, dtype=np.int64)
     records = np.empty((1024, 3 + N_MARKS), dtype=np.int64)
     n_queries = len(queries.directed_relation)
@@ -77,9 +79,11 @@ def walk(
         for length in range(1, max_length + 1):
             sample = sample_prefixes(edges.offsets, ends, limit, seed + subject * 8 + length)
             if len(sample) < len(ends):
-                weights[first:last, length:] *= len(ends) / len(sample)
+                for query in range(first, last):
+                    for longer in range(length, max_length + 1):
+                        weights[query, longer] *= len(ends) / len(sample)
             last_edges, prefix, last_of_walk, digits, next_nodes = expand(
-                edges, classes, trie, ends, chain, nodes, sample, space.of_entity
+                edges, classes, trie, distinct, subject, ends, chain, nodes, sample, space.of_entity
             )
             if len(prefix) == 0:
                 break
@@ -101,7 +105,8 @@ def walk(
                     prefix_body[pairs], len(relations[pairs]),
                 )  # fmt: skip
                 if goes_on:
-                    next_body[pairs] = body_of_walk
+                    for walk in range(len(prefix)):
+                        next_body[pairs, walk] = body_of_walk[walk]
                 relations[pairs], digits_so_far[pairs] = longer_bodies(
                     relations[pairs], digits_so_far[pairs], body_prefix, body_step, n_directed, base
                 )

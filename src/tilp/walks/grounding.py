@@ -139,6 +139,8 @@ class Grounder:
             edge = edge[edges.fact[edge] != fact]
             if step == 1:
                 edge = edge[edges.source[edge] == subject]
+            if self._walker.distinct:
+                edge = edge[edges.target[edge] != subject]
             code = body.codes.get((step, last))
             if code is not None:
                 query = np.array(start), np.array(end)
@@ -157,9 +159,10 @@ class Grounder:
         return edge
 
     def _matches(self, body: _Body, chain: NDArray[np.int64], step: int) -> NDArray[np.bool_]:
-        """Mask walks whose last step uses a new fact, and lies to earlier ones as the rule says."""
-        fact = self._walker.edges.fact[chain]
-        mask: NDArray[np.bool_] = (fact[:, :-1] != fact[:, -1:]).all(axis=1)
+        """Mask walks whose last step is allowed, and lies to earlier ones as the rule says."""
+        edges = self._walker.edges
+        visited = (edges.target if self._walker.distinct else edges.fact)[chain]
+        mask: NDArray[np.bool_] = (visited[:, :-1] != visited[:, -1:]).all(axis=1)
         last = self._times(chain[:, -1])
         for earlier in range(1, step):
             code = body.codes.get((earlier, step))

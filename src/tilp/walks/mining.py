@@ -47,6 +47,7 @@ class MiningSettings:
         limit: steps of one length from one entity, past which walks are sampled.
         seed: for sampling.
         every_reading: whether facts with a missing date are walked with every possible interval.
+        distinct: whether the entities of a walk all differ; see `Walker`.
     """
 
     grains: tuple[Grain, ...] = (Grain.PAIRS, Grain.GAP)
@@ -58,6 +59,7 @@ class MiningSettings:
     limit: int = DEFAULT_LIMIT
     seed: int = 0
     every_reading: bool = False
+    distinct: bool = True
 
     def __post_init__(self) -> None:
         if not 0.0 < self.share <= 1.0:
@@ -206,7 +208,7 @@ def mining_walker(
     return Walker(
         graph, grains=settings.grains, max_length=settings.max_length, limit=settings.limit,
         seed=settings.seed, constraints=constraints, classes=classes,
-        every_reading=settings.every_reading,
+        every_reading=settings.every_reading, distinct=settings.distinct,
     )  # fmt: skip
 
 

@@ -93,6 +93,8 @@ class Walker:
         every_reading: whether facts and queries with a missing date are walked once for each of
             its `possible_intervals`; by default the known end serves for both. A walk then counts
             for the rule of each. Rules are still found and tallied by one interval of each query.
+        distinct: whether the entities of a walk all differ. A walk that comes back to an entity
+            says what a shorter one says; the paper allows it, and forbids only to use a fact twice.
 
     >>> import tilp
     >>> walker = Walker(tilp.datasets.world(seed=0, size=1_000).graph, max_length=1)
@@ -111,6 +113,7 @@ class Walker:
         constraints: Sequence[StepConstraint] = (),
         classes: PairConstraint | None = None,
         every_reading: bool = False,
+        distinct: bool = True,
     ) -> None:
         if not 1 <= max_length <= MAX_LENGTH:
             raise TilpError(f"the length of rules is {max_length}; it can be 1 to {MAX_LENGTH}")
@@ -121,6 +124,7 @@ class Walker:
                 f"rules of length {max_length}; choose a smaller length"
             )
         self.graph, self.classes, self.every_reading = graph, classes, every_reading
+        self.distinct = distinct
         self.max_length, self.limit, self.seed = max_length, limit, seed
         self.grains = tuple(Grain(grain) for grain in grains)
         self._splits = tuple(splits)
@@ -214,7 +218,8 @@ class Walker:
         """List the walks from one entity to another, without `fact`, and whether these are all."""
         offsets, target, of_edge = self.edges.offsets, self.edges.target, self.edges.fact
         listed, complete = walks_between(
-            offsets, target, of_edge, subject, answer, self.max_length, fact, max_walks
+            offsets, target, of_edge, subject, answer, self.max_length, self.distinct, fact,
+            max_walks,
         )
         # A fact's possible intervals are one step.
         walks = dict.fromkeys(self.steps(walk[walk >= 0]) for walk in listed)
@@ -285,7 +290,7 @@ class Walker:
         return find_rules(
             self.edges, self._inverse, self._interval_classes(table), table,
             *_describe_forms(forms), len(self.encoding.forms), self.encoding.symbols.count,
-            self.max_length, max(1, self.limit // _SEARCH_SHARE), self.seed,
+            self.max_length, self.distinct, max(1, self.limit // _SEARCH_SHARE), self.seed,
             SearchWorkspace.of(self.max_length, len(self.graph.entities), len(self.edges.fact)),
         )  # fmt: skip
 
@@ -360,7 +365,7 @@ class Walker:
         records, weights = walk(
             self.edges, self._interval_classes(table), trie, table, index,
             *_describe_forms(self.encoding.forms), self.encoding.symbols.count, self.max_length,
-            self.limit, self.seed, purpose, _reorder_marks(marks, order), statistics,
+            self.distinct, self.limit, self.seed, purpose, _reorder_marks(marks, order), statistics,
             Workspace.of(self._n_codes, len(self.graph.entities), len(self.graph)),
         )  # fmt: skip
         by_query = np.empty_like(weights)
