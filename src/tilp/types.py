@@ -127,6 +127,14 @@ class Features(StrEnum):
     FULL = "full"
 
 
+class Effort(StrEnum):
+    """How much work a fit puts into a large graph."""
+
+    QUICK = "quick"
+    NORMAL = "normal"
+    THOROUGH = "thorough"
+
+
 class EvidenceKind(StrEnum):
     """Evidence for a candidate: its facts with the subject, its other facts, walks to it."""
 

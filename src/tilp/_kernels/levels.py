@@ -22,57 +22,108 @@ relation_code = kernel(temporal_relation_code)
 
 
 @kernel
-def sample_prefixes(offsets: Array, ends: Array, limit: int, seed: int) -> Array:
-    """Sample prefixes so that about `limit` steps lead on from them, each with the same chance.
+def next_relations(trie: Trie, nodes: Array, n_directed: int) -> Array:
+    """Mask the relations that may follow some of the prefixes, given their nodes in the trie."""
+    offsets, relation = trie.offsets, trie.relation
+    allowed = np.zeros(n_directed, dtype=np.bool_)
+    if len(offsets) == 0:
+        allowed[:] = True
+        return allowed
+    seen = np.zeros(len(offsets), dtype=np.bool_)
+    for node in nodes:
+        if not seen[node]:
+            seen[node] = True
+            for child in range(offsets[node], offsets[node + 1]):
+                allowed[relation[child]] = True
+    return allowed
 
-    Every n / m-th prefix is taken in the order of degree, from a seeded start, so that the sum of
-    degrees hardly depends on the seed. All prefixes are taken where their steps are within the
-    limit.
+
+@kernel
+def count_steps(
+    offsets: Array, relation: Array, ends: Array, allowed: Array, of_entity: Array
+) -> Array:
+    """Return how many edges with an allowed relation lead on from each prefix."""
+    steps = np.empty(len(ends), dtype=np.int64)
+    for prefix in range(len(ends)):
+        entity = ends[prefix]
+        if of_entity[entity] == 0:
+            n = 1
+            for edge in range(offsets[entity], offsets[entity + 1]):
+                n += allowed[relation[edge]]
+            of_entity[entity] = n
+        steps[prefix] = of_entity[entity] - 1
+    for prefix in range(len(ends)):
+        of_entity[ends[prefix]] = 0
+    return steps
+
+
+@kernel
+def sample_prefixes(steps: Array, group: Array, n_groups: int, limit: int, seed: int) -> Array:
+    """Sample prefixes so that about `limit` steps lead on from each group of them.
+
+    All prefixes of a group have the same chance, and are taken where their steps are within the
+    limit. Else every n / m-th prefix is taken in the order of its number of steps, from a seeded
+    start, so that the sum of steps hardly depends on the seed.
     """
-    n = len(ends)
-    total = 0
+    n = len(steps)
+    total = np.zeros(n_groups, dtype=np.int64)
+    begin = np.zeros(n_groups + 1, dtype=np.int64)
     sample = np.empty(n, dtype=np.int32)
+    most = 0
     for prefix in range(n):
-        total += offsets[ends[prefix] + 1] - offsets[ends[prefix]]
+        total[group[prefix]] += steps[prefix]
+        begin[group[prefix] + 1] += 1
+        most = max(most, total[group[prefix]])
         sample[prefix] = prefix
-    if total <= limit:
+    if most <= limit:
         return sample
-    size = max(1, n * limit // total)
-    degree = np.empty(n, dtype=np.int64)
-    for prefix in range(n):
-        degree[prefix] = offsets[ends[prefix] + 1] - offsets[ends[prefix]]
-    order = stable_argsort(degree)
-    begin = uniform(seed)
+    for index in range(n_groups):
+        begin[index + 1] += begin[index]
+    by_group = np.empty(n, dtype=np.int32)
+    free = begin.copy()
+    by_steps = stable_argsort(steps)
+    for index in range(n):
+        prefix = by_steps[index]
+        by_group[free[group[prefix]]] = prefix
+        free[group[prefix]] += 1
     chosen = np.zeros(n, dtype=np.int32)
-    for index in range(size):
-        chosen[order[min(n - 1, int((index + begin) * n / size))]] += 1
+    shift = uniform(seed)
+    for index in range(n_groups):
+        size = n_left = begin[index + 1] - begin[index]
+        if total[index] > limit:
+            size = max(1, n_left * limit // total[index])
+        for draw in range(size):
+            drawn = min(n_left - 1, int((draw + shift) * n_left / size))
+            chosen[by_group[begin[index] + drawn]] += 1
     n_chosen = 0
     for prefix in range(n):
         for _ in range(chosen[prefix]):
             sample[n_chosen] = prefix
             n_chosen += 1
-    return sample[:size]
+    return sample[:n_chosen]
 
 
 @kernel
 def expand(
-    edges: Edges, classes: IntervalClasses, trie: Trie, distinct: bool, subject: int, ends: Array,
-    chain: Array, nodes: Array, sample: Array, of_entity: Array,
+    edges: Edges, classes: IntervalClasses, trie: Trie, allowed: Array, distinct: bool,
+    subject: int, ends: Array, chain: Array, nodes: Array, sample: Array, steps: Array,
+    of_entity: Array,
 ) -> tuple[Array, Array, Array, Array, Array]:  # fmt: skip
     """Take one more step from the sampled prefixes, to an entity that they have not visited.
 
-    Unless `distinct`, walks may revisit entities, but not use a fact twice. `ends`, `chain` and `nodes` are the last entity, the edges and the node in the trie of each
-    prefix. Returns the distinct last edges by rank; and of each walk, in the order of last edge and
-    prefix: its prefix, the index of its last edge, the temporal relations of its earlier intervals
-    to the last one as digits, and, if there is a trie, its node.
+    Unless `distinct`, walks may revisit entities, but not use a fact twice. `ends`, `chain` and
+    `nodes` are the last entity, the edges and the node in the trie of each prefix; `steps` are as
+    `count_steps` returns them. Returns the distinct last edges by rank; and of each walk, in the
+    order of last edge and prefix: its prefix, the index of its last edge, the temporal relations
+    of its earlier intervals to the last one as digits, and, if there is a trie, its node.
     """
     # Out of the loops: an array that is read from a tuple is reference-counted each time.
     offsets, relation, fact, rank = edges.offsets, edges.relation, edges.fact, edges.rank
     start, end, by_rank, source = edges.start, edges.end, edges.by_rank, edges.source
     interval, table = edges.interval, classes.table
     visited = edges.target if distinct else fact
-    by_end, begin, run_end, n_edges, n_steps = _group_by_end(offsets, ends, sample, of_entity)
-    ranks = _sorted_ranks(offsets, rank, run_end, n_edges)
+    by_end, begin, run_end, n_edges, n_steps = _group_by_end(ends, sample, steps, of_entity)
+    ranks = _sorted_ranks(offsets, relation, rank, allowed, run_end, n_edges)
     last_edges = np.empty(n_edges, dtype=np.int32)
     room = np.empty((2, n_steps), dtype=np.uint32)
     prefix, last = room[0], room[1]
@@ -87,25 +138,13 @@ def expand(
             n += 1
     for run in range(len(run_end)):
         of_entity[run_end[run]] = 0
-    digits = np.zeros(n_steps, dtype=np.int32)
     valid = np.ones(n_steps, dtype=np.bool_)
     last_visited = visited[last_edges]
     if distinct:
         for walk in range(n_steps):
             valid[walk] = last_visited[last[walk]] != subject
     for step in range(chain.shape[1]):
-        earlier = chain[:, step].copy()
-        _exclude_repeated(visited[earlier], last_visited, prefix, last, valid)
-        if len(table) > 0:
-            _append_user_classes(
-                classes.n_classes, table, interval[earlier], interval[last_edges], prefix, last,
-                digits,
-            )  # fmt: skip
-        else:
-            _append_classes(
-                start[earlier], end[earlier], start[last_edges], end[last_edges], prefix, last,
-                digits,
-            )  # fmt: skip
+        _exclude_repeated(visited[chain[:, step]], last_visited, prefix, last, valid)
     node = np.empty(n_steps if len(trie.offsets) > 0 else 0, dtype=np.int32)
     if len(trie.offsets) > 0:
         trie_offsets, trie_relation, trie_child = trie.offsets, trie.relation, trie.child
@@ -117,13 +156,27 @@ def expand(
                 )
                 node[walk] = trie_child[child] if child >= 0 else -1
                 valid[walk] = child >= 0
-    n = _compress(valid, prefix, last, digits, node)
-    return last_edges, prefix[:n], last[:n], digits[:n], node[:n]
+    n = _compress(valid, prefix, last, node)
+    prefix, last = prefix[:n], last[:n]
+    digits = np.zeros(n, dtype=np.int32)
+    for step in range(chain.shape[1]):
+        earlier = chain[:, step].copy()
+        if len(table) > 0:
+            _append_user_classes(
+                classes.n_classes, table, interval[earlier], interval[last_edges], prefix, last,
+                digits,
+            )  # fmt: skip
+        else:
+            _append_classes(
+                start[earlier], end[earlier], start[last_edges], end[last_edges], prefix, last,
+                digits,
+            )  # fmt: skip
+    return last_edges, prefix, last, digits, node[:n]
 
 
 @kernel
 def _group_by_end(
-    offsets: Array, ends: Array, sample: Array, of_entity: Array
+    ends: Array, sample: Array, steps: Array, of_entity: Array
 ) -> tuple[Array, Array, Array, int, int]:
     """Put prefixes that end in the same entity together, without sorting them.
 
@@ -135,8 +188,7 @@ def _group_by_end(
     run_end = np.empty(len(sample), dtype=np.int32)
     begin = np.zeros(len(sample) + 2, dtype=np.int32)
     for index in range(len(sample)):
-        entity = ends[sample[index]]
-        degree = offsets[entity + 1] - offsets[entity]
+        entity, degree = ends[sample[index]], steps[sample[index]]
         if of_entity[entity] == 0:
             run_end[n_runs] = entity
             n_runs += 1
@@ -156,14 +208,17 @@ def _group_by_end(
 
 
 @kernel
-def _sorted_ranks(offsets: Array, rank: Array, entities: Array, n_edges: int) -> Array:
-    """Return the ranks of the edges out of some entities, ascending."""
-    ranks = np.empty(n_edges, dtype=np.uint32)
+def _sorted_ranks(
+    offsets: Array, relation: Array, rank: Array, allowed: Array, entities: Array, n_edges: int
+) -> Array:
+    """Return the ranks of the edges with an allowed relation out of some entities, ascending."""
+    ranks = np.empty(n_edges + 1, dtype=np.uint32)  # one more: each is written, and kept or not
     n = 0
     for index in range(len(entities)):
         for edge in range(offsets[entities[index]], offsets[entities[index] + 1]):
             ranks[n] = rank[edge]
-            n += 1
+            n += allowed[relation[edge]]
+    ranks = ranks[:n_edges]
     return radix_sort(ranks, len(rank))
 
 
@@ -202,13 +257,12 @@ def _append_user_classes(
 
 
 @kernel
-def _compress(mask: Array, prefix: Array, last: Array, digits: Array, node: Array) -> int:
+def _compress(mask: Array, prefix: Array, last: Array, node: Array) -> int:
     """Move the items that the mask selects to the front of each array, and return their count."""
     n = 0
     for walk in range(len(mask)):
         prefix[n] = prefix[walk]
         last[n] = last[walk]
-        digits[n] = digits[walk]
         if len(node) > 0:
             node[n] = node[walk]
         n += mask[walk]

@@ -7,6 +7,7 @@ import numpy as np
 from tilp._kernels.jit import kernel
 from tilp._kernels.types import Array
 
+_MIN_SHARE = 1e-6  # of a candidate, below which it does not move a weight
 
 @kernel
 def add_likelihood(
@@ -66,6 +67,51 @@ def add_likelihood(
         if kind >= 0:
             factor_gradient[relation, kind] -= by_rules
     return loss
+
+
+@kernel
+def add_rule_gains(
+    first: int, last: int, offsets: Array, rule: Array, others: Array, at_answer: Array,
+    at_known: Array, gain: Array, directed_relation: Array, answer_kind: Array, prior: Array,
+    weight: Array, prior_weight: Array, factor: Array, responsibility: Array, lost: Array,
+) -> float:  # fmt: skip
+    """Add up what each rule does for the likelihood of answers, and return the log-likelihood.
+
+    The arguments are those of `add_likelihood`. `responsibility` gets the share of each answer's
+    probability that comes from the rule; `lost` how much the log-likelihood falls without it.
+    """
+    longest = 0
+    for query in range(first, last):
+        longest = max(longest, offsets[query + 1] - offsets[query])
+    mass = np.empty(longest)
+    arriving = np.empty(longest)
+    log_likelihood = 0.0
+    for query in range(first, last):
+        low, high = offsets[query], offsets[query + 1]
+        relation, kind = directed_relation[query], answer_kind[query]
+        answer_factor = factor[relation, kind] if kind >= 0 else 1.0
+        whole = prior_weight[relation]
+        right = whole * prior[query]
+        for example in range(low, high):
+            index = example - low
+            here = answer_factor * at_answer[example]
+            walks = others[example] + here
+            for known in range(factor.shape[1]):
+                walks += factor[relation, known] * at_known[example, known]
+            mass[index] = weight[rule[example]] * gain[example]
+            arriving[index] = mass[index] * here / walks
+            whole += mass[index]
+            right += arriving[index]
+        log_likelihood += np.log(right / whole)
+        # The prior stays without any rule, so that nothing below is 0.
+        least, least_whole = prior_weight[relation] * prior[query], prior_weight[relation]
+        for example in range(low, high):
+            index = example - low
+            right_without = max(right - arriving[index], least)
+            whole_without = max(whole - mass[index], least_whole)
+            responsibility[rule[example]] += arriving[index] / right
+            lost[rule[example]] += np.log(right / whole) - np.log(right_without / whole_without)
+    return log_likelihood
 
 
 class FeatureTable(NamedTuple):
@@ -227,15 +273,20 @@ def log_linear_scores(
     history_weight: Array,
 ) -> Array:  # fmt: skip
     """Return the scores of the candidates from `first` to `last`."""
+    # Out of the loops: an array that is read from a tuple is reference-counted each time.
+    columns, rule_offsets, rule, root_rate = (
+        table.columns, table.rule_offsets, table.rule, table.root_rate
+    )  # fmt: skip
+    history_offsets, history_feature = table.history_offsets, table.history_feature
     scores = np.empty(last - first)
     for row in range(first, last):
         score = 0.0
         for column in range(len(column_weight)):
-            score += column_weight[column] * table.columns[row, column]
-        for item in range(table.rule_offsets[row], table.rule_offsets[row + 1]):
-            score += rule_weight[table.rule[item]] * table.root_rate[item]
-        for item in range(table.history_offsets[row], table.history_offsets[row + 1]):
-            score += history_weight[table.history_feature[item]]
+            score += column_weight[column] * columns[row, column]
+        for item in range(rule_offsets[row], rule_offsets[row + 1]):
+            score += rule_weight[rule[item]] * root_rate[item]
+        for item in range(history_offsets[row], history_offsets[row + 1]):
+            score += history_weight[history_feature[item]]
         scores[row - first] = score
     return scores
 
@@ -246,15 +297,20 @@ def add_log_linear_likelihood(
     history_weight: Array, column_gradient: Array, rule_gradient: Array, history_gradient: Array,
 ) -> float:  # fmt: skip
     """Return the negative log-likelihood of the answers of queries, and add up its gradient."""
+    offsets, answers, log_count, columns = (
+        table.offsets, table.answer, table.log_count, table.columns
+    )  # fmt: skip
+    rule_offsets, rule, root_rate = table.rule_offsets, table.rule, table.root_rate
+    history_offsets, history_feature = table.history_offsets, table.history_feature
     loss = 0.0
     for query in queries:
-        first, last = table.offsets[query], table.offsets[query + 1]
+        first, last = offsets[query], offsets[query + 1]
         scores = log_linear_scores(table, first, last, column_weight, rule_weight, history_weight)
-        answer = table.answer[query]
-        at_answer = scores[answer - first] + table.log_count[answer]
+        answer = answers[query]
+        at_answer = scores[answer - first] + log_count[answer]
         highest = -np.inf
         for row in range(first, last):
-            scores[row - first] += table.log_count[row]
+            scores[row - first] += log_count[row]
             highest = max(highest, scores[row - first])
         total = 0.0
         for index in range(last - first):
@@ -265,14 +321,14 @@ def add_log_linear_likelihood(
             share = np.exp(scores[row - first] - normaliser)
             if row == answer:
                 share -= 1.0
-            elif share < 1e-6:
-                continue  # too small to move a weight
+            elif share < _MIN_SHARE:
+                continue
             for column in range(len(column_weight)):
-                column_gradient[column] += share * table.columns[row, column]
-            for item in range(table.rule_offsets[row], table.rule_offsets[row + 1]):
-                rule_gradient[table.rule[item]] += share * table.root_rate[item]
-            for item in range(table.history_offsets[row], table.history_offsets[row + 1]):
-                history_gradient[table.history_feature[item]] += share
+                column_gradient[column] += share * columns[row, column]
+            for item in range(rule_offsets[row], rule_offsets[row + 1]):
+                rule_gradient[rule[item]] += share * root_rate[item]
+            for item in range(history_offsets[row], history_offsets[row + 1]):
+                history_gradient[history_feature[item]] += share
     return loss
 
 

@@ -289,7 +289,9 @@ def _count_to_answer(
     reached[0] = answer
     n_reached = 1
     for length in range(1, len(n_walks)):
-        sample = sample_prefixes(offsets, frontier, limit, seed + answer * 8 + length)
+        degree = offsets[frontier + 1] - offsets[frontier]
+        alike = np.zeros(len(frontier), dtype=np.int32)
+        sample = sample_prefixes(degree, alike, 1, limit, seed + answer * 8 + length)
         if len(sample) < len(frontier):
             sampled = np.empty(len(sample), dtype=np.int32)
             counts = np.empty(len(sample))

@@ -51,18 +51,23 @@ class IntervalClasses(NamedTuple):
 
 
 class Trie(NamedTuple):
-    """Which relation may follow which, as a prefix tree; without nodes, any may follow any."""
+    """Which relation may follow which, as prefix trees; without nodes, any may follow any.
 
+    `roots` is the node of the empty body, for the queries of each directed relation.
+    """
+
+    roots: Array
     offsets: Array
     relation: Array
     child: Array
 
 
 class QueriesBySubject(NamedTuple):
-    """Queries in the order of their distinct subjects.
+    """Queries in the order of their distinct subjects, or relations and subjects.
 
-    Queries that share the counts of walks stand together: those of a subject with the same
-    interval and, where rules are given, the same relation. `answer` is the known answer.
+    Queries that share walks stand together: those of a subject and, where rules are given, of one
+    relation; and among these, queries with the same interval, which share counts. `answer` is the
+    known answer.
     """
 
     subject: Array

@@ -21,7 +21,14 @@ from tilp._kernels.count import (
     select_bodies,
 )
 from tilp._kernels.jit import kernel
-from tilp._kernels.levels import expand, longer_bodies, sample_prefixes, sort_into_bodies
+from tilp._kernels.levels import (
+    count_steps,
+    expand,
+    longer_bodies,
+    next_relations,
+    sample_prefixes,
+    sort_into_bodies,
+)
 from tilp._kernels.types import (
     ADJACENT_PAIRS,
     ALL_PAIRS,
@@ -50,7 +57,8 @@ def walk(
     """Walk from the subjects of queries, and count for each query what the purpose says.
 
     Walks do not revisit an entity if `distinct`. Without a body in `index`, all rules are counted. `body_pairs` and `code_types` describe the
-    temporal forms. Past `limit` steps of one length from one subject, prefixes are sampled.
+    temporal forms. Past `limit` steps of one length from one subject, prefixes are sampled; where
+    rules are given, past as many steps along one chain of relations.
     `STATISTICS` adds, for each rule, the facts whose answer it reaches, the facts where it applies,
     and the sum of arriving rates at the answer; `CHECKSUM` the numbers of rows, rules and walks,
     and the sum of squared arriving rates. `ENDS` records query, form, length, relations (or the
@@ -72,19 +80,25 @@ def walk(
         ends = np.full(1, subject, dtype=np.int32)
         chain = np.empty((1, 0), dtype=np.int32)
         nodes = np.zeros(1, dtype=np.int32)
+        if len(trie.roots) > 0:
+            nodes[0] = trie.roots[queries.directed_relation[first]]
         # For each choice of pairs: the body of each prefix; relations and digits of each body.
         prefix_body = np.zeros((3, 1), dtype=np.int32)
         relations = [empty_body, empty_body, empty_body]
         digits_so_far = [empty_body, empty_body, empty_body]
         for length in range(1, max_length + 1):
-            sample = sample_prefixes(edges.offsets, ends, limit, seed + subject * 8 + length)
+            allowed = next_relations(trie, nodes, n_directed)
+            steps = count_steps(edges.offsets, edges.relation, ends, allowed, space.of_entity)
+            n_nodes = max(1, len(trie.offsets) - 1)
+            sample = sample_prefixes(steps, nodes, n_nodes, limit, seed + subject * 8 + length)
             if len(sample) < len(ends):
                 for query in range(first, last):
                     for longer in range(length, max_length + 1):
                         weights[query, longer] *= len(ends) / len(sample)
             last_edges, prefix, last_of_walk, digits, next_nodes = expand(
-                edges, classes, trie, distinct, subject, ends, chain, nodes, sample, space.of_entity
-            )
+                edges, classes, trie, allowed, distinct, subject, ends, chain, nodes, sample, steps,
+                space.of_entity,
+            )  # fmt: skip
             if len(prefix) == 0:
                 break
             goes_on = length < max_length

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _STAGES = {
     "mine": "find rules",
     "apply": "apply them to train",
+    "select": "keep few, distinct ones",
     "train": "learn their weights",
     "choose": "choose on valid",
     "fold": "learn them from each half",

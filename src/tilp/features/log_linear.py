@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 RANDOM_WALKS = "random walks"
 DENSE_FEATURES = ("rules", RANDOM_WALKS)  # every candidate has a value of each
-DEFAULT_L2 = 10.0  # of the weights of rules and history features, unless chosen otherwise
+DEFAULT_L2 = 2.5  # of the weights of rules and history features, unless chosen otherwise
 DEFAULT_MAX_STEPS = 50  # of the optimiser
 
 # Names of the attributes of `LogLinearWeights` in a saved model, in their order.
 _SAVED_NAMES = ("columns", "rule", "row_of", "words", "mixing", "bounds", "scale", "pull")
 _MIXINGS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _DENSE_L2 = 0.1
-_L2_CHOICES = (50.0, DEFAULT_L2)
+_L2_CHOICES = (10.0, DEFAULT_L2)
 _MIN_QUERIES = 20
-_TOLERANCE = 1e-6  # of the relative decrease of the loss
+_TOLERANCE = 3e-5  # of the relative decrease of the loss
 
 
 @dataclass(frozen=True)

@@ -54,8 +54,8 @@ class LogLinearSettings:
     walk_length: int = 5  # longest random walk
     without: tuple[Part, ...] = ()  # parts of the score to leave out
     max_queries: int = 12_000  # most queries of a directed relation to learn from
-    n_best: int = 60  # candidates of each query to learn from: the best by the rules
-    n_sampled: int = 60  # negative samples of each query
+    n_best: int = 40  # candidates of each query to learn from: the best by the rules
+    n_sampled: int = 40  # negative samples of each query
     seed: int = 0  # seed of all samples
     max_steps: int = DEFAULT_MAX_STEPS  # most steps of the optimiser
 

@@ -19,6 +19,7 @@ from tilp.graph import QueryTable, TemporalGraph
 from tilp.time import known_ends
 from tilp.walks import Walker
 
+_MIN_LIMIT = 50_000
 MIN_PROBABILITY = 1e-7  # those far below all score about 0
 
 
@@ -56,7 +57,8 @@ class RandomWalks:
     ) -> RandomWalks:
         """Make the walks that are longer than those of a walker."""
         length = walker.max_length
-        return cls(edges, scale, length, max(walk_length, length), walker.limit)
+        limit = max(walker.limit, _MIN_LIMIT)
+        return cls(edges, scale, length, max(walk_length, length), limit)
 
     def log_scores(self, listed: ListedCandidates) -> Floats:
         """Return how likely each candidate is reached, on a logarithmic scale from 0 (never)."""

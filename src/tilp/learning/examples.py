@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -17,6 +17,7 @@ from tilp.walks import CompiledRules, Walker, chunks_by
 from tilp.walks.walker import CHUNK_STEPS
 
 _MIN_OTHER_EDGES = 2
+_COUNTS = ("at_answer", "excluded", "at_known", "at_others")
 
 
 @dataclass(frozen=True)
@@ -42,11 +43,19 @@ class TrainingExamples:
     def __len__(self) -> int:
         return len(self.rule)
 
+    def of_rules(self, mask: Mask) -> TrainingExamples:
+        """Return the examples of some of the rules, which are numbered anew."""
+        new_rule = np.cumsum(mask, dtype=np.int32) - np.int32(1)
+        selected = mask[self.rule]
+        offsets = np.append(0, np.cumsum(selected))[self.offsets]
+        columns = {name: getattr(self, name)[selected] for name in _COUNTS}
+        return replace(self, offsets=offsets, rule=new_rule[self.rule[selected]], **columns)
+
     def select(self, queries: Mask) -> TrainingExamples:
         """Return the examples of some of the queries."""
         sizes = np.diff(self.offsets)
         mask = np.repeat(queries, sizes)
-        columns = ("rule", "at_answer", "excluded", "at_known", "at_others")
+        columns = ("rule", *_COUNTS)
         return TrainingExamples(
             self.queries[queries],
             self.answer_kind[queries],

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 import optax
 
-from tilp._kernels.likelihood import add_likelihood
+from tilp._kernels.likelihood import add_likelihood, add_rule_gains
 from tilp._utils.arrays import Floats, Indices
 from tilp.learning.attention_net import AttentionNet, Parameters
 from tilp.learning.candidates import KNOWN_KINDS, PopularityPrior
@@ -69,6 +69,36 @@ class Objective:
 
         loss, gradient = mean_loss(part_loss, self._parts, self._shapes, self.n_queries, workers)
         return loss, LogWeights(*gradient)
+
+
+    def rule_gains(self, logs: LogWeights, workers: Workers) -> RuleGains:
+        """Return what each rule does for the likelihood, given the other rules."""
+        weight, prior_weight, factor = np.exp(logs.rule), np.exp(logs.prior), np.exp(logs.factor)
+        examples, n_rules = self._examples, len(weight)
+
+        def part_gains(part: slice) -> tuple[Floats, Floats]:
+            gains = np.zeros(n_rules), np.zeros(n_rules)
+            add_rule_gains(
+                part.start, part.stop, examples.offsets, examples.rule, examples.at_others,
+                examples.at_answer, examples.at_known, self._gain,
+                examples.queries.directed_relation, examples.answer_kind, self._prior,
+                weight, prior_weight, factor, *gains,
+            )  # fmt: skip
+            return gains
+
+        total = RuleGains(np.zeros(n_rules), np.zeros(n_rules))
+        for responsibility, lost in workers.map_in_threads(part_gains, self._parts):
+            total.responsibility[:] += responsibility
+            total.lost[:] += lost
+        return total
+
+
+@dataclass(frozen=True)
+class RuleGains:
+    """What each rule does for the likelihood of the answers of queries."""
+
+    responsibility: Floats  # sum over the answers of the share that comes from the rule
+    lost: Floats  # by how much the log-likelihood of all answers falls without the rule
 
 
 @dataclass(frozen=True)

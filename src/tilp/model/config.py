@@ -8,17 +8,36 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tilp._deprecated import Parameters, warn_renamed
 from tilp._utils.params import changed_fields
 from tilp._utils.progress import Stages
 from tilp.errors import TilpError
 from tilp.learning.rule_weights import TrainingSettings
 from tilp.parallel import Workers
-from tilp.types import Features, Grain, Missing, Part, Preset, Weights, choose
+from tilp.types import (
+    MAX_RULES,
+    Effort,
+    Features,
+    Grain,
+    Missing,
+    Part,
+    Preset,
+    Weights,
+    choose,
+)
 from tilp.walks import MAX_LENGTH, MiningSettings
 from tilp.walks.walker import DEFAULT_LIMIT
 
-TEMPORAL_DETAIL = (Grain.PAIRS, Grain.GAP, Grain.ALLEN)
+TEMPORAL_DETAIL = (Grain.STATIC, Grain.PAIRS, Grain.GAP, Grain.ALLEN)
+MAX_KEPT = 300
+"""Default for the number of rules that a fit keeps for each relation and direction."""
+
+CANDIDATES = 2  # times as many rules are mined as may be kept, for the selection
+_MAX_FACTS = {Effort.QUICK: 5_000, Effort.NORMAL: 50_000}  # to learn from; about 20 ms for each
+_WALK_LIMIT = {Effort.QUICK: 1_000, Effort.NORMAL: 3_000, Effort.THOROUGH: DEFAULT_LIMIT}
 
 
 @dataclass(frozen=True, repr=False)
@@ -26,17 +45,21 @@ class TILPConfig:
     """Finer choices for `TILP`; most users leave them as they are.
 
     Args:
-        sample: Mine rules from at most this many facts of each relation (int, default None: from
-            all). Lower it to fit a large graph faster; rare rules are then missed.
+        sample: Learn from at most this many facts of each relation (int, default None: as many
+            as `effort` allows). Lower it to fit a large graph faster; rare rules are then missed.
         share: Learn from this share of the training facts (float, default 1.0). Walks still use
             all of them. Lower it to see how a model does with few examples.
         walk_limit: Sample the walks from an entity when those of one length take more steps than
-            this (int, default 1,000,000). Lower it if a few entities with very many facts make
-            mining slow.
+            this (int, default None: by `effort`). Lower it if a few entities with very many
+            facts make a fit slow.
         walk_length: Steps of random walk scores at most, which `features="full"` has (int from 1
             to 5, default 5).
         without: Parts of the temporal features to leave out (names of `tilp.types.Part`, default
             none), to measure what each of them adds.
+        select: Keep few, distinct rules (bool, default True). If not, all mined rules are kept,
+            as in the paper.
+        distinct: Let walks visit no entity twice (bool, default True). If not, they only use no
+            fact twice, as in the paper.
         held_out: Use at most this many facts of the valid split to decide when to stop (int,
             default 5,000). Without a valid split, a tenth of train decides.
         training: Gradient steps, learning rates and the like. Its `weights` and `seed` are those
@@ -49,9 +72,11 @@ class TILPConfig:
 
     sample: int | None = None
     share: float = 1.0
-    walk_limit: int = DEFAULT_LIMIT
+    walk_limit: int | None = None
     walk_length: int = MAX_LENGTH
     without: Part | str | Iterable[Part | str] = ()
+    select: bool = True
+    distinct: bool = True
     held_out: int = 5_000
     training: TrainingSettings = field(default_factory=TrainingSettings)
 
@@ -82,7 +107,11 @@ PRESETS: Mapping[Preset, Mapping[str, Any]] = {
         "rule_weights": Weights.ATTENTION,
         "features": Features.PAPER,
         "missing": Missing.DURATION,
+        "max_rules": MAX_RULES,
+        "effort": Effort.THOROUGH,
         "config": TILPConfig(
+            select=False,
+            distinct=False,
             training=TrainingSettings(walks_power=0.0, choose_power=False, known_factors=False)
         ),
     },
@@ -114,6 +143,8 @@ class ModelSettings:
     without: tuple[Part, ...] = ()  # parts of the features to leave out
     walk_length: int = MAX_LENGTH  # steps of random walk scores at most
     missing: Missing = Missing.POINT
+    select: bool = True  # keep few, distinct rules
+    max_rules: int = MAX_KEPT  # of each directed relation to keep, if they are selected
     held_out: int = 5_000  # facts that decide when to stop, at most
     seed: int = 0
 
@@ -132,9 +163,10 @@ class ModelSettings:
         """Read what `to_json` returned."""
         try:
             values = _renamed(values, {old: new for new, old in _SAVED_KEYS.items()})
+            mining, training = dict(values["mining"]), dict(values["training"])
+            values = {**_of_0_1(mining), **values}
             if set(values) != {option.name for option in fields(cls)}:
                 raise ValueError(f"keys {', '.join(sorted(values))}")
-            mining, training = dict(values["mining"]), dict(values["training"])
             _refuse_removed(training)
             mining["grains"] = tuple(map(Grain, mining["grains"]))
             training["weights"] = Weights(training["weights"])
@@ -148,6 +180,12 @@ class ModelSettings:
             return cls(**values)
         except (KeyError, TypeError, ValueError) as failure:
             raise TilpError(f"settings of another tilp, or damaged ones ({failure})") from failure
+
+
+def _of_0_1(mining: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings that models of 0.1 do not state; add those of mining in place."""
+    mining.setdefault("distinct", False)
+    return {"select": False, "max_rules": mining["top"]}
 
 
 _SAVED_KEYS = {"walk_length": "soft_length", "l2": "pull"}
@@ -167,6 +205,25 @@ def _refuse_removed(training: dict[str, Any]) -> None:
     cell = training.pop("cell", "lstm")
     if cell != "lstm":
         raise TilpError(f"the cell {cell!r} was removed in 0.2: fit the model again without it")
+
+
+def resolve_effort(
+    effort: Effort, config: TILPConfig, relation_sizes: NDArray[np.int64]
+) -> tuple[int | None, int]:
+    """Return the facts of each relation to learn from at most, and the limit of walks.
+
+    Small relations are learned from whole. What the user chose in the configuration stays.
+    """
+    limit = _WALK_LIMIT[effort] if config.walk_limit is None else config.walk_limit
+    most = _MAX_FACTS.get(effort)
+    if config.sample is not None or most is None or relation_sizes.sum() <= most:
+        return config.sample, limit
+    sizes = np.sort(relation_sizes)
+    left = len(sizes) - np.arange(len(sizes))
+    # If the relation at an index and all larger ones are cut to its size, this many facts remain.
+    facts = np.cumsum(sizes) - sizes + sizes * left
+    cut = int(np.searchsorted(facts, most, side="right"))
+    return max(1, int((most - sizes[:cut].sum()) // left[cut])), limit
 
 
 @dataclass(frozen=True)

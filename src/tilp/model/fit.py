@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tilp._utils.arrays import Mask
 from tilp._utils.files import load_or_compute, new_file
 from tilp.errors import NoRulesError, TilpError
 from tilp.evaluation import Ranker
@@ -23,6 +24,7 @@ from tilp.graph import QueryTable, TemporalGraph
 from tilp.learning import PopularityPrior
 from tilp.learning.attention_net import AttentionNet, flatten_parameters
 from tilp.learning.examples import TrainingExamples, make_training_examples, training_queries
+from tilp.learning.rule_selection import distinct_rules, select_rules
 from tilp.learning.rule_weights import LogWeights, Objective, train_rule_weights
 from tilp.learning.training_loop import LossCurve
 from tilp.model.config import FitContext, ModelSettings
@@ -36,6 +38,7 @@ from tilp.walks.mining import MiningCheckpoint, mining_walker, target_facts
 
 _FAILURES = 5.0  # facts where a rule fails, added to those seen when its confidence is smoothed
 _MIN_CONFIDENCE = 1e-6
+_SELECTION_STEPS = 60  # of training: weights need not be exact to tell which rules matter
 _WALKS_POWERS = (0.0, 0.15, 0.3, 0.45, 0.6)
 
 
@@ -46,6 +49,8 @@ def fit_model(graph: TemporalGraph, context: FitContext) -> FittedModel:
     to stop.
     """
     data = prepare_training_data(graph, context)
+    if context.settings.select:
+        data = select_from(data, context)
     return learn_features(data, learn_rule_weights(data, context), context)
 
 
@@ -61,10 +66,26 @@ class TrainingData:
     held_out: TrainingExamples  # decide when to stop
     ranker: Ranker  # of the answers of the held-out queries
 
+    def objective(self, examples: TrainingExamples, settings: ModelSettings) -> Objective:
+        """Return the likelihood of the answers of some examples."""
+        prior = PopularityPrior.from_graph(self.walker.graph)
+        return Objective(examples, prior, len(self.rules), settings.training.walks_power)
+
     def scorer(self, weights: RuleWeights) -> RuleScorer:
         """Return the scorer of the rules with some weights."""
         rules = [mined.rule for mined in self.rules]
         return RuleScorer(self.walker, rules, weights, self.missing_dates)
+
+
+    def of_rules(self, mask: Mask) -> TrainingData:
+        """Return the data of some of the rules."""
+        return replace(
+            self,
+            rules=RuleSet(mined for mined, kept in zip(self.rules, mask, strict=True) if kept),
+            rows=self.rows[mask],
+            training=self.training.of_rules(mask),
+            held_out=self.held_out.of_rules(mask),
+        )
 
 
 def prepare_training_data(graph: TemporalGraph, context: FitContext) -> TrainingData:
@@ -164,6 +185,24 @@ def _from_arrays(arrays: dict[str, Any]) -> TrainingExamples:
     return TrainingExamples(queries=queries, **{name: arrays[name] for name in _COLUMNS})
 
 
+def select_from(data: TrainingData, context: FitContext) -> TrainingData:
+    """Keep the rules that explain answers of training queries, given the others.
+
+    Rules that a simpler rule equals go first. The others learn weights together, and compete for
+    the answers that they reach.
+    """
+    settings = context.settings
+    with context.stages("select") as advance:
+        given = np.array([mined.given for mined in data.rules])
+        data = data.of_rules(distinct_rules(data.rows, data.training) | given)
+        short = replace(settings.training, steps=_SELECTION_STEPS)
+        selecting = replace(context, settings=replace(settings, training=short))
+        logs, _, _ = _train_logs(data, data.training, selecting, advance, "selection")
+        gains = data.objective(data.training, settings).rule_gains(logs, context.workers)
+        mask = select_rules(data.rows, gains.responsibility, settings.max_rules)
+        return data.of_rules(mask | np.array([mined.given for mined in data.rules]))
+
+
 def learn_rule_weights(data: TrainingData, context: FitContext) -> FittedModel:
     """Learn the weights of rules from training examples."""
     settings = context.settings.training
@@ -242,21 +281,31 @@ def train_weights(
     Return also the loss, and the parameters of the attention net if there is one. `name` is that
     of the checkpoint.
     """
-    settings, n_rules = context.settings.training, len(data.rules)
-    prior = PopularityPrior.from_graph(data.walker.graph)
+    logs, curve, net = _train_logs(data, examples, context, advance, name)
+    return _scale_weights(logs, data.rows[:, 2]), curve, net
+
+
+def _train_logs(
+    data: TrainingData,
+    examples: TrainingExamples,
+    context: FitContext,
+    advance: Callable[[float], None],
+    name: str,
+) -> tuple[LogWeights, LossCurve, dict[str, NDArray[Any]] | None]:
+    settings = context.settings.training
     trained = train_rule_weights(
         AttentionNet(data.walker.encoding, settings.dimension),
         data.rows,
         smoothed_confidence(data.rules),
-        Objective(examples, prior, n_rules, settings.walks_power),
-        Objective(data.held_out, prior, n_rules, settings.walks_power),
+        data.objective(examples, context.settings),
+        data.objective(data.held_out, context.settings),
         settings,
         context.workers,
         checkpoint=context.path(f"{name}-state.npz"),
         progress=advance,
     )
     net = None if trained.net is None else flatten_parameters(trained.net)
-    return _scale_weights(trained.log_weights, data.rows[:, 2]), trained.curve, net
+    return trained.log_weights, trained.curve, net
 
 
 def _scale_weights(logs: LogWeights, relation: NDArray[np.int64]) -> RuleWeights:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import polars as pl
 
 from tilp._deprecated import RenamedAttribute, renamed_keywords
@@ -20,7 +21,9 @@ from tilp.graph import TemporalGraph, merge_facts
 from tilp.learning.training_loop import LossCurve
 from tilp.model.batch_predict import BatchPredictor, BatchResult, BatchSettings, predict_to
 from tilp.model.config import (
+    CANDIDATES,
     DEFAULT_CONFIG,
+    MAX_KEPT,
     PRESETS,
     TEMPORAL_DETAIL,
     FitContext,
@@ -28,6 +31,7 @@ from tilp.model.config import (
     TILPConfig,
     check_length,
     parameters_of_0_1,
+    resolve_effort,
     tilp_arguments,
 )
 from tilp.model.feature_tables import Distributions, select_features, weight_table
@@ -41,9 +45,9 @@ from tilp.rules import RuleSet
 from tilp.scoring import Predictions, Query, RuleWeights, Scorer, TopKPredictor
 from tilp.scoring.queries import QueryColumns, read_queries
 from tilp.types import (
-    MAX_RULES,
     Backend,
     ByLabel,
+    Effort,
     EvidenceKind,
     Features,
     Grain,
@@ -68,8 +72,8 @@ class TILP(Params):
     Args:
         max_length: Mine rules with at most this many atoms in the body (int from 1 to 5,
             default 3). Longer rules reach more answers and take much more time and memory.
-        temporal_detail: What rules say about time (names, default `("pairs", "gap", "allen")`).
-            `static`: nothing; `query`: how each fact of the body lies to the query's time;
+        temporal_detail: What rules say about time (names, default `("static", "pairs", "gap",
+            "allen")`). `static`: nothing; `query`: how each fact of the body lies to the query's time;
             `adjacent`: also how neighbours in the body lie to each other; `pairs`: how any two
             lie to each other; `allen`: Allen's relations of the last fact to the query; `gap`:
             how many years, months or days lie between the two. Fewer give fewer, plainer rules.
@@ -86,8 +90,12 @@ class TILP(Params):
             not at all, so that a rule counts if it may hold.
         min_support: Drop rules that reach fewer than this many training facts (int, default 2).
             Raise it for noisy data.
-        max_rules: Keep at most this many rules for each relation and direction, the best first
-            (int, default 3,000). Lower it for smaller and faster models.
+        max_rules: Keep at most this many rules for each relation and direction (int, default
+            300). Most relations keep far fewer: a rule must explain answers that the others do
+            not. Lower it for smaller and faster models.
+        effort: How much work goes into a large graph (default `"normal"`). `normal` learns from
+            at most 50,000 facts, `quick` from 5,000, `thorough` from all. Every fact is walked
+            on. Relations are cut evenly, from the largest on.
         random_state: The seed of everything random (int, default 0). The same seed and data
             give the same model, bit for bit.
         n_jobs: How many threads work in parallel (int, default None: one for each core; -1
@@ -126,7 +134,8 @@ class TILP(Params):
         features: Features | str = Features.FULL,
         missing: Missing | str = Missing.POINT,
         min_support: int = 2,
-        max_rules: int = MAX_RULES,
+        max_rules: int = MAX_KEPT,
+        effort: Effort | str = Effort.NORMAL,
         random_state: int = 0,
         n_jobs: int | None = None,
         backend: Backend | str = Backend.THREADS,
@@ -140,6 +149,7 @@ class TILP(Params):
         self.missing = missing
         self.min_support = min_support
         self.max_rules = max_rules
+        self.effort = effort
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.backend = backend
@@ -168,26 +178,34 @@ class TILP(Params):
         self.features = choose(Features, self.features, "features")
         self.missing = choose(Missing, self.missing, "missing")
         self.backend = choose(Backend, self.backend, "backend")
+        self.effort = choose(Effort, self.effort, "effort")
+        if self.max_rules < 1:
+            raise TilpError(f"max_rules is {self.max_rules}; it is at least 1")
         self._current_settings()
 
-    def _current_settings(self) -> ModelSettings:
-        """Return the settings of a model that is fitted with the current parameters."""
+    def _current_settings(self, graph: TemporalGraph | None = None) -> ModelSettings:
+        """Return the settings of a model that is fitted with the current parameters to a graph."""
         config = self.config
+        relation = np.empty(0, np.int64) if graph is None else graph.relation[graph.targets]
+        sample, limit = resolve_effort(Effort(self.effort), config, np.bincount(relation))
         return ModelSettings(
             mining=MiningSettings(
                 grains=cast(tuple[Grain, ...], self.temporal_detail),
                 max_length=self.max_length,
                 min_support=self.min_support,
-                top=self.max_rules,
+                top=self.max_rules * (CANDIDATES if config.select else 1),
                 share=config.share,
-                sample=config.sample,
-                limit=config.walk_limit,
+                sample=sample,
+                limit=limit,
+                distinct=config.distinct,
             ),
             training=replace(config.training, weights=Weights(self.rule_weights)),
             features=Features(self.features),
             without=cast(tuple[Part, ...], config.without),
             walk_length=config.walk_length,
             missing=Missing(self.missing),
+            select=config.select,
+            max_rules=self.max_rules,
             held_out=config.held_out,
             seed=self.random_state,
         )
@@ -233,12 +251,14 @@ class TILP(Params):
             features=settings.features,
             missing=settings.missing,
             min_support=mining.min_support,
-            max_rules=mining.top,
+            max_rules=settings.max_rules,
             random_state=settings.seed,
             config=TILPConfig(
                 sample=mining.sample,
                 share=mining.share,
                 walk_limit=mining.limit,
+                select=settings.select,
+                distinct=mining.distinct,
                 walk_length=settings.walk_length,
                 without=settings.without,
                 held_out=settings.held_out,
@@ -288,7 +308,7 @@ class TILP(Params):
         """
         if not len(graph.rows("train")):
             raise TilpError("there are no training facts to learn from")
-        settings = self._current_settings()
+        settings = self._current_settings(graph)
         with tempfile.TemporaryDirectory() as temporary, self._workers() as workers:
             checkpoints = Path(temporary) / "fit" if folder is None else Path(folder)
             context = FitContext(settings, workers, checkpoints, Stages(progress))

@@ -47,6 +47,7 @@ class MinedRule:
     weight: float | None = None
     gain: float | None = None
     lift: float | None = None
+    given: bool = False
 
     def __str__(self) -> str:
         return f"{self.rule}  ({self.figures})"

@@ -21,7 +21,7 @@ MAX_LENGTH = 5
 
 Body = TypeVar("Body", int, NDArray[np.int64])
 
-NO_TRIE = Trie(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int32))
+NO_TRIE = Trie(*(np.empty(0, dtype) for dtype in (np.int32, np.int64, np.int32, np.int32)))
 NO_RULES = RuleIndex(
     np.zeros((1, MAX_LENGTH + 2), np.int64), np.empty(0, np.int64), np.empty(0, np.int64),
     np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0, np.int32),
@@ -110,7 +110,7 @@ class RuleEncoding:
             np.append(begin, len(rows)).astype(np.int64), rows[:, 2].astype(np.int32),
             rows[:, 5].astype(np.int32),
         )  # fmt: skip
-        return CompiledRules(index, self._trie(np.unique(rows[:, [1, 3]], axis=0)), order)
+        return CompiledRules(index, self._trie(np.unique(rows[:, [2, 1, 3]], axis=0)), order)
 
     def _row(self, rule: Rule) -> tuple[int, int, int, int, int, int]:
         if rule.length > self.max_length:
@@ -138,10 +138,10 @@ class RuleEncoding:
         return [Atom(name, inverse) for inverse in (False, True) for name in names]
 
     def _trie(self, bodies: NDArray[np.int64]) -> Trie:
-        """Return the relations of bodies, given by length and relations, as a prefix tree."""
-        children: list[dict[int, int]] = [{}]
-        for length, relations in bodies.tolist():
-            node = 0
+        """Return the relations of bodies, given by relation, length and body, as prefix trees."""
+        n_directed = 2 * len(self.relations)
+        children: list[dict[int, int]] = [{} for _ in range(n_directed)]
+        for node, length, relations in bodies.tolist():
             for relation in self._unpack(length, relations):
                 if relation not in children[node]:
                     children[node][relation] = len(children)
@@ -150,4 +150,5 @@ class RuleEncoding:
         pairs = [pair for of_node in children for pair in sorted(of_node.items())]
         table = np.array(pairs, np.int32).reshape(-1, 2)
         offsets = np.cumsum([0, *map(len, children)], dtype=np.int64)
-        return Trie(offsets, table[:, 0].copy(), table[:, 1].copy())
+        roots = np.arange(n_directed, dtype=np.int32)
+        return Trie(roots, offsets, table[:, 0].copy(), table[:, 1].copy())

@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import polars as pl
@@ -30,6 +31,7 @@ _MAX_RULES = 300_000  # in memory for one relation at a time
 _SEARCH_COST = 0.3  # share of the work, for progress; the rest is counting
 _CANDIDATES = 5  # times as many rules are counted as are returned
 _HASH = np.uint64(0x9E3779B97F4A7C15)
+_Value = TypeVar("_Value")
 _KEY = ["form", "length", "relation", "relations", "digits", "code"]
 
 
@@ -213,11 +215,29 @@ def mining_walker(
 
 
 def target_facts(graph: TemporalGraph, settings: MiningSettings) -> NDArray[np.int64]:
-    """Return the training facts that are queried, ascending: a share of the graph's targets."""
+    """Return the training facts that are queried, ascending.
+
+    They are a share of the graph's targets, at most `settings.sample` of each relation.
+    """
     targets = graph.targets
-    if settings.share >= 1.0:
+    if settings.share < 1.0:
+        targets = targets[sample_share(len(targets), settings.share, settings.seed)]
+    if settings.sample is None:
         return targets
-    return targets[sample_share(len(targets), settings.share, settings.seed)]
+    relation = graph.relation[targets]
+    order = np.argsort(relation, kind="stable")
+    parts = np.split(targets[order], np.flatnonzero(np.diff(relation[order])) + 1)
+    return np.sort(np.concatenate([_sample(graph, rows, settings) for rows in parts]))
+
+
+def _sample(
+    graph: TemporalGraph, rows: NDArray[np.int64], settings: MiningSettings
+) -> NDArray[np.int64]:
+    """Return the facts of one relation that are queried, ascending."""
+    if settings.sample is None or len(rows) <= settings.sample:
+        return rows
+    rng = np.random.default_rng([settings.seed, int(graph.relation[rows[0]])])
+    return np.sort(rng.choice(rows, settings.sample, replace=False))
 
 
 def mining_queries(walker: Walker, relation: str, settings: MiningSettings) -> QueryTable:
@@ -226,13 +246,10 @@ def mining_queries(walker: Walker, relation: str, settings: MiningSettings) -> Q
     relation_id = graph.relations.find(relation)
     if settings.share >= 1.0:  # without a list of all training facts
         rows = np.flatnonzero(graph.relation[graph.span("train")] == relation_id)
-        rows = rows[~graph.walked_only[rows]]
+        rows = _sample(graph, rows[~graph.walked_only[rows]], settings)
     else:
         rows = target_facts(graph, settings)
         rows = rows[graph.relation[rows] == relation_id]
-    if settings.sample is not None and len(rows) > settings.sample:
-        rng = np.random.default_rng([settings.seed, relation_id])
-        rows = np.sort(rng.choice(rows, settings.sample, replace=False))
     return QueryTable.of_facts(graph, rows, walked=True)
 
 
@@ -333,7 +350,8 @@ class MiningCheckpoint:
             "settings": json.loads(json.dumps(asdict(settings))),
             "relations": self.relations,
         }
-        self._mined: dict[str, list[MinedRule]] = {}
+        self._mined: dict[str, RuleSet] = {}
+        self._lines: dict[str, str] = {}  # of the file, by relation
         self._resume()
 
     def finish(
@@ -347,22 +365,21 @@ class MiningCheckpoint:
         with use_workers(workers, threads) as workers:
             mined = mine_relations(self._walker, left, self._settings, workers, progress=progress)
             for relation, rules in mined:
-                self._mined[relation] = rules
+                self._mined[relation] = RuleSet(rules)
+                self._lines[relation] = self._mined[relation].to_jsonl()
                 self.done.append(relation)
                 self._write()
         self._write()
         self.notes.unlink(missing_ok=True)
-        return self._rules()
+        return RuleSet(rule for rules in self._in_order(self._mined) for rule in rules)
 
-    def _rules(self) -> RuleSet:
-        """Return the rules mined so far, in the order of the relations."""
-        return RuleSet(
-            rule for relation in self.relations for rule in self._mined.get(relation, ())
-        )
+    def _in_order(self, by_relation: Mapping[str, _Value]) -> Iterator[_Value]:
+        """Yield the values of the relations mined so far, in the order of the relations."""
+        return (by_relation[name] for name in self.relations if name in by_relation)
 
     def _write(self) -> None:
         # First the rules, then the note: a note never lists relations whose rules are not there.
-        _replace(self._out, self._rules().to_jsonl())
+        _replace(self._out, "".join(self._in_order(self._lines)))
         self._write_note()
 
     def _write_note(self) -> None:
@@ -384,10 +401,11 @@ class MiningCheckpoint:
                 "to begin anew, or choose another file"
             )
         self.done = done
-        for mined in RuleSet.read_jsonl(self._out) if done else ():
-            relation = mined.rule.head.relation
-            if relation in done:
-                self._mined.setdefault(relation, []).append(mined)
+        rules = RuleSet.read_jsonl(self._out) if done else RuleSet()
+        for relation in done:
+            of_relation = (mined for mined in rules if mined.rule.head.relation == relation)
+            self._mined[relation] = RuleSet(of_relation)
+            self._lines[relation] = self._mined[relation].to_jsonl()
 
 
 def _replace(path: Path, text: str) -> None:

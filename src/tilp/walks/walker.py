@@ -60,7 +60,8 @@ _MAX_CHUNKS = 1024
 _BODY_PAIRS = {Grain.ADJACENT: ADJACENT_PAIRS, Grain.PAIRS: ALL_PAIRS}
 _CODE_TYPES = {Grain.ALLEN: ALLEN_CODES, Grain.GAP: GAP_CODES, Grain.STATIC: NO_CODES}
 _N_KEYS = {ENDS: 7, CHECKSUM: 7, MARKED: 2}  # columns of records before those of counts
-_SEARCH_SHARE = 10  # of the limit: it takes fewer walks to find rules than to count them
+_MIN_SEARCH = 5_000  # walks of one length; it takes fewer of them to find rules than to count them
+_STEPS_OF_ALL = 50_000  # about as many as the rules of one relation take of one length
 _NO_STATISTICS = np.zeros((0, 4))
 _NO_MARKS = Marks(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int8))
 
@@ -239,10 +240,11 @@ class Walker:
     def steps_from(self) -> NDArray[Any]:
         """About how many steps all walks from each entity take."""
         steps: NDArray[Any] = np.diff(self.edges.offsets).astype(np.float64)
-        total: NDArray[Any] = np.minimum(steps, self.limit)
+        most = max(self.limit, _STEPS_OF_ALL)
+        total: NDArray[Any] = np.minimum(steps, most)
         for _ in range(1, self.max_length):
             steps = sum_over_targets(self.edges, steps)
-            total = total + np.minimum(steps, self.limit)
+            total = total + np.minimum(steps, most)
         return total
 
     def find(self, queries: QueryTable) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -290,7 +292,8 @@ class Walker:
         return find_rules(
             self.edges, self._inverse, self._interval_classes(table), table,
             *_describe_forms(forms), len(self.encoding.forms), self.encoding.symbols.count,
-            self.max_length, self.distinct, max(1, self.limit // _SEARCH_SHARE), self.seed,
+            self.max_length, self.distinct, max(min(self.limit, _MIN_SEARCH), self.limit // 10),
+            self.seed,
             SearchWorkspace.of(self.max_length, len(self.graph.entities), len(self.edges.fact)),
         )  # fmt: skip
 
@@ -354,10 +357,12 @@ class Walker:
             query_of, start, end = possible_intervals(*queries.given_dates())
             queries = queries[query_of].with_dates(start, end)
             marks = _reorder_marks(marks, query_of)
-        # Queries that share counts stand together; without rules, those of all relations do.
+        # Queries that share walks stand together; without rules, those of all relations do.
         relation = queries.directed_relation * (len(index.relations) > 0)
         order = np.lexsort((queries.end, queries.start, relation, queries.subject))
-        subjects, begin = np.unique(queries.subject[order], return_index=True)
+        shared = np.column_stack([queries.subject[order], relation[order]])
+        begin = np.flatnonzero((np.diff(shared, axis=0, prepend=-1) != 0).any(axis=1))
+        subjects = shared[begin, 0]
         offsets = np.append(begin, len(order)).astype(np.int64)
         columns = ("directed_relation", "fact", "start", "end", "answer")
         ordered = (getattr(queries, name)[order] for name in columns)
