@@ -3,8 +3,6 @@
 `MiningCheckpoint` mines into a file, relation by relation, and can be stopped and resumed.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
