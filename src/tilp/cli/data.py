@@ -371,7 +371,7 @@ def _show_evaluation(model: TILP) -> None:
 def _show_prediction(model: TILP) -> None:
     """Predict the object of a test fact, and explain the best answer.
 
-    The fact is the one whose answer is right by the largest margin, so that its reason is plain.
+    The fact is one whose answer is right, and is mostly due to its first reason.
     """
     from tilp.scoring import Query
 
@@ -379,11 +379,14 @@ def _show_prediction(model: TILP) -> None:
     facts = graph.frame("test").head(_DEMO_QUERIES).to_dicts()
     queries = [Query(f["relation"], f["subject"], None, f["start"], f["end"]) for f in facts]
 
-    def margin(index: int) -> float:
+    def plainness(index: int) -> float:
         best = model.ask(queries[index], k=1)[0]
-        return best.share if best.candidate == facts[index]["object"] else 0.0
+        if best.known or best.candidate != facts[index]["object"]:
+            return 0.0
+        explained = model.explain(queries[index], max_reasons=1, ablation=False)
+        return best.share * explained.reasons[0].score / explained.score
 
-    index = max(range(len(queries)), key=margin)
+    index = max(range(len(queries)), key=plainness)
     query, fact = queries[index], graph.fact(rows[index])
     print_predictions(model.predict(query, k=5))
     output().print(f"The fact that was held out: {fact}\n")
