@@ -70,7 +70,6 @@ class Objective:
         loss, gradient = mean_loss(part_loss, self._parts, self._shapes, self.n_queries, workers)
         return loss, LogWeights(*gradient)
 
-
     def rule_gains(self, logs: LogWeights, workers: Workers) -> RuleGains:
         """Return what each rule does for the likelihood, given the other rules."""
         weight, prior_weight, factor = np.exp(logs.rule), np.exp(logs.prior), np.exp(logs.factor)

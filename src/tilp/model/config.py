@@ -112,7 +112,7 @@ PRESETS: Mapping[Preset, Mapping[str, Any]] = {
         "config": TILPConfig(
             select=False,
             distinct=False,
-            training=TrainingSettings(walks_power=0.0, choose_power=False, known_factors=False)
+            training=TrainingSettings(walks_power=0.0, choose_power=False, known_factors=False),
         ),
     },
 }

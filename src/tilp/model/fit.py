@@ -76,7 +76,6 @@ class TrainingData:
         rules = [mined.rule for mined in self.rules]
         return RuleScorer(self.walker, rules, weights, self.missing_dates)
 
-
     def of_rules(self, mask: Mask) -> TrainingData:
         """Return the data of some of the rules."""
         return replace(

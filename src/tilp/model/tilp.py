@@ -73,9 +73,9 @@ class TILP(Params):
         max_length: Mine rules with at most this many atoms in the body (int from 1 to 5,
             default 3). Longer rules reach more answers and take much more time and memory.
         temporal_detail: What rules say about time (names, default `("static", "pairs", "gap",
-            "allen")`). `static`: nothing; `query`: how each fact of the body lies to the query's time;
-            `adjacent`: also how neighbours in the body lie to each other; `pairs`: how any two
-            lie to each other; `allen`: Allen's relations of the last fact to the query; `gap`:
+            "allen")`). `static`: nothing; `query`: how each fact of the body lies to the query's
+            time; `adjacent`: also how neighbours in the body lie to each other; `pairs`: how any
+            two lie to each other; `allen`: Allen's relations of the last fact to the query; `gap`:
             how many years, months or days lie between the two. Fewer give fewer, plainer rules.
         rule_weights: How rules get their weights (default `"free"`). `free`: a weight of its own
             for each rule, regularised towards the rule's confidence; `attention`: the paper's

@@ -221,7 +221,7 @@ class Walker:
         listed, complete = walks_between(
             offsets, target, of_edge, subject, answer, self.max_length, self.distinct, fact,
             max_walks,
-        )
+        )  # fmt: skip
         # A fact's possible intervals are one step.
         walks = dict.fromkeys(self.steps(walk[walk >= 0]) for walk in listed)
         return list(walks), complete
