@@ -9,6 +9,7 @@ from tilp._kernels.types import Array
 
 _MIN_SHARE = 1e-6  # of a candidate, below which it does not move a weight
 
+
 @kernel
 def add_likelihood(
     first: int, last: int, offsets: Array, rule: Array, others: Array, at_answer: Array,

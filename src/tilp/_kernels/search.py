@@ -67,9 +67,9 @@ def find_rules(
 
     `inverse` is the inverse of each edge. `body_pairs` and `code_types` describe the temporal
     forms; the code of `first_gap_form` (-1: none) is the gap of the first interval, not the last.
-    Walks do not revisit an entity if `distinct`. Of each query at most `limit` walks of each length are taken. Returns form, length, relation,
-    relations of the body, digits and code of each rule; and the number of queries whose answer it
-    reaches.
+    Walks do not revisit an entity if `distinct`. Of each query at most `limit` walks of each length
+    are taken. Returns form, length, relation, relations of the body, digits and code of each rule;
+    and the number of queries whose answer it reaches.
     """
     table = np.empty((1024, _N_COLUMNS), dtype=np.int64)
     slots = np.full(_SLOTS_PER_RULE * 1024, -1, dtype=np.int64)
@@ -373,8 +373,8 @@ def walks_between(
 ) -> tuple[Array, bool]:  # fmt: skip
     """List the walks from one entity to another, pruned by the distance to the answer.
 
-    Walks do not use `query_fact`. Unless `distinct`, they may revisit entities. Returns the edges of each walk,
-    -1 past its end, in depth-first order; and whether these are all.
+    Walks do not use `query_fact`. Unless `distinct`, they may revisit entities. Returns the edges
+    of each walk, -1 past its end, in depth-first order; and whether these are all.
     """
     visited = target if distinct else fact
     far = max_length + 1

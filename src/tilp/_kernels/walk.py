@@ -56,9 +56,10 @@ def walk(
 ) -> tuple[Array, Array]:  # fmt: skip
     """Walk from the subjects of queries, and count for each query what the purpose says.
 
-    Walks do not revisit an entity if `distinct`. Without a body in `index`, all rules are counted. `body_pairs` and `code_types` describe the
-    temporal forms. Past `limit` steps of one length from one subject, prefixes are sampled; where
-    rules are given, past as many steps along one chain of relations.
+    Walks do not revisit an entity if `distinct`. Without a body in `index`, all rules are counted.
+    `body_pairs` and `code_types` describe the temporal forms. Past `limit` steps of one length from
+    one subject, prefixes are sampled; where rules are given, past as many steps along one chain of
+    relations.
     `STATISTICS` adds, for each rule, the facts whose answer it reaches, the facts where it applies,
     and the sum of arriving rates at the answer; `CHECKSUM` the numbers of rows, rules and walks,
     and the sum of squared arriving rates. `ENDS` records query, form, length, relations (or the
