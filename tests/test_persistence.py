@@ -18,6 +18,7 @@ import tilp
 from models import FAST, contents, edit, same
 from strategies import both_ways, small_world
 from tilp import TILP, Query, TILPConfig
+from tilp._utils.files import note_digest
 from tilp.errors import TilpError
 from tilp.learning.rule_weights import TrainingSettings
 from tilp.model import ModelSettings
@@ -87,6 +88,25 @@ def test_settings_of_0_1_are_read_or_refused_in_words():
             ModelSettings.from_json({**old, "training": {**old["training"], **changed}})
     with pytest.raises(TilpError, match="rule_weights is 'hybrid'; it can be attention, free"):
         TILP(rule_weights="hybrid")
+
+
+def test_models_of_0_1_walk_and_keep_rules_as_they_did(tmp_path):
+    config = TILPConfig(sample=40, select=False, distinct=False)
+    model = TILP(2, features="none", max_rules=30, n_jobs=1, config=config).fit(small_world())
+    folder = model.save(tmp_path / "m")
+
+    def remove_new_keys(note):
+        del note["settings"]["select"], note["settings"]["max_rules"]
+        del note["settings"]["mining"]["distinct"], note["sha256"]
+        note["sha256"] = note_digest(note)
+
+    edit(folder / "model.json", remove_new_keys)
+    again = tilp.load(folder)
+    assert same(again, model) and again.max_rules == again.settings.mining.top == 30
+    assert not (again.settings.select or again.settings.mining.distinct)
+    assert not (again.config.select or again.config.distinct)
+    queries = both_ways(model.graph)
+    assert again.predict(queries).equals(model.predict(queries))
 
 
 def test_graphs_with_names_numbers_and_defects_are_saved_with_models(tmp_path):
