@@ -177,7 +177,7 @@ def walks_of(graph):
     queries = QueryTable.of_facts(graph, np.asarray(graph.rows("train")), walked=True)
     parts = np.array_split(np.argsort(queries.subject, kind="stable"), 24)
     chunks = list(enumerate(queries[part] for part in parts))
-    return walker, chunks, [walker.checksum(chunk).tolist() for _, chunk in chunks]
+    return walker, chunks, [walker.count(chunk)[0].sum(axis=0).tolist() for _, chunk in chunks]
 
 
 def killed_once(walker, mark, asked):
@@ -185,7 +185,7 @@ def killed_once(walker, mark, asked):
     if number == 7 and not mark.exists():
         mark.touch()
         os.kill(os.getpid(), signal.SIGKILL)
-    return walker.checksum(chunk).tolist()
+    return walker.count(chunk)[0].sum(axis=0).tolist()
 
 
 def test_a_chunk_whose_worker_is_killed_is_tried_again(workers, graph, tmp_path):
@@ -200,7 +200,7 @@ def slow_and_large(walker, asked):
     _, chunk = asked
     time.sleep(0.1)
     node = ray.get_runtime_context().get_node_id()
-    return walker.checksum(chunk).tolist(), np.zeros(50_000), node
+    return walker.count(chunk)[0].sum(axis=0).tolist(), np.zeros(50_000), node
 
 
 def test_chunks_of_a_node_that_is_removed_are_done_by_others(cluster, workers, graph):

@@ -1,7 +1,5 @@
 """Names of version 0.1 that still work, with a `DeprecationWarning`, until version 0.3."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 import warnings

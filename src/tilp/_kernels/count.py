@@ -213,14 +213,14 @@ def find_row(first_row: Array, row_code: Array, group: int, code: int) -> int:
 @kernel
 def number_rules(
     body_offsets: Array, rows: WalkRows, number_of_code: Array, row_rule: Array, rule_body: Array,
-    rule_code: Array, rule_total: Array,
+    rule_code: Array,
 ) -> int:  # fmt: skip
     """Number the rules of rows, that is the codes of each body, and return how many there are.
 
-    `row_rule` gets the rule of each row, the others the body, code and walks of each rule;
+    `row_rule` gets the rule of each row, the others the body and code of each rule;
     `number_of_code` has room for each code.
     """
-    first_row, row_code, row_count = rows.first, rows.code, rows.n_walks
+    first_row, row_code = rows.first, rows.code
     n = 0
     number_of_code[:] = 0
     for body in range(len(body_offsets) - 1):
@@ -229,12 +229,10 @@ def number_rules(
             code = row_code[row]
             # Numbers of earlier bodies are not wiped: they are too small to be of this one.
             if number_of_code[code] <= before:
-                rule_body[n], rule_code[n], rule_total[n] = body, code, 0
+                rule_body[n], rule_code[n] = body, code
                 n += 1
                 number_of_code[code] = n
-            rule = number_of_code[code] - 1
-            row_rule[row] = rule
-            rule_total[rule] += row_count[row]
+            row_rule[row] = number_of_code[code] - 1
     return n
 
 

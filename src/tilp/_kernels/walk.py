@@ -44,8 +44,8 @@ from tilp._kernels.types import (
     Workspace,
 )
 
-STATISTICS, ENDS, CHECKSUM, MARKED = range(4)
-"""What is counted: statistics of rules, walks by rule and end, their checksum, or walks by mark."""
+STATISTICS, ENDS, MARKED = range(3)
+"""What is counted: statistics of rules, walks by rule and end, or walks by mark."""
 
 
 @kernel
@@ -58,14 +58,13 @@ def walk(
 
     Walks do not revisit an entity if `distinct`. Without a body in `index`, all rules are counted.
     `body_pairs` and `code_types` describe the temporal forms. Past `limit` steps of one length from
-    one subject, prefixes are sampled; where rules are given, past as many steps along one chain of
-    relations.
-    `STATISTICS` adds, for each rule, the facts whose answer it reaches, the facts where it applies,
-    and the sum of arriving rates at the answer; `CHECKSUM` the numbers of rows, rules and walks,
-    and the sum of squared arriving rates. `ENDS` records query, form, length, relations (or the
-    rule's position in the index), digits, code, end and count; `MARKED` query, rule, walks, and
-    walks to each mark. Returns the records, and for each query and length how many walks a counted
-    one stands for: 1 without sampling, else the factor that makes the counts unbiased estimates.
+    one subject, prefixes are sampled; where rules are given, past as many along one chain of
+    relations. `STATISTICS` adds, for each rule, the facts whose answer it reaches, the facts where
+    it applies, and the sum of arriving rates at the answer. `ENDS` records query, form, length,
+    relations (or the rule's position in the index), digits, code, end and count; `MARKED` query,
+    rule, walks, and walks to each mark. Returns the records, and for each query and length how many
+    walks a counted one stands for: 1 without sampling, else, if all rules are counted, the factor
+    that makes the counts unbiased estimates.
     """
     pairs_used = np.zeros(3, dtype=np.bool_)
     for form in range(len(body_pairs)):
@@ -170,7 +169,7 @@ def count_level(
     Without bodies in the index, ends of all rules are counted. Returns the records and how
     many they are; `statistics` are added to in place.
     """
-    if len(index.relations) == 0 and purpose in (ENDS, CHECKSUM):
+    if len(index.relations) == 0 and purpose == ENDS:
         no_spans = np.empty((0, 2), dtype=np.int64)
         return _count_part(
             edges, classes, queries, first, last, level, index.code, no_spans, purpose, marks,
@@ -201,23 +200,22 @@ def _count_part(
     The rules of body b have the codes at `spans[b]`; without any spans, all rules are counted. Ends
     are counted by group, and for the other purposes walks by body.
     """
-    by_end = purpose in (ENDS, CHECKSUM)
+    by_end = purpose == ENDS
     starts, ends = queries.start, queries.end
     offsets = level.group_offsets if by_end else level.group_offsets[level.body_offsets]
     links = link_query_facts(queries.fact[first:last], edges.fact, level, space.of_fact)
     bits = code_bits(level.code_type, classes.n_classes, level.length)
     n_prefixes, n_walks = len(level.chain), len(level.prefix)
     tables = np.empty(n_prefixes + len(level.last_edges), dtype=np.uint32)
-    room = np.empty((8, n_walks), dtype=np.int32)  # one allocation is faster than eight
+    room = np.empty((7, n_walks), dtype=np.int32)  # one allocation is faster than seven
     touched, removed, row_rule = room[0], room[1], room[2]
-    rule_body, rule_code, rule_total = room[3], room[4], room[5]
+    rule_body, rule_code = room[3], room[4]
     rows = WalkRows(
         offsets, group_ids(offsets), level.prefix, level.last, tables[:n_prefixes],
-        tables[n_prefixes:], np.empty(len(offsets), dtype=np.int32), room[6], room[7],
+        tables[n_prefixes:], np.empty(len(offsets), dtype=np.int32), room[5], room[6],
     )  # fmt: skip
     row_count = rows.n_walks
-    rule_name = np.empty(n_walks if purpose == ENDS else 0, dtype=np.int64)
-    rate_of_walk = np.empty(n_walks if purpose == CHECKSUM else 0, dtype=np.float64)
+    rule_name = np.empty(n_walks if by_end else 0, dtype=np.int64)
     number_of_code = np.empty(1 << bits if by_end else 0, dtype=np.int32)
     here = np.zeros((0 if by_end else n_walks, N_MARKS if purpose == MARKED else 1), dtype=np.int32)
     n_rules = 0
@@ -231,27 +229,18 @@ def _count_part(
         n_rows = count_rows(rows, bits, space.counts, touched)
         if by_end:
             n_rules = number_rules(
-                level.body_offsets, rows, number_of_code, row_rule, rule_body, rule_code, rule_total
+                level.body_offsets, rows, number_of_code, row_rule, rule_body, rule_code
             )
-        if purpose == ENDS:
             _name_rules(n_rules, level.relations, codes, spans, rule_body, rule_code, rule_name)
-        elif not by_end:
+        else:
             _find_rules_of_rows(codes, spans, rows, row_rule)
         for query in range(begin, stop):
             n_removed = remove_query_fact(rows, links, query - first, removed)
             if by_end:
-                for walk in range(n_removed):
-                    rule_total[row_rule[removed[walk]]] -= 1
-            if purpose == ENDS:
                 records = grown(records, n_records + n_rows)
                 n_records = _record_ends(
                     query, level, rows, row_rule, rule_name, rule_body, rule_code, records,
                     n_records,
-                )  # fmt: skip
-            elif purpose == CHECKSUM:
-                _add_to_checksum(
-                    row_count[:n_rows], row_rule[:n_rows], rule_total[:n_rules], rate_of_walk,
-                    statistics[0],
                 )  # fmt: skip
             elif purpose == STATISTICS:
                 _count_at_answer(query, queries, edges, level, rows, here)
@@ -264,8 +253,6 @@ def _count_part(
                 )
             for walk in range(n_removed):
                 row_count[removed[walk]] += 1
-                if by_end:
-                    rule_total[row_rule[removed[walk]]] += 1
         begin = stop
     return records, n_records
 
@@ -311,27 +298,6 @@ def _record_ends(
                 records[n, 7] = row_count[row]
                 n += 1
     return n
-
-
-@kernel
-def _add_to_checksum(
-    row_count: Array, row_rule: Array, rule_total: Array, rate_of_walk: Array, sums: Array
-) -> None:
-    """Add the numbers of rows, rules and walks, and the sum of squared arriving rates."""
-    n_rules = n_rows = n_walks = 0
-    for rule in range(len(rule_total)):
-        n_rules += rule_total[rule] > 0
-        rate_of_walk[rule] = 1 / max(1, rule_total[rule])
-    squares = 0.0
-    for row in range(len(row_count)):
-        n_rows += row_count[row] > 0
-        n_walks += row_count[row]
-        rate = row_count[row] * rate_of_walk[row_rule[row]]
-        squares += rate * rate
-    sums[0] += n_rows
-    sums[1] += n_rules
-    sums[2] += n_walks
-    sums[3] += squares
 
 
 @kernel

@@ -1,7 +1,5 @@
 """Types of arrays, read-only arrays, and indices of several ranges at once."""
 
-from __future__ import annotations
-
 from typing import Any, TypeVar
 
 import numpy as np

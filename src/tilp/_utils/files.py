@@ -1,7 +1,5 @@
 """Files and folders that appear whole or not at all, array files, and the cache folder."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import logging

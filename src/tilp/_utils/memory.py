@@ -1,7 +1,5 @@
 """Read the peak memory of this process."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 from pathlib import Path

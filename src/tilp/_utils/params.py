@@ -1,7 +1,5 @@
 """`Params`: the parameters of an estimator, by the conventions of scikit-learn."""
 
-from __future__ import annotations
-
 import inspect
 from dataclasses import is_dataclass
 from html import escape

@@ -1,7 +1,5 @@
 """Stages of a long job: how long each takes, and how far it is."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Iterator

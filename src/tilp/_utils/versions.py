@@ -1,7 +1,5 @@
 """Versions of tilp, Python and the libraries, for bug reports and checks of saved results."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import platform

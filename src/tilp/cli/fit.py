@@ -93,7 +93,33 @@ def fit_command(
     ] = None,
     grain: options.GrainOption = None,
     min_support: options.MinSupportOption = 2,
-    top: options.TopOption = types.MAX_RULES,
+    top: Annotated[
+        int | None,
+        Option(
+            min=1,
+            show_default="300; paper: 3000",
+            help="Most rules to keep for a relation and direction. Most relations keep far "
+            "fewer: a rule must explain answers that the others do not.",
+        ),
+    ] = None,
+    rules: Annotated[
+        Path | None,
+        Option(
+            help="Learn weights for the rules of this file, and mine none: JSON lines as tilp mine "
+            "and tilp rules --out write them, or one rule a line, with # before comments."
+        ),
+    ] = None,
+    also_mine: Annotated[
+        bool, Option("--also-mine", help="With --rules: mine rules too. Given rules all stay.")
+    ] = False,
+    effort: Annotated[
+        types.Effort | None,
+        Option(
+            show_default="normal; paper: thorough",
+            help="Facts to learn from in a large graph, of all relations together: normal at most "
+            "50,000, quick 5,000, thorough all. All facts are walked on. It also sets --limit.",
+        ),
+    ] = None,
     share: Annotated[
         float,
         Option(
@@ -103,7 +129,15 @@ def fit_command(
         ),
     ] = 1.0,
     sample: options.SampleOption = None,
-    limit: options.LimitOption = 1_000_000,
+    limit: Annotated[
+        int | None,
+        Option(
+            min=1,
+            show_default="3000; quick: 1000; thorough: 1000000",
+            help="Steps that walks may take from one entity along one chain of relations. Beyond "
+            "it, walks are sampled.",
+        ),
+    ] = None,
     threads: options.ThreadsOption = None,
     backend: options.BackendOption = types.Backend.THREADS,
     address: options.AddressOption = None,
@@ -135,12 +169,14 @@ def fit_command(
         if value:
             instead = "use TILPConfig(...) in Python for experiments"
             print_warning(f"{option} is deprecated and will be removed; {instead}")
-    rules = {"max_length": max_length, "temporal_detail": grain or None, "max_rules": top}
-    mining = {"min_support": min_support, "sample": sample, "walk_limit": limit}
+    if also_mine and rules is None:
+        raise TilpError("--also-mine goes with --rules, a file of rules")
+    form = {"max_length": max_length, "temporal_detail": grain or None, "max_rules": top}
+    mining = {"effort": effort, "min_support": min_support, "sample": sample, "walk_limit": limit}
     parts = {"features": features, "without": without or None, "walk_length": soft_length}
     learning = {"rule_weights": weights, "missing": missing, "share": share, "random_state": seed}
     running = {"n_jobs": threads, "backend": backend, "address": address}
-    model = TILP.from_options(preset, **rules, **mining, **parts, **learning, **running)
+    model = TILP.from_options(preset, **form, **mining, **parts, **learning, **running)
     read = partial(options.read_data, data, unit, on_error, columns, header)
     if dry_run:
         _show_cost(model, read, json=json)
@@ -161,7 +197,7 @@ def fit_command(
     if work.exists():
         print_warning(f"going on where {work} stopped")
     with resume_hint(work):
-        fit_with_progress(model, graph, work)
+        fit_with_progress(model, graph, work, rules=rules, also_mine=also_mine)
     model.save(out)
     shutil.rmtree(work)
     seconds = ", ".join(f"{_STAGES[stage]} {spent:.1f} s" for stage, spent in model.seconds.items())
@@ -169,10 +205,22 @@ def fit_command(
     output().print(f"{seconds}; {len(model.curve.train)} gradients")
 
 
-def fit_with_progress(model: TILP, graph: TemporalGraph, work: Path | None = None) -> None:
+def fit_with_progress(
+    model: TILP,
+    graph: TemporalGraph,
+    work: Path | None = None,
+    rules: Path | None = None,
+    also_mine: bool = False,
+) -> None:
     """Fit a model, with a progress bar for each stage."""
     with stage_bars(_STAGES) as advance:
-        model.fit(graph, folder=work, progress=advance)
+        model.fit(graph, rules=rules, also_mine=also_mine, folder=work, progress=advance)
+    mining = model.settings.mining
+    if mining.sample is not None:
+        say(
+            f"learned from at most {mining.sample:,} facts of each relation, of "
+            f"{len(graph.targets):,} in all; --effort thorough learns from all"
+        )
 
 
 def _show_cost(model: TILP, read: Callable[[], TemporalGraph], *, json: bool) -> None:

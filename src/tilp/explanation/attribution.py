@@ -1,7 +1,5 @@
 """`Explainer`: attribute the score of a candidate, and contrast it with the best one."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 

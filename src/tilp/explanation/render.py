@@ -1,7 +1,5 @@
 """Render explanations as text, JSON, HTML and pictures."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace

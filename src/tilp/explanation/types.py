@@ -1,7 +1,5 @@
 """The parts of an explanation: reasons with their groundings, ablation effect and contrasts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Candidate history: features of a candidate's facts near the query's time."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache

@@ -1,7 +1,5 @@
 """Sentences for temporal distributions."""
 
-from __future__ import annotations
-
 from tilp.types import EvidenceKind, Unit
 
 _ALWAYS = 0.9  # from this share of pairs on, only one order is named

@@ -1,7 +1,5 @@
 """Phase two with all features: learn the log-linear weights of every directed relation."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """Merge new facts into a graph: match their names, find duplicates, supersede dates."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Gradient steps with early stopping, and the checkpoint that training continues from."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The estimator: fit, predict, explain, evaluate, update, save, load."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tilp.model.config import FitContext, ModelSettings, TILPConfig

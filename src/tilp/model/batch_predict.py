@@ -1,7 +1,5 @@
 """Predictions for any number of queries, written to a folder of Parquet parts."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections import deque

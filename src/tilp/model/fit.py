@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
@@ -29,29 +30,75 @@ from tilp.learning.rule_weights import LogWeights, Objective, train_rule_weights
 from tilp.learning.training_loop import LossCurve
 from tilp.model.config import FitContext, ModelSettings
 from tilp.model.fitted_model import FittedModel, with_weights
-from tilp.rules import RuleSet
+from tilp.rules import MinedRule, Rule, RuleSet
 from tilp.scoring import RuleScorer, RuleWeights, Scores
 from tilp.time.imputation import MissingDates
-from tilp.types import Features, Part
+from tilp.types import Features, Grain, Part
 from tilp.walks import Walker
-from tilp.walks.mining import MiningCheckpoint, mining_walker, target_facts
+from tilp.walks.mining import MiningCheckpoint, count_rules, mining_walker, target_facts
 
 _FAILURES = 5.0  # facts where a rule fails, added to those seen when its confidence is smoothed
-_MIN_CONFIDENCE = 1e-6
+_MIN_CONFIDENCE, _MIN_WEIGHT = 1e-6, 1e-300
 _SELECTION_STEPS = 60  # of training: weights need not be exact to tell which rules matter
 _WALKS_POWERS = (0.0, 0.15, 0.3, 0.45, 0.6)
 
 
-def fit_model(graph: TemporalGraph, context: FitContext) -> FittedModel:
-    """Mine rules, learn their weights, then learn what temporal features add.
+def fit_model(
+    graph: TemporalGraph, context: FitContext, given: GivenRules | None = None
+) -> FittedModel:
+    """Mine rules, or take given ones, learn their weights, then what temporal features add.
 
     The train split is learned from. The valid split, or else a tenth of train, decides when
     to stop.
     """
-    data = prepare_training_data(graph, context)
+    data = prepare_training_data(graph, context, given)
     if context.settings.select:
         data = select_from(data, context)
-    return learn_features(data, learn_rule_weights(data, context), context)
+    fitted = learn_rule_weights(data, context)
+    folds: tuple[RuleWeights, ...] = (fitted.weights,)
+    if context.settings.select or uses_folds(context.settings):
+        with context.stages("fold") as advance:
+            folds = cross_fit_weights(data, fitted, context, advance)
+        fitted = replace(fitted, rules=_with_gains(data, fitted, folds, context))
+    return learn_features(data, fitted, folds, context)
+
+
+@dataclass(frozen=True)
+class GivenRules:
+    """Rules that a user gives; selection never drops them."""
+
+    rules: RuleSet
+    also_mine: bool = False  # learn from mined rules too
+
+    def digest(self) -> str:
+        """Return a digest, by which the checkpoints of another fit are recognised."""
+        texts = [*(str(mined.rule) for mined in self.rules), str(self.also_mine)]
+        return hashlib.sha256("\n".join(texts).encode()).hexdigest()
+
+
+def given_rules(
+    rules: RuleSet | Iterable[Rule] | Path | str,
+    also_mine: bool,
+    graph: TemporalGraph,
+    settings: ModelSettings,
+) -> tuple[GivenRules, ModelSettings]:
+    """Check the rules of a user, or of a file, and add the temporal detail that they have."""
+    mining = settings.mining
+    grains = list(dict.fromkeys([*mining.grains, *Grain]))
+    encoding = mining_walker(graph, replace(mining, grains=tuple(grains))).encoding
+
+    def encode(rule: Rule) -> int:
+        return int(encoding.encode([rule])[0, 0])
+
+    if isinstance(rules, Path | str):
+        listed = RuleSet.read(rules, encode)
+    else:
+        listed = RuleSet(m if isinstance(m, MinedRule) else MinedRule(m) for m in rules)
+    if not len(listed):
+        raise TilpError("there are no rules among those given; give some, or none to mine them")
+    used = {grains[encode(mined.rule)] for mined in listed} | {*mining.grains}
+    mining = replace(mining, grains=tuple(grain for grain in grains if grain in used))
+    return GivenRules(listed, also_mine), replace(settings, mining=mining)
 
 
 @dataclass(frozen=True)
@@ -87,20 +134,41 @@ class TrainingData:
         )
 
 
-def prepare_training_data(graph: TemporalGraph, context: FitContext) -> TrainingData:
+def prepare_training_data(
+    graph: TemporalGraph, context: FitContext, given: GivenRules | None = None
+) -> TrainingData:
     """Mine rules in the train split, and apply them to training and held-out queries."""
     settings = context.settings
-    _check_checkpoint_folder(context.path("fit.json"), graph, settings)
+    _check_checkpoint_folder(context.path("fit.json"), graph, settings, given)
     dates = MissingDates.fit(graph, settings.missing, settings.seed)
     dated = dates.fill_graph(graph)
     walker = mining_walker(dated, settings.mining)
     with context.stages("mine") as advance:
-        rules = _mine(dated, context, advance)
+        rules = RuleSet()
+        if given is None or given.also_mine:
+            rules = _mine(dated, context, advance)
+        if given is not None:
+            counted = count_rules(walker, given.rules, settings.mining, context.workers)
+            mined = [rule for rule in rules if rule.rule not in counted]
+            rules = RuleSet([*(replace(rule, given=True) for rule in counted), *mined])
     if not len(rules):
         raise NoRulesError(
             "no rule was found: no fact's ends are joined by other facts often enough; a smaller "
             "min_support or a greater max_length may find some"
         )
+    return apply_to_queries(graph, walker, dates, rules, context)
+
+
+def apply_to_queries(
+    graph: TemporalGraph,
+    walker: Walker,
+    dates: MissingDates,
+    rules: RuleSet,
+    context: FitContext,
+    relations: Iterable[str] | None = None,
+) -> TrainingData:
+    """Apply rules to training and held-out queries, of all relations or of some."""
+    settings = context.settings
     rows = walker.encoding.encode([mined.rule for mined in rules])
     compiled = walker.encoding.compiled(rows)
     held_out_rows, is_walked = held_out_facts(graph, settings)
@@ -108,6 +176,12 @@ def prepare_training_data(graph: TemporalGraph, context: FitContext) -> Training
     queries = training_queries(graph, target_facts(graph, settings.mining))
     if not len(graph.rows("valid")):
         queries = queries[~np.isin(queries.fact, ranker.queries.fact)]
+    held_out_queries = ranker.queries
+    if relations is not None:
+        ids = [graph.relations.find(name) for name in relations]
+        ids += [index + len(graph.relations) for index in ids]
+        queries = queries[np.isin(queries.directed_relation, ids)]
+        held_out_queries = held_out_queries[np.isin(held_out_queries.directed_relation, ids)]
     with context.stages("apply") as advance:
 
         def examples(name: str, queries: QueryTable) -> TrainingExamples:
@@ -120,15 +194,19 @@ def prepare_training_data(graph: TemporalGraph, context: FitContext) -> Training
             path = context.path(f"entries-{name}.npz")
             return load_or_compute(path, make, _to_arrays, _from_arrays)
 
-        held_out = examples("held-out", ranker.queries)
+        held_out = examples("held-out", held_out_queries)
         training = examples("training", queries)
     return TrainingData(dates, walker, rules, rows, training, held_out, ranker)
 
 
-def _check_checkpoint_folder(path: Path, graph: TemporalGraph, settings: ModelSettings) -> None:
+def _check_checkpoint_folder(
+    path: Path, graph: TemporalGraph, settings: ModelSettings, given: GivenRules | None
+) -> None:
     """Record the data and settings of the checkpoints; refuse those of another fit."""
     folder = path.parent
     note = {"graph": graph.fingerprint(), "settings": settings.to_json()}
+    if given is not None:
+        note["rules"] = given.digest()
     folder.mkdir(parents=True, exist_ok=True)
     if not path.exists():
         if any(not file.name.startswith(".") for file in folder.iterdir()):
@@ -218,11 +296,21 @@ def learn_rule_weights(data: TrainingData, context: FitContext) -> FittedModel:
     return FittedModel(rules, weights, curve, seconds=context.stages.seconds, net=net)
 
 
-def learn_features(data: TrainingData, fitted: FittedModel, context: FitContext) -> FittedModel:
-    """Learn what temporal features add to weighted rules."""
+def uses_folds(settings: ModelSettings) -> bool:
+    """Return whether features learn from scores of rules whose weights come from other facts."""
+    return settings.features is Features.FULL and Part.OUT_OF_FOLD not in settings.without
+
+
+def learn_features(
+    data: TrainingData, fitted: FittedModel, folds: tuple[RuleWeights, ...], context: FitContext
+) -> FittedModel:
+    """Learn what temporal features add to weighted rules.
+
+    `folds` are rule weights that were learned without each fold of the training queries.
+    """
     settings, stages, workers = context.settings, context.stages, context.workers
     if settings.features is Features.NONE:
-        return fitted
+        return replace(fitted, seconds=stages.seconds)
     scorer = data.scorer(fitted.weights)
     training, features = data.training.queries, fitted.features
     if settings.features is Features.PAPER:
@@ -234,10 +322,8 @@ def learn_features(data: TrainingData, fitted: FittedModel, context: FitContext)
                 scorer, data.rules, training, held_out, ranker, paper, workers, advance
             )
     else:
-        folds: tuple[RuleWeights, ...] = (fitted.weights,)
-        if Part.OUT_OF_FOLD not in settings.without:
-            with stages("fold") as advance:
-                folds = cross_fit_weights(data, fitted, context, advance)
+        if not uses_folds(settings):
+            folds = (fitted.weights,)
         with stages("features") as advance:
             full = LogLinearSettings(settings.walk_length, settings.without, seed=settings.seed)
             folder = context.path(".")
@@ -266,6 +352,34 @@ def cross_fit_weights(
         weights, _, _ = train_weights(data, examples, context, advance_fold, f"fold-{fold}")
         folds.append(replace(weights, walks_power=fitted.weights.walks_power))
     return tuple(folds)
+
+
+def _with_gains(
+    data: TrainingData, fitted: FittedModel, folds: tuple[RuleWeights, ...], context: FitContext
+) -> RuleSet:
+    """Return the rules with their held-out gain, and their lift over the relation's base rate.
+
+    Held out are the training queries of each fold, for the weights that were learned without it,
+    and the queries that decided when to stop.
+    """
+    relation, settings = data.rows[:, 2], context.settings
+    fold_ids = fold_index(data.training.queries.fact, settings.seed)
+    judged = [(data.training.select(fold_ids == fold), w) for fold, w in enumerate(folds)]
+    lost, n_queries = np.zeros(len(relation)), np.zeros(len(fitted.weights.prior))
+    for examples, weights in [*judged, (data.held_out, fitted.weights)]:
+        gains = data.objective(examples, settings).rule_gains(_logs(weights), context.workers)
+        lost += gains.lost
+        n_queries += np.bincount(examples.queries.directed_relation, minlength=len(n_queries))
+    graph = data.walker.graph
+    facts = QueryTable.of_facts(graph, target_facts(graph, settings.mining), walked=True)
+    guess = PopularityPrior.from_graph(graph).answer_probabilities(facts)
+    n_facts = np.bincount(facts.directed_relation, minlength=len(n_queries))
+    base_rate = np.bincount(facts.directed_relation, guess, len(n_queries)) / np.maximum(n_facts, 1)
+    gain = lost / np.maximum(n_queries, 1)[relation]
+    return RuleSet(
+        replace(mined, gain=float(gain[index]), lift=mined.confidence / float(base_rate[directed]))
+        for index, (mined, directed) in enumerate(zip(fitted.rules, relation, strict=True))
+    )
 
 
 def train_weights(
@@ -318,6 +432,11 @@ def _scale_weights(logs: LogWeights, relation: NDArray[np.int64]) -> RuleWeights
     return RuleWeights(
         np.exp(logs.rule - heaviest[relation]), np.exp(logs.prior - heaviest), np.exp(logs.factor)
     )
+
+
+def _logs(weights: RuleWeights) -> LogWeights:
+    columns = (weights.rule, weights.prior, weights.factor)
+    return LogWeights(*(np.log(np.maximum(column, _MIN_WEIGHT)) for column in columns))
 
 
 def smoothed_confidence(rules: RuleSet) -> NDArray[np.float64]:

@@ -3,8 +3,6 @@
 Loading reads values and executes nothing.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import platform

@@ -1,7 +1,5 @@
 """Sources of queries: files and frames, read slice by slice, and all subjects of a relation."""
 
-from __future__ import annotations
-
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence

@@ -35,13 +35,13 @@ from tilp.model.config import (
     tilp_arguments,
 )
 from tilp.model.feature_tables import Distributions, select_features, weight_table
-from tilp.model.fit import fit_model
+from tilp.model.fit import fit_model, given_rules
 from tilp.model.fitted_model import FittedModel
 from tilp.model.persistence import load_model, model_digest, save_model
 from tilp.model.query_sources import QueryFile, QueryFrame, queries_of
 from tilp.model.update import UpdateReport, update_model
 from tilp.parallel import Workers, thread_count
-from tilp.rules import RuleSet
+from tilp.rules import Rule, RuleSet
 from tilp.scoring import Predictions, Query, RuleWeights, Scorer, TopKPredictor
 from tilp.scoring.queries import QueryColumns, read_queries
 from tilp.types import (
@@ -75,8 +75,9 @@ class TILP(Params):
         temporal_detail: What rules say about time (names, default `("static", "pairs", "gap",
             "allen")`). `static`: nothing; `query`: how each fact of the body lies to the query's
             time; `adjacent`: also how neighbours in the body lie to each other; `pairs`: how any
-            two lie to each other; `allen`: Allen's relations of the last fact to the query; `gap`:
-            how many years, months or days lie between the two. Fewer give fewer, plainer rules.
+            two lie to each other; `allen`: Allen's relations of each fact to the query; `gap`:
+            how many years, months or days lie between the last fact and the query. Fewer give
+            fewer, plainer rules.
         rule_weights: How rules get their weights (default `"free"`). `free`: a weight of its own
             for each rule, regularised towards the rule's confidence; `attention`: the paper's
             attention net (eq. 13), which shares parameters between rules.
@@ -280,6 +281,8 @@ class TILP(Params):
         self,
         graph: TemporalGraph,
         *,
+        rules: RuleSet | Iterable[Rule] | Path | str | None = None,
+        also_mine: bool = False,
         folder: Path | str | None = None,
         progress: Progress | None = None,
     ) -> TILP:
@@ -289,6 +292,9 @@ class TILP(Params):
 
         Args:
             graph: The facts.
+            rules: Learn the weights of these rules, or those of a file that `RuleSet.read`
+                reads, alone (default None: of mined ones). None of them is dropped.
+            also_mine: Mine rules too, beside those given (default False).
             folder: Keep checkpoints here, so that a fit that was stopped resumes when it is
                 called again (default None: a temporary folder). It is not removed.
             progress: Called with the name of a stage and the share of it that is done.
@@ -309,10 +315,13 @@ class TILP(Params):
         if not len(graph.rows("train")):
             raise TilpError("there are no training facts to learn from")
         settings = self._current_settings(graph)
+        given = None
+        if rules is not None:
+            given, settings = given_rules(rules, also_mine, graph, settings)
         with tempfile.TemporaryDirectory() as temporary, self._workers() as workers:
             checkpoints = Path(temporary) / "fit" if folder is None else Path(folder)
             context = FitContext(settings, workers, checkpoints, Stages(progress))
-            self._fitted = fit_model(graph, context)
+            self._fitted = fit_model(graph, context, given)
         self._settings, self._graph, self._scorer = settings, graph, None
         return self
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,14 +18,14 @@ from tilp.graph.vocabulary import NearNames
 from tilp.learning.attention_net import AttentionNet, flatten_parameters
 from tilp.learning.rule_weights import INITIAL_LOG_PRIOR
 from tilp.model.config import FitContext
-from tilp.model.fit import smoothed_confidence
+from tilp.model.fit import apply_to_queries, select_from, smoothed_confidence
 from tilp.model.fitted_model import FittedModel, old_relations, reindex_relations, with_weights
 from tilp.rules import MinedRule, RuleSet
 from tilp.scoring import RuleWeights
 from tilp.time.imputation import MissingDates
 from tilp.types import Weights
 from tilp.walks import Walker
-from tilp.walks.mining import mine_relations, mining_walker
+from tilp.walks.mining import count_rules, mine_relations, mining_walker
 
 KEYS_OF_0_1 = {"weights": "keep", "rules": "mine"}
 """Choices of 0.1 that the JSON of a report states for one more version."""
@@ -257,9 +259,34 @@ class _Update:
         by_relation: dict[str, list[MinedRule]] = {}
         for old in self._fitted.rules:
             by_relation.setdefault(old.rule.head.relation, []).append(old)
+        given = RuleSet(mined for mined in self._fitted.rules if mined.given)
         with self._context.stages("mine") as advance:
-            by_relation |= mine_relations(walker, self._touched, mining, workers, progress=advance)
+            mined = dict(mine_relations(walker, self._touched, mining, workers, progress=advance))
+            given = given.filter(lambda mined: mined.rule.head.relation in self._touched)
+            for rule in count_rules(walker, given, mining, workers):
+                others = (m for m in mined[rule.rule.head.relation] if m.rule != rule.rule)
+                mined[rule.rule.head.relation] = [rule, *others]
+        if self._settings.select:
+            mined = self._select(walker, mined)
+        by_relation |= mined
         return RuleSet(rule for name in self._after.relations for rule in by_relation.get(name, ()))
+
+    def _select(
+        self, walker: Walker, mined: dict[str, list[MinedRule]]
+    ) -> dict[str, list[MinedRule]]:
+        """Return the rules of touched relations that a fit would keep."""
+        rules = RuleSet(rule for of_relation in mined.values() for rule in of_relation)
+        if not len(rules):
+            return mined
+        with tempfile.TemporaryDirectory() as folder:
+            context = replace(self._context, folder=Path(folder))
+            dates = MissingDates.fit(self._after, self._settings.missing, self._settings.seed)
+            data = apply_to_queries(self._after, walker, dates, rules, context, self._touched)
+            kept = select_from(data, context).rules
+        return {
+            name: [rule for rule in of_relation if rule.rule in kept]
+            for name, of_relation in mined.items()
+        }
 
     def _weights(
         self,

@@ -1,7 +1,5 @@
 """Draw a rule as a chain with intervals that satisfy it; show rules in notebooks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice

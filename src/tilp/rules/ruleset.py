@@ -36,6 +36,7 @@ class MinedRule:
             falls without the rule, in nats per query; None if it was not measured.
         lift: confidence over the relation's base rate, the mean share of a popularity guess at the
             answer; None if it was not measured.
+        given: True if a user gave the rule, so that selection does not drop it.
     """
 
     rule: Rule
@@ -100,6 +101,7 @@ _COLUMNS: dict[str, type[pl.DataType]] = {
 _STATISTICS = tuple(_COLUMNS)[4:]
 _KEYS = ("support", "fired", "confidence", "facts", "sampled")  # in files; fired: body support
 _OPTIONAL = ("weight", "gain", "lift")
+_GIVEN = "given"
 
 
 def _text(template: str, number: float | None) -> str:
@@ -268,15 +270,16 @@ class RuleSet:
             partial.write_text(text, encoding="utf-8", newline="\n")
 
     @classmethod
-    def read(cls, path: Path | str) -> RuleSet:
+    def read(cls, path: Path | str, check: Callable[[Rule], object] | None = None) -> RuleSet:
         """Read a file of rules that `write` or `tilp mine` wrote, or a person.
 
         A line is a JSON record with statistics, or a rule as `parse_rule` reads it, which has none.
-        Empty lines and lines that start with `#` are skipped.
+        Empty lines and lines that start with `#` are skipped. `check` raises a `TilpError` for a
+        rule that cannot be used.
 
         Raises:
-            DataError: A line holds no rule, or one that is there already, or is not UTF-8. The
-                message has its number.
+            DataError: A line holds no rule, or one that is there already or cannot be used, or is
+                not UTF-8. The message has its number.
         """
         raw = Path(path).read_bytes()
         try:
@@ -300,13 +303,18 @@ class RuleSet:
                 raise DataError(
                     f"{path}, line {index}: the rule of line {first} again; remove one of them"
                 )
+            try:
+                check and check(rules[-1].rule)
+            except TilpError as failure:
+                raise DataError(f"{path}, line {index}: {failure}") from failure
         return cls(rules)
 
     def write_csv(self, path: Path | str) -> None:
         """Write the rules as CSV with a header."""
         with Path(path).open("w", encoding="utf-8", newline="") as file:
             records = list(map(_to_record, self))
-            known = [key for key in _OPTIONAL if any(key in record for record in records)]
+            optional = (*_OPTIONAL, _GIVEN)
+            known = [key for key in optional if any(key in record for record in records)]
             table = csv.DictWriter(file, ("rule", *_KEYS, *known), lineterminator="\n")
             table.writeheader()
             table.writerows(records)
@@ -323,6 +331,7 @@ def _to_record(mined: MinedRule) -> dict[str, object]:
     values = (mined.support, mined.body_support, mined.confidence, mined.facts, mined.sampled)
     record = {"rule": str(mined.rule), **dict(zip(_KEYS, values, strict=True))}
     optional = {key: getattr(mined, key) for key in _OPTIONAL}
+    optional[_GIVEN] = mined.given or None
     return record | {key: value for key, value in optional.items() if value is not None}
 
 
@@ -352,6 +361,7 @@ def _from_record(
             confidence=float(str(record["confidence"])),
             facts=int(str(record["facts"])),
             sampled=str(record["sampled"]) in ("True", "true"),
+            given=str(record.get(_GIVEN)) in ("True", "true"),
             **optional,
         )
     except (ValueError, KeyError, TypeError, TilpError) as failure:

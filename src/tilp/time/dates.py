@@ -4,8 +4,6 @@ A date may be known in part: `1952-##-##` is a year, `19##` a century. It then s
 instants: a start is the first of them, an end the last.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ such as comparing numbers of the two ends of a step. A constraint gives every st
 words, or none; walks whose steps have other words fall under other rules.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """`RuleEncoding`: rules as rows of integers, as kernels find and count them, and back."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property

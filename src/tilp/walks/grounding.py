@@ -1,7 +1,5 @@
 """`Grounder`: the walks of one rule between two entities, the nearest in time first."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -3,11 +3,9 @@
 `MiningCheckpoint` mines into a file, relation by relation, and can be stopped and resumed.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -156,19 +154,10 @@ def _mine_relation(
         advance(_SEARCH_COST + (1 - _SEARCH_COST) * share)
 
     statistics, sampled = _count(walker, queries, candidates, workers, advance_counting)
-    best = []
-    for row, rule in _best_rules(walker, candidates, statistics, settings.top):
-        support, body_support, rate = statistics[row]
-        mined = MinedRule(
-            rule,
-            support=int(support),
-            body_support=int(body_support),
-            confidence=float(rate / body_support) if body_support else 0.0,
-            facts=len(queries) // 2,
-            sampled=bool(sampled[int(rule.head.inverse), rule.length]),
-        )
-        best.append(mined)
-    return best
+    return [
+        _with_statistics(MinedRule(rule), statistics[row], sampled, len(queries) // 2)
+        for row, rule in _best_rules(walker, candidates, statistics, settings.top)
+    ]
 
 
 def _count(
@@ -188,6 +177,35 @@ def _count(
             sampled[int(direction)] |= (weights[inverse == direction] > 1).any(axis=0)
         advance((index + 1) / len(chunks))
     return statistics, sampled
+
+
+def count_rules(
+    walker: Walker, rules: RuleSet, settings: MiningSettings, workers: Workers
+) -> RuleSet:
+    """Return rules with their statistics over the facts that are queried."""
+    counted: dict[Rule, MinedRule] = {}
+    for relation in dict.fromkeys(mined.rule.head.relation for mined in rules):
+        of_relation = [mined for mined in rules if mined.rule.head.relation == relation]
+        rows = walker.encoding.encode([mined.rule for mined in of_relation])
+        queries = mining_queries(walker, relation, settings)
+        statistics, sampled = _count(walker, queries, rows, workers, lambda _: None)
+        for mined, row in zip(of_relation, statistics, strict=True):
+            counted[mined.rule] = _with_statistics(mined, row, sampled, len(queries) // 2)
+    return RuleSet(counted[mined.rule] for mined in rules)
+
+
+def _with_statistics(
+    mined: MinedRule, statistics: NDArray[np.float64], sampled: NDArray[np.bool_], facts: int
+) -> MinedRule:
+    support, body_support, rate = statistics.tolist()
+    return replace(
+        mined,
+        support=int(support),
+        body_support=int(body_support),
+        confidence=rate / body_support if body_support else 0.0,
+        facts=facts,
+        sampled=bool(sampled[int(mined.rule.head.inverse), mined.rule.length]),
+    )
 
 
 def cheaper_queries(walker: Walker, queries: QueryTable) -> QueryTable:

@@ -30,7 +30,7 @@ from tilp._kernels.types import (
     Trie,
     Workspace,
 )
-from tilp._kernels.walk import CHECKSUM, ENDS, MARKED, STATISTICS, walk
+from tilp._kernels.walk import ENDS, MARKED, STATISTICS, walk
 from tilp._utils.arrays import ranges_to_indices
 from tilp.errors import TilpError
 from tilp.graph import PreparedEdges, QueryTable, TemporalGraph
@@ -59,10 +59,10 @@ CHUNK_STEPS = 1e6
 _MAX_CHUNKS = 1024
 _BODY_PAIRS = {Grain.ADJACENT: ADJACENT_PAIRS, Grain.PAIRS: ALL_PAIRS}
 _CODE_TYPES = {Grain.ALLEN: ALLEN_CODES, Grain.GAP: GAP_CODES, Grain.STATIC: NO_CODES}
-_N_KEYS = {ENDS: 7, CHECKSUM: 7, MARKED: 2}  # columns of records before those of counts
+_N_KEYS = {ENDS: 7, MARKED: 2}  # columns of records before those of counts
 _MIN_SEARCH = 5_000  # walks of one length; it takes fewer of them to find rules than to count them
 _STEPS_OF_ALL = 50_000  # about as many as the rules of one relation take of one length
-_NO_STATISTICS = np.zeros((0, 4))
+_NO_STATISTICS = np.zeros((0, 3))
 _NO_MARKS = Marks(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int8))
 
 
@@ -219,7 +219,14 @@ class Walker:
         """List the walks from one entity to another, without `fact`, and whether these are all."""
         offsets, target, of_edge = self.edges.offsets, self.edges.target, self.edges.fact
         listed, complete = walks_between(
-            offsets, target, of_edge, subject, answer, self.max_length, self.distinct, fact,
+            offsets,
+            target,
+            of_edge,
+            subject,
+            answer,
+            self.max_length,
+            self.distinct,
+            fact,
             max_walks,
         )  # fmt: skip
         # A fact's possible intervals are one step.
@@ -336,12 +343,6 @@ class Walker:
         records, _ = self._walk(queries, rules.index, rules.trie, MARKED, marks=marks)
         records[:, 1] = rules.order[records[:, 1]]
         return records
-
-    def checksum(self, queries: QueryTable) -> NDArray[Any]:
-        """Count the walks of all rules by end, and return only rows, rules, walks and Σ α²."""
-        sums = np.zeros((1, 4))
-        self._walk(queries, NO_RULES, NO_TRIE, CHECKSUM, sums)
-        return sums.reshape(-1)
 
     def compile(self, rules: Sequence[Rule]) -> CompiledRules:
         """Put rules into the order in which kernels look them up."""

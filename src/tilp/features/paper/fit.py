@@ -1,7 +1,5 @@
 """Phase two as in the paper: fit the distributions, then learn the weights of the features."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
