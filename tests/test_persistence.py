@@ -23,6 +23,7 @@ from tilp.errors import TilpError
 from tilp.learning.rule_weights import TrainingSettings
 from tilp.model import ModelSettings
 from tilp.rules import RuleSet
+from tilp.types import Effort
 
 
 @pytest.fixture
@@ -68,11 +69,25 @@ def test_all_settings_are_saved(tmp_path):
     again = tilp.load(model.save(tmp_path / "m"))
     assert same(again, model) and again.get_params() == {**model.get_params(), "n_jobs": None}
     mining = again.settings.mining
-    assert (mining.share, mining.sample, mining.limit, mining.top) == (0.8, 30, 500, 20)
+    assert (mining.share, mining.sample, mining.limit) == (0.8, 30, 500)
+    assert (again.settings.max_rules, mining.top) == (20, 40)
     assert again.settings.seed == mining.seed == again.settings.training.seed == 5
     rare = TILPConfig(training=TrainingSettings(steps=7, patience=3, learning_rate=0.1))
     for one in (model.settings, TILP(4, rule_weights="attention", config=rare).settings):
         assert ModelSettings.from_json(json.loads(json.dumps(one.to_json()))) == one
+
+
+@pytest.mark.parametrize("effort", Effort)
+@pytest.mark.parametrize("chosen", [{}, {"sample": 40}, {"walk_limit": 70}])
+def test_the_effort_of_a_loaded_model_is_that_of_its_fit(model, effort, chosen):
+    asked = TILP(2, features="none", effort=effort, config=TILPConfig(**chosen))
+    many = tilp.datasets.world(1, 10_000).graph
+    for graph in (model.graph, many):
+        settings = asked._current_settings(graph)
+        again = TILP.from_parts(settings, graph, model._need_fit())
+        assert again._current_settings(graph) == settings
+        if "walk_limit" not in chosen:
+            assert again.get_params() == {**asked.get_params(), "n_jobs": None}
 
 
 def test_settings_of_0_1_are_read_or_refused_in_words():

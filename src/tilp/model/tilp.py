@@ -30,6 +30,7 @@ from tilp.model.config import (
     ModelSettings,
     TILPConfig,
     check_length,
+    find_effort,
     parameters_of_0_1,
     resolve_effort,
     tilp_arguments,
@@ -245,6 +246,8 @@ class TILP(Params):
     def from_parts(cls, settings: ModelSettings, graph: TemporalGraph, fitted: FittedModel) -> TILP:
         """Return a fitted model from what `save` writes."""
         mining = settings.mining
+        sizes = np.bincount(graph.relation[graph.targets])
+        effort, sample, walk_limit = find_effort(mining, sizes)
         model = cls(
             max_length=mining.max_length,
             temporal_detail=mining.grains,
@@ -253,11 +256,12 @@ class TILP(Params):
             missing=settings.missing,
             min_support=mining.min_support,
             max_rules=settings.max_rules,
+            effort=effort,
             random_state=settings.seed,
             config=TILPConfig(
-                sample=mining.sample,
+                sample=sample,
                 share=mining.share,
-                walk_limit=mining.limit,
+                walk_limit=walk_limit,
                 select=settings.select,
                 distinct=mining.distinct,
                 walk_length=settings.walk_length,
