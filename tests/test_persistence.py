@@ -83,9 +83,9 @@ def test_the_effort_of_a_loaded_model_is_that_of_its_fit(model, effort, chosen):
     asked = TILP(2, features="none", effort=effort, config=TILPConfig(**chosen))
     many = tilp.datasets.world(1, 10_000).graph
     for graph in (model.graph, many):
-        settings = asked._current_settings(graph)
+        settings = asked.settings_for(graph)
         again = TILP.from_parts(settings, graph, model._need_fit())
-        assert again._current_settings(graph) == settings
+        assert again.settings_for(graph) == settings
         if "walk_limit" not in chosen:
             assert again.get_params() == {**asked.get_params(), "n_jobs": None}
 

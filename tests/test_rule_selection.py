@@ -400,11 +400,11 @@ def test_effort_counts_the_facts_to_learn_from():
     graph = tilp.datasets.world(seed=0, size=12_000).graph
     facts = graph.relation[graph.targets]
     assert len(facts) > MAX_FACTS[Effort.QUICK]
-    mining = TILP(effort="quick")._current_settings(graph).mining
+    mining = TILP(effort="quick").settings_for(graph).mining
     kept = np.bincount(graph.relation[target_facts(graph, mining)])
     assert kept.sum() <= MAX_FACTS[Effort.QUICK] < (kept + (kept == mining.sample)).sum()
     assert np.array_equal(kept, np.minimum(np.bincount(facts), mining.sample))
-    assert TILP(effort="thorough")._current_settings(graph).mining.sample is None
+    assert TILP(effort="thorough").settings_for(graph).mining.sample is None
     with pytest.raises(tilp.TilpError, match="effort"):
         TILP(effort="much")
 

@@ -183,10 +183,14 @@ class TILP(Params):
         self.effort = choose(Effort, self.effort, "effort")
         if self.max_rules < 1:
             raise TilpError(f"max_rules is {self.max_rules}; it is at least 1")
-        self._current_settings()
+        self.settings_for()
 
-    def _current_settings(self, graph: TemporalGraph | None = None) -> ModelSettings:
-        """Return the settings of a model that is fitted with the current parameters to a graph."""
+    def settings_for(self, graph: TemporalGraph | None = None) -> ModelSettings:
+        """Return the settings of a fit with the current parameters.
+
+        Args:
+            graph: The facts, which `effort` depends on (default None: a small graph).
+        """
         config = self.config
         relation = np.empty(0, np.int64) if graph is None else graph.relation[graph.targets]
         sample, limit = resolve_effort(Effort(self.effort), config, np.bincount(relation))
@@ -276,7 +280,7 @@ class TILP(Params):
     @property
     def settings(self) -> ModelSettings:
         """All that decides the model, by stage; of the last fit, if there was one."""
-        return self._current_settings() if self._settings is None else self._settings
+        return self.settings_for() if self._settings is None else self._settings
 
     def _status(self) -> str:
         return "not fitted" if self._fitted is None else f"{len(self._fitted.rules):,} rules"
@@ -318,7 +322,7 @@ class TILP(Params):
         """
         if not len(graph.rows("train")):
             raise TilpError("there are no training facts to learn from")
-        settings = self._current_settings(graph)
+        settings = self.settings_for(graph)
         given = None
         if rules is not None:
             given, settings = given_rules(rules, also_mine, graph, settings)
