@@ -13,7 +13,7 @@ from tilp.cost_estimate import count_walks, estimate_cost, extrapolate
 from tilp.errors import TilpError
 
 COLUMNS = ["subject", "relation", "object", "start", "end"]
-STAGES = ["read", "prepare", "mine", "apply", "train", "choose", "fold", "features"]
+STAGES = ["read", "prepare", "mine", "apply", "select", "train", "choose", "fold", "features"]
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,11 @@ def test_a_power_law_is_found_again_and_noise_shrinks_to_the_typical_power():
     ("choices", "stages"),
     [
         ({}, STAGES),
-        ({"features": "none"}, STAGES[:6]),
+        ({"features": "none"}, STAGES[:-1]),
+        (
+            {"features": "none", "select": False},
+            ["read", "prepare", "mine", "apply", "train", "choose"],
+        ),
         ({"preset": "paper"}, ["read", "prepare", "mine", "apply", "train", "features"]),
     ],
 )
@@ -92,12 +96,13 @@ def test_a_dry_run_writes_nothing_and_prints_every_stage(run, tmp_path, monkeypa
     code, printed, err = run("fit", tmp_path / "world", *options)
     assert code == 0, err
     for words in ("read the facts", "index them", "find rules", "apply them to train",
+                  "keep few, distinct ones",
                   "learn their weights", "choose on valid", "learn them from each half",
                   "learn features", "2 threads", "peak memory", "Most of the time"):  # fmt: skip
         assert words in printed
     code, printed, _ = run("fit", tmp_path / "world", *options, "--json", "--features", "none")
     assert code == 0
-    assert [stage["name"] for stage in json.loads(printed)["stages"]] == STAGES[:6]
+    assert [stage["name"] for stage in json.loads(printed)["stages"]] == STAGES[:-1]
     assert sorted(tmp_path.rglob("*")) == before
 
 

@@ -113,7 +113,7 @@ def test_options_of_fit_reach_the_model(run, tmp_path, data, monkeypatch):
     assert lines[1].startswith("warning: --soft-length is deprecated")
     settings, mining = models[0].settings, models[0].settings.mining
     assert mining.grains == ("static", "gap") and settings.training.weights == "attention"
-    assert (mining.max_length, mining.min_support, mining.top) == (1, 3, 5)
+    assert (mining.max_length, mining.min_support, settings.max_rules, mining.top) == (1, 3, 5, 10)
     assert (mining.sample, mining.limit) == (30, 500)
     assert settings.seed == mining.seed == settings.training.seed == 7
     assert models[0].n_jobs == 1

@@ -18,10 +18,12 @@ import tilp
 from models import FAST, contents, edit, same
 from strategies import both_ways, small_world
 from tilp import TILP, Query, TILPConfig
+from tilp._utils.files import note_digest
 from tilp.errors import TilpError
 from tilp.learning.rule_weights import TrainingSettings
 from tilp.model import ModelSettings
 from tilp.rules import RuleSet
+from tilp.types import Effort
 
 
 @pytest.fixture
@@ -67,11 +69,25 @@ def test_all_settings_are_saved(tmp_path):
     again = tilp.load(model.save(tmp_path / "m"))
     assert same(again, model) and again.get_params() == {**model.get_params(), "n_jobs": None}
     mining = again.settings.mining
-    assert (mining.share, mining.sample, mining.limit, mining.top) == (0.8, 30, 500, 20)
+    assert (mining.share, mining.sample, mining.limit) == (0.8, 30, 500)
+    assert (again.settings.max_rules, mining.top) == (20, 40)
     assert again.settings.seed == mining.seed == again.settings.training.seed == 5
     rare = TILPConfig(training=TrainingSettings(steps=7, patience=3, learning_rate=0.1))
     for one in (model.settings, TILP(4, rule_weights="attention", config=rare).settings):
         assert ModelSettings.from_json(json.loads(json.dumps(one.to_json()))) == one
+
+
+@pytest.mark.parametrize("effort", Effort)
+@pytest.mark.parametrize("chosen", [{}, {"sample": 40}, {"walk_limit": 70}])
+def test_the_effort_of_a_loaded_model_is_that_of_its_fit(model, effort, chosen):
+    asked = TILP(2, features="none", effort=effort, config=TILPConfig(**chosen))
+    many = tilp.datasets.world(1, 10_000).graph
+    for graph in (model.graph, many):
+        settings = asked.settings_for(graph)
+        again = TILP.from_parts(settings, graph, model._need_fit())
+        assert again.settings_for(graph) == settings
+        if "walk_limit" not in chosen:
+            assert again.get_params() == {**asked.get_params(), "n_jobs": None}
 
 
 def test_settings_of_0_1_are_read_or_refused_in_words():
@@ -87,6 +103,25 @@ def test_settings_of_0_1_are_read_or_refused_in_words():
             ModelSettings.from_json({**old, "training": {**old["training"], **changed}})
     with pytest.raises(TilpError, match="rule_weights is 'hybrid'; it can be attention, free"):
         TILP(rule_weights="hybrid")
+
+
+def test_models_of_0_1_walk_and_keep_rules_as_they_did(tmp_path):
+    config = TILPConfig(sample=40, select=False, distinct=False)
+    model = TILP(2, features="none", max_rules=30, n_jobs=1, config=config).fit(small_world())
+    folder = model.save(tmp_path / "m")
+
+    def remove_new_keys(note):
+        del note["settings"]["select"], note["settings"]["max_rules"]
+        del note["settings"]["mining"]["distinct"], note["sha256"]
+        note["sha256"] = note_digest(note)
+
+    edit(folder / "model.json", remove_new_keys)
+    again = tilp.load(folder)
+    assert same(again, model) and again.max_rules == again.settings.mining.top == 30
+    assert not (again.settings.select or again.settings.mining.distinct)
+    assert not (again.config.select or again.config.distinct)
+    queries = both_ways(model.graph)
+    assert again.predict(queries).equals(model.predict(queries))
 
 
 def test_graphs_with_names_numbers_and_defects_are_saved_with_models(tmp_path):

@@ -26,7 +26,7 @@ from tilp.errors import NoRulesError, TilpError
 from tilp.features.log_linear_training import LogLinearSettings
 from tilp.graph import TemporalGraph
 from tilp.model import FitContext, ModelSettings
-from tilp.model.fit import fit_model
+from tilp.model.fit import SELECTION_STEPS, fit_model
 from tilp.parallel import Workers
 from tilp.types import Weights
 from tilp.walks.mining import MiningSettings, target_facts
@@ -42,7 +42,7 @@ _LONG_FIT = 600.0  # seconds
 
 # Powers of the number of facts that time, peak memory and the number of rules typically grow with.
 # What the samples show is shrunk towards them, because a few short fits are noisy.
-_TIME_POWERS = {"mine": 0.55, "apply": 0.8, "choose": 0.9, "features": 1.1}
+_TIME_POWERS = {"mine": 0.55, "apply": 0.8, "select": 0.9, "choose": 0.9, "features": 1.1}
 _MEMORY_POWERS = {"mine": 0.5, "choose": 0.8, "features": 0.8}
 _RULES_POWER = 0.5
 _EXAMPLES_POWER = 0.9  # of training examples; samples show more than 1, but growth slows down
@@ -50,7 +50,7 @@ _SHRINKAGE = 4.0
 
 # Training examples dominate large fits, but not small ones; so their costs are typical figures.
 _EXAMPLE_SECONDS = 3e-10  # for each byte of them, in each gradient
-_EXAMPLE_COPIES = {"apply": 3.5, "train": 2.2, "fold": 2.4}  # at the peak of a stage
+_EXAMPLE_COPIES = {"apply": 3.5, "select": 2.2, "train": 2.2, "fold": 2.4}  # at the peak of a stage
 
 _LEAST_MEMORY = 4.0 * _MEGABYTE  # smaller differences are noise
 
@@ -141,7 +141,7 @@ def estimate_cost(
 
     Args:
         graph: The facts to fit.
-        settings: Settings of the fit, `TILP(...).settings`.
+        settings: Settings of the fit, `TILP(...).settings_for(graph)`.
         threads: Number of threads of the fit. Default 1.
         reading: CPU seconds that reading the facts took. Default 0.
         budget: CPU seconds to spend on the largest sample, roughly. Default 12. Raise it for a
@@ -155,9 +155,10 @@ def estimate_cost(
 
     >>> import tilp
     >>> model = tilp.TILP(max_length=1, features="none")
-    >>> cost = estimate_cost(tilp.datasets.world(size=1_000).graph, model.settings, budget=0.5)
+    >>> graph = tilp.datasets.world(size=1_000).graph
+    >>> cost = estimate_cost(graph, model.settings_for(graph), budget=0.5)
     >>> [stage.name for stage in cost.stages]
-    ['read', 'prepare', 'mine', 'apply', 'train', 'choose']
+    ['read', 'prepare', 'mine', 'apply', 'select', 'train', 'choose', 'fold']
     """
     if not len(graph.rows("train")):
         raise TilpError("there are no training facts to learn from")
@@ -183,11 +184,12 @@ def estimate_cost(
     samples, prepare = _fit_samples(fit, len(rows), largest, report)
     walked = float(walks_from[ends].sum())
     counts = [(float(sample.facts), float(sample.rules)) for sample in samples]
-    most_rules = 2 * len(graph.relations) * mining.top
+    most_rules = 2 * len(graph.relations) * settings.max_rules
     rules = min(round(extrapolate(counts, len(rows), _RULES_POWER)), most_rules)
     work = {
-        "mine": (walked, f"walks of {2 * len(rows):,} queries, about {rules:,} rules found"),
+        "mine": (walked, f"walks of {2 * len(rows):,} queries, about {rules:,} rules"),
         "apply": (walked, f"walks of {2 * len(rows):,} queries"),
+        "select": (SELECTION_STEPS, "gradients at most"),
         "train": (settings.training.steps, "gradients at most"),
         "choose": (2.0 * _held_out(graph, rows, settings), "held-out queries"),
         "fold": (settings.training.steps, "gradients of each fold at most"),

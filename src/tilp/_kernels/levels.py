@@ -115,7 +115,7 @@ def expand(
     `nodes` are the last entity, the edges and the node in the trie of each prefix; `steps` are as
     `count_steps` returns them. Returns the distinct last edges by rank; and of each walk, in the
     order of last edge and prefix: its prefix, the index of its last edge, the temporal relations
-    of its earlier intervals to the last one as digits, and, if there is a trie, its node.
+    of its earlier intervals to the last one as digits, and its node (0 without a trie).
     """
     # Out of the loops: an array that is read from a tuple is reference-counted each time.
     offsets, relation, fact, rank = edges.offsets, edges.relation, edges.fact, edges.rank
@@ -145,7 +145,7 @@ def expand(
             valid[walk] = last_visited[last[walk]] != subject
     for step in range(chain.shape[1]):
         _exclude_repeated(visited[chain[:, step]], last_visited, prefix, last, valid)
-    node = np.empty(n_steps if len(trie.offsets) > 0 else 0, dtype=np.int32)
+    node = np.zeros(n_steps, dtype=np.int32)
     if len(trie.offsets) > 0:
         trie_offsets, trie_relation, trie_child = trie.offsets, trie.relation, trie.child
         for walk in range(n_steps):
@@ -263,8 +263,7 @@ def _compress(mask: Array, prefix: Array, last: Array, node: Array) -> int:
     for walk in range(len(mask)):
         prefix[n] = prefix[walk]
         last[n] = last[walk]
-        if len(node) > 0:
-            node[n] = node[walk]
+        node[n] = node[walk]
         n += mask[walk]
     return n
 

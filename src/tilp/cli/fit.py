@@ -233,8 +233,9 @@ def _show_cost(model: TILP, read: Callable[[], TemporalGraph], *, json: bool) ->
     reading = time.process_time() - started
     threads = thread_count(model.n_jobs)
     with task_bar("fit small samples") as advance:
+        settings = model.settings_for(graph)
         estimate = estimate_cost(
-            graph, model.settings, threads=threads, reading=reading, progress=advance
+            graph, settings, threads=threads, reading=reading, progress=advance
         )
     if json:
         print_json(estimate.to_json())

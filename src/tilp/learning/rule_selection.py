@@ -3,7 +3,6 @@
 import numpy as np
 
 from tilp._utils.arrays import Floats, Indices, Mask
-from tilp._utils.random import keyed_uniform
 from tilp.learning.examples import TrainingExamples
 
 _MIN_RESPONSIBILITY = 0.25  # training answers that a rule has to explain, given the other rules
@@ -18,7 +17,7 @@ def distinct_rules(rows: Indices, examples: TrainingExamples) -> Mask:
     simplest comes first in the order of length and temporal form, which is the order of `rows`.
     """
     n_rules = len(rows)
-    key = keyed_uniform(0, np.arange(len(examples.queries)))
+    key = np.random.default_rng(0).random(len(examples.queries))
     key = np.repeat(key, np.diff(examples.offsets))
     counts = (examples.at_answer, examples.at_others, *examples.at_known.T)
     # Sums of a random number for each query: equal for equal rules, and hardly ever for others.

@@ -226,6 +226,18 @@ def resolve_effort(
     return max(1, int((most - sizes[:cut].sum()) // left[cut])), limit
 
 
+def find_effort(
+    mining: MiningSettings, relation_sizes: NDArray[np.int64]
+) -> tuple[Effort, int | None, int | None]:
+    """Return an effort, a sample and a limit of walks that give the settings of a fitted model."""
+    for sample in (None, mining.sample):
+        for effort in (Effort.NORMAL, Effort.QUICK, Effort.THOROUGH):
+            resolved = resolve_effort(effort, TILPConfig(sample=sample), relation_sizes)
+            if resolved == (mining.sample, mining.limit):
+                return effort, sample, None
+    return Effort.NORMAL, mining.sample, mining.limit
+
+
 @dataclass(frozen=True)
 class FitContext:
     """Settings, workers, folder and progress of a fit, for every stage."""

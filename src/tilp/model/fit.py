@@ -40,7 +40,7 @@ from tilp.walks.mining import MiningCheckpoint, count_rules, mining_walker, targ
 _SIMPLICITY = 0.3  # factor of a rule's expected weight for each atom of its body past the first
 _FAILURES = 5.0  # facts where a rule fails, added to those seen when its confidence is smoothed
 _MIN_CONFIDENCE, _MIN_WEIGHT = 1e-6, 1e-300
-_SELECTION_STEPS = 60  # of training: weights need not be exact to tell which rules matter
+SELECTION_STEPS = 60  # of training: weights need not be exact to tell which rules matter
 _WALKS_POWERS = (0.0, 0.15, 0.3, 0.45, 0.6)
 
 
@@ -273,7 +273,7 @@ def select_from(data: TrainingData, context: FitContext) -> TrainingData:
     with context.stages("select") as advance:
         given = np.array([mined.given for mined in data.rules])
         data = data.of_rules(distinct_rules(data.rows, data.training) | given)
-        short = replace(settings.training, steps=_SELECTION_STEPS)
+        short = replace(settings.training, steps=SELECTION_STEPS)
         selecting = replace(context, settings=replace(settings, training=short))
         logs, _, _ = _train_logs(data, data.training, selecting, advance, "selection")
         gains = data.objective(data.training, settings).rule_gains(logs, context.workers)

@@ -30,6 +30,7 @@ from tilp.model.config import (
     ModelSettings,
     TILPConfig,
     check_length,
+    find_effort,
     parameters_of_0_1,
     resolve_effort,
     tilp_arguments,
@@ -182,10 +183,14 @@ class TILP(Params):
         self.effort = choose(Effort, self.effort, "effort")
         if self.max_rules < 1:
             raise TilpError(f"max_rules is {self.max_rules}; it is at least 1")
-        self._current_settings()
+        self.settings_for()
 
-    def _current_settings(self, graph: TemporalGraph | None = None) -> ModelSettings:
-        """Return the settings of a model that is fitted with the current parameters to a graph."""
+    def settings_for(self, graph: TemporalGraph | None = None) -> ModelSettings:
+        """Return the settings of a fit with the current parameters.
+
+        Args:
+            graph: The facts, which `effort` depends on (default None: a small graph).
+        """
         config = self.config
         relation = np.empty(0, np.int64) if graph is None else graph.relation[graph.targets]
         sample, limit = resolve_effort(Effort(self.effort), config, np.bincount(relation))
@@ -245,6 +250,8 @@ class TILP(Params):
     def from_parts(cls, settings: ModelSettings, graph: TemporalGraph, fitted: FittedModel) -> TILP:
         """Return a fitted model from what `save` writes."""
         mining = settings.mining
+        sizes = np.bincount(graph.relation[graph.targets])
+        effort, sample, walk_limit = find_effort(mining, sizes)
         model = cls(
             max_length=mining.max_length,
             temporal_detail=mining.grains,
@@ -253,11 +260,12 @@ class TILP(Params):
             missing=settings.missing,
             min_support=mining.min_support,
             max_rules=settings.max_rules,
+            effort=effort,
             random_state=settings.seed,
             config=TILPConfig(
-                sample=mining.sample,
+                sample=sample,
                 share=mining.share,
-                walk_limit=mining.limit,
+                walk_limit=walk_limit,
                 select=settings.select,
                 distinct=mining.distinct,
                 walk_length=settings.walk_length,
@@ -272,7 +280,7 @@ class TILP(Params):
     @property
     def settings(self) -> ModelSettings:
         """All that decides the model, by stage; of the last fit, if there was one."""
-        return self._current_settings() if self._settings is None else self._settings
+        return self.settings_for() if self._settings is None else self._settings
 
     def _status(self) -> str:
         return "not fitted" if self._fitted is None else f"{len(self._fitted.rules):,} rules"
@@ -314,7 +322,7 @@ class TILP(Params):
         """
         if not len(graph.rows("train")):
             raise TilpError("there are no training facts to learn from")
-        settings = self._current_settings(graph)
+        settings = self.settings_for(graph)
         given = None
         if rules is not None:
             given, settings = given_rules(rules, also_mine, graph, settings)

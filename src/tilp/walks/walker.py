@@ -219,16 +219,9 @@ class Walker:
         """List the walks from one entity to another, without `fact`, and whether these are all."""
         offsets, target, of_edge = self.edges.offsets, self.edges.target, self.edges.fact
         listed, complete = walks_between(
-            offsets,
-            target,
-            of_edge,
-            subject,
-            answer,
-            self.max_length,
-            self.distinct,
-            fact,
+            offsets, target, of_edge, subject, answer, self.max_length, self.distinct, fact,
             max_walks,
-        )
+        )  # fmt: skip
         # A fact's possible intervals are one step.
         walks = dict.fromkeys(self.steps(walk[walk >= 0]) for walk in listed)
         return list(walks), complete
