@@ -18,7 +18,7 @@ from models import contents, fact_rows, fact_table, read_facts
 from tilp import TILP, TILPConfig
 from tilp._utils.files import backup_folder, new_folder
 from tilp.errors import TilpError
-from tilp.features.log_linear import DEFAULT_L2, LogLinearWeights
+from tilp.features.log_linear import LogLinearWeights
 from tilp.features.paper.features import PaperFeatures, walked_relations
 from tilp.learning.rule_weights import TrainingSettings
 from tilp.model.update import touched_relations
@@ -159,7 +159,7 @@ def test_a_name_near_to_a_known_relation_is_asked_about():
 def test_a_model_of_before_that_does_not_tell_the_pull_is_read():
     weights = fitted("full")._fitted.features
     arrays = {name: one for name, one in weights.to_arrays().items() if name != "pull"}
-    assert LogLinearWeights.from_arrays(arrays).l2.tolist() == [DEFAULT_L2] * len(weights.dense)
+    assert LogLinearWeights.from_arrays(arrays).l2.tolist() == [10.0] * len(weights.dense)
 
 
 def test_distributions_are_those_of_all_facts_and_their_weights_stay():
