@@ -85,8 +85,9 @@ def test_fit_writes_the_model_that_the_estimator_makes(run, tmp_path, data, fold
     out = tmp_path / "deep" / "model"
     code, printed, err = run("fit", data, "--out", out, *OPTIONS)
     # Where there is no terminal for bars, a line for each stage as it begins, and no other.
-    stages = ["find rules", "apply them to train", "learn their weights", "choose on valid"]
-    assert code == 0 and err.splitlines()[:4] == [f"{stage} …" for stage in stages]
+    stages = ["find rules", "apply them to train", "keep few, distinct ones",
+              "learn their weights", "choose on valid", "learn them from each half"]  # fmt: skip
+    assert code == 0 and err.splitlines()[:6] == [f"{stage} …" for stage in stages]
     assert len(err.splitlines()) == len(set(err.splitlines()))
     assert str(out) in printed and "rules)" in printed and "gradients" in printed
     assert contents(out) == contents(folder)
@@ -96,7 +97,7 @@ def test_fit_writes_the_model_that_the_estimator_makes(run, tmp_path, data, fold
 def test_options_of_fit_reach_the_model(run, tmp_path, data, monkeypatch):
     models = []
 
-    def stop(model, *_):
+    def stop(model, *_, **__):
         models.append(model)
         raise tilp.TilpError("enough")
 
@@ -128,7 +129,7 @@ def test_options_of_fit_reach_the_model(run, tmp_path, data, monkeypatch):
 
 
 def test_fit_says_how_to_make_a_test_split(run, tmp_path, data, monkeypatch):
-    monkeypatch.setattr("tilp.cli.fit.fit_with_progress", lambda *_: sys.exit(0))
+    monkeypatch.setattr("tilp.cli.fit.fit_with_progress", lambda *_, **__: sys.exit(0))
     line = "there is no test split; to make one: tilp split DATA --out FOLDER --kind random\n"
     assert run("fit", data / "train.tsv", "--out", tmp_path / "m")[2] == line
     assert run("fit", data, "--out", tmp_path / "m")[2] == ""

@@ -206,6 +206,9 @@ def test_the_preset_of_the_paper_is_its_system():
     assert settings.features is Features.PAPER and settings.missing is Missing.DURATION
     assert (settings.training.walks_power, settings.training.choose_power) == (0.0, False)
     assert not settings.training.known_factors
+    assert not (settings.select or settings.mining.distinct)
+    assert settings.max_rules == settings.mining.top == 3_000
+    assert settings.mining.limit == 1_000_000
     assert TILP().settings == TILP.from_options(Preset.DEFAULT).settings == ModelSettings()
 
 

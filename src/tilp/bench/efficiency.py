@@ -49,8 +49,9 @@ _OF_FIT = {
     "mine": "search",
     "apply": "arriving",
     "train": "training",
+    "select": "training",
     "choose": "training",
-    "fold": "features",
+    "fold": "training",
     "features": "features",
 }
 _BATCH = 512

@@ -366,7 +366,8 @@ def update_command(
         _print_report(UpdateReport.of(fitted.graph, merged), None, json=json)
         return
     folder = (out or model).resolve()
-    stages = {"mine": "find rules"}
+    names = ("mine", "apply", "select") if fitted.settings.select else ("mine",)
+    stages = {name: _STAGES[name] for name in names}
     if fitted.settings.features is types.Features.PAPER:
         stages["features"] = "refresh features"
     try:

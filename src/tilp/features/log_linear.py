@@ -32,6 +32,7 @@ DEFAULT_MAX_STEPS = 50  # of the optimiser
 _SAVED_NAMES = ("columns", "rule", "row_of", "words", "mixing", "bounds", "scale", "pull")
 _MIXINGS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _DENSE_L2 = 0.1
+_OLD_L2 = 10.0  # of models that do not save it
 _L2_CHOICES = (10.0, DEFAULT_L2)
 _MIN_QUERIES = 20
 _TOLERANCE = 3e-5  # of the relative decrease of the loss
@@ -63,7 +64,7 @@ class LogLinearWeights:
         """Read what `to_arrays` returned; the graph does not matter."""
         del graph
         if "columns" in arrays:  # older models do not save the regularisation
-            arrays = {"pull": np.full(len(arrays["columns"]), DEFAULT_L2), **arrays}
+            arrays = {"pull": np.full(len(arrays["columns"]), _OLD_L2), **arrays}
         missing = [name for name in _SAVED_NAMES if name not in arrays]
         if missing:
             raise TilpError(f"weights of features lack {', '.join(missing)}; fit the model again")

@@ -137,7 +137,11 @@ class ModelSettings:
     Mining and training get the seed, and mining the treatment of missing dates.
     """
 
-    mining: MiningSettings = field(default_factory=lambda: MiningSettings(grains=TEMPORAL_DETAIL))
+    mining: MiningSettings = field(
+        default_factory=lambda: MiningSettings(
+            grains=TEMPORAL_DETAIL, top=CANDIDATES * MAX_KEPT, limit=_WALK_LIMIT[Effort.NORMAL]
+        )
+    )
     training: TrainingSettings = field(default_factory=TrainingSettings)
     features: Features = Features.FULL
     without: tuple[Part, ...] = ()  # parts of the features to leave out
