@@ -444,8 +444,7 @@ def smoothed_confidence(rules: RuleSet) -> NDArray[np.float64]:
     """Return the confidence of rules, smaller for a small body support and for a longer body."""
     body_support = np.array([mined.body_support for mined in rules], np.float64)
     confidence = np.array([mined.confidence for mined in rules])
-    length = np.array([mined.rule.length for mined in rules], np.float64)
-    simplicity: NDArray[np.float64] = np.power(_SIMPLICITY, length - 1)
+    simplicity = np.array([_SIMPLICITY ** (mined.rule.length - 1) for mined in rules], np.float64)
     return simplicity * confidence * body_support / (body_support + _FAILURES) + _MIN_CONFIDENCE
 
 
