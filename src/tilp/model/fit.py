@@ -445,7 +445,8 @@ def smoothed_confidence(rules: RuleSet) -> NDArray[np.float64]:
     body_support = np.array([mined.body_support for mined in rules], np.float64)
     confidence = np.array([mined.confidence for mined in rules])
     simplicity = np.array([_SIMPLICITY ** (mined.rule.length - 1) for mined in rules], np.float64)
-    return simplicity * confidence * body_support / (body_support + _FAILURES) + _MIN_CONFIDENCE
+    smoothed: NDArray[np.float64] = confidence * body_support / (body_support + _FAILURES)
+    return simplicity * smoothed + _MIN_CONFIDENCE
 
 
 def _scores_by_power(scorer: RuleScorer, queries: QueryTable) -> list[Scores]:
