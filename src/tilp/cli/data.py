@@ -369,10 +369,7 @@ def _show_evaluation(model: TILP) -> None:
 
 
 def _show_prediction(model: TILP) -> None:
-    """Predict the object of a test fact, and explain the best answer.
-
-    The fact is one whose answer is right, and is mostly due to its first reason.
-    """
+    """Predict the object of a test fact, and explain it: right, and mostly due to one reason."""
     from tilp.scoring import Query
 
     graph, rows = model.graph, model.graph.rows("test")
