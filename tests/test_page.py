@@ -171,7 +171,7 @@ def test_answers_open_their_reasons(page, world_model, question):
     panel = page.one(".panel:not([hidden])")
     assert f"rank 1 with a score of {explained.score:.2f}" in panel.text
     reasons = page.texts(".reason")
-    assert reasons[0].startswith(f"{explained.reasons[0].score:+.2f}")
+    assert reasons[0].startswith(f"{explained.reasons[0].score:+.2f}".replace("-", "−"))
     page.wait(lambda: page.all("details[open] .grounding svg.picture"))
     step = explained.reasons[0].groundings[0].steps[0].fact
     assert step.object in page.texts("details[open] .facts")[0]
@@ -183,8 +183,9 @@ def test_answers_open_their_reasons(page, world_model, question):
 
 
 def test_an_explanation_shows_the_effect_of_its_top_grounding(page, world_model, question):
-    effect = world_model.explain(tilp.Query(**question)).ablation
-    page.open(ask(**question, why=world_model.ask(tilp.Query(**question))[0].candidate))
+    asked = tilp.Query(**question)
+    effect = world_model.explain(asked, max_reasons=8).ablation  # as the page asks
+    page.open(ask(**question, why=world_model.ask(asked)[0].candidate))
     assert f"The score would fall by {effect.drop:.2f}" in page.one(".fall").text
 
 
