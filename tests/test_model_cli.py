@@ -539,3 +539,44 @@ def test_a_folder_without_a_model(run, tmp_path, command):
     (tmp_path / "model.json").write_text("{")
     code, _, err = run(command, tmp_path, *more)
     assert code == 2 and "model.json: damaged" in err and "defect of tilp" not in err
+
+
+def test_rules_are_written_edited_and_fitted_again(run, data, folder, model, tmp_path):
+    rules, own = tmp_path / "rules.txt", "diedIn(E1,E2,I2) <- marriedTo(E1,E2,I1)"
+    assert run("rules", folder, "--out", rules)[0] == 0
+    kept = RuleSet.read(rules)
+    assert {mined.rule for mined in kept} == {mined.rule for mined in model.rules()}
+    lines = [line for line in rules.read_text("utf-8").splitlines() if line.startswith("diedIn(")]
+    rules.write_text("\n".join(["# mine", own, *lines[:2]]) + "\n", "utf-8")
+    edited = RuleSet.read(rules)
+    out = tmp_path / "edited"
+    assert run("fit", data, "--rules", rules, "--out", out, *OPTIONS)[0] == 0
+    fitted = tilp.load(out).rules()
+    assert {mined.rule for mined in fitted} == {mined.rule for mined in edited}
+    assert all(mined.given and mined.facts and mined.weight is not None for mined in fitted)
+    by_rule = {mined.rule: mined for mined in model.rules()}
+    for mined in fitted:  # counted in the data, whatever the file says of them
+        if mined.rule in by_rule:
+            assert mined.support == by_rule[mined.rule].support
+    out = tmp_path / "both"
+    assert run("fit", data, "--rules", rules, "--also-mine", "--out", out, *OPTIONS)[0] == 0
+    both = tilp.load(out).rules()
+    assert {mined.rule for mined in both if mined.given} == {mined.rule for mined in edited}
+    assert len(both) > len(edited)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("diedIn(E1,E2,I2) <- bornAt(E1,E2,I1)", "bornAt"),
+        ("diedIn(E1,E3,I3) <- bornIn(E1,E2,I1) & cityIn(E2,E3,I2)", "longer than 1"),
+        ("diedIn(E1,E2,I2) <-", "Write a rule a line"),
+    ],
+)
+def test_a_rule_that_cannot_be_used_is_an_error_with_its_line(run, data, tmp_path, text, message):
+    rules = tmp_path / "rules.txt"
+    rules.write_text(f"# mine\n\n{text}\n", "utf-8")
+    code, _, err = run("fit", data, "--rules", rules, "--out", tmp_path / "m", *OPTIONS)
+    assert code == 2 and "rules.txt, line 3" in err.replace("\n", " ") and message in err
+    code, _, err = run("fit", data, "--also-mine", "--out", tmp_path / "m", *OPTIONS)
+    assert code == 2 and "--rules" in err
