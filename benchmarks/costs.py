@@ -143,7 +143,8 @@ def step_fit(spec: str) -> dict:
 
 def step_estimate(spec: str) -> dict:
     name, features = spec.split(",")
-    graph, settings = load_set(name), tilp.TILP(features=features).settings
+    graph = load_set(name)
+    settings = tilp.TILP(features=features).settings_for(graph)
     began = time.process_time()
     estimate = estimate_cost(graph, settings)
     return {**estimate.to_json(), "took": time.process_time() - began}
@@ -192,7 +193,7 @@ def part_worlds(sizes: list[int], folder: Path) -> None:
             estimated = ratio = ""
             if len(found) >= 2:
                 points = [(work_of(one, step), one["taken"][step]["seconds"]) for one in found]
-                seconds = extrapolate(points[-2:], work_of(world, step), 1.0)
+                seconds = extrapolate(points, work_of(world, step))
                 estimated, ratio = number(seconds), f"{seconds / taken['seconds']:.2f}"
             row(f"{size:,}", step, number(taken["seconds"]), estimated, ratio,
                 f"{taken['megabytes']:,.0f}")  # fmt: skip
@@ -217,7 +218,7 @@ def project(found: list[dict]) -> None:
         alone = 0.0
         for step in ("read", "index"):
             points = [(one["facts"], one["taken"][step]["seconds"]) for one in found[-2:]]
-            alone += extrapolate(points, facts, 1.0)
+            alone += extrapolate(points, facts)
         times = facts / largest["facts"]
         mining, applying = (
             times * seconds[step] * walks["all"] / walks[step] for step in ("mine", "apply")

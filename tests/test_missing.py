@@ -233,9 +233,8 @@ def test_a_step_counts_for_every_relation_that_some_choice_of_the_unknown_ends_a
 @pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
 @settings(max_examples=20)
 @given(graphs(), st.integers(1, 3))
-def test_every_reading_is_found_both_ways_and_lists_each_walk_once(graph, max_length):
+def test_every_reading_is_found_both_ways(graph, max_length):
     walker = Walker(graph, max_length=max_length, every_reading=True)
-    plain = Walker(graph, max_length=max_length)
     queries = all_queries(graph)
     half = queries[np.arange(len(queries) // 2)]
 
@@ -247,9 +246,6 @@ def test_every_reading_is_found_both_ways_and_lists_each_walk_once(graph, max_le
     for row, n in zip(map(tuple, rows.tolist()), support.tolist(), strict=True):
         both[row] += n
     assert both == table(*walker.find(queries))
-    for row in graph.rows("train"):
-        ends = int(graph.subject[row]), int(graph.object[row])
-        assert walker.between(*ends, fact=row) == plain.between(*ends, fact=row)
 
 
 @pytest.mark.filterwarnings("ignore::tilp.TilpWarning")

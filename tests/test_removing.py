@@ -82,8 +82,6 @@ def test_walks_that_are_left_are_those_of_the_graph_that_is_left(cut, every, con
         compiled = left.encoding.compiled(np.unique(anew.find(queries)[0], axis=0))
         found, _ = left.apply(queries, compiled)
         assert np.array_equal(found, anew.apply(queries, compiled)[0])
-        subject, answer = int(queries.subject[0]), int(queries.answer[0])
-        assert left.between(subject, answer) == anew.between(subject, answer)
     assert walked(whole, all_queries(graph)) == before, "the whole is as it was"
 
 

@@ -15,7 +15,6 @@ from oracles import (
     pick,
     query_parts,
     walk_by_matrices,
-    walks_from,
     walks_with_repeats,
 )
 from strategies import all_queries, graphs, shared_queries
@@ -46,25 +45,6 @@ def test_counts_of_long_walks_equal_brute_force(graph):
     index = len(queries) // 2
     parts = query_parts(walker, queries, index)
     assert counted(walker, queries, index) == counts(edges, *parts, 5, walker.grains)
-
-
-@pytest.mark.filterwarnings("ignore::tilp.TilpWarning")
-@settings(max_examples=30)
-@given(graphs(), st.integers(1, 4), st.booleans())
-def test_walks_between_two_entities_equal_brute_force(graph, max_length, distinct):
-    walker, edges = Walker(graph, max_length=max_length, distinct=distinct), edges_of(graph)
-    for row in graph.rows("train"):
-        subject, answer = int(graph.subject[row]), int(graph.object[row])
-        plain = Counter(
-            tuple((edge[3], edge[0].inverse) for edge in walk)
-            for walk in walks_from(edges, subject, max_length, row, distinct)
-            if walk[-1][1] == answer
-        )
-        found, complete = walker.between(subject, answer, fact=row)
-        assert complete
-        assert Counter(tuple((s.fact, s.inverse) for s in walk) for walk in found) == plain
-        some, complete = walker.between(subject, answer, fact=row, max_walks=1)
-        assert some == found[:1] and complete == (len(found) <= 1)
 
 
 @pytest.mark.filterwarnings("ignore::tilp.TilpWarning")

@@ -1,6 +1,6 @@
 """Walks from the subjects of queries, length by length, and what is counted of each level.
 
-That is rows by rule and end, statistics of rules, or walks by mark.
+That is rows by rule and end, or walks by mark.
 """
 
 import numpy as np
@@ -44,27 +44,25 @@ from tilp._kernels.types import (
     Workspace,
 )
 
-STATISTICS, ENDS, MARKED = range(3)
-"""What is counted: statistics of rules, walks by rule and end, or walks by mark."""
+ENDS, MARKED = range(2)
+"""What is counted: walks by rule and end, or walks by mark."""
 
 
 @kernel
 def walk(
     edges: Edges, classes: IntervalClasses, trie: Trie, queries: QueriesBySubject, index: RuleIndex,
     body_pairs: Array, code_types: Array, n_directed: int, max_length: int, distinct: bool,
-    limit: int, seed: int, purpose: int, marks: Marks, statistics: Array, space: Workspace,
+    limit: int, seed: int, purpose: int, marks: Marks, space: Workspace,
 ) -> tuple[Array, Array]:  # fmt: skip
     """Walk from the subjects of queries, and count for each query what the purpose says.
 
     Walks do not revisit an entity if `distinct`. Without a body in `index`, all rules are counted.
     `body_pairs` and `code_types` describe the temporal forms. Past `limit` steps of one length from
     one subject, prefixes are sampled; where rules are given, past as many along one chain of
-    relations. `STATISTICS` adds, for each rule, the facts whose answer it reaches, the facts where
-    it applies, and the sum of arriving rates at the answer. `ENDS` records query, form, length,
-    relations (or the rule's position in the index), digits, code, end and count; `MARKED` query,
-    rule, walks, and walks to each mark. Returns the records, and for each query and length how many
-    walks a counted one stands for: 1 without sampling, else, if all rules are counted, the factor
-    that makes the counts unbiased estimates.
+    relations. `ENDS` records query, form, length, relations (or the rule's position in the index),
+    digits, code, end and count; `MARKED` query, rule, walks, and walks to each mark. Returns the
+    records, and for each query and length how many walks a counted one stands for: 1 without
+    sampling, else, if all rules are counted, the factor that makes the counts unbiased estimates.
     """
     pairs_used = np.zeros(3, dtype=np.bool_)
     for form in range(len(body_pairs)):
@@ -133,8 +131,8 @@ def walk(
                         digits_so_far[pairs],
                     )  # fmt: skip
                     records, n_records = count_level(
-                        edges, classes, queries, first, last, level, index, purpose, marks,
-                        statistics, space, records, n_records,
+                        edges, classes, queries, first, last, level, index, purpose, marks, space,
+                        records, n_records,
                     )  # fmt: skip
             if goes_on:
                 chain, ends = _longer_chains(chain, prefix, last_edges[last_of_walk], edges.target)
@@ -161,19 +159,19 @@ def _longer_chains(
 @kernel
 def count_level(
     edges: Edges, classes: IntervalClasses, queries: QueriesBySubject, first: int, last: int,
-    level: Level, index: RuleIndex, purpose: int, marks: Marks, statistics: Array, space: Workspace,
+    level: Level, index: RuleIndex, purpose: int, marks: Marks, space: Workspace,
     records: Array, n_records: int,
 ) -> tuple[Array, int]:  # fmt: skip
     """Count the walks of a level for the queries from `first` to `last`, by the rules of the index.
 
-    Without bodies in the index, ends of all rules are counted. Returns the records and how
-    many they are; `statistics` are added to in place.
+    Without bodies in the index, ends of all rules are counted. Returns the records and how many
+    they are.
     """
     if len(index.relations) == 0 and purpose == ENDS:
         no_spans = np.empty((0, 2), dtype=np.int64)
         return _count_part(
             edges, classes, queries, first, last, level, index.code, no_spans, purpose, marks,
-            statistics, space, records, n_records,
+            space, records, n_records,
         )  # fmt: skip
     bodies = find_bodies(index, level)
     while first < last:
@@ -183,7 +181,7 @@ def count_level(
         if len(chosen) > 0:
             records, n_records = _count_part(
                 edges, classes, queries, first, stop, select_bodies(level, chosen), index.code,
-                spans[chosen], purpose, marks, statistics, space, records, n_records,
+                spans[chosen], purpose, marks, space, records, n_records,
             )  # fmt: skip
         first = stop
     return records, n_records
@@ -192,8 +190,8 @@ def count_level(
 @kernel
 def _count_part(
     edges: Edges, classes: IntervalClasses, queries: QueriesBySubject, first: int, last: int,
-    level: Level, codes: Array, spans: Array, purpose: int, marks: Marks, statistics: Array,
-    space: Workspace, records: Array, n_records: int,
+    level: Level, codes: Array, spans: Array, purpose: int, marks: Marks, space: Workspace,
+    records: Array, n_records: int,
 ) -> tuple[Array, int]:  # fmt: skip
     """Count for queries of one relation, in a level all of whose bodies have rules for it.
 
@@ -242,9 +240,6 @@ def _count_part(
                     query, level, rows, row_rule, rule_name, rule_body, rule_code, records,
                     n_records,
                 )  # fmt: skip
-            elif purpose == STATISTICS:
-                _count_at_answer(query, queries, edges, level, rows, here)
-                _add_to_statistics(n_rows, row_rule, row_count, here, statistics)
             else:
                 _count_at_marks(query, queries, edges, level, rows, marks, space, here)
                 records = grown(records, n_records + n_rows)
@@ -301,17 +296,6 @@ def _record_ends(
 
 
 @kernel
-def _count_at_answer(
-    query: int, queries: QueriesBySubject, edges: Edges, level: Level, rows: WalkRows, here: Array,
-) -> None:  # fmt: skip
-    group_target = level.group_target
-    answer, query_fact = queries.answer[query], queries.fact[query]
-    for group in range(len(group_target)):
-        if group_target[group] == answer:
-            _count_group(group, 0, query_fact, edges.fact, level, rows, here)
-
-
-@kernel
 def _count_at_marks(
     query: int, queries: QueriesBySubject, edges: Edges, level: Level, rows: WalkRows, marks: Marks,
     space: Workspace, here: Array,
@@ -342,21 +326,6 @@ def _count_group(
         if not uses_fact:
             code = prefix_code[prefix[walk]] + edge_code[last[walk]]
             here[find_row(first_row, row_code, body[walk], code), mark] += 1
-
-
-@kernel
-def _add_to_statistics(
-    n_rows: int, row_rule: Array, row_count: Array, here: Array, statistics: Array
-) -> None:
-    """Add to each rule's answers reached, queries where it applies, and arriving rates."""
-    for row in range(n_rows):
-        rule = row_rule[row]
-        if rule >= 0 and row_count[row] > 0:
-            statistics[rule, 1] += 1
-            if here[row, 0] > 0:
-                statistics[rule, 0] += 1
-                statistics[rule, 2] += here[row, 0] / row_count[row]
-        here[row, 0] = 0
 
 
 @kernel

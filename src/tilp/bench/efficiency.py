@@ -48,6 +48,7 @@ STAGES = {
 _OF_FIT = {
     "mine": "search",
     "apply": "arriving",
+    "select": "training",
     "train": "training",
     "select": "training",
     "choose": "training",
@@ -184,8 +185,7 @@ def _stages(method: Method, graph: TemporalGraph, threads: int, seed: int) -> tu
     with watch("distributions"), Workers(threads) as workers:
         relations = walked_relations(filled, model.rules())
         PaperFeatures.fit(filled, relations, settings.mining.max_length, workers=workers)
-    rows = np.asarray(graph.rows("valid"), np.int64)
-    queries = QueryTable.of_facts(graph, rows, walked=False)
+    queries = QueryTable.of_facts(graph, np.asarray(graph.rows("valid"), np.int64), walked=False)
     order = np.argsort(queries.subject, kind="stable")
     parts = [queries[order[begin : begin + _BATCH]] for begin in range(0, len(order), _BATCH)]
     scorer = model.scorer()

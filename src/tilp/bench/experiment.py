@@ -371,8 +371,7 @@ class PublishedExperiment(RankedExperiment):
 
     def published_for(self, ranking: Ranking) -> Iterator[Published]:
         """Return the published results that belong to a ranking."""
-        first = self.figures[0]
-        return (entry for entry in self.published if (entry.figure or first) == ranking)
+        return (entry for entry in self.published if (entry.figure or self.figures[0]) == ranking)
 
 
 @dataclass(frozen=True)

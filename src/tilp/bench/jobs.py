@@ -188,7 +188,7 @@ def run_jobs(
         if job.alone or processes == 1:
             if watcher:
                 watcher.begins(job)
-            yield _run_job(job, store, threads, watcher.advances if watcher else _ignore)
+            yield _run_job(job, store, threads, watcher)
 
 
 def _run_in_processes(
@@ -223,21 +223,17 @@ def _run_in_processes(
 def _run_quietly(job: Job, store: Store, threads: int) -> Ended:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TilpWarning)  # they came when the plan began
-        return _run_job(job, store, threads, _ignore)
+        return _run_job(job, store, threads)
 
 
-def _ignore(_stage: str, _share: float) -> None:
-    return
-
-
-def _run_job(job: Job, store: Store, threads: int, advance: Advance) -> Ended:
+def _run_job(job: Job, store: Store, threads: int, watcher: Watcher | None = None) -> Ended:
+    advance: Advance = watcher.advances if watcher else lambda _stage, _share: None
     try:
         key = job.key()
         if (result := store.load(job, key)) is not None:
             return job, result, False
         folder = store.work(job, key)
-        measured = job.run(Workspace(folder, store.shared, threads, advance))
-        result = store.save(job, key, measured)
+        result = store.save(job, key, job.run(Workspace(folder, store.shared, threads, advance)))
         store.clear(folder)
     except TilpError as failure:
         return job, Failed(job.name, str(failure)), False

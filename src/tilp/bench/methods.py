@@ -244,8 +244,7 @@ def refit(
     names = [vocabulary.label(relation) for relation in range(len(vocabulary))]
     affected = touched_relations(whole.rules(), {names[rare.relation]}, rare.least)
     relations = np.flatnonzero([name in affected for name in names])
-    trained = case.learned.relation[case.learned.span("train")]
-    others = np.flatnonzero(~np.isin(trained, relations))
+    others = np.flatnonzero(~np.isin(case.learned.relation[case.learned.span("train")], relations))
     thinned = exclude_from_training(case.learned, others, WalkGraph.FULL)
     folder, progress = workspace.folder, workspace.advance
     try:

@@ -20,7 +20,7 @@ from tilp.cli.inspect import print_inspection
 from tilp.cli.predict import print_explanation, print_predictions
 from tilp.cli.rules import print_rules
 from tilp.errors import TilpError
-from tilp.types import DumpFormat, Estimate, Grain, OnError, TableFormat
+from tilp.types import DumpFormat, Estimate, OnError, TableFormat
 
 if TYPE_CHECKING:
     from tilp.datasets import World
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tilp.model import TILP
 
 _SHOWN_PROBLEMS = 20
+_DEMO_QUERIES = 50
 _BYTES = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _MIN_PACK_MEMORY = 16 * 10**6
 
@@ -311,7 +312,7 @@ def _print_planted_rules(world: World) -> None:
     print_table("rules planted in this world", ("confidence", "rule"), rows, right=("confidence",))
 
 
-def demo_command(size: options.WorldSizeOption = 10_000, seed: options.SeedOption = 0) -> None:
+def demo_command(size: options.WorldSizeOption = 3_000, seed: options.SeedOption = 0) -> None:
     """Show what tilp does on a small synthetic world, from facts to explanations.
 
     In this world people are born, study, play for teams, win prizes, marry, move and die, by
@@ -332,7 +333,7 @@ def demo_command(size: options.WorldSizeOption = 10_000, seed: options.SeedOptio
     console.rule("What is in it, and what is wrong with it: tilp inspect")
     print_inspection(inspect(graph), f"world, seed {seed}")
     console.rule("Learned rules and their weights: tilp fit")
-    model = TILP.from_options(max_length=3, sample=200, max_rules=200, random_state=seed)
+    model = TILP.from_options(features="none", random_state=seed)  # rules alone: plain reasons
     fit_with_progress(model, graph)
     _show_rules(generated, model)
     console.rule("How well they predict held-out facts: tilp evaluate")
@@ -343,21 +344,14 @@ def demo_command(size: options.WorldSizeOption = 10_000, seed: options.SeedOptio
 
 def _show_rules(world: World, model: TILP) -> None:
     """Show the best rule for each relation that has planted rules."""
-    from tilp.rules import FORMS
-
-    form = FORMS[Grain.PAIRS]  # the form of the planted rules
     relations = list(dict.fromkeys(rule.relation for rule in world.rules))
-    best = []
-    for relation in relations:
-        for mined in model.rules(relation).sort(lambda mined: mined.measure):
-            if form.codes(mined.rule.length, mined.rule.constraints) is not None:
-                best.append(mined)
-                break
+    best = [rules[0] for relation in relations if len(rules := model.rules(relation))]
     title = f"the best for each of {len(relations)} relations, of {len(model.rules()):,} learned"
     print_rules(best, title)
-    planted = {rule.text for rule in world.rules}
-    count = sum(str(mined.rule) in planted for mined in best)
-    output().print(f"{count} of these {len(best)} were planted.\n")
+    planted = {(rule.relation, rule.body) for rule in world.rules}
+    chains = [(m.rule.head.relation, tuple(map(str, m.rule.body))) for m in best]
+    count = sum(chain in planted for chain in chains)
+    output().print(f"{count} of these {len(best)} have the body of a planted rule.\n")
 
 
 def _show_evaluation(model: TILP) -> None:
@@ -375,14 +369,22 @@ def _show_evaluation(model: TILP) -> None:
 
 
 def _show_prediction(model: TILP) -> None:
-    """Predict the object of a test fact, and explain the best answer."""
+    """Predict the object of a test fact, and explain it: right, and mostly due to one reason."""
     from tilp.scoring import Query
 
     graph, rows = model.graph, model.graph.rows("test")
-    row = next(row for row in rows if graph.fact(row).relation == "livesIn")
-    fact = graph.fact(row)
-    dates = graph.frame("test").row(row - rows.start, named=True)
-    query = Query(fact.relation, fact.subject, None, dates["start"], dates["end"])
+    facts = graph.frame("test").head(_DEMO_QUERIES).to_dicts()
+    queries = [Query(f["relation"], f["subject"], None, f["start"], f["end"]) for f in facts]
+
+    def plainness(index: int) -> float:
+        best = model.ask(queries[index], k=1)[0]
+        if best.known or best.candidate != facts[index]["object"]:
+            return 0.0
+        explained = model.explain(queries[index], max_reasons=1, ablation=False)
+        return best.share * explained.reasons[0].score / explained.score
+
+    index = max(range(len(queries)), key=plainness)
+    query, fact = queries[index], graph.fact(rows[index])
     print_predictions(model.predict(query, k=5))
     output().print(f"The fact that was held out: {fact}\n")
     print_explanation(model.explain(query, groundings=1, max_reasons=3))

@@ -13,18 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from tilp.cli import options
-from tilp.cli.console import (
-    cells,
-    output,
-    print_json,
-    print_table,
-    print_warning,
-    progress_bar,
-    resume_hint,
-    say,
-    task_bar,
-)
+from tilp.cli import console, options
+from tilp.cli.console import output, print_json, print_table, task_bar
 from tilp.errors import TilpError
 from tilp.types import Backend, OnError, Protocol, Ties
 
@@ -193,8 +183,7 @@ def _evaluate_file(
     scores = read_scores(path, graph, split, default=default)
     rank = partial(evaluate, scores, graph, split, protocols=protocols or None)
     with task_bar("rank") as advance:
-        note = f"scores of {path.name}"
-        return rank(threads=thread_count(threads), progress=advance, note=note)
+        return rank(threads=thread_count(threads), progress=advance, note=f"scores of {path.name}")
 
 
 def _report(evaluation: Evaluation, name: str, out: Path | None, *, json: bool, seed: int) -> None:
@@ -248,7 +237,7 @@ def _print_comparison(comparison: Comparison) -> None:
     formats = {"queries": ",", "first": ".4f", "second": ".4f", "difference": "+.4f"}
     formats |= {"wins": ",", "losses": ","}
     title, relations = f"MRR by relation · {setting}", comparison.by_relation
-    _print_relations(title, counts, relations, lambda row: cells(row, **formats))
+    _print_relations(title, counts, relations, lambda row: console.cells(row, **formats))
 
 
 def _metric_cells(metrics: dict[str, float | None]) -> Iterable[str]:
@@ -341,11 +330,11 @@ def bench_command(
     """
     from tilp import bench
 
-    console = output()
+    screen = output()
     if list_plans:
         for name, shipped in bench.shipped_plans().items():
             experiments = ", ".join(experiment.name for experiment in shipped.experiments)
-            console.print(f"{name:12}{shipped.title} ({experiments})")
+            screen.print(f"{name:12}{shipped.title} ({experiments})")
         return
     if plan is None:
         raise TilpError("name a PLAN: a TOML file, or one of those that tilp bench --list names")
@@ -355,23 +344,23 @@ def bench_command(
     if dry_run:
         planned, refused = bench.plan_jobs(chosen, sources)
         for job in planned:
-            console.print(job.name)
+            screen.print(job.name)
         for where, reason in refused.items():
-            print_warning(f"{where}: {reason}")
+            console.print_warning(f"{where}: {reason}")
         return
     if out is None:
         raise TilpError("name the folder of the report: --out REPORT")
-    with resume_hint(out), progress_bar() as bar:
+    with console.resume_hint(out), console.progress_bar() as bar:
         run = partial(bench.run_plan, chosen, sources, out, threads=threads, side_by_side=jobs)
         done = run(command=shlex.join(["tilp", *sys.argv[1:]]), watcher=_ProgressBars(bar))
     count, failed = len(done.results), done.results.failed
     for failure in failed.values():
-        print_warning(f"{failure.job}: {failure.reason}")
+        console.print_warning(f"{failure.job}: {failure.reason}")
     if done.missing_charts:
         charts = f"{len(done.missing_charts)} charts are missing from the report"
-        print_warning(f'{charts}; to draw them: pip install "tilp[plot]"')
+        console.print_warning(f'{charts}; to draw them: pip install "tilp[plot]"')
     and_failed = f"; {len(failed)} more failed" if failed else ""
-    console.print(f"{count} runs, {done.ran} of them now{and_failed}; {done.page} and {done.text}")
+    screen.print(f"{count} runs, {done.ran} of them now{and_failed}; {done.page} and {done.text}")
     if failed or not count:
         raise typer.Exit(1)
 
@@ -396,4 +385,4 @@ class _ProgressBars:
         self._bar.update(self._all, total=count, completed=position)
         taken = f"{time.perf_counter() - self._began:.1f} s"
         self._began = time.perf_counter()
-        say(f"{position}/{count} {job.name}: {outcome}, {taken}")
+        console.say(f"{position}/{count} {job.name}: {outcome}, {taken}")

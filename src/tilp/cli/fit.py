@@ -13,21 +13,11 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from tilp import types
-from tilp.cli import options
-from tilp.cli.console import (
-    make_table,
-    output,
-    print_json,
-    print_warning,
-    resume_hint,
-    say,
-    stage_bars,
-    task_bar,
-)
+from tilp.cli import console, options
+from tilp.cli.console import output, print_json, print_warning, say
 from tilp.errors import TilpError
 
 if TYPE_CHECKING:
-    from tilp.cost_estimate import CostEstimate
     from tilp.graph import TemporalGraph
     from tilp.model import TILP
     from tilp.model.update import UpdateReport
@@ -196,7 +186,7 @@ def fit_command(
         say("there is no test split; to make one: tilp split DATA --out FOLDER --kind random")
     if work.exists():
         print_warning(f"going on where {work} stopped")
-    with resume_hint(work):
+    with console.resume_hint(work):
         fit_with_progress(model, graph, work, rules=rules, also_mine=also_mine)
     model.save(out)
     shutil.rmtree(work)
@@ -213,7 +203,7 @@ def fit_with_progress(
     also_mine: bool = False,
 ) -> None:
     """Fit a model, with a progress bar for each stage."""
-    with stage_bars(_STAGES) as advance:
+    with console.stage_bars(_STAGES) as advance:
         model.fit(graph, rules=rules, also_mine=also_mine, folder=work, progress=advance)
     mining = model.settings.mining
     if mining.sample is not None:
@@ -230,39 +220,33 @@ def _show_cost(model: TILP, read: Callable[[], TemporalGraph], *, json: bool) ->
 
     started = time.process_time()
     graph = read()
-    reading = time.process_time() - started
-    threads = thread_count(model.n_jobs)
-    with task_bar("fit small samples") as advance:
-        settings = model.settings_for(graph)
+    reading, threads = time.process_time() - started, thread_count(model.n_jobs)
+    with console.task_bar("fit small samples") as advance:
         estimate = estimate_cost(
-            graph, settings, threads=threads, reading=reading, progress=advance
+            graph, model.settings_for(graph), threads=threads, reading=reading, progress=advance
         )
     if json:
         print_json(estimate.to_json())
-    else:
-        _print_estimate(estimate)
-
-
-def _print_estimate(estimate: CostEstimate) -> None:
-    threads = estimate.threads
+        return
     figures = ("CPU time", f"{threads} thread{'s' * (threads != 1)}", "peak memory")
+    rows = [
+        (_COST_STAGES[stage.name], f"{_format_count(stage.amount)} {stage.unit}",
+         _format_time(stage.cpu), _format_time(stage.seconds(threads)),
+         _format_memory(estimate.before + stage.peak))
+        for stage in estimate.stages
+    ]  # fmt: skip
     title = "estimated cost of the fit; nothing was written"
-    table = make_table(title, ("stage", "work", *figures), (), right=figures)
-    for stage in estimate.stages:
-        work = f"{_format_count(stage.amount)} {stage.unit}"
-        times = _format_time(stage.cpu), _format_time(stage.seconds(threads))
-        peak = _format_memory(estimate.before + stage.peak)
-        table.add_row(_COST_STAGES[stage.name], work, *times, peak)
+    table = console.make_table(title, ("stage", "work", *figures), rows, right=figures)
     table.add_section()
     times = _format_time(estimate.cpu), _format_time(estimate.seconds)
     table.add_row("all", "", *times, _format_memory(estimate.peak))
     mean, most = map(_format_count, estimate.walks)
     facts, of = estimate.sample
-    limited = f"{estimate.limited:,} entities" if estimate.limited else "no entity"
     share = estimate.longest.seconds(threads) / max(estimate.seconds, 1e-9)
     output().print(
         table,
-        f"Walks from one entity: {mean} on average, {most} at most; {limited} above --limit.",
+        f"Steps of walks from one entity: {mean} on average, {most} at most; "
+        f"{_format_count(estimate.limited)} entities may pass --limit.",
         f"Estimated from fits of up to {facts:,} of {of:,} facts.",
         f"Most of the time: {_COST_STAGES[estimate.longest.name]} ({share:.0%}).",
         *(f"Shorter: {advice}" for advice in estimate.advice),
@@ -281,9 +265,7 @@ def _format_count(count: float) -> str:
 def _format_time(seconds: float) -> str:
     if seconds < 100:
         return f"{seconds:.1f} s"
-    if seconds < 2 * 3600:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h" if seconds < 2 * 86_400 else f"{seconds / 86_400:.1f} days"
+    return f"{seconds / 60:.0f} min" if seconds < 2 * 3600 else f"{seconds / 3600:,.1f} h"
 
 
 def _format_memory(size: float) -> str:
@@ -371,7 +353,7 @@ def update_command(
     if fitted.settings.features is types.Features.PAPER:
         stages["features"] = "refresh features"
     try:
-        with stage_bars(stages) as advance:
+        with console.stage_bars(stages) as advance:
             updated = fitted.update(facts, dates=dates, labels=labels, progress=advance)
     except KeyboardInterrupt:
         raise TilpError(f"stopped; {model} is unchanged") from None

@@ -305,12 +305,6 @@ def split_command(
             dates = {"valid_from": valid_from, "test_from": test_from, "latest": latest}
             parts = [folders.time_shift_part(time_shift(source, **dates, ends=late))]
     notes = folders.write_parts(source, parts, out, format=format)
-    _print_sizes(out, notes)
-    if kind is SplitKind.TIME_SHIFT:
-        _print_dates(notes[0][1])
-
-
-def _print_sizes(out: Path, notes: list[tuple[str, dict[str, Any]]]) -> None:
     rows = []
     for folder, note in notes:
         facts = note["facts"]
@@ -318,6 +312,8 @@ def _print_sizes(out: Path, notes: list[tuple[str, dict[str, Any]]]) -> None:
         rows.append((folder or ".", *_counts(*train, facts["valid"], facts["test"])))
     figures = ("train", "learned from", "set aside", "valid", "test")
     print_table(f"written to {out}", ("folder", *figures), rows, right=figures)
+    if kind is SplitKind.TIME_SHIFT:
+        _print_dates(notes[0][1])
 
 
 def _print_dates(note: dict[str, Any]) -> None:

@@ -11,17 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from tilp.cli import options
-from tilp.cli.console import (
-    cells,
-    output,
-    print_json,
-    print_table,
-    print_warning,
-    progress_bar,
-    resume_hint,
-    say,
-)
+from tilp.cli import console, options
+from tilp.cli.console import output, print_json, print_table, say
 from tilp.errors import TilpError
 from tilp.types import Backend, End, OnError, OnInvalidQuery
 
@@ -155,7 +146,7 @@ def predict_command(
     else:
         batch = QueryFile(source).frame(fitted.graph if graph is None else graph)
     if isinstance(batch, pl.DataFrame) and len(batch) > _MANY:
-        print_warning(
+        console.print_warning(
             f"{len(batch):,} queries are answered in memory, and all answers printed; with --out "
             "FOLDER they are written to files, part by part, and a run that is stopped resumes"
         )
@@ -169,7 +160,7 @@ def predict_command(
 @contextmanager
 def _batch_progress(out: Path) -> Iterator[Callable[[str, float, int], None]]:
     """Show a bar for each stage; outside a terminal, a line for each tenth of the queries."""
-    with progress_bar(rate="queries") as bar, resume_hint(out):
+    with console.progress_bar(rate="queries") as bar, console.resume_hint(out):
         tasks: dict[str, TaskID] = {}
         printed: dict[str, int] = {}
 
@@ -213,7 +204,7 @@ def print_predictions(answers: pl.DataFrame) -> None:
         query = Query(**{name: first[name] for name in Query.__match_args__})
         formats = {"rank": "", "candidate": "", "score": ".4g", "share": ".1%"}
         rows = (
-            (*cells(row, **formats), "known" if row["known"] else "")
+            (*console.cells(row, **formats), "known" if row["known"] else "")
             for row in candidates.iter_rows(named=True)
         )
         columns = ("rank", "candidate", "score", "share", "")
@@ -300,15 +291,15 @@ def print_explanation(explanation: Explanation) -> None:
     """Print the reasons as a table, and what the best candidate has more."""
     from tilp.explanation.render import ablation_text, contrast_lines, reason_lines, summary_line
 
-    console = output()
-    console.print(f"{explanation.query}: why {explanation.candidate}?", style="bold")
-    console.print(summary_line(explanation))
+    screen = output()
+    screen.print(f"{explanation.query}: why {explanation.candidate}?", style="bold")
+    screen.print(summary_line(explanation))
     _print_reasons("adds", reason_lines(explanation))
     if explanation.ablation is not None:
-        console.print(ablation_text(explanation.ablation))
+        screen.print(ablation_text(explanation.ablation))
     if explanation.contrasts:
         more = f"What {explanation.winner} has more than {explanation.candidate}:"
-        console.print(more, style="bold")
+        screen.print(more, style="bold")
         _print_reasons("more", contrast_lines(explanation))
 
 

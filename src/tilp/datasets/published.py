@@ -150,8 +150,7 @@ def _open(url: str, part: Path, start: int, timeout: float) -> http.client.HTTPR
         raise TransferError(f"HTTP {error.code} {error.reason}", retry=temporary) from error
     except (OSError, http.client.HTTPException) as error:
         reason = error.reason if isinstance(error, urllib.error.URLError) else error
-        unknown_host = isinstance(reason, socket.gaierror)
-        raise TransferError(_text(reason), retry=not unknown_host) from error
+        raise TransferError(_text(reason), retry=not isinstance(reason, socket.gaierror)) from error
     return response
 
 

@@ -128,8 +128,7 @@ def compare(
     differences = means[1] - means[0]
     averages = ([column.mean() for column in values.T] for values in (*means, differences))
     bounds = resampled_bounds(differences, resamples, seed, level)
-    p_values = _sign_flip(differences, flips, seed)
-    rows = zip(FACT_METRICS, *averages, *bounds, p_values, strict=True)
+    rows = zip(FACT_METRICS, *averages, *bounds, _sign_flip(differences, flips, seed), strict=True)
     metrics = {name: Difference(*map(float, values)) for name, *values in rows}
     wins, losses = int((ranks[1] < ranks[0]).sum()), int((ranks[1] > ranks[0]).sum())
     draws = len(first) - wins - losses
@@ -152,8 +151,7 @@ def _sign_flip(differences: NDArray[np.float64], flips: int, seed: int) -> NDArr
     extreme = np.zeros(differences.shape[1])
     block = max(1, _BLOCK // facts)
     for done in range(0, flips, block):
-        size = (min(block, flips - done), facts)
-        signs = 2.0 * rng.integers(2, size=size, dtype=np.int8) - 1.0
+        signs = 2.0 * rng.integers(2, size=(min(block, flips - done), facts), dtype=np.int8) - 1.0
         extreme += (np.abs(signs @ differences) >= observed).sum(axis=0)
     return (extreme + 1.0) / (flips + 1.0)
 

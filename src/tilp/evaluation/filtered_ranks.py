@@ -170,10 +170,8 @@ class Ranker:
 
 
 def _rank(ties: Ties, counts: NDArray[np.int64], removed: _Floats, unit: _Floats) -> _Floats:
-    """Return 1 + candidates with a higher score + those of the equal ones that the rule counts.
-
-    Both are counted, and removed, in units until the division, so that whole ranks stay whole.
-    """
+    """Return 1 + candidates with a higher score + those of the equal ones that the rule counts."""
+    # Counted, and removed, in units until the division, so that whole ranks stay whole.
     higher = np.maximum(unit * counts[:, 0] - removed[:, 0], 0.0)
     equal = unit * counts[:, 1] - removed[:, 1]
     match ties:

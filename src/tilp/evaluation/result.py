@@ -225,8 +225,7 @@ class Evaluation:
         bounds = self.bootstrap(resamples=resamples, seed=seed)
         apart: dict[str, dict[str, Any]] = {}
         for row in self.by_subset().iter_rows(named=True):
-            prefix = "" if row.pop("holds") else "not "
-            apart[prefix + row.pop("rows")] = row
+            apart[("" if row.pop("holds") else "not ") + row.pop("rows")] = row
         return {
             "split": self.split,
             "queries": len(self),

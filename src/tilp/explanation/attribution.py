@@ -5,14 +5,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from tilp.explanation.types import (
-    AblationEffect,
-    Contrast,
-    Explanation,
-    Grounding,
-    Reason,
-    WalkedFact,
-)
+from tilp.explanation import types
+from tilp.explanation.types import Contrast, Explanation, Grounding, Reason
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.learning import known_answers
 from tilp.rules import RuleSet
@@ -110,7 +104,7 @@ class Explainer:
         """Return a contribution as a reason with up to n groundings."""
         groundings = []
         for path in part.find_facts(n) if part.find_facts is not None and n > 0 else ():
-            facts = (WalkedFact(fact, self._graph.fact(fact), inv) for fact, inv in path.steps)
+            facts = (types.WalkedFact(row, self._graph.fact(row), inv) for row, inv in path.steps)
             groundings.append(Grounding(tuple(facts), path.share))
         rule = None if part.rule is None else self._rules[part.rule]
         walks = max(part.walks, len(groundings))
@@ -118,12 +112,8 @@ class Explainer:
 
     def _ablate(
         self, query: QueryTable, candidate: int, score: float, reasons: Iterable[Reason]
-    ) -> AblationEffect | None:
-        """Score a candidate again without the facts of its top grounding.
-
-        Everything is computed on the evidence that is left: other walks and their counts, the
-        prior, and the facts that are nearest in time change too.
-        """
+    ) -> types.AblationEffect | None:
+        """Score a candidate again, all on the evidence without the facts of its top grounding."""
         top = top_grounding(reasons)
         if top is None:
             return None
@@ -133,7 +123,7 @@ class Explainer:
         )
         left = sum(float(part[0]) for part in parts.values())
         share = attributed / score if score > 0 else 0.0
-        return AblationEffect(grounding, share, left, score - left)
+        return types.AblationEffect(grounding, share, left, score - left)
 
 
 def top_grounding(reasons: Iterable[Reason]) -> tuple[Grounding, float] | None:

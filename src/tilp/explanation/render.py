@@ -24,12 +24,8 @@ def explanation_json(explanation: Explanation) -> Json:
     """Return what is shown of an explanation; `rest` and `lacks_rest` sum up the others."""
     effect, fall = explanation.ablation, None
     if effect is not None:
-        fall = {
-            "grounding": _grounding_json(effect.grounding),
-            "share": effect.share,
-            "score": effect.score_without,
-            "fall": effect.drop,
-        }
+        figures = {"share": effect.share, "score": effect.score_without, "fall": effect.drop}
+        fall = {"grounding": _grounding_json(effect.grounding), **figures}
     hidden = explanation.reasons[len(explanation.shown) :]
     hidden_contrasts = explanation.contrasts[len(explanation.shown_contrasts) :]
     return {
@@ -51,11 +47,9 @@ def explanation_json(explanation: Explanation) -> Json:
 
 
 def _reason_json(reason: Reason) -> Json:
-    mined = reason.rule
-    rule = (
-        None
-        if mined is None
-        else {
+    mined, rule = reason.rule, None
+    if mined is not None:
+        rule = {
             "text": str(mined.rule),
             "sentence": format_rule(mined.rule, Notation.SENTENCE),
             "confidence": mined.confidence,
@@ -64,7 +58,6 @@ def _reason_json(reason: Reason) -> Json:
             "facts": mined.facts,
             "weight": mined.weight,
         }
-    )
     return {
         "kind": reason.kind,
         "score": reason.score,
@@ -79,17 +72,10 @@ def _grounding_json(grounding: Grounding) -> Json:
     facts = []
     for step in grounding.steps:
         fact, times = step.fact, step.fact.interval
-        facts.append(
-            {
-                "number": step.fact_id,
-                "subject": fact.subject,
-                "relation": fact.relation,
-                "object": fact.object,
-                "start": format_time(times.start, fact.unit) or None,
-                "end": format_time(times.end, fact.unit) or None,
-                "inverse": step.inverse,
-            }
-        )
+        names = {"subject": fact.subject, "relation": fact.relation, "object": fact.object}
+        start, end = (format_time(time, fact.unit) or None for time in (times.start, times.end))
+        dates = {"start": start, "end": end}
+        facts.append({"number": step.fact_id, **names, **dates, "inverse": step.inverse})
     return {"facts": facts}
 
 

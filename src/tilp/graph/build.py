@@ -217,8 +217,7 @@ def defect_table(
             index = int(np.searchsorted(offsets, row, side="right")) - 1
             table, line = tables[index], tables[index].lines[row - int(offsets[index])]
             described.append((row, table.split, table.source, line, defect.value, start, end, done))
-    schema = {"row": pl.Int64, **DEFECT_SCHEMA}
-    defects = pl.DataFrame(described, schema=schema, orient="row")
+    defects = pl.DataFrame(described, schema={"row": pl.Int64, **DEFECT_SCHEMA}, orient="row")
     return defects.sort("row", maintain_order=True).drop("row")
 
 

@@ -357,8 +357,7 @@ class TemporalGraph:
             fact = np.concatenate([np.arange(s.start, s.stop, dtype=np.int32) for s in spans])
             rows = spans[0] if len(spans) == 1 else fact  # a slice copies nothing
             columns = self.subject[rows], self.relation[rows], self.object[rows], fact
-            sizes = len(self.entities), len(self.relations)
-            self._indexes[key] = EdgeIndex.build(*sizes, *columns)
+            self._indexes[key] = EdgeIndex.build(len(self.entities), len(self.relations), *columns)
         return self._indexes[key]
 
 
@@ -372,10 +371,7 @@ class _Column(Protocol):
 def graph_fingerprint(
     graph: TemporalGraph, column: Callable[[str], _Column], block_size: int = 200_000
 ) -> str:
-    """Return the SHA-256 digest of a graph, whose fact columns `column` gives by name.
-
-    It is computed in bounded memory, `block_size` rows at a time.
-    """
+    """Return the SHA-256 digest of a graph, whose fact columns `column` gives by name."""
     digest = hashlib.sha256(f"{graph.unit.value} {graph.bounds}".encode())
 
     def update(values: _Column) -> None:

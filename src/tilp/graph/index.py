@@ -115,5 +115,4 @@ def remaining_edges(
     """
     new_row = new_rows[fact]
     mask = new_row >= 0
-    removed = np.flatnonzero(~mask)
-    return mask, offsets - np.searchsorted(removed, offsets), new_row[mask]
+    return mask, offsets - np.searchsorted(np.flatnonzero(~mask), offsets), new_row[mask]

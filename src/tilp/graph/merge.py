@@ -21,10 +21,7 @@ _TRIPLE = ["subject", "relation", "object"]
 def _match_names(
     known: Vocabulary, new: Vocabulary, by_label: ByLabel
 ) -> tuple[Vocabulary, NDArray[np.int32]]:
-    """Find the names of a new vocabulary in a known one, by id and then by key.
-
-    Returns the known names with the unknown ones after them, and the index of each new name.
-    """
+    """Return the known names, the unknown ones after them, and the index of each new name."""
     if known == new:
         return known, np.arange(len(known), dtype=np.int32)
     lookup = _NameLookup(known)
@@ -238,8 +235,7 @@ def _iterate_facts(
     triples = zip(*(columns[name][chosen].tolist() for name in _TRIPLE), strict=True)
     dates = []
     for bit, (times, open_) in enumerate(((graph.start, OPEN_START), (graph.end, OPEN_END))):
-        is_estimated = (graph.estimated >> np.uint8(bit)) & 1 == 1
-        masks = [times == UNKNOWN, is_estimated, times == open_]
+        masks = [times == UNKNOWN, (graph.estimated >> np.uint8(bit)) & 1 == 1, times == open_]
         known = np.select(masks, [_MISSING, _ESTIMATED, _OPEN], _KNOWN)
         dates.append(zip(times[chosen].tolist(), known[chosen].tolist(), strict=True))
     return zip(triples, split, zip(*dates, strict=True), strict=True)

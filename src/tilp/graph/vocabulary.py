@@ -22,10 +22,7 @@ _MAX_NEAR = 3
 
 
 class NearNames:
-    """Finds the known names most similar to a given one, whatever their case.
-
-    `batch_size` is how many names are looked at at once; it bounds memory.
-    """
+    """Finds the known names most similar to a given one, whatever their case."""
 
     def __init__(self, names: Iterable[str], batch_size: int = 50_000) -> None:
         by_case = {name.lower(): name for name in names}
@@ -159,8 +156,7 @@ class Vocabulary:
         """Return the indices of a column of ids, all of which must be known."""
         indices = names.cast(self._enum, strict=False).to_physical()
         if indices.null_count():
-            unknown = names.filter(indices.is_null())[0]
-            raise DataError(f"no {self.kind} has the id {unknown!r}")
+            raise DataError(f"no {self.kind} has the id {names.filter(indices.is_null())[0]!r}")
         return indices.to_numpy().astype(np.int32)
 
     def find_all(self, names: pl.Series) -> NDArray[np.int32]:

@@ -79,8 +79,7 @@ def date_text(year: int, month: int, day: int, precision: int, *, historical: bo
     if precision == 9 or month == 0:
         return f"{digits}-##-##"
     # A day that the proleptic Gregorian calendar lacks (Julian 29 February 1900) keeps its month.
-    days = calendar.monthrange(year, month)[1]
-    if precision == 10 or not 1 <= day <= days:
+    if precision == 10 or not 1 <= day <= calendar.monthrange(year, month)[1]:
         return f"{digits}-{month:02d}-##"
     return f"{digits}-{month:02d}-{day:02d}"
 

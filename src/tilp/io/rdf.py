@@ -16,20 +16,8 @@ from pathlib import Path, PurePath
 from typing import IO, TYPE_CHECKING, Literal, NamedTuple
 
 from tilp.errors import DataError, TilpError
-from tilp.io.dumps import (
-    DATE_PROPERTIES,
-    END,
-    PRESENT,
-    UNKNOWN,
-    Importer,
-    ImportReport,
-    MalformedError,
-    OnError,
-    Source,
-    date_text,
-    parse_time,
-    shorten,
-)
+from tilp.io import dumps
+from tilp.io.dumps import DATE_PROPERTIES, UNKNOWN, Importer, MalformedError, Source, shorten
 
 if TYPE_CHECKING:
     import pyoxigraph
@@ -57,9 +45,9 @@ def import_rdf(
     language: str = "en",
     properties: Collection[str] | None = None,
     undated: bool = False,
-    on_error: OnError = "skip",
+    on_error: dumps.OnError = "skip",
     progress: Callable[[int], None] | None = None,
-) -> ImportReport:
+) -> dumps.ImportReport:
     """Turn Wikidata's statement nodes in RDF into a folder of tables.
 
     What becomes a fact, and the other arguments, are as for `import_wikidata`. A date whose value
@@ -242,7 +230,8 @@ class _Statements:
     def _add_no_value(self, node: str, name: str) -> None:
         # It is not said whether the statement itself or its qualifier has no value.
         if name in DATE_PROPERTIES:
-            self._statements[node].dates.append((name, PRESENT if name == END else UNKNOWN))
+            date = dumps.PRESENT if name == dumps.END else UNKNOWN
+            self._statements[node].dates.append((name, date))
         elif self._importer.includes(name):
             self._statements[node].object = ""
 
@@ -311,7 +300,7 @@ def _item(iri: str) -> str:
 def _time(triple: _Triple) -> _Time:
     if triple.datatype not in (f"{_XSD}dateTime", f"{_XSD}date"):
         raise MalformedError(f"{shorten(triple.object)} in place of an xsd:dateTime")
-    return _Time(*parse_time(triple.object), triple.object.endswith("-01-01T00:00:00Z"))
+    return _Time(*dumps.parse_time(triple.object), triple.object.endswith("-01-01T00:00:00Z"))
 
 
 def _precision(triple: _Triple) -> int:
@@ -325,4 +314,4 @@ def _date(time: _Time, precision: int | None) -> str:
         precision = 9 if time.new_year else 11
     # RDF counts years astronomically (XSD 1.1: 0 is 1 BCE), but Wikibase converts them only from
     # the precision of a year on; decades and centuries keep the historical count.
-    return date_text(*time[:3], precision, historical=precision in (7, 8))
+    return dumps.date_text(*time[:3], precision, historical=precision in (7, 8))

@@ -10,17 +10,9 @@ from typing import Any
 
 from tilp.errors import DataError, TilpError
 from tilp.graph import SPLITS, FactTable, TemporalGraph, build_graph
+from tilp.io import tables
 from tilp.io.frames import SPLIT_NAMES, fact_frame, find_roles, is_header, split_masks, warn
 from tilp.io.packed.open import is_packed, open_checked
-from tilp.io.tables import (
-    PARQUET_SUFFIXES,
-    as_polars,
-    as_table,
-    read_attributes,
-    read_labels,
-    read_table,
-    read_unit,
-)
 from tilp.types import OnError, Unit, choose
 
 _TEXT_SUFFIXES = (".tsv", ".txt", ".csv")
@@ -72,15 +64,15 @@ def read(
     sources = find_sources(source)
     files = dict(sources.side_files)
     attributes = files.pop("attributes", None)
-    labels = {name: read_labels(path) for name, path in sorted(files.items())}
-    tables: list[FactTable] = []
+    labels = {name: tables.read_labels(path) for name, path in sorted(files.items())}
+    facts: list[FactTable] = []
     for split, part in sources.facts:
-        tables += _fact_tables(part, split, columns, header)
-    if not tables:
+        facts += _fact_tables(part, split, columns, header)
+    if not facts:
         raise TilpError("there is nothing to read: the table is empty")
-    values = None if attributes is None else read_attributes(attributes)
+    values = None if attributes is None else tables.read_attributes(attributes)
     unit = chosen_unit or sources.unit
-    graph = build_graph(tables, **labels, attributes=values, unit=unit, on_error=on_error)
+    graph = build_graph(facts, **labels, attributes=values, unit=unit, on_error=on_error)
     warn_of_defects(graph)
     return graph
 
@@ -93,18 +85,18 @@ def _fact_tables(
     if isinstance(source, (str, Path)):
         name = str(source)
         with regular_file(Path(source).expanduser()) as path:
-            table = read_table(path, header, is_header)
+            table = tables.read_table(path, header, is_header)
     else:
-        name, table = "the frame", as_table(as_polars(source), 0)
+        name, table = "the frame", tables.as_table(tables.as_polars(source), 0)
     roles = find_roles(name, table, columns, header)
     frame = fact_frame(name, table, roles)
     if "split" not in roles:
         return [FactTable(split, name, frame, table.lines)]
-    tables = []
+    found = []
     for text, mask in split_masks(name, table, roles):
         lines = [line for line, selected in zip(table.lines, mask, strict=True) if selected]
-        tables.append(FactTable(SPLIT_NAMES[text], name, frame.filter(mask), lines))
-    return tables
+        found.append(FactTable(SPLIT_NAMES[text], name, frame.filter(mask), lines))
+    return found
 
 
 def warn_of_defects(graph: TemporalGraph) -> None:
@@ -135,7 +127,7 @@ def find_sources(source: Any) -> Sources:
     if isinstance(source, (str, Path)) and Path(source).expanduser().is_dir():
         folder = Path(source).expanduser()
         splits, side_files = _find_files(folder)
-        return Sources(tuple(splits.items()), side_files, read_unit(folder))
+        return Sources(tuple(splits.items()), side_files, tables.read_unit(folder))
     if not isinstance(source, Mapping):
         return Sources((("train", source),))
     for split in source:
@@ -157,7 +149,7 @@ def _find_files(folder: Path) -> tuple[dict[str, Path], dict[str, Path]]:
         raise DataError(f"{folder}: cannot be read: {failure}") from failure
     for path in paths:
         stem, _, suffix = path.name.lower().removesuffix(".gz").rpartition(".")
-        if f".{suffix}" not in (*_TEXT_SUFFIXES, *PARQUET_SUFFIXES):
+        if f".{suffix}" not in (*_TEXT_SUFFIXES, *tables.PARQUET_SUFFIXES):
             continue
         name = SPLIT_NAMES.get(stem, stem)
         if not path.is_file() or name not in (*SPLITS, "entities", "relations", "attributes"):

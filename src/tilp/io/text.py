@@ -99,13 +99,9 @@ def text_batches(
 def text_slices(
     path: Path, rows: int, *, min_columns: int = 2, block_size: int = _BLOCK_SIZE
 ) -> Iterator[TextTable]:
-    """Yield a delimited file with a header in tables of so many rows; one without rows if empty.
-
-    `block_size` is how many bytes of the file are read at once.
-    """
+    """Yield a delimited file with a header in tables of so many rows; one without rows if empty."""
     rest: TextTable | None = None
-    parts = text_batches(path, True, lambda _: True, min_columns=min_columns, size=block_size)
-    for table in parts:
+    for table in text_batches(path, True, lambda _: True, min_columns=min_columns, size=block_size):
         rest = table if rest is None else join_tables([rest, table])
         while len(rest.frame) > rows:
             yield TextTable(rest.names, rest.frame[:rows], rest.lines[:rows])
@@ -262,8 +258,7 @@ def _quoted_batches(
             if len(row) != width:
                 raise _column_error(path, line, row, width)
         cells = [[cell or None for cell in row] for _, row in batch]
-        frame = pl.DataFrame(cells, schema=layout.schema, orient="row")
-        yield frame, [line for line, _ in batch]
+        yield pl.DataFrame(cells, schema=layout.schema, orient="row"), [line for line, _ in batch]
 
 
 def _plain_rows(path: Path, separator: str) -> Iterator[tuple[int, int, list[str]]]:

@@ -10,20 +10,8 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
-from tilp.io.dumps import (
-    DATE_PROPERTIES,
-    END,
-    PRESENT,
-    UNKNOWN,
-    Importer,
-    ImportReport,
-    MalformedError,
-    OnError,
-    Source,
-    date_text,
-    parse_time,
-    shorten,
-)
+from tilp.io import dumps
+from tilp.io.dumps import END, PRESENT, UNKNOWN, Importer, MalformedError, shorten
 
 _ENTITY = re.compile(r"[A-Z][1-9][0-9]*(-[A-Z][1-9][0-9]*)?")
 _ITEM = re.compile(r"Q[1-9][0-9]*")
@@ -39,9 +27,9 @@ def import_wikidata(
     language: str = "en",
     properties: Collection[str] | None = None,
     undated: bool = False,
-    on_error: OnError = "skip",
+    on_error: dumps.OnError = "skip",
     progress: Callable[[int], None] | None = None,
-) -> ImportReport:
+) -> dumps.ImportReport:
     """Turn a Wikidata JSON dump into a folder of `facts.tsv`, `entities.tsv` and `relations.tsv`.
 
     A statement becomes a fact if it is not deprecated, its value is an item, and it has a start
@@ -63,13 +51,13 @@ def import_wikidata(
         DataError: something is malformed, and `on_error` is `"raise"`.
         TilpError: the source cannot be read, or the folder cannot be written.
     """
-    opened = Source(source, progress)
+    opened = dumps.Source(source, progress)
     importer = Importer(opened.name, out, language, properties, undated, on_error)
     import_json(opened, importer)
     return importer.report()
 
 
-def import_json(source: Source, importer: Importer) -> None:
+def import_json(source: dumps.Source, importer: Importer) -> None:
     """Import every line of a JSON dump."""
     with source, importer:
         for line, text in source.lines(importer):
@@ -153,7 +141,7 @@ def _read_statement(importer: Importer, key: str, name: str, statement: dict[str
     qualifiers = _mapping(statement.get("qualifiers", {}), "qualifiers")
     dates = {
         date: [_date(_mapping(snak, "a qualifier"), date) for snak in _list(snaks, "qualifiers")]
-        for date in DATE_PROPERTIES
+        for date in dumps.DATE_PROPERTIES
         if (snaks := qualifiers.get(date, [])) != []
     }
     importer.statement(key, name, item, dates)
@@ -184,8 +172,8 @@ def _date(snak: dict[str, Any], name: str) -> str:
     if not 0 <= precision <= _MAX_PRECISION:
         _refuse(precision, "a time's precision")
     # JSON counts years historically: -0431 is 431 BCE.
-    time = parse_time(_text(value.get("time"), "a time"))
-    return date_text(*time, precision, historical=True)
+    time = dumps.parse_time(_text(value.get("time"), "a time"))
+    return dumps.date_text(*time, precision, historical=True)
 
 
 def _datavalue(snak: dict[str, Any]) -> dict[str, Any] | None:

@@ -37,6 +37,7 @@ from tilp.types import Features, Grain, Part
 from tilp.walks import Walker
 from tilp.walks.mining import MiningCheckpoint, count_rules, mining_walker, target_facts
 
+_SIMPLICITY = 0.3  # factor of a rule's expected weight for each atom of its body past the first
 _FAILURES = 5.0  # facts where a rule fails, added to those seen when its confidence is smoothed
 _MIN_CONFIDENCE, _MIN_WEIGHT = 1e-6, 1e-300
 SELECTION_STEPS = 60  # of training: weights need not be exact to tell which rules matter
@@ -440,10 +441,12 @@ def _logs(weights: RuleWeights) -> LogWeights:
 
 
 def smoothed_confidence(rules: RuleSet) -> NDArray[np.float64]:
-    """Return the confidence of rules, smaller for a small body support."""
+    """Return the confidence of rules, smaller for a small body support and for a longer body."""
     body_support = np.array([mined.body_support for mined in rules], np.float64)
     confidence = np.array([mined.confidence for mined in rules])
-    return confidence * body_support / (body_support + _FAILURES) + _MIN_CONFIDENCE
+    simplicity = np.array([_SIMPLICITY ** (mined.rule.length - 1) for mined in rules], np.float64)
+    smoothed: NDArray[np.float64] = confidence * body_support / (body_support + _FAILURES)
+    return simplicity * smoothed + _MIN_CONFIDENCE
 
 
 def _scores_by_power(scorer: RuleScorer, queries: QueryTable) -> list[Scores]:

@@ -15,7 +15,7 @@ import polars as pl
 from tilp._deprecated import warn_renamed
 from tilp._utils.files import new_file
 from tilp.errors import DataError, TilpError
-from tilp.rules.rule import Rule, parse_rule
+from tilp.rules.rule import Atom, Rule, parse_rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,13 +202,26 @@ class RuleSet:
         )
 
     def sort(self, key: Callable[[MinedRule], float] | None = None) -> RuleSet:
-        """Sort by head relation, then by the key, highest first; by default `MinedRule.order`."""
+        """Sort by head relation, then by the key, highest first.
+
+        By default the key is `MinedRule.order`, and the best rule of each chain of relations comes
+        before all other rules of that chain, which differ from it in temporal detail alone.
+        """
 
         def order(mined: MinedRule) -> tuple[str, list[float], str]:
             values = mined.order if key is None else (key(mined),)
             return str(mined.rule.head), [-value for value in values], str(mined.rule)
 
-        return RuleSet(sorted(self._rules, key=order))
+        ordered = sorted(self._rules, key=order)
+        if key is None:
+            chains: set[tuple[Atom, tuple[Atom, ...]]] = set()
+            repeated = {}
+            for mined in ordered:
+                chain = mined.rule.head, mined.rule.body
+                repeated[mined.rule] = chain in chains
+                chains.add(chain)
+            ordered.sort(key=lambda mined: (str(mined.rule.head), repeated[mined.rule]))
+        return RuleSet(ordered)
 
     def frame(self) -> pl.DataFrame:
         """Return a table with one row a rule.

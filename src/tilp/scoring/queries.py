@@ -187,10 +187,7 @@ class QueryColumns:
         return Query(**{**self.text.row(row, named=True), **integers})
 
     def encode(self, graph: TemporalGraph) -> tuple[QueryTable, NDArray[np.int64]]:
-        """Encode the valid queries as columns of integers, and return their rows as well.
-
-        Names and dates are read as in `query_table`, each distinct value once.
-        """
+        """Encode the valid queries as columns of integers, and return their rows as well."""
         has_subject, has_object = self._is_given("subject"), self._is_given("object")
         name = self.text["subject"].zip_with(pl.Series(has_subject), self.text["object"])
         subject = graph.entities.find_all(name)
@@ -246,8 +243,7 @@ class QueryColumns:
         as_int64 = integer.cast(pl.Int64, strict=False)
         is_integer = integer.is_not_null().to_numpy()
         time = np.where(is_integer, as_int64.fill_null(UNKNOWN).to_numpy(), parsed[code])
-        overflow = is_integer & as_int64.is_null().to_numpy()
-        return time, np.where(is_integer, overflow, wrong[code])
+        return time, np.where(is_integer, is_integer & as_int64.is_null().to_numpy(), wrong[code])
 
 
 @lru_cache(2**16)

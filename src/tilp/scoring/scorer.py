@@ -321,5 +321,4 @@ class RuleScorer:
             f"asked for without any evidence: {count:,} of {total:,} "
             f"{relations.label(relation % len(relations))} facts have it as their {end}"
         )
-        prior = Contribution(("prior",), "prior", float(parts["prior"][0]), text)
-        return [*contributions, prior]
+        return [*contributions, Contribution(("prior",), "prior", float(parts["prior"][0]), text)]

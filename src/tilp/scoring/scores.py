@@ -155,8 +155,7 @@ class Scores:
                 self.offsets, self.score, self.defaults, n_entities, self.temperature
             )
             score = np.exp((score - greatest[query]) / self.temperature)
-        positive = (total > 0)[query]
-        return np.divide(score, total[query], out=np.zeros_like(score), where=positive)
+        return np.divide(score, total[query], out=np.zeros_like(score), where=(total > 0)[query])
 
     def check(self, queries: int, entities: int) -> None:
         """Raise an error for another number of queries, or for candidates that are no entities."""

@@ -108,8 +108,7 @@ def few(
             f"a share of {share:g} of {len(targets):,} training facts is less than one fact; "
             "choose a larger share"
         )
-    others = np.setdiff1d(np.asarray(graph.rows("train")), rows)
-    return exclude_from_training(graph, others, walked)
+    return exclude_from_training(graph, np.setdiff1d(np.asarray(graph.rows("train")), rows), walked)
 
 
 def balanced(graph: TemporalGraph, *, queries: int | None = None, seed: int = 0) -> TemporalGraph:
@@ -150,8 +149,7 @@ def balanced(graph: TemporalGraph, *, queries: int | None = None, seed: int = 0)
         queries = max(len(graph.rows("test")) // int(np.count_nonzero(sizes)), 1)
     if queries < 1:
         raise TilpError(f"the number of test facts of each relation is {queries}; choose 1 or more")
-    keys = random_keys(graph, seed, TEST_STREAM)
-    test = _lowest(graph, np.minimum(queries, sizes // 2), keys)
+    test = _lowest(graph, np.minimum(queries, sizes // 2), random_keys(graph, seed, TEST_STREAM))
     rest = np.flatnonzero(~test & (sizes >= 2 * queries)[graph.relation])
     n_valid = min(len(graph.rows("valid")), len(rest) // 2)
     order = np.argsort(random_keys(graph, seed, VALID_STREAM)[rest], kind="stable")

@@ -114,11 +114,7 @@ class Durations:
         return length
 
     def estimate(
-        self,
-        relation: NDArray[np.int32],
-        start: Times,
-        end: Times,
-        uniform: Floats | None = None,
+        self, relation: NDArray[np.int32], start: Times, end: Times, uniform: Floats | None = None
     ) -> tuple[Times, Times]:
         """Return starts and ends, a missing one estimated from the other in whole units.
 
@@ -170,5 +166,4 @@ def _most_likely(count: NDArray[np.int64], total: Floats, squares: Floats) -> tu
         low, high = np.where(below, ratio, low), np.where(below, high, ratio)
     ratio = (low + high) / 2
     sigma = mean / (ratio + _hazard(ratio))
-    too_small = sigma < _MIN_SIGMA
-    return np.where(too_small, mean, ratio * sigma), np.maximum(sigma, _MIN_SIGMA)
+    return np.where(sigma < _MIN_SIGMA, mean, ratio * sigma), np.maximum(sigma, _MIN_SIGMA)

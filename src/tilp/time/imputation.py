@@ -32,8 +32,7 @@ class MissingDates:
     @classmethod
     def fit(cls, graph: TemporalGraph, missing: Missing, seed: int) -> MissingDates:
         """Fit the durations of a graph's training facts, where they are needed."""
-        needed = missing is Missing.DURATION
-        return cls(missing, Durations.fit(graph) if needed else None, seed)
+        return cls(missing, Durations.fit(graph) if missing is Missing.DURATION else None, seed)
 
     def for_relations(self, relations: Vocabulary) -> MissingDates:
         """Return the same for the relations of another graph, matched by name."""

@@ -99,8 +99,7 @@ def known_ends(start: Times, end: Times) -> tuple[Times, Times]:
     """
     no_start, no_end = start == UNKNOWN, end == UNKNOWN
     known_start = np.where(no_start, np.where(no_end, OPEN_START, end), start)
-    known_end = np.where(no_end, np.where(no_start, OPEN_END, start), end)
-    return known_start, known_end
+    return known_start, np.where(no_end, np.where(no_start, OPEN_END, start), end)
 
 
 def possible_intervals(start: Times, end: Times) -> tuple[Times, Times, Times]:

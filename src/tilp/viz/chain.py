@@ -93,8 +93,7 @@ def _draw_node(drawing: Drawing, x: float, name: str, room: float, *, end: bool)
     """Draw an entity; return the count of lines that its name takes."""
     ink, weight = colour("ink"), 600 if end else 400
     words = wrap(clean(name), room, _BOLD if end else _SIZE, lines=3)
-    fill = ink if end else colour("paper")
-    drawing.circle(x, _EDGE, _NODE, fill, stroke=ink, stroke_width=1.5)
+    drawing.circle(x, _EDGE, _NODE, ink if end else colour("paper"), stroke=ink, stroke_width=1.5)
     drawing.text(x, _EDGE + 22, words, _SIZE, full=name, text_anchor="middle", font_weight=weight)
     return len(words)
 

@@ -107,8 +107,7 @@ class Drawing:
     def finish(self, height: float) -> str:
         """Return the picture, now that its height is known."""
         width, tall = _number(self.width), _number(height)
-        size = {"viewBox": f"0 0 {width} {tall}", "width": width, "height": tall}
-        self._root.attrib.update(size)
+        self._root.attrib.update({"viewBox": f"0 0 {width} {tall}", "width": width, "height": tall})
         return ElementTree.tostring(self._root, encoding="unicode")
 
     def _add(self, tag: str, **attributes: object) -> ElementTree.Element:

@@ -7,17 +7,9 @@ from itertools import pairwise
 from math import log2
 from typing import Any, Self
 
-from tilp.time import (
-    OPEN_END,
-    OPEN_START,
-    UNKNOWN,
-    Interval,
-    TemporalRelation,
-    format_time,
-    parse_date,
-    possible_relations,
-    temporal_relation,
-)
+from tilp.time.dates import OPEN_END, OPEN_START, UNKNOWN, format_time, parse_date
+from tilp.time.interval import Interval
+from tilp.time.relations import TemporalRelation, possible_relations, temporal_relation
 from tilp.types import Unit
 from tilp.viz.svg import Drawing, clean, colour, text_width, wrap
 
@@ -393,8 +385,7 @@ def _draw_word(drawing: Drawing, x: float, middle: float, link: Link) -> None:
     if link.relation is not None:
         drawing.text(x, middle + 4, [_SIGNS[link.relation]], _SIZE, font_weight=600)
     words = wrap(clean(link.word), _WORDS - 28, _SMALL)
-    y = middle + 4 - (len(words) - 1) * 6
-    drawing.text(x + 17, y, words, _SMALL, full=link.word)
+    drawing.text(x + 17, middle + 4 - (len(words) - 1) * 6, words, _SMALL, full=link.word)
 
 
 def _draw_axis(drawing: Drawing, axis: Axis, y: float) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._kernels.search import find_rules, walks_between
+from tilp._kernels.search import find_rules
 from tilp._kernels.types import (
     ADJACENT_PAIRS,
     ALL_PAIRS,
@@ -30,7 +30,7 @@ from tilp._kernels.types import (
     Trie,
     Workspace,
 )
-from tilp._kernels.walk import ENDS, MARKED, STATISTICS, walk
+from tilp._kernels.walk import ENDS, MARKED, walk
 from tilp._utils.arrays import ranges_to_indices
 from tilp.errors import TilpError
 from tilp.graph import PreparedEdges, QueryTable, TemporalGraph
@@ -62,7 +62,6 @@ _CODE_TYPES = {Grain.ALLEN: ALLEN_CODES, Grain.GAP: GAP_CODES, Grain.STATIC: NO_
 _N_KEYS = {ENDS: 7, MARKED: 2}  # columns of records before those of counts
 _MIN_SEARCH = 5_000  # walks of one length; it takes fewer of them to find rules than to count them
 _STEPS_OF_ALL = 50_000  # about as many as the rules of one relation take of one length
-_NO_STATISTICS = np.zeros((0, 3))
 _NO_MARKS = Marks(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int8))
 
 
@@ -98,8 +97,8 @@ class Walker:
             says what a shorter one says; the paper allows it, and forbids only to use a fact twice.
 
     >>> import tilp
-    >>> walker = Walker(tilp.datasets.world(seed=0, size=1_000).graph, max_length=1)
-    >>> walks, complete = walker.between(0, 1)
+    >>> Walker(tilp.datasets.world(seed=0, size=1_000).graph, max_length=1).max_length
+    1
     """
 
     def __init__(
@@ -213,19 +212,6 @@ class Walker:
         of_query = self.classes.table(start, end, queries.start, queries.end)
         return IntervalClasses(len(self.classes.words), table, np.ascontiguousarray(of_query.T))
 
-    def between(
-        self, subject: int, answer: int, *, fact: int = -1, max_walks: int = 100_000
-    ) -> tuple[list[tuple[Step, ...]], bool]:
-        """List the walks from one entity to another, without `fact`, and whether these are all."""
-        offsets, target, of_edge = self.edges.offsets, self.edges.target, self.edges.fact
-        listed, complete = walks_between(
-            offsets, target, of_edge, subject, answer, self.max_length, self.distinct, fact,
-            max_walks,
-        )  # fmt: skip
-        # A fact's possible intervals are one step.
-        walks = dict.fromkeys(self.steps(walk[walk >= 0]) for walk in listed)
-        return list(walks), complete
-
     def steps(self, walk: NDArray[Any]) -> tuple[Step, ...]:
         """Return the steps of a walk, given by its edges."""
         inverse = self.edges.relation[walk] >= self.encoding.symbols.count // 2
@@ -301,11 +287,15 @@ class Walker:
         self, queries: QueryTable, rules: CompiledRules
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return support, body support and the sum of arriving rates of each rule, and weights."""
-        statistics = np.zeros((len(rules.order), 3))
-        _, weights = self._walk(queries, rules.index, rules.trie, STATISTICS, statistics)
-        by_rule = np.empty_like(statistics)
-        by_rule[rules.order] = statistics
-        return by_rule, weights
+        n = len(queries)
+        marks = Marks(np.arange(n + 1), queries.answer, np.zeros(n, np.int8))
+        records, weights = self._walk(
+            queries, rules.index, rules.trie, MARKED, marks, every_reading=False
+        )
+        rule, walks, at_answer = rules.order[records[:, 1]], records[:, 2], records[:, 3]
+        columns = (at_answer > 0, None, at_answer / walks)
+        sums = [np.bincount(rule, column, len(rules.order)) for column in columns]
+        return np.column_stack(sums).astype(np.float64), weights
 
     def count(self, queries: QueryTable) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Count the walks of all rules by end.
@@ -333,7 +323,7 @@ class Walker:
         The marked candidates of each query stand at `offsets`, each once; `mark` is their kind.
         """
         marks = Marks(offsets, entity, mark)
-        records, _ = self._walk(queries, rules.index, rules.trie, MARKED, marks=marks)
+        records, _ = self._walk(queries, rules.index, rules.trie, MARKED, marks)
         records[:, 1] = rules.order[records[:, 1]]
         return records
 
@@ -343,11 +333,11 @@ class Walker:
 
     def _walk(
         self, queries: QueryTable, index: RuleIndex, trie: Trie, purpose: int,
-        statistics: NDArray[np.float64] = _NO_STATISTICS, marks: Marks = _NO_MARKS,
+        marks: Marks = _NO_MARKS, *, every_reading: bool = True,
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:  # fmt: skip
         n_queries = len(queries)
         query_of = np.arange(n_queries)
-        if self.every_reading and purpose != STATISTICS:
+        if self.every_reading and every_reading:
             query_of, start, end = possible_intervals(*queries.given_dates())
             queries = queries[query_of].with_dates(start, end)
             marks = _reorder_marks(marks, query_of)
@@ -364,13 +354,12 @@ class Walker:
         records, weights = walk(
             self.edges, self._interval_classes(table), trie, table, index,
             *_describe_forms(self.encoding.forms), self.encoding.symbols.count, self.max_length,
-            self.distinct, self.limit, self.seed, purpose, _reorder_marks(marks, order), statistics,
+            self.distinct, self.limit, self.seed, purpose, _reorder_marks(marks, order),
             Workspace.of(self._n_codes, len(self.graph.entities), len(self.graph)),
         )  # fmt: skip
         by_query = np.empty_like(weights)
         by_query[order] = weights
-        if purpose != STATISTICS:
-            records[:, 0] = query_of[order[records[:, 0]]]
+        records[:, 0] = query_of[order[records[:, 0]]]
         if len(queries) > n_queries:
             records = sum_records(records, _N_KEYS[purpose])
             by_query = by_query[np.searchsorted(query_of, np.arange(n_queries))]

@@ -128,8 +128,7 @@ def api_router(state: ServiceState) -> APIRouter:
         if number >= len(rules):
             message = f"there are {len(rules):,} rules, numbered from 0; none is {number}"
             raise ServiceError(Code.NOT_FOUND, message)
-        picture = await state.queue.run(draw_rule, rules[number].rule)
-        return Response(picture, media_type=_SVG)
+        return Response(await state.queue.run(draw_rule, rules[number].rule), media_type=_SVG)
 
     @router.post("/predict", response_model=schemas.Prediction, responses=body_errors, tags=["ask"])
     async def predict(request: schemas.PredictRequest) -> Any:
@@ -155,8 +154,7 @@ def api_router(state: ServiceState) -> APIRouter:
         Each line is an object with the `number` of the query, the `query`, and `answers` as in
         `/predict`, or the `error` of this query alone.
         """
-        queries = [query.query for query in request.queries]
-        chunks = _batch_lines(state, queries, request.k)
+        chunks = _batch_lines(state, [query.query for query in request.queries], request.k)
         first = await anext(chunks)  # before the response starts, an error still has a status
 
         async def lines() -> AsyncIterator[bytes]:

@@ -157,10 +157,7 @@ class _NotReadError(Exception):
 
 
 class RequestMiddleware:
-    """Reads bodies within their limits, adds headers, and turns any failure into an error.
-
-    Bodies of `batch_paths` may be as large as a batch.
-    """
+    """Reads bodies within their limits, adds headers, and turns any failure into an error."""
 
     def __init__(self, app: ASGIApp, limits: Limits, batch_paths: frozenset[str]) -> None:
         self._app, self._limits, self._batch_paths = app, limits, batch_paths
@@ -205,8 +202,7 @@ class RequestMiddleware:
     async def _read_body(self, scope: Scope, receive: Receive) -> bytes | None:
         """Return the body of a request; None if the client left before its end."""
         headers = Headers(scope=scope)
-        is_batch = scope["path"] in self._batch_paths
-        limit = self._limits.batch_body if is_batch else self._limits.body
+        limit = self._limits.batch_body if scope["path"] in self._batch_paths else self._limits.body
         message = f"the body is larger than {limit:,} bytes; send less at once"
         too_large = ServiceError(Code.TOO_LARGE, message)
         length = headers.get("content-length", "")

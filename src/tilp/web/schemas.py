@@ -2,14 +2,7 @@
 
 from typing import Annotated, Any, Self
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    model_validator,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from tilp.scoring import Query
 
@@ -35,9 +28,9 @@ def _check_date(value: Any) -> Any:
     return int(time)
 
 
-Name = Annotated[str, StringConstraints(min_length=1, max_length=1_000)]
+Name = Annotated[str, Field(min_length=1, max_length=1_000)]
 WholeNumber = BeforeValidator(_check_number)
-DateText = Annotated[str, StringConstraints(max_length=64)]
+DateText = Annotated[str, Field(max_length=64)]
 Time = Annotated[int, Field(ge=-_MAX_TIME, le=_MAX_TIME, strict=True)]
 Date = Annotated[DateText | Time | None, BeforeValidator(_check_date)]
 K = Annotated[int, Field(ge=1, le=_MAX_ANSWERS, description="Number of candidates."), WholeNumber]

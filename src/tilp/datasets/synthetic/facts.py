@@ -103,8 +103,7 @@ def _add_errors(rng: np.random.Generator, truth: Facts) -> Facts:
     object_ = np.where(wrong_object, _objects_of_others(rng, truth), truth.object)
     wrong = replace(truth, object=object_, start=truth.start + shift, end=truth.end + shift)
     changed = np.flatnonzero(wrong_object | wrong_date)
-    keys = Facts.concatenate([truth, wrong[changed]]).keys()
-    known, new = np.split(keys, [len(truth)])
+    known, new = np.split(Facts.concatenate([truth, wrong[changed]]).keys(), [len(truth)])
     is_new = _first_of_each(new) & ~np.isin(new, known)
     is_new &= wrong.subject[changed] != wrong.object[changed]
     return _replace_rows(truth, wrong, changed[is_new])

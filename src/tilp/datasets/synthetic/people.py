@@ -101,8 +101,7 @@ def _make_couples(rng: Rng, places: Places, people: People) -> Couples:
     former = np.full(len(people), -1)
     former[ended.first], former[ended.second] = ended.second, ended.first
     again = np.concatenate([ended.first, ended.second])
-    free = np.concatenate([ended.end, ended.end]) + 1
-    second = _pair(rng, people, town, again, free, former)
+    second = _pair(rng, people, town, again, np.concatenate([ended.end, ended.end]) + 1, former)
     names = [column.name for column in fields(Couples)]
     return Couples(*(np.concatenate([getattr(c, name) for c in (first, second)]) for name in names))
 
@@ -145,8 +144,7 @@ def _party_members(rng: Rng, places: Places, people: People, couples: Couples) -
     facts = []
     for turn in range(2):
         end = np.minimum(start + rng.integers(5, 16, count), political.end)
-        other = rng.integers(0, PARTIES, count)
-        follows = _draw_mostly(rng, _SAME_PARTY, party, other)
+        follows = _draw_mostly(rng, _SAME_PARTY, party, rng.integers(0, PARTIES, count))
         later = np.minimum(start + rng.integers(0, 3, count), end)
         on = (start <= end) & (_draw_bool(rng, _CHANGES_PARTY, count) if turn else True)
         joins = ((political.first, party, start), (political.second, follows, later))
@@ -335,9 +333,10 @@ def _prizes(rng: Rng, places: Places, people: People) -> Facts:
         columns = np.tile(np.arange(FIELD), (len(who), 1))
         prize = base + FIELD * group[:, None] + rng.permuted(columns, axis=1)
         nominations = 1 + rng.choice(len(_NOMINATIONS), len(who), p=_NOMINATIONS)
-        for index in range(len(_NOMINATIONS)):
-            nominated = nominations > index
-            facts.append(Facts.of("nominatedFor", who, prize[:, index], when)[nominated])
+        facts += [
+            Facts.of("nominatedFor", who, prize[:, index], when)[nominations > index]
+            for index in range(len(_NOMINATIONS))
+        ]
         # The order of the prizes is random, so the first may stand for any of the nominations.
         wins = _draw_bool(rng, _WIN, len(who))
         facts.append(Facts.of("receivedAward", who, prize[:, 0], when)[wins])

@@ -202,8 +202,7 @@ def make_places(rng: Rng, people: int) -> Places:
         relation: str, kind: str, owner_kind: str, owner: Ints, early: int, late: int
     ) -> Facts:
         start, member = rng.integers(early, late, len(owner)), base[kind] + np.arange(len(owner))
-        end = np.full(len(owner), NOW)
-        return Facts.of(relation, member, base[owner_kind] + owner, start, end)
+        return Facts.of(relation, member, base[owner_kind] + owner, start, np.full(len(owner), NOW))
 
     party_country = np.repeat(np.arange(n_countries), PARTIES)
     facts = [
@@ -273,5 +272,4 @@ def _titles(rng: Rng, base: dict[str, int], n_teams: int, n_trophies: int) -> Fa
     year = first + np.tile(np.arange(_SEASONS), n_trophies) * rng.integers(1, 3, n_trophies)[trophy]
     stray = np.where(rng.random(len(trophy)) < _FAVOURITE_WINS, 0, rng.integers(1, 3, len(trophy)))
     team = favourites.draw(rng, (trophy + stray) % n_trophies)
-    past = year <= NOW
-    return Facts.of("wonTitle", base["team"] + team, base["trophy"] + trophy, year)[past]
+    return Facts.of("wonTitle", base["team"] + team, base["trophy"] + trophy, year)[year <= NOW]

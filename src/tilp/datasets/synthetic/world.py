@@ -11,14 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tilp.datasets.synthetic.facts import (
-    RELATION_IDS,
-    RELATIONS,
-    Facts,
-    Ints,
-    add_noise,
-    draw_splits,
-)
+from tilp.datasets.synthetic.facts import RELATION_IDS, Facts, Ints, add_noise, draw_splits
 from tilp.datasets.synthetic.people import Block, simulate_lives
 from tilp.datasets.synthetic.places import Places, draw_people_names, make_places
 from tilp.errors import TilpError
@@ -284,7 +277,7 @@ def make_tables(
         n_people += len(block.birth)
     return WorldTables(
         entity_labels=places.labels + draw_people_names(name_rng, n_people),
-        relation_labels=list(RELATIONS),
+        relation_labels=list(RELATION_IDS),
         **{name: columns.join(name) for name in _COLUMNS},
         split=columns.join("split"),
         attributes=_attributes(places, np.concatenate(births), np.concatenate(heights)),

@@ -13,16 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tilp.errors import DataError, TilpError
-from tilp.graph import ESTIMATED, SPLITS, WALKED_ONLY, FactTable, LabelTable, Vocabulary
-from tilp.graph.build import (
-    DateTable,
-    defect_message,
-    defect_table,
-    encode_marks,
-    find_defects,
-    make_vocabulary,
-    repair_defects,
-)
+from tilp.graph import ESTIMATED, SPLITS, WALKED_ONLY, FactTable, LabelTable, Vocabulary, build
 from tilp.graph.graph import DEFECT_SCHEMA
 from tilp.io.frames import SPLIT_NAMES, fact_frame, find_roles, is_header, split_masks
 from tilp.io.packed.format import COLUMNS, ColumnWriter
@@ -173,7 +164,7 @@ def _encode_frame(
         "line": pl.Series(lines, dtype=pl.Int64),
     }
     for mark, values in _MARKS.items():
-        encoded[mark] = encode_marks(frame, mark, values)
+        encoded[mark] = build.encode_marks(frame, mark, values)
     return run, pl.DataFrame(encoded)
 
 
@@ -182,7 +173,7 @@ class WrittenFacts:
     """What belongs to the columns of facts that were written, named as in `TemporalGraph`."""
 
     relations: Vocabulary
-    dates: DateTable
+    dates: build.DateTable
     bounds: tuple[int, int, int, int]
     defects: pl.DataFrame
     marks: tuple[str, ...]  # that any fact has; only these have a column
@@ -199,12 +190,12 @@ def write_facts(
 ) -> WrittenFacts:
     """Write the columns of facts; arguments as for `build_graph`."""
     used = facts.relations.series()
-    names = make_vocabulary("relation", relations, used)
+    names = build.make_vocabulary("relation", relations, used)
     relation_index = names.encode(used)
     texts = facts.dates.series()
     order = texts.arg_sort().to_numpy()
     date_index = np.argsort(order).astype(np.int32)
-    dates = DateTable.parse(texts.gather(order), facts.dates.counts[order], unit)
+    dates = build.DateTable.parse(texts.gather(order), facts.dates.counts[order], unit)
 
     writers = {name: ColumnWriter(folder / f"{name}.npy", kind) for name, kind in COLUMNS.items()}
     writers |= {name: ColumnWriter(folder / f"{name}.npy", np.uint8) for name in _MARKS}
@@ -227,12 +218,12 @@ def write_facts(
             "end_text": end_text,
             **{mark: table[mark].to_numpy() for mark in _MARKS},
         }
-        defect_rows = find_defects(columns, dates)
+        defect_rows = build.find_defects(columns, dates)
         any_defect = any(map(len, defect_rows.values()))
         lines = table["line"].to_list() if any_defect else range(len(table))
         rows = FactTable(SPLITS[batch.order[0]], batch.source, pl.DataFrame(), lines)
-        defects.append(defect_table([rows], defect_rows, columns, dates, on_error))
-        columns, _ = repair_defects(columns, defect_rows, dates, on_error)
+        defects.append(build.defect_table([rows], defect_rows, columns, dates, on_error))
+        columns, _ = build.repair_defects(columns, defect_rows, dates, on_error)
         for name, writer in writers.items():
             writer.append(columns[name])
         for mark in _MARKS:
@@ -242,7 +233,7 @@ def write_facts(
         progress(done / max(len(facts), 1))
     all_defects = pl.concat(defects)
     if on_error is OnError.RAISE and len(all_defects):
-        raise DataError(defect_message(all_defects))
+        raise DataError(build.defect_message(all_defects))
     for name, writer in writers.items():
         writer.close()
         if name in marked and not marked[name]:

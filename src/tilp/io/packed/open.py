@@ -15,20 +15,8 @@ from tilp.errors import DataError
 from tilp.graph import EdgeIndex, PreparedEdges, StorageLocation, TemporalGraph, Vocabulary
 from tilp.graph.build import defect_message
 from tilp.graph.vocabulary import NearNames
-from tilp.io.packed.format import (
-    COLUMNS,
-    EDGES,
-    METADATA,
-    PREPARED,
-    attribute_file,
-    damage_error,
-    edge_file,
-    map_array,
-    names_files,
-    order_file,
-    prepared_file,
-    read_metadata,
-)
+from tilp.io.packed import format as layout
+from tilp.io.packed.format import COLUMNS, PREPARED, map_array, prepared_file, read_metadata
 from tilp.types import OnError, Unit
 
 _BLOCK_SIZE = 100_000  # names that become a series at once
@@ -39,10 +27,11 @@ class PackedNames:
     """Names in files, by index, and their indices in the order of the names."""
 
     def __init__(self, stem: Path, *, ordered: bool) -> None:
-        files = names_files(stem)
+        files = layout.names_files(stem)
         self._bytes: NDArray[np.uint8] = map_array(files[0])
         self._begin: NDArray[np.int64] = map_array(files[1])
-        self._order: NDArray[np.int32] | None = None if ordered else map_array(order_file(stem))
+        order = None if ordered else map_array(layout.order_file(stem))
+        self._order: NDArray[np.int32] | None = order
 
     def __len__(self) -> int:
         return len(self._begin) - 1
@@ -135,7 +124,7 @@ class PackedVocabulary(Vocabulary):
 
 def is_packed(folder: Path) -> bool:
     """Return whether a folder holds a packed graph."""
-    return (folder / METADATA).is_file()
+    return (folder / layout.METADATA).is_file()
 
 
 def open_packed(folder: Path | str, fingerprint: str | None = None) -> TemporalGraph:
@@ -159,8 +148,7 @@ def is_still_packed(graph: TemporalGraph) -> bool:
     if graph.storage is None:
         return False
     try:
-        metadata = read_metadata(graph.storage.folder)
-        return bool(metadata["fingerprint"] == graph.storage.fingerprint)
+        return bool(read_metadata(graph.storage.folder)["fingerprint"] == graph.storage.fingerprint)
     except DataError:  # it is gone, or being written
         return False
 
@@ -185,8 +173,7 @@ def open_checked(folder: Path, unit: Unit | None, on_error: OnError) -> Temporal
 
 def map_graph(folder: Path, metadata: dict[str, Any]) -> TemporalGraph:
     """Return the graph in the files of a folder."""
-    names = (*COLUMNS, *metadata["marks"])
-    columns = {name: map_array(folder / f"{name}.npy") for name in names}
+    columns = {name: map_array(folder / f"{name}.npy") for name in (*COLUMNS, *metadata["marks"])}
     if "walked_only" in columns:
         columns["walked_only"] = columns["walked_only"].view(np.bool_)
     relations = _read_arrow(folder / "relations.arrow")
@@ -197,7 +184,7 @@ def map_graph(folder: Path, metadata: dict[str, Any]) -> TemporalGraph:
         texts=_read_arrow(folder / "texts.arrow")["text"],
         bounds=tuple(metadata["bounds"]),
         attributes={
-            name: map_array(attribute_file(folder, index))
+            name: map_array(layout.attribute_file(folder, index))
             for index, name in enumerate(metadata["attributes"])
         },
         defects=_read_arrow(folder / "defects.arrow"),
@@ -205,7 +192,7 @@ def map_graph(folder: Path, metadata: dict[str, Any]) -> TemporalGraph:
     )
     graph._indexes["train",] = EdgeIndex(
         len(graph.relations),
-        *(map_array(edge_file(folder, name)) for name in EDGES),
+        *(map_array(layout.edge_file(folder, name)) for name in layout.EDGES),
         prepared=PreparedEdges(*(map_array(prepared_file(folder, name)) for name in PREPARED)),
     )
     return graph
@@ -225,4 +212,4 @@ def _read_arrow(path: Path) -> pl.DataFrame:
         with path.open("rb") as file:  # by its path, brackets in it would be a pattern
             return pl.read_ipc(file)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as failure:
-        raise damage_error(path, str(failure)) from failure
+        raise layout.damage_error(path, str(failure)) from failure

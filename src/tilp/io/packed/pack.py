@@ -15,17 +15,10 @@ from tilp._utils.progress import Progress
 from tilp.errors import DataError, TilpError
 from tilp.graph import TemporalGraph
 from tilp.graph.graph import graph_fingerprint
+from tilp.io.packed import format as layout
 from tilp.io.packed.external_sort import Buckets, ScatterWriter, blocks, stable_argsort
 from tilp.io.packed.facts import encode_facts, write_facts
-from tilp.io.packed.format import (
-    PREPARED,
-    ArrayOnDisk,
-    ColumnWriter,
-    attribute_file,
-    edge_file,
-    prepared_file,
-    write_metadata,
-)
+from tilp.io.packed.format import ArrayOnDisk, ColumnWriter, edge_file, prepared_file
 from tilp.io.packed.names import EntityIndexer
 from tilp.io.packed.open import is_packed, map_graph, open_packed
 from tilp.io.read import Sources, find_sources
@@ -153,7 +146,7 @@ def _write_packed(
     graph = map_graph(folder, metadata)
     metadata["fingerprint"] = graph_fingerprint(graph, partial(_fact_column, folder))
     progress("digest", 0.5)
-    write_metadata(folder, metadata)
+    layout.write_metadata(folder, metadata)
     progress("digest", 1.0)
 
 
@@ -179,7 +172,7 @@ class _AttributeWriter:
 
     def write(self, entities: EntityIndexer, rows: int) -> list[str]:
         """Write a column for each attribute; returns their names."""
-        files = (attribute_file(self._folder, index) for index in range(len(self._names)))
+        files = (layout.attribute_file(self._folder, index) for index in range(len(self._names)))
         size = len(entities)
         columns = [ScatterWriter(self._work, f, size, np.float64, rows, np.nan) for f in files]
         for run in self._runs:
@@ -230,7 +223,7 @@ class _EdgeWriter:
 
     def _scatter(self, name: str, size: int) -> ScatterWriter:
         path = prepared_file(self.folder, name)
-        return ScatterWriter(self.work, path, size, PREPARED[name], self.values)
+        return ScatterWriter(self.work, path, size, layout.PREPARED[name], self.values)
 
     def _write_offsets(self) -> NDArray[np.int64]:
         degrees = np.zeros(self.n_entities, np.int64)
