@@ -41,8 +41,11 @@ def test_rules_are_of_the_relation_asked_for_and_the_best_come_first(model):
         ("livesIn^-1", "livesIn⁻¹"),
     ):
         rules = model.rules(name)
-        orders = [one.order for one in rules]
         assert {str(one.rule.head) for one in rules} == {head}
+        chains = [one.rule.body for one in rules]
+        is_first = [chain not in chains[:place] for place, chain in enumerate(chains)]
+        assert is_first == sorted(is_first, reverse=True)  # the best of each chain, then the rest
+        orders = [(first, one.order) for first, one in zip(is_first, rules, strict=True)]
         assert orders == sorted(orders, reverse=True) and orders[0] > orders[-1]
     everything = model.rules()
     by_head = {}

@@ -276,7 +276,8 @@ def test_of_many_queries_the_wrong_one_is_named(model):
 def scores_by_hand(model, graph, query):
     """The score of every entity: what walks of the rules give it (eq. 15), and the prior."""
     mining = model.settings.mining
-    walker = Walker(graph, grains=mining.grains, max_length=mining.max_length)
+    options = {"limit": mining.limit, "seed": mining.seed}
+    walker = Walker(graph, grains=mining.grains, max_length=mining.max_length, **options)
     names = set(graph.relations)
     rules = [
         one
@@ -320,9 +321,9 @@ def scores_by_hand(model, graph, query):
         walks.setdefault(int(rule), {})[graph.entities.label(int(entity))] = int(count)
     for rule, ends in walks.items():
         counted = {name: count * factors.get(name, 1.0) for name, count in ends.items()}
-        total = sum(counted.values())
+        total, gain = sum(counted.values()), sum(ends.values()) ** learned.walks_power
         for name, count in counted.items():
-            scores[name] += rules[rule].weight * total**learned.walks_power * count / total
+            scores[name] += rules[rule].weight * gain * count / total
     return scores, len(walks)
 
 

@@ -198,7 +198,7 @@ def extrapolate(points: Sequence[tuple[int, Any]], size: float) -> Any:
 
     One pair is on a line through the origin. Values never fall, nor grow faster than the size.
 
-    >>> extrapolate([(100, 10.0), (200, 15.0)], 400)
+    >>> float(extrapolate([(100, 10.0), (200, 15.0)], 400))
     25.0
     """
     (small, first), (large, last) = [(0, 0.0), *points][-2:]

@@ -15,7 +15,7 @@ import polars as pl
 from tilp._deprecated import warn_renamed
 from tilp._utils.files import new_file
 from tilp.errors import DataError, TilpError
-from tilp.rules.rule import Atom, Rule, parse_rule
+from tilp.rules.rule import Rule, parse_rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,14 +214,14 @@ class RuleSet:
 
         ordered = sorted(self._rules, key=order)
         if key is None:
-            chains: set[tuple[Atom, tuple[Atom, ...]]] = set()
-            repeated = {}
-            for mined in ordered:
-                chain = mined.rule.head, mined.rule.body
-                repeated[mined.rule] = chain in chains
-                chains.add(chain)
-            ordered.sort(key=lambda mined: (str(mined.rule.head), repeated[mined.rule]))
+            best = self.best_of_chains()
+            ordered.sort(key=lambda mined: (str(mined.rule.head), mined.rule not in best))
         return RuleSet(ordered)
+
+    def best_of_chains(self) -> set[Rule]:
+        """Return the best rule, by `MinedRule.order`, of each head and chain of relations."""
+        ordered = sorted(self._rules, key=lambda mined: (mined.order, str(mined.rule)))
+        return set({(mined.rule.head, mined.rule.body): mined.rule for mined in ordered}.values())
 
     def frame(self) -> pl.DataFrame:
         """Return a table with one row a rule.

@@ -236,10 +236,11 @@ class RuleView:
         self._by_word = {word: np.array(indices, np.int64) for word, indices in by_word.items()}
         self._relation = np.array([ids[mined.rule.head.relation] for mined in rules], np.int64)
         self._inverse = np.array([mined.rule.head.inverse for mined in rules], np.bool_)
-        orders = sorted({mined.order for mined in rules})
-        ranks = {order: rank for rank, order in enumerate(orders)}
+        best = rules.best_of_chains()
+        orders = [(mined.rule in best, *mined.order) for mined in rules]
+        ranks = {order: rank for rank, order in enumerate(sorted(set(orders)))}
         self._columns = {
-            RuleOrder.GAIN: np.array([ranks[mined.order] for mined in rules], np.int64),
+            RuleOrder.GAIN: np.array([ranks[order] for order in orders], np.int64),
             RuleOrder.WEIGHT: np.array([mined.weight or 0.0 for mined in rules]),
             RuleOrder.CONFIDENCE: np.array([mined.confidence for mined in rules]),
             RuleOrder.SUPPORT: np.array([mined.support for mined in rules], np.int64),
