@@ -1,13 +1,13 @@
 """How few rules a fit keeps, and what that costs and saves, beside an older commit in the same run.
 
-    TILP_DATA=… python benchmarks/parsimony.py                      # everything, on valid
+    TILP_DATA=… python benchmarks/parsimony.py                      # fits, demo and hub, on valid
     TILP_DATA=… python benchmarks/parsimony.py --sets congress world --split test
 
 For each data set: rules for each relation and direction (mean, most), MRR / hits@1 / hits@10
 (`enumerate`, average ties, seed 0), CPU seconds and peak memory of the fit. CPU is warm: a small
 fit compiles the loops of both versions first. congress is split at random with seed 0, and the
-world has 10,000 facts. `--parts`: `fits`; `memory` (a budget changes nothing); `growth` (CPU and
-memory by the size of the world); `hub` (one subject in half of the facts); `demo`.
+world has 10,000 facts. `--parts`: `fits`; `growth` (CPU and memory by the size of the world);
+`hub` (one subject in half of the facts); `demo`.
 """
 
 import argparse
@@ -46,7 +46,7 @@ def data_set(name: str, folder: Path) -> str:
 
 
 def fit(version: Version, data: str, out: Path, *options: str) -> Run:
-    """Fit a model and print what it cost."""
+    """Fit a model; return what it cost."""
     return version.run("fit", data, "--out", str(out), *options)
 
 
