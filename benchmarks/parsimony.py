@@ -99,8 +99,9 @@ def part_hub(folder: Path) -> None:
                 table = csv.writer(file)
                 table.writerow(("subject", "relation", "object", "start", "end"))
                 for i in range(size):
-                    subject = "hub" if hub and i % 2 else f"s{i * 7919 % (size // 5)}"
-                    target, year = f"o{i * 104729 % (size // 4)}", 1900 + i % 100
+                    pair, year = i // 5, 1900 + i % 97  # five relations join each pair
+                    subject = "hub" if hub and pair % 2 else f"s{pair * 7919 % (size // 20)}"
+                    target = f"o{pair * 104729 % (size // 8)}"
                     table.writerow((subject, f"r{i % 5}", target, year, year + i % 7))
             run = fit(NOW, str(path), folder / f"hub-model-{size}-{hub}", "--max-length", "2")
             print(
