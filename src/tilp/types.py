@@ -160,7 +160,11 @@ class Part(StrEnum):
     OWN_FACTS = "own-facts"
     SOFT_WALKS = "soft-walks"
     OUT_OF_FOLD = "out-of-fold"
-    MIXING = "mixing"
+    STACKING = "stacking"
+
+    @classmethod
+    def _missing_(cls, value: object) -> Self | None:
+        return cls.STACKING if value == "mixing" else None  # its name in 0.1
 
 
 class Preset(StrEnum):

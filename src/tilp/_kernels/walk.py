@@ -44,8 +44,8 @@ from tilp._kernels.types import (
     Workspace,
 )
 
-ENDS, MARKED = range(2)
-"""What is counted: walks by rule and end, or walks by mark."""
+ENDS, RULE_ENDS, MARKED = range(3)
+"""What is counted: walks of all rules by end, those of given rules by end, or walks by mark."""
 
 
 @kernel
@@ -59,16 +59,17 @@ def walk(
     Walks do not revisit an entity if `distinct`. Without a body in `index`, all rules are counted.
     `body_pairs` and `code_types` describe the temporal forms. Past `limit` steps of one length from
     one subject, prefixes are sampled; where rules are given, past as many along one chain of
-    relations. `ENDS` records query, form, length, relations (or the rule's position in the index),
-    digits, code, end and count; `MARKED` query, rule, walks, and walks to each mark. Returns the
-    records, and for each query and length how many walks a counted one stands for: 1 without
-    sampling, else, if all rules are counted, the factor that makes the counts unbiased estimates.
+    relations. `ENDS` records query, form, length, relations, digits, code, end and count;
+    `RULE_ENDS` query, the rule's position in the index, end and count; `MARKED` query, rule, walks,
+    and walks to each mark. Returns the records, and for each query and length how many walks a
+    counted one stands for: 1 without sampling, else, if all rules are counted, the factor that
+    makes the counts unbiased estimates.
     """
     pairs_used = np.zeros(3, dtype=np.bool_)
     for form in range(len(body_pairs)):
         pairs_used[body_pairs[form]] = True
     empty_body = np.zeros(1, dtype=np.int64)
-    records = np.empty((1024, 3 + N_MARKS), dtype=np.int64)
+    records = np.empty((1024, 4 if purpose == RULE_ENDS else 3 + N_MARKS), dtype=np.int64)
     n_queries = len(queries.directed_relation)
     n_records = n_queries * 0  # with the literal 0 all would be compiled twice
     weights = np.ones((n_queries, max_length + 1), dtype=np.float64)
@@ -167,7 +168,7 @@ def count_level(
     Without bodies in the index, ends of all rules are counted. Returns the records and how many
     they are.
     """
-    if len(index.relations) == 0 and purpose == ENDS:
+    if purpose == ENDS:
         no_spans = np.empty((0, 2), dtype=np.int64)
         return _count_part(
             edges, classes, queries, first, last, level, index.code, no_spans, purpose, marks,
@@ -198,7 +199,7 @@ def _count_part(
     The rules of body b have the codes at `spans[b]`; without any spans, all rules are counted. Ends
     are counted by group, and for the other purposes walks by body.
     """
-    by_end = purpose == ENDS
+    by_end = purpose != MARKED
     starts, ends = queries.start, queries.end
     offsets = level.group_offsets if by_end else level.group_offsets[level.body_offsets]
     links = link_query_facts(queries.fact[first:last], edges.fact, level, space.of_fact)
@@ -282,16 +283,22 @@ def _record_ends(
     """Record the rows of a query that have walks and a name, and return the number of records."""
     form, length, digits, group_target = level.form, level.length, level.digits, level.group_target
     first_row, row_count = rows.first, rows.n_walks
+    compact = records.shape[1] == 4
     n = n_records
     for group in range(len(group_target)):
         for row in range(first_row[group], first_row[group + 1]):
             rule = row_rule[row]
-            if row_count[row] > 0 and rule_name[rule] >= 0:
+            if row_count[row] == 0 or rule_name[rule] < 0:
+                continue
+            if compact:
+                records[n, 0], records[n, 1] = query, rule_name[rule]
+                records[n, 2], records[n, 3] = group_target[group], row_count[row]
+            else:
                 records[n, 0], records[n, 1], records[n, 2] = query, form, length
                 records[n, 3], records[n, 4] = rule_name[rule], digits[rule_body[rule]]
                 records[n, 5], records[n, 6] = rule_code[rule], group_target[group]
                 records[n, 7] = row_count[row]
-                n += 1
+            n += 1
     return n
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tilp._version import __version__
 
-_LIBRARIES = ("numpy", "scipy", "numba", "polars", "jax", "optax", "typer")
+_LIBRARIES = ("numpy", "scipy", "numba", "polars", "jax", "typer")
 _EXTRAS = ("matplotlib", "fastapi", "pyoxigraph", "ray")
 _COMPUTING = ("jax", "numba", "numpy", "polars", "scipy")
 

@@ -53,6 +53,7 @@ _OF_FIT = {
     "choose": "training",
     "fold": "training",
     "features": "features",
+    "stack": "features",
 }
 _BATCH = 512
 _WARM_SIZE = 1_000  # facts of the world on which everything runs once before

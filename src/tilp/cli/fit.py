@@ -30,6 +30,7 @@ _STAGES = {
     "choose": "choose on valid",
     "fold": "learn them from each half",
     "features": "learn features",
+    "stack": "weigh both on facts left out",
 }
 _COST_STAGES = {"read": "read the facts", "prepare": "index them", **_STAGES}
 

@@ -298,7 +298,8 @@ def _print_weights_of_relation(weights: pl.DataFrame, top: int) -> None:
     import polars as pl
 
     output().print(f"(s, {weights['query'][0]}, ?)")
-    for sentence in weights.filter(pl.col("of").is_null())["sentence"]:
+    single = weights.filter(pl.col("of").is_null() | (pl.col("part") == "factor"))
+    for sentence in single["sentence"]:
         output().print(f"  {sentence}")
     for title, rows in (
         ("candidate history", weights.filter(pl.col("words").is_not_null())),
@@ -322,17 +323,13 @@ def _print_weights_in_short(weights: pl.DataFrame) -> None:
     strongest = dict(history.select("query", "sentence").iter_rows())
     single = weights.filter(pl.col("of").is_null())
     by_relation = single.pivot("part", index="query", values="weight").fill_null(0.0)
-    by_relation = by_relation.sort("mixing", descending=True, maintain_order=True)
-    parts = by_relation.columns[1:]
+    parts = [part for part in ("rules", "random walks") if part in by_relation.columns]
     cells = (
         (row["query"], *(f"{row[part]:.2f}" for part in parts), strongest.get(row["query"], ""))
-        for row in by_relation.filter(pl.col("mixing") > 0).iter_rows(named=True)
+        for row in by_relation.iter_rows(named=True)
     )
     columns = ("relation of the query", *parts, "strongest feature of candidate history")
     print_table("learned weights", columns, cells, right=parts)
-    unmixed = ", ".join(by_relation.filter(mixing=0.0)["query"])
-    if unmixed:
-        output().print(f"nothing learned, the rules as they are: {unmixed}")
     output().print("All weights of one relation: --relation R.", style="dim")
 
 

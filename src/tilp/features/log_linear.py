@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from tilp._kernels.likelihood import (
-    LogLinearTable,
-    add_log_linear_likelihood,
-    log_linear_scores,
-    sum_reciprocal_ranks,
-)
+from tilp._kernels.likelihood import LogLinearTable, add_log_linear_likelihood
 from tilp._utils.arrays import Floats, Ids, Indices
 from tilp.errors import TilpError
+from tilp.features.candidate_counts import COUNT_FEATURES
+from tilp.features.candidate_history import HISTORY_KINDS
 from tilp.graph import TemporalGraph
 
 if TYPE_CHECKING:
@@ -25,22 +22,22 @@ if TYPE_CHECKING:
 
 RANDOM_WALKS = "random walks"
 DENSE_FEATURES = ("rules", RANDOM_WALKS)  # every candidate has a value of each
-DEFAULT_L2 = 2.5  # of the weights of rules and history features, unless chosen otherwise
+TERMS = ("rules", "rule evidence", *HISTORY_KINDS, RANDOM_WALKS)
+"""Parts of the score that are learned with their own fact left out, then scaled by stacking."""
+
 DEFAULT_MAX_STEPS = 50  # of the optimiser
 
 # Names of the attributes of `LogLinearWeights` in a saved model, in their order.
-_SAVED_NAMES = ("columns", "rule", "row_of", "words", "mixing", "bounds", "scale", "pull")
-_MIXINGS = (0.0, 0.25, 0.5, 0.75, 1.0)
-_DENSE_L2 = 0.1
-_OLD_L2 = 10.0  # of models that do not save it
-_L2_CHOICES = (10.0, DEFAULT_L2)
+_SAVED_NAMES = ("columns", "rule", "row_of", "words", "terms", "counts", "bounds", "scale")
+_DENSE_L2, _SPARSE_L2 = 0.1, 4.0  # regularisation of the weights of dense and of other features
 _MIN_QUERIES = 20
+_N_COUNTS = len(COUNT_FEATURES)
 _TOLERANCE = 3e-5  # of the relative decrease of the loss
 
 
 @dataclass(frozen=True)
 class LogLinearWeights:
-    """Weights of a log-linear score; the mixing weight of each relation is already in them."""
+    """Weights of a log-linear score; the factors of its terms are already in them."""
 
     has_distributions: ClassVar[bool] = False  # nothing to fit again when facts change
 
@@ -48,10 +45,10 @@ class LogLinearWeights:
     rule: Floats  # weight of each rule, for the root of its arriving rate at the candidate
     history_row: Ids  # row in `history` for each directed relation and group of facts; -1 for none
     history: Floats  # weights of history features, row by row
-    mixing: Floats  # share of what was learned in the weights of each directed relation
+    terms: Floats  # factors that multiplied the learned weights of `TERMS`, by directed relation
+    counts: Floats  # weights of `COUNT_FEATURES`, for each directed relation
     distance_bounds: Indices  # bounds of the bins of temporal distances in history features
     time_scale: float  # time scale of random walks
-    l2: Floats  # regularisation of the weights of rules and history features, by directed relation
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return the weights as arrays by their names in a saved model."""
@@ -63,8 +60,10 @@ class LogLinearWeights:
     ) -> LogLinearWeights:
         """Read what `to_arrays` returned; the graph does not matter."""
         del graph
-        if "columns" in arrays:  # older models do not save the regularisation
-            arrays = {"pull": np.full(len(arrays["columns"]), _OLD_L2), **arrays}
+        if "mixing" in arrays:  # a model of 0.1
+            n_directed = len(arrays["columns"])
+            terms = np.repeat(arrays["mixing"][:, None], len(TERMS), axis=1)
+            arrays = {**arrays, "terms": terms, "counts": np.zeros((n_directed, _N_COUNTS))}
         missing = [name for name in _SAVED_NAMES if name not in arrays]
         if missing:
             raise TilpError(f"weights of features lack {', '.join(missing)}; fit the model again")
@@ -86,10 +85,30 @@ class LogLinearWeights:
             np.where(rules >= 0, np.append(self.rule, 0.0)[rules], 0.0),
             np.where(known[:, None] & (groups >= 0), rows, np.int32(-1)),
             self.history,
-            np.where(known, self.mixing[relations], 0.0),
+            np.where(known[:, None], self.terms[relations], 1.0),
+            np.where(known[:, None], self.counts[relations], 0.0),
             self.distance_bounds,
             self.time_scale,
-            np.where(known, self.l2[relations], DEFAULT_L2),
+        )
+
+    def stacked(self, terms: Floats, counts: Floats, rule_relation: Indices) -> LogLinearWeights:
+        """Return the weights with their terms multiplied by factors, and weights of counts.
+
+        `rule_relation` is the directed relation of each rule.
+        """
+        rules, evidence, *history, walks = terms.T
+        n_relations = self.history_row.shape[1] // len(HISTORY_KINDS)
+        scale = np.repeat(np.column_stack(history), n_relations, axis=1)
+        used = self.history_row >= 0
+        row_scale = np.ones(len(self.history))
+        row_scale[self.history_row[used]] = scale[used]
+        return replace(
+            self,
+            dense=self.dense * np.column_stack([rules, walks]),
+            rule=self.rule * evidence[rule_relation],
+            history=self.history * row_scale[:, None],
+            terms=self.terms * terms,
+            counts=counts,
         )
 
     def scorer(self, rules: RuleScorer, walk_length: int) -> LogLinearScorer:
@@ -112,50 +131,34 @@ class RelationWeights:
     rule_weight: Floats  # weights of these rules
     history_feature: Ids  # history features with a weight
     history_weight: Floats  # weights of these features
-    mixing: float  # how much of what was learned is in the weights
-    l2: float = DEFAULT_L2  # regularisation of the weights of rules and history features
 
 
 def rules_only() -> RelationWeights:
     """Return weights that leave the score of phase one as it is."""
     ids, weights = np.empty(0, np.int32), np.empty(0)
-    return RelationWeights(_initial(0), ids, weights, ids, weights, 0.0)
+    return RelationWeights(_initial(0), ids, weights, ids, weights)
 
 
 def fit_relation_weights(
-    table: LogLinearTable, fold: Indices, *, mix: bool = True, max_steps: int = DEFAULT_MAX_STEPS
-) -> RelationWeights:
+    table: LogLinearTable, fold: Indices, n_folds: int, max_steps: int = DEFAULT_MAX_STEPS
+) -> tuple[RelationWeights, ...]:
     """Learn the weights of one relation by softmax cross-entropy over the sampled candidates.
 
-    Regularisation and mixing with the score of phase one are chosen by the MRR in each of the two
-    folds of weights learned from the other. Without `mix`, all that was learned is taken.
+    Returns the weights learned without each of the folds, then those learned from all queries.
     """
     if len(fold) < _MIN_QUERIES:
-        return rules_only()
+        return (rules_only(),) * (n_folds + 1)
     rule, local_rule = _compact_ids(table.rule)
     feature, local_feature = _compact_ids(table.history_feature)
     table = table._replace(rule=local_rule, history_feature=local_feature)
     problem = _Problem(table, len(rule), len(feature), max_steps)
-    mixing, l2, first = 1.0, _L2_CHOICES[-1], problem.initial
-    if mix:
-        judged: dict[float, Floats] = {}
-        learned = dict.fromkeys(range(2), problem.initial)
-        for choice in _L2_CHOICES:
-            judged[choice] = np.zeros(len(_MIXINGS))
-            for held_out in learned:
-                others = np.flatnonzero(fold != held_out)
-                learned[held_out] = problem.learn(others, choice, learned[held_out])
-                own = np.flatnonzero(fold == held_out)
-                judged[choice] += problem.reciprocal_ranks(own, learned[held_out])
-        l2 = max(_L2_CHOICES, key=lambda choice: float(judged[choice].max()))
-        mixing = _MIXINGS[int(np.argmax(judged[l2]))]
-        first = (learned[0] + learned[1]) / 2
-    if mixing == 0:
-        return rules_only()
-    weights = problem.learn(np.arange(len(fold)), l2, first)
-    mixed = problem.initial + mixing * (weights - problem.initial)
-    dense, of_rules, of_history = problem.split(mixed)
-    return RelationWeights(dense, rule, of_rules, feature, of_history, mixing, l2)
+    learned = [
+        problem.learn(np.flatnonzero(fold != index), problem.initial) for index in range(n_folds)
+    ]
+    first = sum(learned, np.zeros_like(problem.initial)) / n_folds
+    learned.append(problem.learn(np.arange(len(fold)), first))
+    parts = map(problem.split, learned)
+    return tuple(RelationWeights(dense, rule, a, feature, b) for dense, a, b in parts)
 
 
 def _compact_ids(ids: Ids) -> tuple[Ids, Ids]:
@@ -181,9 +184,10 @@ class _Problem:
         self._max_steps = max_steps
         self.initial = _initial(n_rules + n_history)
 
-    def learn(self, queries: Indices, l2: float, first: Floats) -> Floats:
+    def learn(self, queries: Indices, first: Floats) -> Floats:
         """Return the weights that make the answers of some queries likely."""
-        penalty = np.where(np.arange(len(self.initial)) < len(DENSE_FEATURES), _DENSE_L2, l2)
+        is_dense = np.arange(len(self.initial)) < len(DENSE_FEATURES)
+        penalty = np.where(is_dense, _DENSE_L2, _SPARSE_L2)
 
         def loss(weights: Floats) -> tuple[float, Floats]:
             gradient = np.zeros_like(weights)
@@ -197,15 +201,6 @@ class _Problem:
         options = {"maxiter": self._max_steps, "ftol": _TOLERANCE}
         result = minimize(loss, first, jac=True, method="L-BFGS-B", options=options)
         return np.asarray(result.x, np.float64)
-
-    def reciprocal_ranks(self, queries: Indices, weights: Floats) -> Floats:
-        """Return the sum of the reciprocal ranks of some queries' answers, for each mixing."""
-        table = self._table
-        before, after = (
-            log_linear_scores(table, 0, len(table.log_count), *self.split(values))
-            for values in (self.initial, weights)
-        )
-        return sum_reciprocal_ranks(table, queries, before, after, np.array(_MIXINGS))
 
     def split(self, weights: Floats) -> list[Floats]:
         """Split weights into those of dense features, of rules and of history features."""

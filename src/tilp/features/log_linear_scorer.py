@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from copy import copy
 from functools import partial
 from typing import Any
@@ -13,6 +13,13 @@ from tilp._kernels.candidate_history import FactEdges
 from tilp._kernels.score import MIN_RATE, add_rule_evidence
 from tilp._kernels.types import ListedCandidates
 from tilp._utils.arrays import Floats, Ids, Indices, Mask
+from tilp.features.candidate_counts import (
+    COUNT_PARTS,
+    DEGREE,
+    KNOWN,
+    POPULARITY,
+    CandidateCounts,
+)
 from tilp.features.candidate_history import (
     HISTORY_KINDS,
     CandidateHistory,
@@ -21,7 +28,7 @@ from tilp.features.candidate_history import (
     fact_edges_without,
     listed_candidates,
 )
-from tilp.features.log_linear import RANDOM_WALKS, LogLinearWeights
+from tilp.features.log_linear import RANDOM_WALKS, TERMS, LogLinearWeights
 from tilp.features.random_walks import RandomWalks
 from tilp.graph import QueryTable
 from tilp.scoring import RuleScorer, Scores
@@ -37,7 +44,8 @@ class LogLinearScorer:
     - rules and prior: w log(φ_TLR / its least value), split by their shares of φ_TLR;
     - rule evidence: Σ w_Rule √α_c(Rule) over the rules that reach the candidate;
     - other facts, and facts with the subject: weights of the features of the candidate history;
-    - random walks: w times the random walk score.
+    - random walks: w times the random walk score;
+    - degree, popularity, known at another time: weighted counts of the candidate's facts.
     """
 
     def __init__(
@@ -49,24 +57,31 @@ class LogLinearScorer:
     ) -> None:
         self.rule_scorer = rule_scorer
         self.max_entities = max_entities
-        self._weights = weights
+        self.weights = weights
         self._walk_length = walk_length
         self._n_entities = len(rule_scorer.walker.graph.entities)
         self._use_edges(fact_edges(rule_scorer.walker.graph))
 
     def _use_edges(self, edges: FactEdges) -> None:
-        walker, weights = self.rule_scorer.walker, self._weights
+        walker, weights = self.rule_scorer.walker, self.weights
         n_directed = 2 * len(walker.graph.relations)
         self._edges = edges
         self.history = CandidateHistory(edges, n_directed, weights.distance_bounds)
         self.random_walks = RandomWalks.for_walker(
             walker, edges, weights.time_scale, self._walk_length
         )
+        self.counts = CandidateCounts(walker.graph, self.rule_scorer.prior)
 
     def __getstate__(self) -> dict[str, Any]:
         if self.lists_all:
             self.history.prepare()  # once, for all processes that it is sent to
         return vars(self)
+
+    def with_weights(self, rules: RuleScorer, weights: LogLinearWeights) -> LogLinearScorer:
+        """Return the scorer of the same rules and features with other weights."""
+        other = copy(self)
+        other.rule_scorer, other.weights = rules, weights
+        return other
 
     def without(self, facts: Iterable[int]) -> LogLinearScorer:
         """Return the same scorer on evidence without some facts."""
@@ -109,11 +124,13 @@ class LogLinearScorer:
         score[row] = self._rule_contribution(queries, by_rules, query, by_rules.score)
         self._add_rule_evidence(applied, listed, score)
         if self.lists_all:
-            weights = self._weights
+            weights = self.weights
             matrix = score.reshape(-1, n_entities)
             self.history.add_scores_to_all(listed, weights.history_row, weights.history, matrix)
+            self.counts.add_to_all(queries, applied.known, weights.counts, matrix)
         else:
             self._add_history(listed, np.ones(len(HISTORY_KINDS), np.bool_), score)
+            score += self._weighted_counts(queries, applied, offsets, candidate).sum(axis=1)
         self._add_random_walks(listed, score)
         return Scores(offsets, candidate, score, 0.0, by_rules.reached, temperature=1.0)
 
@@ -141,7 +158,21 @@ class LogLinearScorer:
             self._add_history(listed, np.arange(len(HISTORY_KINDS)) == index, parts[kind])
         parts[RANDOM_WALKS] = np.zeros(len(candidate))
         self._add_random_walks(listed, parts[RANDOM_WALKS])
+        counts = self._weighted_counts(queries, applied, offsets, candidate)
+        parts |= {name: counts[:, columns].sum(axis=1) for name, columns in COUNT_PARTS.items()}
         return {name: np.where(scored, part, 0.0) for name, part in parts.items()}
+
+    def term_values(
+        self, queries: QueryTable, offsets: Indices, candidate: Ids, applied: AppliedRules
+    ) -> Floats:
+        """Return the `TERMS` of the scores of candidates, then their `COUNT_FEATURES`, as columns.
+
+        Count features are as they are, without their weights.
+        """
+        parts = self.contributions(queries, offsets, candidate, applied)
+        parts["rules"] = parts["rules"] + parts["prior"]
+        counts = self.counts.features(queries, applied.known, offsets, candidate)
+        return np.column_stack([*(parts[name] for name in TERMS), counts])
 
     def attribute_score(
         self, query: QueryTable, candidate: int, applied: AppliedRules
@@ -159,17 +190,32 @@ class LogLinearScorer:
             ),
             *self._attribute_history(query, candidate),
             self._attribute_walks(query, candidate, float(parts[RANDOM_WALKS][0])),
+            *self._attribute_counts(query, candidate, parts),
         ]
+
+    def _attribute_counts(
+        self, query: QueryTable, candidate: int, parts: dict[str, Floats]
+    ) -> Iterator[Contribution]:
+        """Yield a contribution for each count of the candidate's facts."""
+        prior, entity = self.rule_scorer.prior, np.array([candidate], np.int32)
+        count, total = (int(column[0]) for column in prior.counts(query.directed_relation, entity))
+        texts = {
+            DEGREE: f"it has {self.counts.facts(candidate):,} facts in all",
+            POPULARITY: f"{count:,} of {total:,} facts of the relation have it as their answer",
+            KNOWN: "the facts have it as an answer to the same question at another time",
+        }
+        for kind, text in texts.items():
+            yield Contribution((kind,), kind, float(parts[kind][0]), text)
 
     def _attribute_history(self, query: QueryTable, candidate: int) -> list[Contribution]:
         """Return a contribution for each fact of the candidate with a weight other than 0."""
         graph = self.rule_scorer.walker.graph
-        rows = self._weights.history_row[query.directed_relation[0]]
+        rows = self.weights.history_row[query.directed_relation[0]]
         rows = rows.reshape(len(HISTORY_KINDS), -1)
         contributions = []
         for fact in self.history.nearest_facts(self._list_one(query, candidate)):
             row, features = rows[fact.kind, fact.relation], np.array(fact.features)
-            weights = self._weights.history[row, features] if row >= 0 else np.empty(0)
+            weights = self.weights.history[row, features] if row >= 0 else np.empty(0)
             if not weights.any():
                 continue
             heaviest = features[np.argsort(-np.abs(weights), kind="stable")].tolist()
@@ -218,7 +264,7 @@ class LogLinearScorer:
     def _rule_evidence(self, reaching: RuleContributions) -> Floats:
         """Return the evidence w_Rule √α_c of each rule that reaches a candidate."""
         rate = reaching.arriving / reaching.walks
-        evidence = self._weights.rule[reaching.rule] * np.sqrt(rate)
+        evidence = self.weights.rule[reaching.rule] * np.sqrt(rate)
         return np.where(reaching.arriving >= MIN_RATE * reaching.walks, evidence, 0.0)
 
     def _list_one(self, query: QueryTable, candidate: int) -> ListedCandidates:
@@ -229,7 +275,7 @@ class LogLinearScorer:
         self, queries: QueryTable, by_rules: Scores, query: Indices, phi: Floats
     ) -> Floats:
         """Return the contribution of φ_TLR above its least value, that of unreached entities."""
-        weight = self._weights.dense[queries.directed_relation[query], 0]
+        weight = self.weights.dense[queries.directed_relation[query], 0]
         contribution: Floats = weight * np.log(phi / by_rules.defaults[query])
         return contribution
 
@@ -238,14 +284,23 @@ class LogLinearScorer:
     ) -> None:
         rows = applied.by_query(len(listed.subject))
         candidates = listed.offsets, listed.candidate
-        add_rule_evidence(*rows, *candidates, self._weights.rule, self._n_entities, score)
+        add_rule_evidence(*rows, *candidates, self.weights.rule, self._n_entities, score)
 
     def _add_history(self, listed: ListedCandidates, kinds: Mask, score: Floats) -> None:
-        weights = self._weights
+        weights = self.weights
         self.history.add_scores(listed, weights.history_row, weights.history, kinds, score)
 
+    def _weighted_counts(
+        self, queries: QueryTable, applied: AppliedRules, offsets: Indices, candidate: Ids
+    ) -> Floats:
+        """Return the count features of candidates, times their weights."""
+        relation = np.repeat(queries.directed_relation, np.diff(offsets))
+        features = self.counts.features(queries, applied.known, offsets, candidate)
+        weighted: Floats = features * self.weights.counts[relation]
+        return weighted
+
     def _add_random_walks(self, listed: ListedCandidates, score: Floats) -> None:
-        weight = self._weights.dense[listed.directed_relation, 1]
+        weight = self.weights.dense[listed.directed_relation, 1]
         self.random_walks.add_scores(listed, weight, score)
 
 

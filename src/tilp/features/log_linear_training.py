@@ -1,7 +1,7 @@
 """Phase two with all features: learn the log-linear weights of every directed relation."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from tilp._kernels.score import list_rule_evidence
 from tilp._utils.arrays import Floats, Ids, Indices
 from tilp._utils.files import load_or_compute
 from tilp._utils.random import keyed_sample, keyed_uniform
+from tilp.features.candidate_counts import COUNT_FEATURES
 from tilp.features.candidate_history import (
     CandidateHistory,
     distance_bounds,
@@ -23,6 +24,7 @@ from tilp.features.candidate_history import (
 from tilp.features.log_linear import (
     DEFAULT_MAX_STEPS,
     DENSE_FEATURES,
+    TERMS,
     LogLinearWeights,
     RelationWeights,
     fit_relation_weights,
@@ -66,7 +68,7 @@ class CandidateTable:
     fold: Indices
 
 
-def fold_index(fact: Ids, seed: int) -> Indices:
+def fold_index(fact: Ids | Indices, seed: int) -> Indices:
     """Return the fold of each fact; queries in both directions are in the same fold."""
     return (keyed_uniform(seed, fact) * N_FOLDS).astype(np.int64)
 
@@ -81,8 +83,8 @@ def fit_log_linear(
     folder: Path,
     progress: Callable[[float], None],
     tables: dict[int, CandidateTable] | None = None,
-) -> LogLinearWeights:
-    """Learn the log-linear weights of every directed relation.
+) -> tuple[LogLinearWeights, ...]:
+    """Learn the log-linear weights of every directed relation: without each fold, then of all.
 
     `out_of_fold` holds rule weights that were learned without each fold. Finished relations are
     saved in `folder`, where a later run continues. `tables` are shared between runs that leave out
@@ -109,9 +111,9 @@ def fit_log_linear(
         partial(learner.fit, tables is not None),
         ((sampled[relation], known.get(relation)) for relation in unfinished),
     )
-    weights: dict[int, RelationWeights] = {}
+    weights: dict[int, tuple[RelationWeights, ...]] = {}
 
-    def fit_next(relation: int) -> RelationWeights:
+    def fit_next(relation: int) -> tuple[RelationWeights, ...]:
         table, relation_weights = next(learned)
         if tables is not None and table is not None:
             tables[relation] = table
@@ -123,11 +125,11 @@ def fit_log_linear(
     with threadpool_limits(limits=1, user_api="blas"):
         for relation, share in zip(order, done.tolist(), strict=True):
             weights[relation] = load_or_compute(
-                files[relation], partial(fit_next, relation), vars, _read_weights
+                files[relation], partial(fit_next, relation), _to_arrays, _from_arrays
             )
             progress(share)
-    of_relations = [weights[relation] for relation in range(n_directed)]
-    return _join_weights(of_relations, learner, len(out_of_fold[0].rule))
+    by_fold = zip(*(weights[relation] for relation in range(n_directed)), strict=True)
+    return tuple(_join_weights(fold, learner, len(out_of_fold[0].rule)) for fold in by_fold)
 
 
 def _sample_queries(queries: QueryTable, settings: LogLinearSettings) -> QueryTable:
@@ -148,16 +150,15 @@ class RelationLearner:
 
     def fit(
         self, return_table: bool, task: tuple[QueryTable, CandidateTable | None]
-    ) -> tuple[CandidateTable | None, RelationWeights]:
+    ) -> tuple[CandidateTable | None, tuple[RelationWeights, ...]]:
         """Learn the weights of a relation; return a new candidate table too, if wanted."""
         queries, known = task
-        candidates, without = known or self._make_table(queries), self.settings.without
-        weights = rules_only()
+        candidates = known or self._make_table(queries)
+        weights = (rules_only(),) * (N_FOLDS + 1)
         if candidates.table is not None:
-            table, mix = _leave_out(candidates.table, without), Part.MIXING not in without
-            weights = fit_relation_weights(
-                table, candidates.fold, mix=mix, max_steps=self.settings.max_steps
-            )
+            table = _leave_out(candidates.table, self.settings.without)
+            steps = self.settings.max_steps
+            weights = fit_relation_weights(table, candidates.fold, N_FOLDS, steps)
         return candidates if return_table and known is None else None, weights
 
     def _make_table(self, queries: QueryTable) -> CandidateTable:
@@ -223,11 +224,11 @@ def _join_tables(tables: list[LogLinearTable]) -> LogLinearTable:
 
 
 def _join_weights(
-    of_relations: list[RelationWeights], learner: RelationLearner, n_rules: int
+    of_relations: Sequence[RelationWeights], learner: RelationLearner, n_rules: int
 ) -> LogLinearWeights:
-    history = learner.history
+    history, n_directed = learner.history, len(of_relations)
     rule = np.zeros(n_rules)
-    history_row = np.full((len(of_relations), history.n_groups), -1, np.int32)
+    history_row = np.full((n_directed, history.n_groups), -1, np.int32)
     rows: list[Floats] = []
     for relation, weights in enumerate(of_relations):
         rule[weights.rule] = weights.rule_weight
@@ -243,13 +244,24 @@ def _join_weights(
         rule=rule,
         history_row=history_row,
         history=np.array(rows).reshape(-1, history.n_features),
-        mixing=np.array([weights.mixing for weights in of_relations]),
+        terms=np.ones((n_directed, len(TERMS))),
+        counts=np.zeros((n_directed, len(COUNT_FEATURES))),
         distance_bounds=history.bounds,
         time_scale=learner.random_walks.scale,
-        l2=np.array([weights.l2 for weights in of_relations]),
     )
 
 
-def _read_weights(arrays: dict[str, Any]) -> RelationWeights:
-    scalars = {name: float(arrays[name]) for name in ("mixing", "l2")}
-    return RelationWeights(**{**arrays, **scalars})
+def _to_arrays(folds: tuple[RelationWeights, ...]) -> dict[str, Any]:
+    return {
+        f"{name}-{fold}": array
+        for fold, weights in enumerate(folds)
+        for name, array in vars(weights).items()
+    }
+
+
+def _from_arrays(arrays: dict[str, Any]) -> tuple[RelationWeights, ...]:
+    names = [column.name for column in fields(RelationWeights)]
+    return tuple(
+        RelationWeights(*(arrays[f"{name}-{fold}"] for name in names))
+        for fold in range(N_FOLDS + 1)
+    )

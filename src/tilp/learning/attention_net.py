@@ -97,6 +97,12 @@ class AttentionNet:
         parts: jax.Array = self.log_attention(parameters)[indices]
         return parts.sum(axis=1)
 
+    def gradient(self, parameters: Parameters, indices: Ids, slopes: Floats) -> Parameters:
+        """Return the gradient for the parameters, given that for the log score of each rule."""
+        _, vjp = jax.vjp(lambda values: self.log_scores(values, indices), parameters)
+        gradient: Parameters = vjp(slopes.astype(np.float32))[0]
+        return gradient
+
     def log_attention(self, parameters: Parameters) -> jax.Array:
         """Return all attention vectors, as logarithms, in one vector that ends with a zero."""
         vector: jax.Array = _log_attention(parameters, self._layout())

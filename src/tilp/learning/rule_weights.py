@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jax
 import numpy as np
-import optax
 
 from tilp._kernels.likelihood import add_likelihood, add_rule_gains
 from tilp._utils.arrays import Floats, Indices
-from tilp.learning.attention_net import AttentionNet, Parameters
 from tilp.learning.candidates import KNOWN_KINDS, PopularityPrior
 from tilp.learning.examples import TrainingExamples
-from tilp.learning.training_loop import N_PARTS, LossCurve, mean_loss, run_training
+from tilp.learning.training_loop import N_PARTS, Adam, LossCurve, mean_loss, run_training
 from tilp.parallel import Workers, split_by_cost
 from tilp.types import Weights
+from tilp.walks import RuleEncoding
+
+if TYPE_CHECKING:
+    from tilp.learning.attention_net import Parameters
 
 INITIAL_LOG_PRIOR = -1.5  # logarithm of the prior's weight before training
 _DECAY, _EPSILON = 0.99, 1e-10  # of the mean squared gradient, which is small for rare rules
@@ -151,16 +152,14 @@ class _Parameters:
 
     def __init__(
         self,
-        net: AttentionNet,
+        encoding: RuleEncoding,
         rows: Indices,
         confidence: Floats,
         settings: TrainingSettings,
         n_queries: int,
     ) -> None:
-        n_directed = 2 * len(net.encoding.relations)
-        self._net = net
+        n_directed = 2 * len(encoding.relations)
         self._known_factors = settings.known_factors
-        self._indices = net.part_indices(rows)
         self._n_queries = max(n_queries, 1)
         self.initial: dict[str, Any] = {
             "prior": np.full(n_directed, INITIAL_LOG_PRIOR),
@@ -171,11 +170,17 @@ class _Parameters:
             self.initial["free"] = np.log(confidence)
             self._l2["free"] = settings.l2
         else:
-            self.initial["net"] = net.initial_parameters(settings.seed)
+            from tilp.learning.attention_net import AttentionNet  # imports JAX
+
+            self._net = AttentionNet(encoding, settings.dimension)
+            self._indices = self._net.part_indices(rows)
+            self.initial["net"] = self._net.initial_parameters(settings.seed)
 
     def log_weights(self, values: dict[str, Any]) -> LogWeights:
         """Return the weights that the parameters stand for."""
-        rule = values["free"] if "free" in values else self._log_scores(values["net"])
+        rule = values.get("free")
+        if rule is None:
+            rule = self._net.log_scores(values["net"], self._indices)
         logs = rule, values["prior"], values["factor"]
         return LogWeights(*(np.asarray(log, np.float64) for log in logs))
 
@@ -183,7 +188,6 @@ class _Parameters:
         self, values: dict[str, Any], objective: Objective, workers: Workers
     ) -> tuple[float, dict[str, Any]]:
         """Return the regularised loss, and its gradient for the parameters."""
-        vjp = jax.vjp(self._log_scores, values["net"])[1] if "net" in values else None
         loss, slopes = objective(self.log_weights(values), workers)
         gradient: dict[str, Any] = {"prior": slopes.prior, "factor": slopes.factor}
         if "free" in values:
@@ -194,16 +198,13 @@ class _Parameters:
             gradient[name] = gradient[name] + l2 * distance / self._n_queries
         if not self._known_factors:
             gradient["factor"] = np.zeros_like(slopes.factor)
-        if vjp is not None:
-            (gradient["net"],) = vjp(slopes.rule.astype(np.float32))
+        if "net" in values:
+            gradient["net"] = self._net.gradient(values["net"], self._indices, slopes.rule)
         return loss, gradient
-
-    def _log_scores(self, parameters: Any) -> jax.Array:
-        return self._net.log_scores(parameters, self._indices)
 
 
 def train_rule_weights(
-    net: AttentionNet,
+    encoding: RuleEncoding,
     rows: Indices,
     confidence: Floats,
     training: Objective,
@@ -218,8 +219,9 @@ def train_rule_weights(
 
     The result is the step with the least loss on held-out queries.
     """
-    parameters = _Parameters(net, rows, confidence, settings, training.n_queries)
-    values = jax.tree.map(jax.numpy.asarray, parameters.initial)
+    parameters = _Parameters(encoding, rows, confidence, settings, training.n_queries)
+    rates = dict.fromkeys(("prior", "factor", "free"), settings.learning_rate)
+    rates["net"] = settings.net_learning_rate
 
     def held_out_loss(values: dict[str, Any]) -> float:
         # Where no rule reaches any held-out query, training queries decide.
@@ -227,8 +229,8 @@ def train_rule_weights(
         return judge(parameters.log_weights(values), workers)[0]
 
     state = run_training(
-        values,
-        _optimiser(settings),
+        parameters.initial,
+        Adam(rates, settings.steps, _DECAY, _EPSILON),
         lambda values: parameters.gradient(values, training, workers),
         held_out_loss,
         steps=settings.steps,
@@ -237,16 +239,3 @@ def train_rule_weights(
         progress=progress,
     )
     return TrainedWeights(parameters.log_weights(state.best), state.curve, state.best.get("net"))
-
-
-def _optimiser(settings: TrainingSettings) -> optax.GradientTransformation:
-    rates = {"net": settings.net_learning_rate, "other": settings.learning_rate}
-
-    def adam(rate: float) -> optax.GradientTransformation:
-        schedule = optax.cosine_decay_schedule(rate, settings.steps)
-        return optax.adam(schedule, b2=_DECAY, eps=_EPSILON)
-
-    def labels(values: dict[str, Any]) -> dict[str, str]:
-        return {name: "net" if name == "net" else "other" for name in values}
-
-    return optax.partition({name: adam(rate) for name, rate in rates.items()}, labels)

@@ -1,4 +1,4 @@
-"""Gradient steps with early stopping, and the checkpoint that training continues from."""
+"""Adam with early stopping, and the checkpoint that training continues from."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -6,9 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
-import optax
 
 from tilp._utils.arrays import Floats
 from tilp._utils.files import read_arrays, write_arrays
@@ -17,8 +15,55 @@ from tilp.parallel import Workers
 
 N_PARTS = 16  # of the queries; does not depend on the number of threads
 _HELD_OUT_EVERY = 5  # steps
+_MOMENTUM = 0.9
 
 _log = logging.getLogger(__name__)
+
+
+def map_arrays(function: Callable[..., Any], *trees: Any) -> Any:
+    """Apply a function to the arrays that stand in the same place of nested dicts and lists."""
+    first = trees[0]
+    if isinstance(first, dict):
+        return {name: map_arrays(function, *(tree[name] for tree in trees)) for name in first}
+    if isinstance(first, list):
+        return [map_arrays(function, *parts) for parts in zip(*trees, strict=True)]
+    return function(*trees)
+
+
+@dataclass(frozen=True)
+class Adam:
+    """Adam, with learning rates that decay to 0 along half a cosine."""
+
+    rates: dict[str, float]  # by parameter
+    steps: int  # after which the rates are 0
+    decay: float = 0.999  # of the mean squared gradient
+    epsilon: float = 1e-8  # added to its root
+
+    def update(self, values: Any, gradient: Any, moments: list[Any], step: int) -> tuple[Any, Any]:
+        """Return parameters after a step, and the means of gradients and of their squares."""
+        done = 0.5 * (1.0 + np.cos(np.pi * step / self.steps))
+        mean_share, square_share = 1.0 - _MOMENTUM ** (step + 1), 1.0 - self.decay ** (step + 1)
+
+        def average(share: float, power: int) -> Callable[[Any, Any], Any]:
+            return lambda old, new: (
+                share * old + (1.0 - share) * np.asarray(new, old.dtype) ** power
+            )
+
+        mean = map_arrays(average(_MOMENTUM, 1), moments[0], gradient)
+        square = map_arrays(average(self.decay, 2), moments[1], gradient)
+
+        def move(rate: float) -> Callable[[Any, Any, Any], Any]:
+            def moved(value: Any, mean: Any, square: Any) -> Any:
+                root = np.sqrt(square / square_share) + self.epsilon
+                return value - rate * (mean / mean_share) / root
+
+            return moved
+
+        after = {
+            name: map_arrays(move(done * self.rates[name]), value, mean[name], square[name])
+            for name, value in values.items()
+        }
+        return after, [mean, square]
 
 
 @dataclass
@@ -35,7 +80,7 @@ class TrainingState:
     """Everything that the next step depends on."""
 
     values: Any  # the parameters
-    optimiser: Any  # state of the optimiser
+    moments: list[Any]  # means of gradients and of their squares
     best: Any  # parameters with the least loss on held-out queries
     best_loss: float = float("inf")  # that loss
     best_step: int = 0  # step after which it was measured
@@ -69,12 +114,14 @@ class TrainingState:
             self.curve = LossCurve(*(arrays[name].tolist() for name in names))
         except (ValueError, KeyError):
             raise TilpError(f"{path} cannot be read; remove it to begin training anew") from None
-        structure = jax.tree.structure((self.values, self.optimiser, self.best))
-        restored = jax.tree.unflatten(structure, [jax.numpy.asarray(leaf) for leaf in leaves])
-        self.values, self.optimiser, self.best = restored
+        restored = iter(leaves)
+        trees = [self.values, self.moments, self.best]
+        self.values, self.moments, self.best = map_arrays(lambda _: next(restored), trees)
 
     def _leaves(self) -> list[Any]:
-        return jax.tree.leaves((self.values, self.optimiser, self.best))
+        leaves: list[Any] = []
+        map_arrays(leaves.append, [self.values, self.moments, self.best])
+        return leaves
 
 
 def mean_loss(
@@ -105,7 +152,7 @@ def mean_loss(
 
 def run_training(
     values: dict[str, Any],
-    optimiser: optax.GradientTransformation,
+    optimiser: Adam,
     gradient: Callable[[dict[str, Any]], tuple[float, dict[str, Any]]],
     held_out_loss: Callable[[dict[str, Any]], float],
     *,
@@ -119,15 +166,17 @@ def run_training(
     `gradient` returns loss and gradient for parameters. Training continues from the file
     `checkpoint` if it exists, and writes its state there.
     """
-    state = TrainingState(values, optimiser.init(values), values)
+    values = map_arrays(np.asarray, values)
+    state = TrainingState(values, [map_arrays(np.zeros_like, values)] * 2, values)
     if checkpoint is not None and checkpoint.is_file():
         state.read(checkpoint)
         _log.info("training continues after step %d", state.step)
     patience = max(patience, _HELD_OUT_EVERY)
     while state.step < steps and state.step - state.best_step < patience:
         loss, slopes = gradient(state.values)
-        updates, state.optimiser = optimiser.update(slopes, state.optimiser, state.values)
-        state.values = optax.apply_updates(state.values, updates)
+        state.values, state.moments = optimiser.update(
+            state.values, slopes, state.moments, state.step
+        )
         state.step += 1
         state.curve.train.append(loss)
         if state.step % _HELD_OUT_EVERY == 0 or state.step == steps:

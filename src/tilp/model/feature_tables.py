@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tilp.errors import TilpError
+from tilp.features.candidate_counts import COUNT_FEATURES, DEGREE, POPULARITY
 from tilp.features.candidate_history import HISTORY_KINDS, CandidateHistory, fact_edges, unit_name
 from tilp.features.describe import (
     count_phrase,
@@ -19,7 +20,7 @@ from tilp.features.describe import (
     pair_sentence,
     recurrence_sentence,
 )
-from tilp.features.log_linear import DENSE_FEATURES, LogLinearWeights
+from tilp.features.log_linear import DENSE_FEATURES, TERMS, LogLinearWeights
 from tilp.features.paper.evidence import EVIDENCE_KINDS
 from tilp.features.paper.features import (
     CONTRIBUTIONS,
@@ -29,6 +30,7 @@ from tilp.features.paper.features import (
     walked_relations,
 )
 from tilp.graph import TemporalGraph
+from tilp.learning import KNOWN_KINDS
 from tilp.model.config import ModelSettings
 from tilp.model.fitted_model import FittedModel
 from tilp.parallel import Workers
@@ -207,6 +209,9 @@ _EVIDENCE = {
 _MEANING = {
     DENSE_FEATURES[0]: "the logarithm of what the rules say together",
     DENSE_FEATURES[1]: "walks of any facts, longer than rules, nearer in time likelier",
+    DEGREE: "the logarithm of how many facts the candidate has, against the median",
+    POPULARITY: "the logarithm of how often it is an answer of the relation",
+    **{f"known {kind}": f"it is a known answer {kind} the query's time" for kind in KNOWN_KINDS},
 }
 
 
@@ -215,7 +220,8 @@ def weight_table(graph: TemporalGraph, fitted: FittedModel, features: Features) 
 
     Columns:
         query: The directed relation of the query; null where weights are for all.
-        part: Contribution that the weight belongs to; `mixing`: share of the learned weights.
+        part: Contribution that the weight belongs to; `factor`: what the weights of the part in
+            `of` were multiplied by, and already are.
         of: The rule, or the candidate's relation.
         words: The temporal feature of the candidate's fact, such as "starts 3 years before".
         weight: Amount added to the score for each unit of evidence.
@@ -246,13 +252,14 @@ def _directed_labels(graph: TemporalGraph) -> list[str]:
 def _column_weights(labels: list[str], weights: LogLinearWeights) -> list[tuple[Any, ...]]:
     rows: list[tuple[Any, ...]] = []
     for relation, label in enumerate(labels):
-        mixing = float(weights.mixing[relation])
-        share = f"{100 * mixing:.0f} %" if mixing else "nothing"
-        rows.append((label, "mixing", None, None, mixing, f"{share} of what was learned counts"))
-        for name, weight in zip(DENSE_FEATURES, weights.dense[relation].tolist(), strict=True):
+        values = [*weights.dense[relation].tolist(), *weights.counts[relation].tolist()]
+        for name, weight in zip((*DENSE_FEATURES, *COUNT_FEATURES), values, strict=True):
             if weight:
                 sentence = f"{name} ({_MEANING[name]}): {weight:+.2f}"
                 rows.append((label, name, None, None, weight, sentence))
+        for name, factor in zip(TERMS, weights.terms[relation].tolist(), strict=True):
+            sentence = f"{name}: learned weights × {factor:.2f}"
+            rows.append((label, "factor", name, None, factor, sentence))
     return rows
 
 

@@ -18,12 +18,12 @@ from tilp._utils.files import load_or_compute, new_file
 from tilp.errors import NoRulesError, TilpError
 from tilp.evaluation import Ranker
 from tilp.evaluation.filtered_ranks import best_variant
+from tilp.features.log_linear_scorer import LogLinearScorer
 from tilp.features.log_linear_training import N_FOLDS, LogLinearSettings, fit_log_linear, fold_index
 from tilp.features.paper.features import FEATURES
-from tilp.features.paper.fit import FeatureTrainingSettings, fit_paper
+from tilp.features.stacking import stack_terms
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.learning import PopularityPrior
-from tilp.learning.attention_net import AttentionNet, flatten_parameters
 from tilp.learning.examples import TrainingExamples, make_training_examples, training_queries
 from tilp.learning.rule_selection import distinct_rules, select_rules
 from tilp.learning.rule_weights import LogWeights, Objective, train_rule_weights
@@ -315,6 +315,8 @@ def learn_features(
     scorer = data.scorer(fitted.weights)
     training, features = data.training.queries, fitted.features
     if settings.features is Features.PAPER:
+        from tilp.features.paper.fit import FeatureTrainingSettings, fit_paper  # imports JAX
+
         without = tuple(name for name in FEATURES if Part(name) in settings.without)
         with stages("features") as advance:
             paper = FeatureTrainingSettings(without=without, seed=settings.seed)
@@ -325,12 +327,20 @@ def learn_features(
     else:
         if not uses_folds(settings):
             folds = (fitted.weights,)
+        full = LogLinearSettings(settings.walk_length, settings.without, seed=settings.seed)
         with stages("features") as advance:
-            full = LogLinearSettings(settings.walk_length, settings.without, seed=settings.seed)
-            folder = context.path(".")
-            features = fit_log_linear(
-                scorer, folds, training, full, workers, folder=folder, progress=advance
+            *by_fold, features = fit_log_linear(
+                scorer, folds, training, full, workers, folder=context.path("."), progress=advance
             )
+        if Part.STACKING not in settings.without:
+            held_out = data.ranker.queries
+            valid = None if (held_out.fact >= 0).any() else held_out
+            both = [(folds[k % len(folds)], weights) for k, weights in enumerate(by_fold)]
+            stacked = LogLinearScorer(scorer, features, settings.walk_length)
+            with stages("stack") as advance:
+                features = stack_terms(
+                    stacked, both, training, valid, settings.seed, workers, advance
+                )
     return replace(fitted, features=features, seconds=stages.seconds)
 
 
@@ -408,7 +418,7 @@ def _train_logs(
 ) -> tuple[LogWeights, LossCurve, dict[str, NDArray[Any]] | None]:
     settings = context.settings.training
     trained = train_rule_weights(
-        AttentionNet(data.walker.encoding, settings.dimension),
+        data.walker.encoding,
         data.rows,
         smoothed_confidence(data.rules),
         data.objective(examples, context.settings),
@@ -418,8 +428,11 @@ def _train_logs(
         checkpoint=context.path(f"{name}-state.npz"),
         progress=advance,
     )
-    net = None if trained.net is None else flatten_parameters(trained.net)
-    return trained.log_weights, trained.curve, net
+    if trained.net is None:
+        return trained.log_weights, trained.curve, None
+    from tilp.learning.attention_net import flatten_parameters  # imports JAX
+
+    return trained.log_weights, trained.curve, flatten_parameters(trained.net)
 
 
 def _scale_weights(logs: LogWeights, relation: NDArray[np.int64]) -> RuleWeights:

@@ -41,7 +41,7 @@ _NOTE, _RULES, _GRAPH = "model.json", "rules.jsonl", "graph"
 _FEATURES, _NET = "features.npz", "attention.npz"
 _FORMAT = "tilp model"
 _VERSION = 2
-_PACKAGES = ("numpy", "scipy", "numba", "polars", "jax", "optax")
+_PACKAGES = ("numpy", "scipy", "numba", "polars", "jax")
 
 
 def save_model(

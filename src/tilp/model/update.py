@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from tilp._version import __version__
 from tilp.graph import SPLITS, MergedGraph, TemporalGraph
 from tilp.graph.vocabulary import NearNames
-from tilp.learning.attention_net import AttentionNet, flatten_parameters
 from tilp.learning.rule_weights import INITIAL_LOG_PRIOR
 from tilp.model.config import FitContext
 from tilp.model.fit import apply_to_queries, select_from, smoothed_confidence
@@ -196,9 +195,11 @@ class _Update:
             return fitted
         walker = mining_walker(self._dated, self._settings.mining)
         training = self._settings.training
-        net = AttentionNet(walker.encoding, training.dimension)
         parameters = flat_net = None
         if fitted.net is not None:
+            from tilp.learning.attention_net import AttentionNet, flatten_parameters  # imports JAX
+
+            net = AttentionNet(walker.encoding, training.dimension)
             parameters = net.transfer_parameters(fitted.net, relations, training.seed)
             flat_net = flatten_parameters(parameters)
         if not self._changed:  # the new relations have no training facts

@@ -151,6 +151,11 @@ class RuleScorer:
         """The rules, in the order of their weights."""
         return tuple(self.walker.encoding.lift(row) for row in self._rows)
 
+    @property
+    def rule_relations(self) -> NDArray[np.int64]:
+        """Directed relation of each rule."""
+        return np.asarray(self._rows[:, 2])
+
     @cached_property
     def _grounder(self) -> Grounder:
         return Grounder(self.walker)

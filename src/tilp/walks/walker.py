@@ -30,7 +30,7 @@ from tilp._kernels.types import (
     Trie,
     Workspace,
 )
-from tilp._kernels.walk import ENDS, MARKED, walk
+from tilp._kernels.walk import ENDS, MARKED, RULE_ENDS, walk
 from tilp._utils.arrays import ranges_to_indices
 from tilp.errors import TilpError
 from tilp.graph import PreparedEdges, QueryTable, TemporalGraph
@@ -59,7 +59,7 @@ CHUNK_STEPS = 1e6
 _MAX_CHUNKS = 1024
 _BODY_PAIRS = {Grain.ADJACENT: ADJACENT_PAIRS, Grain.PAIRS: ALL_PAIRS}
 _CODE_TYPES = {Grain.ALLEN: ALLEN_CODES, Grain.GAP: GAP_CODES, Grain.STATIC: NO_CODES}
-_N_KEYS = {ENDS: 7, MARKED: 2}  # columns of records before those of counts
+_N_KEYS = {ENDS: 7, RULE_ENDS: 3, MARKED: 2}  # columns of records before those of counts
 _MIN_SEARCH = 5_000  # walks of one length; it takes fewer of them to find rules than to count them
 _STEPS_OF_ALL = 50_000  # about as many as the rules of one relation take of one length
 _NO_MARKS = Marks(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int8))
@@ -309,8 +309,7 @@ class Walker:
         self, queries: QueryTable, rules: CompiledRules
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return rows of query, rule, end and count N_c of the given rules; and weights."""
-        records, weights = self._walk(queries, rules.index, rules.trie, ENDS)
-        records = records[:, [0, 3, 6, 7]]
+        records, weights = self._walk(queries, rules.index, rules.trie, RULE_ENDS)
         records[:, 1] = rules.order[records[:, 1]]
         return records, weights
 

@@ -8,7 +8,6 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 
 from tilp._kernels.likelihood import FeatureTable, FeatureValues, add_feature_likelihood
 from tilp._utils.arrays import Floats, Indices
@@ -29,7 +28,7 @@ from tilp.features.paper.features import (
 from tilp.features.paper.scorer import PaperFeatureScorer
 from tilp.graph import QueryTable
 from tilp.learning.attention_net import Parameters
-from tilp.learning.training_loop import N_PARTS, LossCurve, mean_loss, run_training
+from tilp.learning.training_loop import N_PARTS, Adam, LossCurve, mean_loss, run_training
 from tilp.parallel import Workers, split_by_cost
 from tilp.rules import RuleSet
 from tilp.scoring import RuleScorer
@@ -139,7 +138,7 @@ def train_features(
     initial = _initial(features, settings.without)
     state = run_training(
         initial,
-        optax.adam(optax.cosine_decay_schedule(settings.learning_rate, settings.steps)),
+        Adam(dict.fromkeys(initial, settings.learning_rate), settings.steps),
         lambda values: _gradient(values, initial, settings.l2, objective, workers),
         lambda values: judge(feature_values(_weights(values)), workers)[0],
         steps=settings.steps,

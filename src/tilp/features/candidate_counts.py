@@ -1,0 +1,85 @@
+"""Counts of a candidate: its facts, how often it is an answer, and if it is a known answer."""
+
+import numpy as np
+
+from tilp._utils.arrays import Floats, Ids, Indices
+from tilp.graph import QueryTable, TemporalGraph
+from tilp.learning import KNOWN_KINDS, KnownAnswers, Mark, PopularityPrior
+
+DEGREE, POPULARITY, KNOWN = "degree", "popularity", "known at another time"
+COUNT_FEATURES = (DEGREE, POPULARITY, *(f"known {kind}" for kind in KNOWN_KINDS))
+COUNT_PARTS = {DEGREE: slice(0, 1), POPULARITY: slice(1, 2), KNOWN: slice(2, None)}
+"""Columns of `COUNT_FEATURES` that each contribution is made of."""
+
+
+class CandidateCounts:
+    """Features that count facts of candidates in train, without the query's own fact.
+
+    `degree` is the logarithm of 1 + the candidate's facts, relative to the median of all entities;
+    `popularity` that of 1 + the facts that have it as an answer of the query's relation. The others
+    are 1 for an answer that is known at another time, by when that is.
+    """
+
+    def __init__(self, graph: TemporalGraph, prior: PopularityPrior) -> None:
+        self._graph = graph
+        self._prior = prior
+        self._degree = np.diff(graph.index(("train",)).offsets)
+        self._typical = float(np.median(np.log1p(self._degree))) if len(self._degree) else 0.0
+
+    def facts(self, candidate: int) -> int:
+        """Return how many facts a candidate has."""
+        return int(self._degree[candidate])
+
+    def features(
+        self, queries: QueryTable, known: KnownAnswers, offsets: Indices, candidate: Ids
+    ) -> Floats:
+        """Return the `COUNT_FEATURES` of the listed candidates of queries, a row for each."""
+        graph, n_entities = self._graph, len(self._degree)
+        query = np.repeat(np.arange(len(queries)), np.diff(offsets))
+        fact, relation = queries.fact[query], queries.directed_relation[query]
+        is_forward = relation < len(graph.relations)
+        is_subject = (fact >= 0) & (graph.subject[fact] == candidate)
+        is_object = (fact >= 0) & (graph.object[fact] == candidate)
+        count, _ = self._prior.counts(relation, candidate)
+        features = np.zeros((len(candidate), len(COUNT_FEATURES)))
+        features[:, 0] = np.log1p(self._degree[candidate] - is_subject - is_object) - self._typical
+        features[:, 1] = np.log1p(count - np.where(is_forward, is_object, is_subject))
+        of_known = np.repeat(np.arange(len(queries)), np.diff(known.offsets))
+        keys = np.append(of_known * n_entities + known.entity, -1)  # one for an index past the last
+        index = np.searchsorted(keys[:-1], query * n_entities + candidate)
+        row = np.flatnonzero(keys[index] == query * n_entities + candidate)
+        features[row, 2 + known.mark[index[row]] - Mark.KNOWN] = 1.0
+        return features
+
+    def add_to_all(
+        self, queries: QueryTable, known: KnownAnswers, weight: Floats, score: Floats
+    ) -> None:
+        """Add the weighted features to the scores of all entities, a row for each query, in place.
+
+        They are computed once for a relation; then those of known answers and of the ends of the
+        query's own fact are corrected.
+        """
+        n = len(self._degree)
+        of_known = np.repeat(np.arange(len(queries)), np.diff(known.offsets))
+        own = np.flatnonzero(queries.fact >= 0)
+        ends = (self._graph.subject[queries.fact[own]], self._graph.object[queries.fact[own]])
+        query = np.concatenate([of_known, own, own])
+        keys = np.unique(query * n + np.concatenate([known.entity, *ends]))
+        query, entity = np.divmod(keys, n)
+        offsets = np.searchsorted(query, np.arange(len(queries) + 1))
+        of_relation = weight[queries.directed_relation[query]]
+        exact = self.features(queries, known, offsets, entity.astype(np.int32))
+        before = score[query, entity]
+        for relation in np.unique(queries.directed_relation):
+            rows = np.flatnonzero(queries.directed_relation == relation)
+            score[rows] += self._of_all(queries[rows[:1]].without_facts(), weight[relation])
+        score[query, entity] = before + (exact * of_relation).sum(axis=1)
+
+    def _of_all(self, query: QueryTable, weight: Floats) -> Floats:
+        """Return the weighted features of all entities for a query without known answers."""
+        n = len(self._degree)
+        none = np.empty(0, np.int8)
+        known = KnownAnswers(np.zeros(2, np.int64), none.astype(np.int32), none, none)
+        listed = np.array([0, n]), np.arange(n, dtype=np.int32)
+        total: Floats = (self.features(query, known, *listed) * weight).sum(axis=1)
+        return total
