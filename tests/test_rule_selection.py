@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import tilp
-from models import read_facts
+from models import fact_table, read_facts
 from oracles import same_arrays
 from strategies import random_examples, small_world
 from tilp import TILP, TILPConfig
@@ -19,6 +19,7 @@ from tilp.learning.rule_selection import distinct_rules, select_rules
 from tilp.learning.rule_weights import LogWeights, Objective
 from tilp.model.config import resolve_effort
 from tilp.parallel import Workers
+from tilp.rules import parse_rule
 from tilp.types import Effort
 from tilp.walks import MiningSettings, mine
 from tilp.walks.mining import mining_queries, mining_walker, target_facts
@@ -452,3 +453,13 @@ def test_a_fit_keeps_few_distinct_rules():
     assert few.settings.mining.top == 40 and every.settings.mining.top == 20
     assert {"select", "fold"} == few.seconds.keys() - every.seconds.keys()
     assert all(mined.gain is not None and mined.lift > 0 for mined in few.rules())
+
+
+def test_a_given_rule_of_a_relation_without_training_facts_has_a_lift():
+    facts = [(f"p{i}", "q", f"c{i % 5}", "1990", "1991") for i in range(40)]
+    train, valid = fact_table(*facts), fact_table(("p1", "r", "c2", "1990", "1991"))
+    rules = [parse_rule(f"{name}(E1,E2,I2) <- q(E1,E2,I1) & before(I1,I2)") for name in "rq"]
+    model = TILP(features="none", n_jobs=1).fit(
+        tilp.read({"train": train, "valid": valid}, unit="year"), rules=rules
+    )
+    assert [mined.lift for mined in model.rules()] == [0.0, 0.0]

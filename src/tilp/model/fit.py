@@ -57,10 +57,13 @@ def fit_model(
         data = select_from(data, context)
     fitted = learn_rule_weights(data, context)
     folds: tuple[RuleWeights, ...] = (fitted.weights,)
-    if context.settings.select or uses_folds(context.settings):
+    if measures_gains(context.settings):
         with context.stages("fold") as advance:
             folds = cross_fit_weights(data, fitted, context, advance)
-        fitted = replace(fitted, rules=_with_gains(data, fitted, folds, context))
+        fold_ids = fold_index(data.training.queries.fact, context.settings.seed)
+        judged = [(data.training.select(fold_ids == fold), w) for fold, w in enumerate(folds)]
+        judged.append((data.held_out, fitted.weights))
+        fitted = replace(fitted, rules=with_gains(data, fitted.rules, judged, context))
     return learn_features(data, fitted, folds, context)
 
 
@@ -302,6 +305,11 @@ def uses_folds(settings: ModelSettings) -> bool:
     return settings.features is Features.FULL and Part.OUT_OF_FOLD not in settings.without
 
 
+def measures_gains(settings: ModelSettings) -> bool:
+    """Return whether rules get their held-out gain and lift."""
+    return settings.select or uses_folds(settings)
+
+
 def learn_features(
     data: TrainingData, fitted: FittedModel, folds: tuple[RuleWeights, ...], context: FitContext
 ) -> FittedModel:
@@ -355,31 +363,35 @@ def cross_fit_weights(
     return tuple(folds)
 
 
-def _with_gains(
-    data: TrainingData, fitted: FittedModel, folds: tuple[RuleWeights, ...], context: FitContext
+def with_gains(
+    data: TrainingData,
+    rules: RuleSet,
+    judged: Iterable[tuple[TrainingExamples, RuleWeights]],
+    context: FitContext,
 ) -> RuleSet:
     """Return the rules with their held-out gain, and their lift over the relation's base rate.
 
-    Held out are the training queries of each fold, for the weights that were learned without it,
-    and the queries that decided when to stop.
+    `rules` are those of the data, `judged` the examples to measure gains on, each with weights
+    that should not have been learned from them.
     """
     relation, settings = data.rows[:, 2], context.settings
-    fold_ids = fold_index(data.training.queries.fact, settings.seed)
-    judged = [(data.training.select(fold_ids == fold), w) for fold, w in enumerate(folds)]
-    lost, n_queries = np.zeros(len(relation)), np.zeros(len(fitted.weights.prior))
-    for examples, weights in [*judged, (data.held_out, fitted.weights)]:
+    lost, n_queries = np.zeros(len(relation)), np.zeros(2 * len(data.walker.graph.relations))
+    for examples, weights in judged:
         gains = data.objective(examples, settings).rule_gains(_logs(weights), context.workers)
         lost += gains.lost
         n_queries += np.bincount(examples.queries.directed_relation, minlength=len(n_queries))
     graph = data.walker.graph
     facts = QueryTable.of_facts(graph, target_facts(graph, settings.mining), walked=True)
-    guess = PopularityPrior.from_graph(graph).answer_probabilities(facts)
+    prior = PopularityPrior.from_graph(graph)
+    guess = prior.answer_probabilities(facts)
     n_facts = np.bincount(facts.directed_relation, minlength=len(n_queries))
+    # Given rules may predict a relation that has no training fact: any entity is a guess then.
     base_rate = np.bincount(facts.directed_relation, guess, len(n_queries)) / np.maximum(n_facts, 1)
+    base_rate[n_facts == 0] = prior.min_probability
     gain = lost / np.maximum(n_queries, 1)[relation]
     return RuleSet(
         replace(mined, gain=float(gain[index]), lift=mined.confidence / float(base_rate[directed]))
-        for index, (mined, directed) in enumerate(zip(fitted.rules, relation, strict=True))
+        for index, (mined, directed) in enumerate(zip(rules, relation, strict=True))
     )
 
 
