@@ -14,7 +14,7 @@ def distinct_rules(rows: Indices, examples: TrainingExamples) -> Mask:
     """Mask rules that no simpler rule of their relation equals in all training examples.
 
     Rules are equal where the same numbers of their walks end at the same kinds of candidates. The
-    simplest comes first in the order of length and temporal form, which is the order of `rows`.
+    simplest is the shortest, and of these the one with the first temporal form.
     """
     n_rules = len(rows)
     key = np.random.default_rng(0).random(len(examples.queries))
@@ -37,35 +37,30 @@ def select_rules(
     """Mask the rules that explain enough answers.
 
     They are at most `max_rules` of a directed relation, and `max_mean` on average over the
-    directed relations that have rules.
+    directed relations that have rules. Rules with the same relations in their body, which are a
+    chain, compete: what a dropped one explains goes to the strongest of them, so that a chain
+    stays as long as its rules together explain enough.
     """
-    n_relations = max(len(np.unique(rows[:, 2])), 1)
-    least = _MIN_RESPONSIBILITY
-    mask = _select(rows, responsibility, max_rules, least)
-    while mask.sum() > max_mean * n_relations:
-        least *= _RISE
-        mask = _select(rows, responsibility, max_rules, least)
-    return mask
-
-
-def _select(rows: Indices, responsibility: Floats, max_rules: int, least: float) -> Mask:
-    """Mask the rules that explain at least as many answers.
-
-    Rules with the same relations in their body compete: what a dropped one explains goes to the
-    strongest of them, so that a chain of relations stays as long as its rules together explain
-    enough.
-    """
+    relation = rows[:, 2]
+    n_relations = max(len(np.unique(relation)), 1)
     _, chain = np.unique(rows[:, [2, 1, 3]], axis=0, return_inverse=True)
     chain = chain.reshape(-1)
     order = np.lexsort((-responsibility, chain))
     strongest = order[np.flatnonzero(np.diff(chain[order], prepend=-1))]
-    dropped = responsibility < least
-    dropped[strongest] = False
-    total = responsibility.copy()
-    total[strongest] += np.bincount(chain, np.where(dropped, responsibility, 0.0))
-    total[dropped] = 0.0
-    by_relation = np.lexsort((-total, rows[:, 2]))
-    relation = rows[by_relation, 2]
-    rank = np.empty(len(rows), np.int64)
-    rank[by_relation] = np.arange(len(rows)) - np.searchsorted(relation, relation)
-    return (total >= least) & (rank < max_rules)
+
+    def select(least: float) -> Mask:
+        dropped = responsibility < least
+        dropped[strongest] = False
+        total = responsibility.copy()
+        total[strongest] += np.bincount(chain, np.where(dropped, responsibility, 0.0))
+        total[dropped] = 0.0
+        by_relation = np.lexsort((-total, relation))
+        ordered = relation[by_relation]
+        rank = np.empty(len(rows), np.int64)
+        rank[by_relation] = np.arange(len(rows)) - np.searchsorted(ordered, ordered)
+        return (total >= least) & (rank < max_rules)
+
+    least = _MIN_RESPONSIBILITY
+    while (mask := select(least)).sum() > max_mean * n_relations:
+        least *= _RISE
+    return mask

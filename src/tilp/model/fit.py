@@ -116,11 +116,11 @@ class TrainingData:
     training: TrainingExamples
     held_out: TrainingExamples  # decide when to stop
     ranker: Ranker  # of the answers of the held-out queries
+    prior: PopularityPrior  # of the walker's graph
 
     def objective(self, examples: TrainingExamples, settings: ModelSettings) -> Objective:
         """Return the likelihood of the answers of some examples."""
-        prior = PopularityPrior.from_graph(self.walker.graph)
-        return Objective(examples, prior, len(self.rules), settings.training.walks_power)
+        return Objective(examples, self.prior, len(self.rules), settings.training.walks_power)
 
     def scorer(self, weights: RuleWeights) -> RuleScorer:
         """Return the scorer of the rules with some weights."""
@@ -200,7 +200,8 @@ def apply_to_queries(
 
         held_out = examples("held-out", held_out_queries)
         training = examples("training", queries)
-    return TrainingData(dates, walker, rules, rows, training, held_out, ranker)
+    prior = PopularityPrior.from_graph(walker.graph)
+    return TrainingData(dates, walker, rules, rows, training, held_out, ranker, prior)
 
 
 def _check_checkpoint_folder(
@@ -382,12 +383,11 @@ def with_gains(
         n_queries += np.bincount(examples.queries.directed_relation, minlength=len(n_queries))
     graph = data.walker.graph
     facts = QueryTable.of_facts(graph, target_facts(graph, settings.mining), walked=True)
-    prior = PopularityPrior.from_graph(graph)
-    guess = prior.answer_probabilities(facts)
+    guess = data.prior.answer_probabilities(facts)
     n_facts = np.bincount(facts.directed_relation, minlength=len(n_queries))
     # Given rules may predict a relation that has no training fact: any entity is a guess then.
     base_rate = np.bincount(facts.directed_relation, guess, len(n_queries)) / np.maximum(n_facts, 1)
-    base_rate[n_facts == 0] = prior.min_probability
+    base_rate[n_facts == 0] = data.prior.min_probability
     gain = lost / np.maximum(n_queries, 1)[relation]
     return RuleSet(
         replace(mined, gain=float(gain[index]), lift=mined.confidence / float(base_rate[directed]))
