@@ -1,9 +1,12 @@
 """Selection of few, distinct rules: each must explain answers that the others do not."""
 
 import numpy as np
+import polars as pl
 
 from tilp._utils.arrays import Floats, Indices, Mask
+from tilp.graph import TemporalGraph
 from tilp.learning.examples import TrainingExamples
+from tilp.walks.encoding import RuleEncoding
 
 _MIN_RESPONSIBILITY = 0.25  # training answers that a rule has to explain, given the other rules
 _MAX_MEAN = 92  # rules of a directed relation, on average; the least responsibility rises to it
@@ -28,6 +31,37 @@ def distinct_rules(rows: Indices, examples: TrainingExamples) -> Mask:
     is_first = np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1))[:n_rules]
     mask = np.empty(n_rules, np.bool_)
     mask[order] = is_first
+    return mask
+
+
+def equal_relations(graph: TemporalGraph) -> Indices:
+    """Return, for each directed relation, the first one with the same training facts.
+
+    A symmetric relation equals its inverse, as `hasChild` does the inverse of `hasParent`.
+    """
+    facts, n_relations = graph.span("train"), len(graph.relations)
+    ends = graph.subject[facts], graph.object[facts]
+    sums = np.zeros(2 * n_relations, np.uint64)
+    for inverse, columns in enumerate((ends, ends[::-1])):
+        table = pl.DataFrame([*columns, graph.start[facts], graph.end[facts]])
+        # Sums of hashes: equal for equal facts, and hardly ever for others.
+        np.add.at(sums, graph.relation[facts] + inverse * n_relations, table.hash_rows().to_numpy())
+    _, first, index = np.unique(sums, return_index=True, return_inverse=True)
+    return first[index]
+
+
+def distinct_bodies(rows: Indices, encoding: RuleEncoding, equal: Indices) -> Mask:
+    """Mask rules that no other rule equals but for relations of the body with the same facts.
+
+    `equal` is what `equal_relations` returns. Training examples of such rules may differ, since
+    the mirror image of a query's own fact is not left out with it. A rule that states a relation
+    by one that has the same facts stays: it says just that.
+    """
+    same = encoding.with_relations(rows, equal)
+    order = np.argsort(rows[:, 3], kind="stable")
+    _, first = np.unique(same[order], axis=0, return_index=True)
+    mask: Mask = (rows[:, 1] == 1) & (same[:, 3] == equal[rows[:, 2]])
+    mask[order[first]] = True
     return mask
 
 

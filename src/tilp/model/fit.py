@@ -25,7 +25,12 @@ from tilp.graph import QueryTable, TemporalGraph
 from tilp.learning import PopularityPrior
 from tilp.learning.attention_net import AttentionNet, flatten_parameters
 from tilp.learning.examples import TrainingExamples, make_training_examples, training_queries
-from tilp.learning.rule_selection import distinct_rules, select_rules
+from tilp.learning.rule_selection import (
+    distinct_bodies,
+    distinct_rules,
+    equal_relations,
+    select_rules,
+)
 from tilp.learning.rule_weights import LogWeights, Objective, train_rule_weights
 from tilp.learning.training_loop import LossCurve
 from tilp.model.config import FitContext, ModelSettings
@@ -276,12 +281,16 @@ def select_from(data: TrainingData, context: FitContext) -> TrainingData:
     settings = context.settings
     with context.stages("select") as advance:
         given = np.array([mined.given for mined in data.rules])
-        data = data.of_rules(distinct_rules(data.rows, data.training) | given)
+        equal = equal_relations(data.walker.graph)
+        distinct = distinct_rules(data.rows, data.training)
+        distinct &= distinct_bodies(data.rows, data.walker.encoding, equal)
+        data = data.of_rules(distinct | given)
         short = replace(settings.training, steps=SELECTION_STEPS)
         selecting = replace(context, settings=replace(settings, training=short))
         logs, _, _ = _train_logs(data, data.training, selecting, advance, "selection")
         gains = data.objective(data.training, settings).rule_gains(logs, context.workers)
-        mask = select_rules(data.rows, gains.responsibility, settings.max_rules)
+        rows = data.walker.encoding.with_relations(data.rows, equal)
+        mask = select_rules(rows, gains.responsibility, settings.max_rules)
         return data.of_rules(mask | np.array([mined.given for mined in data.rules]))
 
 

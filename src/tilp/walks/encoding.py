@@ -85,6 +85,22 @@ class RuleEncoding:
                     turned[mask, 4], turned[mask, 5] = codes
         return turned
 
+    def with_relations(
+        self, rows: NDArray[np.int64], relations: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Return rules with other relations in the body, given for each directed relation.
+
+        Words of user-defined constraints are not expected in them.
+        """
+        changed = rows.copy()
+        for length in range(1, self.max_length + 1):
+            of_length = rows[:, 1] == length
+            body = np.zeros(int(of_length.sum()), np.int64)
+            for symbol in self.symbols_of(rows[of_length], length):
+                body = body * len(relations) + relations[symbol]
+            changed[of_length, 3] = body
+        return changed
+
     def symbols_of(self, rows: NDArray[np.int64], length: int) -> list[NDArray[np.int64]]:
         """Return the symbols of bodies of one length, first to last."""
         return self._unpack(length, rows[:, 3])
