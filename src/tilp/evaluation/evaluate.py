@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tilp._utils.arrays import ranges_to_indices, read_only
+from tilp._utils.arrays import Floats, Ids, Mask, ranges_to_indices, read_only
 from tilp._utils.random import keyed_sample
 from tilp.errors import TilpError
 from tilp.evaluation.filtered_ranks import Ranker, rank_columns
@@ -128,7 +128,7 @@ def split_facts(graph: TemporalGraph, split: str) -> NDArray[np.int64]:
 
 def _rank(
     scorer: ScoreFunction | Scores, ranker: Ranker, protocols: Sequence[Protocol], part: _Ints
-) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.bool_]]:
+) -> tuple[dict[str, Floats], Mask]:
     scores = scorer.take(part) if isinstance(scorer, Scores) else scorer(ranker.queries[part])
     ranks, listed = ranker.rank(part, scores, protocols)
     return ranks, listed if scores.reached is None else scores.reached
@@ -144,7 +144,7 @@ def _choose_protocols(protocols: Iterable[Protocol | str] | None) -> tuple[Proto
     return tuple(protocol for protocol in Protocol if protocol in names)
 
 
-def _query_table(graph: TemporalGraph, rows: _Ints, reached: NDArray[np.bool_]) -> pl.DataFrame:
+def _query_table(graph: TemporalGraph, rows: _Ints, reached: Mask) -> pl.DataFrame:
     """Return a row for each query: its fact as written, and the subsets it belongs to."""
     seen = np.zeros(len(graph.entities), dtype=np.bool_)
     for column in (graph.subject, graph.object):
@@ -174,7 +174,7 @@ def unique_labels(names: Vocabulary) -> pl.Series:
     return names.frame().select(label.alias("label")).to_series()
 
 
-def _repeated(graph: TemporalGraph, rows: _Ints) -> NDArray[np.bool_]:
+def _repeated(graph: TemporalGraph, rows: _Ints) -> Mask:
     """Mask the facts whose triple train has with another interval."""
     triple, times = ["subject", "relation", "object"], ["start", "end"]
     facts = pl.DataFrame({name: getattr(graph, name) for name in (*triple, *times)})
@@ -253,7 +253,7 @@ def _train_facts(graph: TemporalGraph) -> QueryTable:
     return QueryTable.of_facts(graph, np.asarray(graph.rows("train"), np.int64), walked=True)
 
 
-def _changes(first: _Ints, second: NDArray[np.int32]) -> _Ints:
+def _changes(first: _Ints, second: Ids) -> _Ints:
     """Return the indices at which either column changes."""
     changes = np.diff(first, prepend=-1) != 0
     return np.flatnonzero(changes | (np.diff(second, prepend=np.int32(-1)) != 0))

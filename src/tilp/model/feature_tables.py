@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from tilp._utils.arrays import Floats
 from tilp.errors import TilpError
 from tilp.features.candidate_history import HISTORY_KINDS, CandidateHistory, fact_edges, unit_name
 from tilp.features.describe import (
@@ -117,10 +117,10 @@ class Distributions:
             }
         )
 
-    def lengths(self, relation: str) -> NDArray[np.float64]:
+    def lengths(self, relation: str) -> Floats:
         """Return the lengths of the complete intervals of a relation."""
         relation_ids, lengths = observed_lengths(self.graph)
-        selected: NDArray[np.float64] = lengths[relation_ids == self.graph.relations.find(relation)]
+        selected: Floats = lengths[relation_ids == self.graph.relations.find(relation)]
         return selected
 
     def _pairs_and_recurrence(self) -> pl.DataFrame:

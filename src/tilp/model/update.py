@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tilp._utils.arrays import Floats, Ints
 from tilp._version import __version__
 from tilp.graph import SPLITS, MergedGraph, TemporalGraph
 from tilp.graph.vocabulary import NearNames
@@ -138,7 +138,7 @@ class UpdateReport:
         return "\n".join([*self.of_facts(), *self.of_rules()])
 
 
-def _count_in_split(facts: NDArray[np.int64], graph: TemporalGraph, split: str) -> int:
+def _count_in_split(facts: Ints, graph: TemporalGraph, split: str) -> int:
     rows = graph.rows(split)
     return int(((facts >= rows.start) & (facts < rows.stop)).sum())
 
@@ -316,10 +316,10 @@ class _Update:
     def _weights(
         self,
         rules: RuleSet,
-        relation: NDArray[np.int64],  # directed, of each rule
-        old_rules: NDArray[np.int64],  # the old index of each rule, or -1
-        relations: NDArray[np.int64],  # the old id of each directed relation, or -1
-        net_scores: NDArray[np.float64],  # logarithms, 0 without a net
+        relation: Ints,  # directed, of each rule
+        old_rules: Ints,  # the old index of each rule, or -1
+        relations: Ints,  # the old id of each directed relation, or -1
+        net_scores: Floats,  # logarithms, 0 without a net
     ) -> RuleWeights:
         """Return the weights of old rules as they were, and those of new rules.
 

@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tilp._utils.arrays import Ints, Mask
 from tilp.errors import TilpError
 from tilp.graph import ESTIMATED, SPLITS, FactTable, LabelTable, TemporalGraph, build_graph
 from tilp.types import WalkGraph
@@ -14,9 +15,7 @@ TRAIN, VALID, TEST = (np.uint8(index) for index in range(len(SPLITS)))
 LEFT_OUT = np.uint8(len(SPLITS))  # split id of a fact that is in no split
 
 
-def exclude_from_training(
-    graph: TemporalGraph, facts: NDArray[np.int64], walked: WalkGraph
-) -> TemporalGraph:
+def exclude_from_training(graph: TemporalGraph, facts: Ints, walked: WalkGraph) -> TemporalGraph:
     """Return the graph without some training facts, or with these facts for walks only."""
     if walked is WalkGraph.REDUCED:
         return graph.without(facts)
@@ -29,8 +28,8 @@ def reassign_splits(
     graph: TemporalGraph,
     split_ids: NDArray[np.uint8],
     *,
-    no_start: NDArray[np.bool_] | None = None,
-    no_end: NDArray[np.bool_] | None = None,
+    no_start: Mask | None = None,
+    no_end: Mask | None = None,
 ) -> TemporalGraph:
     """Return the facts in new splits, with some dates removed, as if they had been read like that.
 
