@@ -130,6 +130,23 @@ def build_graph(
     )
 
 
+def rebuild_graph(
+    frames: Mapping[str, pl.DataFrame],
+    entities: Vocabulary,
+    relations: Vocabulary,
+    unit: Unit,
+    attributes: Mapping[str, Floats] | None = None,
+) -> TemporalGraph:
+    """Build a graph from the facts of each split, whose names are known."""
+    return build_graph(
+        [FactTable(split, split, part, range(1, len(part) + 1)) for split, part in frames.items()],
+        entities=LabelTable("entities", entities.frame()),
+        relations=LabelTable("relations", relations.frame()),
+        attributes={name: (entities.ids, values) for name, values in (attributes or {}).items()},
+        unit=unit,
+    )
+
+
 def make_vocabulary(kind: str, table: LabelTable | None, used: pl.Series) -> Vocabulary:
     """Return the names of the label file in its order, then sorted those that only facts have."""
     if table is None:

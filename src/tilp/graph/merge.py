@@ -8,7 +8,7 @@ import polars as pl
 
 from tilp._utils.arrays import Floats, Ids, Ints
 from tilp.errors import TilpError
-from tilp.graph.build import FactTable, LabelTable, build_graph
+from tilp.graph.build import rebuild_graph
 from tilp.graph.graph import ESTIMATED, SPLITS, WALKED_ONLY, TemporalGraph
 from tilp.graph.vocabulary import Vocabulary
 from tilp.time import OPEN_END, OPEN_START, UNKNOWN
@@ -187,20 +187,13 @@ def merge_facts(
     for name in ("start", "end", "estimated"):
         table = table.with_columns(table[name].scatter(rows, new_table[name].gather(new_rows)))
     added = np.array(sorted(merger.added), np.int64)
-    tables, added_rows, end = [], [], 0
+    frames, added_rows, end = {}, [], 0
     for split in SPLITS:
         in_split = added[(added >= new.span(split).start) & (added < new.span(split).stop)]
-        part = pl.concat([table[graph.span(split)], new_table[in_split]])
-        tables.append(FactTable(split, split, part, range(1, len(part) + 1)))
-        end += len(part)
+        frames[split] = pl.concat([table[graph.span(split)], new_table[in_split]])
+        end += len(frames[split])
         added_rows.append(np.arange(end - len(in_split), end))
-    merged = build_graph(
-        tables,
-        entities=LabelTable("entities", entities.frame()),
-        relations=LabelTable("relations", relations.frame()),
-        attributes={name: (entities.ids, values) for name, values in attributes.items()},
-        unit=graph.unit,
-    )
+    merged = rebuild_graph(frames, entities, relations, graph.unit, attributes)
     moved = np.concatenate([np.arange(len(graph.rows(s))) + merged.rows(s).start for s in SPLITS])
     duplicates = dict(zip(SPLITS, merger.duplicates, strict=True))
     counts = merger.less_dated, merger.in_other_split, changed

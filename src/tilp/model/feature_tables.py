@@ -291,9 +291,8 @@ def _history_weights(
 def _paper_table(_graph: TemporalGraph, fitted: FittedModel) -> pl.DataFrame:
     """Return γ_TLR, and the products of γ that each feature counts by (eq. 14, 16, 19-21)."""
     weights = cast(FittedPaper, fitted.features).weights
-    products = weights.features * weights.evidence[:, None] * weights.mixing
     values = {
-        f"{feature}_{kind}": float(products[row, column])
+        f"{feature}_{kind}": float(weights.factors[row, column])
         for row, kind in enumerate(EVIDENCE_KINDS)
         for column, feature in enumerate(FEATURES)
     }
