@@ -5,19 +5,16 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tilp._kernels import candidates as kernels
 from tilp._kernels.candidates import KnownFacts, RankedQueries
-from tilp._utils.arrays import Ints, Mask, read_only_tuple
+from tilp._utils.arrays import Floats, Ints, Mask, read_only_tuple
 from tilp.errors import TilpError
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.parallel import Workers
 from tilp.scoring import Scores
 from tilp.time import UNKNOWN, known_ends, parse_date
 from tilp.types import Protocol, Ties, Unit
-
-_Floats = NDArray[np.float64]
 
 _YEAR = re.compile(r"\+?(?:\d{1,2}\.\d{1,2}\.)?(?P<year>\d{4})(?:[^\d#].*)?", re.ASCII)
 _FIRST_YEAR, _LAST_YEAR = 0, 3000
@@ -135,7 +132,7 @@ class Ranker:
 
     def rank(
         self, part: Ints, scores: Scores, protocols: Sequence[Protocol]
-    ) -> tuple[dict[str, NDArray[np.float64]], Mask]:
+    ) -> tuple[dict[str, Floats], Mask]:
         """Return the ranks of some queries' answers by column, and a mask of listed answers."""
         batch = RankedQueries(*(column[part] for column in self._ranked))
         queries = len(batch.answer)
@@ -169,7 +166,7 @@ class Ranker:
         return ranks, listed
 
 
-def _rank(ties: Ties, counts: Ints, removed: _Floats, unit: _Floats) -> _Floats:
+def _rank(ties: Ties, counts: Ints, removed: Floats, unit: Floats) -> Floats:
     """Return 1 + candidates with a higher score + those of the equal ones that the rule counts."""
     # Counted, and removed, in units until the division, so that whole ranks stay whole.
     higher = np.maximum(unit * counts[:, 0] - removed[:, 0], 0.0)

@@ -9,10 +9,9 @@ from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tilp._kernels.score import score_candidates
-from tilp._utils.arrays import Floats, Ids, read_only
+from tilp._utils.arrays import Floats, Ids, Ints, read_only
 from tilp.graph import QueryTable
 from tilp.learning import KnownAnswers, Mark, PopularityPrior, known_answers
 from tilp.rules import Notation, Rule, format_rule
@@ -23,7 +22,6 @@ from tilp.walks import Grounder, Walker
 
 _STEPS_PER_NUMBER = 8  # steps of walks for one number in memory: most are counted together
 _LEAST_SCORE = 1e-300  # lower bound of a divisor, against 0 / 0
-_Column = NDArray[np.int64]
 _Parts = dict[str, Floats]
 
 NOT_SCORED = "not looked at"
@@ -67,7 +65,7 @@ class Scorer(Protocol):
     def contributions(
         self,
         queries: QueryTable,
-        offsets: NDArray[np.int64],
+        offsets: Ints,
         candidate: Ids,
         applied: AppliedRules | None = None,
     ) -> _Parts:
@@ -103,10 +101,10 @@ class RuleWeights:
 class AppliedRules:
     """Rules applied to queries, and the candidates that train has as answers at other times."""
 
-    rows: NDArray[np.int64]  # query, rule, end and number of walks, sorted by query and rule
+    rows: Ints  # query, rule, end and number of walks, sorted by query and rule
     known: KnownAnswers
 
-    def by_query(self, queries: int) -> tuple[_Column, _Column, _Column, _Column]:
+    def by_query(self, queries: int) -> tuple[Ints, Ints, Ints, Ints]:
         """Return the offsets of each query's rows, and columns of rules, ends and counts."""
         # Rows may come by column or not, and kernels are compiled for each layout of columns.
         query, rule, end, count = np.ascontiguousarray(self.rows.T)
@@ -117,9 +115,9 @@ class AppliedRules:
 class RuleContributions:
     """Contributions of the rules that reach one candidate of a query."""
 
-    rule: NDArray[np.int64]
-    walks: NDArray[np.int64]  # N
-    arriving: NDArray[np.int64]  # N_c, the number of walks that end at the candidate
+    rule: Ints
+    walks: Ints  # N
+    arriving: Ints  # N_c, the number of walks that end at the candidate
     score: Floats  # summand of φ of the candidate
 
 
@@ -239,7 +237,7 @@ class RuleScorer:
     def contributions(
         self,
         queries: QueryTable,
-        offsets: NDArray[np.int64],
+        offsets: Ints,
         candidate: Ids,
         applied: AppliedRules | None = None,
     ) -> _Parts:

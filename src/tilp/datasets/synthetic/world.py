@@ -199,8 +199,8 @@ class WorldTables:
     subject: Ids
     relation: Ids
     object: Ids
-    start: NDArray[np.int64]  # year, `UNKNOWN` if it is missing
-    end: NDArray[np.int64]
+    start: Ints  # year, `UNKNOWN` if it is missing
+    end: Ints
     split: NDArray[np.uint8]  # 0 train, 1 valid, 2 test
     attributes: Mapping[str, Floats]  # NaN if missing
     rules: tuple[PlantedRule, ...]  # with their confidence before noise
@@ -317,7 +317,7 @@ def _trim(block: Block, first: int, missing: int) -> tuple[Block, bool]:
     return Block(facts[owner < count], block.birth[:count], block.height[:count]), True
 
 
-def _attributes(places: Places, birth: NDArray[np.int64], height: Floats) -> dict[str, Floats]:
+def _attributes(places: Places, birth: Ints, height: Floats) -> dict[str, Floats]:
     """Return birth year and height (cm) of people, population of cities."""
     n_places, first = len(places.labels), places.base["city"]
     birth_year, heights, population = np.full((3, n_places + len(birth)), np.nan)
