@@ -9,16 +9,22 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import tilp
-from models import read_facts
+from models import fact_table, read_facts
 from oracles import same_arrays
 from strategies import random_examples, small_world
 from tilp import TILP, TILPConfig
 from tilp.learning import KNOWN_KINDS, PopularityPrior
 from tilp.learning.examples import make_training_examples, training_queries
-from tilp.learning.rule_selection import distinct_rules, select_rules
+from tilp.learning.rule_selection import (
+    distinct_bodies,
+    distinct_rules,
+    equal_relations,
+    select_rules,
+)
 from tilp.learning.rule_weights import LogWeights, Objective
 from tilp.model.config import resolve_effort
 from tilp.parallel import Workers
+from tilp.rules import parse_rule
 from tilp.types import Effort
 from tilp.walks import MiningSettings, mine
 from tilp.walks.mining import mining_queries, mining_walker, target_facts
@@ -452,3 +458,91 @@ def test_a_fit_keeps_few_distinct_rules():
     assert few.settings.mining.top == 40 and every.settings.mining.top == 20
     assert {"select", "fold"} == few.seconds.keys() - every.seconds.keys()
     assert all(mined.gain is not None and mined.lift > 0 for mined in few.rules())
+
+
+def test_a_given_rule_of_a_relation_without_training_facts_has_a_lift():
+    facts = [(f"p{i}", "q", f"c{i % 5}", "1990", "1991") for i in range(40)]
+    train, valid = fact_table(*facts), fact_table(("p1", "r", "c2", "1990", "1991"))
+    rules = [parse_rule(f"{name}(E1,E2,I2) <- q(E1,E2,I1) & before(I1,I2)") for name in "rq"]
+    model = TILP(features="none", n_jobs=1).fit(
+        tilp.read({"train": train, "valid": valid}, unit="year"), rules=rules
+    )
+    assert [mined.lift for mined in model.rules()] == [0.0, 0.0]
+
+
+# Relations that others mirror.
+
+
+def village():
+    """People who know each other in groups, both ways; bosses, and who works for them."""
+    generator = np.random.default_rng(0)
+    group = generator.integers(0, 20, 120)
+    facts = []
+    for person in range(120):
+        others = np.setdiff1d(np.flatnonzero(group == group[person]), person)
+        for other in generator.choice(others, 3):
+            year = str(generator.integers(1950, 1980))
+            facts += mirrored("knows", "knows", person, other, year)
+            if other % 3 == 0:
+                facts += mirrored("bossOf", "worksFor", person, other, year)
+        facts.append((f"p{person}", "livesIn", f"t{group[person] // 4}", "1950", "1980"))
+    return read_facts(*dict.fromkeys(facts))
+
+
+def mirrored(relation, inverse, first, second, year):
+    ends = f"p{first}", f"p{second}"
+    yield ends[0], relation, ends[1], year, year
+    yield ends[1], inverse, ends[0], year, year
+
+
+def test_relations_with_the_same_facts_are_found():
+    graph = village()
+    names = [f"{name}{sign}" for sign in ("", "⁻¹") for name in graph.relations]
+    classes = {frozenset(names[i] for i in np.flatnonzero(equal_relations(graph) == first))
+               for first in equal_relations(graph)}  # fmt: skip
+    knows, boss, works = ({"knows", "knows⁻¹"}, {"bossOf", "worksFor⁻¹"}, {"bossOf⁻¹", "worksFor"})
+    assert classes == {*map(frozenset, (knows, boss, works, {"livesIn"}, {"livesIn⁻¹"}))}
+    one_fact = np.flatnonzero(graph.relation == graph.relations.find("knows"))[:1]
+    assert np.unique(equal_relations(graph.without(one_fact))).size == len(classes) + 1
+
+
+def mirror_free(rule):
+    """Head, body and constraints of a rule, by the first of relations with the same facts."""
+
+    def plain(atom):
+        if atom.relation == "worksFor":
+            return "bossOf", not atom.inverse
+        return atom.relation, atom.inverse and atom.relation != "knows"
+
+    return plain(rule.head), tuple(map(plain, rule.body)), rule.constraints
+
+
+def states_a_mirror(rule):
+    head, body, _ = mirror_free(rule)
+    return body == (head,)
+
+
+def test_of_rules_that_differ_in_mirrored_relations_one_stays():
+    graph = village()
+    mining = MiningSettings(max_length=2, top=400)
+    rules = mine(graph, settings=mining)
+    encoding = mining_walker(graph, mining).encoding
+    rows = encoding.encode([mined.rule for mined in rules])
+    mask = distinct_bodies(rows, encoding, equal_relations(graph))
+    assert 0 < mask.sum() < len(rules)
+    kept = [mined.rule for mined, stays in zip(rules, mask, strict=True) if stays]
+    seen = Counter((rule.head, mirror_free(rule)) for rule in kept if not states_a_mirror(rule))
+    assert set(seen.values()) == {1}
+    for mined, stays in zip(rules, mask, strict=True):
+        assert stays or (mined.rule.head, mirror_free(mined.rule)) in seen
+        assert stays or not states_a_mirror(mined.rule)
+    nothing_equal = np.arange(2 * len(graph.relations))
+    assert distinct_bodies(rows, encoding, nothing_equal).all()
+
+
+def test_of_rules_with_mirrored_relations_a_fit_keeps_one():
+    rules = [mined.rule for mined in TILP(2, features="none", n_jobs=1).fit(village()).rules()]
+    seen = Counter((rule.head, mirror_free(rule)) for rule in rules if not states_a_mirror(rule))
+    assert set(seen.values()) == {1}
+    best = {str(rule.head): str(rule.body[0]) for rule in reversed(rules)}
+    assert best["knows"] == "knows⁻¹" and best["bossOf"] == "worksFor⁻¹"

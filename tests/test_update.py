@@ -1,6 +1,7 @@
 """Updates of a model: what new facts change in it, and when an update is stopped."""
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -84,7 +85,8 @@ def test_touched_rules_are_counted_as_in_all_facts_and_others_stay():
         if one.rule.head.relation not in of_heads:
             assert one == old[one.rule]
         else:
-            assert replace(one, weight=None) == counted[one.rule]  # no gain or lift, as of yet
+            assert replace(one, **learned) == counted[one.rule]
+            assert math.isfinite(one.gain) and one.lift > 0
         if one.rule in old:
             assert one.weight == old[one.rule].weight
             before = replace(old[one.rule], **learned)
@@ -117,6 +119,19 @@ def test_touched_rules_are_counted_as_in_all_facts_and_others_stay():
             if other.rule.head == one.rule.head and other.rule in old
         ]
         assert against_confidence(one) == pytest.approx(np.median(others))
+
+
+def test_rules_of_a_relation_without_held_out_facts_have_gains_too(run, tmp_path):
+    old, new = parts()
+    is_tested = np.arange(len(old)) >= old.bounds[1]
+    rows = np.flatnonzero((old.relation == old.relations.find("livesIn")) & is_tested)
+    model = TILP(features="none", **QUICK).fit(old.without(rows)).update(new)
+    rules = model.rules("livesIn")
+    gains = [mined.gain for mined in rules]
+    assert len(gains) > 1 and all(map(math.isfinite, gains)) and max(gains) == gains[0] > 0
+    folder = model.save(tmp_path / "model")
+    code, printed, _ = run("rules", folder, "--relation", "livesIn", "--json", "--top", "1000")
+    assert code == 0 and [row["gain"] for row in json.loads(printed)] == gains
 
 
 def test_facts_of_valid_alone_change_no_rule_and_no_weight(tmp_path):
@@ -246,7 +261,7 @@ def test_durations_that_change_touch_what_they_are_drawn_for():
     settled = MissingDates.fit(updated.graph, model.settings.missing, 0).fill_graph(updated.graph)
     counted = mine(settled, updated.last_update.touched, model.settings.mining)
     for one in counted:
-        assert replace(updated.rules()[one.rule], weight=None) == one
+        assert replace(updated.rules()[one.rule], weight=None, gain=None, lift=None) == one
 
 
 def test_facts_with_another_unit_are_refused():

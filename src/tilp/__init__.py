@@ -26,35 +26,11 @@ if TYPE_CHECKING:
     from tilp.walks import mine
 
 __all__ = [
-    "SPLITS",
-    "TILP",
-    "DataError",
-    "Fact",
-    "Interval",
-    "Query",
-    "Rule",
-    "RuleSet",
-    "TILPConfig",
-    "TemporalGraph",
-    "TilpError",
-    "TilpWarning",
-    "Unit",
-    "__version__",
-    "compare",
-    "datasets",
-    "evaluate",
-    "evaluation",
-    "impute",
-    "inspect",
-    "load",
-    "mine",
-    "pack",
-    "read",
-    "rules",
-    "splits",
-    "time",
-    "write",
-]
+    "SPLITS", "TILP", "DataError", "Fact", "Interval", "Query", "Rule", "RuleSet", "TILPConfig",
+    "TemporalGraph", "TilpError", "TilpWarning", "Unit", "__version__", "compare", "datasets",
+    "evaluate", "evaluation", "impute", "inspect", "load", "mine", "pack", "read", "rules",
+    "splits", "time", "write",
+]  # fmt: skip
 
 # Loaded when first asked for: `import tilp` and `tilp --help` need no table and no compiler.
 _HOMES = {

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from tilp._utils.arrays import Ids, Ints, Mask
 from tilp.errors import TilpError
 from tilp.graph import SPLITS, Defect, TemporalGraph
 from tilp.time import OPEN_END, OPEN_START, UNKNOWN, format_time, parse_date
@@ -135,7 +135,7 @@ def _summarise_split(graph: TemporalGraph, rows: slice) -> SplitSummary:
     )
 
 
-def _summarise_dates(start: NDArray[np.int64], end: NDArray[np.int64], unit: Unit) -> DateSummary:
+def _summarise_dates(start: Ints, end: Ints, unit: Unit) -> DateSummary:
     has_start, has_end = start != UNKNOWN, end != UNKNOWN
     times = np.union1d(np.unique(start), np.unique(end))
     times = times[~np.isin(times, (UNKNOWN, OPEN_START, OPEN_END))]
@@ -202,7 +202,7 @@ def _find_defects(graph: TemporalGraph, spans: Mapping[str, slice]) -> Defects:
     )
 
 
-def _malformed_texts(graph: TemporalGraph, text: NDArray[np.int32]) -> NDArray[np.int32]:
+def _malformed_texts(graph: TemporalGraph, text: Ids) -> Ids:
     """Return the index of each text that is malformed in the graph's unit, -1 for all others."""
     malformed = [parse_date(text).span(graph.unit) is None for text in graph.texts]
     return np.where(np.array(malformed, dtype=np.bool_)[text], text, -1)
@@ -212,14 +212,12 @@ def _count(defects: pl.DataFrame, split: str, kinds: tuple[str, ...]) -> int:
     return len(defects.filter(pl.col("split") == split, pl.col("defect").is_in(kinds)))
 
 
-def _triple_keys(
-    graph: TemporalGraph, subject: NDArray[np.int32], object: NDArray[np.int32]
-) -> NDArray[np.int64]:
+def _triple_keys(graph: TemporalGraph, subject: Ids, object: Ids) -> Ints:
     key = subject.astype(np.int64) * len(graph.relations) + graph.relation
     return key * len(graph.entities) + object
 
 
-def _by_relation(graph: TemporalGraph, rows: slice, mask: NDArray[np.bool_]) -> dict[str, int]:
+def _by_relation(graph: TemporalGraph, rows: slice, mask: Mask) -> dict[str, int]:
     counts = np.bincount(graph.relation[rows][mask], minlength=len(graph.relations))
     return {graph.relations.label(int(r)): int(counts[r]) for r in np.flatnonzero(counts)}
 

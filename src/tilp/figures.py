@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from tilp._utils.arrays import Floats
 from tilp.data_quality import facts_over_time
 from tilp.errors import TilpError
 from tilp.features.paper.distributions import Exponential, Gaussian
@@ -31,8 +31,6 @@ _PAIRS, _LENGTHS, _ACROSS = 6, 3, 3
 _TITLE_WIDTH = 48
 _LEAST_LENGTH = 0.5  # of a unit; shorter durations show nothing
 _FINE = 2_000  # steps of a curve
-
-Numbers = NDArray[np.float64]
 
 
 def plot_facts_over_time(graph: TemporalGraph, path: Path) -> None:
@@ -134,16 +132,16 @@ def _draw_lengths(distributions: Distributions, lengths: pl.DataFrame, panels: l
         _draw(axes, labels, values, log_density, distributions.graph.unit)
 
 
-def _on_both_sides(later: float, size: Callable[[Numbers], Numbers], x: Numbers) -> Numbers:
-    logs: Numbers = np.log(np.where(x > 0, later, 1.0 - later)) + size(np.abs(x))
+def _on_both_sides(later: float, size: Callable[[Floats], Floats], x: Floats) -> Floats:
+    logs: Floats = np.log(np.where(x > 0, later, 1.0 - later)) + size(np.abs(x))
     return logs
 
 
 def _draw(
     axes: Any,
     labels: tuple[str, str, str],
-    values: Numbers,
-    log_density: Callable[[Numbers], Numbers],
+    values: Floats,
+    log_density: Callable[[Floats], Floats],
     unit: Unit,
 ) -> None:
     """Draw a histogram of whole times, and the counts that the fitted density expects."""

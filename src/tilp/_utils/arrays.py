@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int32]
 Indices = NDArray[np.int64]
+Ints = NDArray[np.int64]  # counts, times and codes
 Mask = NDArray[np.bool_]
 
 Array = TypeVar("Array", bound=NDArray[Any])

@@ -1,12 +1,13 @@
 """Random numbers that depend on a seed and their own row, not on the rows beside it."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-Integers = NDArray[np.int32] | NDArray[np.int64]
+from tilp._utils.arrays import Floats, Ids, Ints
+
+Integers = Ids | Ints
 
 
-def keyed_uniform(seed: int, *columns: Integers) -> NDArray[np.float64]:
+def keyed_uniform(seed: int, *columns: Integers) -> Floats:
     """Return a number in [0, 1) for each row, by a multiplicative hash of its columns.
 
     >>> uniform = keyed_uniform(0, np.array([3, 8]))
@@ -20,7 +21,7 @@ def keyed_uniform(seed: int, *columns: Integers) -> NDArray[np.float64]:
     return (mixed >> np.uint64(11)).astype(np.float64) / 2.0**53
 
 
-def keyed_sample(size: int, seed: int, *columns: Integers) -> NDArray[np.int64]:
+def keyed_sample(size: int, seed: int, *columns: Integers) -> Ints:
     """Return the indices of at most `size` rows, in order, sampled by their columns.
 
     >>> keyed_sample(5, 0, np.array([3, 8])).tolist()
@@ -29,7 +30,7 @@ def keyed_sample(size: int, seed: int, *columns: Integers) -> NDArray[np.int64]:
     return np.sort(np.argsort(keyed_uniform(seed, *columns), kind="stable")[:size])
 
 
-def sample_share(size: int, share: float, seed: int) -> NDArray[np.int64]:
+def sample_share(size: int, share: float, seed: int) -> Ints:
     """Return the indices of a share of the rows, in order; larger shares include smaller ones.
 
     >>> len(sample_share(40, 0.3, 0)), set(sample_share(40, 0.1, 0)) < set(sample_share(40, 0.3, 0))

@@ -6,17 +6,6 @@ from tilp.bench.jobs import Job, Watcher
 from tilp.bench.plan import Outcome, Plan, load_plan, plan_jobs, run_plan, shipped_plans
 
 __all__ = [
-    "Experiment",
-    "Job",
-    "Outcome",
-    "Plan",
-    "Source",
-    "Watcher",
-    "WorldSize",
-    "find_source",
-    "load_plan",
-    "plan_jobs",
-    "run_plan",
-    "shipped_plans",
-    "world_source",
-]
+    "Experiment", "Job", "Outcome", "Plan", "Source", "Watcher", "WorldSize", "find_source",
+    "load_plan", "plan_jobs", "run_plan", "shipped_plans", "world_source",
+]  # fmt: skip

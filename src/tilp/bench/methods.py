@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from tilp._utils.arrays import Ints
 from tilp.bench.data import Case, Rare
 from tilp.bench.jobs import Workspace, digest_of
 from tilp.bench.schema import Table, check_keys, read_value
@@ -260,7 +261,7 @@ def refit(
 class RoutedScorer:
     """Scores queries for some directed relations by one scorer, and all others by another."""
 
-    relations: NDArray[np.int64]
+    relations: Ints
     theirs: ScoreFunction
     others: ScoreFunction
 

@@ -25,31 +25,10 @@ from tilp.scoring.scores import ScoreFunction
 from tilp.types import Protocol, Ties
 
 __all__ = [
-    "DIRECTIONS",
-    "HITS",
-    "SCORE_COLUMNS",
-    "SUBSETS",
-    "Bounds",
-    "Comparison",
-    "Difference",
-    "Evaluation",
-    "FactSample",
-    "Metrics",
-    "Protocol",
-    "Ranker",
-    "ScoreFunction",
-    "Scores",
-    "Ties",
-    "compare",
-    "evaluate",
-    "load_evaluation",
-    "popularity",
-    "rank_column",
-    "read_scores",
-    "recurrence",
-    "save_evaluation",
-    "ties_of",
-    "write_scores",
-]
+    "DIRECTIONS", "HITS", "SCORE_COLUMNS", "SUBSETS", "Bounds", "Comparison", "Difference",
+    "Evaluation", "FactSample", "Metrics", "Protocol", "Ranker", "ScoreFunction", "Scores",
+    "Ties", "compare", "evaluate", "load_evaluation", "popularity", "rank_column",
+    "read_scores", "recurrence", "save_evaluation", "ties_of", "write_scores",
+]  # fmt: skip
 
 __getattr__ = renamed_attributes(__name__)

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from tilp._deprecated import RenamedAttribute
+from tilp._utils.arrays import Floats
 from tilp.errors import TilpError
 from tilp.evaluation.result import FACT_METRICS, Evaluation, fact_means, resampled_bounds
 from tilp.types import Protocol, Ties
@@ -136,7 +136,7 @@ def compare(
     return Comparison(*chosen, len(differences), metrics, wins, losses, draws, by_relation)
 
 
-def _sign_flip(differences: NDArray[np.float64], flips: int, seed: int) -> NDArray[np.float64]:
+def _sign_flip(differences: Floats, flips: int, seed: int) -> Floats:
     """Return the share of sign flips with a sum at least as far from zero, for each column."""
     if flips < 1:
         raise TilpError("a p-value needs at least 1 flip")

@@ -6,9 +6,8 @@ from functools import partial
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from tilp._utils.arrays import ranges_to_indices, read_only
+from tilp._utils.arrays import Floats, Ids, Ints, Mask, ranges_to_indices, read_only
 from tilp._utils.random import keyed_sample
 from tilp.errors import TilpError
 from tilp.evaluation.filtered_ranks import Ranker, rank_columns
@@ -19,8 +18,6 @@ from tilp.scoring import Scores
 from tilp.scoring.scores import ScoreFunction
 from tilp.time import UNKNOWN, gap_lengths
 from tilp.types import Protocol
-
-_Ints = NDArray[np.int64]
 
 DIRECTIONS = ("object", "subject")
 """End of a fact that a query asks for: the objects of all facts, then the subjects of all."""
@@ -117,7 +114,7 @@ def evaluate(
     return Evaluation(table, split, graph.fingerprint(), chosen, note, drawn)
 
 
-def split_facts(graph: TemporalGraph, split: str) -> NDArray[np.int64]:
+def split_facts(graph: TemporalGraph, split: str) -> Ints:
     """Return the ids of a split's facts; raise an error if there are none."""
     rows = np.asarray(graph.rows(split), dtype=np.int64)
     if not len(rows):
@@ -127,8 +124,8 @@ def split_facts(graph: TemporalGraph, split: str) -> NDArray[np.int64]:
 
 
 def _rank(
-    scorer: ScoreFunction | Scores, ranker: Ranker, protocols: Sequence[Protocol], part: _Ints
-) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.bool_]]:
+    scorer: ScoreFunction | Scores, ranker: Ranker, protocols: Sequence[Protocol], part: Ints
+) -> tuple[dict[str, Floats], Mask]:
     scores = scorer.take(part) if isinstance(scorer, Scores) else scorer(ranker.queries[part])
     ranks, listed = ranker.rank(part, scores, protocols)
     return ranks, listed if scores.reached is None else scores.reached
@@ -144,7 +141,7 @@ def _choose_protocols(protocols: Iterable[Protocol | str] | None) -> tuple[Proto
     return tuple(protocol for protocol in Protocol if protocol in names)
 
 
-def _query_table(graph: TemporalGraph, rows: _Ints, reached: NDArray[np.bool_]) -> pl.DataFrame:
+def _query_table(graph: TemporalGraph, rows: Ints, reached: Mask) -> pl.DataFrame:
     """Return a row for each query: its fact as written, and the subsets it belongs to."""
     seen = np.zeros(len(graph.entities), dtype=np.bool_)
     for column in (graph.subject, graph.object):
@@ -174,7 +171,7 @@ def unique_labels(names: Vocabulary) -> pl.Series:
     return names.frame().select(label.alias("label")).to_series()
 
 
-def _repeated(graph: TemporalGraph, rows: _Ints) -> NDArray[np.bool_]:
+def _repeated(graph: TemporalGraph, rows: Ints) -> Mask:
     """Mask the facts whose triple train has with another interval."""
     triple, times = ["subject", "relation", "object"], ["start", "end"]
     facts = pl.DataFrame({name: getattr(graph, name) for name in (*triple, *times)})
@@ -253,12 +250,12 @@ def _train_facts(graph: TemporalGraph) -> QueryTable:
     return QueryTable.of_facts(graph, np.asarray(graph.rows("train"), np.int64), walked=True)
 
 
-def _changes(first: _Ints, second: NDArray[np.int32]) -> _Ints:
+def _changes(first: Ints, second: Ids) -> Ints:
     """Return the indices at which either column changes."""
     changes = np.diff(first, prepend=-1) != 0
     return np.flatnonzero(changes | (np.diff(second, prepend=np.int32(-1)) != 0))
 
 
-def _rows_of(keys: _Ints, wanted: _Ints) -> tuple[_Ints, _Ints]:
+def _rows_of(keys: Ints, wanted: Ints) -> tuple[Ints, Ints]:
     """Return offsets and rows of each wanted key among ascending ones."""
     return ranges_to_indices(np.searchsorted(keys, wanted), np.searchsorted(keys, wanted, "right"))

@@ -5,11 +5,10 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tilp._kernels import candidates as kernels
 from tilp._kernels.candidates import KnownFacts, RankedQueries
-from tilp._utils.arrays import read_only_tuple
+from tilp._utils.arrays import Floats, Ints, Mask, read_only_tuple
 from tilp.errors import TilpError
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.parallel import Workers
@@ -17,13 +16,11 @@ from tilp.scoring import Scores
 from tilp.time import UNKNOWN, known_ends, parse_date
 from tilp.types import Protocol, Ties, Unit
 
-_Floats = NDArray[np.float64]
-
 _YEAR = re.compile(r"\+?(?:\d{1,2}\.\d{1,2}\.)?(?P<year>\d{4})(?:[^\d#].*)?", re.ASCII)
 _FIRST_YEAR, _LAST_YEAR = 0, 3000
 
 
-def instants(graph: TemporalGraph) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def instants(graph: TemporalGraph) -> tuple[Ints, Ints]:
     """Return the indices of the first and the last instant of every fact, for `enumerate`.
 
     Dates are read from their texts, as TimePlex reads them. A start that is not known is before
@@ -105,7 +102,7 @@ class Ranker:
         walked: True if the facts are evidence themselves, and are left out for their own queries.
     """
 
-    def __init__(self, graph: TemporalGraph, rows: NDArray[np.int64], *, walked: bool) -> None:
+    def __init__(self, graph: TemporalGraph, rows: Ints, *, walked: bool) -> None:
         self.queries = QueryTable.of_facts(graph, rows, walked=walked).read_only()
         self._entities = len(graph.entities)
         relations = len(graph.relations)
@@ -134,8 +131,8 @@ class Ranker:
         self._ranked = read_only_tuple(RankedQueries(self.queries.answer, begin, stop, *ranked))
 
     def rank(
-        self, part: NDArray[np.int64], scores: Scores, protocols: Sequence[Protocol]
-    ) -> tuple[dict[str, NDArray[np.float64]], NDArray[np.bool_]]:
+        self, part: Ints, scores: Scores, protocols: Sequence[Protocol]
+    ) -> tuple[dict[str, Floats], Mask]:
         """Return the ranks of some queries' answers by column, and a mask of listed answers."""
         batch = RankedQueries(*(column[part] for column in self._ranked))
         queries = len(batch.answer)
@@ -169,7 +166,7 @@ class Ranker:
         return ranks, listed
 
 
-def _rank(ties: Ties, counts: NDArray[np.int64], removed: _Floats, unit: _Floats) -> _Floats:
+def _rank(ties: Ties, counts: Ints, removed: Floats, unit: Floats) -> Floats:
     """Return 1 + candidates with a higher score + those of the equal ones that the rule counts."""
     # Counted, and removed, in units until the division, so that whole ranks stay whole.
     higher = np.maximum(unit * counts[:, 0] - removed[:, 0], 0.0)
@@ -204,7 +201,7 @@ def best_variant(
 
 
 def _reciprocal_ranks(
-    ranker: Ranker, score: Callable[[QueryTable], Sequence[Scores]], part: NDArray[np.int64]
+    ranker: Ranker, score: Callable[[QueryTable], Sequence[Scores]], part: Ints
 ) -> list[float]:
     variants = score(ranker.queries[part])
     ranks = (ranker.rank(part, scores, [Protocol.ENUMERATE])[0] for scores in variants)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from tilp._deprecated import RenamedAttribute
+from tilp._utils.arrays import Floats
 from tilp._utils.files import file_digest, new_folder, read_note, write_note
 from tilp.errors import TilpError
 from tilp.evaluation.filtered_ranks import default_ties, rank_column, rank_columns, ties_of
@@ -257,7 +257,7 @@ def _metrics(column: str) -> list[pl.Expr]:
     ]
 
 
-def fact_means(fact: pl.Series, rank: pl.Series) -> NDArray[np.float64]:
+def fact_means(fact: pl.Series, rank: pl.Series) -> Floats:
     """Return the means of reciprocal rank and hits of each fact's queries, as `FACT_METRICS`."""
     _, index, count = np.unique(fact.to_numpy(), return_inverse=True, return_counts=True)
     ranks = rank.to_numpy()
@@ -267,8 +267,8 @@ def fact_means(fact: pl.Series, rank: pl.Series) -> NDArray[np.float64]:
 
 
 def resampled_bounds(
-    means: NDArray[np.float64], resamples: int, seed: int, level: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    means: Floats, resamples: int, seed: int, level: float
+) -> tuple[Floats, Floats]:
     """Return percentile bootstrap intervals of the mean of each column."""
     if resamples < 1 or not 0 < level < 1:
         raise TilpError("a bootstrap takes at least 1 resample and a level between 0 and 1")

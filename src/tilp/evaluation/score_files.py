@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from tilp._utils.arrays import Ids, Ints
 from tilp.errors import DataError, TilpError, TilpWarning
 from tilp.evaluation.evaluate import DIRECTIONS
 from tilp.graph import QueryTable, TemporalGraph, Vocabulary
@@ -163,9 +163,7 @@ def _read_directions(path: Path, table: TextTable) -> pl.Series:
     return codes
 
 
-def _read_names(
-    path: Path, table: TextTable, column: str, vocabulary: Vocabulary
-) -> NDArray[np.int32]:
+def _read_names(path: Path, table: TextTable, column: str, vocabulary: Vocabulary) -> Ids:
     ids = vocabulary.find_all(table.frame[column])
     if (ids < 0).any():
         row = int(np.argmax(ids < 0))
@@ -179,7 +177,7 @@ def _read_names(
     return ids
 
 
-def _read_times(frame: pl.DataFrame, unit: Unit) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _read_times(frame: pl.DataFrame, unit: Unit) -> tuple[Ints, Ints]:
     """Return starts and ends as the graph has them, with the same repairs."""
     texts = pl.concat([frame["start"], frame["end"]]).unique()
     spans = [parse_date(text).span(unit) or (UNKNOWN, UNKNOWN) for text in texts]

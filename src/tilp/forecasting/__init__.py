@@ -7,11 +7,6 @@ from tilp.forecasting.recency import Curve, ForecastModel, ForecastRules, Foreca
 from tilp.forecasting.tlogic import TimestampModel, TimestampRules, TimestampScorer
 
 __all__ = [
-    "Curve",
-    "ForecastModel",
-    "ForecastRules",
-    "ForecastScorer",
-    "TimestampModel",
-    "TimestampRules",
-    "TimestampScorer",
-]
+    "Curve", "ForecastModel", "ForecastRules", "ForecastScorer", "TimestampModel",
+    "TimestampRules", "TimestampScorer",
+]  # fmt: skip

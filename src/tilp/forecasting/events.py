@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 from tilp._kernels.candidate_history import FAR
 from tilp._kernels.tlogic import TLogicRules
 from tilp._kernels.types import ByAnswer, ByEntityRelation, ByPair, ByRelation, ByTime
+from tilp._utils.arrays import Floats, Ids, Ints, Mask
 from tilp.errors import TilpError
 from tilp.graph import TemporalGraph, Vocabulary
 from tilp.rules import Atom, Constraint, MinedRule, Rule, RuleSet
 from tilp.types import Unit
-
-Ints = NDArray[np.int64]
 
 
 def event_times(start: Ints, end: Ints) -> Ints:
@@ -32,7 +31,7 @@ def event_times(start: Ints, end: Ints) -> Ints:
     return np.where(_is_date(start), start, np.where(_is_date(end), end, FAR))
 
 
-def _is_date(time: Ints) -> NDArray[np.bool_]:
+def _is_date(time: Ints) -> Mask:
     return (time > -FAR) & (time < FAR)
 
 
@@ -45,11 +44,11 @@ class TimedEdges:
 
     n_entities: int
     n_relations: int
-    source: NDArray[np.int32]
-    relation: NDArray[np.int32]
-    target: NDArray[np.int32]
+    source: Ids
+    relation: Ids
+    target: Ids
     time: Ints
-    fact: NDArray[np.int32]
+    fact: Ids
 
     @classmethod
     def of(cls, graph: TemporalGraph, splits: Iterable[str] | str) -> TimedEdges:
@@ -100,7 +99,7 @@ class TimedEdges:
         columns = (self.source, self.target, self.time, self.fact)
         return ByRelation(offsets, *(column[order] for column in columns))
 
-    def _group(self, *keys: NDArray[np.int32]) -> tuple[Ints, list[NDArray[np.int32]], Ints]:
+    def _group(self, *keys: Ids) -> tuple[Ints, list[Ids], Ints]:
         """Return the order by keys and time, the keys of each group, and the groups' offsets."""
         sort_keys: list[NDArray[Any]] = [self.time, *keys[::-1]]
         order = np.lexsort(sort_keys)
@@ -120,12 +119,12 @@ class RuleTable:
     same: Ints  # for each entity position, the first position that must have the same entity
     body_support: Ints  # distinct groundings of the body that were counted
     support: Ints  # those of them that the head follows
-    confidence: NDArray[np.float64]
+    confidence: Floats
 
     def __len__(self) -> int:
         return len(self.head)
 
-    def __getitem__(self, rows: Ints | NDArray[np.bool_]) -> RuleTable:
+    def __getitem__(self, rows: Ints | Mask) -> RuleTable:
         return RuleTable(*(getattr(self, column.name)[rows] for column in fields(self)))
 
     @classmethod

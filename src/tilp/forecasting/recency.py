@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tilp._kernels.recency import (
     Evidence,
@@ -20,16 +19,15 @@ from tilp._kernels.recency import (
     fit_weights,
     forecast_queries,
 )
+from tilp._utils.arrays import Floats, Ints
 from tilp._utils.random import keyed_uniform
 from tilp.errors import TilpError
-from tilp.forecasting.events import Ints, RuleTable, TimedEdges, check_relations, event_times
+from tilp.forecasting.events import RuleTable, TimedEdges, check_relations, event_times
 from tilp.graph import QueryTable, TemporalGraph, Vocabulary
 from tilp.parallel import split_by_cost
 from tilp.rules import Rule, RuleSet
 from tilp.scoring import Scores
 from tilp.types import Unit
-
-Floats = NDArray[np.float64]
 
 MAX_COUNTS = (1, 2, 3, 5, 10, 20)  # of each class but the last, which holds all larger counts
 _PROGRESS_STEPS = 20

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tilp._kernels.tlogic import (
     ScoringSettings,
@@ -14,8 +13,9 @@ from tilp._kernels.tlogic import (
     score_queries,
     walk_back,
 )
+from tilp._utils.arrays import Ids, Ints
 from tilp.errors import TilpError
-from tilp.forecasting.events import Ints, RuleTable, TimedEdges, check_relations, event_times
+from tilp.forecasting.events import RuleTable, TimedEdges, check_relations, event_times
 from tilp.graph import QueryTable, TemporalGraph, Vocabulary
 from tilp.parallel import Workers, use_workers
 from tilp.rules import RuleSet
@@ -71,12 +71,12 @@ class TimestampScorer:
         offsets = np.append(0, np.cumsum([len(ids) for ids in candidates]))
         return Scores(offsets, np.concatenate(candidates), np.concatenate(values))
 
-    def _earlier_answers(self, relation: int, time: int, fact: int) -> NDArray[np.int32]:
+    def _earlier_answers(self, relation: int, time: int, fact: int) -> Ids:
         """Return answers of a relation, else of any, in the facts that are evidence for a query."""
         edges = self.edges.by_relation
         for rows in (slice(edges.offsets[relation], edges.offsets[relation + 1]), slice(None)):
             mask = edges.fact[rows] != fact if self.settings.ahead else edges.time[rows] < time
-            answers: NDArray[np.int32] = edges.target[rows][mask]
+            answers: Ids = edges.target[rows][mask]
             if len(answers):
                 break
         return answers
@@ -263,9 +263,7 @@ class TimestampRules:
         return table[mask & (table.confidence >= self.min_confidence)]
 
 
-def distinct_rules(
-    entities: NDArray[np.int32], relations: NDArray[np.int32], n_relations: int
-) -> tuple[Ints, Ints]:
+def distinct_rules(entities: Ids, relations: Ids, n_relations: int) -> tuple[Ints, Ints]:
     """Return the distinct rules of walks that have one head relation and length.
 
     A walk goes back in time, from the object of the head to its subject; the body of its rule is

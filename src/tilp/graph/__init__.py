@@ -12,23 +12,9 @@ from tilp.graph.queries import QueryTable
 from tilp.graph.vocabulary import INVERSE_MARK, Vocabulary
 
 __all__ = [
-    "ESTIMATED",
-    "INVERSE_MARK",
-    "SPLITS",
-    "WALKED_ONLY",
-    "Defect",
-    "EdgeIndex",
-    "Fact",
-    "FactTable",
-    "LabelTable",
-    "MergedGraph",
-    "PreparedEdges",
-    "QueryTable",
-    "StorageLocation",
-    "TemporalGraph",
-    "Vocabulary",
-    "build_graph",
-    "merge_facts",
-]
+    "ESTIMATED", "INVERSE_MARK", "SPLITS", "WALKED_ONLY", "Defect", "EdgeIndex", "Fact",
+    "FactTable", "LabelTable", "MergedGraph", "PreparedEdges", "QueryTable", "StorageLocation",
+    "TemporalGraph", "Vocabulary", "build_graph", "merge_facts",
+]  # fmt: skip
 
 __getattr__ = renamed_attributes(__name__)

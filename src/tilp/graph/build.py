@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tilp._utils.arrays import Floats, Ids, Ints, Mask
 from tilp.errors import DataError
 from tilp.graph.graph import DEFECT_SCHEMA, ESTIMATED, SPLITS, WALKED_ONLY, TemporalGraph
 from tilp.graph.vocabulary import Vocabulary
@@ -61,12 +62,12 @@ class DateTable:
 
     texts: pl.Series
     unit: Unit
-    first: NDArray[np.int64]
-    last: NDArray[np.int64]
-    malformed: NDArray[np.bool_]
+    first: Ints
+    last: Ints
+    malformed: Mask
 
     @classmethod
-    def parse(cls, texts: pl.Series, counts: NDArray[np.int64], unit: Unit | None) -> DateTable:
+    def parse(cls, texts: pl.Series, counts: Ints, unit: Unit | None) -> DateTable:
         """Parse distinct texts; without a unit, choose it by the count of each text."""
         dates = [parse_date(text) for text in texts]
         if unit is None:
@@ -82,7 +83,7 @@ def build_graph(
     *,
     entities: LabelTable | None = None,
     relations: LabelTable | None = None,
-    attributes: Mapping[str, tuple[pl.Series, NDArray[np.float64]]] | None = None,
+    attributes: Mapping[str, tuple[pl.Series, Floats]] | None = None,
     unit: Unit | None = None,
     on_error: OnError = OnError.REPAIR,
 ) -> TemporalGraph:
@@ -129,6 +130,23 @@ def build_graph(
     )
 
 
+def rebuild_graph(
+    frames: Mapping[str, pl.DataFrame],
+    entities: Vocabulary,
+    relations: Vocabulary,
+    unit: Unit,
+    attributes: Mapping[str, Floats] | None = None,
+) -> TemporalGraph:
+    """Build a graph from the facts of each split, whose names are known."""
+    return build_graph(
+        [FactTable(split, split, part, range(1, len(part) + 1)) for split, part in frames.items()],
+        entities=LabelTable("entities", entities.frame()),
+        relations=LabelTable("relations", relations.frame()),
+        attributes={name: (entities.ids, values) for name, values in (attributes or {}).items()},
+        unit=unit,
+    )
+
+
 def make_vocabulary(kind: str, table: LabelTable | None, used: pl.Series) -> Vocabulary:
     """Return the names of the label file in its order, then sorted those that only facts have."""
     if table is None:
@@ -156,16 +174,14 @@ def all_integers(names: pl.Series) -> bool:
     return bool(names.str.contains(r"^[0-9]{1,18}$").all())
 
 
-def _parse_dates(
-    tables: Sequence[FactTable], unit: Unit | None
-) -> tuple[DateTable, NDArray[np.int32], NDArray[np.int32]]:
+def _parse_dates(tables: Sequence[FactTable], unit: Unit | None) -> tuple[DateTable, Ids, Ids]:
     """Return the distinct dates, and the index of each fact's start and end among them."""
     starts, ends = ([table.frame[role] for table in tables] for role in ("start", "end"))
     used = _unique([*starts, *ends])
     texts = pl.concat([used.drop_nulls(), pl.Series("name", [""])]).unique().sort()
     names = pl.Enum(texts)
 
-    def encode(column: pl.Series) -> NDArray[np.int32]:
+    def encode(column: pl.Series) -> Ids:
         # A null is the empty text, which sorts first.
         return column.cast(names).to_physical().fill_null(0).to_numpy().astype(np.int32)
 
@@ -182,13 +198,11 @@ def encode_marks(frame: pl.DataFrame, name: str, values: tuple[str, ...]) -> NDA
     return frame[name].cast(pl.Enum(values)).to_physical().to_numpy().astype(np.uint8)
 
 
-def _concatenate(arrays: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
+def _concatenate(arrays: Sequence[Ids]) -> Ids:
     return np.concatenate(arrays) if len(arrays) != 1 else arrays[0]
 
 
-def find_defects(
-    columns: Mapping[str, NDArray[Any]], dates: DateTable
-) -> dict[Defect, NDArray[np.int64]]:
+def find_defects(columns: Mapping[str, NDArray[Any]], dates: DateTable) -> dict[Defect, Ints]:
     """Return the rows of each kind of defect."""
     start, end = columns["start"], columns["end"]
     backwards = (start > end) & (start != UNKNOWN) & (end != UNKNOWN)
@@ -201,7 +215,7 @@ def find_defects(
 
 def defect_table(
     tables: Sequence[FactTable],
-    defect_rows: Mapping[Defect, NDArray[np.int64]],
+    defect_rows: Mapping[Defect, Ints],
     columns: Mapping[str, NDArray[Any]],
     dates: DateTable,
     on_error: OnError,
@@ -223,10 +237,10 @@ def defect_table(
 
 def repair_defects(
     columns: dict[str, NDArray[Any]],
-    defect_rows: Mapping[Defect, NDArray[np.int64]],
+    defect_rows: Mapping[Defect, Ints],
     dates: DateTable,
     on_error: OnError,
-) -> tuple[dict[str, NDArray[Any]], NDArray[np.bool_]]:
+) -> tuple[dict[str, NDArray[Any]], Mask]:
     """Repair defects, or drop their rows; returns the columns and the mask of remaining rows."""
     remaining = np.ones(len(columns["start"]), np.bool_)
     if on_error is OnError.SKIP:
@@ -252,8 +266,8 @@ def defect_message(defects: pl.DataFrame) -> str:
 
 
 def _attribute_columns(
-    entities: Vocabulary, attributes: Mapping[str, tuple[pl.Series, NDArray[np.float64]]]
-) -> dict[str, NDArray[np.float64]]:
+    entities: Vocabulary, attributes: Mapping[str, tuple[pl.Series, Floats]]
+) -> dict[str, Floats]:
     columns = {}
     for name, (ids, values) in attributes.items():
         column = np.full(len(entities), np.nan)

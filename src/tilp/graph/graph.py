@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tilp._utils.arrays import Floats, Ids, Ints, Mask
 from tilp.errors import TilpError
 from tilp.graph.index import EdgeIndex
 from tilp.graph.vocabulary import Vocabulary
@@ -95,19 +96,19 @@ class TemporalGraph:
     entities: Vocabulary
     relations: Vocabulary
     unit: Unit
-    subject: NDArray[np.int32]
-    relation: NDArray[np.int32]
-    object: NDArray[np.int32]
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
+    subject: Ids
+    relation: Ids
+    object: Ids
+    start: Ints
+    end: Ints
     texts: pl.Series
-    start_text: NDArray[np.int32]
-    end_text: NDArray[np.int32]
+    start_text: Ids
+    end_text: Ids
     bounds: tuple[int, int, int, int]
-    attributes: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    attributes: Mapping[str, Floats] = field(default_factory=dict)
     defects: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=DEFECT_SCHEMA))
     estimated: NDArray[np.uint8] = field(default_factory=lambda: np.empty(0, np.uint8))
-    walked_only: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, np.bool_))
+    walked_only: Mask = field(default_factory=lambda: np.empty(0, np.bool_))
     _indexes: dict[tuple[str, ...], EdgeIndex] = field(default_factory=dict, init=False)
     _storage: StorageLocation | None = field(default=None, init=False)
 
@@ -145,11 +146,11 @@ class TemporalGraph:
         cls,
         entities: Vocabulary,
         relations: Vocabulary,
-        columns: Mapping[str, NDArray[np.int32] | NDArray[np.int64]],
+        columns: Mapping[str, Ids | Ints],
         splits: NDArray[np.uint8],
         *,
         unit: Unit | str = Unit.YEAR,
-        attributes: Mapping[str, NDArray[np.float64]] | None = None,
+        attributes: Mapping[str, Floats] | None = None,
     ) -> TemporalGraph:
         """Return a graph of facts that are integers already; date texts are made from their times.
 
@@ -239,12 +240,12 @@ class TemporalGraph:
         return self._storage
 
     @property
-    def targets(self) -> NDArray[np.int64]:
+    def targets(self) -> Ints:
         """Rows of the training facts that are training examples."""
         return np.flatnonzero(~self.walked_only[self.span("train")])
 
     @cached_property
-    def train_times(self) -> NDArray[np.int64]:
+    def train_times(self) -> Ints:
         """Distinct times at which training facts start or end, as `known_ends` has them."""
         train = self.span("train")
         return distinct_times(self.start[train], self.end[train])
@@ -336,7 +337,7 @@ class TemporalGraph:
         )
         return graph
 
-    def rows_after_removal(self, facts: Iterable[int]) -> NDArray[np.int32]:
+    def rows_after_removal(self, facts: Iterable[int]) -> Ids:
         """Return the row that each fact has once some facts are removed; -1 for these."""
         removed = np.fromiter(facts, np.int64)
         invalid = removed[(removed < 0) | (removed >= len(self))]

@@ -5,19 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 
 import numpy as np
-from numpy.typing import NDArray
+
+from tilp._utils.arrays import Ids, Ints, Mask
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PreparedEdges:
     """Arrays about the edges of an index that walks need beside it, computed in advance."""
 
-    start: NDArray[np.int64]  # of each edge's fact, its missing date as in `known_ends`
-    end: NDArray[np.int64]
-    source: NDArray[np.int32]  # entity that each edge starts from
-    rank: NDArray[np.int32]  # index of each edge in the order of relation, target and edge
-    by_rank: NDArray[np.int32]  # the edges in this order
-    inverse: NDArray[np.int32]  # the edge of the same fact in the other direction
+    start: Ints  # of each edge's fact, its missing date as in `known_ends`
+    end: Ints
+    source: Ids  # entity that each edge starts from
+    rank: Ids  # index of each edge in the order of relation, target and edge
+    by_rank: Ids  # the edges in this order
+    inverse: Ids  # the edge of the same fact in the other direction
 
     def __post_init__(self) -> None:
         for column in fields(self):
@@ -33,21 +34,15 @@ class EdgeIndex:
     """
 
     n_relations: int
-    offsets: NDArray[np.int64]
-    relation: NDArray[np.int32]
-    target: NDArray[np.int32]
-    fact: NDArray[np.int32]
+    offsets: Ints
+    relation: Ids
+    target: Ids
+    fact: Ids
     prepared: PreparedEdges | None = field(default=None, kw_only=True)
 
     @classmethod
     def build(
-        cls,
-        n_entities: int,
-        n_relations: int,
-        subject: NDArray[np.int32],
-        relation: NDArray[np.int32],
-        object: NDArray[np.int32],
-        fact: NDArray[np.int32],
+        cls, n_entities: int, n_relations: int, subject: Ids, relation: Ids, object: Ids, fact: Ids
     ) -> EdgeIndex:
         """Sort the edges; `fact` holds each row's index in the graph, ascending."""
         # Only walks need the index, and only they need a compiler.
@@ -73,7 +68,7 @@ class EdgeIndex:
         """Memory of the arrays."""
         return sum(a.nbytes for a in (self.offsets, self.relation, self.target, self.fact))
 
-    def repeat(self, counts: NDArray[np.int64]) -> EdgeIndex:
+    def repeat(self, counts: Ints) -> EdgeIndex:
         """Return the same edges, each repeated as often as `counts` says for its fact."""
         copies = counts[self.fact]
         return EdgeIndex(
@@ -84,7 +79,7 @@ class EdgeIndex:
             np.repeat(self.fact, copies),
         )
 
-    def without(self, new_rows: NDArray[np.int32]) -> EdgeIndex:
+    def without(self, new_rows: Ids) -> EdgeIndex:
         """Return the edges of the remaining facts; `new_rows` is that of `remaining_edges`."""
         mask, offsets, fact = remaining_edges(self.offsets, self.fact, new_rows)
         return EdgeIndex(self.n_relations, offsets, self.relation[mask], self.target[mask], fact)
@@ -97,18 +92,14 @@ class EdgeIndex:
         low, high = np.searchsorted(self.relation[first:last], [relation, relation + 1])
         return slice(first + int(low), first + int(high))
 
-    def edge_ranges(
-        self, entity: NDArray[np.int32], relation: NDArray[np.int32]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def edge_ranges(self, entity: Ids, relation: Ids) -> tuple[Ints, Ints]:
         """Return where the edges of many entities' relations begin and end, as `edges` does."""
         from tilp._kernels.arrays import edge_spans
 
         return edge_spans(self.offsets, self.relation, entity, relation)
 
 
-def remaining_edges(
-    offsets: NDArray[np.int64], fact: NDArray[np.int32], new_rows: NDArray[np.int32]
-) -> tuple[NDArray[np.bool_], NDArray[np.int64], NDArray[np.int32]]:
+def remaining_edges(offsets: Ints, fact: Ids, new_rows: Ids) -> tuple[Mask, Ints, Ids]:
     """Return the mask of edges that remain, their offsets by entity, and new rows of their facts.
 
     `new_rows` is the new row of each fact, ascending; -1 for removed facts.

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from tilp._utils.arrays import Floats, Ids, Ints
 from tilp.errors import TilpError
-from tilp.graph.build import FactTable, LabelTable, build_graph
+from tilp.graph.build import rebuild_graph
 from tilp.graph.graph import ESTIMATED, SPLITS, WALKED_ONLY, TemporalGraph
 from tilp.graph.vocabulary import Vocabulary
 from tilp.time import OPEN_END, OPEN_START, UNKNOWN
@@ -18,9 +18,7 @@ _MAX_SHOWN = 3
 _TRIPLE = ["subject", "relation", "object"]
 
 
-def _match_names(
-    known: Vocabulary, new: Vocabulary, by_label: ByLabel
-) -> tuple[Vocabulary, NDArray[np.int32]]:
+def _match_names(known: Vocabulary, new: Vocabulary, by_label: ByLabel) -> tuple[Vocabulary, Ids]:
     """Return the known names, the unknown ones after them, and the index of each new name."""
     if known == new:
         return known, np.arange(len(known), dtype=np.int32)
@@ -130,8 +128,8 @@ class MergedGraph:
     """A graph with new facts: names and facts are as they were, everything new comes after them."""
 
     graph: TemporalGraph
-    added: NDArray[np.int64]  # rows of the new facts
-    superseded: NDArray[np.int64]  # rows of the facts that a new one replaced
+    added: Ints  # rows of the new facts
+    superseded: Ints  # rows of the facts that a new one replaced
     duplicates: dict[str, int]  # by split, how many new facts were in it already
     less_dated: int  # how many of these are in it with more of their dates
     in_other_split: int  # how many new facts are in another split too
@@ -189,20 +187,13 @@ def merge_facts(
     for name in ("start", "end", "estimated"):
         table = table.with_columns(table[name].scatter(rows, new_table[name].gather(new_rows)))
     added = np.array(sorted(merger.added), np.int64)
-    tables, added_rows, end = [], [], 0
+    frames, added_rows, end = {}, [], 0
     for split in SPLITS:
         in_split = added[(added >= new.span(split).start) & (added < new.span(split).stop)]
-        part = pl.concat([table[graph.span(split)], new_table[in_split]])
-        tables.append(FactTable(split, split, part, range(1, len(part) + 1)))
-        end += len(part)
+        frames[split] = pl.concat([table[graph.span(split)], new_table[in_split]])
+        end += len(frames[split])
         added_rows.append(np.arange(end - len(in_split), end))
-    merged = build_graph(
-        tables,
-        entities=LabelTable("entities", entities.frame()),
-        relations=LabelTable("relations", relations.frame()),
-        attributes={name: (entities.ids, values) for name, values in attributes.items()},
-        unit=graph.unit,
-    )
+    merged = rebuild_graph(frames, entities, relations, graph.unit, attributes)
     moved = np.concatenate([np.arange(len(graph.rows(s))) + merged.rows(s).start for s in SPLITS])
     duplicates = dict(zip(SPLITS, merger.duplicates, strict=True))
     counts = merger.less_dated, merger.in_other_split, changed
@@ -225,9 +216,7 @@ _MISSING, _ESTIMATED, _OPEN, _KNOWN = range(4)
 
 
 def _iterate_facts(
-    graph: TemporalGraph,
-    columns: dict[str, NDArray[np.int32]],
-    rows: NDArray[np.int64] | None = None,
+    graph: TemporalGraph, columns: dict[str, Ids], rows: Ints | None = None
 ) -> Iterator[_Fact]:
     """Iterate over facts, all or some rows, with what is known of their dates."""
     chosen = slice(None) if rows is None else rows
@@ -244,9 +233,7 @@ def _iterate_facts(
 class _Merger:
     """Decides for each new fact whether it is added, replaces another, or is a duplicate."""
 
-    def __init__(
-        self, graph: TemporalGraph, columns: dict[str, NDArray[np.int32]], dates: MoreDates
-    ) -> None:
+    def __init__(self, graph: TemporalGraph, columns: dict[str, Ids], dates: MoreDates) -> None:
         self._supersede = dates is MoreDates.SUPERSEDE
         # By triple: dates of facts by split and row; the row is -1 - row for new facts.
         self._dates: dict[tuple[int, int, int], dict[tuple[int, int], _Dates]] = {}
@@ -305,10 +292,10 @@ def _knows_more(dates: _Dates, other: _Dates) -> bool:
 
 
 def _merge_attributes(
-    graph: TemporalGraph, new: TemporalGraph, n_entities: int, index: NDArray[np.int32]
-) -> tuple[dict[str, NDArray[np.float64]], int]:
+    graph: TemporalGraph, new: TemporalGraph, n_entities: int, index: Ids
+) -> tuple[dict[str, Floats], int]:
     """Return the attributes, new values in place of old ones, and how many values changed."""
-    merged: dict[str, NDArray[np.float64]] = {}
+    merged: dict[str, Floats] = {}
     changed = 0
     for name in dict.fromkeys([*graph.attributes, *new.attributes]):
         column = merged[name] = np.full(n_entities, np.nan)

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tilp._utils.arrays import read_only
+from tilp._utils.arrays import Ids, Ints, Mask, read_only
 from tilp.graph.graph import TemporalGraph
 from tilp.time import UNKNOWN, known_ends
 
@@ -27,13 +26,13 @@ class QueryTable:
         unknown: two columns, whether start and end are missing; by default neither is.
     """
 
-    subject: NDArray[np.int32]
-    directed_relation: NDArray[np.int32]
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
-    fact: NDArray[np.int32]
-    answer: NDArray[np.int32]
-    unknown: NDArray[np.bool_] = field(default_factory=lambda: np.empty((0, 2), np.bool_))
+    subject: Ids
+    directed_relation: Ids
+    start: Ints
+    end: Ints
+    fact: Ids
+    answer: Ids
+    unknown: Mask = field(default_factory=lambda: np.empty((0, 2), np.bool_))
 
     def __post_init__(self) -> None:
         if not len(self.unknown):
@@ -41,20 +40,14 @@ class QueryTable:
 
     @classmethod
     def from_columns(
-        cls,
-        subject: NDArray[np.int32],
-        directed_relation: NDArray[np.int32],
-        start: NDArray[np.int64],
-        end: NDArray[np.int64],
-        fact: NDArray[np.int32],
-        answer: NDArray[np.int32],
+        cls, subject: Ids, directed_relation: Ids, start: Ints, end: Ints, fact: Ids, answer: Ids
     ) -> QueryTable:
         """Return queries whose start or end may be `UNKNOWN`."""
         unknown = np.stack([start == UNKNOWN, end == UNKNOWN], axis=1)
         return cls(subject, directed_relation, *known_ends(start, end), fact, answer, unknown)
 
     @classmethod
-    def of_facts(cls, graph: TemporalGraph, rows: NDArray[np.int64], *, walked: bool) -> QueryTable:
+    def of_facts(cls, graph: TemporalGraph, rows: Ints, *, walked: bool) -> QueryTable:
         """Return facts as queries in both directions: all (s, r, ?, I), then all (o, r⁻¹, ?, I).
 
         If walks see these facts, each query must leave its own out.
@@ -76,12 +69,12 @@ class QueryTable:
         names = (column.name for column in fields(cls))
         return cls(*(np.concatenate([getattr(table, name) for table in tables]) for name in names))
 
-    def given_dates(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def given_dates(self) -> tuple[Ints, Ints]:
         """Return starts and ends as given, missing ones as `UNKNOWN`."""
         no_start, no_end = self.unknown.T
         return np.where(no_start, UNKNOWN, self.start), np.where(no_end, UNKNOWN, self.end)
 
-    def with_dates(self, start: NDArray[np.int64], end: NDArray[np.int64]) -> QueryTable:
+    def with_dates(self, start: Ints, end: Ints) -> QueryTable:
         """Return the same queries with other, known dates."""
         return replace(self, start=start, end=end, unknown=np.zeros_like(self.unknown))
 
@@ -100,5 +93,5 @@ class QueryTable:
     def __len__(self) -> int:
         return len(self.subject)
 
-    def __getitem__(self, rows: NDArray[np.int64] | NDArray[np.bool_]) -> QueryTable:
+    def __getitem__(self, rows: Ints | Mask) -> QueryTable:
         return QueryTable(*(getattr(self, column.name)[rows] for column in fields(self)))

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tilp._utils.arrays import Ids
 from tilp.errors import DataError, TilpError, UnknownNameError
 
 _BUCKETS = 64
@@ -152,18 +153,18 @@ class Vocabulary:
         plain = str(name).removesuffix(INVERSE_MARK).removesuffix("^-1")
         return self.find(plain) + (len(self) if plain != name else 0)
 
-    def encode(self, names: pl.Series) -> NDArray[np.int32]:
+    def encode(self, names: pl.Series) -> Ids:
         """Return the indices of a column of ids, all of which must be known."""
         indices = names.cast(self._enum, strict=False).to_physical()
         if indices.null_count():
             raise DataError(f"no {self.kind} has the id {names.filter(indices.is_null())[0]!r}")
         return indices.to_numpy().astype(np.int32)
 
-    def find_all(self, names: pl.Series) -> NDArray[np.int32]:
+    def find_all(self, names: pl.Series) -> Ids:
         """Return the indices of a column of names, given as for `find`; -1 where it would raise."""
         enum, index = self._all_names
         code = names.cast(enum, strict=False).to_physical().fill_null(len(index)).to_numpy()
-        indices: NDArray[np.int32] = np.append(index, np.int32(-1))[code]
+        indices: Ids = np.append(index, np.int32(-1))[code]
         return indices
 
     def frame(self) -> pl.DataFrame:
@@ -197,7 +198,7 @@ class Vocabulary:
         return tuple(lookups)
 
     @cached_property
-    def _all_names(self) -> tuple[pl.Enum, NDArray[np.int32]]:
+    def _all_names(self) -> tuple[pl.Enum, Ids]:
         """Every name that `find` knows, and the index it returns; -1 if several share the name."""
         first: dict[str, int] = {}
         for lookup in self._lookups:

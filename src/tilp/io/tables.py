@@ -6,10 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from tilp._utils.arrays import Floats
 from tilp._utils.files import new_folder
 from tilp.errors import DataError, TilpError
 from tilp.graph import SPLITS, LabelTable, TemporalGraph
@@ -129,7 +128,7 @@ def duplicate_id_error(path: Path, line: int, name: str | None) -> DataError:
     )
 
 
-def read_attributes(path: Path) -> dict[str, tuple[pl.Series, NDArray[np.float64]]]:
+def read_attributes(path: Path) -> dict[str, tuple[pl.Series, Floats]]:
     """Read numbers of entities: by attribute, the ids and their values."""
     table = join_tables(list(_table_batches(path)))
     values = _attribute_values(path, table)
@@ -140,13 +139,13 @@ def read_attributes(path: Path) -> dict[str, tuple[pl.Series, NDArray[np.float64
 
 def attribute_batches(
     path: Path, size: int
-) -> Iterator[tuple[pl.Series, dict[str, NDArray[np.float64]], TextTable]]:
+) -> Iterator[tuple[pl.Series, dict[str, Floats], TextTable]]:
     """Yield ids and values some rows at a time, with their lines; ids may be duplicate."""
     for table in _table_batches(path, size):
         yield table.frame.to_series(0), _attribute_values(path, table), table
 
 
-def _attribute_values(path: Path, table: TextTable) -> dict[str, NDArray[np.float64]]:
+def _attribute_values(path: Path, table: TextTable) -> dict[str, Floats]:
     if table.names is None:
         raise DataError(f"{path}: attributes need a header: id, then a name for each number")
     columns = {}

@@ -34,6 +34,10 @@ class LogWeights:
     prior: Floats  # weight of the prior, for each directed relation
     factor: Floats  # factor of known candidates, for each directed relation and kind
 
+    def exp(self) -> tuple[Floats, Floats, Floats]:
+        """Return what these are the logarithms of."""
+        return np.exp(self.rule), np.exp(self.prior), np.exp(self.factor)
+
 
 class Objective:
     """The mean negative log-likelihood of the answers of queries."""
@@ -45,45 +49,35 @@ class Objective:
         n_rules: int,
         walks_power: float = 0.0,
     ) -> None:
-        self._examples = examples
         n_directed = prior.n_directed
         self._shapes = (n_rules,), (n_directed,), (n_directed, len(KNOWN_KINDS))
-        self._prior = prior.answer_probabilities(examples.queries)
         walks = examples.at_others + examples.at_answer + examples.at_known.sum(axis=1)
-        self._gain = walks**walks_power
+        self._columns = (
+            examples.offsets, examples.rule, examples.at_others, examples.at_answer,
+            examples.at_known, walks**walks_power, examples.queries.directed_relation,
+            examples.answer_kind, prior.answer_probabilities(examples.queries),
+        )  # fmt: skip
         sizes = np.diff(examples.offsets)
         self._parts = split_by_cost(sizes + 1.0, N_PARTS)
         self.n_queries = int((sizes > 0).sum())
 
     def __call__(self, logs: LogWeights, workers: Workers) -> tuple[float, LogWeights]:
         """Return the mean loss, and its gradient."""
-        weight, prior_weight, factor = np.exp(logs.rule), np.exp(logs.prior), np.exp(logs.factor)
-        examples = self._examples
+        arguments = self._columns + logs.exp()
 
         def part_loss(part: slice, gradient: list[Floats]) -> float:
-            return add_likelihood(
-                part.start, part.stop, examples.offsets, examples.rule, examples.at_others,
-                examples.at_answer, examples.at_known, self._gain,
-                examples.queries.directed_relation, examples.answer_kind, self._prior,
-                weight, prior_weight, factor, *gradient,
-            )  # fmt: skip
+            return add_likelihood(part.start, part.stop, *arguments, *gradient)
 
         loss, gradient = mean_loss(part_loss, self._parts, self._shapes, self.n_queries, workers)
         return loss, LogWeights(*gradient)
 
     def rule_gains(self, logs: LogWeights, workers: Workers) -> RuleGains:
         """Return what each rule does for the likelihood, given the other rules."""
-        weight, prior_weight, factor = np.exp(logs.rule), np.exp(logs.prior), np.exp(logs.factor)
-        examples, n_rules = self._examples, len(weight)
+        arguments, n_rules = self._columns + logs.exp(), len(logs.rule)
 
         def part_gains(part: slice) -> tuple[Floats, Floats]:
             gains = np.zeros(n_rules), np.zeros(n_rules)
-            add_rule_gains(
-                part.start, part.stop, examples.offsets, examples.rule, examples.at_others,
-                examples.at_answer, examples.at_known, self._gain,
-                examples.queries.directed_relation, examples.answer_kind, self._prior,
-                weight, prior_weight, factor, *gains,
-            )  # fmt: skip
+            add_rule_gains(part.start, part.stop, *arguments, *gains)
             return gains
 
         total = RuleGains(np.zeros(n_rules), np.zeros(n_rules))

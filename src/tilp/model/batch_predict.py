@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from tilp._utils.arrays import Ints
 from tilp._utils.files import locked, new_file, read_note, write_note
 from tilp._utils.versions import code_versions
 from tilp.errors import TilpError
@@ -143,11 +143,7 @@ class Part:
 
 
 def invalid_queries(
-    queries: QuerySlice,
-    valid_rows: NDArray[np.int64],
-    graph: TemporalGraph,
-    *,
-    max_near_names: int = 100,
+    queries: QuerySlice, valid_rows: Ints, graph: TemporalGraph, *, max_near_names: int = 100
 ) -> pl.DataFrame:
     """Return the invalid queries of a slice, with the reasons.
 

@@ -9,25 +9,15 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tilp._deprecated import Parameters, warn_renamed
+from tilp._utils.arrays import Ints
 from tilp._utils.params import changed_fields
 from tilp._utils.progress import Stages
 from tilp.errors import TilpError
 from tilp.learning.rule_weights import TrainingSettings
 from tilp.parallel import Workers
-from tilp.types import (
-    MAX_RULES,
-    Effort,
-    Features,
-    Grain,
-    Missing,
-    Part,
-    Preset,
-    Weights,
-    choose,
-)
+from tilp.types import MAX_RULES, Effort, Features, Grain, Missing, Part, Preset, Weights, choose
 from tilp.walks import MAX_LENGTH, MiningSettings
 from tilp.walks.walker import DEFAULT_LIMIT
 
@@ -212,7 +202,7 @@ def _refuse_removed(training: dict[str, Any]) -> None:
 
 
 def resolve_effort(
-    effort: Effort, config: TILPConfig, relation_sizes: NDArray[np.int64]
+    effort: Effort, config: TILPConfig, relation_sizes: Ints
 ) -> tuple[int | None, int]:
     """Return the facts of each relation to learn from at most, and the limit of walks.
 
@@ -231,7 +221,7 @@ def resolve_effort(
 
 
 def find_effort(
-    mining: MiningSettings, relation_sizes: NDArray[np.int64]
+    mining: MiningSettings, relation_sizes: Ints
 ) -> tuple[Effort, int | None, int | None]:
     """Return an effort, a sample and a limit of walks that give the settings of a fitted model."""
     for sample in (None, mining.sample):

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from tilp._utils.arrays import Floats
 from tilp.errors import TilpError
 from tilp.features.candidate_counts import COUNT_FEATURES, DEGREE, POPULARITY
 from tilp.features.candidate_history import HISTORY_KINDS, CandidateHistory, fact_edges, unit_name
@@ -119,10 +119,10 @@ class Distributions:
             }
         )
 
-    def lengths(self, relation: str) -> NDArray[np.float64]:
+    def lengths(self, relation: str) -> Floats:
         """Return the lengths of the complete intervals of a relation."""
         relation_ids, lengths = observed_lengths(self.graph)
-        selected: NDArray[np.float64] = lengths[relation_ids == self.graph.relations.find(relation)]
+        selected: Floats = lengths[relation_ids == self.graph.relations.find(relation)]
         return selected
 
     def _pairs_and_recurrence(self) -> pl.DataFrame:
@@ -298,9 +298,8 @@ def _history_weights(
 def _paper_table(_graph: TemporalGraph, fitted: FittedModel) -> pl.DataFrame:
     """Return γ_TLR, and the products of γ that each feature counts by (eq. 14, 16, 19-21)."""
     weights = cast(FittedPaper, fitted.features).weights
-    products = weights.features * weights.evidence[:, None] * weights.mixing
     values = {
-        f"{feature}_{kind}": float(products[row, column])
+        f"{feature}_{kind}": float(weights.factors[row, column])
         for row, kind in enumerate(EVIDENCE_KINDS)
         for column, feature in enumerate(FEATURES)
     }

@@ -25,7 +25,12 @@ from tilp.features.stacking import stack_terms
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.learning import PopularityPrior
 from tilp.learning.examples import TrainingExamples, make_training_examples, training_queries
-from tilp.learning.rule_selection import distinct_rules, select_rules
+from tilp.learning.rule_selection import (
+    distinct_bodies,
+    distinct_rules,
+    equal_relations,
+    select_rules,
+)
 from tilp.learning.rule_weights import LogWeights, Objective, train_rule_weights
 from tilp.learning.training_loop import LossCurve
 from tilp.model.config import FitContext, ModelSettings
@@ -57,10 +62,13 @@ def fit_model(
         data = select_from(data, context)
     fitted = learn_rule_weights(data, context)
     folds: tuple[RuleWeights, ...] = (fitted.weights,)
-    if context.settings.select or uses_folds(context.settings):
+    if measures_gains(context.settings):
         with context.stages("fold") as advance:
             folds = cross_fit_weights(data, fitted, context, advance)
-        fitted = replace(fitted, rules=_with_gains(data, fitted, folds, context))
+        fold_ids = fold_index(data.training.queries.fact, context.settings.seed)
+        judged = [(data.training.select(fold_ids == fold), w) for fold, w in enumerate(folds)]
+        judged.append((data.held_out, fitted.weights))
+        fitted = replace(fitted, rules=with_gains(data, fitted.rules, judged, context))
     return learn_features(data, fitted, folds, context)
 
 
@@ -113,11 +121,11 @@ class TrainingData:
     training: TrainingExamples
     held_out: TrainingExamples  # decide when to stop
     ranker: Ranker  # of the answers of the held-out queries
+    prior: PopularityPrior  # of the walker's graph
 
     def objective(self, examples: TrainingExamples, settings: ModelSettings) -> Objective:
         """Return the likelihood of the answers of some examples."""
-        prior = PopularityPrior.from_graph(self.walker.graph)
-        return Objective(examples, prior, len(self.rules), settings.training.walks_power)
+        return Objective(examples, self.prior, len(self.rules), settings.training.walks_power)
 
     def scorer(self, weights: RuleWeights) -> RuleScorer:
         """Return the scorer of the rules with some weights."""
@@ -197,7 +205,8 @@ def apply_to_queries(
 
         held_out = examples("held-out", held_out_queries)
         training = examples("training", queries)
-    return TrainingData(dates, walker, rules, rows, training, held_out, ranker)
+    prior = PopularityPrior.from_graph(walker.graph)
+    return TrainingData(dates, walker, rules, rows, training, held_out, ranker, prior)
 
 
 def _check_checkpoint_folder(
@@ -272,12 +281,16 @@ def select_from(data: TrainingData, context: FitContext) -> TrainingData:
     settings = context.settings
     with context.stages("select") as advance:
         given = np.array([mined.given for mined in data.rules])
-        data = data.of_rules(distinct_rules(data.rows, data.training) | given)
+        equal = equal_relations(data.walker.graph)
+        distinct = distinct_rules(data.rows, data.training)
+        distinct &= distinct_bodies(data.rows, data.walker.encoding, equal)
+        data = data.of_rules(distinct | given)
         short = replace(settings.training, steps=SELECTION_STEPS)
         selecting = replace(context, settings=replace(settings, training=short))
         logs, _, _ = _train_logs(data, data.training, selecting, advance, "selection")
         gains = data.objective(data.training, settings).rule_gains(logs, context.workers)
-        mask = select_rules(data.rows, gains.responsibility, settings.max_rules)
+        rows = data.walker.encoding.with_relations(data.rows, equal)
+        mask = select_rules(rows, gains.responsibility, settings.max_rules)
         return data.of_rules(mask | np.array([mined.given for mined in data.rules]))
 
 
@@ -300,6 +313,11 @@ def learn_rule_weights(data: TrainingData, context: FitContext) -> FittedModel:
 def uses_folds(settings: ModelSettings) -> bool:
     """Return whether features learn from scores of rules whose weights come from other facts."""
     return settings.features is Features.FULL and Part.OUT_OF_FOLD not in settings.without
+
+
+def measures_gains(settings: ModelSettings) -> bool:
+    """Return whether rules get their held-out gain and lift."""
+    return settings.select or uses_folds(settings)
 
 
 def learn_features(
@@ -365,31 +383,34 @@ def cross_fit_weights(
     return tuple(folds)
 
 
-def _with_gains(
-    data: TrainingData, fitted: FittedModel, folds: tuple[RuleWeights, ...], context: FitContext
+def with_gains(
+    data: TrainingData,
+    rules: RuleSet,
+    judged: Iterable[tuple[TrainingExamples, RuleWeights]],
+    context: FitContext,
 ) -> RuleSet:
     """Return the rules with their held-out gain, and their lift over the relation's base rate.
 
-    Held out are the training queries of each fold, for the weights that were learned without it,
-    and the queries that decided when to stop.
+    `rules` are those of the data, `judged` the examples to measure gains on, each with weights
+    that should not have been learned from them.
     """
     relation, settings = data.rows[:, 2], context.settings
-    fold_ids = fold_index(data.training.queries.fact, settings.seed)
-    judged = [(data.training.select(fold_ids == fold), w) for fold, w in enumerate(folds)]
-    lost, n_queries = np.zeros(len(relation)), np.zeros(len(fitted.weights.prior))
-    for examples, weights in [*judged, (data.held_out, fitted.weights)]:
+    lost, n_queries = np.zeros(len(relation)), np.zeros(2 * len(data.walker.graph.relations))
+    for examples, weights in judged:
         gains = data.objective(examples, settings).rule_gains(_logs(weights), context.workers)
         lost += gains.lost
         n_queries += np.bincount(examples.queries.directed_relation, minlength=len(n_queries))
     graph = data.walker.graph
     facts = QueryTable.of_facts(graph, target_facts(graph, settings.mining), walked=True)
-    guess = PopularityPrior.from_graph(graph).answer_probabilities(facts)
+    guess = data.prior.answer_probabilities(facts)
     n_facts = np.bincount(facts.directed_relation, minlength=len(n_queries))
+    # Given rules may predict a relation that has no training fact: any entity is a guess then.
     base_rate = np.bincount(facts.directed_relation, guess, len(n_queries)) / np.maximum(n_facts, 1)
+    base_rate[n_facts == 0] = data.prior.min_probability
     gain = lost / np.maximum(n_queries, 1)[relation]
     return RuleSet(
         replace(mined, gain=float(gain[index]), lift=mined.confidence / float(base_rate[directed]))
-        for index, (mined, directed) in enumerate(zip(fitted.rules, relation, strict=True))
+        for index, (mined, directed) in enumerate(zip(rules, relation, strict=True))
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tilp._utils.arrays import Ints
 from tilp.errors import TilpError
 from tilp.features.log_linear import LogLinearWeights
 from tilp.features.paper.features import FittedPaper
@@ -90,14 +91,14 @@ def with_weights(rules: RuleSet, weights: RuleWeights) -> RuleSet:
     return RuleSet(replace(mined, weight=float(weight)) for mined, weight in pairs)
 
 
-def old_relations(graph: TemporalGraph, fitted_to: TemporalGraph) -> NDArray[np.int64]:
+def old_relations(graph: TemporalGraph, fitted_to: TemporalGraph) -> Ints:
     """Return, for each directed relation of a graph, its id in another one; -1: it has none."""
     ids = {name: index for index, name in enumerate(fitted_to.relations)}
     relations = np.array([ids.get(name, -1) for name in graph.relations], np.int64)
     return np.concatenate([relations, np.where(relations >= 0, relations + len(ids), -1)])
 
 
-def reindex_relations(weights: RuleWeights, relations: NDArray[np.int64]) -> RuleWeights:
+def reindex_relations(weights: RuleWeights, relations: Ints) -> RuleWeights:
     """Return weights for relations given by their old ids; new relations (-1) get neutral ones."""
     known = relations >= 0
     return replace(

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from tilp._utils.arrays import Ints
 from tilp._utils.files import file_digest
 from tilp.errors import TilpError
 from tilp.graph import TemporalGraph, Vocabulary
@@ -50,9 +50,7 @@ class QuerySource(ABC):
             yield QuerySlice(first, QueryColumns.of(frame), lines)
             first += len(frame)
 
-    def first_error(
-        self, queries: QuerySlice, valid_rows: NDArray[np.int64], graph: TemporalGraph
-    ) -> str:
+    def first_error(self, queries: QuerySlice, valid_rows: Ints, graph: TemporalGraph) -> str:
         """Return where the first invalid query of a slice is, and what is wrong with it."""
         columns = queries.columns
         row = int(np.setdiff1d(np.arange(len(columns)), valid_rows)[0])
@@ -162,7 +160,7 @@ def queries_of(
     )
 
 
-def _names(vocabulary: Vocabulary, indices: NDArray[np.int64]) -> pl.Series:
+def _names(vocabulary: Vocabulary, indices: Ints) -> pl.Series:
     """Return labels, and ids in place of labels that stand for something else."""
     labels, ids = vocabulary.labels.gather(indices), vocabulary.ids.gather(indices)
     return labels.zip_with(pl.Series(vocabulary.find_all(labels) == indices), ids)

@@ -10,14 +10,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tilp._utils.arrays import Floats, Ints
 from tilp._version import __version__
 from tilp.graph import SPLITS, MergedGraph, TemporalGraph
 from tilp.graph.vocabulary import NearNames
 from tilp.learning.rule_weights import INITIAL_LOG_PRIOR
 from tilp.model.config import FitContext
-from tilp.model.fit import apply_to_queries, select_from, smoothed_confidence
+from tilp.model.fit import (
+    TrainingData,
+    apply_to_queries,
+    measures_gains,
+    select_from,
+    smoothed_confidence,
+    with_gains,
+)
 from tilp.model.fitted_model import FittedModel, old_relations, reindex_relations, with_weights
 from tilp.rules import MinedRule, RuleSet
 from tilp.scoring import RuleWeights
@@ -130,7 +137,7 @@ class UpdateReport:
         return "\n".join([*self.of_facts(), *self.of_rules()])
 
 
-def _count_in_split(facts: NDArray[np.int64], graph: TemporalGraph, split: str) -> int:
+def _count_in_split(facts: Ints, graph: TemporalGraph, split: str) -> int:
     rows = graph.rows(split)
     return int(((facts >= rows.start) & (facts < rows.stop)).sum())
 
@@ -207,7 +214,7 @@ class _Update:
             every_rule = np.arange(len(fitted.rules))
             features = fitted.features and fitted.features.remap(relations, every_rule)
             return replace(fitted, net=flat_net, weights=weights, features=features)
-        rules = self._mine(walker)
+        rules, data = self._mine(walker)
         index = {mined.rule: row for row, mined in enumerate(fitted.rules)}
         old_rules = np.array([index.get(mined.rule, -1) for mined in rules], np.int64)
         rows = walker.encoding.encode([mined.rule for mined in rules])
@@ -216,6 +223,8 @@ class _Update:
             net_scores = np.asarray(net.log_scores(parameters, net.part_indices(rows)), np.float64)
         weights = self._weights(rules, rows[:, 2], old_rules, relations, net_scores)
         rules = with_weights(rules, weights)
+        if data is not None:
+            rules = self._with_gains(rules, weights, data)
         features = fitted.features and fitted.features.remap(relations, old_rules)
         if features is not None and features.has_distributions:
             length = self._settings.mining.max_length
@@ -254,8 +263,11 @@ class _Update:
         rows = np.concatenate([np.flatnonzero(is_changed), added])
         return {after.relations.label(int(index)) for index in np.unique(after.relation[rows])}
 
-    def _mine(self, walker: Walker) -> RuleSet:
-        """Return the rules of all relations, with those of touched relations mined again."""
+    def _mine(self, walker: Walker) -> tuple[RuleSet, TrainingData | None]:
+        """Return the rules of all relations, with those of touched relations mined again.
+
+        Return also the latter as applied to queries, if gains are measured.
+        """
         mining, workers = self._settings.mining, self._context.workers
         by_relation: dict[str, list[MinedRule]] = {}
         for old in self._fitted.rules:
@@ -267,35 +279,48 @@ class _Update:
             for rule in count_rules(walker, given, mining, workers):
                 others = (m for m in mined[rule.rule.head.relation] if m.rule != rule.rule)
                 mined[rule.rule.head.relation] = [rule, *others]
-        if self._settings.select:
-            mined = self._select(walker, mined)
-        by_relation |= mined
-        return RuleSet(rule for name in self._after.relations for rule in by_relation.get(name, ()))
+        touched, data = RuleSet(rule for listed in mined.values() for rule in listed), None
+        if len(touched) and measures_gains(self._settings):
+            data = self._apply(walker, touched)
+            touched = data.rules
+        kept = {name: [m for m in listed if m.rule in touched] for name, listed in mined.items()}
+        by_relation |= kept
+        names = self._after.relations
+        return RuleSet(rule for name in names for rule in by_relation.get(name, ())), data
 
-    def _select(
-        self, walker: Walker, mined: dict[str, list[MinedRule]]
-    ) -> dict[str, list[MinedRule]]:
-        """Return the rules of touched relations that a fit would keep."""
-        rules = RuleSet(rule for of_relation in mined.values() for rule in of_relation)
-        if not len(rules):
-            return mined
+    def _apply(self, walker: Walker, rules: RuleSet) -> TrainingData:
+        """Apply rules of touched relations to queries, and keep those that a fit would keep."""
         with tempfile.TemporaryDirectory() as folder:
             context = replace(self._context, folder=Path(folder))
             dates = MissingDates.fit(self._after, self._settings.missing, self._settings.seed)
             data = apply_to_queries(self._after, walker, dates, rules, context, self._touched)
-            kept = select_from(data, context).rules
-        return {
-            name: [rule for rule in of_relation if rule.rule in kept]
-            for name, of_relation in mined.items()
-        }
+            return select_from(data, context) if self._settings.select else data
+
+    def _with_gains(self, rules: RuleSet, weights: RuleWeights, data: TrainingData) -> RuleSet:
+        """Return all rules, those of touched relations with their gain and lift.
+
+        Gains are measured on held-out queries, and on training queries of relations that have no
+        held-out ones.
+        """
+        index = {mined.rule: row for row, mined in enumerate(rules)}
+        touched = np.array([index[mined.rule] for mined in data.rules], np.int64)
+        weights = replace(weights, rule=weights.rule[touched])
+        held_out, training = (
+            examples.queries.directed_relation for examples in (data.held_out, data.training)
+        )
+        others = data.training.select(~np.isin(training, held_out))
+        judged = [(data.held_out, weights), (others, weights)]
+        weighted = RuleSet(rules[mined.rule] for mined in data.rules)
+        measured = {m.rule: m for m in with_gains(data, weighted, judged, self._context)}
+        return RuleSet(measured.get(mined.rule, mined) for mined in rules)
 
     def _weights(
         self,
         rules: RuleSet,
-        relation: NDArray[np.int64],  # directed, of each rule
-        old_rules: NDArray[np.int64],  # the old index of each rule, or -1
-        relations: NDArray[np.int64],  # the old id of each directed relation, or -1
-        net_scores: NDArray[np.float64],  # logarithms, 0 without a net
+        relation: Ints,  # directed, of each rule
+        old_rules: Ints,  # the old index of each rule, or -1
+        relations: Ints,  # the old id of each directed relation, or -1
+        net_scores: Floats,  # logarithms, 0 without a net
     ) -> RuleWeights:
         """Return the weights of old rules as they were, and those of new rules.
 

@@ -7,18 +7,8 @@ from tilp.rules.rule import Atom, Constraint, Notation, Rule, format_rule, parse
 from tilp.rules.ruleset import MinedRule, RuleSet, RuleSetDiff
 
 __all__ = [
-    "FORMS",
-    "Atom",
-    "Constraint",
-    "MinedRule",
-    "Notation",
-    "Rule",
-    "RuleSet",
-    "RuleSetDiff",
-    "TemporalForm",
-    "format_rule",
-    "generalises",
-    "parse_rule",
-]
+    "FORMS", "Atom", "Constraint", "MinedRule", "Notation", "Rule", "RuleSet", "RuleSetDiff",
+    "TemporalForm", "format_rule", "generalises", "parse_rule",
+]  # fmt: skip
 
 __getattr__ = renamed_attributes(__name__)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tilp._utils.arrays import Ints
 from tilp.rules.rule import Constraint
 from tilp.time import GAP_CLASSES, Allen, TemporalRelation
 from tilp.types import Grain
@@ -21,7 +21,6 @@ from tilp.types import Grain
 _CLASSES = tuple(relation.value for relation in TemporalRelation)
 _ALLEN = tuple(relation.value for relation in Allen)
 
-Ints = NDArray[np.int64]
 Pairs = tuple[tuple[int, int], ...]
 
 

@@ -7,14 +7,8 @@ from tilp.scoring.scores import Scores
 from tilp.scoring.topk import Prediction, Predictions, TopKPredictor
 
 __all__ = [
-    "Prediction",
-    "Predictions",
-    "Query",
-    "RuleScorer",
-    "RuleWeights",
-    "Scorer",
-    "Scores",
+    "Prediction", "Predictions", "Query", "RuleScorer", "RuleWeights", "Scorer", "Scores",
     "TopKPredictor",
-]
+]  # fmt: skip
 
 __getattr__ = renamed_attributes(__name__)

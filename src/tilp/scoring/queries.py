@@ -9,15 +9,12 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from tilp._utils.arrays import Ids, Ints, Mask
 from tilp.errors import TilpError
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.time import OPEN_END, UNKNOWN, Interval, parse_date
 from tilp.types import Unit
-
-_Ids = NDArray[np.int32]
-_Times = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +103,7 @@ def query_table(graph: TemporalGraph, queries: Sequence[Query]) -> QueryTable:
     return _unanswered(subject, relation, columns[2], columns[3])
 
 
-def _unanswered(subject: _Ids, relation: _Ids, start: _Times, end: _Times) -> QueryTable:
+def _unanswered(subject: Ids, relation: Ids, start: Ints, end: Ints) -> QueryTable:
     none = np.full(len(subject), -1, np.int32)
     return QueryTable.from_columns(subject, relation, start, end, none, none)
 
@@ -186,7 +183,7 @@ class QueryColumns:
         integers = {name: time for name, time in times.items() if time is not None}
         return Query(**{**self.text.row(row, named=True), **integers})
 
-    def encode(self, graph: TemporalGraph) -> tuple[QueryTable, NDArray[np.int64]]:
+    def encode(self, graph: TemporalGraph) -> tuple[QueryTable, Ints]:
         """Encode the valid queries as columns of integers, and return their rows as well."""
         has_subject, has_object = self._is_given("subject"), self._is_given("object")
         name = self.text["subject"].zip_with(pl.Series(has_subject), self.text["object"])
@@ -226,10 +223,10 @@ class QueryColumns:
             return error
         raise AssertionError(f"{query} is valid")
 
-    def _is_given(self, name: str) -> NDArray[np.bool_]:
+    def _is_given(self, name: str) -> Mask:
         return (self.text[name].fill_null("") != "").to_numpy()
 
-    def _times(self, name: str, unit: Unit) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    def _times(self, name: str, unit: Unit) -> tuple[Ints, Mask]:
         """Return the time of each date, and a mask of those that cannot be read."""
         text, integer = self.text[name], self.times[name]
         distinct = text.filter(integer.is_null()).drop_nulls().unique(maintain_order=True)

@@ -9,10 +9,9 @@ from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tilp._kernels.score import score_candidates
-from tilp._utils.arrays import read_only
+from tilp._utils.arrays import Floats, Ids, Ints, read_only
 from tilp.graph import QueryTable
 from tilp.learning import KnownAnswers, Mark, PopularityPrior, known_answers
 from tilp.rules import Notation, Rule, format_rule
@@ -23,8 +22,7 @@ from tilp.walks import Grounder, Walker
 
 _STEPS_PER_NUMBER = 8  # steps of walks for one number in memory: most are counted together
 _LEAST_SCORE = 1e-300  # lower bound of a divisor, against 0 / 0
-_Column = NDArray[np.int64]
-_Parts = dict[str, NDArray[np.float64]]
+_Parts = dict[str, Floats]
 
 NOT_SCORED = "not looked at"
 """Kind of the contribution that stands for everything a scorer left out for a candidate."""
@@ -67,8 +65,8 @@ class Scorer(Protocol):
     def contributions(
         self,
         queries: QueryTable,
-        offsets: NDArray[np.int64],
-        candidate: NDArray[np.int32],
+        offsets: Ints,
+        candidate: Ids,
         applied: AppliedRules | None = None,
     ) -> _Parts:
         """Split the scores of the given candidates into parts by name, which add up to them."""
@@ -81,7 +79,7 @@ class Scorer(Protocol):
     def without(self, facts: Iterable[int]) -> Scorer:
         """Return the same scorer on evidence without some facts."""
 
-    def memory_per_query(self, queries: QueryTable) -> NDArray[np.float64]:
+    def memory_per_query(self, queries: QueryTable) -> Floats:
         """Estimate how many numbers are in memory while each query is scored."""
 
 
@@ -93,9 +91,9 @@ class RuleWeights:
     walks count more.
     """
 
-    rule: NDArray[np.float64]
-    prior: NDArray[np.float64]  # by directed relation
-    factor: NDArray[np.float64]  # by directed relation and kind
+    rule: Floats
+    prior: Floats  # by directed relation
+    factor: Floats  # by directed relation and kind
     walks_power: float = 0.0
 
 
@@ -103,10 +101,10 @@ class RuleWeights:
 class AppliedRules:
     """Rules applied to queries, and the candidates that train has as answers at other times."""
 
-    rows: NDArray[np.int64]  # query, rule, end and number of walks, sorted by query and rule
+    rows: Ints  # query, rule, end and number of walks, sorted by query and rule
     known: KnownAnswers
 
-    def by_query(self, queries: int) -> tuple[_Column, _Column, _Column, _Column]:
+    def by_query(self, queries: int) -> tuple[Ints, Ints, Ints, Ints]:
         """Return the offsets of each query's rows, and columns of rules, ends and counts."""
         # Rows may come by column or not, and kernels are compiled for each layout of columns.
         query, rule, end, count = np.ascontiguousarray(self.rows.T)
@@ -117,10 +115,10 @@ class AppliedRules:
 class RuleContributions:
     """Contributions of the rules that reach one candidate of a query."""
 
-    rule: NDArray[np.int64]
-    walks: NDArray[np.int64]  # N
-    arriving: NDArray[np.int64]  # N_c, the number of walks that end at the candidate
-    score: NDArray[np.float64]  # summand of φ of the candidate
+    rule: Ints
+    walks: Ints  # N
+    arriving: Ints  # N_c, the number of walks that end at the candidate
+    score: Floats  # summand of φ of the candidate
 
 
 class RuleScorer:
@@ -232,20 +230,20 @@ class RuleScorer:
         )
         return Scores(offsets, candidate, score, self._default[relation], reached)
 
-    def memory_per_query(self, queries: QueryTable) -> NDArray[np.float64]:
+    def memory_per_query(self, queries: QueryTable) -> Floats:
         """Estimate how many numbers are in memory while each query is scored."""
         listed = np.diff(self.prior.offsets)[queries.directed_relation]
         return np.asarray(listed + self.walk_memory(queries))
 
-    def walk_memory(self, queries: QueryTable) -> NDArray[np.float64]:
+    def walk_memory(self, queries: QueryTable) -> Floats:
         """Estimate the part of `memory_per_query` that walks take."""
         return np.asarray(self.walker.steps_from[queries.subject] / _STEPS_PER_NUMBER)
 
     def contributions(
         self,
         queries: QueryTable,
-        offsets: NDArray[np.int64],
-        candidate: NDArray[np.int32],
+        offsets: Ints,
+        candidate: Ids,
         applied: AppliedRules | None = None,
     ) -> _Parts:
         """Split the scores of the given candidates into those of rules and prior."""
@@ -254,11 +252,7 @@ class RuleScorer:
         return self.split_rules_and_prior(relation, candidate, scores, scores)
 
     def split_rules_and_prior(
-        self,
-        relation: NDArray[np.int32],
-        candidate: NDArray[np.int32],
-        score: NDArray[np.float64],
-        total: NDArray[np.float64],
+        self, relation: Ids, candidate: Ids, score: Floats, total: Floats
     ) -> _Parts:
         """Split what rules and prior contribute together by their shares of φ, the score.
 
@@ -292,7 +286,7 @@ class RuleScorer:
         candidate: int,
         applied: AppliedRules,
         parts: _Parts | None = None,
-        more: Callable[[RuleContributions], NDArray[np.float64]] | None = None,
+        more: Callable[[RuleContributions], Floats] | None = None,
     ) -> list[Contribution]:
         """Split a score into a contribution for each rule and one for the prior.
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._utils.arrays import ranges_to_indices
+from tilp._utils.arrays import Floats, Ids, Ints, Mask, ranges_to_indices
 from tilp.errors import TilpError
 from tilp.graph import QueryTable
 
@@ -34,11 +34,11 @@ class Scores:
     array([0.83])
     """
 
-    offsets: NDArray[np.int64]
-    candidate: NDArray[np.int32]
-    score: NDArray[np.float64]
-    default: float | NDArray[np.float64] = 0.0
-    reached: NDArray[np.bool_] | None = None
+    offsets: Ints
+    candidate: Ids
+    score: Floats
+    default: float | Floats = 0.0
+    reached: Mask | None = None
     temperature: float | None = None
 
     def __post_init__(self) -> None:
@@ -75,9 +75,7 @@ class Scores:
             raise TilpError("a default score is not a number")
 
     @classmethod
-    def dense(
-        cls, matrix: NDArray[np.floating[Any]], reached: NDArray[np.bool_] | None = None
-    ) -> Scores:
+    def dense(cls, matrix: NDArray[np.floating[Any]], reached: Mask | None = None) -> Scores:
         """Make scores from a matrix with a row for each query and a column for each entity.
 
         >>> len(Scores.dense(np.zeros((2, 3))).candidate)
@@ -96,16 +94,16 @@ class Scores:
         return len(self.offsets) - 1
 
     @property
-    def query(self) -> NDArray[np.int64]:
+    def query(self) -> Ints:
         """Query index of each listed candidate."""
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))
 
     @property
-    def defaults(self) -> NDArray[np.float64]:
+    def defaults(self) -> Floats:
         """Default score of each query."""
         return np.broadcast_to(np.asarray(self.default, dtype=np.float64), (len(self),)).copy()
 
-    def take(self, queries: NDArray[np.int64]) -> Scores:
+    def take(self, queries: Ints) -> Scores:
         """Return the scores of some of the queries, in the given order."""
         offsets, index = ranges_to_indices(self.offsets[queries], self.offsets[1:][queries])
         default = self.default[queries] if isinstance(self.default, np.ndarray) else self.default
@@ -113,18 +111,14 @@ class Scores:
         score = self.score[index]
         return Scores(offsets, self.candidate[index], score, default, reached, self.temperature)
 
-    def of_candidates(
-        self, offsets: NDArray[np.int64], candidate: NDArray[np.int32]
-    ) -> NDArray[np.float64]:
+    def of_candidates(self, offsets: Ints, candidate: Ids) -> Floats:
         """Return the scores of given candidates of each query; the listed ones are ascending."""
         index = self.indices_of(offsets, candidate)
         # Index -1 reads the appended element.
         listed = np.append(self.score, np.nan)[index]
         return np.where(index >= 0, listed, np.repeat(self.defaults, np.diff(offsets)))
 
-    def indices_of(
-        self, offsets: NDArray[np.int64], candidate: NDArray[np.int32]
-    ) -> NDArray[np.int64]:
+    def indices_of(self, offsets: Ints, candidate: Ids) -> Ints:
         """Return the index of given candidates of each query among those listed, or -1."""
         indices = np.full(len(candidate), -1, np.int64)
         for query in range(len(self)):
@@ -137,14 +131,12 @@ class Scores:
                 indices[wanted][listed] = index[listed]
         return indices
 
-    def totals(self, n_entities: int) -> NDArray[np.float64]:
+    def totals(self, n_entities: int) -> Floats:
         """Return the sum of the scores of all entities, for each query."""
         listed = np.bincount(self.query, self.score, minlength=len(self))
         return listed + (n_entities - np.diff(self.offsets)) * self.defaults
 
-    def shares(
-        self, query: NDArray[np.int64], score: NDArray[np.float64], n_entities: int
-    ) -> NDArray[np.float64]:
+    def shares(self, query: Ints, score: Floats, n_entities: int) -> Floats:
         """Return scores as shares of all entities' scores; with a temperature, of their softmax."""
         if self.temperature is None:
             total = self.totals(n_entities)
@@ -172,7 +164,7 @@ class Scores:
         return int(np.searchsorted(self.offsets, index, side="right")) - 1
 
 
-def _entity_ids(candidate: NDArray[Any]) -> NDArray[np.int32]:
+def _entity_ids(candidate: NDArray[Any]) -> Ids:
     candidate = np.asarray(candidate)
     if candidate.size and not np.issubdtype(candidate.dtype, np.integer):
         raise TilpError(f"candidates are the integers of entities, not {candidate.dtype}")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tilp._deprecated import RenamedAttribute
 from tilp._kernels.candidates import best_candidates
-from tilp._utils.arrays import ranges_to_indices
+from tilp._utils.arrays import Floats, Ids, Ints, Mask, ranges_to_indices
 from tilp.errors import TilpError
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.learning import known_answers
@@ -107,12 +107,12 @@ class Predictions(Sequence[Prediction]):
 class TopCandidates:
     """The best candidates of queries, one query after the other, as columns of `Prediction`."""
 
-    offsets: NDArray[np.int64]  # of each query's candidates
-    entity: NDArray[np.int32]
-    rank: NDArray[np.int64]
-    score: NDArray[np.float64]
-    share: NDArray[np.float64]
-    known: NDArray[np.bool_]
+    offsets: Ints  # of each query's candidates
+    entity: Ids
+    rank: Ints
+    score: Floats
+    share: Floats
+    known: Mask
 
     @classmethod
     def select(
@@ -146,12 +146,12 @@ class TopCandidates:
     def _columns(self) -> list[NDArray[Any]]:
         return [getattr(self, column.name) for column in fields(self)[1:]]
 
-    def take(self, queries: NDArray[np.int64]) -> TopCandidates:
+    def take(self, queries: Ints) -> TopCandidates:
         """Return the candidates of some queries, in the given order, repeated or not."""
         offsets, index = ranges_to_indices(self.offsets[queries], self.offsets[1:][queries])
         return TopCandidates(offsets, *(column[index] for column in self._columns()))
 
-    def _first(self, k: int, mask: NDArray[np.bool_]) -> TopCandidates:
+    def _first(self, k: int, mask: Mask) -> TopCandidates:
         """Return the first k candidates of each query that are in a mask."""
         before = np.append(0, np.cumsum(mask))
         position = before[1:] - np.repeat(before[self.offsets[:-1]], np.diff(self.offsets))
@@ -172,9 +172,7 @@ class TopCandidates:
             }
         )
 
-    def frame(
-        self, graph: TemporalGraph, ids: NDArray[np.int64], queries: pl.DataFrame
-    ) -> pl.DataFrame:
+    def frame(self, graph: TemporalGraph, ids: Ints, queries: pl.DataFrame) -> pl.DataFrame:
         """Return a table with id and text (of `QueryColumns`) of each candidate's query."""
         query = np.repeat(np.arange(len(queries)), np.diff(self.offsets))
         columns = [pl.Series("query", ids[query], pl.Int64), *queries[query]]

@@ -5,14 +5,6 @@ from tilp.splits.samples import SHARES, balanced, biased, few, random_split, red
 from tilp.splits.time_shift import TimeShift, time_shift
 
 __all__ = [
-    "SHARES",
-    "Released",
-    "TimeShift",
-    "balanced",
-    "biased",
-    "few",
-    "random_split",
-    "reducible",
-    "released",
-    "time_shift",
-]
+    "SHARES", "Released", "TimeShift", "balanced", "biased", "few", "random_split", "reducible",
+    "released", "time_shift",
+]  # fmt: skip

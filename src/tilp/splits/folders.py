@@ -13,7 +13,8 @@ import polars as pl
 from tilp._utils.files import file_name_part, new_folder
 from tilp._version import __version__
 from tilp.errors import TilpError, TilpWarning
-from tilp.graph import SPLITS, WALKED_ONLY, FactTable, LabelTable, TemporalGraph, build_graph
+from tilp.graph import SPLITS, WALKED_ONLY, TemporalGraph
+from tilp.graph.build import rebuild_graph
 from tilp.io import read, write
 from tilp.splits.samples import SHARES, balanced, biased, few, random_split, reducible
 from tilp.splits.time_shift import TimeShift
@@ -205,13 +206,6 @@ def _graph(
         part.with_columns(walked_only=pl.lit(flag))
         for part, flag in zip((tables["train"], extra), WALKED_ONLY, strict=True)
     )
-    facts = [
-        FactTable(split, split, part.drop("from", "to"), range(1, len(part) + 1))
-        for split, part in {**tables, "train": train}.items()
-    ]
-    return build_graph(
-        facts,
-        entities=LabelTable("entities", data.entities.frame()),
-        relations=LabelTable("relations", data.relations.frame()),
-        unit=data.unit,
-    )
+    splits = {**tables, "train": train}
+    frames = {split: part.drop("from", "to") for split, part in splits.items()}
+    return rebuild_graph(frames, data.entities, data.relations, data.unit)

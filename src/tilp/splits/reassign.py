@@ -6,17 +6,17 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tilp._utils.arrays import Ints, Mask
 from tilp.errors import TilpError
-from tilp.graph import ESTIMATED, SPLITS, FactTable, LabelTable, TemporalGraph, build_graph
+from tilp.graph import ESTIMATED, SPLITS, TemporalGraph
+from tilp.graph.build import rebuild_graph
 from tilp.types import WalkGraph
 
 TRAIN, VALID, TEST = (np.uint8(index) for index in range(len(SPLITS)))
 LEFT_OUT = np.uint8(len(SPLITS))  # split id of a fact that is in no split
 
 
-def exclude_from_training(
-    graph: TemporalGraph, facts: NDArray[np.int64], walked: WalkGraph
-) -> TemporalGraph:
+def exclude_from_training(graph: TemporalGraph, facts: Ints, walked: WalkGraph) -> TemporalGraph:
     """Return the graph without some training facts, or with these facts for walks only."""
     if walked is WalkGraph.REDUCED:
         return graph.without(facts)
@@ -29,8 +29,8 @@ def reassign_splits(
     graph: TemporalGraph,
     split_ids: NDArray[np.uint8],
     *,
-    no_start: NDArray[np.bool_] | None = None,
-    no_end: NDArray[np.bool_] | None = None,
+    no_start: Mask | None = None,
+    no_end: Mask | None = None,
 ) -> TemporalGraph:
     """Return the facts in new splits, with some dates removed, as if they had been read like that.
 
@@ -49,15 +49,8 @@ def reassign_splits(
             table = table.with_columns(pl.when(mask).then(pl.lit("")).otherwise(name).alias(name))
             estimated = np.where(removed, estimated & ~np.uint8(1 << bit), estimated)
     table = table.with_columns(estimated=pl.Series(ESTIMATED).gather(estimated))
-    tables = []
-    for split_id, split in enumerate(SPLITS):
-        part = table.filter(pl.Series(split_ids == split_id))
-        tables.append(FactTable(split, split, part, range(1, len(part) + 1)))
-    ids = graph.entities.ids
-    return build_graph(
-        tables,
-        entities=LabelTable("entities", graph.entities.frame()),
-        relations=LabelTable("relations", graph.relations.frame()),
-        attributes={name: (ids, values) for name, values in graph.attributes.items()},
-        unit=graph.unit,
-    )
+    frames = {
+        split: table.filter(pl.Series(split_ids == split_id))
+        for split_id, split in enumerate(SPLITS)
+    }
+    return rebuild_graph(frames, graph.entities, graph.relations, graph.unit, graph.attributes)

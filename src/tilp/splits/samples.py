@@ -3,8 +3,8 @@
 import warnings
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tilp._utils.arrays import Floats, Ints, Mask
 from tilp._utils.random import keyed_uniform, sample_share
 from tilp.errors import TilpError, TilpWarning
 from tilp.graph import TemporalGraph
@@ -222,15 +222,13 @@ def reducible(graph: TemporalGraph, removed: float = 0.5) -> list[int]:
     return np.flatnonzero(removed * facts >= 1.0).tolist()
 
 
-def random_keys(graph: TemporalGraph, seed: int, stream: int) -> NDArray[np.float64]:
+def random_keys(graph: TemporalGraph, seed: int, stream: int) -> Floats:
     """Return a random number for each fact that does not depend on the other facts."""
     fact = (graph.subject, graph.relation, graph.object, graph.start, graph.end)
     return keyed_uniform(seed, np.full(len(graph), stream), *fact)
 
 
-def _lowest(
-    graph: TemporalGraph, counts: NDArray[np.int64], keys: NDArray[np.float64]
-) -> NDArray[np.bool_]:
+def _lowest(graph: TemporalGraph, counts: Ints, keys: Floats) -> Mask:
     """Return a mask of the `counts[r]` facts of each relation r that have the lowest keys."""
     order = np.lexsort((keys, graph.relation))
     offsets = np.searchsorted(graph.relation[order], np.arange(len(graph.relations)))

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tilp._utils.arrays import Ints
 from tilp.errors import TilpError
 from tilp.graph import TemporalGraph
 from tilp.splits.reassign import LEFT_OUT, TEST, TRAIN, VALID, reassign_splits
@@ -118,7 +118,7 @@ def _time(date: str | int, unit: Unit, name: str, *, last: bool = False) -> int:
     return span[last]
 
 
-def _choose_cuts(graph: TemporalGraph, start: NDArray[np.int64]) -> tuple[int, int]:
+def _choose_cuts(graph: TemporalGraph, start: Ints) -> tuple[int, int]:
     """Return the first times of valid and test that bring them nearest to their sizes."""
     valid, test = (len(graph.rows(split)) for split in ("valid", "test"))
     if not test:
@@ -132,7 +132,7 @@ def _choose_cuts(graph: TemporalGraph, start: NDArray[np.int64]) -> tuple[int, i
             "and at least 2 different starts"
         )
 
-    def nearest(counts: NDArray[np.int64], size: int) -> int:
+    def nearest(counts: Ints, size: int) -> int:
         """Return the index of the count nearest to a size; the later one of two."""
         return len(counts) - 1 - int(np.argmin(np.abs(counts - size)[::-1]))
 

@@ -35,31 +35,11 @@ from tilp.time.relations import (
 from tilp.types import Unit
 
 __all__ = [
-    "GAP_CLASSES",
-    "OPEN_END",
-    "OPEN_START",
-    "UNDECIDED",
-    "UNKNOWN",
-    "Allen",
-    "Interval",
-    "ParsedDate",
-    "TemporalRelation",
-    "Unit",
-    "allen",
-    "allen_code",
-    "allen_codes",
-    "choose_unit",
-    "format_time",
-    "gap_code",
-    "gap_codes",
-    "gap_lengths",
-    "known_ends",
-    "parse_date",
-    "possible_intervals",
-    "possible_relations",
-    "temporal_relation",
-    "temporal_relation_code",
-    "temporal_relation_codes",
-]
+    "GAP_CLASSES", "OPEN_END", "OPEN_START", "UNDECIDED", "UNKNOWN", "Allen", "Interval",
+    "ParsedDate", "TemporalRelation", "Unit", "allen", "allen_code", "allen_codes",
+    "choose_unit", "format_time", "gap_code", "gap_codes", "gap_lengths", "known_ends",
+    "parse_date", "possible_intervals", "possible_relations", "temporal_relation",
+    "temporal_relation_code", "temporal_relation_codes",
+]  # fmt: skip
 
 __getattr__ = renamed_attributes(__name__)

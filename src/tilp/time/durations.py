@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtri_exp
 
+from tilp._utils.arrays import Floats, Ids, Ints, Mask
 from tilp.time.dates import OPEN_END, OPEN_START, UNKNOWN
 from tilp.time.interval import Times
 
@@ -24,8 +24,6 @@ _MIN_RATIO, _MAX_RATIO = -10.0, 1e6
 _BISECTIONS = 80
 _HALF_LOG_TAU = 0.5 * np.log(2 * np.pi)
 
-Floats = NDArray[np.float64]
-
 
 @dataclass(frozen=True, eq=False)
 class Durations:
@@ -37,7 +35,7 @@ class Durations:
     relations: Vocabulary
     mu: Floats  # of each relation, before truncation; likewise `sigma`
     sigma: Floats
-    intervals: NDArray[np.int64]  # count of each relation's complete intervals
+    intervals: Ints  # count of each relation's complete intervals
     all_mu: float  # of all relations together; likewise `all_sigma`
     all_sigma: float
 
@@ -96,14 +94,14 @@ class Durations:
             }
         )
 
-    def log_density(self, relation: NDArray[np.int32], length: Floats) -> Floats:
+    def log_density(self, relation: Ids, length: Floats) -> Floats:
         """Return the log density of lengths; minus infinity below 0."""
         mu, sigma = self.mu[relation], self.sigma[relation]
         inside = -0.5 * ((length - mu) / sigma) ** 2 - np.log(sigma) - _HALF_LOG_TAU
         inside -= log_ndtr(mu / sigma)
         return np.where(length >= 0, inside, -np.inf)
 
-    def quantile(self, relation: NDArray[np.int32], probability: Floats) -> Floats:
+    def quantile(self, relation: Ids, probability: Floats) -> Floats:
         """Return the lengths at given quantiles; of uniform random numbers, random lengths.
 
         The logarithm of the upper tail keeps it exact however far below 0 mu is.
@@ -114,7 +112,7 @@ class Durations:
         return length
 
     def estimate(
-        self, relation: NDArray[np.int32], start: Times, end: Times, uniform: Floats | None = None
+        self, relation: Ids, start: Times, end: Times, uniform: Floats | None = None
     ) -> tuple[Times, Times]:
         """Return starts and ends, a missing one estimated from the other in whole units.
 
@@ -130,7 +128,7 @@ class Durations:
         return new_start, np.where(no_end, from_start + whole, end)
 
 
-def observed_lengths(graph: TemporalGraph) -> tuple[NDArray[np.int32], Floats]:
+def observed_lengths(graph: TemporalGraph) -> tuple[Ids, Floats]:
     """Return relation and length of training facts with two known dates, none estimated."""
     train = graph.span("train")
     start, end = graph.start[train], graph.end[train]
@@ -138,7 +136,7 @@ def observed_lengths(graph: TemporalGraph) -> tuple[NDArray[np.int32], Floats]:
     return graph.relation[train][complete], (end - start)[complete].astype(np.float64)
 
 
-def _finite(time: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _finite(time: Ints) -> Mask:
     return ~np.isin(time, (UNKNOWN, OPEN_START, OPEN_END))
 
 
@@ -148,7 +146,7 @@ def _hazard(ratio: Floats) -> Floats:
     return hazard
 
 
-def _most_likely(count: NDArray[np.int64], total: Floats, squares: Floats) -> tuple[Floats, Floats]:
+def _most_likely(count: Ints, total: Floats, squares: Floats) -> tuple[Floats, Floats]:
     """Return mu and sigma from counts, sums and sums of squares of lengths.
 
     The likeliest density is the one with the sample's mean and mean square. With a = mu / sigma

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from tilp._utils.arrays import Ids
 from tilp._utils.random import keyed_uniform
 from tilp.time.dates import OPEN_END, OPEN_START, UNKNOWN, format_time
 from tilp.time.durations import Durations
@@ -59,11 +59,7 @@ class MissingDates:
         return queries.with_dates(*self._fill(relation, *queries.given_dates(), keys))
 
     def _fill(
-        self,
-        directed_relation: NDArray[np.int32],
-        start: Times,
-        end: Times,
-        keys: tuple[NDArray[np.int32], ...],
+        self, directed_relation: Ids, start: Times, end: Times, keys: tuple[Ids, ...]
     ) -> tuple[Times, Times]:
         if self.missing is Missing.OPEN:
             start = np.where(start == UNKNOWN, OPEN_START, start)

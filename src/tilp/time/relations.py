@@ -7,6 +7,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from tilp._utils.arrays import Floats, Ints, Mask
 from tilp.time.dates import OPEN_END, OPEN_START, UNKNOWN
 from tilp.time.interval import Interval, Times
 
@@ -150,7 +151,7 @@ def allen_codes(start: Times, end: Times, other_start: Times, other_end: Times) 
 
 def _possible_classes(
     start: Times | int, end: Times | int, other_start: Times | int, other_end: Times | int
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]:
+) -> tuple[Mask, Mask, Mask]:
     first_start, last_start, first_end, last_end = _bounds(start, end)
     others = _bounds(other_start, other_end)
     other_first_start, other_last_start, other_first_end, other_last_end = others
@@ -216,7 +217,7 @@ def gap_codes(start: Times, end: Times, other_start: Times, other_end: Times) ->
 
 def gap_lengths(
     start: Times, end: Times, other_start: Times | int, other_end: Times | int
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return the time between many pairs of complete intervals, 0 where they touch (broadcast).
 
     Open dates are far from everything on their other side.
@@ -251,6 +252,6 @@ def time_distance(time: int, other: int) -> int:
     return 2 * min(other - time, _MAX_DIFFERENCE)
 
 
-def signed_differences(code: NDArray[np.int64]) -> NDArray[np.int64]:
+def signed_differences(code: Ints) -> Ints:
     """Return the differences, time - other, of distance codes."""
     return np.where(code % 2 == 1, code // 2, -(code // 2))

@@ -89,7 +89,7 @@ def draw_lines(
             axes.set_xticks(ticks)
             axes.minorticks_off()
         for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_formatter(lambda value, _: _short(value))
+            axis.set_major_formatter(lambda x, _: f"{x:,.0f}" if abs(x) >= 1_000 else f"{x:.3g}")
         if not y_log:
             axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
         axes.set_xlabel(x_name, loc="right")
@@ -186,7 +186,3 @@ def _legend_name(name: str) -> str:
 
 def _colour(index: int) -> str:
     return LIGHT[str(index % SERIES + 1)]
-
-
-def _short(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.3g}"

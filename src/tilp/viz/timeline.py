@@ -300,17 +300,13 @@ class _Bars:
         elif hollow:
             self._outline(*self._stretch(span, _LEAST), middle, fill)
         else:
-            self._draw_known(middle, interval, span, fill, link.relation)
+            self._draw_known(middle, link, interval, span, fill)
             self._draw_open(middle, interval, fill)
 
     def _draw_known(
-        self,
-        middle: float,
-        interval: Interval,
-        span: Span,
-        fill: str,
-        relation: TemporalRelation | None,
+        self, middle: float, link: Link, interval: Interval, span: Span, fill: str
     ) -> None:
+        relation = link.relation
         first, last = self._stretch(span, _LEAST)
         for x, side, time in ((first, -1, interval.start), (last, 1, interval.end)):
             if time == UNKNOWN:

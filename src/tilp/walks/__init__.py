@@ -8,20 +8,8 @@ from tilp.walks.mining import MiningSettings, mine
 from tilp.walks.walker import Step, Walker, chunks_by
 
 __all__ = [
-    "MAX_LENGTH",
-    "CompiledRules",
-    "Grounder",
-    "Groundings",
-    "MiningSettings",
-    "PairConstraint",
-    "RuleEncoding",
-    "Step",
-    "StepConstraint",
-    "Steps",
-    "Walker",
-    "chunks_by",
-    "compare",
-    "mine",
-]
+    "MAX_LENGTH", "CompiledRules", "Grounder", "Groundings", "MiningSettings", "PairConstraint",
+    "RuleEncoding", "Step", "StepConstraint", "Steps", "Walker", "chunks_by", "compare", "mine",
+]  # fmt: skip
 
 __getattr__ = renamed_attributes(__name__)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tilp._utils.arrays import Floats, Ids, Ints
 from tilp.errors import TilpError
 from tilp.rules import Constraint
 
@@ -27,10 +28,10 @@ class Steps:
         there: numbers of the entity that a step leads to.
     """
 
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
-    here: Mapping[str, NDArray[np.float64]]
-    there: Mapping[str, NDArray[np.float64]]
+    start: Ints
+    end: Ints
+    here: Mapping[str, Floats]
+    there: Mapping[str, Floats]
 
 
 @dataclass(frozen=True)
@@ -49,10 +50,10 @@ class StepConstraint:
     """
 
     words: tuple[str, ...]
-    label: Callable[[Steps], NDArray[np.int64]]
+    label: Callable[[Steps], Ints]
     of_interval: bool = False
 
-    def labels(self, steps: Steps) -> NDArray[np.int64]:
+    def labels(self, steps: Steps) -> Ints:
         """Return the index of each step's word plus 1, and 0 for none."""
         labels = np.asarray(self.label(steps))
         if labels.shape != steps.start.shape or not np.issubdtype(labels.dtype, np.integer):
@@ -79,11 +80,11 @@ class PairConstraint:
     """
 
     words: tuple[str, ...]
-    code: Callable[..., NDArray[np.int64]]
+    code: Callable[..., Ints]
 
     def table(
-        self, start: NDArray[np.int64], end: NDArray[np.int64],
-        other_start: NDArray[np.int64], other_end: NDArray[np.int64],
+        self, start: Ints, end: Ints,
+        other_start: Ints, other_end: Ints,
     ) -> NDArray[np.int8]:  # fmt: skip
         """Return the class of each interval (rows) against each other one (columns)."""
         if len(start) * len(other_start) > _MAX_PAIRS:
@@ -101,7 +102,7 @@ class PairConstraint:
         return codes.astype(np.int8)
 
 
-def _check_range(words: tuple[str, ...], indices: NDArray[np.int64], lowest: int) -> None:
+def _check_range(words: tuple[str, ...], indices: Ints, lowest: int) -> None:
     if indices.size and not (indices.min() >= lowest and indices.max() < len(words)):
         raise TilpError(
             f"the constraint {'/'.join(words)} has {len(words)} words, numbered from 0, but "
@@ -121,7 +122,7 @@ def compare(attribute: str, words: tuple[str, str, str]) -> StepConstraint:
     ('E1', 'E2')
     """
 
-    def label(steps: Steps) -> NDArray[np.int64]:
+    def label(steps: Steps) -> Ints:
         if attribute not in steps.here:
             known = ", ".join(steps.here) or "none"
             raise TilpError(f"no entity has a {attribute}; there are attributes: {known}")
@@ -144,7 +145,7 @@ class Symbols:
         """Number of symbols."""
         return self.n_directed * int(np.prod([len(c.words) + 1 for c in self.constraints]))
 
-    def of_edges(self, relation: NDArray[np.int32], steps: Steps) -> NDArray[np.int32]:
+    def of_edges(self, relation: Ids, steps: Steps) -> Ids:
         """Return the symbol of each edge."""
         symbols = relation.astype(np.int64)
         for constraint in self.constraints:

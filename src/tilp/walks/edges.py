@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilp._kernels.types import Edges
-from tilp._utils.arrays import read_only, read_only_tuple
+from tilp._utils.arrays import Floats, Ids, Ints, read_only, read_only_tuple
 from tilp.graph import EdgeIndex, PreparedEdges, TemporalGraph
 from tilp.graph.index import remaining_edges
 from tilp.time import known_ends, possible_intervals
@@ -22,9 +22,9 @@ class EdgeIntervals:
     """The edges of a graph with their intervals, perhaps several for a fact with a missing date."""
 
     index: EdgeIndex
-    interval: NDArray[np.int32] | NDArray[np.int64]  # id; a fact's two edges share it
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
+    interval: Ids | Ints  # id; a fact's two edges share it
+    start: Ints
+    end: Ints
 
     @classmethod
     def of(cls, graph: TemporalGraph, splits: Iterable[str], *, every: bool) -> EdgeIntervals:
@@ -42,7 +42,7 @@ class EdgeIntervals:
         return cls(index, begin[index.fact] + edge - first, start, end)
 
 
-def sum_records(records: NDArray[np.int64], n_keys: int) -> NDArray[np.int64]:
+def sum_records(records: Ints, n_keys: int) -> Ints:
     """Merge records that are equal in their first columns, and sum up the other columns.
 
     >>> sum_records(np.array([[0, 7, 1], [1, 7, 1], [0, 7, 2]]), n_keys=2).tolist()
@@ -56,7 +56,7 @@ def sum_records(records: NDArray[np.int64], n_keys: int) -> NDArray[np.int64]:
     return summed
 
 
-def edges_without(edges: Edges, new_fact: NDArray[np.int32]) -> Edges:
+def edges_without(edges: Edges, new_fact: Ids) -> Edges:
     """Return edges in the same order, given each fact's new id, ascending; -1: left out."""
     mask, offsets, fact = remaining_edges(edges.offsets, edges.fact, new_fact)
     new_edge = np.cumsum(mask, dtype=np.int32) - np.int32(1)
@@ -78,8 +78,8 @@ def prepared_edges(index: EdgeIndex, prepared: PreparedEdges) -> Edges:
 
 
 def build_edges(
-    edges: EdgeIntervals, symbols: Symbols, attributes: Mapping[str, NDArray[np.float64]],
-    interval: NDArray[np.int32] | None,
+    edges: EdgeIntervals, symbols: Symbols, attributes: Mapping[str, Floats],
+    interval: Ids | None,
 ) -> Edges:  # fmt: skip
     """Compute all that walks need of edges; `interval` is the id of each interval, if needed."""
     index, of_edge = edges.index, edges.interval
@@ -100,13 +100,13 @@ def build_edges(
     return read_only_tuple(built)
 
 
-def _inverse_permutation(order: NDArray[np.int32]) -> NDArray[np.int32]:
+def _inverse_permutation(order: Ids) -> Ids:
     inverse = np.empty_like(order)
     inverse[order] = np.arange(len(order), dtype=np.int32)
     return inverse
 
 
-def inverse_edges(interval: NDArray[Any]) -> NDArray[np.int32]:
+def inverse_edges(interval: NDArray[Any]) -> Ids:
     """Return the inverse of each edge, which is the other one with the same fact and interval."""
     pairs = np.argsort(interval, kind="stable").reshape(-1, 2)
     inverse = np.empty(len(interval), np.int32)

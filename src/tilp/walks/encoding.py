@@ -6,9 +6,9 @@ from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tilp._kernels.types import RuleIndex, Trie
+from tilp._utils.arrays import Ints
 from tilp.errors import TilpError
 from tilp.graph import Vocabulary
 from tilp.rules import Atom, Rule, TemporalForm
@@ -17,7 +17,7 @@ from tilp.walks.constraints import Symbols
 MAX_LENGTH = 5
 """Of rules."""
 
-Body = TypeVar("Body", int, NDArray[np.int64])
+Body = TypeVar("Body", int, Ints)
 
 NO_TRIE = Trie(*(np.empty(0, dtype) for dtype in (np.int32, np.int64, np.int32, np.int32)))
 NO_RULES = RuleIndex(
@@ -32,7 +32,7 @@ class CompiledRules:
 
     index: RuleIndex
     trie: Trie
-    order: NDArray[np.int64]
+    order: Ints
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,11 @@ class RuleEncoding:
     forms: tuple[TemporalForm, ...]
     max_length: int
 
-    def encode(self, rules: Sequence[Rule]) -> NDArray[np.int64]:
+    def encode(self, rules: Sequence[Rule]) -> Ints:
         """Return the row of each rule."""
         return np.array([self._row(rule) for rule in rules], np.int64).reshape(-1, 6)
 
-    def lift(self, row: Sequence[int] | NDArray[np.int64]) -> Rule:
+    def lift(self, row: Sequence[int] | Ints) -> Rule:
         """Return the rule that a row stands for (eq. 1)."""
         form, length, relation, relations, digits, code = (int(value) for value in row)
         constraints = list(self.forms[form].constraints(length, digits, code))
@@ -63,7 +63,7 @@ class RuleEncoding:
             constraints += words
         return Rule(self._atoms[relation], tuple(body), tuple(constraints))
 
-    def mirrored(self, rows: NDArray[np.int64], gap_form: int) -> NDArray[np.int64]:
+    def mirrored(self, rows: Ints, gap_form: int) -> Ints:
         """Return the rules of walks read backwards.
 
         The form past the last one, of the first interval's gap, becomes `gap_form`, of the last's.
@@ -85,7 +85,21 @@ class RuleEncoding:
                     turned[mask, 4], turned[mask, 5] = codes
         return turned
 
-    def symbols_of(self, rows: NDArray[np.int64], length: int) -> list[NDArray[np.int64]]:
+    def with_relations(self, rows: Ints, relations: Ints) -> Ints:
+        """Return rules with other relations in the body, given for each directed relation.
+
+        Words of user-defined constraints are not expected in them.
+        """
+        changed = rows.copy()
+        for length in range(1, self.max_length + 1):
+            of_length = rows[:, 1] == length
+            body = np.zeros(int(of_length.sum()), np.int64)
+            for symbol in self.symbols_of(rows[of_length], length):
+                body = body * len(relations) + relations[symbol]
+            changed[of_length, 3] = body
+        return changed
+
+    def symbols_of(self, rows: Ints, length: int) -> list[Ints]:
         """Return the symbols of bodies of one length, first to last."""
         return self._unpack(length, rows[:, 3])
 
@@ -93,7 +107,7 @@ class RuleEncoding:
         base = self.symbols.count
         return [relations // base**power % base for power in reversed(range(length))]
 
-    def compiled(self, rows: NDArray[np.int64]) -> CompiledRules:
+    def compiled(self, rows: Ints) -> CompiledRules:
         """Put distinct rules into the order in which kernels look them up."""
         order = np.lexsort(rows[:, [5, 2, 4, 3, 1, 0]].T)
         rows = rows[order]
@@ -135,7 +149,7 @@ class RuleEncoding:
         names = list(self.relations)
         return [Atom(name, inverse) for inverse in (False, True) for name in names]
 
-    def _trie(self, bodies: NDArray[np.int64]) -> Trie:
+    def _trie(self, bodies: Ints) -> Trie:
         """Return the relations of bodies, given by relation, length and body, as prefix trees."""
         n_directed = 2 * len(self.relations)
         children: list[dict[int, int]] = [{} for _ in range(n_directed)]

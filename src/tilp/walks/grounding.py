@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._utils.arrays import ranges_to_indices
+from tilp._utils.arrays import Floats, Ints, Mask, ranges_to_indices
 from tilp.graph import QueryTable
 from tilp.rules import Rule
 from tilp.time import (
@@ -18,7 +18,7 @@ from tilp.time import (
 from tilp.types import Grain
 from tilp.walks.walker import Step, Walker
 
-Times = tuple[NDArray[np.int64], NDArray[np.int64]]
+Times = tuple[Ints, Ints]
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Grounder:
 
     def _walks(
         self, body: _Body, subject: int, candidate: int, fact: int, start: int, end: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64], bool]:
+    ) -> tuple[Ints, Floats, bool]:
         """Return the edges of walks, their gaps to the query's time, and if none was dropped."""
         edges = self._walker.edges
         steps = self._possible_steps(body, subject, candidate, fact, start, end)
@@ -126,7 +126,7 @@ class Grounder:
 
     def _possible_steps(
         self, body: _Body, subject: int, candidate: int, fact: int, start: int, end: int
-    ) -> list[NDArray[np.int64]]:
+    ) -> list[Ints]:
         """Return the edges of each step, ascending, from which the rest of the body leads there."""
         edges = self._walker.edges
         last = len(body.symbols) + 1
@@ -147,20 +147,20 @@ class Grounder:
             reached = np.unique(edges.source[edge])
         return steps[::-1]
 
-    def _edges_to(self, symbol: int, entities: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _edges_to(self, symbol: int, entities: Ints) -> Ints:
         """Return the edges with a symbol that lead to some entities."""
         low, high = np.searchsorted(self._symbols, [symbol, symbol + 1])
         targets = self._targets[low:high]
         begin, end = (np.searchsorted(targets, entities, side) for side in ("left", "right"))
         _, ranks = ranges_to_indices(begin, end)
-        edge: NDArray[np.int64] = self._walker.edges.by_rank[low + ranks].astype(np.int64)
+        edge: Ints = self._walker.edges.by_rank[low + ranks].astype(np.int64)
         return edge
 
-    def _matches(self, body: _Body, chain: NDArray[np.int64], step: int) -> NDArray[np.bool_]:
+    def _matches(self, body: _Body, chain: Ints, step: int) -> Mask:
         """Mask walks whose last step is allowed, and lies to earlier ones as the rule says."""
         edges = self._walker.edges
         visited = (edges.target if self._walker.distinct else edges.fact)[chain]
-        mask: NDArray[np.bool_] = (visited[:, :-1] != visited[:, -1:]).all(axis=1)
+        mask: Mask = (visited[:, :-1] != visited[:, -1:]).all(axis=1)
         last = self._times(chain[:, -1])
         for earlier in range(1, step):
             code = body.codes.get((earlier, step))
@@ -179,8 +179,8 @@ class Grounder:
             return temporal_relation_codes(*first, *second)
         return np.asarray(self._walker.classes.code(*first, *second))
 
-    def _times(self, edge: NDArray[np.int64]) -> Times:
+    def _times(self, edge: Ints) -> Times:
         return self._walker.edges.start[edge], self._walker.edges.end[edge]
 
-    def _gap(self, edge: NDArray[np.int64], start: int, end: int) -> NDArray[np.float64]:
+    def _gap(self, edge: Ints, start: int, end: int) -> Floats:
         return gap_lengths(*self._times(edge), start, end)

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from tilp._utils.arrays import Indices
 from tilp.data_quality import facts_over_time, inspect
 from tilp.errors import TilpError, UnknownNameError
 from tilp.explanation import Explanation, Grounding, WalkedFact
@@ -23,7 +23,6 @@ from tilp.time import OPEN_END, OPEN_START, UNKNOWN, format_time
 from tilp.types import RuleOrder
 
 _EXAMPLES_TRIED = 32
-Indices = NDArray[np.int64]
 
 
 class ModelView:

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tilp._utils.arrays import Ints, Mask
 from tilp.time import UNKNOWN
-
-Ints = NDArray[np.int64]
 
 FIRST_YEAR = 1500  # of any fact
 NOW = 2020  # last year of the world; facts that still hold end here
@@ -139,7 +138,7 @@ def _objects_of_others(rng: np.random.Generator, facts: Facts) -> Ints:
     return objects
 
 
-def _first_of_each(keys: Ints) -> NDArray[np.bool_]:
+def _first_of_each(keys: Ints) -> Mask:
     """Return a mask of the first occurrence of each key."""
     return np.isin(np.arange(len(keys)), np.unique(keys, return_index=True)[1])
 

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp.datasets.synthetic.facts import NOW, Facts, Ints
+from tilp._utils.arrays import Floats, Ints, Mask
+from tilp.datasets.synthetic.facts import NOW, Facts
 from tilp.datasets.synthetic.places import FIELD, PARTIES, Places, Rng
 
 _BIRTHS = (1890, 1981)
@@ -28,14 +29,14 @@ class People:
     birth: Ints
     death: Ints
     until: Ints  # death, or the last year of the world
-    athlete: NDArray[np.bool_]
-    artist: NDArray[np.bool_]
+    athlete: Mask
+    artist: Mask
 
     def __len__(self) -> int:
         return len(self.entity)
 
 
-def _draw_bool(rng: Rng, chance: float, count: int) -> NDArray[np.bool_]:
+def _draw_bool(rng: Rng, chance: float, count: int) -> Mask:
     return rng.random(count) < chance
 
 
@@ -86,7 +87,7 @@ class Couples:
     second: Ints
     start: Ints
     end: Ints
-    divorced: NDArray[np.bool_]
+    divorced: Mask
 
     def __getitem__(self, rows: NDArray[Any]) -> Couples:
         return Couples(*(getattr(self, column.name)[rows] for column in fields(self)))
@@ -186,7 +187,7 @@ class Block(NamedTuple):
 
     facts: Facts
     birth: Ints
-    height: NDArray[np.float64]
+    height: Floats
 
 
 def simulate_lives(rng: Rng, places: Places, first: int, count: int) -> Block:

@@ -10,7 +10,8 @@ from typing import Self
 
 import numpy as np
 
-from tilp.datasets.synthetic.facts import FIRST_YEAR, NOW, Facts, Ints
+from tilp._utils.arrays import Ints
+from tilp.datasets.synthetic.facts import FIRST_YEAR, NOW, Facts
 
 Rng = np.random.Generator
 

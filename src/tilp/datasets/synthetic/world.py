@@ -11,14 +11,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tilp.datasets.synthetic.facts import RELATION_IDS, Facts, Ints, add_noise, draw_splits
+from tilp._utils.arrays import Floats, Ids, Ints, Mask
+from tilp.datasets.synthetic.facts import RELATION_IDS, Facts, add_noise, draw_splits
 from tilp.datasets.synthetic.people import Block, simulate_lives
 from tilp.datasets.synthetic.places import Places, draw_people_names, make_places
 from tilp.errors import TilpError
 from tilp.graph import INVERSE_MARK, TemporalGraph, Vocabulary
 from tilp.time import TemporalRelation, temporal_relation_codes
-
-Rates = NDArray[np.float64]
 
 _CLASSES = tuple(TemporalRelation)
 
@@ -111,7 +110,7 @@ def _leaving_edges(facts: Facts, name: str) -> tuple[Ints, Ints]:
 
 def _arriving_rates(
     pattern: Pattern, facts: Facts, leaving: Callable[[str], tuple[Ints, Ints]], first: int
-) -> Rates:
+) -> Floats:
     """Return N_o / N of each fact of the head relation from row `first` on where N is above 0."""
     head = first + np.flatnonzero(facts.relation[first:] == RELATION_IDS[pattern.relation])
     entity = facts.subject[head]
@@ -129,7 +128,7 @@ def _arriving_rates(
     walks = np.bincount(head, minlength=len(facts))
     arrived = np.bincount(head[entity == facts.object[head]], minlength=len(facts))
     has_walks = walks > 0
-    rates: Rates = arrived[has_walks] / walks[has_walks]
+    rates: Floats = arrived[has_walks] / walks[has_walks]
     return rates
 
 
@@ -142,10 +141,10 @@ def _follow(entity: Ints, source: Ints, rows: Ints) -> tuple[Ints, Ints]:
     return walk, rows[low[walk] + nth]
 
 
-def _relate(facts: Facts, row: Ints, other: Ints, relation: TemporalRelation) -> NDArray[np.bool_]:
+def _relate(facts: Facts, row: Ints, other: Ints, relation: TemporalRelation) -> Mask:
     """Return True where the intervals of two facts have a temporal relation."""
     ends = facts.start[row], facts.end[row], facts.start[other], facts.end[other]
-    fits: NDArray[np.bool_] = temporal_relation_codes(*ends) == _CLASSES.index(relation)
+    fits: Mask = temporal_relation_codes(*ends) == _CLASSES.index(relation)
     return fits
 
 
@@ -197,13 +196,13 @@ class WorldTables:
 
     entity_labels: list[str]  # all different
     relation_labels: list[str]
-    subject: NDArray[np.int32]
-    relation: NDArray[np.int32]
-    object: NDArray[np.int32]
-    start: NDArray[np.int64]  # year, `UNKNOWN` if it is missing
-    end: NDArray[np.int64]
+    subject: Ids
+    relation: Ids
+    object: Ids
+    start: Ints  # year, `UNKNOWN` if it is missing
+    end: Ints
     split: NDArray[np.uint8]  # 0 train, 1 valid, 2 test
-    attributes: Mapping[str, NDArray[np.float64]]  # NaN if missing
+    attributes: Mapping[str, Floats]  # NaN if missing
     rules: tuple[PlantedRule, ...]  # with their confidence before noise
 
     def __len__(self) -> int:
@@ -318,9 +317,7 @@ def _trim(block: Block, first: int, missing: int) -> tuple[Block, bool]:
     return Block(facts[owner < count], block.birth[:count], block.height[:count]), True
 
 
-def _attributes(
-    places: Places, birth: NDArray[np.int64], height: NDArray[np.float64]
-) -> dict[str, NDArray[np.float64]]:
+def _attributes(places: Places, birth: Ints, height: Floats) -> dict[str, Floats]:
     """Return birth year and height (cm) of people, population of cities."""
     n_places, first = len(places.labels), places.base["city"]
     birth_year, heights, population = np.full((3, n_places + len(birth)), np.nan)

@@ -162,11 +162,8 @@ class PaperFeatureScorer:
             difference = int(dated.difference[index])
             find = path(kind, relation, difference)
             for feature, describe in (("order", text.order), ("pair", text.pair)):
-                of_pair, words = (
-                    (feature, kind, relation),
-                    describe(kind, relation, row, difference),
-                )
-                score = float(scores[feature][index])
+                of_pair, score = (feature, kind, relation), float(scores[feature][index])
+                words = describe(kind, relation, row, difference)
                 contributions.append(
                     Contribution(of_pair, feature, score, words, 1, find_facts=find)
                 )

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import DTypeLike, NDArray
 
+from tilp._utils.arrays import Ints
 from tilp.io.packed.format import ColumnWriter
 
 _ROW_GROUP = 8_192  # rows that can be read alone
@@ -20,7 +21,7 @@ def blocks(count: int, rows: int) -> Iterator[slice]:
         yield slice(begin, min(begin + rows, count))
 
 
-def stable_argsort(key: NDArray[np.int64]) -> NDArray[np.int64]:
+def stable_argsort(key: Ints) -> Ints:
     """Return the indices that sort non-negative keys, equal ones in their present order.
 
     >>> stable_argsort(np.array([3, 1, 3, 1])).tolist()

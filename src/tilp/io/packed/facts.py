@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tilp._utils.arrays import Ids
 from tilp.errors import DataError, TilpError
 from tilp.graph import ESTIMATED, SPLITS, WALKED_ONLY, FactTable, LabelTable, Vocabulary, build
 from tilp.graph.graph import DEFECT_SCHEMA
@@ -70,11 +71,11 @@ class _TextEncoder:
         self._index = {text: index for index, text in enumerate(texts)}
         self.counts = np.zeros(len(texts), np.int64)
 
-    def encode(self, column: pl.Series) -> NDArray[np.int32]:
+    def encode(self, column: pl.Series) -> Ids:
         distinct = column.unique()
         new = [self._index.setdefault(text, len(self._index)) for text in distinct]
         indices = np.array(new, np.int32)
-        codes: NDArray[np.int32] = indices[column.cast(pl.Enum(distinct)).to_physical().to_numpy()]
+        codes: Ids = indices[column.cast(pl.Enum(distinct)).to_physical().to_numpy()]
         counts = np.bincount(codes, minlength=len(self._index))
         counts[: len(self.counts)] += self.counts
         self.counts = counts

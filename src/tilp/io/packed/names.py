@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tilp._utils.arrays import Ints
 from tilp.errors import DataError, TilpError
 from tilp.graph.build import all_integers
 from tilp.io.packed.external_sort import Run, blocks, merge_runs, write_run
@@ -78,7 +79,7 @@ class NameColumns:
                         names = pl.concat([table for _, table in part]).sort("name")
                         order.append(names["index"].to_numpy())
 
-    def write_id_order(self, parts: Iterator[NDArray[np.int64]]) -> None:
+    def write_id_order(self, parts: Iterator[Ints]) -> None:
         """Write the sorted order of ids."""
         with ColumnWriter(order_file(self._file("id")), np.int32) as order:
             for part in parts:
@@ -102,7 +103,7 @@ class EntityIndexer:
         self._duplicate: dict[str, tuple[int, str]] = {}  # first line of a duplicate, and its name
         self._n_labelled = self._n_extra = 0
         self._all_integers = True
-        self._extra_order: NDArray[np.int64] | None = None
+        self._extra_order: Ints | None = None
         if labels is not None:
             for frame, table in label_batches(labels, size):
                 index = pl.int_range(self._n_labelled, self._n_labelled + len(frame), eager=True)
@@ -162,11 +163,11 @@ class EntityIndexer:
             parts = blocks(len(order), self._rows)
             self.columns.write_id_order(self._final(np.asarray(order[part])) for part in parts)
 
-    def used_indices(self, run: int) -> NDArray[np.int64]:
+    def used_indices(self, run: int) -> Ints:
         """Return the index of each name of a run of used names."""
         return self._final(np.fromfile(self._index_file("used", run), np.int64))
 
-    def requested_indices(self, run: int) -> NDArray[np.int64]:
+    def requested_indices(self, run: int) -> Ints:
         """Return the index of each requested name, in the order of the request."""
         table = pl.read_parquet(self._runs["requested"][run].path, glob=False)
         indices = np.empty(len(table), np.int64)
@@ -195,7 +196,7 @@ class EntityIndexer:
 
     def _index_names(
         self, tables: Sequence[tuple[tuple[str, int], pl.DataFrame]], extras: list[Path]
-    ) -> NDArray[np.int64]:
+    ) -> Ints:
         """Return the indices of names that are after all those before; -1 for unknown ones."""
         distinct = pl.concat([table["name"] for _, table in tables]).unique().sort()
         names = pl.Enum(distinct)
@@ -250,7 +251,7 @@ class EntityIndexer:
             yield names, pl.int_range(begin, begin + len(names), eager=True)
             begin += len(names)
 
-    def _final(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _final(self, index: Ints) -> Ints:
         """Return indices as they are after sorting names that are integers."""
         if self._extra_order is None:
             return index

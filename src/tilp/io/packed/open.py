@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tilp._utils.arrays import Ids, Ints
 from tilp.errors import DataError
 from tilp.graph import EdgeIndex, PreparedEdges, StorageLocation, TemporalGraph, Vocabulary
 from tilp.graph.build import defect_message
@@ -29,9 +30,9 @@ class PackedNames:
     def __init__(self, stem: Path, *, ordered: bool) -> None:
         files = layout.names_files(stem)
         self._bytes: NDArray[np.uint8] = map_array(files[0])
-        self._begin: NDArray[np.int64] = map_array(files[1])
+        self._begin: Ints = map_array(files[1])
         order = None if ordered else map_array(layout.order_file(stem))
-        self._order: NDArray[np.int32] | None = order
+        self._order: Ids | None = order
 
     def __len__(self) -> int:
         return len(self._begin) - 1

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 
+from tilp._utils.arrays import Ints
 from tilp._utils.files import new_folder
 from tilp._utils.progress import Progress
 from tilp.errors import DataError, TilpError
@@ -225,7 +226,7 @@ class _EdgeWriter:
         path = prepared_file(self.folder, name)
         return ScatterWriter(self.work, path, size, layout.PREPARED[name], self.values)
 
-    def _write_offsets(self) -> NDArray[np.int64]:
+    def _write_offsets(self) -> Ints:
         degrees = np.zeros(self.n_entities, np.int64)
         for name in ("subject", "object"):
             column = _fact_column(self.folder, name)
@@ -238,7 +239,7 @@ class _EdgeWriter:
             column_writer.append(offsets)
         return offsets
 
-    def _write_sorted(self, offsets: NDArray[np.int64]) -> None:
+    def _write_sorted(self, offsets: Ints) -> None:
         """Write edges by entity, relation and fact, as many entities at a time as fit."""
         columns = [_fact_column(self.folder, name) for name in ("subject", "relation", "object")]
         starts, ends = _fact_column(self.folder, "start"), _fact_column(self.folder, "end")
@@ -294,7 +295,7 @@ class _EdgeWriter:
             inverse.put(pair[:, 1], pair[:, 0])
         inverse.write()
 
-    def _write_ranks(self, offsets: NDArray[np.int64]) -> None:
+    def _write_ranks(self, offsets: Ints) -> None:
         """Write the index of each edge in the order of relation, target and edge, and this order.
 
         The edges to an entity are the inverses of its own, which are sorted by entity and
@@ -327,7 +328,7 @@ class _EdgeWriter:
         by_rank.write()
 
 
-def _whole_groups(offsets: NDArray[np.int64], relation: ArrayOnDisk, rows: int) -> Iterator[slice]:
+def _whole_groups(offsets: Ints, relation: ArrayOnDisk, rows: int) -> Iterator[slice]:
     """Yield slices of edges that keep those of one entity and relation together."""
     begin, count = 0, len(relation)
     while begin < count:
