@@ -143,9 +143,21 @@ class LogLinearScorer:
     ) -> dict[str, Floats]:
         """Split the scores of the given candidates into parts by name, which add up to them."""
         applied = applied or self.rule_scorer.apply_rules(queries)
+        parts = self._parts(queries, offsets, candidate, applied)
+        listed = listed_candidates(self.rule_scorer.fill_dates(queries), offsets, candidate)
+        parts[RANDOM_WALKS] = np.zeros(len(candidate))
+        self._add_random_walks(listed, parts[RANDOM_WALKS])
+        if self.lists_all:
+            return parts
+        scored = self.rule_scorer.score(queries, applied).indices_of(offsets, candidate) >= 0
+        return {name: np.where(scored, part, 0.0) for name, part in parts.items()}
+
+    def _parts(
+        self, queries: QueryTable, offsets: Indices, candidate: Ids, applied: AppliedRules
+    ) -> dict[str, Floats]:
+        """Return the parts of the scores of the given candidates, without random walks."""
         by_rules = self.rule_scorer.score(queries, applied)
         listed = listed_candidates(self.rule_scorer.fill_dates(queries), offsets, candidate)
-        scored = (by_rules.indices_of(offsets, candidate) >= 0) | self.lists_all
         query = np.repeat(np.arange(len(queries)), np.diff(offsets))
         phi = by_rules.of_candidates(offsets, candidate)
         together = self._rule_contribution(queries, by_rules, query, phi)
@@ -156,23 +168,24 @@ class LogLinearScorer:
         for index, kind in enumerate(HISTORY_KINDS):
             parts[kind] = np.zeros(len(candidate))
             self._add_history(listed, np.arange(len(HISTORY_KINDS)) == index, parts[kind])
-        parts[RANDOM_WALKS] = np.zeros(len(candidate))
-        self._add_random_walks(listed, parts[RANDOM_WALKS])
         counts = self._weighted_counts(queries, applied, offsets, candidate)
         parts |= {name: counts[:, columns].sum(axis=1) for name, columns in COUNT_PARTS.items()}
-        return {name: np.where(scored, part, 0.0) for name, part in parts.items()}
+        return parts
 
     def term_values(
-        self, queries: QueryTable, offsets: Indices, candidate: Ids, applied: AppliedRules
-    ) -> Floats:
+        self, queries: QueryTable, scores: Scores, offsets: Indices, candidate: Ids,
+        applied: AppliedRules,
+    ) -> Floats:  # fmt: skip
         """Return the `TERMS` of the scores of candidates, then their `COUNT_FEATURES`, as columns.
 
-        Count features are as they are, without their weights.
+        Count features are as they are, without their weights. `scores` is what `score` returned.
         """
-        parts = self.contributions(queries, offsets, candidate, applied)
-        parts["rules"] = parts["rules"] + parts["prior"]
+        parts = self._parts(queries, offsets, candidate, applied)
+        parts["rules"] = parts["rules"] + parts.pop("prior")
         counts = self.counts.features(queries, applied.known, offsets, candidate)
-        return np.column_stack([*(parts[name] for name in TERMS), counts])
+        parts[RANDOM_WALKS] = scores.of_candidates(offsets, candidate) - sum(parts.values())
+        terms = [parts[name] for name in TERMS]
+        return np.column_stack([*terms, counts])
 
     def attribute_score(
         self, query: QueryTable, candidate: int, applied: AppliedRules

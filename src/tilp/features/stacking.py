@@ -29,7 +29,7 @@ from tilp.scoring import RuleWeights
 from tilp.scoring.topk import QueryBatches
 
 _MAX_REMOVED = 0.12  # share of the training facts in a fold: the graph stays like the whole one
-_MAX_FACTS = 1_000  # of one relation in a fold
+_MAX_FACTS = 200  # of one relation in a fold
 _N_BEST = 30  # candidates of each query to learn from: the best by their score
 _L2 = 1.0  # of the weights that all relations share
 _RELATION_L2 = 5.0  # of each relation's weights, towards the shared ones
@@ -124,7 +124,8 @@ def stack_terms(
 def _facts_to_remove(graph: TemporalGraph, facts: Indices, seed: int) -> Indices:
     """Return the facts of a fold that are removed together, few of each relation."""
     order = np.argsort(keyed_uniform(seed + 1, facts), kind="stable")
-    facts = facts[order[: int(_MAX_REMOVED * len(graph.rows("train")))]]
+    most = int(_MAX_REMOVED * len(graph.rows("train")))
+    facts = facts[order[:most]]
     facts = facts[np.argsort(graph.relation[facts], kind="stable")]
     relation = graph.relation[facts]
     rank = np.arange(len(facts)) - np.searchsorted(relation, relation)
@@ -155,7 +156,7 @@ def _list_terms(scorer: LogLinearScorer, seed: int, queries: QueryTable) -> Term
     # An answer that is not among the best comes after them. Its query says nothing about their
     # order, and would make a low score look good.
     listed = sample.answer_index - sample.offsets[:-1] < _N_BEST
-    values = scorer.term_values(queries, sample.offsets, sample.candidate, applied)
+    values = scorer.term_values(queries, scores, sample.offsets, sample.candidate, applied)
     relation = queries.directed_relation
     return TermTable(sample.offsets, sample.answer_index, values, relation).select(listed)
 

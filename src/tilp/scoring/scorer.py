@@ -150,7 +150,7 @@ class RuleScorer:
         return tuple(self.walker.encoding.lift(row) for row in self._rows)
 
     @property
-    def rule_relations(self) -> NDArray[np.int64]:
+    def rule_relations(self) -> Ints:
         """Directed relation of each rule."""
         return np.asarray(self._rows[:, 2])
 
