@@ -241,16 +241,13 @@ def mark_known_answers(
     there are instants, get the mark past all kinds. Returns offsets, entities, ascending in each
     query, marks, and the kind of each answer.
     """
+    most = (end - begin).sum() + len(begin)
+    entities, marks = np.empty(most, dtype=np.int32), np.empty(most, dtype=np.int8)
     offsets = np.zeros(len(begin) + 1, dtype=np.int64)
-    for query in range(len(begin)):
-        offsets[query + 1] = offsets[query] + end[query] - begin[query] + 1
-    entities = np.empty(offsets[-1], dtype=np.int32)
-    marks = np.empty(offsets[-1], dtype=np.int8)
     answer_kind = np.full(len(begin), -1, dtype=np.int8)
-    size = np.zeros(len(begin), dtype=np.int64)
     edges = np.empty(0, dtype=np.int64)
-    latest = -1
-    for query in stable_argsort(begin):  # queries with the same edges, which are sorted once
+    n, latest = 0, -1
+    for query in range(len(begin)):
         if begin[query] != latest or len(edges) != end[query] - begin[query]:
             latest = begin[query]
             edges = latest + stable_argsort(target[latest : end[query]])
@@ -262,18 +259,15 @@ def mark_known_answers(
                     start_of[edge] = OPEN_START if no_end else end_of[edge]
                 if no_end:
                     end_of[edge] = OPEN_END if no_start else start_of[edge]
-        first = offsets[query]
-        n = first
         low, high = query_start[query], query_end[query]
         missing = answer[query] >= 0
         for edge in range(len(edges)):
+            entity, since, until = target_of[edge], start_of[edge], end_of[edge]
             if fact_of[edge] == own[query]:
                 continue
-            entity, since, until = target_of[edge], start_of[edge], end_of[edge]
             if missing and answer[query] <= entity:
-                entities[n], marks[n] = answer[query], 0
+                entities[n], marks[n], missing = answer[query], 0, False
                 n += 1
-                missing = False
             kind = 3
             if until < low:
                 kind = 0
@@ -286,7 +280,7 @@ def mark_known_answers(
                 continue
             if len(instant) > 0 and since <= instant[query] and instant[query] <= until:
                 kind = 4
-            if n > first and entities[n - 1] == entity:
+            if n > offsets[query] and entities[n - 1] == entity:
                 marks[n - 1] = max(marks[n - 1], kind + 1)
             else:
                 entities[n], marks[n] = entity, kind + 1
@@ -294,16 +288,8 @@ def mark_known_answers(
         if missing:
             entities[n], marks[n] = answer[query], 0
             n += 1
-        size[query] = n - first
-    total = 0
-    for query in range(len(begin)):
-        first = offsets[query]
-        offsets[query] = total
-        for index in range(first, first + size[query]):
-            entities[total], marks[total] = entities[index], marks[index]
-            total += 1
-    offsets[-1] = total
-    return offsets, entities[:total].copy(), marks[:total].copy(), answer_kind
+        offsets[query + 1] = n
+    return offsets, entities[:n].copy(), marks[:n].copy(), answer_kind
 
 
 @kernel

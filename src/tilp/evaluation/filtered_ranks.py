@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tilp._kernels import candidates as kernels
 from tilp._kernels.candidates import KnownFacts, RankedQueries
-from tilp._utils.arrays import read_only_tuple
+from tilp._utils.arrays import read_only_tuple, split_by_sum
 from tilp.errors import TilpError
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.parallel import Workers
@@ -184,28 +184,35 @@ def _rank(ties: Ties, counts: NDArray[np.int64], removed: _Floats, unit: _Floats
 
 
 _BATCH = 512
+_BYTES_PER_NUMBER = 32  # of `Scorer.memory_per_query`, for some variants of scores
 _CHOSEN_BY = rank_column(Protocol.ENUMERATE, Ties.AVERAGE)
 
 
 def best_variant(
     ranker: Ranker,
     score: Callable[[QueryTable], Sequence[Scores]],
+    memory: _Floats,
     workers: Workers,
     progress: Callable[[float], None],
 ) -> int:
-    """Return the index of the variant with the best MRR; of equal ones the first."""
+    """Return the index of the variant with the best MRR; of equal ones the first.
+
+    `memory` is the `memory_per_query` of the scorer.
+    """
     order = np.argsort(ranker.queries.subject, kind="stable")
-    parts = [order[begin : begin + _BATCH] for begin in range(0, len(order), _BATCH)]
-    sums = []
+    block = workers.block_bytes
+    sizes = np.maximum(_BYTES_PER_NUMBER * memory[order], block / _BATCH)
+    parts = split_by_sum(order, sizes, block)
+    ranks: list[_Floats] = []
     for part in workers.map(partial(_reciprocal_ranks, ranker, score), parts):
-        sums.append(part)
-        progress(len(sums) / len(parts))
-    return int(np.argmax(np.sum(sums, axis=0)))
+        ranks.append(part)
+        progress(len(ranks) / len(parts))
+    return int(np.argmax(np.concatenate(ranks, axis=1).sum(axis=1)))
 
 
 def _reciprocal_ranks(
     ranker: Ranker, score: Callable[[QueryTable], Sequence[Scores]], part: NDArray[np.int64]
-) -> list[float]:
+) -> _Floats:
     variants = score(ranker.queries[part])
     ranks = (ranker.rank(part, scores, [Protocol.ENUMERATE])[0] for scores in variants)
-    return [float((1.0 / columns[_CHOSEN_BY]).sum()) for columns in ranks]
+    return np.array([1.0 / columns[_CHOSEN_BY] for columns in ranks])

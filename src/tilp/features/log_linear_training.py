@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from tilp._kernels.likelihood import LogLinearTable
 from tilp._kernels.score import list_rule_evidence
-from tilp._utils.arrays import Floats, Ids, Indices
+from tilp._utils.arrays import Floats, Ids, Indices, split_by_sum
 from tilp._utils.files import load_or_compute
 from tilp._utils.random import keyed_sample, keyed_uniform
 from tilp.features.candidate_history import (
@@ -37,6 +37,8 @@ from tilp.types import Part
 
 N_FOLDS = 2
 _BATCH = 512
+_BYTES_PER_NUMBER = 32  # of `RuleScorer.memory_per_query`
+_BYTES_PER_QUERY = 80_000  # in the table of a relation, with copies on the way
 _INDEXED = {
     "offsets": "log_count",
     "answer": "log_count",
@@ -95,6 +97,7 @@ def fit_log_linear(
         CandidateHistory(edges, n_directed, distance_bounds(graph)),
         RandomWalks.for_walker(scorer.walker, edges, time_scale(graph), settings.walk_length),
         settings,
+        workers.block_bytes,
     )
     sampled = [
         _sample_queries(queries[queries.directed_relation == relation], settings)
@@ -108,6 +111,7 @@ def fit_log_linear(
     learned = workers.map(
         partial(learner.fit, tables is not None),
         ((sampled[relation], known.get(relation)) for relation in unfinished),
+        [_BYTES_PER_QUERY * len(sampled[relation]) for relation in unfinished],
     )
     weights: dict[int, RelationWeights] = {}
 
@@ -145,6 +149,7 @@ class RelationLearner:
     history: CandidateHistory
     random_walks: RandomWalks
     settings: LogLinearSettings
+    block_bytes: float = np.inf  # that the rules applied to a batch of queries may take
 
     def fit(
         self, return_table: bool, task: tuple[QueryTable, CandidateTable | None]
@@ -166,8 +171,10 @@ class RelationLearner:
         for index in range(N_FOLDS):
             scorer = self.scorers[index % len(self.scorers)]
             rows = np.flatnonzero(fold == index)
-            for first in range(0, len(rows), _BATCH):
-                batch = queries[rows[first : first + _BATCH]]
+            memory = _BYTES_PER_NUMBER * scorer.memory_per_query(queries[rows])
+            sizes = np.maximum(memory, self.block_bytes / _BATCH)
+            for part in split_by_sum(rows, sizes, self.block_bytes) if len(rows) else ():
+                batch = queries[part]
                 tables.append(self._batch_table(scorer, batch))
                 folds.append(np.full(len(batch), index))
         if not tables:

@@ -263,7 +263,8 @@ def fit_paper(
     # learns features so strong that they undo it. So ranks decide how much the features count.
     variants = [replace(trained, features=trained.features * scale) for scale in _FEATURE_SCALES]
     score = partial(PaperFeatureScorer(scorer, features, trained).score_variants, variants)
-    best = variants[best_variant(ranker, score, workers, between(_TRAINED, 1.0))]
+    memory = scorer.memory_per_query(ranker.queries)
+    best = variants[best_variant(ranker, score, memory, workers, between(_TRAINED, 1.0))]
     return FittedPaper(features, calibrate_temperature(features, best, judge, workers))
 
 
