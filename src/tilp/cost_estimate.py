@@ -190,13 +190,12 @@ def estimate_cost(
     estimate = CostEstimate(tuple(stages), threads, before, of_one, limited, sizes, rules)
     report(1.0)
     advice = _advice(estimate, settings, long_fit) if estimate.seconds >= long_fit else ()
-    allowed = memory_budget(memory)
-    if estimate.peak < allowed:
-        return replace(estimate, advice=advice)
-    needed = f"the fit needs {estimate.peak / 1e9:,.1f} GB of memory, and may take"
-    less = "allow more (--memory), or use a smaller --share or --max-length"
-    warning = f"{needed} {allowed / 1e9:,.1f} GB; {less}"
-    return replace(estimate, advice=advice, warnings=(warning,))
+    peak, allowed = estimate.peak / 1e9, memory_budget(memory) / 1e9
+    warning = (
+        f"the fit needs {peak:,.1f} GB of memory, and may take {allowed:,.1f} GB; allow more "
+        "(--memory), or use a smaller --share or --max-length"
+    )
+    return replace(estimate, advice=advice, warnings=(warning,) if peak >= allowed else ())
 
 
 def extrapolate(points: Sequence[tuple[int, Any]], size: float) -> Any:

@@ -44,7 +44,7 @@ def available_memory(root: Path = Path("/")) -> int | None:
     with contextlib.suppress(OSError):
         text = (root / "proc/meminfo").read_text()
         found += [1024 * int(size) for size in re.findall(r"^MemAvailable:\s*(\d+)", text, re.M)]
-    for folder, names in _cgroups(root):
+    for folder, *names in _cgroups(root):
         with contextlib.suppress(OSError, ValueError):  # no such files, or no limit: max
             limit, used = (int((folder / name).read_text()) for name in names[:2])
             cached = re.findall(rf"^{names[2]} (\d+)", (folder / "memory.stat").read_text(), re.M)
@@ -52,19 +52,16 @@ def available_memory(root: Path = Path("/")) -> int | None:
     return min(found, default=None)
 
 
-def _cgroups(root: Path) -> Iterator[tuple[Path, tuple[str, str, str]]]:
+def _cgroups(root: Path) -> Iterator[tuple[Path, str, str, str]]:
     """Yield the control groups that may limit this process, with the names of their files."""
     with contextlib.suppress(OSError):
         for line in (root / "proc/self/cgroup").read_text().splitlines():
             _, controllers, path = line.split(":", 2)
-            top = root / "sys/fs/cgroup"
-            if controllers:
-                top /= "memory"
             if not controllers or "memory" in controllers.split(","):
+                top = root / "sys/fs/cgroup" / ("memory" if controllers else "")
                 own = top / path.lstrip("/")  # a container may see its own group as the top
-                for folder in (own, *own.parents):
-                    if folder.is_relative_to(top):
-                        yield folder, _CGROUP_1 if controllers else _CGROUP_2
+                folders = (folder for folder in (own, *own.parents) if folder.is_relative_to(top))
+                yield from ((each, *(_CGROUP_1 if controllers else _CGROUP_2)) for each in folders)
 
 
 def forget_peak() -> None:

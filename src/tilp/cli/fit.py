@@ -224,13 +224,9 @@ def _show_cost(model: TILP, read: Callable[[], TemporalGraph], *, json: bool) ->
     reading, threads = time.process_time() - started, thread_count(model.n_jobs)
     with console.task_bar("fit small samples") as advance:
         estimate = estimate_cost(
-            graph,
-            model.settings_for(graph),
-            threads=threads,
-            memory=model.memory,
-            reading=reading,
-            progress=advance,
-        )
+            graph, model.settings_for(graph), threads=threads, memory=model.memory,
+            reading=reading, progress=advance,
+        )  # fmt: skip
     if json:
         print_json(estimate.to_json())
         return

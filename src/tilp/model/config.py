@@ -17,17 +17,7 @@ from tilp._utils.progress import Stages
 from tilp.errors import TilpError
 from tilp.learning.rule_weights import TrainingSettings
 from tilp.parallel import Workers
-from tilp.types import (
-    MAX_RULES,
-    Effort,
-    Features,
-    Grain,
-    Missing,
-    Part,
-    Preset,
-    Weights,
-    choose,
-)
+from tilp.types import MAX_RULES, Effort, Features, Grain, Missing, Part, Preset, Weights, choose
 from tilp.walks import MAX_LENGTH, MiningSettings
 from tilp.walks.walker import DEFAULT_LIMIT
 

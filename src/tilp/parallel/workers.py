@@ -77,12 +77,9 @@ class Workers:
     """
 
     def __init__(
-        self,
-        threads: int = 1,
-        backend: Backend | str = Backend.THREADS,
-        address: str | None = None,
-        memory: int | str | None = None,
-    ) -> None:
+        self, threads: int = 1, backend: Backend | str = Backend.THREADS,
+        address: str | None = None, memory: int | str | None = None,
+    ) -> None:  # fmt: skip
         self.memory = memory_budget(memory)
         self.backend = choose(Backend, backend, "backend")
         if address is not None and self.backend is not Backend.RAY:
@@ -117,11 +114,9 @@ class Workers:
         return float(np.clip(share, _MIN_BLOCK, _MAX_BLOCK))
 
     def map(
-        self,
-        function: Callable[[Chunk], Result],
-        chunks: Iterable[Chunk],
+        self, function: Callable[[Chunk], Result], chunks: Iterable[Chunk],
         sizes: Sequence[float] = (),
-    ) -> Iterator[Result]:
+    ) -> Iterator[Result]:  # fmt: skip
         """Yield the function's result for each chunk, in order, with few chunks in progress.
 
         Ray sends the function with everything it refers to. Large read-only arrays are put into
@@ -131,19 +126,17 @@ class Workers:
         Args:
             function: called with each chunk.
             chunks: drawn as workers become free.
-            sizes: bytes that each chunk takes. In threads, so many are in progress that these
-                fit into what is left of the memory, and at least one. None by default.
+            sizes: bytes that each chunk takes. In threads, one is in progress, or as many as fit
+                into what is left of the memory. None by default.
         """
         if self._ray is not None:
             return self._ray.map(function, chunks)
         return self.map_in_threads(function, chunks, sizes)
 
     def map_in_threads(
-        self,
-        function: Callable[[Chunk], Result],
-        chunks: Iterable[Chunk],
+        self, function: Callable[[Chunk], Result], chunks: Iterable[Chunk],
         sizes: Sequence[float] = (),
-    ) -> Iterator[Result]:
+    ) -> Iterator[Result]:  # fmt: skip
         """Do the same in threads of this process with any backend: faster for short chunks."""
         if self._pool is None:
             return map(function, chunks)
@@ -193,13 +186,9 @@ def use_workers(workers: Workers | None, threads: int = 1) -> Iterator[Workers]:
 
 
 def _map_ahead(
-    threads: ThreadPoolExecutor,
-    function: Callable[[Chunk], Result],
-    chunks: Iterable[Chunk],
-    max_ahead: int,
-    sizes: Sequence[float] = (),
-    room: float = math.inf,
-) -> Iterator[Result]:
+    threads: ThreadPoolExecutor, function: Callable[[Chunk], Result], chunks: Iterable[Chunk],
+    max_ahead: int, sizes: Sequence[float] = (), room: float = math.inf,
+) -> Iterator[Result]:  # fmt: skip
     """Yield results in order, with at most `max_ahead` chunks submitted after the awaited one."""
     futures: deque[tuple[Future[Result], float]] = deque()
     try:
