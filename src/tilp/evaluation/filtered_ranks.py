@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 
 from tilp._kernels import candidates as kernels
 from tilp._kernels.candidates import KnownFacts, RankedQueries
-from tilp._utils.arrays import read_only_tuple, split_by_sum
+from tilp._utils.arrays import read_only_tuple
 from tilp.errors import TilpError
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.parallel import Workers
 from tilp.scoring import Scores
+from tilp.scoring.scorer import query_batches
 from tilp.time import UNKNOWN, known_ends, parse_date
 from tilp.types import Protocol, Ties, Unit
 
@@ -183,8 +184,6 @@ def _rank(ties: Ties, counts: NDArray[np.int64], removed: _Floats, unit: _Floats
             return (2.0 * (unit + higher) + equal) / (2.0 * unit)
 
 
-_BATCH = 512
-_BYTES_PER_NUMBER = 32  # of `Scorer.memory_per_query`, for some variants of scores
 _CHOSEN_BY = rank_column(Protocol.ENUMERATE, Ties.AVERAGE)
 
 
@@ -200,9 +199,7 @@ def best_variant(
     `memory` is the `memory_per_query` of the scorer.
     """
     order = np.argsort(ranker.queries.subject, kind="stable")
-    block = workers.block_bytes
-    sizes = np.maximum(_BYTES_PER_NUMBER * memory[order], block / _BATCH)
-    parts = split_by_sum(order, sizes, block)
+    parts = query_batches(order, memory[order], workers.block_bytes)
     ranks: list[_Floats] = []
     for part in workers.map(partial(_reciprocal_ranks, ranker, score), parts):
         ranks.append(part)

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from tilp._kernels.likelihood import LogLinearTable
 from tilp._kernels.score import list_rule_evidence
-from tilp._utils.arrays import Floats, Ids, Indices, split_by_sum
+from tilp._utils.arrays import Floats, Ids, Indices
 from tilp._utils.files import load_or_compute
 from tilp._utils.random import keyed_sample, keyed_uniform
 from tilp.features.candidate_history import (
@@ -33,11 +33,10 @@ from tilp.features.random_walks import RandomWalks, time_scale
 from tilp.graph import QueryTable
 from tilp.parallel import Workers
 from tilp.scoring import RuleScorer, RuleWeights
+from tilp.scoring.scorer import query_batches
 from tilp.types import Part
 
 N_FOLDS = 2
-_BATCH = 512
-_BYTES_PER_NUMBER = 32  # of `RuleScorer.memory_per_query`
 _BYTES_PER_QUERY = 80_000  # in the table of a relation, with copies on the way
 _INDEXED = {
     "offsets": "log_count",
@@ -171,9 +170,8 @@ class RelationLearner:
         for index in range(N_FOLDS):
             scorer = self.scorers[index % len(self.scorers)]
             rows = np.flatnonzero(fold == index)
-            memory = _BYTES_PER_NUMBER * scorer.memory_per_query(queries[rows])
-            sizes = np.maximum(memory, self.block_bytes / _BATCH)
-            for part in split_by_sum(rows, sizes, self.block_bytes) if len(rows) else ():
+            memory = scorer.memory_per_query(queries[rows])
+            for part in query_batches(rows, memory, self.block_bytes) if len(rows) else ():
                 batch = queries[part]
                 tables.append(self._batch_table(scorer, batch))
                 folds.append(np.full(len(batch), index))

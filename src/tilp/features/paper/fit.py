@@ -33,13 +33,13 @@ from tilp.learning.training_loop import N_PARTS, LossCurve, mean_loss, run_train
 from tilp.parallel import Workers, split_by_cost
 from tilp.rules import RuleSet
 from tilp.scoring import RuleScorer
+from tilp.scoring.scorer import query_batches
 
 _SOFTPLUS_ONE = math.log(math.e - 1.0)  # its softplus is 1
 _INITIAL_TEMPERATURE = 0.1
 _EXCLUDED_LOGIT = -1e9  # infinite ones have no gradient
 _REGULARISED = ("recurrence", "pairs")
 _TEMPERATURE_FACTORS = 2.0 ** np.arange(-4, 2.25, 0.25)
-_BATCH = 512
 _FEATURE_SCALES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.0)
 # Shares of the work done when distributions are fitted, evidence is gathered, weights are trained.
 _FITTED, _GATHERED, _TRAINED = 0.1, 0.2, 0.8
@@ -278,8 +278,8 @@ def make_feature_examples(
     """Sample queries and their candidates, and gather the evidence for these."""
     columns = (queries.fact, queries.directed_relation, queries.subject, queries.start)
     queries = queries[keyed_sample(settings.max_queries, settings.seed, *columns)]
-    rows = np.arange(len(queries))
-    batches = [queries[rows[first : first + _BATCH]] for first in range(0, len(queries), _BATCH)]
+    rows, memory = np.arange(len(queries)), scorer.memory_per_query(queries)
+    batches = [queries[part] for part in query_batches(rows, memory, workers.block_bytes)]
     samples = list(workers.map(partial(_sample_candidates, scorer, settings), batches))
     shifts = np.cumsum([0, *(len(sample.candidate) for sample, _ in samples)])[:-1]
     shifted = list(zip((sample for sample, _ in samples), shifts, strict=True))
