@@ -96,12 +96,11 @@ def test_a_fit_needs_a_folder_and_json_a_dry_run(run, tmp_path):
     assert code == 2 and "no rule was found" in err
 
 
-def test_a_long_fit_comes_with_advice(world, monkeypatch):
-    monkeypatch.setattr("os.sysconf", lambda _name: 1)
+def test_a_long_fit_comes_with_advice(world):
     chosen = tilp.TILP.from_options(
         max_length=2, sample=40, features="none", walk_limit=50
     ).settings
-    cost = estimate_cost(world, chosen, budget=0.3, long_fit=1e-3)
+    cost = estimate_cost(world, chosen, memory="1MB", budget=0.3, long_fit=1e-3)
     advice = " ".join(cost.advice)
     assert "--max-length 1" in advice and "--share" in advice and "--limit 5" in advice
     assert "of memory" in cost.warnings[0]

@@ -6,7 +6,6 @@ takes as long as in the full fit. Each stage then grows linearly with the facts 
 
 import contextlib
 import ctypes
-import os
 import tempfile
 import threading
 import time
@@ -18,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._utils.memory import forget_peak, peak_megabytes
+from tilp._utils.memory import forget_peak, memory_budget, peak_megabytes
 from tilp._utils.progress import Stages
 from tilp.datasets import world
 from tilp.errors import NoRulesError, TilpError
@@ -104,6 +103,7 @@ def estimate_cost(
     settings: ModelSettings,
     *,
     threads: int = 1,
+    memory: int | str | None = None,
     reading: float = 0.0,
     budget: float = 12.0,
     long_fit: float = 600.0,
@@ -117,6 +117,7 @@ def estimate_cost(
         graph: The facts to fit.
         settings: Settings of the fit, `TILP(...).settings_for(graph)`.
         threads: Number of threads of the fit. Default 1.
+        memory: What the fit may take, as in `TILP`.
         reading: CPU seconds that reading the facts took. Default 0.
         budget: CPU seconds to spend on the largest sample, roughly. Default 12. Raise it for a
             better estimate.
@@ -184,13 +185,17 @@ def estimate_cost(
         if name == "features":  # relations and directions are learned side by side
             longest = (cpu - serial) * float(np.bincount(graph.relation[rows]).max()) / len(ends)
         stages.append(StageCost(name, *work[name], cpu, serial, longest, peak))
-    _forget_memory()
-    before, of_one = _peak_bytes(), (float(ends.mean()), float(steps.max()))
+    before, of_one = samples[0].before, (float(ends.mean()), float(steps.max()))
     limited, sizes = int((steps >= mining.limit).sum()), (samples[-1].facts, len(rows))
     estimate = CostEstimate(tuple(stages), threads, before, of_one, limited, sizes, rules)
     report(1.0)
     advice = _advice(estimate, settings, long_fit) if estimate.seconds >= long_fit else ()
-    return replace(estimate, advice=advice, warnings=_warnings(estimate))
+    peak, allowed = estimate.peak / 1e9, memory_budget(memory) / 1e9
+    warning = (
+        f"the fit needs {peak:,.1f} GB of memory, and may take {allowed:,.1f} GB; allow more "
+        "(--memory), or use a smaller --share or --max-length"
+    )
+    return replace(estimate, advice=advice, warnings=(warning,) if peak >= allowed else ())
 
 
 def extrapolate(points: Sequence[tuple[int, Any]], size: float) -> Any:
@@ -211,6 +216,7 @@ class _Sample:
     """A measured fit: for each stage CPU seconds of all threads and of the main one, peak bytes."""
 
     facts: int
+    before: float  # bytes in use before the fit
     rules: int = 0
     taken: dict[str, NDArray[np.float64]] = field(default_factory=dict)
 
@@ -224,9 +230,9 @@ def _fit_sample(
     walked_only[rows[:size]] = False
     held_out = max(1, round(len(held_out_facts(graph, settings)[0]) * size / len(rows)))
     settings = replace(settings, mining=replace(settings.mining, share=1.0), held_out=held_out)
-    sample, main_thread = _Sample(size), threading.get_ident()
     _forget_memory()
-    before = _peak_bytes()
+    before, main_thread = _peak_bytes(), threading.get_ident()
+    sample = _Sample(size, before)
     clock = np.array([time.process_time(), time.thread_time()])
 
     def note(stage: str, share: float) -> None:
@@ -259,16 +265,6 @@ def _forget_memory() -> None:
     with contextlib.suppress(OSError, AttributeError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)
     forget_peak()
-
-
-def _warnings(estimate: CostEstimate) -> tuple[str, ...]:
-    with contextlib.suppress(AttributeError, ValueError, OSError):  # not every system says
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        if estimate.peak >= memory:
-            needed = f"the fit needs {estimate.peak / 1e9:,.1f} GB of memory, and this machine has"
-            less = "a smaller --share or --max-length needs less"
-            return (f"{needed} {memory / 1e9:,.1f} GB; {less}",)
-    return ()
 
 
 def _advice(estimate: CostEstimate, settings: ModelSettings, long_fit: float) -> tuple[str, ...]:

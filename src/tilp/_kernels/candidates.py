@@ -1,4 +1,4 @@
-"""Candidates of queries: ranks of answers, the k best, softmax totals, and negative samples.
+"""Candidates of queries: known answers, ranks, the k best, softmax totals, negative samples.
 
 A query's candidates are all entities, but only listed ones are looked at: the others share its
 default score. Likewise only the other known answers of a query are looked at to tell which
@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tilp._kernels.arrays import end_of_run
+from tilp._kernels.arrays import end_of_run, stable_argsort
 from tilp._kernels.jit import kernel
 from tilp._kernels.types import Array
+from tilp.time.dates import OPEN_END, OPEN_START, UNKNOWN
 
 STATIC, OVERLAP, EXACT, ENUMERATE, RELEASE = range(5)
 """Columns of what is filtered, by protocol."""
@@ -227,6 +228,68 @@ def _sink(heap: Array, heap_score: Array, size: int) -> None:
 @kernel
 def _is_worse(score: float, entity: int, other_score: float, other: int) -> bool:
     return score < other_score or (score == other_score and entity > other)
+
+
+@kernel
+def mark_known_answers(
+    begin: Array, end: Array, target: Array, fact: Array, starts: Array, ends: Array,
+    own: Array, answer: Array, query_start: Array, query_end: Array, instant: Array,
+) -> tuple[Array, Array, Array, Array]:  # fmt: skip
+    """Mark the answer of each query with 0, and others by kind from 1 on; see `known_answers`.
+
+    The edges of a query's known answers are at `begin:end`. Those that hold at its `instant`, if
+    there are instants, get the mark past all kinds. Returns offsets, entities, ascending in each
+    query, marks, and the kind of each answer.
+    """
+    most = (end - begin).sum() + len(begin)
+    entities, marks = np.empty(most, dtype=np.int32), np.empty(most, dtype=np.int8)
+    offsets = np.zeros(len(begin) + 1, dtype=np.int64)
+    answer_kind = np.full(len(begin), -1, dtype=np.int8)
+    edges = np.empty(0, dtype=np.int64)
+    n, latest = 0, -1
+    for query in range(len(begin)):
+        if begin[query] != latest or len(edges) != end[query] - begin[query]:
+            latest = begin[query]
+            edges = latest + stable_argsort(target[latest : end[query]])
+            fact_of, target_of = fact[edges], target[edges]
+            start_of, end_of = starts[fact_of], ends[fact_of]
+            for edge in range(len(edges)):  # as `known_ends` does
+                no_start, no_end = start_of[edge] == UNKNOWN, end_of[edge] == UNKNOWN
+                if no_start:
+                    start_of[edge] = OPEN_START if no_end else end_of[edge]
+                if no_end:
+                    end_of[edge] = OPEN_END if no_start else start_of[edge]
+        low, high = query_start[query], query_end[query]
+        missing = answer[query] >= 0
+        for edge in range(len(edges)):
+            entity, since, until = target_of[edge], start_of[edge], end_of[edge]
+            if fact_of[edge] == own[query]:
+                continue
+            if missing and answer[query] <= entity:
+                entities[n], marks[n], missing = answer[query], 0, False
+                n += 1
+            kind = 3
+            if until < low:
+                kind = 0
+            elif since > high:
+                kind = 1
+            elif (until == low and since < low) or (since == high and until > high):
+                kind = 2
+            if entity == answer[query]:
+                answer_kind[query] = max(answer_kind[query], kind)
+                continue
+            if len(instant) > 0 and since <= instant[query] and instant[query] <= until:
+                kind = 4
+            if n > offsets[query] and entities[n - 1] == entity:
+                marks[n - 1] = max(marks[n - 1], kind + 1)
+            else:
+                entities[n], marks[n] = entity, kind + 1
+                n += 1
+        if missing:
+            entities[n], marks[n] = answer[query], 0
+            n += 1
+        offsets[query + 1] = n
+    return offsets, entities[:n].copy(), marks[:n].copy(), answer_kind
 
 
 @kernel

@@ -34,6 +34,15 @@ def read_only_tuple(columns: Columns) -> Columns:
     return type(columns)(*arrays)
 
 
+def split_by_sum(indices: Indices, sizes: Floats, most: float) -> list[Indices]:
+    """Split indices into parts whose sizes add up to about `most`; there is at least one part.
+
+    >>> [part.tolist() for part in split_by_sum(np.arange(4), np.array([1.0, 1, 3, 1]), 3)]
+    [[0, 1], [2], [3]]
+    """
+    return np.split(indices, np.flatnonzero(np.diff(np.cumsum(sizes) // most)) + 1)
+
+
 def ranges_to_indices(
     begin: NDArray[np.int64], end: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -28,7 +28,8 @@ from tilp.splits.reassign import exclude_from_training
 from tilp.types import BaseMethod, WalkGraph
 
 _PLAIN, _REACHED = "plain", "reached_only"  # choices that the estimators do not have
-_OF_THE_RUN = {"self", "random_state", "n_jobs", "backend", "address", "config", "training"}
+_RESOURCES = {"n_jobs", "memory", "backend", "address"}
+_OF_THE_RUN = {"self", "random_state", "config", "training", *_RESOURCES}
 _FORMS: Mapping[BaseMethod, Mapping[str, Any]] = {
     BaseMethod.FULL: {},
     BaseMethod.RULES: {"features": "none"},

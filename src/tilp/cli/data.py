@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import time
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
+from tilp._utils.memory import parse_size
 from tilp.cli import options
 from tilp.cli.console import output, print_table, print_warning, progress_bar, stage_bars, task_bar
 from tilp.cli.fit import fit_with_progress
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 _SHOWN_PROBLEMS = 20
 _DEMO_QUERIES = 50
-_BYTES = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _MIN_PACK_MEMORY = 16 * 10**6
 
 datasets = typer.Typer(
@@ -176,14 +175,7 @@ def _print_import(report: ImportReport, out: Path) -> None:
 def pack_command(
     data: options.DataArgument,
     out: options.OptionalOutFolderOption = None,
-    memory: Annotated[
-        str,
-        Option(
-            metavar="BYTES",
-            help="Memory to work in, such as 500MB or 2GB. More is faster; the files written are "
-            "the same.",
-        ),
-    ] = "1GB",
+    memory: options.MemoryOption = "1GB",
     check: Annotated[
         bool,
         Option(
@@ -219,27 +211,11 @@ def pack_command(
     with stage_bars(STAGES) as advance:
         source, names = options.standard_input(data), options.parse_columns(columns)
         read = partial(pack, unit=unit, on_error=on_error, columns=names, header=header)
-        graph = read(source, out, memory=_parse_bytes(memory), progress=advance)
+        graph = read(source, out, memory=parse_size(memory, _MIN_PACK_MEMORY), progress=advance)
     seconds = time.perf_counter() - started
     warn_of_defects(graph)
     output().print(f"{out}: {graph}")
     output().print(f"{_size(read_metadata(out))} on disk, packed in {seconds:,.1f} s")
-
-
-def _parse_bytes(text: str) -> int:
-    """Parse --memory.
-
-    >>> _parse_bytes("500MB"), _parse_bytes("1.5 GB")
-    (500000000, 1500000000)
-    """
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)B?\s*", text.upper())
-    if match is None:
-        raise TilpError(f"--memory {text!r}: write a number of bytes, such as 500MB or 2GB")
-    size = int(float(match[1]) * _BYTES[match[2]])
-    if size < _MIN_PACK_MEMORY:
-        least = f"{_MIN_PACK_MEMORY // 10**6}MB"
-        raise TilpError(f"--memory {text}: packing needs at least {least} to work in")
-    return size
 
 
 def _size(note: dict[str, dict[str, dict[str, int]]]) -> str:

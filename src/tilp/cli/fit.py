@@ -130,6 +130,7 @@ def fit_command(
         ),
     ] = None,
     threads: options.ThreadsOption = None,
+    memory: options.OptionalMemoryOption = None,
     backend: options.BackendOption = types.Backend.THREADS,
     address: options.AddressOption = None,
     seed: options.SeedOption = 0,
@@ -166,7 +167,7 @@ def fit_command(
     mining = {"effort": effort, "min_support": min_support, "sample": sample, "walk_limit": limit}
     parts = {"features": features, "without": without or None, "walk_length": soft_length}
     learning = {"rule_weights": weights, "missing": missing, "share": share, "random_state": seed}
-    running = {"n_jobs": threads, "backend": backend, "address": address}
+    running = {"n_jobs": threads, "memory": memory, "backend": backend, "address": address}
     model = TILP.from_options(preset, **form, **mining, **parts, **learning, **running)
     read = partial(options.read_data, data, unit, on_error, columns, header)
     if dry_run:
@@ -224,8 +225,9 @@ def _show_cost(model: TILP, read: Callable[[], TemporalGraph], *, json: bool) ->
     reading, threads = time.process_time() - started, thread_count(model.n_jobs)
     with console.task_bar("fit small samples") as advance:
         estimate = estimate_cost(
-            graph, model.settings_for(graph), threads=threads, reading=reading, progress=advance
-        )
+            graph, model.settings_for(graph), threads=threads, memory=model.memory,
+            reading=reading, progress=advance,
+        )  # fmt: skip
     if json:
         print_json(estimate.to_json())
         return

@@ -123,6 +123,13 @@ SeedOption = Annotated[
 ThreadsOption = Annotated[
     int | None, Option(min=1, show_default="all", help="Number of threads. Results do not change.")
 ]
+_MEMORY = Option(
+    metavar="SIZE",
+    show_default="pack: 1GB; fit: what half of the available memory allows, container limits too",
+    help="Memory to work in, such as 500MB or 2GB. The files written are the same.",
+)
+MemoryOption = Annotated[str, _MEMORY]
+OptionalMemoryOption = Annotated[str | None, _MEMORY]
 BackendOption = Annotated[
     Backend,
     Option(

@@ -13,6 +13,7 @@ from tilp.errors import TilpError
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.parallel import Workers
 from tilp.scoring import Scores
+from tilp.scoring.scorer import query_batches
 from tilp.time import UNKNOWN, known_ends, parse_date
 from tilp.types import Protocol, Ties, Unit
 
@@ -180,29 +181,32 @@ def _rank(ties: Ties, counts: Ints, removed: Floats, unit: Floats) -> Floats:
             return (2.0 * (unit + higher) + equal) / (2.0 * unit)
 
 
-_BATCH = 512
 _CHOSEN_BY = rank_column(Protocol.ENUMERATE, Ties.AVERAGE)
 
 
 def best_variant(
     ranker: Ranker,
     score: Callable[[QueryTable], Sequence[Scores]],
+    memory: Floats,
     workers: Workers,
     progress: Callable[[float], None],
 ) -> int:
-    """Return the index of the variant with the best MRR; of equal ones the first."""
+    """Return the index of the variant with the best MRR; of equal ones the first.
+
+    `memory` is the `memory_per_query` of the scorer.
+    """
     order = np.argsort(ranker.queries.subject, kind="stable")
-    parts = [order[begin : begin + _BATCH] for begin in range(0, len(order), _BATCH)]
-    sums = []
+    parts = query_batches(order, memory[order], workers.block_bytes)
+    ranks: list[Floats] = []
     for part in workers.map(partial(_reciprocal_ranks, ranker, score), parts):
-        sums.append(part)
-        progress(len(sums) / len(parts))
-    return int(np.argmax(np.sum(sums, axis=0)))
+        ranks.append(part)
+        progress(len(ranks) / len(parts))
+    return int(np.argmax(np.concatenate(ranks, axis=1).sum(axis=1)))
 
 
 def _reciprocal_ranks(
     ranker: Ranker, score: Callable[[QueryTable], Sequence[Scores]], part: Ints
-) -> list[float]:
+) -> Floats:
     variants = score(ranker.queries[part])
     ranks = (ranker.rank(part, scores, [Protocol.ENUMERATE])[0] for scores in variants)
-    return [float((1.0 / columns[_CHOSEN_BY]).sum()) for columns in ranks]
+    return np.array([1.0 / columns[_CHOSEN_BY] for columns in ranks])

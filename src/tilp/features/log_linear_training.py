@@ -35,10 +35,11 @@ from tilp.features.random_walks import RandomWalks, time_scale
 from tilp.graph import QueryTable
 from tilp.parallel import Workers
 from tilp.scoring import RuleScorer, RuleWeights
+from tilp.scoring.scorer import query_batches
 from tilp.types import Part
 
 N_FOLDS = 2
-_BATCH = 512
+_BYTES_PER_QUERY = 80_000  # in the table of a relation, with copies on the way
 _INDEXED = {
     "offsets": "log_count",
     "answer": "log_count",
@@ -97,6 +98,7 @@ def fit_log_linear(
         CandidateHistory(edges, n_directed, distance_bounds(graph)),
         RandomWalks.for_walker(scorer.walker, edges, time_scale(graph), settings.walk_length),
         settings,
+        workers.block_bytes,
     )
     sampled = [
         _sample_queries(queries[queries.directed_relation == relation], settings)
@@ -110,6 +112,7 @@ def fit_log_linear(
     learned = workers.map(
         partial(learner.fit, tables is not None),
         ((sampled[relation], known.get(relation)) for relation in unfinished),
+        [_BYTES_PER_QUERY * len(sampled[relation]) for relation in unfinished],
     )
     weights: dict[int, tuple[RelationWeights, ...]] = {}
 
@@ -147,6 +150,7 @@ class RelationLearner:
     history: CandidateHistory
     random_walks: RandomWalks
     settings: LogLinearSettings
+    block_bytes: float = np.inf  # that the rules applied to a batch of queries may take
 
     def fit(
         self, return_table: bool, task: tuple[QueryTable, CandidateTable | None]
@@ -167,8 +171,9 @@ class RelationLearner:
         for index in range(N_FOLDS):
             scorer = self.scorers[index % len(self.scorers)]
             rows = np.flatnonzero(fold == index)
-            for first in range(0, len(rows), _BATCH):
-                batch = queries[rows[first : first + _BATCH]]
+            memory = scorer.memory_per_query(queries[rows])
+            for part in query_batches(rows, memory, self.block_bytes) if len(rows) else ():
+                batch = queries[part]
                 tables.append(self._batch_table(scorer, batch))
                 folds.append(np.full(len(batch), index))
         if not tables:

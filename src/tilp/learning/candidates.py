@@ -9,10 +9,10 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._utils.arrays import Floats, Ids, Indices, ranges_to_indices, read_only
+from tilp._kernels.candidates import mark_known_answers
+from tilp._utils.arrays import Floats, Ids, Indices, read_only
 from tilp._utils.random import keyed_uniform
 from tilp.graph import QueryTable, TemporalGraph
-from tilp.time import known_ends
 
 # When a candidate is a known answer, against the query's interval; the last that applies.
 KNOWN_KINDS = ("before", "after", "meeting", "touching")
@@ -52,38 +52,11 @@ def known_answers(
     """
     index = graph.index(("train",))
     ranges = index.edge_ranges(queries.subject, queries.directed_relation)
-    offsets, edge = ranges_to_indices(*ranges)
-    query = np.repeat(np.arange(len(queries)), np.diff(offsets))
-    other = index.fact[edge] != queries.fact[query]
-    query, edge = query[other], edge[other]
-    fact, entity = index.fact[edge], index.target[edge]
-    start, end = known_ends(graph.start[fact], graph.end[fact])
-    is_answer = entity == queries.answer[query]
-    query_start, query_end = queries.start[query], queries.end[query]
-    meets_start = (end == query_start) & (start < query_start)
-    meets_end = (start == query_end) & (end > query_end)
-    kinds = [end < query_start, start > query_end, meets_start | meets_end]
-    mark = Mark.KNOWN + np.select(kinds, [0, 1, 2], 3)
+    instants = np.empty(0, np.int64)
     if instant_seed is not None:
-        instant = _draw_instants(graph, queries, instant_seed)[query]
-        holds = (start <= instant) & (instant <= end)
-        mark = np.where(holds & ~is_answer, Mark.EXCLUDED, mark)
-    answer_kind = np.full(len(queries), -1, np.int8)
-    np.maximum.at(answer_kind, query[is_answer], mark[is_answer].astype(np.int8) - Mark.KNOWN)
-    answered = np.flatnonzero(queries.answer >= 0)
-    query = np.concatenate([query[~is_answer], answered])
-    entity = np.concatenate([entity[~is_answer], queries.answer[answered]])
-    mark = np.concatenate([mark[~is_answer], np.full(len(answered), Mark.ANSWER)])
-    order = np.lexsort((mark, entity, query))
-    query, entity, mark = query[order], entity[order], mark[order]
-    last = np.append((np.diff(query) != 0) | (np.diff(entity) != 0), True)[: len(query)]
-    query, entity, mark = query[last], entity[last], mark[last]
-    return KnownAnswers(
-        np.searchsorted(query, np.arange(len(queries) + 1)).astype(np.int64),
-        entity.astype(np.int32),
-        mark.astype(np.int8),
-        answer_kind,
-    )
+        instants = _draw_instants(graph, queries, instant_seed)
+    times = graph.start, graph.end, queries.fact, queries.answer, queries.start, queries.end
+    return KnownAnswers(*mark_known_answers(*ranges, index.target, index.fact, *times, instants))
 
 
 def _draw_instants(graph: TemporalGraph, queries: QueryTable, seed: int) -> Indices:

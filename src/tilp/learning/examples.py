@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from tilp.walks import CompiledRules, Walker, chunks_by
 from tilp.walks.walker import CHUNK_STEPS
 
 _MIN_OTHER_EDGES = 2
+_KNOWN_BYTES = 20  # that a known answer of a query takes, with copies on the way
 _COUNTS = ("at_answer", "excluded", "at_known", "at_others")
 
 
@@ -96,34 +98,48 @@ def make_training_examples(
     parts = [np.empty((0, 3 + Mark.EXCLUDED + 1), np.int32)]
     kinds = [np.empty(0, np.int8)]
     n_done = 0
-    counted = workers.map(partial(_count, walker, rules, seed), chunks)
+    counted = workers.map(partial(_count, walker, rules, seed, workers.block_bytes), chunks)
     for index, (rows, answer_kind) in enumerate(counted):
-        walks = rows[:, 2]
-        rows = rows[walks > rows[:, 3 + Mark.EXCLUDED]]
         rows[:, 0] += n_done
-        parts.append(rows[np.argsort(rows[:, 0], kind="stable")].astype(np.int32))
+        parts.append(rows)
         kinds.append(answer_kind)
         n_done += len(chunks[index])
         if progress is not None:
             progress((index + 1) / len(chunks))
-    rows = np.concatenate(parts)
-    query, rule, walks, counts = rows[:, 0], rows[:, 1], rows[:, 2], rows[:, 3:]
+
+    def column(which: int | slice, dtype: type = np.float32) -> NDArray[Any]:
+        columns = [part[:, which] for part in parts]
+        return np.concatenate(columns, dtype=dtype, casting="unsafe")
+
+    known = 3 + Mark.KNOWN
     return TrainingExamples(
         queries=QueryTable.join(chunks or [queries]),
         answer_kind=np.concatenate(kinds),
-        offsets=np.searchsorted(query, np.arange(len(queries) + 1)).astype(np.int64),
-        rule=rule.astype(np.int32),
-        at_answer=counts[:, Mark.ANSWER].astype(np.float32),
-        excluded=counts[:, Mark.EXCLUDED].astype(np.float32),
-        at_known=counts[:, Mark.KNOWN : Mark.KNOWN + len(KNOWN_KINDS)].astype(np.float32),
-        at_others=(walks - counts.sum(axis=1)).astype(np.float32),
+        offsets=np.searchsorted(column(0, np.int32), np.arange(len(queries) + 1)).astype(np.int64),
+        rule=column(1, np.int32),
+        at_answer=column(3 + Mark.ANSWER),
+        excluded=column(3 + Mark.EXCLUDED),
+        at_known=column(slice(known, known + len(KNOWN_KINDS))),
+        at_others=column(2),
     )
 
 
 def _count(
-    walker: Walker, rules: CompiledRules, seed: int, queries: QueryTable
-) -> tuple[Indices, NDArray[np.int8]]:
-    """Return rows of query, rule, walks and walks by mark; and the kind of each answer."""
-    known = known_answers(walker.graph, queries, instant_seed=seed)
-    rows = walker.count_marked(queries, rules, known.offsets, known.entity, known.mark)
-    return rows, known.answer_kind
+    walker: Walker, rules: CompiledRules, seed: int, block_bytes: float, queries: QueryTable
+) -> tuple[Ids, NDArray[np.int8]]:
+    """Return rows of query, rule, walks to others and by mark; and the kind of each answer."""
+    index = walker.graph.index(("train",))
+    begin, end = index.edge_ranges(queries.subject, queries.directed_relation)
+    answer_kind = np.empty(len(queries), np.int8)
+    parts = []
+    for block in walker.blocks(queries, rules, block_bytes, _KNOWN_BYTES * (end - begin)):
+        known = known_answers(walker.graph, queries[block], instant_seed=seed)
+        marks = known.offsets, known.entity, known.mark
+        rows = walker.count_marked(queries[block], rules, *marks)
+        rows[:, 0] = block[rows[:, 0]]
+        has_others = rows[:, 2] > rows[:, 3 + Mark.EXCLUDED]
+        rows[:, 2] -= rows[:, 3:].sum(axis=1)
+        answer_kind[block] = known.answer_kind
+        parts.append(rows[has_others].astype(np.int32))
+    joined = np.concatenate(parts)
+    return joined[np.argsort(joined[:, 0], kind="stable")], answer_kind

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from tilp._utils.arrays import Mask
 from tilp._utils.files import load_or_compute, new_file
+from tilp._utils.memory import resident_bytes
 from tilp.errors import NoRulesError, TilpError
 from tilp.evaluation import Ranker
 from tilp.evaluation.filtered_ranks import best_variant
@@ -46,6 +47,9 @@ _SIMPLICITY = 0.3  # factor of a rule's expected weight for each atom of its bod
 _FAILURES = 5.0  # facts where a rule fails, added to those seen when its confidence is smoothed
 _MIN_CONFIDENCE, _MIN_WEIGHT = 1e-6, 1e-300
 SELECTION_STEPS = 60  # of training: weights need not be exact to tell which rules matter
+_PROGRAM_BYTES = 2.2e8  # of compiled loops and libraries that a fit loads
+_FACT_BYTES, _ENTITY_BYTES, _EXAMPLE_BYTES = 300, 40, 58  # with copies on the way
+_EXAMPLES_BY_LENGTH = 0.13  # share of the rules that apply to a query, for each atom of a body
 _WALKS_POWERS = (0.0, 0.15, 0.3, 0.45, 0.6)
 
 
@@ -57,6 +61,7 @@ def fit_model(
     The train split is learned from. The valid split, or else a tenth of train, decides when
     to stop.
     """
+    check_memory(graph, context)
     data = prepare_training_data(graph, context, given)
     if context.settings.select:
         data = select_from(data, context)
@@ -70,6 +75,25 @@ def fit_model(
         judged.append((data.held_out, fitted.weights))
         fitted = replace(fitted, rules=with_gains(data, fitted.rules, judged, context))
     return learn_features(data, fitted, folds, context)
+
+
+def check_memory(graph: TemporalGraph, context: FitContext) -> None:
+    """Raise an error if a fit takes more than the memory allows, even in the smallest blocks.
+
+    What it takes is a rough bound from the sizes of the graph: examples of the training queries,
+    which grow with the rules to choose from, indices of facts and entities, and the program.
+    """
+    mining, workers = context.settings.mining, context.workers
+    n_queries = 2 * len(target_facts(graph, mining))
+    n_examples = n_queries * mining.top * min(_EXAMPLES_BY_LENGTH * mining.max_length, 1.0)
+    needed = resident_bytes() + _PROGRAM_BYTES + _EXAMPLE_BYTES * n_examples
+    needed += _FACT_BYTES * len(graph) + _ENTITY_BYTES * workers.threads * len(graph.entities)
+    if needed > workers.memory:
+        raise TilpError(
+            f"the fit needs about {needed / 1e9:.2f} GB of memory in the smallest blocks, and may "
+            f"take {workers.memory / 1e9:.2f} GB; allow more (--memory), learn from fewer facts "
+            "(--effort quick), or find shorter rules (--max-length)"
+        )
 
 
 @dataclass(frozen=True)
@@ -301,8 +325,9 @@ def learn_rule_weights(data: TrainingData, context: FitContext) -> FittedModel:
         weights, curve, net = train_weights(data, data.training, context, advance, "training")
     if settings.choose_power:
         with context.stages("choose") as advance:
-            variants = partial(_scores_by_power, data.scorer(weights))
-            best = best_variant(data.ranker, variants, context.workers, advance)
+            scorer, ranker = data.scorer(weights), data.ranker
+            variants, memory = partial(_scores_by_power, scorer), scorer.memory_per_query
+            best = best_variant(ranker, variants, memory(ranker.queries), context.workers, advance)
             weights = replace(weights, walks_power=_WALKS_POWERS[best])
     else:
         weights = replace(weights, walks_power=settings.walks_power)

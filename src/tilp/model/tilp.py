@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from tilp._deprecated import RenamedAttribute, renamed_keywords
+from tilp._utils.memory import memory_budget
 from tilp._utils.params import Params
 from tilp._utils.progress import Progress, Stages
 from tilp.errors import TilpError
@@ -102,6 +103,8 @@ class TILP(Params):
             give the same model, bit for bit.
         n_jobs: How many threads work in parallel (int, default None: one for each core; -1
             means the same). It does not change the result.
+        memory: Work in this much memory (bytes, or such as `"2GB"`, default None: what half of
+            the available memory allows, container limits included). It does not change the result.
         backend: What runs the work (default `"threads"`): `threads`, `serial` or `ray`. It does
             not change the result.
         address: The address of a Ray cluster, `host:port` or `auto` (default None: Ray is
@@ -122,7 +125,7 @@ class TILP(Params):
         'Dedbridge'
     """
 
-    _UNSHOWN = ("n_jobs", "backend", "address")
+    _UNSHOWN = ("n_jobs", "memory", "backend", "address")
     threads = RenamedAttribute("n_jobs")
     learned = RenamedAttribute("feature_weights")
 
@@ -140,6 +143,7 @@ class TILP(Params):
         effort: Effort | str = Effort.NORMAL,
         random_state: int = 0,
         n_jobs: int | None = None,
+        memory: int | str | None = None,
         backend: Backend | str = Backend.THREADS,
         address: str | None = None,
         config: TILPConfig = DEFAULT_CONFIG,
@@ -154,6 +158,7 @@ class TILP(Params):
         self.effort = effort
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.memory = memory
         self.backend = backend
         self.address = address
         self.config = config
@@ -175,6 +180,7 @@ class TILP(Params):
             raise TilpError(f"n_jobs is {self.n_jobs}; give a count of threads, or -1 for all")
         if self.random_state < 0:
             raise TilpError(f"random_state is {self.random_state}; it is at least 0")
+        memory_budget(self.memory)
         self.temporal_detail = tuple(choose(Grain, name, "temporal_detail") for name in detail)
         self.rule_weights = choose(Weights, self.rule_weights, "rule_weights")
         self.features = choose(Features, self.features, "features")
@@ -739,7 +745,7 @@ class TILP(Params):
 
     def _workers(self) -> Workers:
         jobs = None if self.n_jobs == -1 else self.n_jobs
-        return Workers(thread_count(jobs), self.backend, self.address)
+        return Workers(thread_count(jobs), self.backend, self.address, self.memory)
 
     def _need_fit(self) -> FittedModel:
         if self._fitted is None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tilp._utils.memory import memory_budget, resident_bytes
 from tilp.errors import TilpError
 from tilp.types import Backend, choose
 
@@ -22,6 +25,7 @@ Chunk = TypeVar("Chunk")
 Result = TypeVar("Result")
 
 _MAX_RAY_TASKS = 16  # each holds the results of its finished chunks in memory
+_MIN_BLOCK, _MAX_BLOCK = 2e6, 24e6  # bytes; larger ones are hardly faster
 
 
 def split_by_cost(cost: NDArray[np.float64], max_slices: int = 64) -> list[slice]:
@@ -60,6 +64,8 @@ class Workers:
         backend: `serial`, `threads` (default) or `ray`.
         address: address of a running Ray cluster, `host:port` or `auto`. None by default: start
             Ray on this machine.
+        memory: bytes that this process may take, or such as `2GB`; by default as many as now and
+            half of what is left. Work is done in blocks that fit; results do not change.
 
     Raises:
         TilpError: Ray is not installed or cannot be reached, or `address` is given for another
@@ -71,8 +77,10 @@ class Workers:
     """
 
     def __init__(
-        self, threads: int = 1, backend: Backend | str = Backend.THREADS, address: str | None = None
-    ) -> None:
+        self, threads: int = 1, backend: Backend | str = Backend.THREADS,
+        address: str | None = None, memory: int | str | None = None,
+    ) -> None:  # fmt: skip
+        self.memory = memory_budget(memory)
         self.backend = choose(Backend, backend, "backend")
         if address is not None and self.backend is not Backend.RAY:
             raise TilpError(
@@ -99,7 +107,16 @@ class Workers:
         if self._ray is not None:
             self._ray.close()
 
-    def map(self, function: Callable[[Chunk], Result], chunks: Iterable[Chunk]) -> Iterator[Result]:
+    @property
+    def block_bytes(self) -> float:
+        """Bytes that one chunk in progress may take: an equal share of what is left."""
+        share = (self.memory - resident_bytes()) / (2 * self.threads + 1)
+        return float(np.clip(share, _MIN_BLOCK, _MAX_BLOCK))
+
+    def map(
+        self, function: Callable[[Chunk], Result], chunks: Iterable[Chunk],
+        sizes: Sequence[float] = (),
+    ) -> Iterator[Result]:  # fmt: skip
         """Yield the function's result for each chunk, in order, with few chunks in progress.
 
         Ray sends the function with everything it refers to. Large read-only arrays are put into
@@ -109,18 +126,22 @@ class Workers:
         Args:
             function: called with each chunk.
             chunks: drawn as workers become free.
+            sizes: bytes that each chunk takes. In threads, one is in progress, or as many as fit
+                into what is left of the memory. None by default.
         """
         if self._ray is not None:
             return self._ray.map(function, chunks)
-        return self.map_in_threads(function, chunks)
+        return self.map_in_threads(function, chunks, sizes)
 
     def map_in_threads(
-        self, function: Callable[[Chunk], Result], chunks: Iterable[Chunk]
-    ) -> Iterator[Result]:
+        self, function: Callable[[Chunk], Result], chunks: Iterable[Chunk],
+        sizes: Sequence[float] = (),
+    ) -> Iterator[Result]:  # fmt: skip
         """Do the same in threads of this process with any backend: faster for short chunks."""
         if self._pool is None:
             return map(function, chunks)
-        return _map_ahead(self._pool, function, chunks, 2 * self.threads)
+        room = self.memory - resident_bytes() if len(sizes) else math.inf
+        return _map_ahead(self._pool, function, chunks, 2 * self.threads, sizes, room)
 
     def map_tasks(
         self, function: Callable[[Chunk], Result], tasks: Iterable[Chunk]
@@ -165,20 +186,20 @@ def use_workers(workers: Workers | None, threads: int = 1) -> Iterator[Workers]:
 
 
 def _map_ahead(
-    threads: ThreadPoolExecutor,
-    function: Callable[[Chunk], Result],
-    chunks: Iterable[Chunk],
-    max_ahead: int,
-) -> Iterator[Result]:
+    threads: ThreadPoolExecutor, function: Callable[[Chunk], Result], chunks: Iterable[Chunk],
+    max_ahead: int, sizes: Sequence[float] = (), room: float = math.inf,
+) -> Iterator[Result]:  # fmt: skip
     """Yield results in order, with at most `max_ahead` chunks submitted after the awaited one."""
-    futures: deque[Future[Result]] = deque()
+    futures: deque[tuple[Future[Result], float]] = deque()
     try:
-        for chunk in chunks:
-            futures.append(threads.submit(function, chunk))
+        for chunk, size in zip(chunks, chain(sizes, repeat(0.0)), strict=False):
+            while futures and size + sum(held for _, held in futures) > room:
+                yield futures.popleft()[0].result()
+            futures.append((threads.submit(function, chunk), size))
             if len(futures) > max_ahead:
-                yield futures.popleft().result()
+                yield futures.popleft()[0].result()
         while futures:
-            yield futures.popleft().result()
+            yield futures.popleft()[0].result()
     finally:
-        for future in futures:
+        for future, _ in futures:
             future.cancel()

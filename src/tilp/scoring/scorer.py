@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tilp._kernels.score import score_candidates
-from tilp._utils.arrays import Floats, Ids, Ints, read_only
+from tilp._utils.arrays import Floats, Ids, Ints, read_only, split_by_sum
 from tilp.graph import QueryTable
 from tilp.learning import KnownAnswers, Mark, PopularityPrior, known_answers
 from tilp.rules import Notation, Rule, format_rule
@@ -23,6 +23,15 @@ from tilp.walks import Grounder, Walker
 _STEPS_PER_NUMBER = 8  # steps of walks for one number in memory: most are counted together
 _LEAST_SCORE = 1e-300  # lower bound of a divisor, against 0 / 0
 _Parts = dict[str, Floats]
+
+_BATCH, _BYTES_PER_NUMBER = 512, 32  # most queries of a batch; of `memory_per_query`, with copies
+
+
+def query_batches(rows: Ints, memory: Floats, block_bytes: float) -> list[Ints]:
+    """Return indices of queries in batches, given the `memory_per_query` of each."""
+    sizes = np.maximum(_BYTES_PER_NUMBER * memory, block_bytes / _BATCH)
+    return split_by_sum(rows, sizes, block_bytes)
+
 
 NOT_SCORED = "not looked at"
 """Kind of the contribution that stands for everything a scorer left out for a candidate."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tilp._deprecated import RenamedAttribute
 from tilp._kernels.candidates import best_candidates
-from tilp._utils.arrays import Floats, Ids, Ints, Mask, ranges_to_indices
+from tilp._utils.arrays import Floats, Ids, Ints, Mask, ranges_to_indices, split_by_sum
 from tilp.errors import TilpError
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.learning import known_answers
@@ -244,8 +244,8 @@ class QueryBatches:
         self.rows = [distinct]
         if len(distinct) > 1:
             memory = scorer.memory_per_query(queries[distinct])
-            total = np.cumsum(np.maximum(memory, max_memory / _MAX_BATCH_QUERIES))
-            self.rows = np.split(distinct, np.flatnonzero(np.diff(total // max_memory)) + 1)
+            sizes = np.maximum(memory, max_memory / _MAX_BATCH_QUERIES)
+            self.rows = split_by_sum(distinct, sizes, max_memory)
 
     def __iter__(self) -> Iterator[QueryTable]:
         return (self._queries[rows] for rows in self.rows)

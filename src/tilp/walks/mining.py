@@ -169,7 +169,7 @@ def _count(
     statistics = np.zeros((len(rows), 3))
     sampled = np.zeros((2, walker.max_length + 1), dtype=np.bool_)
     chunks = chunks_by(walker, queries, queries.subject)
-    tallies = workers.map(partial(_tally, walker, compiled), chunks)
+    tallies = workers.map(partial(_tally, walker, compiled, workers.block_bytes), chunks)
     for index, (chunk, (tally, weights)) in enumerate(zip(chunks, tallies, strict=True)):
         statistics += tally
         inverse = chunk.directed_relation >= len(walker.graph.relations)
@@ -279,9 +279,9 @@ def _find(walker: Walker, queries: QueryTable) -> pl.DataFrame:
 
 
 def _tally(
-    walker: Walker, rules: CompiledRules, queries: QueryTable
+    walker: Walker, rules: CompiledRules, block_bytes: float, queries: QueryTable
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    return walker.tally(queries, rules)
+    return walker.tally(queries, rules, block_bytes)
 
 
 class _Merge:

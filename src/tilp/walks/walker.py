@@ -31,7 +31,7 @@ from tilp._kernels.types import (
     Workspace,
 )
 from tilp._kernels.walk import ENDS, MARKED, RULE_ENDS, walk
-from tilp._utils.arrays import ranges_to_indices
+from tilp._utils.arrays import ranges_to_indices, split_by_sum
 from tilp.errors import TilpError
 from tilp.graph import PreparedEdges, QueryTable, TemporalGraph
 from tilp.parallel import split_by_cost
@@ -62,6 +62,7 @@ _CODE_TYPES = {Grain.ALLEN: ALLEN_CODES, Grain.GAP: GAP_CODES, Grain.STATIC: NO_
 _N_KEYS = {ENDS: 7, RULE_ENDS: 3, MARKED: 2}  # columns of records before those of counts
 _MIN_SEARCH = 5_000  # walks of one length; it takes fewer of them to find rules than to count them
 _STEPS_OF_ALL = 50_000  # about as many as the rules of one relation take of one length
+_RECORD_BYTES = 200  # that a record of a query and a rule takes, with copies on the way
 _NO_MARKS = Marks(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int8))
 
 
@@ -283,19 +284,37 @@ class Walker:
             SearchWorkspace.of(self.max_length, len(self.graph.entities), len(self.edges.fact)),
         )  # fmt: skip
 
+    def blocks(
+        self, queries: QueryTable, rules: CompiledRules, block_bytes: float,
+        more_bytes: NDArray[Any] | float = 0.0,
+    ) -> list[NDArray[np.int64]]:  # fmt: skip
+        """Return the indices of queries in blocks of bounded memory, in the order of walks.
+
+        `more_bytes` are what each query takes beside the records of the rules of its relation.
+        """
+        columns = (queries.end, queries.start, queries.directed_relation, queries.subject)
+        n_rules = np.bincount(rules.index.directed_relation, minlength=self.encoding.symbols.count)
+        size = _RECORD_BYTES * n_rules[queries.directed_relation] + more_bytes
+        order = np.lexsort(columns)
+        return split_by_sum(order, size[order], block_bytes)
+
     def tally(
-        self, queries: QueryTable, rules: CompiledRules
+        self, queries: QueryTable, rules: CompiledRules, block_bytes: float = np.inf
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return support, body support and the sum of arriving rates of each rule, and weights."""
-        n = len(queries)
-        marks = Marks(np.arange(n + 1), queries.answer, np.zeros(n, np.int8))
-        records, weights = self._walk(
-            queries, rules.index, rules.trie, MARKED, marks, every_reading=False
-        )
-        rule, walks, at_answer = rules.order[records[:, 1]], records[:, 2], records[:, 3]
-        columns = (at_answer > 0, None, at_answer / walks)
-        sums = [np.bincount(rule, column, len(rules.order)) for column in columns]
-        return np.column_stack(sums).astype(np.float64), weights
+        sums = np.zeros((3, len(rules.order)))
+        weights = np.empty((len(queries), self.max_length + 1))
+        for block in self.blocks(queries, rules, block_bytes):
+            part, n = queries[block], len(block)
+            marks = Marks(np.arange(n + 1), part.answer, np.zeros(n, np.int8))
+            records, weights[block] = self._walk(
+                part, rules.index, rules.trie, MARKED, marks, every_reading=False
+            )
+            rule, walks, at_answer = rules.order[records[:, 1]], records[:, 2], records[:, 3]
+            # Added one after the other, so that blocks do not change the sums.
+            np.add.at(sums[2], rule, at_answer / walks)
+            sums[:2] += [np.bincount(rule, of, sums.shape[1]) for of in (at_answer > 0, None)]
+        return sums.T, weights
 
     def count(self, queries: QueryTable) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Count the walks of all rules by end.

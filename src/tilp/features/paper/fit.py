@@ -32,13 +32,13 @@ from tilp.learning.training_loop import N_PARTS, Adam, LossCurve, mean_loss, run
 from tilp.parallel import Workers, split_by_cost
 from tilp.rules import RuleSet
 from tilp.scoring import RuleScorer
+from tilp.scoring.scorer import query_batches
 
 _SOFTPLUS_ONE = math.log(math.e - 1.0)  # its softplus is 1
 _INITIAL_TEMPERATURE = 0.1
 _EXCLUDED_LOGIT = -1e9  # infinite ones have no gradient
 _REGULARISED = ("recurrence", "pairs")
 _TEMPERATURE_FACTORS = 2.0 ** np.arange(-4, 2.25, 0.25)
-_BATCH = 512
 _FEATURE_SCALES = (1.0, 0.3, 0.1, 0.03, 0.01, 0.0)
 # Shares of the work done when distributions are fitted, evidence is gathered, weights are trained.
 _FITTED, _GATHERED, _TRAINED = 0.1, 0.2, 0.8
@@ -262,7 +262,8 @@ def fit_paper(
     # learns features so strong that they undo it. So ranks decide how much the features count.
     variants = [replace(trained, features=trained.features * scale) for scale in _FEATURE_SCALES]
     score = partial(PaperFeatureScorer(scorer, features, trained).score_variants, variants)
-    best = variants[best_variant(ranker, score, workers, between(_TRAINED, 1.0))]
+    memory = scorer.memory_per_query(ranker.queries)
+    best = variants[best_variant(ranker, score, memory, workers, between(_TRAINED, 1.0))]
     return FittedPaper(features, calibrate_temperature(features, best, judge, workers))
 
 
@@ -276,8 +277,8 @@ def make_feature_examples(
     """Sample queries and their candidates, and gather the evidence for these."""
     columns = (queries.fact, queries.directed_relation, queries.subject, queries.start)
     queries = queries[keyed_sample(settings.max_queries, settings.seed, *columns)]
-    rows = np.arange(len(queries))
-    batches = [queries[rows[first : first + _BATCH]] for first in range(0, len(queries), _BATCH)]
+    rows, memory = np.arange(len(queries)), scorer.memory_per_query(queries)
+    batches = [queries[part] for part in query_batches(rows, memory, workers.block_bytes)]
     samples = list(workers.map(partial(_sample_candidates, scorer, settings), batches))
     shifts = np.cumsum([0, *(len(sample.candidate) for sample, _ in samples)])[:-1]
     shifted = list(zip((sample for sample, _ in samples), shifts, strict=True))
