@@ -24,7 +24,6 @@ from published import load
 
 import tilp
 from tilp.evaluation import evaluate
-from tilp.features.log_linear_training import CandidateTable, LogLinearSettings, fit_log_linear
 from tilp.features.paper.features import PaperFeatures, walked_relations
 from tilp.graph import QueryTable
 from tilp.model import FitContext, ModelSettings
@@ -33,15 +32,15 @@ from tilp.model.fit import (
     learn_features,
     learn_rule_weights,
     prepare_training_data,
+    select_from,
 )
 from tilp.model.fitted_model import FittedModel
 from tilp.parallel import Workers
-from tilp.scoring import RuleScorer
 from tilp.types import Features, Part
 
 OF_PAPER = (Part.RECURRENCE, Part.ORDER, Part.PAIR)
-OF_FULL = (Part.RULE_EVIDENCE, Part.OWN_FACTS, Part.SOFT_WALKS)
-MANNERS = (Part.OUT_OF_FOLD, Part.MIXING)
+OF_FULL = (Part.RULE_EVIDENCE, Part.OWN_FACTS, Part.SOFT_WALKS, Part.COUNTS)
+MANNERS = (Part.OUT_OF_FOLD, Part.STACKING)
 
 
 def part_model(name: str, preset: str) -> None:
@@ -75,7 +74,8 @@ def variants() -> dict[str, tuple[Features, tuple[Part, ...]]]:
         found[features.value] = (features, ())
         for part in parts:
             others = tuple(other for other in parts if other is not part)
-            found[f"{features.value}: {part.value} alone"] = (features, others)
+            if features is Features.PAPER:
+                found[f"{features.value}: {part.value} alone"] = (features, others)
             found[f"{features.value} without {part.value}"] = (features, (part,))
     for part in MANNERS:
         found[f"full without {part.value}"] = (Features.FULL, (part,))
@@ -89,30 +89,15 @@ def fits(
     first = tilp.TILP(random_state=seed).settings
     with Workers(THREADS) as workers:
         context = FitContext(first, workers, folder / "fit")
-        prepared = prepare_training_data(graph, context)
+        prepared = select_from(prepare_training_data(graph, context), context)
         weighed = learn_rule_weights(prepared, context)
-        rules = [one.rule for one in weighed.rules]
-        scorer = RuleScorer(prepared.walker, rules, weighed.weights, prepared.missing_dates)
         folds = cross_fit_weights(prepared, weighed, context, lambda _: None)
-        gathered: dict[int, CandidateTable] = {}
         for number, (variant, (features, without)) in enumerate(variants().items()):
-            settings = replace(first, features=features, without=without)
+            # Valid is what is measured on, so that it must not adjust weights.
+            settings = replace(first, features=features, without=(*without, Part.VALID))
             place = folder / str(number)
             place.mkdir()
-            if features is Features.FULL and Part.OUT_OF_FOLD not in without:
-                weights = fit_log_linear(
-                    scorer,
-                    folds,
-                    prepared.training.queries,
-                    LogLinearSettings(without=without, seed=seed),
-                    workers,
-                    folder=place,
-                    progress=lambda _: None,
-                    tables=gathered,
-                )
-                fitted = replace(weighed, features=weights)
-            else:
-                fitted = learn_features(prepared, weighed, FitContext(settings, workers, place))
+            fitted = learn_features(prepared, weighed, folds, FitContext(settings, workers, place))
             yield variant, settings, fitted
 
 

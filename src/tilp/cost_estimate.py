@@ -133,7 +133,7 @@ def estimate_cost(
     >>> graph = tilp.datasets.world(size=1_000).graph
     >>> cost = estimate_cost(graph, model.settings_for(graph), budget=0.5)
     >>> [stage.name for stage in cost.stages]
-    ['read', 'prepare', 'mine', 'apply', 'select', 'train', 'choose', 'fold']
+    ['read', 'prepare', 'mine', 'apply', 'select', 'train', 'fold']
     """
     if not len(graph.rows("train")):
         raise TilpError("there are no training facts to learn from")
@@ -169,9 +169,9 @@ def estimate_cost(
         "apply": (walks, f"steps of {len(ends):,} queries"),
         "select": (float(SELECTION_STEPS), "gradients at most"),
         "train": (gradients, "gradients at most"),
-        "choose": (2.0 * len(held_out_facts(graph, settings)[0]), "held-out queries"),
         "fold": (gradients, "gradients of each fold at most"),
         "features": (float(len(ends)), "queries"),
+        "stack": (2.0 * len(held_out_facts(graph, settings)[0]), "queries, and as many removed"),
     }
     stages = [
         StageCost("read", len(graph), "facts", reading, reading),

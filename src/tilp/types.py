@@ -161,6 +161,8 @@ class Part(StrEnum):
     SOFT_WALKS = "soft-walks"
     OUT_OF_FOLD = "out-of-fold"
     STACKING = "stacking"
+    COUNTS = "counts"
+    VALID = "valid"
 
     @classmethod
     def _missing_(cls, value: object) -> Self | None:

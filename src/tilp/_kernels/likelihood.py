@@ -331,28 +331,3 @@ def add_log_linear_likelihood(
             for item in range(history_offsets[row], history_offsets[row + 1]):
                 history_gradient[history_feature[item]] += share
     return loss
-
-
-@kernel
-def sum_reciprocal_ranks(
-    table: LogLinearTable, queries: Array, before: Array, after: Array, mixings: Array
-) -> Array:
-    """Return the sum of reciprocal ranks of answers for each mixing of two scores of candidates.
-
-    A mixing is the share of `after`. A candidate counts as many entities as it stands for, and
-    half of them where it ties with the answer.
-    """
-    total = np.zeros(len(mixings))
-    for query in queries:
-        answer = table.answer[query]
-        for index, mixing in enumerate(mixings):
-            answer_score = (1.0 - mixing) * before[answer] + mixing * after[answer]
-            rank = 0.5  # with the answer itself, which ties
-            for row in range(table.offsets[query], table.offsets[query + 1]):
-                score = (1.0 - mixing) * before[row] + mixing * after[row]
-                if score > answer_score:
-                    rank += np.exp(table.log_count[row])
-                elif score == answer_score:
-                    rank += 0.5 * np.exp(table.log_count[row])
-            total[index] += 1.0 / rank
-    return total

@@ -50,7 +50,6 @@ _OF_FIT = {
     "apply": "arriving",
     "select": "training",
     "train": "training",
-    "choose": "training",
     "fold": "training",
     "features": "features",
     "stack": "features",

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -61,14 +60,6 @@ class LogLinearSettings:
     max_steps: int = DEFAULT_MAX_STEPS  # most steps of the optimiser
 
 
-@dataclass(frozen=True)
-class CandidateTable:
-    """Features of the sampled candidates of one relation's queries, and the fold of each query."""
-
-    table: LogLinearTable | None  # None without queries
-    fold: Indices
-
-
 def fold_index(fact: Ids | Indices, seed: int) -> Indices:
     """Return the fold of each fact; queries in both directions are in the same fold."""
     return (keyed_uniform(seed, fact) * N_FOLDS).astype(np.int64)
@@ -83,13 +74,11 @@ def fit_log_linear(
     *,
     folder: Path,
     progress: Callable[[float], None],
-    tables: dict[int, CandidateTable] | None = None,
 ) -> tuple[LogLinearWeights, ...]:
     """Learn the log-linear weights of every directed relation: without each fold, then of all.
 
     `out_of_fold` holds rule weights that were learned without each fold. Finished relations are
-    saved in `folder`, where a later run continues. `tables` are shared between runs that leave out
-    different parts; those of relations that it lacks are added.
+    saved in `folder`, where a later run continues.
     """
     graph = scorer.walker.graph
     edges, n_directed = fact_edges(graph), 2 * len(graph.relations)
@@ -108,19 +97,12 @@ def fit_log_linear(
     order = sorted(range(n_directed), key=lambda relation: -len(sampled[relation]))
     files = [folder / f"head-{relation}.npz" for relation in range(n_directed)]
     unfinished = [relation for relation in order if not files[relation].exists()]
-    known = tables or {}
     learned = workers.map(
-        partial(learner.fit, tables is not None),
-        ((sampled[relation], known.get(relation)) for relation in unfinished),
+        learner.fit,
+        (sampled[relation] for relation in unfinished),
         [_BYTES_PER_QUERY * len(sampled[relation]) for relation in unfinished],
     )
     weights: dict[int, tuple[RelationWeights, ...]] = {}
-
-    def fit_next(relation: int) -> tuple[RelationWeights, ...]:
-        table, relation_weights = next(learned)
-        if tables is not None and table is not None:
-            tables[relation] = table
-        return relation_weights
 
     sizes = np.array([len(sampled[relation]) for relation in order]) + 1.0
     done = np.cumsum(sizes) / sizes.sum()
@@ -128,7 +110,7 @@ def fit_log_linear(
     with threadpool_limits(limits=1, user_api="blas"):
         for relation, share in zip(order, done.tolist(), strict=True):
             weights[relation] = load_or_compute(
-                files[relation], partial(fit_next, relation), _to_arrays, _from_arrays
+                files[relation], lambda: next(learned), _to_arrays, _from_arrays
             )
             progress(share)
     by_fold = zip(*(weights[relation] for relation in range(n_directed)), strict=True)
@@ -152,33 +134,21 @@ class RelationLearner:
     settings: LogLinearSettings
     block_bytes: float = np.inf  # that the rules applied to a batch of queries may take
 
-    def fit(
-        self, return_table: bool, task: tuple[QueryTable, CandidateTable | None]
-    ) -> tuple[CandidateTable | None, tuple[RelationWeights, ...]]:
-        """Learn the weights of a relation; return a new candidate table too, if wanted."""
-        queries, known = task
-        candidates = known or self._make_table(queries)
-        weights = (rules_only(),) * (N_FOLDS + 1)
-        if candidates.table is not None:
-            table = _leave_out(candidates.table, self.settings.without)
-            steps = self.settings.max_steps
-            weights = fit_relation_weights(table, candidates.fold, N_FOLDS, steps)
-        return candidates if return_table and known is None else None, weights
-
-    def _make_table(self, queries: QueryTable) -> CandidateTable:
-        fold = fold_index(queries.fact, self.settings.seed)
+    def fit(self, queries: QueryTable) -> tuple[RelationWeights, ...]:
+        """Learn the weights of a relation without each fold, then from all queries."""
+        fold_ids = fold_index(queries.fact, self.settings.seed)
         tables, folds = [], []
-        for index in range(N_FOLDS):
-            scorer = self.scorers[index % len(self.scorers)]
-            rows = np.flatnonzero(fold == index)
+        for fold in range(N_FOLDS):
+            scorer = self.scorers[fold % len(self.scorers)]
+            rows = np.flatnonzero(fold_ids == fold)
             memory = scorer.memory_per_query(queries[rows])
             for part in query_batches(rows, memory, self.block_bytes) if len(rows) else ():
-                batch = queries[part]
-                tables.append(self._batch_table(scorer, batch))
-                folds.append(np.full(len(batch), index))
+                tables.append(self._batch_table(scorer, queries[part]))
+                folds.append(np.full(len(part), fold))
         if not tables:
-            return CandidateTable(None, np.empty(0, np.int64))
-        return CandidateTable(_join_tables(tables), np.concatenate(folds))
+            return (rules_only(),) * (N_FOLDS + 1)
+        table = _leave_out(_join_tables(tables), self.settings.without)
+        return fit_relation_weights(table, np.concatenate(folds), N_FOLDS, self.settings.max_steps)
 
     def _batch_table(self, scorer: RuleScorer, queries: QueryTable) -> LogLinearTable:
         settings, graph = self.settings, scorer.walker.graph

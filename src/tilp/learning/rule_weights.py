@@ -111,8 +111,7 @@ class TrainingSettings:
             few training queries.
         walks_power: In training, a rule's weight is multiplied by the count of its walks to this
             power.
-        choose_power: Let held-out queries choose the power for ranking; if not, it is that of
-            training.
+        ranking_power: The same power when candidates are ranked.
         known_factors: Learn factors for candidates that are known answers at other times; if not,
             they count like all others, as in the paper.
         dimension: Dimension of the attention net.
@@ -126,7 +125,7 @@ class TrainingSettings:
     net_learning_rate: float = 0.01
     l2: float = 1.0
     walks_power: float = 0.45
-    choose_power: bool = True
+    ranking_power: float = 0.6
     known_factors: bool = True
     dimension: int = 64
     seed: int = 0

@@ -102,7 +102,7 @@ PRESETS: Mapping[Preset, Mapping[str, Any]] = {
         "config": TILPConfig(
             select=False,
             distinct=False,
-            training=TrainingSettings(walks_power=0.0, choose_power=False, known_factors=False),
+            training=TrainingSettings(walks_power=0.0, ranking_power=0.0, known_factors=False),
         ),
     },
 }
@@ -193,12 +193,14 @@ def _renamed(values: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]
 
 
 def _refuse_removed(training: dict[str, Any]) -> None:
-    """Refuse choices of 0.1 that 0.2 lacks, and drop the one that is no choice any more."""
+    """Refuse choices of 0.1 that 0.2 lacks, and drop those that are no choice any more."""
     if training["weights"] == "hybrid":
         raise TilpError("hybrid weights were removed in 0.2: fit the model again with others")
     cell = training.pop("cell", "lstm")
     if cell != "lstm":
         raise TilpError(f"the cell {cell!r} was removed in 0.2: fit the model again without it")
+    if not training.pop("choose_power", True):  # held-out queries chose the power in 0.1
+        training["ranking_power"] = training["walks_power"]
 
 
 def resolve_effort(

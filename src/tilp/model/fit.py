@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +17,10 @@ from tilp._utils.files import load_or_compute, new_file
 from tilp._utils.memory import resident_bytes
 from tilp.errors import NoRulesError, TilpError
 from tilp.evaluation import Ranker
-from tilp.evaluation.filtered_ranks import best_variant
 from tilp.features.log_linear_scorer import LogLinearScorer
 from tilp.features.log_linear_training import N_FOLDS, LogLinearSettings, fit_log_linear, fold_index
 from tilp.features.paper.features import FEATURES
-from tilp.features.stacking import stack_terms
+from tilp.features.term_weights import stack_terms
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.learning import PopularityPrior
 from tilp.learning.examples import TrainingExamples, make_training_examples, training_queries
@@ -37,7 +35,7 @@ from tilp.learning.training_loop import LossCurve
 from tilp.model.config import FitContext, ModelSettings
 from tilp.model.fitted_model import FittedModel, with_weights
 from tilp.rules import MinedRule, Rule, RuleSet
-from tilp.scoring import RuleScorer, RuleWeights, Scores
+from tilp.scoring import RuleScorer, RuleWeights
 from tilp.time.imputation import MissingDates
 from tilp.types import Features, Grain, Part
 from tilp.walks import Walker
@@ -50,7 +48,6 @@ SELECTION_STEPS = 60  # of training: weights need not be exact to tell which rul
 _PROGRAM_BYTES = 2.2e8  # of compiled loops and libraries that a fit loads
 _FACT_BYTES, _ENTITY_BYTES, _EXAMPLE_BYTES = 300, 40, 58  # with copies on the way
 _EXAMPLES_BY_LENGTH = 0.13  # share of the rules that apply to a query, for each atom of a body
-_WALKS_POWERS = (0.0, 0.15, 0.3, 0.45, 0.6)
 
 
 def fit_model(
@@ -323,14 +320,7 @@ def learn_rule_weights(data: TrainingData, context: FitContext) -> FittedModel:
     settings = context.settings.training
     with context.stages("train") as advance:
         weights, curve, net = train_weights(data, data.training, context, advance, "training")
-    if settings.choose_power:
-        with context.stages("choose") as advance:
-            scorer, ranker = data.scorer(weights), data.ranker
-            variants, memory = partial(_scores_by_power, scorer), scorer.memory_per_query
-            best = best_variant(ranker, variants, memory(ranker.queries), context.workers, advance)
-            weights = replace(weights, walks_power=_WALKS_POWERS[best])
-    else:
-        weights = replace(weights, walks_power=settings.walks_power)
+    weights = replace(weights, walks_power=settings.ranking_power)
     rules = with_weights(data.rules, weights)
     return FittedModel(rules, weights, curve, seconds=context.stages.seconds, net=net)
 
@@ -377,13 +367,12 @@ def learn_features(
             )
         if Part.STACKING not in settings.without:
             held_out = data.ranker.queries
-            valid = None if (held_out.fact >= 0).any() else held_out
+            is_train = (held_out.fact >= 0).any()
+            valid = None if is_train or Part.VALID in settings.without else held_out
             both = [(folds[k % len(folds)], weights) for k, weights in enumerate(by_fold)]
-            stacked = LogLinearScorer(scorer, features, settings.walk_length)
+            unscaled = LogLinearScorer(scorer, features, settings.walk_length)
             with stages("stack") as advance:
-                features = stack_terms(
-                    stacked, both, training, valid, settings.seed, workers, advance
-                )
+                features = stack_terms(unscaled, both, training, valid, full, workers, advance)
     return replace(fitted, features=features, seconds=stages.seconds)
 
 
@@ -506,8 +495,3 @@ def smoothed_confidence(rules: RuleSet) -> NDArray[np.float64]:
     simplicity = np.array([_SIMPLICITY ** (mined.rule.length - 1) for mined in rules], np.float64)
     smoothed: NDArray[np.float64] = confidence * body_support / (body_support + _FAILURES)
     return simplicity * smoothed + _MIN_CONFIDENCE
-
-
-def _scores_by_power(scorer: RuleScorer, queries: QueryTable) -> list[Scores]:
-    applied = scorer.apply_rules(queries)
-    return [scorer.score(queries, applied, power) for power in _WALKS_POWERS]

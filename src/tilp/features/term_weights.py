@@ -21,12 +21,13 @@ from tilp._utils.random import keyed_uniform
 from tilp.features.candidate_counts import COUNT_FEATURES
 from tilp.features.log_linear import TERMS, LogLinearWeights
 from tilp.features.log_linear_scorer import LogLinearScorer
-from tilp.features.log_linear_training import fold_index
+from tilp.features.log_linear_training import LogLinearSettings, fold_index
 from tilp.features.negative_sampling import SampledCandidates
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.parallel import Workers
 from tilp.scoring import RuleWeights
 from tilp.scoring.topk import QueryBatches
+from tilp.types import Part
 
 _MAX_REMOVED = 0.12  # share of the training facts in a fold: the graph stays like the whole one
 _MAX_FACTS = 200  # of one relation in a fold
@@ -77,7 +78,7 @@ def stack_terms(
     folds: Sequence[tuple[RuleWeights, LogLinearWeights]],
     queries: QueryTable,
     valid: QueryTable | None,
-    seed: int,
+    settings: LogLinearSettings,
     workers: Workers,
     progress: Callable[[float], None],
 ) -> LogLinearWeights:
@@ -88,22 +89,23 @@ def stack_terms(
         folds: Weights of rules and features, learned without each fold of the queries.
         queries: Training queries. Some of their facts are removed, fold by fold.
         valid: Queries of the valid split, which adjust the factors; None without one.
-        seed: Seed of all samples, and of the folds.
+        settings: Parts to leave out, and the seed of all samples and of the folds.
         workers: Where queries are scored.
         progress: Called with the share of the work that is done.
     """
-    rules = scorer.rule_scorer
+    rules, seed = scorer.rule_scorer, settings.seed
     graph, facts = rules.walker.graph, np.unique(queries.fact).astype(np.int64)
     fold_ids, n_parts = fold_index(facts, seed), len(folds) + (valid is not None)
     tables: list[TermTable] = []
 
     def add_table(scorer: LogLinearScorer, queries: QueryTable) -> None:
         done = len(tables)
-        tables.append(
-            make_term_table(
-                scorer, queries, seed, workers, lambda share: progress((done + share) / n_parts)
-            )
+        table = make_term_table(
+            scorer, queries, seed, workers, lambda share: progress((done + share) / n_parts)
         )
+        if Part.COUNTS in settings.without:
+            table.values[:, len(TERMS) :] = 0.0
+        tables.append(table)
 
     for fold, (rule_weights, weights) in enumerate(folds):
         removed = _facts_to_remove(graph, facts[fold_ids == fold], seed)
