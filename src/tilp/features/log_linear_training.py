@@ -75,7 +75,7 @@ def fit_log_linear(
     folder: Path,
     progress: Callable[[float], None],
 ) -> tuple[LogLinearWeights, ...]:
-    """Learn the log-linear weights of every directed relation: without each fold, then of all.
+    """Learn the log-linear weights of every directed relation without each fold, then their mean.
 
     `out_of_fold` holds rule weights that were learned without each fold. Finished relations are
     saved in `folder`, where a later run continues.
@@ -135,7 +135,7 @@ class RelationLearner:
     block_bytes: float = np.inf  # that the rules applied to a batch of queries may take
 
     def fit(self, queries: QueryTable) -> tuple[RelationWeights, ...]:
-        """Learn the weights of a relation without each fold, then from all queries."""
+        """Learn the weights of a relation without each fold, then their mean."""
         fold_ids = fold_index(queries.fact, self.settings.seed)
         tables, folds = [], []
         for fold in range(N_FOLDS):

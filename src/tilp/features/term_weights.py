@@ -85,7 +85,7 @@ def stack_terms(
     """Return the weights of a scorer with the factors of its terms.
 
     Args:
-        scorer: Has the weights learned from all queries.
+        scorer: Has the mean of the weights of all folds.
         folds: Weights of rules and features, learned without each fold of the queries.
         queries: Training queries. Some of their facts are removed, fold by fold.
         valid: Queries of the valid split, which adjust the factors; None without one.
