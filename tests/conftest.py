@@ -40,7 +40,7 @@ def quick_features():
             "tilp.model.fit.LogLinearSettings", partial(LogLinearSettings, max_steps=4, **few)
         )
         patched.setattr(
-            "tilp.model.fit.FeatureTrainingSettings",
+            "tilp.features.paper.fit.FeatureTrainingSettings",
             partial(FeatureTrainingSettings, steps=5, **few),
         )
         yield

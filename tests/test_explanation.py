@@ -14,6 +14,7 @@ from tilp import TILP, Query, TILPConfig
 from tilp.errors import TilpError
 from tilp.explanation import Explanation, Reason
 from tilp.explanation.render import ablation_text, contrast_lines, grounding_text, reason_lines
+from tilp.features.candidate_counts import COUNT_PARTS
 from tilp.features.candidate_history import HISTORY_KINDS
 from tilp.features.log_linear_scorer import LogLinearScorer
 from tilp.features.paper.scorer import PaperFeatureScorer
@@ -154,7 +155,7 @@ def test_reasons_add_up_to_the_score_that_is_predicted(world, model):
     expected = {
         "none": {"rule", "prior"},
         "paper": {"rule", "prior", "recurrence", "order", "pair", "not looked at"},
-        "full": {"rule", "prior", *HISTORY_KINDS, "random walks"},
+        "full": {"rule", "prior", *HISTORY_KINDS, "random walks", *COUNT_PARTS},
     }
     assert seen == expected[model.settings.features]
 

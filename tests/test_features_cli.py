@@ -11,6 +11,7 @@ import pytest
 import tilp
 from tilp import TILP, TILPConfig
 from tilp.errors import TilpError
+from tilp.features.candidate_counts import COUNT_FEATURES
 from tilp.features.candidate_history import (
     HISTORY_KINDS,
     CandidateHistory,
@@ -18,6 +19,7 @@ from tilp.features.candidate_history import (
     listed_candidates,
 )
 from tilp.features.describe import count_phrase, duration_sentence, pair_sentence
+from tilp.features.log_linear import TERMS
 from tilp.figures import plot_features
 from tilp.graph import QueryTable
 from tilp.types import Features, Unit
@@ -197,13 +199,7 @@ def test_learned_words_add_up_to_the_terms_of_scores(model):
     graph, learned = model.graph, model.feature_weights()
     queries = QueryTable.of_facts(graph, np.asarray(graph.rows("test")), walked=False)
     size = 2 * len(graph.relations)
-    mixing = {row["query"]: row["weight"] for row in learned.filter(part="mixing").to_dicts()}
-    asked = [
-        q
-        for q in range(len(queries))
-        if mixing[graph.relations.label(queries.directed_relation[q])] > 0
-    ]
-    queries = queries[np.array(asked[::40])]
+    queries = queries[np.arange(0, len(queries), 40)]
     candidates = np.unique(np.append(queries.answer, queries.subject))[:60]
     begin = np.arange(len(queries) + 1) * len(candidates)
     listed = np.tile(candidates, len(queries)).astype(np.int32)
@@ -244,13 +240,20 @@ def test_learned_weights_are_told_the_strongest_first(model):
         for head in range(2 * len(relations)):
             assert weights.get(relations.label(head), 0.0) == joint.dense[head, place]
     one = model.feature_weights("livesIn^-1")
-    assert set(one["query"]) == {"livesIn⁻¹"} and one["part"][0] == "mixing"
+    assert set(one["query"]) == {"livesIn⁻¹"} and one["part"][0] == "rules"
     words = one.filter(pl.col("words").is_not_null())
     assert words["weight"].abs().is_sorted(descending=True) and len(words) > 100
     first = words.row(0, named=True)
     said = f"{first['of']} of the candidate: {first['words']}: {first['weight']:+.2f}"
     assert first["part"] == "other facts" and first["sentence"] == said
-    assert one.filter(part="mixing")["sentence"].item().endswith("% of what was learned counts")
+    head = relations.find("livesIn") + len(relations)
+    factors = one.filter(part="factor")
+    assert dict(factors.select("of", "weight").iter_rows()) == dict(
+        zip(TERMS, joint.terms[head].tolist(), strict=True)
+    )
+    assert factors["sentence"][0] == f"rules: learned weights × {joint.terms[head, 0]:.2f}"
+    counts = [one.filter(part=name)["weight"].sum() for name in COUNT_FEATURES]
+    assert counts == joint.counts[head].tolist() and any(counts)
 
 
 def test_learned_weights_of_the_paper_are_products(paper, rules_alone):
@@ -307,14 +310,13 @@ def test_features_for_programs(run, folder, table):
 def test_learned_weights_are_shown(run, folder, model, paper, tmp_path):
     code, out, _ = run("features", folder, "--learned")
     learned = model.feature_weights()
-    used = learned.filter(pl.col("weight") > 0, part="mixing")["query"]
-    assert code == 0 and all(f"│ {name} " in out for name in used)
-    assert "nothing learned, the rules as they are: cityIn" in out
+    assert code == 0 and all(f"│ {name} " in out for name in learned["query"].unique())
     code, out, _ = run("features", folder, "--learned", "--relation", "livesIn^-1", "--top", 3)
     one = model.feature_weights("livesIn⁻¹")
     words = one.filter(pl.col("words").is_not_null())
     assert code == 0 and out.startswith("(s, livesIn⁻¹, ?)\n")
-    assert all(sentence in out for sentence in one.filter(pl.col("of").is_null())["sentence"])
+    single = one.filter(pl.col("of").is_null() | (pl.col("part") == "factor"))
+    assert all(sentence in out for sentence in single["sentence"])
     for row in words.head(3).iter_rows(named=True):
         assert f"{row['weight']:+.2f} │ {row['of']}" in out and row["words"] in out
     assert f"evidence of rules: 3 of {len(one.filter(part='rule evidence'))}" in out

@@ -86,8 +86,8 @@ def test_fit_writes_the_model_that_the_estimator_makes(run, tmp_path, data, fold
     code, printed, err = run("fit", data, "--out", out, *OPTIONS)
     # Where there is no terminal for bars, a line for each stage as it begins, and no other.
     stages = ["find rules", "apply them to train", "keep few, distinct ones",
-              "learn their weights", "choose on valid", "learn them from each half"]  # fmt: skip
-    assert code == 0 and err.splitlines()[:6] == [f"{stage} …" for stage in stages]
+              "learn their weights", "learn them from each half"]  # fmt: skip
+    assert code == 0 and err.splitlines()[:5] == [f"{stage} …" for stage in stages]
     assert len(err.splitlines()) == len(set(err.splitlines()))
     assert str(out) in printed and "rules)" in printed and "gradients" in printed
     assert contents(out) == contents(folder)
@@ -106,7 +106,7 @@ def test_options_of_fit_reach_the_model(run, tmp_path, data, monkeypatch):
         "fit", data, "--out", tmp_path / "m", "--max-length", 1, "--weights", "attention",
         "--grain", "static", "--grain", "gap", "--min-support", 3, "--top", 5, "--sample", 30,
         "--limit", 500, "--seed", 7, "--threads", 1, "--features", "full",
-        "--without", "mixing", "--without", "own-facts", "--soft-length", 4,
+        "--without", "stacking", "--without", "own-facts", "--soft-length", 4,
     )  # fmt: skip
     lines = err.splitlines()
     assert code == 2 and len(lines) == 3 and lines[2] == "error: enough"
@@ -119,7 +119,7 @@ def test_options_of_fit_reach_the_model(run, tmp_path, data, monkeypatch):
     assert settings.seed == mining.seed == settings.training.seed == 7
     assert models[0].n_jobs == 1
     assert settings.features == "full" and settings.walk_length == 4
-    assert settings.without == ("mixing", "own-facts")
+    assert settings.without == ("own-facts", "stacking")
     run("fit", data, "--out", tmp_path / "m", "--preset", "paper", "--max-length", 2)
     assert models[1].settings == TILP.paper(max_length=2).settings
     _, _, err = run("fit", data, "--out", tmp_path / "m")

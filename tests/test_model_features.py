@@ -134,9 +134,14 @@ def test_every_part_can_be_left_out(tmp_path, part):
         assert (whole._fitted.features.history_row >= 0).any()
     elif part is Part.SOFT_WALKS:
         assert not learned.dense[:, 1].any() and whole._fitted.features.dense[:, 1].any()
-    elif part is Part.MIXING:
-        assert set(learned.mixing) == {0.0, 1.0}
-        assert set(whole._fitted.features.mixing) > {0.0}
+    elif part is Part.STACKING:
+        assert (learned.terms == 1.0).all() and not learned.counts.any()
+        assert (whole._fitted.features.terms != 1.0).any()
+    elif part is Part.COUNTS:
+        assert not learned.counts.any() and whole._fitted.features.counts.any()
+    elif part is Part.VALID:
+        assert not np.array_equal(learned.terms, whole._fitted.features.terms)
+        assert (learned.terms != 1.0).any()
     else:
         assert part is Part.OUT_OF_FOLD
         assert model.rules() == whole.rules()
@@ -150,12 +155,13 @@ def test_every_part_can_be_left_out(tmp_path, part):
 
 def test_several_parts_are_left_out_in_any_order_and_shape():
     configs = (
-        TILPConfig(without=["soft-walks", Part.MIXING, "soft-walks"]),
-        TILPConfig(without=iter([Part.MIXING, Part.SOFT_WALKS])),
+        TILPConfig(without=["soft-walks", Part.STACKING, "soft-walks"]),
+        TILPConfig(without=iter([Part.STACKING, Part.SOFT_WALKS])),
     )
     one, two = (TILP(config=config) for config in configs)
     assert one.settings == two.settings
-    assert one.settings.without == (Part.MIXING, Part.SOFT_WALKS)
+    assert one.settings.without == (Part.SOFT_WALKS, Part.STACKING)
+    assert TILPConfig(without="mixing").without == (Part.STACKING,)  # its name in 0.1
     as_text = json.loads(json.dumps(one.settings.to_json()))
     assert ModelSettings.from_json(as_text) == one.settings
     everything = TILP(features="full", **quick(without=list(Part))).fit(small_world())
@@ -169,7 +175,7 @@ def test_several_parts_are_left_out_in_any_order_and_shape():
         logs = np.log(rules / rules.min())
         weight = mine[logs.argmax()] / logs.max()
         np.testing.assert_allclose(mine, weight * logs, rtol=1e-6, atol=1e-9)
-    assert not alone._weights.rule.any()
+    assert not alone.weights.rule.any()
 
 
 @pytest.mark.parametrize(
@@ -204,7 +210,7 @@ def test_the_preset_of_the_paper_is_its_system():
     assert settings.mining.max_length == 5 and settings.mining.grains == (Grain.PAIRS,)
     assert settings.training.weights is Weights.ATTENTION
     assert settings.features is Features.PAPER and settings.missing is Missing.DURATION
-    assert (settings.training.walks_power, settings.training.choose_power) == (0.0, False)
+    assert (settings.training.walks_power, settings.training.ranking_power) == (0.0, 0.0)
     assert not settings.training.known_factors
     assert not (settings.select or settings.mining.distinct)
     assert settings.max_rules == settings.mining.top == 3_000
@@ -234,7 +240,7 @@ def test_a_model_of_the_paper_counts_walks_and_ends_alike(tmp_path):
     model = TILP.paper(max_length=1, rule_weights="free", n_jobs=1, config=config)
     model.fit(small_world())
     assert (model.weights.factor == 1.0).all() and model.weights.walks_power == 0.0
-    assert "choose" not in model.seconds and "features" in model.seconds
+    assert "stack" not in model.seconds and "features" in model.seconds
     again = tilp.load(model.save(tmp_path / "m"))
     queries = some_queries(model.graph)
     assert again.settings == model.settings
@@ -439,7 +445,7 @@ def test_heads_that_were_learned_are_not_learned_again(tmp_path, monkeypatch, wo
     model = TILP(features="full", **QUICK).fit(graph, folder=work)
     assert contents(model.save(tmp_path / "m")) == contents(fitted("full").save(tmp_path / "whole"))
     with pytest.raises(TilpError, match="begun with other data or settings"):
-        TILP(features="full", **quick(without=["mixing"])).fit(graph, folder=work)
+        TILP(features="full", **quick(without=["stacking"])).fit(graph, folder=work)
 
 
 @pytest.mark.parametrize("left", ["half", "nothing", "other bytes"])
@@ -455,8 +461,8 @@ def test_a_damaged_head_is_named(tmp_path, work, left):
 @pytest.mark.parametrize(
     ("features", "stages"),
     [
-        ("full", ["mine", "apply", "select", "train", "choose", "fold", "features"]),
-        ("paper", ["mine", "apply", "select", "train", "choose", "fold", "features"]),
+        ("full", ["mine", "apply", "select", "train", "fold", "features", "stack"]),
+        ("paper", ["mine", "apply", "select", "train", "fold", "features"]),
     ],
 )
 def test_progress_tells_of_every_stage(features, stages):

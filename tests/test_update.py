@@ -176,10 +176,16 @@ def test_a_name_near_to_a_known_relation_is_asked_about():
     assert "'playsfor' is new: was 'playsFor'" in str(report)
 
 
-def test_a_model_of_before_that_does_not_tell_the_pull_is_read():
+def test_weights_of_a_model_of_0_1_are_read():
     weights = fitted("full")._fitted.features
-    arrays = {name: one for name, one in weights.to_arrays().items() if name != "pull"}
-    assert LogLinearWeights.from_arrays(arrays).l2.tolist() == [10.0] * len(weights.dense)
+    n_directed = len(weights.dense)
+    mixing = np.linspace(0.0, 1.0, n_directed)
+    arrays = {**weights.to_arrays(), "mixing": mixing, "pull": np.ones(n_directed)}
+    old = LogLinearWeights.from_arrays(
+        {name: array for name, array in arrays.items() if name not in ("terms", "counts")}
+    )
+    assert not old.counts.any() and (old.terms == mixing[:, None]).all()
+    assert np.array_equal(old.dense, weights.dense)
 
 
 def test_distributions_are_those_of_all_facts_and_their_weights_stay():

@@ -30,10 +30,10 @@ from tilp.scoring.topk import QueryBatches
 from tilp.types import Part
 
 _MAX_REMOVED = 0.12  # share of the training facts in a fold: the graph stays like the whole one
-_MAX_FACTS = 200  # of one relation in a fold
-_N_BEST = 30  # candidates of each query to learn from: the best by their score
+_MAX_FACTS = 400  # of one relation in a fold
+_N_BEST = 40  # candidates of each query to learn from: the best by their score
 _L2 = 1.0  # of the weights that all relations share
-_RELATION_L2 = 5.0  # of each relation's weights, towards the shared ones
+_RELATION_L2 = 3.0  # of each relation's weights, towards the shared ones
 _VALID_L2 = 10.0  # of the weights adjusted on valid, towards those from folds
 
 
@@ -76,7 +76,7 @@ _EMPTY = TermTable(
 def stack_terms(
     scorer: LogLinearScorer,
     folds: Sequence[tuple[RuleWeights, LogLinearWeights]],
-    queries: QueryTable,
+    facts: Indices,
     valid: QueryTable | None,
     settings: LogLinearSettings,
     workers: Workers,
@@ -87,15 +87,15 @@ def stack_terms(
     Args:
         scorer: Has the mean of the weights of all folds.
         folds: Weights of rules and features, learned without each fold of the queries.
-        queries: Training queries. Some of their facts are removed, fold by fold.
+        facts: Training facts. Some of them are removed, fold by fold.
         valid: Queries of the valid split, which adjust the factors; None without one.
         settings: Parts to leave out, and the seed of all samples and of the folds.
         workers: Where queries are scored.
         progress: Called with the share of the work that is done.
     """
     rules, seed = scorer.rule_scorer, settings.seed
-    graph, facts = rules.walker.graph, np.unique(queries.fact).astype(np.int64)
-    fold_ids, n_parts = fold_index(facts, seed), len(folds) + (valid is not None)
+    graph, fold_ids = rules.walker.graph, fold_index(facts, seed)
+    n_parts = len(folds) + (valid is not None)
     tables: list[TermTable] = []
 
     def add_table(scorer: LogLinearScorer, queries: QueryTable) -> None:

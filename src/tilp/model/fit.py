@@ -367,12 +367,15 @@ def learn_features(
             )
         if Part.STACKING not in settings.without:
             held_out = data.ranker.queries
-            is_train = (held_out.fact >= 0).any()
-            valid = None if is_train or Part.VALID in settings.without else held_out
+            facts = target_facts(data.walker.graph, settings.mining)
+            facts = facts[~np.isin(facts, held_out.fact)]  # which may be of train
+            valid = (
+                None if (held_out.fact >= 0).any() or Part.VALID in settings.without else held_out
+            )
             both = [(folds[k % len(folds)], weights) for k, weights in enumerate(by_fold)]
             unscaled = LogLinearScorer(scorer, features, settings.walk_length)
             with stages("stack") as advance:
-                features = stack_terms(unscaled, both, training, valid, full, workers, advance)
+                features = stack_terms(unscaled, both, facts, valid, full, workers, advance)
     return replace(fitted, features=features, seconds=stages.seconds)
 
 
