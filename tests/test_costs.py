@@ -78,7 +78,8 @@ def test_a_dry_run_writes_nothing_and_prints_every_stage(run, tmp_path, monkeypa
     for words in ("read the facts", "index them", "find rules", "apply them to train",
                   "keep few, distinct ones",
                   "learn their weights", "learn them from each half", "learn features",
-                  "weigh both on facts left out", "2 threads", "peak memory", "Most of the time"):  # fmt: skip
+                  "weigh both on facts left out", "2 threads", "peak memory",
+                  "Most of the time"):  # fmt: skip
         assert words in printed
     code, printed, _ = run("fit", tmp_path / "world", *options, "--json", "--features", "none")
     assert code == 0

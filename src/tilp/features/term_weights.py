@@ -33,7 +33,7 @@ _MAX_REMOVED = 0.12  # share of the training facts in a fold: the graph stays li
 _MAX_FACTS = 400  # of one relation in a fold
 _N_BEST = 40  # candidates of each query to learn from: the best by their score
 _L2 = 1.0  # of the weights that all relations share
-_RELATION_L2 = 3.0  # of each relation's weights, towards the shared ones
+_RELATION_L2 = 5.0  # of each relation's weights, towards the shared ones
 _VALID_L2 = 10.0  # of the weights adjusted on valid, towards those from folds
 
 
