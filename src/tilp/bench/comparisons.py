@@ -46,9 +46,7 @@ class Compare(experiment.PublishedExperiment):
             self._write_table(report, sources, results, ranking)
         ranking, names = self.figures[0], [runs.method.name for runs in self.methods]
         means = [self.means(source, self.setting, results, ranking, "mrr") for source in sources]
-        bars = [
-            experiment.bars_of(source.name, own) for source, own in zip(sources, means, strict=True)
-        ]
+        bars = [experiment.bars_of(s.name, own) for s, own in zip(sources, means, strict=True)]
         caption = f"{self.title}: MRR ({ranking})"
         report.chart(self.name, lambda: draw_bars(names, bars, "MRR"), caption)
         self._write_costs(report, sources, results)
@@ -84,7 +82,7 @@ class Compare(experiment.PublishedExperiment):
             report.items(f"{', '.join(of)} (published), {text}" for text, of in notes.items())
 
     def _count_text(self, sources: Sequence[Source], runs: MethodRuns, results: Results) -> str:
-        own = (self.results_of(source, self.setting, runs, results) for source in sources)
+        own = (results.of_all(self.jobs_of(source, self.setting, runs)) for source in sources)
         return "/".join(str(count) for count in sorted({len(runs) for runs in own}))
 
     def _write_costs(self, report: Report, sources: Sequence[Source], results: Results) -> None:
@@ -93,7 +91,7 @@ class Compare(experiment.PublishedExperiment):
         for runs in self.methods:
             row = [runs.method.name]
             for source in sources:
-                own = self.results_of(source, self.setting, runs, results)
+                own = results.of_all(self.jobs_of(source, self.setting, runs))
                 # What a run took before it was stopped is not known.
                 complete = [result for result in own if not result["resumed"]]
                 row += _cost_cells(complete[0]) if complete else [""] * len(_COSTS)
@@ -105,7 +103,7 @@ class Compare(experiment.PublishedExperiment):
         ranking, queries = self.figures[0], dict[str, int]()
         tables: dict[str, list[Result]] = {}
         for runs in self.methods:
-            own = self.results_of(source, self.setting, runs, results)
+            own = results.of_all(self.jobs_of(source, self.setting, runs))
             tables[runs.method.name] = [result["relations"][ranking.key] for result in own]
             for table in tables[runs.method.name]:
                 queries |= {name: int(entry["queries"]) for name, entry in table.items()}
@@ -157,9 +155,7 @@ class Rules(experiment.Experiment):
 
     def jobs(self, source: Source) -> list[Job]:
         shown, methods = (self._examples,), [runs.method for runs in self.methods]
-        return [
-            EvaluationJob(source, self.setting, method, 0, self.split, shown) for method in methods
-        ]
+        return [EvaluationJob(source, self.setting, m, 0, self.split, shown) for m in methods]
 
     def write(self, report: Report, sources: Sequence[Source], results: Results) -> None:
         for source in sources:
@@ -211,9 +207,8 @@ class Curve(experiment.PublishedExperiment):
         header = ["method", *(f"{share:.0%}" for share in settings)]
         for source in self.sections(report, sources, results):
             for ranking in self.figures:
-                means = [
-                    self.means(source, each, results, ranking, "mrr") for each in settings.values()
-                ]
+                by_share = settings.values()
+                means = [self.means(source, s, results, ranking, "mrr") for s in by_share]
                 if ranking is self.figures[0]:
                     self._write_chart(report, source, dict(zip(settings, means, strict=True)))
                 rows = zip(methods, *map(self.column, means), strict=True)
@@ -318,13 +313,11 @@ class BiasedData(experiment.RankedExperiment):
         report.table(header, rows, 1, f"change of MRR, {ranking}")
 
 
-def _change(
-    ranking: str, relation: str | None, before: Result | None, after: Result | None
-) -> float | None:
+def _change(key: str, of: str | None, before: Result | None, after: Result | None) -> float | None:
     """Return how much MRR rose, of a relation or overall, or None if a result is missing."""
     if before is None or after is None:
         return None
-    if relation is None:
-        return float(after["figures"][ranking]["mrr"] - before["figures"][ranking]["mrr"])
-    old, new = (result["relations"][ranking].get(relation) for result in (before, after))
+    if of is None:
+        return float(after["figures"][key]["mrr"] - before["figures"][key]["mrr"])
+    old, new = (result["relations"][key].get(of) for result in (before, after))
     return None if old is None or new is None else float(new["mrr"] - old["mrr"])

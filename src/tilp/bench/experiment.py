@@ -158,7 +158,7 @@ def _rule_examples(
                 query = queries[np.array([index])]
                 walks = grounder(mined.rule, query, int(graph.object[row]), 1).walks
                 if walks:
-                    shown.append(_rule_example(graph, mined, row, walks[0]))
+                    shown.append(_example(graph, mined, row, walks[0]))
                     bodies.add(body)
                     break
             if len(bodies) == examples.rules:
@@ -177,9 +177,7 @@ def _relations_to_show(names: Vocabulary, evaluation: Evaluation, examples: Exam
     return [labels.index(name) for name in best]
 
 
-def _rule_example(
-    graph: TemporalGraph, mined: MinedRule, row: int, walk: tuple[Step, ...]
-) -> dict[str, Any]:
+def _example(graph: TemporalGraph, mined: MinedRule, row: int, walk: tuple[Step, ...]) -> Result:
     facts = (WalkedFact(step.fact, graph.fact(step.fact), step.inverse) for step in walk)
     grounding, fact = Grounding(tuple(facts)), graph.fact(row)
     dates = [graph.date_text(end)[row] for end in ("start", "end")]
@@ -316,16 +314,11 @@ class RankedExperiment(Experiment):
     def seeds_of(self, runs: MethodRuns) -> int:
         return self.seeds if runs.seeds is None else runs.seeds
 
-    def results_of(
-        self, source: Source, setting: Setting, runs: MethodRuns, results: Results
-    ) -> list[Result]:
-        return results.of_all(self.jobs_of(source, setting, runs))
-
     def means(
         self, source: Source, setting: Setting, results: Results, ranking: Ranking, metric: str
     ) -> list[Mean | None]:
         """Return a metric of each method, over its seeds."""
-        by_method = [self.results_of(source, setting, runs, results) for runs in self.methods]
+        by_method = [results.of_all(self.jobs_of(source, setting, runs)) for runs in self.methods]
         key = ranking.key
         return [Mean.of(result["figures"][key][metric] for result in own) for own in by_method]
 

@@ -13,6 +13,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from itertools import groupby, islice
 from multiprocessing import get_context
 from pathlib import Path
@@ -25,8 +26,6 @@ from tilp.errors import TilpError, TilpWarning
 
 Advance = Callable[[str, float], None]  # called with a stage and the share of it that is done
 Result = dict[str, Any]
-
-_FORMAT = "tilp bench run"
 
 
 @dataclass(frozen=True)
@@ -154,7 +153,7 @@ class Store:
     def save(self, job: Job, key: str, result: Result) -> Result:
         """Write the result of a job, and return it as it will be read."""
         finished = datetime.now(UTC).isoformat(timespec="seconds")
-        record = {"format": _FORMAT, "tilp": __version__, "key": key, "finished": finished}
+        record = {"format": "tilp bench run", "tilp": __version__, "key": key, "finished": finished}
         text = json.dumps(record | result, indent=1, ensure_ascii=False, default=str)
         self._runs.mkdir(parents=True, exist_ok=True)
         with new_file(self._runs / f"{job.name}.json") as partial:
@@ -183,7 +182,7 @@ def run_jobs(
 ) -> Iterator[Ended]:
     """Yield each job with its result as it ends; with several processes, that many at a time."""
     if processes > 1:
-        yield from _run_in_processes(jobs, store, threads, processes)
+        yield from _run_pooled(jobs, store, threads, processes)
     for job in jobs:
         if job.alone or processes == 1:
             if watcher:
@@ -191,18 +190,17 @@ def run_jobs(
             yield _run_job(job, store, threads, watcher)
 
 
-def _run_in_processes(
-    jobs: Sequence[Job], store: Store, threads: int, processes: int
-) -> Iterator[Ended]:
+def _run_pooled(jobs: Sequence[Job], store: Store, threads: int, processes: int) -> Iterator[Ended]:
     threads = max(1, threads // processes)
     ordered = sorted((job for job in jobs if not job.alone), key=lambda job: job.group)
     # The first job of a group makes the model that the others use: they run one after the other.
     groups = (list(group) for _, group in groupby(ordered, lambda job: job.group))
-    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+    quiet = partial(warnings.simplefilter, "ignore", TilpWarning)  # they came when the plan began
+    with ProcessPoolExecutor(processes, get_context("spawn"), quiet) as pool:
         under_way: dict[Future[Ended], list[Job]] = {}
 
         def begin(group: list[Job]) -> None:
-            under_way[pool.submit(_run_quietly, group[0], store, threads)] = group[1:]
+            under_way[pool.submit(_run_job, group[0], store, threads)] = group[1:]
 
         for group in islice(groups, processes):
             begin(group)
@@ -218,12 +216,6 @@ def _run_in_processes(
             raise TilpError(f"{ended}; {remedy}") from failure
         finally:
             pool.shutdown(cancel_futures=True)
-
-
-def _run_quietly(job: Job, store: Store, threads: int) -> Ended:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TilpWarning)  # they came when the plan began
-        return _run_job(job, store, threads)
 
 
 def _run_job(job: Job, store: Store, threads: int, watcher: Watcher | None = None) -> Ended:
