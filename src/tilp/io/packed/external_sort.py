@@ -129,32 +129,26 @@ class _RunReader:
 
     def __init__(self, run: Run, step: int) -> None:
         self._run, self._step, self._read = run, step, 0
-        self._buffer = pl.DataFrame()
+        self.buffer = pl.DataFrame()
 
     def fill(self) -> bool:
         """Read on if few rows are in memory; returns whether any are."""
-        if self.more and 2 * len(self._buffer) <= self._step:
+        if self.more and 2 * len(self.buffer) <= self._step:
             lazy = pl.scan_parquet(self._run.path, glob=False)
             rows = lazy.slice(self._read, self._step).collect()
-            self._buffer = self._buffer.vstack(rows) if self._read else rows
+            self.buffer = self.buffer.vstack(rows) if self._read else rows
             self._read += len(rows)
-        return len(self._buffer) > 0
+        return len(self.buffer) > 0
 
     @property
-    def more(self) -> bool:
-        """Whether rows are left on disk."""
+    def more(self) -> bool:  # whether rows are left on disk
         return self._read < self._run.rows
-
-    @property
-    def last(self) -> str:
-        """The last name in memory."""
-        return str(self._buffer["name"][-1])
 
     def take(self, bound: str | None) -> pl.DataFrame:
         """Return and forget the rows in memory whose names are not after a bound."""
-        names = self._buffer["name"]
+        names = self.buffer["name"]
         end = len(names) if bound is None else int(names.search_sorted(bound, side="right"))
-        taken, self._buffer = self._buffer[:end], self._buffer[end:]
+        taken, self.buffer = self.buffer[:end], self.buffer[end:]
         return taken
 
 
@@ -169,6 +163,6 @@ def merge_runs(runs: Sequence[Run], rows: int) -> Iterator[list[tuple[int, pl.Da
     readers = dict(enumerate(_RunReader(run, step) for run in runs))
     while readers := {index: reader for index, reader in readers.items() if reader.fill()}:
         # What is still on disk of a run is after all of it that is in memory.
-        bound = min((reader.last for reader in readers.values() if reader.more), default=None)
+        bound = min((r.buffer["name"][-1] for r in readers.values() if r.more), default=None)
         taken = [(index, reader.take(bound)) for index, reader in readers.items()]
         yield [(index, table) for index, table in taken if len(table)]

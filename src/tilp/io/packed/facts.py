@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from tilp._utils.arrays import Ids
 from tilp.errors import DataError, TilpError
-from tilp.graph import ESTIMATED, SPLITS, WALKED_ONLY, FactTable, LabelTable, Vocabulary, build
+from tilp.graph import ESTIMATED, SPLITS, WALKED_ONLY, FactTable, LabelTable, build
 from tilp.graph.graph import DEFECT_SCHEMA
 from tilp.io.frames import SPLIT_NAMES, fact_frame, find_roles, is_header, split_masks
 from tilp.io.packed.format import COLUMNS, ColumnWriter
@@ -169,17 +168,6 @@ def _encode_frame(
     return run, pl.DataFrame(encoded)
 
 
-@dataclass(frozen=True)
-class WrittenFacts:
-    """What belongs to the columns of facts that were written, named as in `TemporalGraph`."""
-
-    relations: Vocabulary
-    dates: build.DateTable
-    bounds: tuple[int, int, int, int]
-    defects: pl.DataFrame
-    marks: tuple[str, ...]  # that any fact has; only these have a column
-
-
 def write_facts(
     folder: Path,
     facts: EncodedFacts,
@@ -188,8 +176,11 @@ def write_facts(
     unit: Unit | None,
     on_error: OnError,
     progress: Callable[[float], None],
-) -> WrittenFacts:
-    """Write the columns of facts; arguments as for `build_graph`."""
+) -> dict[str, Any]:
+    """Write facts, their relations, dates and defects, and return what metadata says of them.
+
+    Arguments are as for `build_graph`.
+    """
     used = facts.relations.series()
     names = build.make_vocabulary("relation", relations, used)
     relation_index = names.encode(used)
@@ -209,7 +200,7 @@ def write_facts(
         if batch.run != run:
             run, entity_index = batch.run, entities.used_indices(batch.run)
         start_text, end_text = (date_index[table[name].to_numpy()] for name in ("start", "end"))
-        columns: dict[str, NDArray[Any]] = {
+        columns: build.Columns = {
             "subject": entity_index[table["subject"].to_numpy()],
             "relation": relation_index[table["relation"].to_numpy()],
             "object": entity_index[table["object"].to_numpy()],
@@ -219,12 +210,10 @@ def write_facts(
             "end_text": end_text,
             **{mark: table[mark].to_numpy() for mark in _MARKS},
         }
-        defect_rows = build.find_defects(columns, dates)
-        any_defect = any(map(len, defect_rows.values()))
-        lines = table["line"].to_list() if any_defect else range(len(table))
+        lines = cast("Sequence[int]", table["line"])
         rows = FactTable(SPLITS[batch.order[0]], batch.source, pl.DataFrame(), lines)
-        defects.append(build.defect_table([rows], defect_rows, columns, dates, on_error))
-        columns, _ = build.repair_defects(columns, defect_rows, dates, on_error)
+        columns, _, found = build.repair_defects([rows], columns, dates, on_error)
+        defects.append(found)
         for name, writer in writers.items():
             writer.append(columns[name])
         for mark in _MARKS:
@@ -240,5 +229,9 @@ def write_facts(
         if name in marked and not marked[name]:
             (folder / f"{name}.npy").unlink()
     train, valid, test = np.cumsum(counts).tolist()
-    marks = tuple(mark for mark, any_fact in marked.items() if any_fact)
-    return WrittenFacts(names, dates, (0, train, valid, test), all_defects, marks)
+    names.frame().write_ipc(folder / "relations.arrow")
+    dates.texts.to_frame().write_ipc(folder / "texts.arrow")
+    all_defects.write_ipc(folder / "defects.arrow")
+    marks = [mark for mark, any_fact in marked.items() if any_fact]  # only these have a column
+    bounds = [0, train, valid, test]
+    return {"unit": dates.unit.value, "bounds": bounds, "relations": len(names), "marks": marks}

@@ -77,20 +77,9 @@ class PackedVocabulary(Vocabulary):
         """Return the name in fact files."""
         return self._packed[0][int(index)]
 
-    @cached_property
-    def ids(self) -> pl.Series:
-        """The names in fact files; unique."""
-        return self._column(0)
-
-    @cached_property
-    def keys(self) -> pl.Series:
-        """The names in a wider context."""
-        return self._column(1)
-
-    @cached_property
-    def labels(self) -> pl.Series:
-        """The names to show."""
-        return self._column(2)
+    ids = cached_property[pl.Series](lambda self: self._column(0))
+    keys = cached_property[pl.Series](lambda self: self._column(1))
+    labels = cached_property[pl.Series](lambda self: self._column(2))
 
     def slices(self, rows: int) -> Iterator[pl.DataFrame]:
         """Iterate over the table of names; only the rows of one slice are in memory."""
@@ -177,9 +166,13 @@ def map_graph(folder: Path, metadata: dict[str, Any]) -> TemporalGraph:
     columns = {name: map_array(folder / f"{name}.npy") for name in (*COLUMNS, *metadata["marks"])}
     if "walked_only" in columns:
         columns["walked_only"] = columns["walked_only"].view(np.bool_)
-    relations = _read_arrow(folder / "relations.arrow")
+    relations, entities = _read_arrow(folder / "relations.arrow"), metadata["entities"]
+    names = {"id": PackedNames(folder / "entities.id", ordered=entities["ordered"])}
+    for kind in ("key", "label"):
+        same, stem = entities["same"].get(kind), folder / f"entities.{kind}"
+        names[kind] = names[same] if same else PackedNames(stem, ordered=False)
     graph = TemporalGraph(
-        entities=_map_entities(folder, metadata["entities"]),
+        entities=PackedVocabulary("entity", *names.values()),
         relations=Vocabulary("relation", relations["id"], relations["key"], relations["label"]),
         unit=Unit(metadata["unit"]),
         texts=_read_arrow(folder / "texts.arrow")["text"],
@@ -197,15 +190,6 @@ def map_graph(folder: Path, metadata: dict[str, Any]) -> TemporalGraph:
         prepared=PreparedEdges(*(map_array(prepared_file(folder, name)) for name in PREPARED)),
     )
     return graph
-
-
-def _map_entities(folder: Path, metadata: dict[str, Any]) -> Vocabulary:
-    columns = {"id": PackedNames(folder / "entities.id", ordered=metadata["ordered"])}
-    for kind in ("key", "label"):
-        same = metadata["same"].get(kind)
-        path = folder / f"entities.{kind}"
-        columns[kind] = columns[same] if same else PackedNames(path, ordered=False)
-    return PackedVocabulary("entity", *columns.values())
 
 
 def _read_arrow(path: Path) -> pl.DataFrame:

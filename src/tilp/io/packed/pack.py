@@ -22,7 +22,7 @@ from tilp.io.packed.facts import encode_facts, write_facts
 from tilp.io.packed.format import ArrayOnDisk, ColumnWriter, edge_file, prepared_file
 from tilp.io.packed.names import EntityIndexer
 from tilp.io.packed.open import is_packed, map_graph, open_packed
-from tilp.io.read import Sources, find_sources
+from tilp.io.read import find_sources
 from tilp.io.tables import attribute_batches, read_labels
 from tilp.time import known_ends
 from tilp.types import OnError, Unit, choose
@@ -92,8 +92,39 @@ def pack(
         raise TilpError(f"{source} is a packed graph already")
     sources = find_sources(source)
     progress = progress or (lambda _stage, _share: None)
+    n_bytes, n_names = max(1, memory // _BYTES_PER_BYTE_READ), max(1, memory // _BYTES_PER_NAME)
+    n_edges, n_values = max(1, memory // _BYTES_PER_EDGE), max(2, memory // _BYTES_PER_VALUE)
     with new_folder(folder) as new:
-        _write_packed(new, sources, chosen_unit, on_error, columns, header, memory, progress)
+        work, files = new / "work", sources.side_files
+        work.mkdir()
+        labels, attribute_table = files.get("entities"), files.get("attributes")
+        entities = EntityIndexer(new / "entities", work, n_names, labels, n_bytes)
+        relations = read_labels(files["relations"]) if "relations" in files else None
+        stage = partial(progress, "read")
+        encoded = encode_facts(sources, columns, header, entities, work, n_bytes, stage)
+        attributes = _AttributeWriter(new, work, attribute_table, entities, n_bytes)
+        entities.finish(attribute_table)
+        progress("names", 1.0)
+        final_unit, stage = chosen_unit or sources.unit, partial(progress, "facts")
+        facts = write_facts(new, encoded, entities, relations, final_unit, on_error, stage)
+        attribute_names = attributes.write(entities, n_values)
+        sizes = facts["bounds"][1], len(entities), facts["relations"]
+        _EdgeWriter(new, work, *sizes, n_edges, n_values).write(partial(progress, "edges"))
+        shutil.rmtree(work)
+        names = entities.columns
+        metadata: dict[str, Any] = {
+            "unit": facts["unit"],
+            "bounds": facts["bounds"],
+            "entities": {"count": len(entities), "ordered": names.ordered, "same": names.same},
+            "relations": facts["relations"],
+            "attributes": attribute_names,
+            "marks": facts["marks"],
+        }
+        graph = map_graph(new, metadata)
+        metadata["fingerprint"] = graph_fingerprint(graph, partial(_fact_column, new))
+        progress("digest", 0.5)
+        layout.write_metadata(new, metadata)
+        progress("digest", 1.0)
     return open_packed(folder)
 
 
@@ -102,53 +133,6 @@ def copy_packed(graph: TemporalGraph, folder: Path) -> None:
     if graph.storage is None:
         raise TilpError("the graph was not opened from a packed one")
     shutil.copytree(graph.storage.folder, folder)
-
-
-def _write_packed(
-    folder: Path,
-    sources: Sources,
-    unit: Unit | None,
-    on_error: OnError,
-    columns: Mapping[str, str] | None,
-    header: bool | None,
-    memory: int,
-    progress: Progress,
-) -> None:
-    n_bytes, n_names = max(1, memory // _BYTES_PER_BYTE_READ), max(1, memory // _BYTES_PER_NAME)
-    n_edges, n_values = max(1, memory // _BYTES_PER_EDGE), max(2, memory // _BYTES_PER_VALUE)
-    work, files = folder / "work", sources.side_files
-    work.mkdir()
-    labels, attribute_table = files.get("entities"), files.get("attributes")
-    entities = EntityIndexer(folder / "entities", work, n_names, labels, n_bytes)
-    relations = read_labels(files["relations"]) if "relations" in files else None
-    stage = partial(progress, "read")
-    encoded = encode_facts(sources, columns, header, entities, work, n_bytes, stage)
-    attributes = _AttributeWriter(folder, work, attribute_table, entities, n_bytes)
-    entities.finish(attribute_table)
-    progress("names", 1.0)
-    unit, stage = unit or sources.unit, partial(progress, "facts")
-    facts = write_facts(folder, encoded, entities, relations, unit, on_error, stage)
-    attribute_names = attributes.write(entities, n_values)
-    sizes = facts.bounds[1], len(entities), len(facts.relations)
-    _EdgeWriter(folder, work, *sizes, n_edges, n_values).write(partial(progress, "edges"))
-    shutil.rmtree(work)
-    facts.relations.frame().write_ipc(folder / "relations.arrow")
-    facts.dates.texts.to_frame().write_ipc(folder / "texts.arrow")
-    facts.defects.write_ipc(folder / "defects.arrow")
-    names = entities.columns
-    metadata: dict[str, Any] = {
-        "unit": facts.dates.unit.value,
-        "bounds": facts.bounds,
-        "entities": {"count": len(entities), "ordered": names.ordered, "same": names.same},
-        "relations": len(facts.relations),
-        "attributes": attribute_names,
-        "marks": facts.marks,
-    }
-    graph = map_graph(folder, metadata)
-    metadata["fingerprint"] = graph_fingerprint(graph, partial(_fact_column, folder))
-    progress("digest", 0.5)
-    layout.write_metadata(folder, metadata)
-    progress("digest", 1.0)
 
 
 class _AttributeWriter:
