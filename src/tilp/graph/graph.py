@@ -332,9 +332,8 @@ class TemporalGraph:
         columns = {name: getattr(self, name)[mask] for name in (*_COLUMNS, *_MARKS)}
         bounds = np.append(0, np.cumsum(mask))[list(self.bounds)].tolist()
         graph = replace(self, **columns, bounds=tuple(bounds))
-        graph._indexes.update(
-            (key, index.without(new_rows)) for key, index in self._indexes.items()
-        )
+        for key, index in self._indexes.items():
+            graph._indexes[key] = index.without(new_rows)
         return graph
 
     def rows_after_removal(self, facts: Iterable[int]) -> Ids:

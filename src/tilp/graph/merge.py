@@ -33,7 +33,7 @@ def _match_names(known: Vocabulary, new: Vocabulary, by_label: ByLabel) -> tuple
                 index[row] = similar[0]
     refused = [pair for pair in labels if by_label is ByLabel.REFUSE or len(pair[1]) > 1]
     if refused and by_label is not ByLabel.NEW:
-        raise TilpError(_labels_message(known, refused, by_label))
+        raise _refusal(known, refused, by_label)
     unknown = np.flatnonzero(index < 0)
     index[unknown] = len(known) + np.arange(len(unknown), dtype=np.int32)
     both = pl.concat([known.frame(), new.frame()[unknown]])
@@ -106,21 +106,20 @@ class _NameLookup:
         return sorted(indices)
 
 
-def _labels_message(
-    known: Vocabulary, refused: list[tuple[str, list[int]]], by_label: ByLabel
-) -> str:
+def _refusal(known: Vocabulary, names: list[tuple[str, list[int]]], by_label: ByLabel) -> TilpError:
     listed = "; ".join(
         f"{name!r} reads as the label of {' and '.join(repr(str(known.ids[i])) for i in indices)}"
-        for name, indices in refused[:_MAX_SHOWN]
+        for name, indices in names[:_MAX_SHOWN]
     )
-    more = f" (and {len(refused) - _MAX_SHOWN:,} more)" if len(refused) > _MAX_SHOWN else ""
+    more = f" (and {len(names) - _MAX_SHOWN:,} more)" if len(names) > _MAX_SHOWN else ""
     choices = (
         "write these, or say what is meant: labels='match' (--labels match) takes a label for "
         "the one that has it, labels='new' (--labels new) for something new that is called the same"
     )
     if by_label is ByLabel.MATCH:
         choices = "give ids for these"
-    return f"new facts name what is known by id or key, but {listed}{more}; {choices}."
+    found = f"new facts name what is known by id or key, but {listed}{more}"
+    return TilpError(f"{found}; {choices}.")
 
 
 @dataclass(frozen=True)
@@ -174,7 +173,8 @@ def merge_facts(
     merger = _Merger(graph, columns, dates)
     facts = list(_iterate_facts(new, columns))
     # Facts that know more before those that know less, so that the order in the data is no matter.
-    for row in sorted(range(len(facts)), key=lambda row: _most_known_first(facts[row][2])):
+    keys = [(-sum(known for _, known in own), own) for _, _, own in facts]
+    for row in sorted(range(len(facts)), key=keys.__getitem__):
         merger.add(row, facts[row])
     attributes, changed = _merge_attributes(graph, new, len(entities), entity_index)
     table, new_table = _fact_frame(graph), _fact_frame(new)
@@ -271,11 +271,6 @@ class _Merger:
         else:
             all_dates[split, -1 - row] = dates
             self.added.add(row)
-
-
-def _most_known_first(dates: _Dates) -> tuple[int, _Dates]:
-    (_, start), (_, end) = dates
-    return -start - end, dates
 
 
 def _times(dates: _Dates) -> tuple[int, int]:

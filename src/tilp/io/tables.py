@@ -123,9 +123,8 @@ def _refuse_duplicates(path: Path, table: TextTable, ids: pl.Series) -> None:
 
 def duplicate_id_error(path: Path, line: int, name: str | None) -> DataError:
     """Return the error about two rows of an id in a file of names or attributes."""
-    return DataError(
-        f"{path}, line {line}: the id {name!r} stands there more than once; there is one row an id"
-    )
+    twice = f"the id {name!r} stands there more than once; there is one row an id"
+    return DataError(f"{path}, line {line}: {twice}")
 
 
 def read_attributes(path: Path) -> dict[str, tuple[pl.Series, Floats]]:
@@ -155,8 +154,8 @@ def _attribute_values(path: Path, table: TextTable) -> dict[str, Floats]:
         invalid = values.is_null() & text.is_not_null() & (text != "")
         if invalid.any():
             row = int(invalid.arg_max() or 0)
-            line = table.lines[row]
-            raise DataError(f"{path}, line {line}: {name} is {text[row]!r}, not a number")
+            found = f"{name} is {text[row]!r}, not a number"
+            raise DataError(f"{path}, line {table.lines[row]}: {found}")
         columns[name] = values.fill_null(float("nan")).to_numpy()
     return columns
 

@@ -192,9 +192,8 @@ def biased(
     walked = choose(WalkGraph, walked, "walked")
     relation_id = graph.relations.find(relation)
     if not 0.0 < removed <= 1.0:
-        raise TilpError(
-            f"the share to remove is {removed:g}; choose one above 0 and at most 1, such as 0.5"
-        )
+        choice = "choose one above 0 and at most 1, such as 0.5"
+        raise TilpError(f"the share to remove is {removed:g}; {choice}")
     rows = graph.targets[graph.relation[graph.targets] == relation_id]
     count = int(round(removed * len(rows), 6))
     if not count:

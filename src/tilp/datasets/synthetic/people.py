@@ -166,17 +166,12 @@ def _party_members(rng: Rng, places: Places, people: People, couples: Couples) -
 GRADUATION_AGE = (22.0, 1.0)
 """Mean and standard deviation of the years from birth to graduation."""
 
-_CITIZEN_BY_BIRTH = 0.93
-_STUDENT, _STUDENT_ATHLETE = 0.75, 0.05
-_STUDIES_IN_BIRTHPLACE = 0.9
+_STUDENT, _STUDENT_ATHLETE, _STUDIES_IN_BIRTHPLACE = 0.75, 0.05, 0.9
 _ALUMNI_CLUB, _JOINS_CLUB, _JOINS_OTHER_CLUB = 0.88, 0.6, 0.06
 _STINTS = (0.2, 0.35, 0.3, 0.15)  # of one, two, three and four teams
-_TEAM_OF_OWN_COUNTRY = 0.75
-_LIVES_WITH_TEAM = 0.93
-_LICENSED_BY_LEAGUE = 0.93
+_TEAM_OF_OWN_COUNTRY, _LIVES_WITH_TEAM, _LICENSED_BY_LEAGUE = 0.75, 0.93, 0.93
 _RETURNS_HOME, _STAYS_IN_UNIVERSITY_CITY, _STAYS_IN_BIRTHPLACE = 0.7, 0.92, 0.85
-_MOVES_AGAIN = 0.15
-_DIES_AT_HOME = 0.92
+_CITIZEN_BY_BIRTH, _MOVES_AGAIN, _DIES_AT_HOME = 0.93, 0.15, 0.92
 _NOMINATIONS = (0.1, 0.4, 0.5)  # for one, two and three prizes in one year
 _YEARS_NOMINATED = (0.35, 0.4, 0.25)  # in one, two and three years
 _WIN, _HONOUR = 0.85, 0.06
@@ -203,7 +198,7 @@ def simulate_lives(rng: Rng, places: Places, first: int, count: int) -> Block:
         Facts.of("graduatedFrom", people.entity, school, graduation)[university >= 0],
         *played,
         _homes(rng, places, people, university, graduation, career_end),
-        _club_members(rng, places, people, university, graduation),
+        _clubs(rng, places, people, university, graduation),
         _marriages(rng, people, couples),
         _party_members(rng, places, people, couples),
         _prizes(rng, places, people),
@@ -305,9 +300,7 @@ def _homes(
     return Facts.concatenate([first_home, second_home, deaths])
 
 
-def _club_members(
-    rng: Rng, places: Places, people: People, university: Ints, graduation: Ints
-) -> Facts:
+def _clubs(rng: Rng, places: Places, people: People, university: Ints, graduation: Ints) -> Facts:
     """Let graduates join a club of their university, and a few others any club."""
     studied = university >= 0
     joins = rng.random(len(people)) < np.where(studied, _JOINS_CLUB, _JOINS_OTHER_CLUB)
