@@ -288,10 +288,10 @@ class BiasedData(experiment.RankedExperiment):
         for runs in self.methods:
             name = runs.method.name
             header += [f"{name}: its MRR", f"{name}: MRR of all"]
-            before = [results.of(job) for job in self.jobs_of(source, Balanced(), runs)]
+            before = [results.done.get(job.name) for job in self.jobs_of(source, Balanced(), runs)]
             changes[name] = []
             for row, (relation, setting) in zip(rows, settings.items(), strict=True):
-                after = [results.of(job) for job in self.jobs_of(source, setting, runs)]
+                after = [results.done.get(job.name) for job in self.jobs_of(source, setting, runs)]
                 its_change, overall = (
                     Mean.of(map(partial(_change, ranking.key, of), before, after))
                     for of in (relation, None)

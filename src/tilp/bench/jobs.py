@@ -106,10 +106,6 @@ class Results:
     done: dict[str, Result] = field(default_factory=dict)
     failed: dict[str, Failed] = field(default_factory=dict)
 
-    def of(self, job: Job) -> Result | None:
-        """Return the result of a job, or None if it failed."""
-        return self.done.get(job.name)
-
     def of_all(self, jobs: Iterable[Job]) -> list[Result]:
         """Return the results of the jobs that did not fail."""
         return [self.done[job.name] for job in jobs if job.name in self.done]
@@ -125,17 +121,14 @@ class Store:
     """The results in the folder of a report: one JSON file per job, complete or not there."""
 
     def __init__(self, folder: Path) -> None:
-        self._runs, self._work = folder / "runs", folder / "unfinished"
-        self.shared = self._work / "shared"
-
-    def work(self, job: Job, key: str) -> Path:
-        return self._work / f"{job.name}-{key[:12]}"
+        self._runs, self.work = folder / "runs", folder / "unfinished"
+        self.shared = self.work / "shared"
 
     def clear(self, work: Path) -> None:
         """Remove a working folder, and the folder around it if it was the last."""
         shutil.rmtree(work, ignore_errors=True)
         with contextlib.suppress(OSError):
-            self._work.rmdir()
+            self.work.rmdir()
 
     def load(self, job: Job, key: str) -> Result | None:
         """Return the result of an earlier run, or None if there is none of this key."""
@@ -224,7 +217,7 @@ def _run_job(job: Job, store: Store, threads: int, watcher: Watcher | None = Non
         key = job.key()
         if (result := store.load(job, key)) is not None:
             return job, result, False
-        folder = store.work(job, key)
+        folder = store.work / f"{job.name}-{key[:12]}"
         result = store.save(job, key, job.run(Workspace(folder, store.shared, threads, advance)))
         store.clear(folder)
     except TilpError as failure:

@@ -209,8 +209,7 @@ def _fact_frame(graph: TemporalGraph) -> pl.DataFrame:
 
 _Date = tuple[int, int]  # A time, and how much is known of it
 _Dates = tuple[_Date, _Date]
-_Fact = tuple[tuple[int, int, int], int, _Dates]
-"""Subject, relation and object; index of the split; start and end."""
+_Fact = tuple[tuple[int, int, int], int, _Dates]  # triple, index of the split, start and end
 
 _MISSING, _ESTIMATED, _OPEN, _KNOWN = range(4)
 

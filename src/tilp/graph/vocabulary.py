@@ -16,8 +16,7 @@ from tilp._utils.arrays import Ids
 from tilp.errors import DataError, TilpError, UnknownNameError
 
 _BUCKETS = 64
-_MAX_COMPARED = 200
-"""Most names that are compared letter by letter: those with the most letters in common."""
+_MAX_COMPARED = 200  # names, those with the most letters in common, are compared letter by letter
 _CUTOFF = 0.6
 _MAX_NEAR = 3
 

@@ -14,16 +14,12 @@ from tilp.time.dates import DateKind
 Roles = dict[str, int]  # indices of columns by role
 Chosen = Mapping[str, str] | None  # names of columns by role, if the caller says which is which
 
-FACT_COLUMNS = ("subject", "relation", "object", "start", "end")
-"""Columns of a fact, in the order of a table without header."""
-
-SPLIT_NAMES = {
+FACT_COLUMNS = ("subject", "relation", "object", "start", "end")  # as in tables without header
+SPLIT_NAMES = {  # splits by the names they have in files and mappings
     **dict.fromkeys(("train", "training", "facts"), "train"),
     **dict.fromkeys(("valid", "validation", "val", "dev"), "valid"),
     **dict.fromkeys(("test", "testing"), "test"),
 }
-"""Splits by the names they have in files and mappings."""
-
 _SYNONYMS = {
     "subject": "subject s subj head h source subject_id head_id",
     "relation": "relation r rel predicate p property relation_id edge edge_type",

@@ -19,7 +19,6 @@ from tilp.graph import TemporalGraph, Vocabulary
 from tilp.io.packed.open import PackedVocabulary
 
 _PROTOCOL = 5
-_MIN_SHARED_BYTES = 1 << 17  # the object store works better with few, large arrays
 _LAZY_GRAPH_ATTRIBUTES = ("texts", "defects")
 
 Bytes = NDArray[np.uint8]
@@ -109,10 +108,9 @@ class SharedPacker:
     They stay in the store as long as they exist in this process. Smaller arrays are copied.
     """
 
-    def __init__(
-        self, put: Callable[[Any], Any], min_shared_bytes: int = _MIN_SHARED_BYTES
-    ) -> None:
+    def __init__(self, put: Callable[[Any], Any], min_shared_bytes: int = 1 << 17) -> None:
         self.put = put
+        # The object store works better with few, large arrays.
         self._min_shared_bytes = min_shared_bytes
         self._refs: dict[int, tuple[weakref.ref[Any], Any, Any]] = {}
         self._lock = threading.RLock()

@@ -154,7 +154,6 @@ def _party_members(rng: Rng, places: Places, people: People, couples: Couples) -
             facts.append(Facts.of("memberOfParty", entity[who], party_id, joined, end)[on])
         start = end + rng.integers(1, 3, count)
         party = (party + rng.integers(1, PARTIES, count)) % PARTIES
-
     alone = np.flatnonzero(_draw_bool(rng, _POLITICAL_SINGLE, len(people)))
     joined = people.birth[alone] + rng.integers(22, 36, len(alone))
     left = np.minimum(joined + rng.integers(5, 31, len(alone)), people.until[alone])
@@ -163,9 +162,7 @@ def _party_members(rng: Rng, places: Places, people: People, couples: Couples) -
     return Facts.concatenate(facts)
 
 
-GRADUATION_AGE = (22.0, 1.0)
-"""Mean and standard deviation of the years from birth to graduation."""
-
+GRADUATION_AGE = (22.0, 1.0)  # mean and standard deviation of the years from birth to graduation
 _STUDENT, _STUDENT_ATHLETE, _STUDIES_IN_BIRTHPLACE = 0.75, 0.05, 0.9
 _ALUMNI_CLUB, _JOINS_CLUB, _JOINS_OTHER_CLUB = 0.88, 0.6, 0.06
 _STINTS = (0.2, 0.35, 0.3, 0.15)  # of one, two, three and four teams
@@ -253,7 +250,6 @@ def _stint(
     """Return facts: play for a team, live where it is based then, licensed by its federation."""
     entity, base = people.entity[who], places.base
     facts = [Facts.of("playsFor", entity, base["team"] + team, start, end)]
-
     with_team = _draw_bool(rng, _LIVES_WITH_TEAM, len(who))
     for period in range(places.homes.member.shape[1]):
         first = np.maximum(start, places.homes.start[team, period])
@@ -261,7 +257,6 @@ def _stint(
         city = places.homes.member[team, period]
         city = np.where(with_team, city, _draw_city(rng, places, people.country[who]))
         facts.append(Facts.of("livesIn", entity, base["city"] + city, first, last)[first <= last])
-
     league, in_league = places.leagues.at(team, start)
     federation, governed = places.federations.at(league, start)
     other = rng.integers(0, places.count("federation"), len(who))
@@ -335,7 +330,6 @@ def _prizes(rng: Rng, places: Places, people: People) -> Facts:
         wins = _draw_bool(rng, _WIN, len(who))
         facts.append(Facts.of("receivedAward", who, prize[:, 0], when)[wins])
         year = year + rng.integers(2, 13, len(artists))
-
     honoured = np.flatnonzero(_draw_bool(rng, _HONOUR, len(people)))
     any_prize = base + rng.integers(0, places.count("prize"), len(honoured))
     when = people.birth[honoured] + rng.integers(40, 80, len(honoured))

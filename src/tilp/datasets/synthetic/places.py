@@ -55,11 +55,8 @@ def _draw_prize_names(rng: Rng, fields: int) -> list[str]:
     return [f"{honour} for {subjects[i // FIELD]}" for i, honour in enumerate(honours)]
 
 
-PARTIES = len(_WORDS["party_words"])
-"""Parties of each country."""
-FIELD = 4
-"""Prizes of one field; an artist is nominated for those of one field only."""
-
+PARTIES = len(_WORDS["party_words"])  # of each country
+FIELD = 4  # prizes of one field; an artist is nominated for those of one field only
 _PEOPLE_PER_CITY, _PEOPLE_PER_TEAM, _PEOPLE_PER_FIELD = 40, 24, 160
 _CITIES_PER_COUNTRY, _TEAMS_PER_LEAGUE, _LEAGUES_PER_FEDERATION = 4, 4, 1.5
 _TEAMS_PER_TROPHY, _SEASONS, _FAVOURITE_WINS = 3, 30, 0.88

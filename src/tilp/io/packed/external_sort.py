@@ -39,12 +39,10 @@ def stable_argsort(key: Ints) -> Ints:
 class Buckets:
     """Rows of several columns in files, by ranges of the first column, which begin at `bounds`."""
 
-    def __init__(
-        self, folder: Path, name: str, bounds: NDArray[Any], columns: Mapping[str, DTypeLike]
-    ) -> None:
+    def __init__(self, stem: Path, bounds: NDArray[Any], columns: Mapping[str, DTypeLike]) -> None:
         self._bounds = bounds
         self._row = np.dtype(list(columns.items()))
-        self._paths = [folder / f"{name}-{index}" for index in range(len(bounds) + 1)]
+        self._paths = [stem.with_name(f"{stem.name}-{i}") for i in range(len(bounds) + 1)]
 
     def add(self, *columns: NDArray[Any]) -> None:
         """Append rows to their files; those of one range keep their order."""
@@ -85,7 +83,7 @@ class ScatterWriter:
         self._whole = self._empty(self._parts[0]) if len(self._parts) == 1 else None
         bounds = np.array([part.start for part in self._parts[1:]], np.int64)
         columns: dict[str, DTypeLike] = {"index": np.int64, "value": dtype}
-        self._buckets = Buckets(folder, f"scatter-{path.stem}", bounds, columns)
+        self._buckets = Buckets(folder / f"scatter-{path.stem}", bounds, columns)
 
     def _empty(self, part: slice) -> NDArray[Any]:
         return np.full(part.stop - part.start, self._fill, self._dtype)

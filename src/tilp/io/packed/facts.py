@@ -188,7 +188,6 @@ def write_facts(
     order = texts.arg_sort().to_numpy()
     date_index = np.argsort(order).astype(np.int32)
     dates = build.DateTable.parse(texts.gather(order), facts.dates.counts[order], unit)
-
     writers = {name: ColumnWriter(folder / f"{name}.npy", kind) for name, kind in COLUMNS.items()}
     writers |= {name: ColumnWriter(folder / f"{name}.npy", np.uint8) for name in _MARKS}
     marked = dict.fromkeys(_MARKS, False)

@@ -27,18 +27,14 @@ from tilp.io.tables import attribute_batches, read_labels
 from tilp.time import known_ends
 from tilp.types import OnError, Unit, choose
 
-DEFAULT_MEMORY = 1_000_000_000
-"""Bytes that packing works in."""
-
-STAGES = {
+DEFAULT_MEMORY = 1_000_000_000  # bytes that packing works in
+STAGES = {  # of packing, and what they do
     "read": "read the facts",
     "names": "index the names",
     "facts": "write the columns",
     "edges": "sort the edges",
     "digest": "fingerprint and digests",
 }
-"""Stages of packing, and what they do."""
-
 # Measured peak memory of each kind of work, with everything that is computed on the way.
 _BYTES_PER_BYTE_READ = 24
 _BYTES_PER_NAME = 600
@@ -229,9 +225,9 @@ class _EdgeWriter:
         starts, ends = _fact_column(self.folder, "start"), _fact_column(self.folder, "end")
         dtypes: dict[str, DTypeLike] = dict.fromkeys(_EDGE_COLUMNS, np.int32)
         dtypes |= {"start": np.int64, "end": np.int64}
-        full = np.searchsorted(offsets, np.arange(self.rows, 2 * self.n_facts, self.rows), "right")
-        full -= 1
-        buckets = Buckets(self.work, "by-entity", np.unique(full[full > 0]), dtypes)
+        cuts = np.arange(self.rows, 2 * self.n_facts, self.rows)
+        full = np.searchsorted(offsets, cuts, "right") - 1
+        buckets = Buckets(self.work / "by-entity", np.unique(full[full > 0]), dtypes)
         for part in blocks(self.n_facts, self.rows):
             subject, relation, object_ = (column[part] for column in columns)
             start, end = known_ends(starts[part], ends[part])
@@ -260,7 +256,7 @@ class _EdgeWriter:
         pair = np.empty((self.n_facts, 2), np.int32) if fits else None
         bounds = np.empty(0, np.int64) if fits else np.arange(self.rows, self.n_facts, self.rows)
         dtypes = {"fact": np.int32, "edge": np.int32, "is_inverse": np.bool_}
-        buckets = Buckets(self.work, "by-fact", bounds, dtypes)
+        buckets = Buckets(self.work / "by-fact", bounds, dtypes)
         inverse = self._scatter("inverse", len(fact))
         for part in blocks(len(fact), self.rows):
             edge = np.arange(part.start, part.stop, dtype=np.int32)
