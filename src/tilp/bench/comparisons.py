@@ -72,7 +72,11 @@ class Compare(experiment.PublishedExperiment):
                 published.setdefault(entry.method, {})[entry.data] = entry
         rows = [list(row) for row in zip(*columns, strict=True)]
         for method, entries in published.items():
-            rows.append(_published_row(method, entries, names))
+            row: list[str] = [italic(f"{method} (published)")]
+            for own in map(entries.get, names):
+                values = (own.mrr, own.hits_at_1, own.hits_at_10) if own else (None,) * 3
+                row += [italic(experiment.share_text(value)) for value in values]
+            rows.append([*row, ""])
             for entry in entries.values():
                 note = f"; {entry.note}" if entry.note else ""
                 text = f"measured as: {entry.protocol or ranking}{note}"
@@ -116,17 +120,6 @@ class Compare(experiment.PublishedExperiment):
             rows.append(row)
         with report.folded(f"{source.name}: MRR of each relation ({ranking})"):
             report.table(["relation", "queries", *tables], rows)
-
-
-def _published_row(
-    method: str, entries: dict[str, experiment.Published], names: Sequence[str]
-) -> list[str]:
-    row: list[str] = [italic(f"{method} (published)")]
-    for name in names:
-        entry = entries.get(name)
-        values = (entry.mrr, entry.hits_at_1, entry.hits_at_10) if entry else (None,) * 3
-        row += [italic(experiment.share_text(value)) for value in values]
-    return [*row, ""]
 
 
 def _cost_cells(result: Result) -> list[str]:

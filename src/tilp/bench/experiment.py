@@ -327,11 +327,10 @@ class RankedExperiment(Experiment):
         any_ours = any(runs.method.is_ours for runs in self.methods)
         compared = [runs.method.is_ours or not any_ours for runs in self.methods]
         best = max((mean.value for mean in compress(means, compared) if mean), default=None)
-        column = [mean_text(mean) for mean in means]
-        for index, mean in enumerate(means):
-            if mean and compared[index] and mean.value == best:
-                column[index] = bold(column[index])
-        return column
+        return [
+            bold(mean_text(mean)) if mean and own and mean.value == best else mean_text(mean)
+            for mean, own in zip(means, compared, strict=True)
+        ]
 
     def sections(
         self, report: Report, sources: Sequence[Source], results: Results

@@ -8,7 +8,7 @@ import json
 import shutil
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from tilp._utils.files import new_file
+from tilp._utils.progress import Progress
 from tilp._utils.versions import code_versions
 from tilp._version import __version__
 from tilp.errors import TilpError, TilpWarning
 
-Advance = Callable[[str, float], None]  # called with a stage and the share of it that is done
 Result = dict[str, Any]
 
 
@@ -35,7 +35,7 @@ class Workspace:
     folder: Path
     shared: Path  # folder for models that several jobs use
     threads: int  # results do not depend on it
-    advance: Advance
+    advance: Progress
 
 
 class Job(ABC):
@@ -212,7 +212,7 @@ def _run_pooled(jobs: Sequence[Job], store: Store, threads: int, processes: int)
 
 
 def _run_job(job: Job, store: Store, threads: int, watcher: Watcher | None = None) -> Ended:
-    advance: Advance = watcher.advances if watcher else lambda _stage, _share: None
+    advance: Progress = watcher.advances if watcher else lambda _stage, _share: None
     try:
         key = job.key()
         if (result := store.load(job, key)) is not None:

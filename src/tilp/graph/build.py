@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tilp._utils.arrays import Floats, Ids, Ints, Mask
 from tilp.errors import DataError
-from tilp.graph.graph import DEFECT_SCHEMA, ESTIMATED, SPLITS, WALKED_ONLY, TemporalGraph
+from tilp.graph.graph import DEFECT_SCHEMA, MARKS, SPLITS, TemporalGraph
 from tilp.graph.vocabulary import Vocabulary
 from tilp.time import UNKNOWN, choose_unit, parse_date
 from tilp.types import OnError, Unit
@@ -110,7 +110,7 @@ def build_graph(
         "start_text": start_text,
         "end_text": end_text,
     }
-    for name, values in (("estimated", ESTIMATED), ("walked_only", WALKED_ONLY)):
+    for name, values in MARKS.items():
         columns[name] = np.concatenate([encode_marks(t.frame, name, values) for t in tables])
     columns["walked_only"] = columns["walked_only"].astype(np.bool_)
     columns, remaining, defects = repair_defects(tables, columns, dates, on_error)

@@ -9,7 +9,7 @@ import polars as pl
 from tilp._utils.arrays import Floats, Ids, Ints
 from tilp.errors import TilpError
 from tilp.graph.build import rebuild_graph
-from tilp.graph.graph import ESTIMATED, SPLITS, WALKED_ONLY, TemporalGraph
+from tilp.graph.graph import MARKS, SPLITS, TemporalGraph
 from tilp.graph.vocabulary import Vocabulary
 from tilp.time import OPEN_END, OPEN_START, UNKNOWN
 from tilp.types import ByLabel, MoreDates
@@ -201,10 +201,9 @@ def merge_facts(
 
 
 def _fact_frame(graph: TemporalGraph) -> pl.DataFrame:
-    return graph.frame(names="ids").with_columns(
-        estimated=pl.Series(ESTIMATED).gather(graph.estimated),
-        walked_only=pl.Series(WALKED_ONLY).gather(graph.walked_only.astype(np.uint8)),
-    )
+    indices = {mark: getattr(graph, mark).view(np.uint8) for mark in MARKS}
+    marks = (pl.Series(mark, MARKS[mark]).gather(indices[mark]) for mark in MARKS)
+    return graph.frame(names="ids").with_columns(marks)
 
 
 _Date = tuple[int, int]  # A time, and how much is known of it

@@ -173,12 +173,11 @@ class Importer:
     ) -> None:
         if on_error not in ("skip", "raise"):
             raise TilpError(f"on_error is {on_error!r}: choose 'skip' or 'raise'")
-        if properties is not None:
-            if not properties:
-                raise TilpError("properties is empty: leave it out to keep every property")
-            for name in properties:
-                if not _PROPERTY.fullmatch(name):
-                    raise TilpError(f"properties holds {name!r}: give ids such as P39")
+        if properties is not None and not properties:
+            raise TilpError("properties is empty: leave it out to keep every property")
+        for name in properties or ():
+            if not _PROPERTY.fullmatch(name):
+                raise TilpError(f"properties holds {name!r}: give ids such as P39")
         self._file, self._out = file, Path(out).resolve()
         self.languages = (language.lower(), _ALL_LANGUAGES)
         self.properties = None if properties is None else frozenset(properties)

@@ -177,28 +177,23 @@ def fact_frame(name: str, table: TextTable, roles: Roles) -> pl.DataFrame:
         if index is None:
             columns[role] = pl.repeat(None, len(table.frame), dtype=pl.String, eager=True)
             continue
-        column = _as_text(table.frame.to_series(index), name, role)
-        if role in _KEY_ROLES:
-            absent = column.is_null() | (column == "")
-            if absent.any():
-                raise DataError(
-                    f"{name}, line {first_line(table, absent)}: column {index + 1} ({role}) is "
-                    "empty; every fact has a subject, a relation and an object. Fill it in or "
-                    "remove the row."
-                )
-        columns[role] = column
+        column = columns[role] = _as_text(table.frame.to_series(index), name, role)
+        if role in _KEY_ROLES and (absent := column.fill_null("") == "").any():
+            raise DataError(
+                f"{name}, line {first_line(table, absent)}: column {index + 1} ({role}) is empty; "
+                "every fact has a subject, a relation and an object. Fill it in or remove the row."
+            )
     for mark, (values, meaning) in _MARKS.items():
         if mark not in roles:
             continue
-        column = _as_text(table.frame.to_series(roles[mark]), name, mark).fill_null("")
-        invalid = ~column.is_in(values)
-        if invalid.any():
+        text = _as_text(table.frame.to_series(roles[mark]), name, mark)
+        column = columns[mark] = text.fill_null("")
+        if (invalid := ~column.is_in(values)).any():
             raise DataError(
                 f"{name}, line {first_line(table, invalid)}: column {roles[mark] + 1} ({mark}) is "
                 f"{column.filter(invalid)[0]!r}; it says {meaning}, and else is empty. Correct it, "
                 "or give the column another name."
             )
-        columns[mark] = column
     return pl.DataFrame(columns)
 
 

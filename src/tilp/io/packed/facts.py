@@ -13,8 +13,8 @@ import polars as pl
 
 from tilp._utils.arrays import Ids
 from tilp.errors import DataError, TilpError
-from tilp.graph import ESTIMATED, SPLITS, WALKED_ONLY, FactTable, LabelTable, build
-from tilp.graph.graph import DEFECT_SCHEMA
+from tilp.graph import SPLITS, FactTable, LabelTable, build
+from tilp.graph.graph import DEFECT_SCHEMA, MARKS
 from tilp.io.frames import SPLIT_NAMES, fact_frame, find_roles, is_header, split_masks
 from tilp.io.packed.format import COLUMNS, ColumnWriter
 from tilp.io.packed.names import EntityIndexer
@@ -25,7 +25,6 @@ from tilp.types import OnError, Unit
 
 _HEADER_ROWS = 2  # rows that show whether the first is a fact
 _MAX_FACTS = 2**30 - 1  # so that the edges in both directions fit into 32 bits
-_MARKS = {"estimated": ESTIMATED, "walked_only": WALKED_ONLY}
 
 
 @contextmanager
@@ -163,7 +162,7 @@ def _encode_frame(
         "end": facts.dates.encode(frame["end"].fill_null("")),
         "line": pl.Series(lines, dtype=pl.Int64),
     }
-    for mark, values in _MARKS.items():
+    for mark, values in MARKS.items():
         encoded[mark] = build.encode_marks(frame, mark, values)
     return run, pl.DataFrame(encoded)
 
@@ -189,8 +188,8 @@ def write_facts(
     date_index = np.argsort(order).astype(np.int32)
     dates = build.DateTable.parse(texts.gather(order), facts.dates.counts[order], unit)
     writers = {name: ColumnWriter(folder / f"{name}.npy", kind) for name, kind in COLUMNS.items()}
-    writers |= {name: ColumnWriter(folder / f"{name}.npy", np.uint8) for name in _MARKS}
-    marked = dict.fromkeys(_MARKS, False)
+    writers |= {name: ColumnWriter(folder / f"{name}.npy", np.uint8) for name in MARKS}
+    marked = dict.fromkeys(MARKS, False)
     counts = np.zeros(len(SPLITS), np.int64)
     defects = [pl.DataFrame(schema=DEFECT_SCHEMA)]
     done, run, entity_index = 0, -1, np.empty(0, np.int64)
@@ -207,7 +206,7 @@ def write_facts(
             "end": dates.last[end_text],
             "start_text": start_text,
             "end_text": end_text,
-            **{mark: table[mark].to_numpy() for mark in _MARKS},
+            **{mark: table[mark].to_numpy() for mark in MARKS},
         }
         lines = cast("Sequence[int]", table["line"])
         rows = FactTable(SPLITS[batch.order[0]], batch.source, pl.DataFrame(), lines)
@@ -215,7 +214,7 @@ def write_facts(
         defects.append(found)
         for name, writer in writers.items():
             writer.append(columns[name])
-        for mark in _MARKS:
+        for mark in MARKS:
             marked[mark] |= bool(columns[mark].any())
         counts[batch.order[0]] += len(columns["subject"])
         done += batch.rows

@@ -266,13 +266,11 @@ class _EdgeWriter:
             else:
                 pair[fact[part], is_inverse.astype(np.int8)] = edge
         if pair is not None:
-            inverse.put(pair[:, 0], pair[:, 1])
-            inverse.put(pair[:, 1], pair[:, 0])
+            inverse.put(pair.ravel(), pair[:, ::-1].ravel())
         for edges in buckets.pop_all():
             order = stable_argsort(edges["fact"] * np.int64(2) + edges["is_inverse"])
             pair = edges["edge"][order].reshape(-1, 2)
-            inverse.put(pair[:, 0], pair[:, 1])
-            inverse.put(pair[:, 1], pair[:, 0])
+            inverse.put(pair.ravel(), pair[:, ::-1].ravel())
         inverse.write()
 
     def _write_ranks(self, offsets: Ints) -> None:
