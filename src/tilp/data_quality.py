@@ -128,12 +128,9 @@ def inspect(graph: TemporalGraph) -> Inspection:
 
 def _summarise_split(graph: TemporalGraph, rows: slice) -> SplitSummary:
     entities = np.union1d(np.unique(graph.subject[rows]), np.unique(graph.object[rows]))
-    return SplitSummary(
-        facts=rows.stop - rows.start,
-        entities=len(entities),
-        relations=len(np.unique(graph.relation[rows])),
-        dates=_summarise_dates(graph.start[rows], graph.end[rows], graph.unit),
-    )
+    n_relations = len(np.unique(graph.relation[rows]))
+    dates = _summarise_dates(graph.start[rows], graph.end[rows], graph.unit)
+    return SplitSummary(rows.stop - rows.start, len(entities), n_relations, dates)
 
 
 def _summarise_dates(start: Ints, end: Ints, unit: Unit) -> DateSummary:
@@ -167,8 +164,8 @@ def _summarise_relations(graph: TemporalGraph) -> tuple[RelationSummary, ...]:
 
 
 def _find_defects(graph: TemporalGraph, spans: Mapping[str, slice]) -> Defects:
-    backwards = (Defect.START_AFTER_END.value,)
-    malformed = (Defect.MALFORMED_START.value, Defect.MALFORMED_END.value)
+    counts = Counter(graph.defects.select("split", "defect").iter_rows())
+    malformed = (Defect.MALFORMED_START, Defect.MALFORMED_END)
     forward = _triple_keys(graph, graph.subject, graph.object)
     swapped = _triple_keys(graph, graph.object, graph.subject)
     # A fact from an entity to itself is its own reverse, which is no defect.
@@ -186,12 +183,12 @@ def _find_defects(graph: TemporalGraph, spans: Mapping[str, slice]) -> Defects:
         same_triple[name] = int(np.isin(forward[rows], forward[earlier_rows]).sum())
         is_reversed = np.isin(swapped[rows], forward[earlier_rows])
         reversed_[name] = int(is_reversed.sum())
-        counts = np.bincount(graph.relation[rows][is_reversed])
-        relations = np.flatnonzero(counts).tolist()
-        reversed_by_relation[name] = {graph.relations.label(r): int(counts[r]) for r in relations}
+        by_relation = Counter(graph.relation[rows][is_reversed].tolist())
+        found = sorted(by_relation.items())
+        reversed_by_relation[name] = {graph.relations.label(r): count for r, count in found}
     return Defects(
-        start_after_end={split: _count(graph.defects, split, backwards) for split in spans},
-        malformed_dates={split: _count(graph.defects, split, malformed) for split in spans},
+        start_after_end={split: counts[split, Defect.START_AFTER_END] for split in spans},
+        malformed_dates={s: sum(counts[s, kind] for kind in malformed) for s in spans},
         estimated={s: int(np.count_nonzero(graph.estimated[r])) for s, r in spans.items()},
         walked_only={s: int(np.count_nonzero(graph.walked_only[r])) for s, r in spans.items()},
         duplicates={s: r.stop - r.start - facts[r].n_unique() for s, r in spans.items()},
@@ -202,10 +199,6 @@ def _find_defects(graph: TemporalGraph, spans: Mapping[str, slice]) -> Defects:
         **_find_unseen(graph, spans),
         absurd_years=_find_absurd_years(graph),
     )
-
-
-def _count(defects: pl.DataFrame, split: str, kinds: tuple[str, ...]) -> int:
-    return len(defects.filter(pl.col("split") == split, pl.col("defect").is_in(kinds)))
 
 
 def _triple_keys(graph: TemporalGraph, subject: Ids, object: Ids) -> Ints:

@@ -285,10 +285,8 @@ class BiasedData(experiment.RankedExperiment):
             changes[name] = []
             for row, (relation, setting) in zip(rows, settings.items(), strict=True):
                 after = [results.done.get(job.name) for job in self.jobs_of(source, setting, runs)]
-                its_change, overall = (
-                    Mean.of(map(partial(_change, ranking.key, of), before, after))
-                    for of in (relation, None)
-                )
+                rises = (partial(_change, ranking.key, of) for of in (relation, None))
+                its_change, overall = (Mean.of(map(rise, before, after)) for rise in rises)
                 changes[name].append(its_change)
                 row += [mean_text(its_change, signed=True), mean_text(overall, signed=True)]
         bars = [experiment.bars_of(name, means) for name, means in changes.items()]

@@ -117,10 +117,8 @@ class EvaluationJob(Job):
             "resumed": resumed,
         }
         if learned.model is not None:
-            result["examples"] = {
-                examples.key: _rule_examples(learned.model, case.applied, evaluation, examples)
-                for examples in self.examples
-            }
+            shown = partial(_rule_examples, learned.model, case.applied, evaluation)
+            result["examples"] = {examples.key: shown(examples) for examples in self.examples}
         return result
 
 
@@ -186,10 +184,7 @@ def _example(graph: TemporalGraph, mined: MinedRule, row: int, walk: tuple[Step,
         "relation": fact.relation,
         "rule": str(mined.rule),
         "sentence": format_rule(mined.rule, Notation.SENTENCE),
-        "weight": mined.weight,
-        "confidence": mined.confidence,
-        "support": mined.support,
-        "facts": mined.facts,
+        **{name: getattr(mined, name) for name in ("weight", "confidence", "support", "facts")},
         "asked": str(replace(fact, object="?")),
         "answer": fact.object,
         "grounding": grounding_text(grounding),

@@ -256,13 +256,10 @@ class TemporalGraph:
 
     def fact(self, row: int) -> Fact:
         """Return a fact with its names."""
-        return Fact(
-            self.entities.label(int(self.subject[row])),
-            self.relations.label(int(self.relation[row])),
-            self.entities.label(int(self.object[row])),
-            Interval(int(self.start[row]), int(self.end[row])),
-            self.unit,
-        )
+        subject, object_ = (self.entities.label(int(c[row])) for c in (self.subject, self.object))
+        relation = self.relations.label(int(self.relation[row]))
+        interval = Interval(int(self.start[row]), int(self.end[row]))
+        return Fact(subject, relation, object_, interval, self.unit)
 
     def facts(self, split: str | None = None) -> Iterator[Fact]:
         """Iterate over facts with their names: all, or those of one split."""
@@ -291,15 +288,10 @@ class TemporalGraph:
         if names not in ("labels", "keys", "ids"):
             raise TilpError(f"names are labels, keys or ids, not {names!r}")
         entities, relations = getattr(self.entities, names), getattr(self.relations, names)
-        table = pl.DataFrame(
-            {
-                "subject": entities.gather(self.subject[rows]),
-                "relation": relations.gather(self.relation[rows]),
-                "object": entities.gather(self.object[rows]),
-                "start": self.date_text("start", split),
-                "end": self.date_text("end", split),
-            }
-        )
+        named = {"subject": entities, "relation": relations, "object": entities}
+        columns = ((name, getattr(self, name)[rows]) for name in named)
+        table = pl.DataFrame({name: named[name].gather(column) for name, column in columns})
+        table = table.with_columns(self.date_text(end, split) for end in ("start", "end"))
         for mark, values in MARKS.items():
             indices = getattr(self, mark).view(np.uint8)
             if indices.any():

@@ -71,13 +71,9 @@ class EdgeIndex:
     def repeat(self, counts: Ints) -> EdgeIndex:
         """Return the same edges, each repeated as often as `counts` says for its fact."""
         copies = counts[self.fact]
-        return EdgeIndex(
-            self.n_relations,
-            np.concatenate([[0], np.cumsum(copies)])[self.offsets],
-            np.repeat(self.relation, copies),
-            np.repeat(self.target, copies),
-            np.repeat(self.fact, copies),
-        )
+        offsets = np.concatenate([[0], np.cumsum(copies)])[self.offsets]
+        columns = (np.repeat(each, copies) for each in (self.relation, self.target, self.fact))
+        return EdgeIndex(self.n_relations, offsets, *columns)
 
     def without(self, new_rows: Ids) -> EdgeIndex:
         """Return the edges of the remaining facts; `new_rows` is that of `remaining_edges`."""

@@ -165,11 +165,8 @@ def merge_facts(
         )
     entities, entity_index = _match_names(graph.entities, new.entities, labels)
     relations, relation_index = _match_names(graph.relations, new.relations, labels)
-    columns = {
-        "subject": entity_index[new.subject],
-        "relation": relation_index[new.relation],
-        "object": entity_index[new.object],
-    }
+    indices = zip(_TRIPLE, (entity_index, relation_index, entity_index), strict=True)
+    columns = {name: index[getattr(new, name)] for name, index in indices}
     merger = _Merger(graph, columns, dates)
     facts = list(_iterate_facts(new, columns))
     # Facts that know more before those that know less, so that the order in the data is no matter.

@@ -236,12 +236,8 @@ def _column_error(path: Path, line: int, row: Sequence[str], expected: int) -> D
 def _quoted_batches(
     path: Path, layout: _Layout, first: int, size: int
 ) -> Iterator[tuple[pl.DataFrame, Sequence[int]]]:
-    width = len(layout.row)
-    rows = (
-        (line, row)
-        for line, _, row in _quoted_rows(path, layout.separator)
-        if line >= first and row
-    )
+    width, every = len(layout.row), _quoted_rows(path, layout.separator)
+    rows = ((line, row) for line, _, row in every if line >= first and row)
     while batch := list(islice(rows, min(_MAX_BATCH_ROWS, max(1, size // _ROW_BYTES)))):
         for line, row in batch:
             if len(row) != width:

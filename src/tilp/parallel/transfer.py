@@ -19,7 +19,6 @@ from tilp.graph import TemporalGraph, Vocabulary
 from tilp.io.packed.open import PackedVocabulary
 
 _PROTOCOL = 5
-_LAZY_GRAPH_ATTRIBUTES = ("texts", "defects")
 
 Bytes = NDArray[np.uint8]
 
@@ -75,7 +74,7 @@ def make_proxy(value: Vocabulary | TemporalGraph) -> LazyProxy:
         lazy = attributes
     else:
         proxy = _LazyGraph.__new__(_LazyGraph)
-        lazy = {k: attributes.pop(k) for k in _LAZY_GRAPH_ATTRIBUTES if k in attributes}
+        lazy = {k: attributes.pop(k) for k in ("texts", "defects") if k in attributes}
         eager = attributes
     vars(proxy).update(eager, _lazy=LazyAttributes(lambda: lazy))
     return proxy

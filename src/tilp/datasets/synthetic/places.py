@@ -28,10 +28,8 @@ def _draw_names(rng: Rng, count: int, *parts: Sequence[str], sep: str = " ") -> 
     names: list[str] = []
     for turn in range(-(-count // capacity)):
         codes = rng.choice(capacity, min(capacity, count - turn * capacity), replace=False)
-        columns = [
-            [part[i] for i in digits.tolist()]
-            for part, digits in zip(parts, np.unravel_index(codes, sizes), strict=True)
-        ]
+        drawn = zip(parts, np.unravel_index(codes, sizes), strict=True)
+        columns = [[part[i] for i in digits.tolist()] for part, digits in drawn]
         suffix = f" {turn + 1}" if turn else ""
         names.extend(sep.join(words) + suffix for words in zip(*columns, strict=True))
     return names

@@ -65,10 +65,8 @@ class Pattern:
         """The rule in readable notation."""
         last = len(self.body) + 1
         atoms = [f"{name}(E{i},E{i + 1},I{i})" for i, name in enumerate(self.body, 1)]
-        atoms += [
-            f"{time.value}(I{i + 1},I{j + 1})"
-            for (i, j), time in zip(self.pairs, self.times, strict=True)
-        ]
+        related = zip(self.pairs, self.times, strict=True)
+        atoms += [f"{time.value}(I{i + 1},I{j + 1})" for (i, j), time in related]
         return f"{self.relation}(E1,E{last},I{last}) ← {' ∧ '.join(atoms)}"
 
 
@@ -175,10 +173,8 @@ class RuleConfidences:
         """Return the planted rules with their confidence in all facts added."""
         with np.errstate(invalid="ignore"):  # a body without a grounding
             means = (self._sums / self._counts).tolist()
-        return tuple(
-            PlantedRule(pattern.text, pattern.relation, len(pattern.body), mean, pattern.body)
-            for pattern, mean in zip(PATTERNS, means, strict=True)
-        )
+        rules = zip(PATTERNS, means, strict=True)
+        return tuple(PlantedRule(p.text, p.relation, len(p.body), m, p.body) for p, m in rules)
 
 
 MIN_SIZE, MAX_SIZE = 1_000, 20_000_000

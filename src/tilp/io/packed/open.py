@@ -17,11 +17,10 @@ from tilp.graph import EdgeIndex, PreparedEdges, StorageLocation, TemporalGraph,
 from tilp.graph.build import defect_message
 from tilp.graph.vocabulary import NearNames
 from tilp.io.packed import format as layout
-from tilp.io.packed.format import COLUMNS, PREPARED, map_array, prepared_file, read_metadata
+from tilp.io.packed.format import COLUMNS, EDGES, PREPARED, map_array, read_metadata
 from tilp.types import OnError, Unit
 
 _BLOCK_SIZE = 100_000  # names that become a series at once
-_SKIPPED = "row skipped"
 
 
 class PackedNames:
@@ -153,7 +152,7 @@ def open_checked(folder: Path, unit: Unit | None, on_error: OnError) -> Temporal
         )
     if on_error is OnError.RAISE and len(graph.defects):
         raise DataError(defect_message(graph.defects))
-    if on_error is OnError.SKIP and (graph.defects["done"] != _SKIPPED).any():
+    if on_error is OnError.SKIP and (graph.defects["done"] != "row skipped").any():
         raise DataError(
             f"{folder}: packed with its date defects repaired; pack the data again with "
             "on_error='skip' (--on-error skip)"
@@ -178,7 +177,7 @@ def map_graph(folder: Path, metadata: dict[str, Any]) -> TemporalGraph:
         texts=_read_arrow(folder / "texts.arrow")["text"],
         bounds=tuple(metadata["bounds"]),
         attributes={
-            name: map_array(layout.attribute_file(folder, index))
+            name: map_array(folder / f"attribute-{index}.npy")
             for index, name in enumerate(metadata["attributes"])
         },
         defects=_read_arrow(folder / "defects.arrow"),
@@ -186,8 +185,8 @@ def map_graph(folder: Path, metadata: dict[str, Any]) -> TemporalGraph:
     )
     graph._indexes["train",] = EdgeIndex(
         len(graph.relations),
-        *(map_array(layout.edge_file(folder, name)) for name in layout.EDGES),
-        prepared=PreparedEdges(*(map_array(prepared_file(folder, name)) for name in PREPARED)),
+        *(map_array(folder / f"edges.{name}.npy") for name in EDGES),
+        prepared=PreparedEdges(*(map_array(folder / f"walks.{name}.npy") for name in PREPARED)),
     )
     return graph
 

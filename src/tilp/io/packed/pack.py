@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from tilp._utils.arrays import Ints
 from tilp._utils.files import new_folder
@@ -19,7 +18,7 @@ from tilp.graph.graph import graph_fingerprint
 from tilp.io.packed import format as layout
 from tilp.io.packed.external_sort import Buckets, ScatterWriter, blocks, stable_argsort
 from tilp.io.packed.facts import encode_facts, write_facts
-from tilp.io.packed.format import ArrayOnDisk, ColumnWriter, edge_file, prepared_file
+from tilp.io.packed.format import ArrayOnDisk, ColumnWriter
 from tilp.io.packed.names import EntityIndexer
 from tilp.io.packed.open import is_packed, map_graph, open_packed
 from tilp.io.read import find_sources
@@ -117,7 +116,7 @@ def pack(
             "marks": facts["marks"],
         }
         graph = map_graph(new, metadata)
-        metadata["fingerprint"] = graph_fingerprint(graph, partial(_fact_column, new))
+        metadata["fingerprint"] = graph_fingerprint(graph, partial(_array, new))
         progress("digest", 0.5)
         layout.write_metadata(new, metadata)
         progress("digest", 1.0)
@@ -153,7 +152,7 @@ class _AttributeWriter:
 
     def write(self, entities: EntityIndexer, rows: int) -> list[str]:
         """Write a column for each attribute; returns their names."""
-        files = (layout.attribute_file(self._folder, index) for index in range(len(self._names)))
+        files = (self._folder / f"attribute-{index}.npy" for index in range(len(self._names)))
         size = len(entities)
         columns = [ScatterWriter(self._work, f, size, np.float64, rows, np.nan) for f in files]
         for run in self._runs:
@@ -173,10 +172,7 @@ def _owner_error(name: str, reason: str) -> DataError:
     return DataError(f"attribute {name}: {reason}, so its number has no owner")
 
 
-_EDGE_COLUMNS = ("source", "relation", "target", "fact", "start", "end")
-
-
-def _fact_column(folder: Path, name: str) -> ArrayOnDisk:
+def _array(folder: Path, name: str) -> ArrayOnDisk:
     return ArrayOnDisk(folder / f"{name}.npy")
 
 
@@ -203,28 +199,28 @@ class _EdgeWriter:
         progress(1.0)
 
     def _scatter(self, name: str, size: int) -> ScatterWriter:
-        path = prepared_file(self.folder, name)
+        path = self.folder / f"walks.{name}.npy"
         return ScatterWriter(self.work, path, size, layout.PREPARED[name], self.values)
 
     def _write_offsets(self) -> Ints:
         degrees = np.zeros(self.n_entities, np.int64)
         for name in ("subject", "object"):
-            column = _fact_column(self.folder, name)
+            column = _array(self.folder, name)
             # Each block costs a count of all entities.
             for part in blocks(self.n_facts, max(self.rows, self.n_entities)):
                 degrees += np.bincount(column[part], minlength=self.n_entities)
         offsets = np.zeros(self.n_entities + 1, np.int64)
         np.cumsum(degrees, out=offsets[1:])
-        with ColumnWriter(edge_file(self.folder, "offsets"), np.int64) as column_writer:
+        with ColumnWriter(self.folder / "edges.offsets.npy", np.int64) as column_writer:
             column_writer.append(offsets)
         return offsets
 
     def _write_sorted(self, offsets: Ints) -> None:
         """Write edges by entity, relation and fact, as many entities at a time as fit."""
-        columns = [_fact_column(self.folder, name) for name in ("subject", "relation", "object")]
-        starts, ends = _fact_column(self.folder, "start"), _fact_column(self.folder, "end")
-        dtypes: dict[str, DTypeLike] = dict.fromkeys(_EDGE_COLUMNS, np.int32)
-        dtypes |= {"start": np.int64, "end": np.int64}
+        columns = [_array(self.folder, name) for name in ("subject", "relation", "object")]
+        starts, ends = _array(self.folder, "start"), _array(self.folder, "end")
+        ids, times = ("source", "relation", "target", "fact"), ("start", "end")
+        dtypes = {**dict.fromkeys(ids, np.int32), **dict.fromkeys(times, np.int64)}
         cuts = np.arange(self.rows, 2 * self.n_facts, self.rows)
         full = np.searchsorted(offsets, cuts, "right") - 1
         buckets = Buckets(self.work / "by-entity", np.unique(full[full > 0]), dtypes)
@@ -235,8 +231,8 @@ class _EdgeWriter:
             inverse = relation + np.int32(self.n_relations)
             buckets.add(subject, relation, object_, fact, start, end)
             buckets.add(object_, inverse, subject, fact, start, end)
-        files = {name: edge_file(self.folder, name) for name in ("relation", "target", "fact")}
-        files |= {name: prepared_file(self.folder, name) for name in ("source", "start", "end")}
+        files = {name: self.folder / f"edges.{name}.npy" for name in ids[1:]}
+        files |= {name: self.folder / f"walks.{name}.npy" for name in (ids[0], *times)}
         writers = {name: ColumnWriter(path, dtypes[name]) for name, path in files.items()}
         for edges in buckets.pop_all():
             # Facts of one entity and relation are in their order already.
@@ -250,8 +246,7 @@ class _EdgeWriter:
 
     def _write_inverse(self) -> None:
         """Write for each edge the edge of the same fact in the other direction."""
-        fact = ArrayOnDisk(edge_file(self.folder, "fact"))
-        relation = ArrayOnDisk(edge_file(self.folder, "relation"))
+        fact, relation = _array(self.folder, "edges.fact"), _array(self.folder, "edges.relation")
         fits = 2 * self.n_facts <= self.values
         pair = np.empty((self.n_facts, 2), np.int32) if fits else None
         bounds = np.empty(0, np.int64) if fits else np.arange(self.rows, self.n_facts, self.rows)
@@ -280,9 +275,8 @@ class _EdgeWriter:
         relation; so it is enough to go through these, relation by relation.
         """
         n_directed = 2 * self.n_relations
-        relation = ArrayOnDisk(edge_file(self.folder, "relation"))
-        source = ArrayOnDisk(prepared_file(self.folder, "source"))
-        inverse = ArrayOnDisk(prepared_file(self.folder, "inverse"))
+        names = ("edges.relation", "walks.source", "walks.inverse")
+        relation, source, inverse = (_array(self.folder, name) for name in names)
         counts = np.zeros(n_directed, np.int64)
         for part in blocks(len(relation), self.rows):
             counts += np.bincount(relation[part], minlength=n_directed)
