@@ -50,8 +50,7 @@ class EdgeIndex:
 
         degrees = np.bincount(subject, minlength=n_entities)
         degrees += np.bincount(object, minlength=n_entities)
-        offsets = np.zeros(n_entities + 1, dtype=np.int64)
-        np.cumsum(degrees, out=offsets[1:])
+        offsets = np.append(0, np.cumsum(degrees))
         edges = tuple(np.empty(2 * len(fact), dtype=np.int32) for _ in range(3))
         sort_edges(n_relations, offsets, subject, relation, object, fact, *edges)
         return cls(n_relations, offsets, *edges)

@@ -63,11 +63,9 @@ class _LazyGraph(LazyProxy, TemporalGraph):
 
 def make_proxy(value: Vocabulary | TemporalGraph) -> LazyProxy:
     """Return the proxy that is sent in place of a vocabulary or graph."""
-    attributes = {
-        name: attribute
-        for name, attribute in vars(value).items()
-        if not isinstance(getattr(type(value), name, None), cached_property)
-    }
+    defined = {name: getattr(type(value), name, None) for name in vars(value)}
+    cached = {name for name, each in defined.items() if isinstance(each, cached_property)}
+    attributes = {name: each for name, each in vars(value).items() if name not in cached}
     if isinstance(value, Vocabulary):
         proxy: LazyProxy = _LazyVocabulary.__new__(_LazyVocabulary)
         eager = {"kind": attributes.pop("kind"), "_size": len(value)}

@@ -21,7 +21,6 @@ from tilp.splits.time_shift import TimeShift
 from tilp.time import OPEN_START, UNKNOWN, format_time
 from tilp.types import SplitKind, TableFormat, WalkGraph
 
-_NOTE = "split.json"
 _HEADER = {"format": "tilp split", "version": 1, "tilp": __version__}
 _MAX_NAMED = 5  # relations in a warning
 
@@ -126,7 +125,7 @@ def write_parts(
             note["learned_from"] = len(part.graph.targets)
             note |= {"fingerprint": part.graph.fingerprint(), "source": origin}
             text = json.dumps(note, indent=2, ensure_ascii=False)
-            (folder / _NOTE).write_text(text + "\n", encoding="utf-8")
+            (folder / "split.json").write_text(text + "\n", encoding="utf-8")
             notes.append((part.folder, note))
     return notes
 

@@ -189,9 +189,12 @@ def simulate_lives(rng: Rng, places: Places, first: int, count: int) -> Block:
     played, career_end = _play(rng, places, people)
     couples = _make_couples(rng, places, people)
     school = places.base["university"] + university
+    other = rng.integers(0, places.count("country"), count)
+    citizen_of = _draw_mostly(rng, _CITIZEN_BY_BIRTH, people.country, other)
+    citizen_of += places.base["country"]
     facts = [
         Facts.of("bornIn", people.entity, places.base["city"] + people.city, people.birth),
-        _citizens(rng, places, people),
+        Facts.of("citizenOf", people.entity, citizen_of, people.birth + 18, people.until),
         Facts.of("graduatedFrom", people.entity, school, graduation)[university >= 0],
         *played,
         _homes(rng, places, people, university, graduation, career_end),
@@ -202,13 +205,6 @@ def simulate_lives(rng: Rng, places: Places, first: int, count: int) -> Block:
     ]
     height = np.rint(rng.normal(np.where(people.athlete, 177.0, 171.0), 8.0))
     return Block(Facts.concatenate(facts), people.birth, height)
-
-
-def _citizens(rng: Rng, places: Places, people: People) -> Facts:
-    other = rng.integers(0, places.count("country"), len(people))
-    country = _draw_mostly(rng, _CITIZEN_BY_BIRTH, people.country, other)
-    base = places.base["country"]
-    return Facts.of("citizenOf", people.entity, base + country, people.birth + 18, people.until)
 
 
 def _study(rng: Rng, places: Places, people: People) -> tuple[Ints, Ints]:

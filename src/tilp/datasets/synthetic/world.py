@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tilp._utils.arrays import Floats, Ids, Ints, Mask
-from tilp.datasets.synthetic.facts import RELATION_IDS, Facts, add_noise, draw_splits
+from tilp.datasets.synthetic.facts import RELATION_IDS, Facts, add_errors, draw_splits, remove_dates
 from tilp.datasets.synthetic.people import Block, simulate_lives
 from tilp.datasets.synthetic.places import Places, draw_people_names, make_places
 from tilp.errors import TilpError
@@ -257,7 +257,7 @@ def make_tables(
 
     def add(rng: np.random.Generator, truth: Facts) -> None:
         parts["split"].append(draw_splits(rng, truth))
-        facts = add_noise(rng, truth) if noisy else truth
+        facts = remove_dates(rng, add_errors(rng, truth)) if noisy else truth
         for name, column in zip(_COLUMNS, facts.columns, strict=True):
             is_time = name in ("start", "end")
             parts[name].append(column if is_time else column.astype(np.int32))

@@ -165,6 +165,7 @@ def map_graph(folder: Path, metadata: dict[str, Any]) -> TemporalGraph:
     columns = {name: map_array(folder / f"{name}.npy") for name in (*COLUMNS, *metadata["marks"])}
     if "walked_only" in columns:
         columns["walked_only"] = columns["walked_only"].view(np.bool_)
+    numbered = enumerate(metadata["attributes"])
     relations, entities = _read_arrow(folder / "relations.arrow"), metadata["entities"]
     names = {"id": PackedNames(folder / "entities.id", ordered=entities["ordered"])}
     for kind in ("key", "label"):
@@ -176,10 +177,7 @@ def map_graph(folder: Path, metadata: dict[str, Any]) -> TemporalGraph:
         unit=Unit(metadata["unit"]),
         texts=_read_arrow(folder / "texts.arrow")["text"],
         bounds=tuple(metadata["bounds"]),
-        attributes={
-            name: map_array(folder / f"attribute-{index}.npy")
-            for index, name in enumerate(metadata["attributes"])
-        },
+        attributes={name: map_array(folder / f"attribute-{index}.npy") for index, name in numbered},
         defects=_read_arrow(folder / "defects.arrow"),
         **columns,
     )

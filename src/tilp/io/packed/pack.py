@@ -209,8 +209,7 @@ class _EdgeWriter:
             # Each block costs a count of all entities.
             for part in blocks(self.n_facts, max(self.rows, self.n_entities)):
                 degrees += np.bincount(column[part], minlength=self.n_entities)
-        offsets = np.zeros(self.n_entities + 1, np.int64)
-        np.cumsum(degrees, out=offsets[1:])
+        offsets = np.append(0, np.cumsum(degrees))
         with ColumnWriter(self.folder / "edges.offsets.npy", np.int64) as column_writer:
             column_writer.append(offsets)
         return offsets
