@@ -464,7 +464,7 @@ def test_rows_in_buckets_and_numbers_in_places(rows, width, step):
     with tempfile.TemporaryDirectory() as folder:
         key, value = np.array(rows, np.int64).reshape(-1, 2).T
         kinds = {"key": np.int64, "value": np.int64}
-        buckets = Buckets(Path(folder), "rows", np.arange(width, 51, width), kinds)
+        buckets = Buckets(Path(folder, "rows"), np.arange(width, 51, width), kinds)
         for begin in range(0, len(key), step):
             buckets.add(key[begin : begin + step], value[begin : begin + step])
         taken = np.concatenate(list(buckets.pop_all()))

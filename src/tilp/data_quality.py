@@ -1,5 +1,6 @@
 """Data quality of a graph: `inspect` counts facts and defects; facts over time."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import combinations
@@ -8,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tilp._utils.arrays import Ids, Ints, Mask
+from tilp._utils.arrays import Ids, Ints
 from tilp.errors import TilpError
 from tilp.graph import SPLITS, Defect, TemporalGraph
 from tilp.time import OPEN_END, OPEN_START, UNKNOWN, format_time, parse_date
@@ -127,12 +128,9 @@ def inspect(graph: TemporalGraph) -> Inspection:
 
 def _summarise_split(graph: TemporalGraph, rows: slice) -> SplitSummary:
     entities = np.union1d(np.unique(graph.subject[rows]), np.unique(graph.object[rows]))
-    return SplitSummary(
-        facts=rows.stop - rows.start,
-        entities=len(entities),
-        relations=len(np.unique(graph.relation[rows])),
-        dates=_summarise_dates(graph.start[rows], graph.end[rows], graph.unit),
-    )
+    n_relations = len(np.unique(graph.relation[rows]))
+    dates = _summarise_dates(graph.start[rows], graph.end[rows], graph.unit)
+    return SplitSummary(rows.stop - rows.start, len(entities), n_relations, dates)
 
 
 def _summarise_dates(start: Ints, end: Ints, unit: Unit) -> DateSummary:
@@ -155,8 +153,7 @@ def _summarise_relations(graph: TemporalGraph) -> tuple[RelationSummary, ...]:
     order = np.argsort(graph.relation, kind="stable")
     ends = np.cumsum(np.bincount(graph.relation, minlength=len(graph.relations)))
     summaries = []
-    parts = np.split(order, ends[:-1]) if len(ends) else []
-    for relation, rows in enumerate(parts):
+    for relation, rows in enumerate(np.split(order, ends[:-1]) if len(ends) else []):
         in_split = np.diff(np.searchsorted(rows, graph.bounds)).tolist()
         facts = dict(zip(SPLITS, in_split, strict=True))
         n_subjects, n_objects = (len(np.unique(c[rows])) for c in (graph.subject, graph.object))
@@ -167,18 +164,18 @@ def _summarise_relations(graph: TemporalGraph) -> tuple[RelationSummary, ...]:
 
 
 def _find_defects(graph: TemporalGraph, spans: Mapping[str, slice]) -> Defects:
-    backwards = (Defect.START_AFTER_END.value,)
-    malformed = (Defect.MALFORMED_START.value, Defect.MALFORMED_END.value)
+    counts = Counter(graph.defects.select("split", "defect").iter_rows())
+    malformed = (Defect.MALFORMED_START, Defect.MALFORMED_END)
     forward = _triple_keys(graph, graph.subject, graph.object)
     swapped = _triple_keys(graph, graph.object, graph.subject)
     # A fact from an entity to itself is its own reverse, which is no defect.
     swapped = np.where(graph.subject == graph.object, -1, swapped)
-    facts = pl.DataFrame({"triple": forward, "start": graph.start, "end": graph.end})
-    facts = facts.with_columns(
-        # Two malformed dates are not the same date.
-        start_text=_malformed_texts(graph, graph.start_text),
-        end_text=_malformed_texts(graph, graph.end_text),
-    )
+    malformed_text = np.array([parse_date(t).span(graph.unit) is None for t in graph.texts], bool)
+    dates: dict[str, Any] = {"start": graph.start, "end": graph.end}
+    for name in ("start_text", "end_text"):  # two malformed dates are not the same date
+        text = getattr(graph, name)
+        dates[name] = np.where(malformed_text[text], text, -1)
+    facts = pl.DataFrame({"triple": forward, **dates})
     same_fact, same_triple, reversed_, reversed_by_relation = {}, {}, {}, {}
     for earlier, later in combinations(spans, 2):
         name, rows, earlier_rows = f"{later} in {earlier}", spans[later], spans[earlier]
@@ -186,10 +183,12 @@ def _find_defects(graph: TemporalGraph, spans: Mapping[str, slice]) -> Defects:
         same_triple[name] = int(np.isin(forward[rows], forward[earlier_rows]).sum())
         is_reversed = np.isin(swapped[rows], forward[earlier_rows])
         reversed_[name] = int(is_reversed.sum())
-        reversed_by_relation[name] = _by_relation(graph, rows, is_reversed)
+        by_relation = Counter(graph.relation[rows][is_reversed].tolist())
+        found = sorted(by_relation.items())
+        reversed_by_relation[name] = {graph.relations.label(r): count for r, count in found}
     return Defects(
-        start_after_end={split: _count(graph.defects, split, backwards) for split in spans},
-        malformed_dates={split: _count(graph.defects, split, malformed) for split in spans},
+        start_after_end={split: counts[split, Defect.START_AFTER_END] for split in spans},
+        malformed_dates={s: sum(counts[s, kind] for kind in malformed) for s in spans},
         estimated={s: int(np.count_nonzero(graph.estimated[r])) for s, r in spans.items()},
         walked_only={s: int(np.count_nonzero(graph.walked_only[r])) for s, r in spans.items()},
         duplicates={s: r.stop - r.start - facts[r].n_unique() for s, r in spans.items()},
@@ -202,24 +201,9 @@ def _find_defects(graph: TemporalGraph, spans: Mapping[str, slice]) -> Defects:
     )
 
 
-def _malformed_texts(graph: TemporalGraph, text: Ids) -> Ids:
-    """Return the index of each text that is malformed in the graph's unit, -1 for all others."""
-    malformed = [parse_date(text).span(graph.unit) is None for text in graph.texts]
-    return np.where(np.array(malformed, dtype=np.bool_)[text], text, -1)
-
-
-def _count(defects: pl.DataFrame, split: str, kinds: tuple[str, ...]) -> int:
-    return len(defects.filter(pl.col("split") == split, pl.col("defect").is_in(kinds)))
-
-
 def _triple_keys(graph: TemporalGraph, subject: Ids, object: Ids) -> Ints:
     key = subject.astype(np.int64) * len(graph.relations) + graph.relation
     return key * len(graph.entities) + object
-
-
-def _by_relation(graph: TemporalGraph, rows: slice, mask: Mask) -> dict[str, int]:
-    counts = np.bincount(graph.relation[rows][mask], minlength=len(graph.relations))
-    return {graph.relations.label(int(r)): int(counts[r]) for r in np.flatnonzero(counts)}
 
 
 def _find_unseen(graph: TemporalGraph, spans: Mapping[str, slice]) -> dict[str, dict[str, int]]:
@@ -242,12 +226,12 @@ def _find_absurd_years(graph: TemporalGraph) -> tuple[YearCount, ...]:
         return ()
     counts = np.bincount(graph.start_text, minlength=len(graph.texts))
     counts += np.bincount(graph.end_text, minlength=len(graph.texts))
-    years: dict[int, int] = {}
+    years: Counter[int] = Counter()
     for text, count in zip(graph.texts, counts.tolist(), strict=True):
         date = parse_date(text)
         plausible = PLAUSIBLE_YEARS[0] <= date.first_year <= PLAUSIBLE_YEARS[1]
         if date.is_complete(Unit.YEAR) and count and not plausible:
-            years[date.first_year] = years.get(date.first_year, 0) + count
+            years[date.first_year] += count
     listed = sorted(years.items(), key=lambda item: (-item[1], item[0]))
     return tuple(YearCount(year, count) for year, count in listed)
 

@@ -36,8 +36,6 @@ def cache_folder() -> Path:
 
 _log = logging.getLogger(__name__)
 
-_MAX_NAME = 60  # characters of a name in a file name
-
 
 def file_name_part(name: str) -> str:
     """Return a name as it can be part of a file name, cut if it is long.
@@ -45,7 +43,7 @@ def file_name_part(name: str) -> str:
     >>> file_name_part("member of: sports team")
     'member-of-sports-team'
     """
-    return re.sub(r"\W+", "-", name).strip("-")[:_MAX_NAME]
+    return re.sub(r"\W+", "-", name).strip("-")[:60]
 
 
 def unique_file_name(name: str) -> str:
@@ -123,9 +121,8 @@ def locked(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise TilpError(
-                f"another process is at work in {folder}; wait until it is done, or end it"
-            ) from None
+            busy = f"another process is at work in {folder}"
+            raise TilpError(f"{busy}; wait until it is done, or end it") from None
         except OSError as failure:  # a file system without locks
             _log.info("%s cannot be locked: %s", folder, failure)
         yield
@@ -151,6 +148,7 @@ def _swap(partial: Path, folder: Path) -> None:
     shutil.rmtree(backup)
 
 
+Note = dict[str, Any]
 Value = TypeVar("Value")
 
 
@@ -190,13 +188,7 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def write_note(
-    path: Path,
-    format: str,
-    version: int,
-    content: dict[str, Any],
-    *,
-    sign: bool = True,
-    indent: int = 2,
+    path: Path, format: str, version: int, content: Note, *, sign: bool = True, indent: int = 2
 ) -> None:
     """Write the JSON note of a folder: its format and version, the content, and a digest."""
     note = {"format": format, "version": version, "tilp": __version__, **content}
@@ -215,7 +207,7 @@ def read_note(
     *,
     signed: bool = True,
     error: type[TilpError] = TilpError,
-) -> dict[str, Any]:
+) -> Note:
     """Read what `write_note` wrote, and check its format, version and digest.
 
     The remedy is part of the error's message, such as "fit the model again".
@@ -236,7 +228,7 @@ def read_note(
     return note
 
 
-def note_digest(note: dict[str, Any]) -> str:
+def note_digest(note: Note) -> str:
     """Return the digest of a note without its digest."""
     return hashlib.sha256(json.dumps(note, sort_keys=True).encode()).hexdigest()
 

@@ -69,9 +69,8 @@ class Params:
 
 def changed_values(values: dict[str, Any], defaults: dict[str, Any]) -> str:
     """Return the values that differ from their defaults as the text of keyword arguments."""
-    return ", ".join(
-        f"{name}={_text(value)}" for name, value in values.items() if value != defaults[name]
-    )
+    changed = {name: value for name, value in values.items() if value != defaults[name]}
+    return ", ".join(f"{name}={_text(value)}" for name, value in changed.items())
 
 
 def changed_fields(instance: Any) -> str:

@@ -7,9 +7,7 @@ from contextlib import contextmanager
 
 _log = logging.getLogger(__name__)
 
-Progress = Callable[[str, float], None]
-"""Called with the name of a stage and the share of it that is done."""
-
+Progress = Callable[[str, float], None]  # called with a stage and the share of it that is done
 _compile_listeners: list[Callable[[], None]] = []
 
 

@@ -46,9 +46,7 @@ class Compare(experiment.PublishedExperiment):
             self._write_table(report, sources, results, ranking)
         ranking, names = self.figures[0], [runs.method.name for runs in self.methods]
         means = [self.means(source, self.setting, results, ranking, "mrr") for source in sources]
-        bars = [
-            experiment.bars_of(source.name, own) for source, own in zip(sources, means, strict=True)
-        ]
+        bars = [experiment.bars_of(s.name, own) for s, own in zip(sources, means, strict=True)]
         caption = f"{self.title}: MRR ({ranking})"
         report.chart(self.name, lambda: draw_bars(names, bars, "MRR"), caption)
         self._write_costs(report, sources, results)
@@ -74,7 +72,11 @@ class Compare(experiment.PublishedExperiment):
                 published.setdefault(entry.method, {})[entry.data] = entry
         rows = [list(row) for row in zip(*columns, strict=True)]
         for method, entries in published.items():
-            rows.append(_published_row(method, entries, names))
+            row: list[str] = [italic(f"{method} (published)")]
+            for own in map(entries.get, names):
+                values = (own.mrr, own.hits_at_1, own.hits_at_10) if own else (None,) * 3
+                row += [italic(experiment.share_text(value)) for value in values]
+            rows.append([*row, ""])
             for entry in entries.values():
                 note = f"; {entry.note}" if entry.note else ""
                 text = f"measured as: {entry.protocol or ranking}{note}"
@@ -84,7 +86,7 @@ class Compare(experiment.PublishedExperiment):
             report.items(f"{', '.join(of)} (published), {text}" for text, of in notes.items())
 
     def _count_text(self, sources: Sequence[Source], runs: MethodRuns, results: Results) -> str:
-        own = (self.results_of(source, self.setting, runs, results) for source in sources)
+        own = (results.of_all(self.jobs_of(source, self.setting, runs)) for source in sources)
         return "/".join(str(count) for count in sorted({len(runs) for runs in own}))
 
     def _write_costs(self, report: Report, sources: Sequence[Source], results: Results) -> None:
@@ -93,7 +95,7 @@ class Compare(experiment.PublishedExperiment):
         for runs in self.methods:
             row = [runs.method.name]
             for source in sources:
-                own = self.results_of(source, self.setting, runs, results)
+                own = results.of_all(self.jobs_of(source, self.setting, runs))
                 # What a run took before it was stopped is not known.
                 complete = [result for result in own if not result["resumed"]]
                 row += _cost_cells(complete[0]) if complete else [""] * len(_COSTS)
@@ -105,7 +107,7 @@ class Compare(experiment.PublishedExperiment):
         ranking, queries = self.figures[0], dict[str, int]()
         tables: dict[str, list[Result]] = {}
         for runs in self.methods:
-            own = self.results_of(source, self.setting, runs, results)
+            own = results.of_all(self.jobs_of(source, self.setting, runs))
             tables[runs.method.name] = [result["relations"][ranking.key] for result in own]
             for table in tables[runs.method.name]:
                 queries |= {name: int(entry["queries"]) for name, entry in table.items()}
@@ -118,17 +120,6 @@ class Compare(experiment.PublishedExperiment):
             rows.append(row)
         with report.folded(f"{source.name}: MRR of each relation ({ranking})"):
             report.table(["relation", "queries", *tables], rows)
-
-
-def _published_row(
-    method: str, entries: dict[str, experiment.Published], names: Sequence[str]
-) -> list[str]:
-    row: list[str] = [italic(f"{method} (published)")]
-    for name in names:
-        entry = entries.get(name)
-        values = (entry.mrr, entry.hits_at_1, entry.hits_at_10) if entry else (None,) * 3
-        row += [italic(experiment.share_text(value)) for value in values]
-    return [*row, ""]
 
 
 def _cost_cells(result: Result) -> list[str]:
@@ -157,9 +148,7 @@ class Rules(experiment.Experiment):
 
     def jobs(self, source: Source) -> list[Job]:
         shown, methods = (self._examples,), [runs.method for runs in self.methods]
-        return [
-            EvaluationJob(source, self.setting, method, 0, self.split, shown) for method in methods
-        ]
+        return [EvaluationJob(source, self.setting, m, 0, self.split, shown) for m in methods]
 
     def write(self, report: Report, sources: Sequence[Source], results: Results) -> None:
         for source in sources:
@@ -211,9 +200,8 @@ class Curve(experiment.PublishedExperiment):
         header = ["method", *(f"{share:.0%}" for share in settings)]
         for source in self.sections(report, sources, results):
             for ranking in self.figures:
-                means = [
-                    self.means(source, each, results, ranking, "mrr") for each in settings.values()
-                ]
+                by_share = settings.values()
+                means = [self.means(source, s, results, ranking, "mrr") for s in by_share]
                 if ranking is self.figures[0]:
                     self._write_chart(report, source, dict(zip(settings, means, strict=True)))
                 rows = zip(methods, *map(self.column, means), strict=True)
@@ -293,14 +281,12 @@ class BiasedData(experiment.RankedExperiment):
         for runs in self.methods:
             name = runs.method.name
             header += [f"{name}: its MRR", f"{name}: MRR of all"]
-            before = [results.of(job) for job in self.jobs_of(source, Balanced(), runs)]
+            before = [results.done.get(job.name) for job in self.jobs_of(source, Balanced(), runs)]
             changes[name] = []
             for row, (relation, setting) in zip(rows, settings.items(), strict=True):
-                after = [results.of(job) for job in self.jobs_of(source, setting, runs)]
-                its_change, overall = (
-                    Mean.of(map(partial(_change, ranking.key, of), before, after))
-                    for of in (relation, None)
-                )
+                after = [results.done.get(job.name) for job in self.jobs_of(source, setting, runs)]
+                rises = (partial(_change, ranking.key, of) for of in (relation, None))
+                its_change, overall = (Mean.of(map(rise, before, after)) for rise in rises)
                 changes[name].append(its_change)
                 row += [mean_text(its_change, signed=True), mean_text(overall, signed=True)]
         bars = [experiment.bars_of(name, means) for name, means in changes.items()]
@@ -318,13 +304,11 @@ class BiasedData(experiment.RankedExperiment):
         report.table(header, rows, 1, f"change of MRR, {ranking}")
 
 
-def _change(
-    ranking: str, relation: str | None, before: Result | None, after: Result | None
-) -> float | None:
+def _change(key: str, of: str | None, before: Result | None, after: Result | None) -> float | None:
     """Return how much MRR rose, of a relation or overall, or None if a result is missing."""
     if before is None or after is None:
         return None
-    if relation is None:
-        return float(after["figures"][ranking]["mrr"] - before["figures"][ranking]["mrr"])
-    old, new = (result["relations"][ranking].get(relation) for result in (before, after))
+    if of is None:
+        return float(after["figures"][key]["mrr"] - before["figures"][key]["mrr"])
+    old, new = (result["relations"][key].get(of) for result in (before, after))
     return None if old is None or new is None else float(new["mrr"] - old["mrr"])

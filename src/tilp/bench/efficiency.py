@@ -48,11 +48,8 @@ STAGES = {
 _OF_FIT = {
     "mine": "search",
     "apply": "arriving",
-    "select": "training",
-    "train": "training",
-    "fold": "training",
-    "features": "features",
-    "stack": "features",
+    **dict.fromkeys(("select", "train", "fold"), "training"),
+    **dict.fromkeys(("features", "stack"), "features"),
 }
 _BATCH = 512
 _WARM_SIZE = 1_000  # facts of the world on which everything runs once before
@@ -113,10 +110,7 @@ class MeasurementJob(Job):
         return {
             "data": {"name": self.source.name, "fingerprint": self.source.fingerprint},
             "method": {"name": self.method.name, **self._method.identity(self.seed)},
-            "length": self.length,
-            "threads": self.threads,
-            "share": self.share,
-            "seed": self.seed,
+            **{name: getattr(self, name) for name in ("length", "threads", "share", "seed")},
             **measured,
         }
 

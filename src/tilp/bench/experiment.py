@@ -117,10 +117,8 @@ class EvaluationJob(Job):
             "resumed": resumed,
         }
         if learned.model is not None:
-            result["examples"] = {
-                examples.key: _rule_examples(learned.model, case.applied, evaluation, examples)
-                for examples in self.examples
-            }
+            shown = partial(_rule_examples, learned.model, case.applied, evaluation)
+            result["examples"] = {examples.key: shown(examples) for examples in self.examples}
         return result
 
 
@@ -158,7 +156,7 @@ def _rule_examples(
                 query = queries[np.array([index])]
                 walks = grounder(mined.rule, query, int(graph.object[row]), 1).walks
                 if walks:
-                    shown.append(_rule_example(graph, mined, row, walks[0]))
+                    shown.append(_example(graph, mined, row, walks[0]))
                     bodies.add(body)
                     break
             if len(bodies) == examples.rules:
@@ -177,9 +175,7 @@ def _relations_to_show(names: Vocabulary, evaluation: Evaluation, examples: Exam
     return [labels.index(name) for name in best]
 
 
-def _rule_example(
-    graph: TemporalGraph, mined: MinedRule, row: int, walk: tuple[Step, ...]
-) -> dict[str, Any]:
+def _example(graph: TemporalGraph, mined: MinedRule, row: int, walk: tuple[Step, ...]) -> Result:
     facts = (WalkedFact(step.fact, graph.fact(step.fact), step.inverse) for step in walk)
     grounding, fact = Grounding(tuple(facts)), graph.fact(row)
     dates = [graph.date_text(end)[row] for end in ("start", "end")]
@@ -188,10 +184,7 @@ def _rule_example(
         "relation": fact.relation,
         "rule": str(mined.rule),
         "sentence": format_rule(mined.rule, Notation.SENTENCE),
-        "weight": mined.weight,
-        "confidence": mined.confidence,
-        "support": mined.support,
-        "facts": mined.facts,
+        **{name: getattr(mined, name) for name in ("weight", "confidence", "support", "facts")},
         "asked": str(replace(fact, object="?")),
         "answer": fact.object,
         "grounding": grounding_text(grounding),
@@ -316,16 +309,11 @@ class RankedExperiment(Experiment):
     def seeds_of(self, runs: MethodRuns) -> int:
         return self.seeds if runs.seeds is None else runs.seeds
 
-    def results_of(
-        self, source: Source, setting: Setting, runs: MethodRuns, results: Results
-    ) -> list[Result]:
-        return results.of_all(self.jobs_of(source, setting, runs))
-
     def means(
         self, source: Source, setting: Setting, results: Results, ranking: Ranking, metric: str
     ) -> list[Mean | None]:
         """Return a metric of each method, over its seeds."""
-        by_method = [self.results_of(source, setting, runs, results) for runs in self.methods]
+        by_method = [results.of_all(self.jobs_of(source, setting, runs)) for runs in self.methods]
         key = ranking.key
         return [Mean.of(result["figures"][key][metric] for result in own) for own in by_method]
 
@@ -334,11 +322,10 @@ class RankedExperiment(Experiment):
         any_ours = any(runs.method.is_ours for runs in self.methods)
         compared = [runs.method.is_ours or not any_ours for runs in self.methods]
         best = max((mean.value for mean in compress(means, compared) if mean), default=None)
-        column = [mean_text(mean) for mean in means]
-        for index, mean in enumerate(means):
-            if mean and compared[index] and mean.value == best:
-                column[index] = bold(column[index])
-        return column
+        return [
+            bold(mean_text(mean)) if mean and own and mean.value == best else mean_text(mean)
+            for mean, own in zip(means, compared, strict=True)
+        ]
 
     def sections(
         self, report: Report, sources: Sequence[Source], results: Results

@@ -8,25 +8,24 @@ import json
 import shutil
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from itertools import groupby, islice
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from tilp._utils.files import new_file
+from tilp._utils.progress import Progress
 from tilp._utils.versions import code_versions
 from tilp._version import __version__
 from tilp.errors import TilpError, TilpWarning
 
-Advance = Callable[[str, float], None]  # called with a stage and the share of it that is done
 Result = dict[str, Any]
-
-_FORMAT = "tilp bench run"
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class Workspace:
     folder: Path
     shared: Path  # folder for models that several jobs use
     threads: int  # results do not depend on it
-    advance: Advance
+    advance: Progress
 
 
 class Job(ABC):
@@ -107,10 +106,6 @@ class Results:
     done: dict[str, Result] = field(default_factory=dict)
     failed: dict[str, Failed] = field(default_factory=dict)
 
-    def of(self, job: Job) -> Result | None:
-        """Return the result of a job, or None if it failed."""
-        return self.done.get(job.name)
-
     def of_all(self, jobs: Iterable[Job]) -> list[Result]:
         """Return the results of the jobs that did not fail."""
         return [self.done[job.name] for job in jobs if job.name in self.done]
@@ -126,17 +121,14 @@ class Store:
     """The results in the folder of a report: one JSON file per job, complete or not there."""
 
     def __init__(self, folder: Path) -> None:
-        self._runs, self._work = folder / "runs", folder / "unfinished"
-        self.shared = self._work / "shared"
-
-    def work(self, job: Job, key: str) -> Path:
-        return self._work / f"{job.name}-{key[:12]}"
+        self._runs, self.work = folder / "runs", folder / "unfinished"
+        self.shared = self.work / "shared"
 
     def clear(self, work: Path) -> None:
         """Remove a working folder, and the folder around it if it was the last."""
         shutil.rmtree(work, ignore_errors=True)
         with contextlib.suppress(OSError):
-            self._work.rmdir()
+            self.work.rmdir()
 
     def load(self, job: Job, key: str) -> Result | None:
         """Return the result of an earlier run, or None if there is none of this key."""
@@ -154,7 +146,7 @@ class Store:
     def save(self, job: Job, key: str, result: Result) -> Result:
         """Write the result of a job, and return it as it will be read."""
         finished = datetime.now(UTC).isoformat(timespec="seconds")
-        record = {"format": _FORMAT, "tilp": __version__, "key": key, "finished": finished}
+        record = {"format": "tilp bench run", "tilp": __version__, "key": key, "finished": finished}
         text = json.dumps(record | result, indent=1, ensure_ascii=False, default=str)
         self._runs.mkdir(parents=True, exist_ok=True)
         with new_file(self._runs / f"{job.name}.json") as partial:
@@ -183,7 +175,7 @@ def run_jobs(
 ) -> Iterator[Ended]:
     """Yield each job with its result as it ends; with several processes, that many at a time."""
     if processes > 1:
-        yield from _run_in_processes(jobs, store, threads, processes)
+        yield from _run_pooled(jobs, store, threads, processes)
     for job in jobs:
         if job.alone or processes == 1:
             if watcher:
@@ -191,18 +183,17 @@ def run_jobs(
             yield _run_job(job, store, threads, watcher)
 
 
-def _run_in_processes(
-    jobs: Sequence[Job], store: Store, threads: int, processes: int
-) -> Iterator[Ended]:
+def _run_pooled(jobs: Sequence[Job], store: Store, threads: int, processes: int) -> Iterator[Ended]:
     threads = max(1, threads // processes)
     ordered = sorted((job for job in jobs if not job.alone), key=lambda job: job.group)
     # The first job of a group makes the model that the others use: they run one after the other.
     groups = (list(group) for _, group in groupby(ordered, lambda job: job.group))
-    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+    quiet = partial(warnings.simplefilter, "ignore", TilpWarning)  # they came when the plan began
+    with ProcessPoolExecutor(processes, get_context("spawn"), quiet) as pool:
         under_way: dict[Future[Ended], list[Job]] = {}
 
         def begin(group: list[Job]) -> None:
-            under_way[pool.submit(_run_quietly, group[0], store, threads)] = group[1:]
+            under_way[pool.submit(_run_job, group[0], store, threads)] = group[1:]
 
         for group in islice(groups, processes):
             begin(group)
@@ -220,19 +211,13 @@ def _run_in_processes(
             pool.shutdown(cancel_futures=True)
 
 
-def _run_quietly(job: Job, store: Store, threads: int) -> Ended:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TilpWarning)  # they came when the plan began
-        return _run_job(job, store, threads)
-
-
 def _run_job(job: Job, store: Store, threads: int, watcher: Watcher | None = None) -> Ended:
-    advance: Advance = watcher.advances if watcher else lambda _stage, _share: None
+    advance: Progress = watcher.advances if watcher else lambda _stage, _share: None
     try:
         key = job.key()
         if (result := store.load(job, key)) is not None:
             return job, result, False
-        folder = store.work(job, key)
+        folder = store.work / f"{job.name}-{key[:12]}"
         result = store.save(job, key, job.run(Workspace(folder, store.shared, threads, advance)))
         store.clear(folder)
     except TilpError as failure:

@@ -255,30 +255,25 @@ def refit(
         model = make().fit(case.learned, folder=folder / "all", progress=progress)
         relations = np.arange(len(names))
     directed = np.concatenate([relations, relations + len(names)])
-    return model, RoutedScorer(directed, scorer_of(model), scorer_of(whole))
+    return model, partial(_route, directed, scorer_of(model), scorer_of(whole))
 
 
-@dataclass(frozen=True)
-class RoutedScorer:
-    """Scores queries for some directed relations by one scorer, and all others by another."""
+def _route(
+    relations: Ints, theirs: ScoreFunction, others: ScoreFunction, queries: QueryTable
+) -> Scores:
+    """Score queries for some directed relations by one scorer, and all others by another."""
+    mask = np.isin(queries.directed_relation, relations)
+    routes = [(theirs, np.flatnonzero(mask)), (others, np.flatnonzero(~mask))]
+    parts = [scorer(queries[rows]) for scorer, rows in routes if len(rows)]
+    counts = np.concatenate([np.diff(part.offsets) for part in parts])
 
-    relations: Ints
-    theirs: ScoreFunction
-    others: ScoreFunction
+    def column(name: str) -> NDArray[Any]:
+        return np.concatenate([getattr(part, name) for part in parts])
 
-    def __call__(self, queries: QueryTable) -> Scores:
-        mask = np.isin(queries.directed_relation, self.relations)
-        routes = [(self.theirs, np.flatnonzero(mask)), (self.others, np.flatnonzero(~mask))]
-        parts = [scorer(queries[rows]) for scorer, rows in routes if len(rows)]
-        counts = np.concatenate([np.diff(part.offsets) for part in parts])
-
-        def column(name: str) -> NDArray[Any]:
-            return np.concatenate([getattr(part, name) for part in parts])
-
-        columns = column("candidate"), column("score"), column("defaults")
-        reached = column("reached") if all(part.reached is not None for part in parts) else None
-        order = np.argsort(np.concatenate([rows for _, rows in routes]))
-        return Scores(np.append(0, np.cumsum(counts)), *columns, reached).take(order)
+    columns = column("candidate"), column("score"), column("defaults")
+    reached = column("reached") if all(part.reached is not None for part in parts) else None
+    order = np.argsort(np.concatenate([rows for _, rows in routes]))
+    return Scores(np.append(0, np.cumsum(counts)), *columns, reached).take(order)
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,6 @@ _TIES = (
     "Ties: best is 1 + the candidates that score higher, worst 1 + the others that score at least "
     "as high, average the mean of the two."
 )
-_DIGITS = 16  # of a fingerprint
 
 
 @dataclass(frozen=True)
@@ -291,7 +290,7 @@ def _write_overview(
         graph = source.graph
         counts = [len(graph.rows(split)) for split in SPLITS]
         counts += [len(graph.entities), len(graph.relations), len(graph.defects)]
-        texts = [source.name, graph.unit.value, source.fingerprint[:_DIGITS]]
+        texts = [source.name, graph.unit.value, source.fingerprint[:16]]
         rows.append([*texts, *(f"{count:,}" for count in counts)])
     header = ["data", "unit", "fingerprint", *SPLITS, "entities", "relations", "date defects"]
     report.table(header, rows, 3)

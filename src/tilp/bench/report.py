@@ -68,15 +68,11 @@ class Report:
         self._blocks.append(f"```text\n{legal(text).replace('```', '` ` `')}\n```")
 
     def table(
-        self,
-        header: Sequence[str],
-        rows: Iterable[Sequence[str]],
-        texts: int = 1,
-        caption: str = "",
+        self, header: Sequence[str], rows: Iterable[Sequence[str]], texts: int = 1, title: str = ""
     ) -> None:
         """Add a table; the first `texts` columns hold text, the others numbers."""
-        if caption:
-            self._blocks.append(bold(caption))
+        if title:
+            self._blocks.append(bold(title))
         rule = ["---" if column < texts else "---:" for column in range(len(header))]
         lines: list[Sequence[str]] = [[escape(cell) for cell in header], rule]
         lines += [[escape(cell) for cell in row] for row in rows]

@@ -8,7 +8,6 @@ import difflib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import StrEnum
-from functools import partial
 from math import inf
 from types import UnionType
 from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -75,10 +74,8 @@ def keys_of(cls: Any) -> dict[str, Field[Any]]:
     return {key: field for key, field in keys.items() if key is not None}
 
 
-def read_table(
-    cls: type[T], table: Table, where: str, more_keys: Sequence[str] = (), **given: Any
-) -> T:
-    """Make a dataclass from a table and the fields in `given`; `more_keys` are read elsewhere.
+def read_table(cls: type[T], table: Table, where: str, more: Sequence[str] = (), **given: Any) -> T:
+    """Make a dataclass from a table and the fields in `given`; `more` keys are read elsewhere.
 
     A `ValueError` of the constructor is an error of the plan, at `where`.
     """
@@ -86,7 +83,7 @@ def read_table(
     for key, field in keys.items():
         if field.name not in given and (key in table or field.default is MISSING):
             given[field.name] = read_value(types[field.name], table, key, where)
-    check_keys(table, [*keys, *more_keys], where)
+    check_keys(table, [*keys, *more], where)
     try:
         return cls(**given)
     except ValueError as failure:
@@ -124,7 +121,12 @@ def _reader(kind: Any, where: str) -> Reader:
         return _reader(arguments[0], where)
     if origin is tuple:
         item = _reader(arguments[0], where)
-        return Reader(f"a list, [ … ], each of it {item.expected}", partial(_read_list, item))
+
+        def read_list(values: Any) -> tuple[Any, ...] | None:
+            results = tuple(map(item.read, values)) if isinstance(values, list) else ()
+            return results if results and None not in results else None
+
+        return Reader(f"a list, [ … ], each of it {item.expected}", read_list)
     if kind in _READERS:
         return _READERS[kind]
     if origin is dict or is_dataclass(kind):
@@ -133,8 +135,3 @@ def _reader(kind: Any, where: str) -> Reader:
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         return one_of(list(kind), kind)
     raise TypeError(f"no values of a plan are of the type {kind}")
-
-
-def _read_list(item: Reader, values: Any) -> tuple[Any, ...] | None:
-    results = tuple(map(item.read, values)) if isinstance(values, list) else ()
-    return results if results and None not in results else None

@@ -173,12 +173,10 @@ def _text(reason: object) -> str:
 def locked(folder: Path, wait: float) -> Iterator[None]:
     """Lock a folder against other processes and threads; the system unlocks if this one dies."""
     with (folder / ".lock").open("ab") as file:
-        waiting = False
-        while not _try_lock(file.fileno()):
-            if not waiting:
-                logger.info("waiting for another process to finish with %s", folder)
-            waiting = True
-            time.sleep(wait)
+        if not _try_lock(file.fileno()):
+            logger.info("waiting for another process to finish with %s", folder)
+            while not _try_lock(file.fileno()):
+                time.sleep(wait)
         yield
 
 
@@ -343,13 +341,12 @@ def label_table(path: Path) -> list[tuple[str, str, str]]:
     labelled = all(len(row) == 3 and row[2] for row in rows.values())
     table: dict[int, tuple[str, str, str]] = {}
     for line_number, row in rows.items():
-        column = columns[0]
-        key = row[1 - column]
+        number, key = row[columns[0]], row[1 - columns[0]]
         if key.startswith("<") and key.endswith(">"):
             key = key[1:-1]
-        if int(row[column]) in table:
-            raise _malformed(path, line_number, f"repeats the id {row[column]}")
-        table[int(row[column])] = (row[column], key, row[2] if labelled else key)
+        if int(number) in table:
+            raise _malformed(path, line_number, f"repeats the id {number}")
+        table[int(number)] = (number, key, row[2] if labelled else key)
     return [table[i] for i in sorted(table)]
 
 

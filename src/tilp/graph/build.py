@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tilp._utils.arrays import Floats, Ids, Ints, Mask
 from tilp.errors import DataError
-from tilp.graph.graph import DEFECT_SCHEMA, ESTIMATED, SPLITS, WALKED_ONLY, TemporalGraph
+from tilp.graph.graph import DEFECT_SCHEMA, MARKS, SPLITS, TemporalGraph
 from tilp.graph.vocabulary import Vocabulary
 from tilp.time import UNKNOWN, choose_unit, parse_date
 from tilp.types import OnError, Unit
@@ -26,6 +26,9 @@ class Defect(StrEnum):
     MALFORMED_END = "malformed end"
     START_AFTER_END = "start after end"
 
+
+Columns = dict[str, NDArray[Any]]
+Attributes = Mapping[str, tuple[pl.Series, Floats]]  # by name, ids of entities and their values
 
 _REPAIRS = {
     Defect.MALFORMED_START: "start unknown",
@@ -83,7 +86,7 @@ def build_graph(
     *,
     entities: LabelTable | None = None,
     relations: LabelTable | None = None,
-    attributes: Mapping[str, tuple[pl.Series, Floats]] | None = None,
+    attributes: Attributes | None = None,
     unit: Unit | None = None,
     on_error: OnError = OnError.REPAIR,
 ) -> TemporalGraph:
@@ -98,7 +101,7 @@ def build_graph(
     used = _unique([table.frame["relation"] for table in tables])
     relation_names = make_vocabulary("relation", relations, used)
     dates, start_text, end_text = _parse_dates(tables, unit)
-    columns: dict[str, NDArray[Any]] = {
+    columns: Columns = {
         "subject": _concatenate([entity_names.encode(t.frame["subject"]) for t in tables]),
         "relation": _concatenate([relation_names.encode(t.frame["relation"]) for t in tables]),
         "object": _concatenate([entity_names.encode(t.frame["object"]) for t in tables]),
@@ -107,23 +110,19 @@ def build_graph(
         "start_text": start_text,
         "end_text": end_text,
     }
-    for name, values in (("estimated", ESTIMATED), ("walked_only", WALKED_ONLY)):
+    for name, values in MARKS.items():
         columns[name] = np.concatenate([encode_marks(t.frame, name, values) for t in tables])
     columns["walked_only"] = columns["walked_only"].astype(np.bool_)
-    defect_rows = find_defects(columns, dates)
-    defects = defect_table(tables, defect_rows, columns, dates, on_error)
+    columns, remaining, defects = repair_defects(tables, columns, dates, on_error)
     if on_error is OnError.RAISE and len(defects):
         raise DataError(defect_message(defects))
     bounds = np.cumsum([0, *(sum(len(t.lines) for t in tables if t.split == s) for s in SPLITS)])
-    columns, remaining = repair_defects(columns, defect_rows, dates, on_error)
-    if not remaining.all():
-        bounds = np.concatenate([[0], np.cumsum(remaining)])[bounds]
     return TemporalGraph(
         entities=entity_names,
         relations=relation_names,
         unit=dates.unit,
         texts=dates.texts,
-        bounds=tuple(int(bound) for bound in bounds),  # type: ignore[arg-type]
+        bounds=tuple(np.append(0, np.cumsum(remaining))[bounds].tolist()),
         attributes=_attribute_columns(entity_names, attributes or {}),
         defects=defects,
         **columns,
@@ -202,56 +201,37 @@ def _concatenate(arrays: Sequence[Ids]) -> Ids:
     return np.concatenate(arrays) if len(arrays) != 1 else arrays[0]
 
 
-def find_defects(columns: Mapping[str, NDArray[Any]], dates: DateTable) -> dict[Defect, Ints]:
-    """Return the rows of each kind of defect."""
+def repair_defects(
+    tables: Sequence[FactTable], columns: Columns, dates: DateTable, on_error: OnError
+) -> tuple[Columns, Mask, pl.DataFrame]:
+    """Repair defects of dates, or drop their rows.
+
+    Returns the columns, the mask of remaining rows, and a row for each defect, in input order.
+    """
     start, end = columns["start"], columns["end"]
-    backwards = (start > end) & (start != UNKNOWN) & (end != UNKNOWN)
-    return {
+    backwards = np.flatnonzero((start > end) & (start != UNKNOWN) & (end != UNKNOWN))
+    defect_rows = {
         Defect.MALFORMED_START: np.flatnonzero(dates.malformed[columns["start_text"]]),
         Defect.MALFORMED_END: np.flatnonzero(dates.malformed[columns["end_text"]]),
-        Defect.START_AFTER_END: np.flatnonzero(backwards),
+        Defect.START_AFTER_END: backwards,
     }
-
-
-def defect_table(
-    tables: Sequence[FactTable],
-    defect_rows: Mapping[Defect, Ints],
-    columns: Mapping[str, NDArray[Any]],
-    dates: DateTable,
-    on_error: OnError,
-) -> pl.DataFrame:
-    """Return a row for each defect, in the order of the input."""
+    skip, remaining = on_error is OnError.SKIP, np.ones(len(start), np.bool_)
     offsets = np.cumsum([0, *(len(table.lines) for table in tables)])
     described = []
     for defect, rows in defect_rows.items():
-        done = "row skipped" if on_error is OnError.SKIP else _REPAIRS[defect]
-        starts = dates.texts.gather(columns["start_text"][rows])
-        ends = dates.texts.gather(columns["end_text"][rows])
-        for row, start, end in zip(rows.tolist(), starts, ends, strict=True):
+        remaining[rows] = not skip
+        done = "row skipped" if skip else _REPAIRS[defect]
+        texts = (dates.texts.gather(columns[name][rows]) for name in ("start_text", "end_text"))
+        for row, *written in zip(rows.tolist(), *texts, strict=True):
             index = int(np.searchsorted(offsets, row, side="right")) - 1
             table, line = tables[index], tables[index].lines[row - int(offsets[index])]
-            described.append((row, table.split, table.source, line, defect.value, start, end, done))
+            described.append((row, table.split, table.source, line, defect.value, *written, done))
     defects = pl.DataFrame(described, schema={"row": pl.Int64, **DEFECT_SCHEMA}, orient="row")
-    return defects.sort("row", maintain_order=True).drop("row")
-
-
-def repair_defects(
-    columns: dict[str, NDArray[Any]],
-    defect_rows: Mapping[Defect, Ints],
-    dates: DateTable,
-    on_error: OnError,
-) -> tuple[dict[str, NDArray[Any]], Mask]:
-    """Repair defects, or drop their rows; returns the columns and the mask of remaining rows."""
-    remaining = np.ones(len(columns["start"]), np.bool_)
-    if on_error is OnError.SKIP:
-        for rows in defect_rows.values():
-            remaining[rows] = False
-        if not remaining.all():
-            columns = {name: column[remaining] for name, column in columns.items()}
-    else:
-        backwards = defect_rows[Defect.START_AFTER_END]
-        columns["end"][backwards] = dates.last[columns["start_text"][backwards]]
-    return columns, remaining
+    if not remaining.all():
+        columns = {name: column[remaining] for name, column in columns.items()}
+    elif not skip:
+        end[backwards] = dates.last[columns["start_text"][backwards]]
+    return columns, remaining, defects.sort("row", maintain_order=True).drop("row")
 
 
 def defect_message(defects: pl.DataFrame) -> str:
@@ -265,15 +245,11 @@ def defect_message(defects: pl.DataFrame) -> str:
     )
 
 
-def _attribute_columns(
-    entities: Vocabulary, attributes: Mapping[str, tuple[pl.Series, Floats]]
-) -> dict[str, Floats]:
-    columns = {}
+def _attribute_columns(entities: Vocabulary, attributes: Attributes) -> dict[str, Floats]:
+    columns = {name: np.full(len(entities), np.nan) for name in attributes}
     for name, (ids, values) in attributes.items():
-        column = np.full(len(entities), np.nan)
         try:
-            column[entities.encode(ids)] = values
+            columns[name][entities.encode(ids)] = values
         except DataError as failure:
             raise DataError(f"attribute {name}: {failure}, so its number has no owner") from None
-        columns[name] = column
     return columns

@@ -25,12 +25,11 @@ from tilp.types import Unit
 SPLITS = ("train", "valid", "test")
 """The splits in the order in which their facts are stored."""
 
-DEFECT_SCHEMA = {
+DEFECT_SCHEMA = {  # of a table of defects
     **dict.fromkeys(("split", "file"), pl.String),
     "line": pl.Int64,
     **dict.fromkeys(("defect", "start", "end", "done"), pl.String),
 }
-"""Columns of a table of defects."""
 
 ESTIMATED = ("", "start", "end", "both")
 """Which dates of a fact are estimates; the bits of the index say the same."""
@@ -38,7 +37,7 @@ ESTIMATED = ("", "start", "end", "both")
 WALKED_ONLY = ("", "yes")
 """Whether a fact is for walks only and no training example; the index is the truth value."""
 
-_MARKS = ("estimated", "walked_only")
+MARKS = {"estimated": ESTIMATED, "walked_only": WALKED_ONLY}
 _COLUMNS = ("subject", "relation", "object", "start", "end", "start_text", "end_text")
 
 
@@ -122,7 +121,7 @@ class TemporalGraph:
                 "a fact of valid or test is marked as walked only; walks and training use only "
                 "training facts, so only they can be marked"
             )
-        columns = (getattr(self, name) for name in (*_COLUMNS, *_MARKS))
+        columns = (getattr(self, name) for name in (*_COLUMNS, *MARKS))
         for values in (*columns, *self.attributes.values()):
             values.flags.writeable = False
         object.__setattr__(self, "attributes", MappingProxyType(dict(self.attributes)))
@@ -204,20 +203,13 @@ class TemporalGraph:
     def __eq__(self, other: Any) -> bool:
         if not isinstance(other, TemporalGraph):
             return NotImplemented
+        values, columns = ("unit", "bounds", "entities", "relations"), (*_COLUMNS[:5], *MARKS)
+        own, others = self.attributes, other.attributes
         return (
-            self.unit is other.unit
-            and self.bounds == other.bounds
-            and self.entities == other.entities
-            and self.relations == other.relations
-            and self.attributes.keys() == other.attributes.keys()
-            and all(
-                np.array_equal(getattr(self, name), getattr(other, name))
-                for name in (*_COLUMNS[:5], *_MARKS)
-            )
-            and all(
-                np.array_equal(values, other.attributes[name], equal_nan=True)
-                for name, values in self.attributes.items()
-            )
+            all(getattr(self, name) == getattr(other, name) for name in values)
+            and own.keys() == others.keys()
+            and all(np.array_equal(getattr(self, name), getattr(other, name)) for name in columns)
+            and all(np.array_equal(own[name], others[name], equal_nan=True) for name in own)
             and all(self.date_text(end).equals(other.date_text(end)) for end in ("start", "end"))
         )
 
@@ -264,13 +256,10 @@ class TemporalGraph:
 
     def fact(self, row: int) -> Fact:
         """Return a fact with its names."""
-        return Fact(
-            self.entities.label(int(self.subject[row])),
-            self.relations.label(int(self.relation[row])),
-            self.entities.label(int(self.object[row])),
-            Interval(int(self.start[row]), int(self.end[row])),
-            self.unit,
-        )
+        subject, object_ = (self.entities.label(int(c[row])) for c in (self.subject, self.object))
+        relation = self.relations.label(int(self.relation[row]))
+        interval = Interval(int(self.start[row]), int(self.end[row]))
+        return Fact(subject, relation, object_, interval, self.unit)
 
     def facts(self, split: str | None = None) -> Iterator[Fact]:
         """Iterate over facts with their names: all, or those of one split."""
@@ -299,21 +288,14 @@ class TemporalGraph:
         if names not in ("labels", "keys", "ids"):
             raise TilpError(f"names are labels, keys or ids, not {names!r}")
         entities, relations = getattr(self.entities, names), getattr(self.relations, names)
-        table = pl.DataFrame(
-            {
-                "subject": entities.gather(self.subject[rows]),
-                "relation": relations.gather(self.relation[rows]),
-                "object": entities.gather(self.object[rows]),
-                "start": self.date_text("start", split),
-                "end": self.date_text("end", split),
-            }
-        )
-        if self.estimated.any():
-            marks = pl.Series("estimated", ESTIMATED).gather(self.estimated[rows])
-            table = table.with_columns(marks)
-        if self.walked_only.any():
-            indices = self.walked_only[rows].astype(np.uint8)
-            table = table.with_columns(pl.Series("walked_only", WALKED_ONLY).gather(indices))
+        named = {"subject": entities, "relation": relations, "object": entities}
+        columns = ((name, getattr(self, name)[rows]) for name in named)
+        table = pl.DataFrame({name: named[name].gather(column) for name, column in columns})
+        table = table.with_columns(self.date_text(end, split) for end in ("start", "end"))
+        for mark, values in MARKS.items():
+            indices = getattr(self, mark).view(np.uint8)
+            if indices.any():
+                table = table.with_columns(pl.Series(mark, values).gather(indices[rows]))
         return table
 
     def without(self, facts: Iterable[int]) -> TemporalGraph:
@@ -329,12 +311,11 @@ class TemporalGraph:
         """
         new_rows = self.rows_after_removal(facts)
         mask = new_rows >= 0
-        columns = {name: getattr(self, name)[mask] for name in (*_COLUMNS, *_MARKS)}
+        columns = {name: getattr(self, name)[mask] for name in (*_COLUMNS, *MARKS)}
         bounds = np.append(0, np.cumsum(mask))[list(self.bounds)].tolist()
         graph = replace(self, **columns, bounds=tuple(bounds))
-        graph._indexes.update(
-            (key, index.without(new_rows)) for key, index in self._indexes.items()
-        )
+        for key, index in self._indexes.items():
+            graph._indexes[key] = index.without(new_rows)
         return graph
 
     def rows_after_removal(self, facts: Iterable[int]) -> Ids:

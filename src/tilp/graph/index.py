@@ -50,8 +50,7 @@ class EdgeIndex:
 
         degrees = np.bincount(subject, minlength=n_entities)
         degrees += np.bincount(object, minlength=n_entities)
-        offsets = np.zeros(n_entities + 1, dtype=np.int64)
-        np.cumsum(degrees, out=offsets[1:])
+        offsets = np.append(0, np.cumsum(degrees))
         edges = tuple(np.empty(2 * len(fact), dtype=np.int32) for _ in range(3))
         sort_edges(n_relations, offsets, subject, relation, object, fact, *edges)
         return cls(n_relations, offsets, *edges)
@@ -71,13 +70,9 @@ class EdgeIndex:
     def repeat(self, counts: Ints) -> EdgeIndex:
         """Return the same edges, each repeated as often as `counts` says for its fact."""
         copies = counts[self.fact]
-        return EdgeIndex(
-            self.n_relations,
-            np.concatenate([[0], np.cumsum(copies)])[self.offsets],
-            np.repeat(self.relation, copies),
-            np.repeat(self.target, copies),
-            np.repeat(self.fact, copies),
-        )
+        offsets = np.concatenate([[0], np.cumsum(copies)])[self.offsets]
+        columns = (np.repeat(each, copies) for each in (self.relation, self.target, self.fact))
+        return EdgeIndex(self.n_relations, offsets, *columns)
 
     def without(self, new_rows: Ids) -> EdgeIndex:
         """Return the edges of the remaining facts; `new_rows` is that of `remaining_edges`."""

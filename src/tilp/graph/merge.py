@@ -9,7 +9,7 @@ import polars as pl
 from tilp._utils.arrays import Floats, Ids, Ints
 from tilp.errors import TilpError
 from tilp.graph.build import rebuild_graph
-from tilp.graph.graph import ESTIMATED, SPLITS, WALKED_ONLY, TemporalGraph
+from tilp.graph.graph import MARKS, SPLITS, TemporalGraph
 from tilp.graph.vocabulary import Vocabulary
 from tilp.time import OPEN_END, OPEN_START, UNKNOWN
 from tilp.types import ByLabel, MoreDates
@@ -33,7 +33,7 @@ def _match_names(known: Vocabulary, new: Vocabulary, by_label: ByLabel) -> tuple
                 index[row] = similar[0]
     refused = [pair for pair in labels if by_label is ByLabel.REFUSE or len(pair[1]) > 1]
     if refused and by_label is not ByLabel.NEW:
-        raise TilpError(_labels_message(known, refused, by_label))
+        raise _refusal(known, refused, by_label)
     unknown = np.flatnonzero(index < 0)
     index[unknown] = len(known) + np.arange(len(unknown), dtype=np.int32)
     both = pl.concat([known.frame(), new.frame()[unknown]])
@@ -106,21 +106,20 @@ class _NameLookup:
         return sorted(indices)
 
 
-def _labels_message(
-    known: Vocabulary, refused: list[tuple[str, list[int]]], by_label: ByLabel
-) -> str:
+def _refusal(known: Vocabulary, names: list[tuple[str, list[int]]], by_label: ByLabel) -> TilpError:
     listed = "; ".join(
         f"{name!r} reads as the label of {' and '.join(repr(str(known.ids[i])) for i in indices)}"
-        for name, indices in refused[:_MAX_SHOWN]
+        for name, indices in names[:_MAX_SHOWN]
     )
-    more = f" (and {len(refused) - _MAX_SHOWN:,} more)" if len(refused) > _MAX_SHOWN else ""
+    more = f" (and {len(names) - _MAX_SHOWN:,} more)" if len(names) > _MAX_SHOWN else ""
     choices = (
         "write these, or say what is meant: labels='match' (--labels match) takes a label for "
         "the one that has it, labels='new' (--labels new) for something new that is called the same"
     )
     if by_label is ByLabel.MATCH:
         choices = "give ids for these"
-    return f"new facts name what is known by id or key, but {listed}{more}; {choices}."
+    found = f"new facts name what is known by id or key, but {listed}{more}"
+    return TilpError(f"{found}; {choices}.")
 
 
 @dataclass(frozen=True)
@@ -166,15 +165,13 @@ def merge_facts(
         )
     entities, entity_index = _match_names(graph.entities, new.entities, labels)
     relations, relation_index = _match_names(graph.relations, new.relations, labels)
-    columns = {
-        "subject": entity_index[new.subject],
-        "relation": relation_index[new.relation],
-        "object": entity_index[new.object],
-    }
+    indices = zip(_TRIPLE, (entity_index, relation_index, entity_index), strict=True)
+    columns = {name: index[getattr(new, name)] for name, index in indices}
     merger = _Merger(graph, columns, dates)
     facts = list(_iterate_facts(new, columns))
     # Facts that know more before those that know less, so that the order in the data is no matter.
-    for row in sorted(range(len(facts)), key=lambda row: _most_known_first(facts[row][2])):
+    keys = [(-sum(known for _, known in own), own) for _, _, own in facts]
+    for row in sorted(range(len(facts)), key=keys.__getitem__):
         merger.add(row, facts[row])
     attributes, changed = _merge_attributes(graph, new, len(entities), entity_index)
     table, new_table = _fact_frame(graph), _fact_frame(new)
@@ -201,16 +198,14 @@ def merge_facts(
 
 
 def _fact_frame(graph: TemporalGraph) -> pl.DataFrame:
-    return graph.frame(names="ids").with_columns(
-        estimated=pl.Series(ESTIMATED).gather(graph.estimated),
-        walked_only=pl.Series(WALKED_ONLY).gather(graph.walked_only.astype(np.uint8)),
-    )
+    indices = {mark: getattr(graph, mark).view(np.uint8) for mark in MARKS}
+    marks = (pl.Series(mark, MARKS[mark]).gather(indices[mark]) for mark in MARKS)
+    return graph.frame(names="ids").with_columns(marks)
 
 
 _Date = tuple[int, int]  # A time, and how much is known of it
 _Dates = tuple[_Date, _Date]
-_Fact = tuple[tuple[int, int, int], int, _Dates]
-"""Subject, relation and object; index of the split; start and end."""
+_Fact = tuple[tuple[int, int, int], int, _Dates]  # triple, index of the split, start and end
 
 _MISSING, _ESTIMATED, _OPEN, _KNOWN = range(4)
 
@@ -271,11 +266,6 @@ class _Merger:
         else:
             all_dates[split, -1 - row] = dates
             self.added.add(row)
-
-
-def _most_known_first(dates: _Dates) -> tuple[int, _Dates]:
-    (_, start), (_, end) = dates
-    return -start - end, dates
 
 
 def _times(dates: _Dates) -> tuple[int, int]:

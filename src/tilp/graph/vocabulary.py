@@ -16,8 +16,7 @@ from tilp._utils.arrays import Ids
 from tilp.errors import DataError, TilpError, UnknownNameError
 
 _BUCKETS = 64
-_MAX_COMPARED = 200
-"""Most names that are compared letter by letter: those with the most letters in common."""
+_MAX_COMPARED = 200  # names, those with the most letters in common, are compared letter by letter
 _CUTOFF = 0.6
 _MAX_NEAR = 3
 
@@ -41,9 +40,8 @@ class NearNames:
         """
         name = name.lower()
         letters = _letters([name])
-        common = np.concatenate(
-            [np.minimum(self._letters[b], letters).sum(axis=1, dtype=int) for b in self._batches]
-        )
+        shared = (np.minimum(self._letters[rows], letters) for rows in self._batches)
+        common = np.concatenate([counts.sum(axis=1, dtype=int) for counts in shared])
         # An upper bound of the similarity, whatever the order of letters.
         bound = 2 * common / np.maximum(self._size + len(name), 1)
         close = np.flatnonzero(bound >= _CUTOFF)
@@ -52,8 +50,7 @@ class NearNames:
         similar: list[tuple[float, str, int]] = []
         for index in best.tolist():
             matcher.set_seq1(self._lower[index])
-            ratio = matcher.ratio()
-            if ratio >= _CUTOFF:
+            if (ratio := matcher.ratio()) >= _CUTOFF:
                 similar.append((ratio, self._lower[index], index))
         return tuple(self._names[index] for _, _, index in nlargest(_MAX_NEAR, similar))
 
@@ -189,13 +186,12 @@ class Vocabulary:
 
     @cached_property
     def _lookups(self) -> tuple[dict[str, list[int]], ...]:
-        lookups: list[dict[str, list[int]]] = []
         columns = {id(names): names for names in (self.ids, self.keys, self.labels)}
-        for names in columns.values():
-            lookups.append({})
+        lookups: tuple[dict[str, list[int]], ...] = tuple({} for _ in columns)
+        for lookup, names in zip(lookups, columns.values(), strict=True):
             for index, name in enumerate(names):
-                lookups[-1].setdefault(name, []).append(index)
-        return tuple(lookups)
+                lookup.setdefault(name, []).append(index)
+        return lookups
 
     @cached_property
     def _all_names(self) -> tuple[pl.Enum, Ids]:

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import IO, Any, Literal, Self, cast
 
@@ -108,11 +109,10 @@ def _days(date: str) -> tuple[int, int]:
 
 _BREAKS = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]+")
 
+Dates = Mapping[str, Iterable[str]]  # of a statement, by qualifier
 OnError = Literal["skip", "raise"]
 MAX_PROBLEMS = 1000  # most malformed places that a report lists
-MAX_LINE = 1 << 26
-"""Longest line in bytes: several times the largest entity, and memory stays bounded."""
-
+MAX_LINE = 1 << 26  # bytes; several times the largest entity, and memory stays bounded
 _ALL_LANGUAGES = "mul"  # Wikidata's label for every language without one of its own
 _PROPERTY = re.compile(r"P[1-9][0-9]*")
 
@@ -173,12 +173,11 @@ class Importer:
     ) -> None:
         if on_error not in ("skip", "raise"):
             raise TilpError(f"on_error is {on_error!r}: choose 'skip' or 'raise'")
-        if properties is not None:
-            if not properties:
-                raise TilpError("properties is empty: leave it out to keep every property")
-            for name in properties:
-                if not _PROPERTY.fullmatch(name):
-                    raise TilpError(f"properties holds {name!r}: give ids such as P39")
+        if properties is not None and not properties:
+            raise TilpError("properties is empty: leave it out to keep every property")
+        for name in properties or ():
+            if not _PROPERTY.fullmatch(name):
+                raise TilpError(f"properties holds {name!r}: give ids such as P39")
         self._file, self._out = file, Path(out).resolve()
         self.languages = (language.lower(), _ALL_LANGUAGES)
         self.properties = None if properties is None else frozenset(properties)
@@ -224,17 +223,14 @@ class Importer:
         found = found[:300]
         if self._on_error == "raise":
             where = self._file if line is None else f"{self._file}, line {line}"
-            raise DataError(
-                f"{where}: {found}. Correct it, or import with on_error='skip' to leave it out."
-            )
+            remedy = "Correct it, or import with on_error='skip' to leave it out."
+            raise DataError(f"{where}: {found}. {remedy}")
         self.skip("malformed")
         if len(self._problems) < self._max_problems:
             self._problems.append(Problem(self._file, line, found, done))
 
-    def statement(
-        self, subject: str, relation: str, object_: str, dates: Mapping[str, Iterable[str]]
-    ) -> None:
-        """Write the facts of a statement, given its dates by qualifier."""
+    def statement(self, subject: str, relation: str, object_: str, dates: Dates) -> None:
+        """Write the facts of a statement."""
         intervals = spans(dates)
         if not intervals:
             self.undated += 1
@@ -350,9 +346,8 @@ class Source:
         """Return the error that the source cannot be read (further)."""
         if isinstance(error, OSError) and error.errno is not None:
             return TilpError(f"{self.name} cannot be read: {error.strerror}. Check the path.")
-        return DataError(
-            f"{self.name}: compressed data is damaged or breaks off ({error}). Get the file again."
-        )
+        damage = f"compressed data is damaged or breaks off ({error})"
+        return DataError(f"{self.name}: {damage}. Get the file again.")
 
     def tick(self) -> None:
         """Report how many compressed bytes have been read, if that has changed."""
@@ -362,9 +357,8 @@ class Source:
 
     def lines(self, importer: Importer) -> Iterator[tuple[int, bytes]]:
         """Yield lines, counted from 1; damaged compressed data ends them and is counted."""
-        line, limit = 0, self._max_line
-        while True:
-            line += 1
+        limit = self._max_line
+        for line in count(1):
             try:
                 text = self.stream.readline(limit)
                 if len(text) == limit and not text.endswith(b"\n"):

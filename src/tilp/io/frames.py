@@ -11,16 +11,15 @@ from tilp.io.text import TextTable
 from tilp.time import parse_date
 from tilp.time.dates import DateKind
 
-FACT_COLUMNS = ("subject", "relation", "object", "start", "end")
-"""Columns of a fact, in the order of a table without header."""
+Roles = dict[str, int]  # indices of columns by role
+Chosen = Mapping[str, str] | None  # names of columns by role, if the caller says which is which
 
-SPLIT_NAMES = {
+FACT_COLUMNS = ("subject", "relation", "object", "start", "end")  # as in tables without header
+SPLIT_NAMES = {  # splits by the names they have in files and mappings
     **dict.fromkeys(("train", "training", "facts"), "train"),
     **dict.fromkeys(("valid", "validation", "val", "dev"), "valid"),
     **dict.fromkeys(("test", "testing"), "test"),
 }
-"""Splits by the names they have in files and mappings."""
-
 _SYNONYMS = {
     "subject": "subject s subj head h source subject_id head_id",
     "relation": "relation r rel predicate p property relation_id edge edge_type",
@@ -72,9 +71,7 @@ def is_header(cells: Sequence[str]) -> bool:
     return name_roles(cells).keys() >= _KEY_ROLES
 
 
-def _assign_columns(
-    names: Sequence[str] | None, count: int, source: str, chosen: Mapping[str, str] | None
-) -> dict[str, int]:
+def _assign_columns(names: Sequence[str] | None, count: int, source: str, chosen: Chosen) -> Roles:
     """Return the index of each role: chosen by the caller, by the names, or else by order."""
     if chosen:
         return _chosen_columns(names, source, chosen)
@@ -82,10 +79,8 @@ def _assign_columns(
     if roles.keys() >= _KEY_ROLES:
         return _single_roles(names or (), roles, source)
     if _KEY_ROLES & roles.keys():
-        missing = ", ".join(sorted(_KEY_ROLES - roles.keys()))
-        raise DataError(
-            f"{source}: of the columns {', '.join(names or ())} none is called {missing}. {_REMEDY}"
-        )
+        listed, missing = ", ".join(names or ()), ", ".join(sorted(_KEY_ROLES - roles.keys()))
+        raise DataError(f"{source}: of the columns {listed} none is called {missing}. {_REMEDY}")
     if not 3 <= count <= 5:
         listed = f" ({', '.join(names)})" if names else ""
         raise DataError(
@@ -97,23 +92,18 @@ def _assign_columns(
     return {role: index for index, role in enumerate(FACT_COLUMNS[:count])}
 
 
-def _single_roles(
-    names: Sequence[str], roles: Mapping[str, Sequence[int]], source: str
-) -> dict[str, int]:
+def _single_roles(names: Sequence[str], roles: Mapping[str, Sequence[int]], source: str) -> Roles:
     for role, indices in roles.items():
         if len(indices) > 1:
             listed = " and ".join(names[index] for index in indices)
             raise DataError(f"{source}: {listed} could both be the {role}. {_REMEDY}")
     if "date" in roles and {"start", "end"} & roles.keys():
-        raise DataError(
-            f"{source}: {names[roles['date'][0]]} is a date beside a start or end. {_REMEDY}"
-        )
+        date = names[roles["date"][0]]
+        raise DataError(f"{source}: {date} is a date beside a start or end. {_REMEDY}")
     return {role: indices[0] for role, indices in roles.items()}
 
 
-def _chosen_columns(
-    names: Sequence[str] | None, source: str, chosen: Mapping[str, str]
-) -> dict[str, int]:
+def _chosen_columns(names: Sequence[str] | None, source: str, chosen: Mapping[str, str]) -> Roles:
     missing = [role for role in FACT_COLUMNS[:3] if role not in chosen]
     unknown = [role for role in chosen if role not in ROLES]
     if "date" in chosen and {"start", "end"} & chosen.keys():
@@ -125,8 +115,7 @@ def _chosen_columns(
         )
     if names is None:
         raise DataError(f"{source}: columns are chosen by name, but the table has no header")
-    absent = [name for name in chosen.values() if name not in names]
-    if absent:
+    if absent := [name for name in chosen.values() if name not in names]:
         raise DataError(f"{source}: no column {absent[0]!r}; there are {', '.join(names)}")
     return {role: list(names).index(name) for role, name in chosen.items()}
 
@@ -137,9 +126,7 @@ _MARKS = {
 }
 
 
-def find_roles(
-    name: str, table: TextTable, columns: Mapping[str, str] | None, header: bool | None
-) -> dict[str, int]:
+def find_roles(name: str, table: TextTable, columns: Chosen, header: bool | None) -> Roles:
     """Return the index of each role among a table's columns; warns about what it assumes."""
     names = table.names
     roles = _assign_columns(names, table.frame.width, name, columns)
@@ -150,15 +137,12 @@ def find_roles(
     if not columns and not is_header(names):
         taken = ", ".join(f"{role} = {names[index]}" for role, index in roles.items())
         warn(f"{name}: columns are taken by their order: {taken}")
-    unused = [column for index, column in enumerate(names) if index not in roles.values()]
-    if unused:
+    if unused := [column for index, column in enumerate(names) if index not in roles.values()]:
         warn(f"{name}: columns not used: {', '.join(unused)}")
     return roles
 
 
-def split_masks(
-    name: str, table: TextTable, roles: Mapping[str, int]
-) -> Iterator[tuple[str, pl.Series]]:
+def split_masks(name: str, table: TextTable, roles: Roles) -> Iterator[tuple[str, pl.Series]]:
     """Yield each distinct text of the column of splits, and the mask of its rows."""
     texts = _as_text(table.frame.to_series(roles["split"]), name, "split")
     texts = texts.str.strip_chars().str.to_lowercase()
@@ -170,7 +154,7 @@ def split_masks(
         yield text, texts == text
 
 
-def _refuse_unknown_header(name: str, table: TextTable, roles: Mapping[str, int]) -> None:
+def _refuse_unknown_header(name: str, table: TextTable, roles: Roles) -> None:
     """Refuse a first row with a malformed date before one with a known date: a header."""
     dates = [table.frame.to_series(roles[role]) for role in ("start", "date") if role in roles]
     if not dates or len(table.frame) < 2:
@@ -185,7 +169,7 @@ def _refuse_unknown_header(name: str, table: TextTable, roles: Mapping[str, int]
         )
 
 
-def fact_frame(name: str, table: TextTable, roles: Mapping[str, int]) -> pl.DataFrame:
+def fact_frame(name: str, table: TextTable, roles: Roles) -> pl.DataFrame:
     """Return the columns of facts as text, with names in every row."""
     columns: dict[str, pl.Series] = {}
     for role in FACT_COLUMNS:
@@ -193,28 +177,23 @@ def fact_frame(name: str, table: TextTable, roles: Mapping[str, int]) -> pl.Data
         if index is None:
             columns[role] = pl.repeat(None, len(table.frame), dtype=pl.String, eager=True)
             continue
-        column = _as_text(table.frame.to_series(index), name, role)
-        if role in _KEY_ROLES:
-            absent = column.is_null() | (column == "")
-            if absent.any():
-                raise DataError(
-                    f"{name}, line {first_line(table, absent)}: column {index + 1} ({role}) is "
-                    "empty; every fact has a subject, a relation and an object. Fill it in or "
-                    "remove the row."
-                )
-        columns[role] = column
+        column = columns[role] = _as_text(table.frame.to_series(index), name, role)
+        if role in _KEY_ROLES and (absent := column.fill_null("") == "").any():
+            raise DataError(
+                f"{name}, line {first_line(table, absent)}: column {index + 1} ({role}) is empty; "
+                "every fact has a subject, a relation and an object. Fill it in or remove the row."
+            )
     for mark, (values, meaning) in _MARKS.items():
         if mark not in roles:
             continue
-        column = _as_text(table.frame.to_series(roles[mark]), name, mark).fill_null("")
-        invalid = ~column.is_in(values)
-        if invalid.any():
+        text = _as_text(table.frame.to_series(roles[mark]), name, mark)
+        column = columns[mark] = text.fill_null("")
+        if (invalid := ~column.is_in(values)).any():
             raise DataError(
                 f"{name}, line {first_line(table, invalid)}: column {roles[mark] + 1} ({mark}) is "
                 f"{column.filter(invalid)[0]!r}; it says {meaning}, and else is empty. Correct it, "
                 "or give the column another name."
             )
-        columns[mark] = column
     return pl.DataFrame(columns)
 
 

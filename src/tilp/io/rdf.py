@@ -74,9 +74,8 @@ def import_rdf(
     opened = Source(source, progress)
     format = format or rdf_format(PurePath(opened.name))
     if format is None:
-        raise TilpError(
-            f"{opened.name} does not end in .nt or .ttl: give format='ntriples' or 'turtle'"
-        )
+        remedy = "give format='ntriples' or 'turtle'"
+        raise TilpError(f"{opened.name} does not end in .nt or .ttl: {remedy}")
     if format not in _FORMATS.values():
         raise TilpError(f"format is {format!r}: choose 'ntriples' or 'turtle'")
     parse = _parse_turtle if format == "turtle" else _parse_ntriples
@@ -203,7 +202,14 @@ class _Statements:
                 statement.relation = name
                 statement.object = "" if triple.datatype else _item(triple.object)
             case "qualifier" if name in DATE_PROPERTIES:
-                self._add_date(triple, name)
+                statement = self._statements[triple.subject]
+                try:
+                    # A qualifier with some unknown value has a node without content for it.
+                    date = UNKNOWN if triple.datatype is None else _time(triple)
+                except MalformedError:
+                    statement.unreadable = True
+                    raise
+                statement.dates.append((name, date))
             case "qualifier/value" if name in DATE_PROPERTIES:
                 self._statements[triple.subject].values.append((name, triple.object))
             case "timeValue":
@@ -213,27 +219,14 @@ class _Statements:
             case "rank" if triple.object.endswith("#DeprecatedRank"):
                 self._statements[triple.subject].deprecated = True
             case "type" if match := _NO_VALUE.fullmatch(triple.object):
-                self._add_no_value(triple.subject, match[1])
+                # It is not said whether the statement itself or its qualifier has no value.
+                if match[1] in DATE_PROPERTIES:
+                    date = dumps.PRESENT if match[1] == dumps.END else UNKNOWN
+                    self._statements[triple.subject].dates.append((match[1], date))
+                elif self._importer.includes(match[1]):
+                    self._statements[triple.subject].object = ""
             case "label" if triple.language and (match := _NAMED.fullmatch(triple.subject)):
                 self._importer.label(match[1], triple.language, triple.object)
-
-    def _add_date(self, triple: _Triple, name: str) -> None:
-        statement = self._statements[triple.subject]
-        try:
-            # A qualifier with some unknown value has a node without content for it.
-            date = UNKNOWN if triple.datatype is None else _time(triple)
-        except MalformedError:
-            statement.unreadable = True
-            raise
-        statement.dates.append((name, date))
-
-    def _add_no_value(self, node: str, name: str) -> None:
-        # It is not said whether the statement itself or its qualifier has no value.
-        if name in DATE_PROPERTIES:
-            date = dumps.PRESENT if name == dumps.END else UNKNOWN
-            self._statements[node].dates.append((name, date))
-        elif self._importer.includes(name):
-            self._statements[node].object = ""
 
     def write(self) -> None:
         for statement in self._statements.values():

@@ -5,17 +5,18 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
 from tilp.errors import DataError, TilpError
 from tilp.graph import SPLITS, FactTable, TemporalGraph, build_graph
 from tilp.io import tables
-from tilp.io.frames import SPLIT_NAMES, fact_frame, find_roles, is_header, split_masks, warn
+from tilp.io.frames import SPLIT_NAMES, Chosen, fact_frame, find_roles, is_header, split_masks, warn
 from tilp.io.packed.open import is_packed, open_checked
 from tilp.types import OnError, Unit, choose
 
-_TEXT_SUFFIXES = (".tsv", ".txt", ".csv")
+_SUFFIXES = (".tsv", ".txt", ".csv", *tables.PARQUET_SUFFIXES)
 _ID_FILES = ("entity2id.txt", "relation2id.txt")  # of published sets; entities.tsv replaces them
 
 
@@ -77,9 +78,7 @@ def read(
     return graph
 
 
-def _fact_tables(
-    source: Any, split: str, columns: Mapping[str, str] | None, header: bool | None
-) -> list[FactTable]:
+def _fact_tables(source: Any, split: str, columns: Chosen, header: bool | None) -> list[FactTable]:
     if columns and header is None:
         header = True
     if isinstance(source, (str, Path)):
@@ -92,11 +91,10 @@ def _fact_tables(
     frame = fact_frame(name, table, roles)
     if "split" not in roles:
         return [FactTable(split, name, frame, table.lines)]
-    found = []
-    for text, mask in split_masks(name, table, roles):
-        lines = [line for line, selected in zip(table.lines, mask, strict=True) if selected]
-        found.append(FactTable(SPLIT_NAMES[text], name, frame.filter(mask), lines))
-    return found
+    return [
+        FactTable(SPLIT_NAMES[text], name, frame.filter(mask), list(compress(table.lines, mask)))
+        for text, mask in split_masks(name, table, roles)
+    ]
 
 
 def warn_of_defects(graph: TemporalGraph) -> None:
@@ -132,9 +130,8 @@ def find_sources(source: Any) -> Sources:
         return Sources((("train", source),))
     for split in source:
         if split not in SPLIT_NAMES:
-            raise TilpError(
-                f"no split is named {split!r}; a mapping goes from {', '.join(SPLITS)} to tables"
-            )
+            mapping = f"a mapping goes from {', '.join(SPLITS)} to tables"
+            raise TilpError(f"no split is named {split!r}; {mapping}")
     if not source:
         raise TilpError("there is nothing to read: the mapping is empty")
     return Sources(tuple((SPLIT_NAMES[split], part) for split, part in source.items()))
@@ -149,7 +146,7 @@ def _find_files(folder: Path) -> tuple[dict[str, Path], dict[str, Path]]:
         raise DataError(f"{folder}: cannot be read: {failure}") from failure
     for path in paths:
         stem, _, suffix = path.name.lower().removesuffix(".gz").rpartition(".")
-        if f".{suffix}" not in (*_TEXT_SUFFIXES, *tables.PARQUET_SUFFIXES):
+        if f".{suffix}" not in _SUFFIXES:
             continue
         name = SPLIT_NAMES.get(stem, stem)
         if not path.is_file() or name not in (*SPLITS, "entities", "relations", "attributes"):

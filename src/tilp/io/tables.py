@@ -12,7 +12,7 @@ from tilp._utils.arrays import Floats
 from tilp._utils.files import new_folder
 from tilp.errors import DataError, TilpError
 from tilp.graph import SPLITS, LabelTable, TemporalGraph
-from tilp.io.text import IsHeader, TextTable, join_tables, read_text_table, text_batches
+from tilp.io.text import IsHeader, TextTable, join_tables, text_batches
 from tilp.types import TableFormat, Unit, choose
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
@@ -59,9 +59,9 @@ def frame_batches(frame: pl.DataFrame, size: int) -> Iterator[TextTable]:
 def read_table(
     path: Path, header: bool | None, is_header: IsHeader, *, min_columns: int = 3
 ) -> TextTable:
-    """Read a Parquet file as it is, or a delimited one as `read_text_table` does."""
+    """Read a Parquet file as it is, or a delimited one as `text_batches` does."""
     if path.suffix.lower() not in PARQUET_SUFFIXES:
-        return read_text_table(path, header, is_header, min_columns=min_columns)
+        return join_tables(list(text_batches(path, header, is_header, min_columns=min_columns)))
     with parquet_errors(path):
         return as_table(pl.read_parquet(path, glob=False), 1)
 
@@ -123,9 +123,8 @@ def _refuse_duplicates(path: Path, table: TextTable, ids: pl.Series) -> None:
 
 def duplicate_id_error(path: Path, line: int, name: str | None) -> DataError:
     """Return the error about two rows of an id in a file of names or attributes."""
-    return DataError(
-        f"{path}, line {line}: the id {name!r} stands there more than once; there is one row an id"
-    )
+    twice = f"the id {name!r} stands there more than once; there is one row an id"
+    return DataError(f"{path}, line {line}: {twice}")
 
 
 def read_attributes(path: Path) -> dict[str, tuple[pl.Series, Floats]]:
@@ -155,8 +154,8 @@ def _attribute_values(path: Path, table: TextTable) -> dict[str, Floats]:
         invalid = values.is_null() & text.is_not_null() & (text != "")
         if invalid.any():
             row = int(invalid.arg_max() or 0)
-            line = table.lines[row]
-            raise DataError(f"{path}, line {line}: {name} is {text[row]!r}, not a number")
+            found = f"{name} is {text[row]!r}, not a number"
+            raise DataError(f"{path}, line {table.lines[row]}: {found}")
         columns[name] = values.fill_null(float("nan")).to_numpy()
     return columns
 

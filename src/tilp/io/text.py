@@ -54,19 +54,7 @@ class _Layout:
         return {f"{index}": pl.String for index in range(len(self.row))}
 
 
-IsHeader = Callable[[tuple[str, ...]], bool]
-"""Decides by the cells of the first row whether it holds column names."""
-
-
-def read_text_table(
-    path: Path, header: bool | None, is_header: IsHeader, *, min_columns: int = 3
-) -> TextTable:
-    """Read a delimited file, gzipped or not; if `header` is None, `is_header` decides.
-
-    Tabs are never inside a cell, so tab-separated files hold bare quotation marks; files with
-    commas or semicolons follow the usual quoting where they have any quotation mark.
-    """
-    return join_tables(list(text_batches(path, header, is_header, min_columns=min_columns)))
+IsHeader = Callable[[tuple[str, ...]], bool]  # whether the cells of the first row are column names
 
 
 def text_batches(
@@ -77,7 +65,12 @@ def text_batches(
     min_columns: int = 3,
     size: int = _BLOCK_SIZE,
 ) -> Iterator[TextTable]:
-    """Yield the same in tables of about `size` bytes of the file; one without rows if empty."""
+    """Yield a delimited file, gzipped or not, in tables of about `size` bytes; one if it is empty.
+
+    If `header` is None, `is_header` decides. Tabs are never inside a cell, so tab-separated files
+    hold bare quotation marks; files with commas or semicolons follow the usual quoting where they
+    have any quotation mark.
+    """
     layout = _find_layout(path, min_columns)
     if header is None:
         header = is_header(layout.row)
@@ -88,20 +81,16 @@ def text_batches(
     may_drop_last = not names[-1] if names else width > _MAX_COLUMNS
     if may_drop_last and not any(f[:, -1].count() for f, _ in read(path, layout, first, size)):
         width, names = width - 1, names and names[:-1]
-    empty = True
-    for frame, lines in read(path, layout, first, size):
-        empty = False
+    batches = read(path, layout, first, size)
+    empty = pl.DataFrame(schema=layout.schema), range(first, first)
+    for frame, lines in chain([next(batches, empty)], batches):
         yield TextTable(names, frame[:, :width], lines)
-    if empty:
-        yield TextTable(names, pl.DataFrame(schema=layout.schema)[:, :width], range(first, first))
 
 
-def text_slices(
-    path: Path, rows: int, *, min_columns: int = 2, block_size: int = _BLOCK_SIZE
-) -> Iterator[TextTable]:
+def text_slices(path: Path, rows: int, *, block_size: int = _BLOCK_SIZE) -> Iterator[TextTable]:
     """Yield a delimited file with a header in tables of so many rows; one without rows if empty."""
     rest: TextTable | None = None
-    for table in text_batches(path, True, lambda _: True, min_columns=min_columns, size=block_size):
+    for table in text_batches(path, True, lambda _: True, min_columns=2, size=block_size):
         rest = table if rest is None else join_tables([rest, table])
         while len(rest.frame) > rows:
             yield TextTable(rest.names, rest.frame[:rows], rest.lines[:rows])
@@ -247,12 +236,8 @@ def _column_error(path: Path, line: int, row: Sequence[str], expected: int) -> D
 def _quoted_batches(
     path: Path, layout: _Layout, first: int, size: int
 ) -> Iterator[tuple[pl.DataFrame, Sequence[int]]]:
-    width = len(layout.row)
-    rows = (
-        (line, row)
-        for line, _, row in _quoted_rows(path, layout.separator)
-        if line >= first and row
-    )
+    width, every = len(layout.row), _quoted_rows(path, layout.separator)
+    rows = ((line, row) for line, _, row in every if line >= first and row)
     while batch := list(islice(rows, min(_MAX_BATCH_ROWS, max(1, size // _ROW_BYTES)))):
         for line, row in batch:
             if len(row) != width:

@@ -187,11 +187,9 @@ def _datavalue(snak: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _mapping(value: Any, what: str) -> dict[str, Any]:
-    if isinstance(value, dict):
-        return value
     if value == []:
         return {}  # PHP, which writes the dump, cannot tell an empty map from an empty list.
-    raise MalformedError(f"{shorten(value)} in place of {what}")
+    return value if isinstance(value, dict) else _refuse(value, what)
 
 
 def _list(value: Any, what: str) -> list[Any]:

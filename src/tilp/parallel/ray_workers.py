@@ -130,17 +130,16 @@ class _Cluster:
     def enter(self, threads: int, address: str | None) -> None:
         """Start or join Ray, unless this process already did."""
         with self._lock:
-            if ray.is_initialized():
-                if address not in (None, "auto"):
-                    joined = ray.get_runtime_context().gcs_address
-                    if _resolve(address) != _resolve(joined):
-                        raise TilpError(
-                            f"this process uses the Ray cluster at {joined}; close its workers "
-                            f"before you join another cluster at {address}"
-                        )
-            else:
+            if not ray.is_initialized():
                 _connect(threads, address)
                 self._started_here = True
+            elif address not in (None, "auto"):
+                joined = ray.get_runtime_context().gcs_address
+                if _resolve(address) != _resolve(joined):
+                    raise TilpError(
+                        f"this process uses the Ray cluster at {joined}; close its workers before "
+                        f"you join another cluster at {address}"
+                    )
             self._users += 1
 
     def leave(self) -> None:

@@ -19,8 +19,6 @@ from tilp.graph import TemporalGraph, Vocabulary
 from tilp.io.packed.open import PackedVocabulary
 
 _PROTOCOL = 5
-_MIN_SHARED_BYTES = 1 << 17  # the object store works better with few, large arrays
-_LAZY_GRAPH_ATTRIBUTES = ("texts", "defects")
 
 Bytes = NDArray[np.uint8]
 
@@ -65,18 +63,16 @@ class _LazyGraph(LazyProxy, TemporalGraph):
 
 def make_proxy(value: Vocabulary | TemporalGraph) -> LazyProxy:
     """Return the proxy that is sent in place of a vocabulary or graph."""
-    attributes = {
-        name: attribute
-        for name, attribute in vars(value).items()
-        if not isinstance(getattr(type(value), name, None), cached_property)
-    }
+    defined = {name: getattr(type(value), name, None) for name in vars(value)}
+    cached = {name for name, each in defined.items() if isinstance(each, cached_property)}
+    attributes = {name: each for name, each in vars(value).items() if name not in cached}
     if isinstance(value, Vocabulary):
         proxy: LazyProxy = _LazyVocabulary.__new__(_LazyVocabulary)
         eager = {"kind": attributes.pop("kind"), "_size": len(value)}
         lazy = attributes
     else:
         proxy = _LazyGraph.__new__(_LazyGraph)
-        lazy = {k: attributes.pop(k) for k in _LAZY_GRAPH_ATTRIBUTES if k in attributes}
+        lazy = {k: attributes.pop(k) for k in ("texts", "defects") if k in attributes}
         eager = attributes
     vars(proxy).update(eager, _lazy=LazyAttributes(lambda: lazy))
     return proxy
@@ -109,10 +105,9 @@ class SharedPacker:
     They stay in the store as long as they exist in this process. Smaller arrays are copied.
     """
 
-    def __init__(
-        self, put: Callable[[Any], Any], min_shared_bytes: int = _MIN_SHARED_BYTES
-    ) -> None:
+    def __init__(self, put: Callable[[Any], Any], min_shared_bytes: int = 1 << 17) -> None:
         self.put = put
+        # The object store works better with few, large arrays.
         self._min_shared_bytes = min_shared_bytes
         self._refs: dict[int, tuple[weakref.ref[Any], Any, Any]] = {}
         self._lock = threading.RLock()

@@ -7,7 +7,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, TypeVar
 
@@ -175,14 +175,9 @@ class Workers:
             self._pool.shutdown(cancel_futures=True)
 
 
-@contextmanager
-def use_workers(workers: Workers | None, threads: int = 1) -> Iterator[Workers]:
-    """Yield the given workers, which stay open; if None, new threads that are closed at the end."""
-    if workers is not None:
-        yield workers
-        return
-    with Workers(threads) as new_workers:
-        yield new_workers
+def use_workers(workers: Workers | None, threads: int = 1) -> AbstractContextManager[Workers]:
+    """Enter the given workers, which stay open; if None, new threads that are closed at the end."""
+    return nullcontext(workers) if workers is not None else Workers(threads)
 
 
 def _map_ahead(

@@ -21,7 +21,6 @@ from tilp.splits.time_shift import TimeShift
 from tilp.time import OPEN_START, UNKNOWN, format_time
 from tilp.types import SplitKind, TableFormat, WalkGraph
 
-_NOTE = "split.json"
 _HEADER = {"format": "tilp split", "version": 1, "tilp": __version__}
 _MAX_NAMED = 5  # relations in a warning
 
@@ -73,9 +72,8 @@ def biased_parts(
     else:
         relation_ids = sorted({whole.relations.find(relation) for relation in relations})
     if not relation_ids:
-        raise TilpError(
-            f"no relation has enough training facts to remove a share of {removed:g} of them"
-        )
+        enough = f"enough training facts to remove a share of {removed:g} of them"
+        raise TilpError(f"no relation has {enough}")
     if relations is None and len(relation_ids) < len(whole.relations):
         too_small = np.setdiff1d(np.arange(len(whole.relations)), relation_ids)
         names = ", ".join(whole.relations.label(int(i)) for i in too_small[:_MAX_NAMED])
@@ -114,11 +112,7 @@ def _starts(graph: TemporalGraph, split: str) -> list[str]:
 
 
 def write_parts(
-    source: TemporalGraph,
-    parts: Iterable[Part],
-    out: Path,
-    *,
-    format: TableFormat = TableFormat.TSV,
+    source: TemporalGraph, parts: Iterable[Part], out: Path, *, format: TableFormat
 ) -> list[tuple[str, dict[str, Any]]]:
     """Write parts as folders, all or none; return the name of each folder, and its note."""
     origin = {"facts": _counts(source), "fingerprint": source.fingerprint()}
@@ -131,7 +125,7 @@ def write_parts(
             note["learned_from"] = len(part.graph.targets)
             note |= {"fingerprint": part.graph.fingerprint(), "source": origin}
             text = json.dumps(note, indent=2, ensure_ascii=False)
-            (folder / _NOTE).write_text(text + "\n", encoding="utf-8")
+            (folder / "split.json").write_text(text + "\n", encoding="utf-8")
             notes.append((part.folder, note))
     return notes
 
@@ -186,9 +180,17 @@ def released(data: TemporalGraph, folder: Path, background: str | None = None) -
             facts = _facts(read(folder / background, unit=data.unit))
             extra = facts.join(tables["train"], on=_KEY, how="anti")
     held_out = pl.concat([tables["valid"], tables["test"]])
-    graph = _graph(data, tables, extra.clear())
-    learned = _graph(data, tables, extra.join(held_out, on=_KEY, how="anti"))
-    return Released(graph, learned, _graph(data, tables, extra))
+
+    def build(walked: pl.DataFrame) -> TemporalGraph:
+        """Build the splits, with extra training facts for walks only."""
+        parts = zip((tables["train"], walked), WALKED_ONLY, strict=True)
+        train = pl.concat(part.with_columns(walked_only=pl.lit(flag)) for part, flag in parts)
+        splits = {**tables, "train": train}
+        frames = {split: part.drop("from", "to") for split, part in splits.items()}
+        return rebuild_graph(frames, data.entities, data.relations, data.unit)
+
+    learned = build(extra.join(held_out, on=_KEY, how="anti"))
+    return Released(build(extra.clear()), learned, build(extra))
 
 
 def _facts(graph: TemporalGraph, split: str | None = None) -> pl.DataFrame:
@@ -196,16 +198,3 @@ def _facts(graph: TemporalGraph, split: str | None = None) -> pl.DataFrame:
     rows = slice(None) if split is None else graph.span(split)
     times = pl.Series("from", graph.start[rows]), pl.Series("to", graph.end[rows])
     return graph.frame(split, names="ids").select(_COLUMNS).with_columns(times)
-
-
-def _graph(
-    data: TemporalGraph, tables: dict[str, pl.DataFrame], extra: pl.DataFrame
-) -> TemporalGraph:
-    """Build the splits, with extra training facts for walks only."""
-    train = pl.concat(
-        part.with_columns(walked_only=pl.lit(flag))
-        for part, flag in zip((tables["train"], extra), WALKED_ONLY, strict=True)
-    )
-    splits = {**tables, "train": train}
-    frames = {split: part.drop("from", "to") for split, part in splits.items()}
-    return rebuild_graph(frames, data.entities, data.relations, data.unit)

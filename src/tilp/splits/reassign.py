@@ -49,8 +49,5 @@ def reassign_splits(
             table = table.with_columns(pl.when(mask).then(pl.lit("")).otherwise(name).alias(name))
             estimated = np.where(removed, estimated & ~np.uint8(1 << bit), estimated)
     table = table.with_columns(estimated=pl.Series(ESTIMATED).gather(estimated))
-    frames = {
-        split: table.filter(pl.Series(split_ids == split_id))
-        for split_id, split in enumerate(SPLITS)
-    }
+    frames = {s: table.filter(pl.Series(split_ids == index)) for index, s in enumerate(SPLITS)}
     return rebuild_graph(frames, graph.entities, graph.relations, graph.unit, graph.attributes)

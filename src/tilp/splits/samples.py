@@ -3,8 +3,9 @@
 import warnings
 
 import numpy as np
+import polars as pl
 
-from tilp._utils.arrays import Floats, Ints, Mask
+from tilp._utils.arrays import Floats
 from tilp._utils.random import keyed_uniform, sample_share
 from tilp.errors import TilpError, TilpWarning
 from tilp.graph import TemporalGraph
@@ -149,7 +150,9 @@ def balanced(graph: TemporalGraph, *, queries: int | None = None, seed: int = 0)
         queries = max(len(graph.rows("test")) // int(np.count_nonzero(sizes)), 1)
     if queries < 1:
         raise TilpError(f"the number of test facts of each relation is {queries}; choose 1 or more")
-    test = _lowest(graph, np.minimum(queries, sizes // 2), random_keys(graph, seed, TEST_STREAM))
+    table = pl.DataFrame({"of": graph.relation, "key": random_keys(graph, seed, TEST_STREAM)})
+    rank = table.select(pl.col("key").rank("ordinal").over("of"))["key"].to_numpy()
+    test = rank <= np.minimum(queries, sizes // 2)[graph.relation]
     rest = np.flatnonzero(~test & (sizes >= 2 * queries)[graph.relation])
     n_valid = min(len(graph.rows("valid")), len(rest) // 2)
     order = np.argsort(random_keys(graph, seed, VALID_STREAM)[rest], kind="stable")
@@ -192,9 +195,8 @@ def biased(
     walked = choose(WalkGraph, walked, "walked")
     relation_id = graph.relations.find(relation)
     if not 0.0 < removed <= 1.0:
-        raise TilpError(
-            f"the share to remove is {removed:g}; choose one above 0 and at most 1, such as 0.5"
-        )
+        choice = "choose one above 0 and at most 1, such as 0.5"
+        raise TilpError(f"the share to remove is {removed:g}; {choice}")
     rows = graph.targets[graph.relation[graph.targets] == relation_id]
     count = int(round(removed * len(rows), 6))
     if not count:
@@ -226,12 +228,3 @@ def random_keys(graph: TemporalGraph, seed: int, stream: int) -> Floats:
     """Return a random number for each fact that does not depend on the other facts."""
     fact = (graph.subject, graph.relation, graph.object, graph.start, graph.end)
     return keyed_uniform(seed, np.full(len(graph), stream), *fact)
-
-
-def _lowest(graph: TemporalGraph, counts: Ints, keys: Floats) -> Mask:
-    """Return a mask of the `counts[r]` facts of each relation r that have the lowest keys."""
-    order = np.lexsort((keys, graph.relation))
-    offsets = np.searchsorted(graph.relation[order], np.arange(len(graph.relations)))
-    rank = np.empty(len(graph), np.int64)
-    rank[order] = np.arange(len(graph)) - offsets[graph.relation[order]]
-    return rank < counts[graph.relation]

@@ -11,8 +11,6 @@ from tilp.splits.reassign import LEFT_OUT, TEST, TRAIN, VALID, reassign_splits
 from tilp.time import OPEN_START, UNKNOWN, format_time, parse_date
 from tilp.types import LateEnds, Unit, choose
 
-_DEFAULT_SHARE = 10  # test and valid are a tenth of all facts each if the source has no splits
-
 
 @dataclass(frozen=True)
 class TimeShift:
@@ -122,7 +120,7 @@ def _choose_cuts(graph: TemporalGraph, start: Ints) -> tuple[int, int]:
     """Return the first times of valid and test that bring them nearest to their sizes."""
     valid, test = (len(graph.rows(split)) for split in ("valid", "test"))
     if not test:
-        test = len(graph) // _DEFAULT_SHARE
+        test = len(graph) // 10  # as for valid, if the source has no splits
         valid = valid or test
     known = np.sort(start[(start != UNKNOWN) & (start != OPEN_START)])
     times, before = np.unique(known, return_index=True)

@@ -86,12 +86,7 @@ _STRUCTURAL_IDS = np.array([RELATION_IDS[name] for name in STRUCTURAL])
 _POINT_IDS = np.array([RELATION_IDS[name] for name in POINTS])
 
 
-def add_noise(rng: np.random.Generator, truth: Facts) -> Facts:
-    """Add errors and remove dates, but not of facts between places."""
-    return _remove_dates(rng, _add_errors(rng, truth))
-
-
-def _add_errors(rng: np.random.Generator, truth: Facts) -> Facts:
+def add_errors(rng: np.random.Generator, truth: Facts) -> Facts:
     """Change some objects and years; never repeat a fact or relate an entity to itself."""
     chance = np.where(np.isin(truth.relation, _STRUCTURAL_IDS), 1.0, rng.random(len(truth)))
     wrong_object = chance < _WRONG_OBJECT
@@ -108,7 +103,7 @@ def _add_errors(rng: np.random.Generator, truth: Facts) -> Facts:
     return _replace_rows(truth, wrong, changed[is_new])
 
 
-def _remove_dates(rng: np.random.Generator, facts: Facts) -> Facts:
+def remove_dates(rng: np.random.Generator, facts: Facts) -> Facts:
     """Remove some dates; of facts that differ only in these dates, all but one keep theirs."""
     structural = np.isin(facts.relation, _STRUCTURAL_IDS)
     point = np.isin(facts.relation, _POINT_IDS)

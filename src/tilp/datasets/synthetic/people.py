@@ -154,7 +154,6 @@ def _party_members(rng: Rng, places: Places, people: People, couples: Couples) -
             facts.append(Facts.of("memberOfParty", entity[who], party_id, joined, end)[on])
         start = end + rng.integers(1, 3, count)
         party = (party + rng.integers(1, PARTIES, count)) % PARTIES
-
     alone = np.flatnonzero(_draw_bool(rng, _POLITICAL_SINGLE, len(people)))
     joined = people.birth[alone] + rng.integers(22, 36, len(alone))
     left = np.minimum(joined + rng.integers(5, 31, len(alone)), people.until[alone])
@@ -163,20 +162,13 @@ def _party_members(rng: Rng, places: Places, people: People, couples: Couples) -
     return Facts.concatenate(facts)
 
 
-GRADUATION_AGE = (22.0, 1.0)
-"""Mean and standard deviation of the years from birth to graduation."""
-
-_CITIZEN_BY_BIRTH = 0.93
-_STUDENT, _STUDENT_ATHLETE = 0.75, 0.05
-_STUDIES_IN_BIRTHPLACE = 0.9
+GRADUATION_AGE = (22.0, 1.0)  # mean and standard deviation of the years from birth to graduation
+_STUDENT, _STUDENT_ATHLETE, _STUDIES_IN_BIRTHPLACE = 0.75, 0.05, 0.9
 _ALUMNI_CLUB, _JOINS_CLUB, _JOINS_OTHER_CLUB = 0.88, 0.6, 0.06
 _STINTS = (0.2, 0.35, 0.3, 0.15)  # of one, two, three and four teams
-_TEAM_OF_OWN_COUNTRY = 0.75
-_LIVES_WITH_TEAM = 0.93
-_LICENSED_BY_LEAGUE = 0.93
+_TEAM_OF_OWN_COUNTRY, _LIVES_WITH_TEAM, _LICENSED_BY_LEAGUE = 0.75, 0.93, 0.93
 _RETURNS_HOME, _STAYS_IN_UNIVERSITY_CITY, _STAYS_IN_BIRTHPLACE = 0.7, 0.92, 0.85
-_MOVES_AGAIN = 0.15
-_DIES_AT_HOME = 0.92
+_CITIZEN_BY_BIRTH, _MOVES_AGAIN, _DIES_AT_HOME = 0.93, 0.15, 0.92
 _NOMINATIONS = (0.1, 0.4, 0.5)  # for one, two and three prizes in one year
 _YEARS_NOMINATED = (0.35, 0.4, 0.25)  # in one, two and three years
 _WIN, _HONOUR = 0.85, 0.06
@@ -197,26 +189,22 @@ def simulate_lives(rng: Rng, places: Places, first: int, count: int) -> Block:
     played, career_end = _play(rng, places, people)
     couples = _make_couples(rng, places, people)
     school = places.base["university"] + university
+    other = rng.integers(0, places.count("country"), count)
+    citizen_of = _draw_mostly(rng, _CITIZEN_BY_BIRTH, people.country, other)
+    citizen_of += places.base["country"]
     facts = [
         Facts.of("bornIn", people.entity, places.base["city"] + people.city, people.birth),
-        _citizens(rng, places, people),
+        Facts.of("citizenOf", people.entity, citizen_of, people.birth + 18, people.until),
         Facts.of("graduatedFrom", people.entity, school, graduation)[university >= 0],
         *played,
         _homes(rng, places, people, university, graduation, career_end),
-        _club_members(rng, places, people, university, graduation),
+        _clubs(rng, places, people, university, graduation),
         _marriages(rng, people, couples),
         _party_members(rng, places, people, couples),
         _prizes(rng, places, people),
     ]
     height = np.rint(rng.normal(np.where(people.athlete, 177.0, 171.0), 8.0))
     return Block(Facts.concatenate(facts), people.birth, height)
-
-
-def _citizens(rng: Rng, places: Places, people: People) -> Facts:
-    other = rng.integers(0, places.count("country"), len(people))
-    country = _draw_mostly(rng, _CITIZEN_BY_BIRTH, people.country, other)
-    base = places.base["country"]
-    return Facts.of("citizenOf", people.entity, base + country, people.birth + 18, people.until)
 
 
 def _study(rng: Rng, places: Places, people: People) -> tuple[Ints, Ints]:
@@ -258,7 +246,6 @@ def _stint(
     """Return facts: play for a team, live where it is based then, licensed by its federation."""
     entity, base = people.entity[who], places.base
     facts = [Facts.of("playsFor", entity, base["team"] + team, start, end)]
-
     with_team = _draw_bool(rng, _LIVES_WITH_TEAM, len(who))
     for period in range(places.homes.member.shape[1]):
         first = np.maximum(start, places.homes.start[team, period])
@@ -266,7 +253,6 @@ def _stint(
         city = places.homes.member[team, period]
         city = np.where(with_team, city, _draw_city(rng, places, people.country[who]))
         facts.append(Facts.of("livesIn", entity, base["city"] + city, first, last)[first <= last])
-
     league, in_league = places.leagues.at(team, start)
     federation, governed = places.federations.at(league, start)
     other = rng.integers(0, places.count("federation"), len(who))
@@ -305,9 +291,7 @@ def _homes(
     return Facts.concatenate([first_home, second_home, deaths])
 
 
-def _club_members(
-    rng: Rng, places: Places, people: People, university: Ints, graduation: Ints
-) -> Facts:
+def _clubs(rng: Rng, places: Places, people: People, university: Ints, graduation: Ints) -> Facts:
     """Let graduates join a club of their university, and a few others any club."""
     studied = university >= 0
     joins = rng.random(len(people)) < np.where(studied, _JOINS_CLUB, _JOINS_OTHER_CLUB)
@@ -342,7 +326,6 @@ def _prizes(rng: Rng, places: Places, people: People) -> Facts:
         wins = _draw_bool(rng, _WIN, len(who))
         facts.append(Facts.of("receivedAward", who, prize[:, 0], when)[wins])
         year = year + rng.integers(2, 13, len(artists))
-
     honoured = np.flatnonzero(_draw_bool(rng, _HONOUR, len(people)))
     any_prize = base + rng.integers(0, places.count("prize"), len(honoured))
     when = people.birth[honoured] + rng.integers(40, 80, len(honoured))

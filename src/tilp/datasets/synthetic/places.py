@@ -4,7 +4,7 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
-from itertools import product
+from itertools import accumulate, chain, product
 from math import prod
 from typing import Self
 
@@ -28,10 +28,8 @@ def _draw_names(rng: Rng, count: int, *parts: Sequence[str], sep: str = " ") -> 
     names: list[str] = []
     for turn in range(-(-count // capacity)):
         codes = rng.choice(capacity, min(capacity, count - turn * capacity), replace=False)
-        columns = [
-            [part[i] for i in digits.tolist()]
-            for part, digits in zip(parts, np.unravel_index(codes, sizes), strict=True)
-        ]
+        drawn = zip(parts, np.unravel_index(codes, sizes), strict=True)
+        columns = [[part[i] for i in digits.tolist()] for part, digits in drawn]
         suffix = f" {turn + 1}" if turn else ""
         names.extend(sep.join(words) + suffix for words in zip(*columns, strict=True))
     return names
@@ -47,12 +45,6 @@ def draw_people_names(rng: Rng, count: int) -> list[str]:
     return _draw_names(rng, count, _WORDS["first_names"], surnames())
 
 
-def _draw_team_names(rng: Rng, count: int) -> list[str]:
-    """Draw a town and a team word; the town does not exist, because teams move."""
-    towns = ["".join(parts) for parts in product(*_SYLLABLES, ("dale", "ford", "ley"))]
-    return _draw_names(rng, count, towns, _WORDS["team_words"])
-
-
 def _draw_prize_names(rng: Rng, fields: int) -> list[str]:
     """Draw names such as Marlow Medal for Poetry, with one subject for each field."""
     every = _WORDS["subjects"]
@@ -61,20 +53,11 @@ def _draw_prize_names(rng: Rng, fields: int) -> list[str]:
     return [f"{honour} for {subjects[i // FIELD]}" for i, honour in enumerate(honours)]
 
 
-PARTIES = len(_WORDS["party_words"])
-"""Parties of each country."""
-FIELD = 4
-"""Prizes of one field; an artist is nominated for those of one field only."""
-
-_PEOPLE_PER_CITY = 40
-_PEOPLE_PER_TEAM = 24
-_PEOPLE_PER_FIELD = 160
-_CITIES_PER_COUNTRY = 4
-_TEAMS_PER_LEAGUE = 4
-_TEAMS_PER_TROPHY = 3
-_LEAGUES_PER_FEDERATION = 1.5
-_SEASONS = 30
-_FAVOURITE_WINS = 0.88
+PARTIES = len(_WORDS["party_words"])  # of each country
+FIELD = 4  # prizes of one field; an artist is nominated for those of one field only
+_PEOPLE_PER_CITY, _PEOPLE_PER_TEAM, _PEOPLE_PER_FIELD = 40, 24, 160
+_CITIES_PER_COUNTRY, _TEAMS_PER_LEAGUE, _LEAGUES_PER_FEDERATION = 4, 4, 1.5
+_TEAMS_PER_TROPHY, _SEASONS, _FAVOURITE_WINS = 3, 30, 0.88
 
 
 @dataclass(frozen=True)
@@ -175,6 +158,8 @@ def make_places(rng: Rng, people: int) -> Places:
 
     city_names = _draw_names(rng, n_cities, *_SYLLABLES, _WORDS["city_ends"], sep="")
     country_names = _draw_names(rng, n_countries, *_SYLLABLES, _WORDS["country_ends"], sep="")
+    # The town in the name of a team does not exist, because teams move.
+    towns = ["".join(parts) for parts in product(*_SYLLABLES, ("dale", "ford", "ley"))]
     # The second university of a city is an institute.
     seconds = np.diff(university_city, prepend=-1) == 0
     university_names = [
@@ -186,24 +171,19 @@ def make_places(rng: Rng, people: int) -> Places:
         "city": city_names,
         "university": university_names,
         "club": _draw_names(rng, len(club_university), *_FIGURES, _WORDS["club_words"]),
-        "party": [
-            f"{word} Party of {land}" for land in country_names for word in _WORDS["party_words"]
-        ],
+        "party": [f"{w} Party of {land}" for land in country_names for w in _WORDS["party_words"]],
         "prize": _draw_prize_names(rng, max(people // _PEOPLE_PER_FIELD, 2)),
-        "team": _draw_team_names(rng, n_teams),
+        "team": _draw_names(rng, n_teams, towns, _WORDS["team_words"]),
         "league": _draw_names(rng, n_leagues, *_FIGURES, _WORDS["league_words"]),
         "federation": _draw_names(rng, n_federations, *_FIGURES, _WORDS["federation_words"]),
         "trophy": _draw_names(rng, n_trophies, *_FIGURES, _WORDS["trophy_words"]),
     }
-    labels = [label for members in kinds.values() for label in members]
-    ends = np.cumsum([len(members) for members in kinds.values()]).tolist()
-    base = dict(zip(kinds, [0, *ends], strict=False))
+    labels = list(chain.from_iterable(kinds.values()))
+    base = dict(zip(kinds, accumulate(map(len, kinds.values()), initial=0), strict=False))
 
-    def belong(
-        relation: str, kind: str, owner_kind: str, owner: Ints, early: int, late: int
-    ) -> Facts:
+    def belong(relation: str, kind: str, to: str, owner: Ints, early: int, late: int) -> Facts:
         start, member = rng.integers(early, late, len(owner)), base[kind] + np.arange(len(owner))
-        return Facts.of(relation, member, base[owner_kind] + owner, start, np.full(len(owner), NOW))
+        return Facts.of(relation, member, base[to] + owner, start, np.full(len(owner), NOW))
 
     party_country = np.repeat(np.arange(n_countries), PARTIES)
     facts = [

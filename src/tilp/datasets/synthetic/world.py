@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tilp._utils.arrays import Floats, Ids, Ints, Mask
-from tilp.datasets.synthetic.facts import RELATION_IDS, Facts, add_noise, draw_splits
+from tilp.datasets.synthetic.facts import RELATION_IDS, Facts, add_errors, draw_splits, remove_dates
 from tilp.datasets.synthetic.people import Block, simulate_lives
 from tilp.datasets.synthetic.places import Places, draw_people_names, make_places
 from tilp.errors import TilpError
@@ -65,10 +65,8 @@ class Pattern:
         """The rule in readable notation."""
         last = len(self.body) + 1
         atoms = [f"{name}(E{i},E{i + 1},I{i})" for i, name in enumerate(self.body, 1)]
-        atoms += [
-            f"{time.value}(I{i + 1},I{j + 1})"
-            for (i, j), time in zip(self.pairs, self.times, strict=True)
-        ]
+        related = zip(self.pairs, self.times, strict=True)
+        atoms += [f"{time.value}(I{i + 1},I{j + 1})" for (i, j), time in related]
         return f"{self.relation}(E1,E{last},I{last}) ← {' ∧ '.join(atoms)}"
 
 
@@ -157,8 +155,7 @@ class RuleConfidences:
 
     def __init__(self, places: Facts) -> None:
         self._places = places
-        self._sums = np.zeros(len(PATTERNS))
-        self._counts = np.zeros(len(PATTERNS))
+        self._sums, self._counts = np.zeros((2, len(PATTERNS)))
         self._add(places, 0)
 
     def add(self, block: Facts) -> None:
@@ -176,10 +173,8 @@ class RuleConfidences:
         """Return the planted rules with their confidence in all facts added."""
         with np.errstate(invalid="ignore"):  # a body without a grounding
             means = (self._sums / self._counts).tolist()
-        return tuple(
-            PlantedRule(pattern.text, pattern.relation, len(pattern.body), mean, pattern.body)
-            for pattern, mean in zip(PATTERNS, means, strict=True)
-        )
+        rules = zip(PATTERNS, means, strict=True)
+        return tuple(PlantedRule(p.text, p.relation, len(p.body), m, p.body) for p, m in rules)
 
 
 MIN_SIZE, MAX_SIZE = 1_000, 20_000_000
@@ -258,52 +253,41 @@ def make_tables(
     root = np.random.SeedSequence(seed)
     place_rng, place_noise_rng, name_rng = (np.random.default_rng(s) for s in root.spawn(3))
     places = make_places(place_rng, int(size / (_FACTS_PER_PERSON + _PLACE_FACTS_PER_PERSON)))
-    columns = _Columns(noisy)
-    columns.add(place_noise_rng, places.facts)
+    parts: dict[str, list[NDArray[Any]]] = defaultdict(list)
+
+    def add(rng: np.random.Generator, truth: Facts) -> None:
+        parts["split"].append(draw_splits(rng, truth))
+        facts = remove_dates(rng, add_errors(rng, truth)) if noisy else truth
+        for name, column in zip(_COLUMNS, facts.columns, strict=True):
+            is_time = name in ("start", "end")
+            parts[name].append(column if is_time else column.astype(np.int32))
+
+    def join(name: str) -> NDArray[Any]:
+        # Its parts are dropped, so that only one column is in memory twice.
+        return np.concatenate(parts.pop(name))
+
+    add(place_noise_rng, places.facts)
     confidences = RuleConfidences(places.facts)
     births, heights = [], []
-    n_people, complete = 0, False
+    n_people, missing, complete = 0, size - len(places.facts), False
     while not complete:
         life_rng, noise_rng = (np.random.default_rng(s) for s in root.spawn(1)[0].spawn(2))
-        missing = size - columns.count
         count = min(block_size, int(1.05 * missing / _FACTS_PER_PERSON) + 20)
         first = len(places.labels) + n_people
         block, complete = _trim(simulate_lives(life_rng, places, first, count), first, missing)
         confidences.add(block.facts)
-        columns.add(noise_rng, block.facts)
+        add(noise_rng, block.facts)
         births.append(block.birth)
         heights.append(block.height)
         n_people += len(block.birth)
+        missing -= len(block.facts)
     return WorldTables(
         entity_labels=places.labels + draw_people_names(name_rng, n_people),
         relation_labels=list(RELATION_IDS),
-        **{name: columns.join(name) for name in _COLUMNS},
-        split=columns.join("split"),
+        **{name: join(name) for name in (*_COLUMNS, "split")},
         attributes=_attributes(places, np.concatenate(births), np.concatenate(heights)),
         rules=confidences.rules(),
     )
-
-
-class _Columns:
-    """Columns of the tables, collected part by part."""
-
-    def __init__(self, noisy: bool) -> None:
-        self.count = 0
-        self._noisy = noisy
-        self._parts: dict[str, list[NDArray[Any]]] = defaultdict(list)
-
-    def add(self, rng: np.random.Generator, truth: Facts) -> None:
-        """Append facts, after noise."""
-        self.count += len(truth)
-        self._parts["split"].append(draw_splits(rng, truth))
-        facts = add_noise(rng, truth) if self._noisy else truth
-        for name, column in zip(_COLUMNS, facts.columns, strict=True):
-            is_time = name in ("start", "end")
-            self._parts[name].append(column if is_time else column.astype(np.int32))
-
-    def join(self, name: str) -> NDArray[Any]:
-        """Concatenate a column and drop its parts, so that only one column is in memory twice."""
-        return np.concatenate(self._parts.pop(name))
 
 
 def _trim(block: Block, first: int, missing: int) -> tuple[Block, bool]:

@@ -39,12 +39,10 @@ def stable_argsort(key: Ints) -> Ints:
 class Buckets:
     """Rows of several columns in files, by ranges of the first column, which begin at `bounds`."""
 
-    def __init__(
-        self, folder: Path, name: str, bounds: NDArray[Any], columns: Mapping[str, DTypeLike]
-    ) -> None:
+    def __init__(self, stem: Path, bounds: NDArray[Any], columns: Mapping[str, DTypeLike]) -> None:
         self._bounds = bounds
         self._row = np.dtype(list(columns.items()))
-        self._paths = [folder / f"{name}-{index}" for index in range(len(bounds) + 1)]
+        self._paths = [stem.with_name(f"{stem.name}-{i}") for i in range(len(bounds) + 1)]
 
     def add(self, *columns: NDArray[Any]) -> None:
         """Append rows to their files; those of one range keep their order."""
@@ -62,11 +60,9 @@ class Buckets:
     def pop_all(self) -> Iterator[NDArray[Any]]:
         """Yield the rows of each range, and remove its file."""
         for path in self._paths:
-            if path.exists():
-                yield np.fromfile(path, self._row)
-                path.unlink()
-            else:
-                yield np.empty(0, self._row)
+            path.touch()  # a range without rows has no file yet
+            yield np.fromfile(path, self._row)
+            path.unlink()
 
 
 class ScatterWriter:
@@ -85,7 +81,7 @@ class ScatterWriter:
         self._whole = self._empty(self._parts[0]) if len(self._parts) == 1 else None
         bounds = np.array([part.start for part in self._parts[1:]], np.int64)
         columns: dict[str, DTypeLike] = {"index": np.int64, "value": dtype}
-        self._buckets = Buckets(folder, f"scatter-{path.stem}", bounds, columns)
+        self._buckets = Buckets(folder / f"scatter-{path.stem}", bounds, columns)
 
     def _empty(self, part: slice) -> NDArray[Any]:
         return np.full(part.stop - part.start, self._fill, self._dtype)
@@ -129,32 +125,26 @@ class _RunReader:
 
     def __init__(self, run: Run, step: int) -> None:
         self._run, self._step, self._read = run, step, 0
-        self._buffer = pl.DataFrame()
+        self.buffer = pl.DataFrame()
 
     def fill(self) -> bool:
         """Read on if few rows are in memory; returns whether any are."""
-        if self.more and 2 * len(self._buffer) <= self._step:
+        if self.more and 2 * len(self.buffer) <= self._step:
             lazy = pl.scan_parquet(self._run.path, glob=False)
             rows = lazy.slice(self._read, self._step).collect()
-            self._buffer = self._buffer.vstack(rows) if self._read else rows
+            self.buffer = self.buffer.vstack(rows) if self._read else rows
             self._read += len(rows)
-        return len(self._buffer) > 0
+        return len(self.buffer) > 0
 
     @property
-    def more(self) -> bool:
-        """Whether rows are left on disk."""
+    def more(self) -> bool:  # whether rows are left on disk
         return self._read < self._run.rows
-
-    @property
-    def last(self) -> str:
-        """The last name in memory."""
-        return str(self._buffer["name"][-1])
 
     def take(self, bound: str | None) -> pl.DataFrame:
         """Return and forget the rows in memory whose names are not after a bound."""
-        names = self._buffer["name"]
+        names = self.buffer["name"]
         end = len(names) if bound is None else int(names.search_sorted(bound, side="right"))
-        taken, self._buffer = self._buffer[:end], self._buffer[end:]
+        taken, self.buffer = self.buffer[:end], self.buffer[end:]
         return taken
 
 
@@ -169,6 +159,6 @@ def merge_runs(runs: Sequence[Run], rows: int) -> Iterator[list[tuple[int, pl.Da
     readers = dict(enumerate(_RunReader(run, step) for run in runs))
     while readers := {index: reader for index, reader in readers.items() if reader.fill()}:
         # What is still on disk of a run is after all of it that is in memory.
-        bound = min((reader.last for reader in readers.values() if reader.more), default=None)
+        bound = min((r.buffer["name"][-1] for r in readers.values() if r.more), default=None)
         taken = [(index, reader.take(bound)) for index, reader in readers.items()]
         yield [(index, table) for index, table in taken if len(table)]

@@ -6,16 +6,15 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from tilp._utils.arrays import Ids
 from tilp.errors import DataError, TilpError
-from tilp.graph import ESTIMATED, SPLITS, WALKED_ONLY, FactTable, LabelTable, Vocabulary, build
-from tilp.graph.graph import DEFECT_SCHEMA
+from tilp.graph import SPLITS, FactTable, LabelTable, build
+from tilp.graph.graph import DEFECT_SCHEMA, MARKS
 from tilp.io.frames import SPLIT_NAMES, fact_frame, find_roles, is_header, split_masks
 from tilp.io.packed.format import COLUMNS, ColumnWriter
 from tilp.io.packed.names import EntityIndexer
@@ -26,7 +25,6 @@ from tilp.types import OnError, Unit
 
 _HEADER_ROWS = 2  # rows that show whether the first is a fact
 _MAX_FACTS = 2**30 - 1  # so that the edges in both directions fit into 32 bits
-_MARKS = {"estimated": ESTIMATED, "walked_only": WALKED_ONLY}
 
 
 @contextmanager
@@ -164,20 +162,9 @@ def _encode_frame(
         "end": facts.dates.encode(frame["end"].fill_null("")),
         "line": pl.Series(lines, dtype=pl.Int64),
     }
-    for mark, values in _MARKS.items():
+    for mark, values in MARKS.items():
         encoded[mark] = build.encode_marks(frame, mark, values)
     return run, pl.DataFrame(encoded)
-
-
-@dataclass(frozen=True)
-class WrittenFacts:
-    """What belongs to the columns of facts that were written, named as in `TemporalGraph`."""
-
-    relations: Vocabulary
-    dates: build.DateTable
-    bounds: tuple[int, int, int, int]
-    defects: pl.DataFrame
-    marks: tuple[str, ...]  # that any fact has; only these have a column
 
 
 def write_facts(
@@ -188,8 +175,11 @@ def write_facts(
     unit: Unit | None,
     on_error: OnError,
     progress: Callable[[float], None],
-) -> WrittenFacts:
-    """Write the columns of facts; arguments as for `build_graph`."""
+) -> dict[str, Any]:
+    """Write facts, their relations, dates and defects, and return what metadata says of them.
+
+    Arguments are as for `build_graph`.
+    """
     used = facts.relations.series()
     names = build.make_vocabulary("relation", relations, used)
     relation_index = names.encode(used)
@@ -197,10 +187,9 @@ def write_facts(
     order = texts.arg_sort().to_numpy()
     date_index = np.argsort(order).astype(np.int32)
     dates = build.DateTable.parse(texts.gather(order), facts.dates.counts[order], unit)
-
     writers = {name: ColumnWriter(folder / f"{name}.npy", kind) for name, kind in COLUMNS.items()}
-    writers |= {name: ColumnWriter(folder / f"{name}.npy", np.uint8) for name in _MARKS}
-    marked = dict.fromkeys(_MARKS, False)
+    writers |= {name: ColumnWriter(folder / f"{name}.npy", np.uint8) for name in MARKS}
+    marked = dict.fromkeys(MARKS, False)
     counts = np.zeros(len(SPLITS), np.int64)
     defects = [pl.DataFrame(schema=DEFECT_SCHEMA)]
     done, run, entity_index = 0, -1, np.empty(0, np.int64)
@@ -209,7 +198,7 @@ def write_facts(
         if batch.run != run:
             run, entity_index = batch.run, entities.used_indices(batch.run)
         start_text, end_text = (date_index[table[name].to_numpy()] for name in ("start", "end"))
-        columns: dict[str, NDArray[Any]] = {
+        columns: build.Columns = {
             "subject": entity_index[table["subject"].to_numpy()],
             "relation": relation_index[table["relation"].to_numpy()],
             "object": entity_index[table["object"].to_numpy()],
@@ -217,17 +206,15 @@ def write_facts(
             "end": dates.last[end_text],
             "start_text": start_text,
             "end_text": end_text,
-            **{mark: table[mark].to_numpy() for mark in _MARKS},
+            **{mark: table[mark].to_numpy() for mark in MARKS},
         }
-        defect_rows = build.find_defects(columns, dates)
-        any_defect = any(map(len, defect_rows.values()))
-        lines = table["line"].to_list() if any_defect else range(len(table))
+        lines = cast("Sequence[int]", table["line"])
         rows = FactTable(SPLITS[batch.order[0]], batch.source, pl.DataFrame(), lines)
-        defects.append(build.defect_table([rows], defect_rows, columns, dates, on_error))
-        columns, _ = build.repair_defects(columns, defect_rows, dates, on_error)
+        columns, _, found = build.repair_defects([rows], columns, dates, on_error)
+        defects.append(found)
         for name, writer in writers.items():
             writer.append(columns[name])
-        for mark in _MARKS:
+        for mark in MARKS:
             marked[mark] |= bool(columns[mark].any())
         counts[batch.order[0]] += len(columns["subject"])
         done += batch.rows
@@ -240,5 +227,9 @@ def write_facts(
         if name in marked and not marked[name]:
             (folder / f"{name}.npy").unlink()
     train, valid, test = np.cumsum(counts).tolist()
-    marks = tuple(mark for mark, any_fact in marked.items() if any_fact)
-    return WrittenFacts(names, dates, (0, train, valid, test), all_defects, marks)
+    names.frame().write_ipc(folder / "relations.arrow")
+    dates.texts.to_frame().write_ipc(folder / "texts.arrow")
+    all_defects.write_ipc(folder / "defects.arrow")
+    marks = [mark for mark, any_fact in marked.items() if any_fact]  # only these have a column
+    bounds = [0, train, valid, test]
+    return {"unit": dates.unit.value, "bounds": bounds, "relations": len(names), "marks": marks}

@@ -21,33 +21,17 @@ _FORMAT = "tilp packed graph"
 _VERSION = 1
 
 _TIMES = {"start": np.int64, "end": np.int64}
-COLUMNS = {
+COLUMNS = {  # of facts
     **dict.fromkeys(("subject", "relation", "object"), np.int32),
     **_TIMES,
     **dict.fromkeys(("start_text", "end_text"), np.int32),
 }
-"""Columns of facts."""
 
 EDGES = {"offsets": np.int64, "relation": np.int32, "target": np.int32, "fact": np.int32}
-"""Arrays of the index of train."""
+"""Arrays of the index of train, each in the file `edges.NAME.npy`."""
 
 PREPARED = _TIMES | dict.fromkeys(("source", "rank", "by_rank", "inverse"), np.int32)
-"""Arrays that walks need beside the index."""
-
-
-def edge_file(folder: Path, name: str) -> Path:
-    """Return the file of an array of the index."""
-    return folder / f"edges.{name}.npy"
-
-
-def prepared_file(folder: Path, name: str) -> Path:
-    """Return the file of an array that walks need beside the index."""
-    return folder / f"walks.{name}.npy"
-
-
-def attribute_file(folder: Path, index: int) -> Path:
-    """Return the file of an attribute's values."""
-    return folder / f"attribute-{index}.npy"
+"""Arrays that walks need beside the index, each in the file `walks.NAME.npy`."""
 
 
 def names_files(stem: Path) -> tuple[Path, Path]:
@@ -123,10 +107,8 @@ class ArrayOnDisk:
 
 def write_metadata(folder: Path, content: dict[str, Any]) -> None:
     """Write metadata, with sizes and digests of all other files, which must be complete."""
-    files = {
-        path.name: {"bytes": path.stat().st_size, "sha256": file_digest(path)}
-        for path in sorted(path for path in folder.iterdir() if path.is_file())
-    }
+    paths = sorted(path for path in folder.iterdir() if path.is_file())
+    files = {p.name: {"bytes": p.stat().st_size, "sha256": file_digest(p)} for p in paths}
     write_note(folder / METADATA, _FORMAT, _VERSION, {**content, "files": files}, indent=1)
 
 

@@ -47,10 +47,11 @@ class NameColumns:
         self._labels_are_keys = True
         self._stem, self._work = stem, work
         kinds = ("id",) if only_ids else ("id", "key", "label")
-        self._writers = {kind: NamesWriter(self._file(kind)) for kind in kinds}
+        self._writers = {kind: NamesWriter(self.file(kind)) for kind in kinds}
         self._runs: dict[str, list[Run]] = {kind: [] for kind in kinds[1:]}
 
-    def _file(self, kind: str) -> Path:
+    def file(self, kind: str) -> Path:
+        """Return the stem of the files of ids, keys or labels."""
         return self._stem.with_name(f"{self._stem.name}.{kind}")
 
     def append(self, frame: pl.DataFrame, index: pl.Series) -> None:
@@ -74,16 +75,10 @@ class NameColumns:
                 for path in writer.files:
                     path.unlink()
             elif kind != "id":
-                with ColumnWriter(order_file(self._file(kind)), np.int32) as order:
+                with ColumnWriter(order_file(self.file(kind)), np.int32) as order:
                     for part in merge_runs(self._runs[kind], rows):
                         names = pl.concat([table for _, table in part]).sort("name")
                         order.append(names["index"].to_numpy())
-
-    def write_id_order(self, parts: Iterator[Ints]) -> None:
-        """Write the sorted order of ids."""
-        with ColumnWriter(order_file(self._file("id")), np.int32) as order:
-            for part in parts:
-                order.append(part)
 
 
 _MAX_ENTITIES = 2**31 - 1
@@ -160,8 +155,9 @@ class EntityIndexer:
         self.columns.close(self._rows)
         if not self.columns.ordered:
             order: NDArray[Any] = np.load(self._work / "order.npy", mmap_mode="r")
-            parts = blocks(len(order), self._rows)
-            self.columns.write_id_order(self._final(np.asarray(order[part])) for part in parts)
+            with ColumnWriter(order_file(self.columns.file("id")), np.int32) as column:
+                for part in blocks(len(order), self._rows):
+                    column.append(self._final(np.asarray(order[part])))
 
     def used_indices(self, run: int) -> Ints:
         """Return the index of each name of a run of used names."""

@@ -17,11 +17,10 @@ from tilp.graph import EdgeIndex, PreparedEdges, StorageLocation, TemporalGraph,
 from tilp.graph.build import defect_message
 from tilp.graph.vocabulary import NearNames
 from tilp.io.packed import format as layout
-from tilp.io.packed.format import COLUMNS, PREPARED, map_array, prepared_file, read_metadata
+from tilp.io.packed.format import COLUMNS, EDGES, PREPARED, map_array, read_metadata
 from tilp.types import OnError, Unit
 
 _BLOCK_SIZE = 100_000  # names that become a series at once
-_SKIPPED = "row skipped"
 
 
 class PackedNames:
@@ -77,20 +76,9 @@ class PackedVocabulary(Vocabulary):
         """Return the name in fact files."""
         return self._packed[0][int(index)]
 
-    @cached_property
-    def ids(self) -> pl.Series:
-        """The names in fact files; unique."""
-        return self._column(0)
-
-    @cached_property
-    def keys(self) -> pl.Series:
-        """The names in a wider context."""
-        return self._column(1)
-
-    @cached_property
-    def labels(self) -> pl.Series:
-        """The names to show."""
-        return self._column(2)
+    ids = cached_property[pl.Series](lambda self: self._column(0))
+    keys = cached_property[pl.Series](lambda self: self._column(1))
+    labels = cached_property[pl.Series](lambda self: self._column(2))
 
     def slices(self, rows: int) -> Iterator[pl.DataFrame]:
         """Iterate over the table of names; only the rows of one slice are in memory."""
@@ -164,7 +152,7 @@ def open_checked(folder: Path, unit: Unit | None, on_error: OnError) -> Temporal
         )
     if on_error is OnError.RAISE and len(graph.defects):
         raise DataError(defect_message(graph.defects))
-    if on_error is OnError.SKIP and (graph.defects["done"] != _SKIPPED).any():
+    if on_error is OnError.SKIP and (graph.defects["done"] != "row skipped").any():
         raise DataError(
             f"{folder}: packed with its date defects repaired; pack the data again with "
             "on_error='skip' (--on-error skip)"
@@ -177,35 +165,28 @@ def map_graph(folder: Path, metadata: dict[str, Any]) -> TemporalGraph:
     columns = {name: map_array(folder / f"{name}.npy") for name in (*COLUMNS, *metadata["marks"])}
     if "walked_only" in columns:
         columns["walked_only"] = columns["walked_only"].view(np.bool_)
-    relations = _read_arrow(folder / "relations.arrow")
+    numbered = enumerate(metadata["attributes"])
+    relations, entities = _read_arrow(folder / "relations.arrow"), metadata["entities"]
+    names = {"id": PackedNames(folder / "entities.id", ordered=entities["ordered"])}
+    for kind in ("key", "label"):
+        same, stem = entities["same"].get(kind), folder / f"entities.{kind}"
+        names[kind] = names[same] if same else PackedNames(stem, ordered=False)
     graph = TemporalGraph(
-        entities=_map_entities(folder, metadata["entities"]),
+        entities=PackedVocabulary("entity", *names.values()),
         relations=Vocabulary("relation", relations["id"], relations["key"], relations["label"]),
         unit=Unit(metadata["unit"]),
         texts=_read_arrow(folder / "texts.arrow")["text"],
         bounds=tuple(metadata["bounds"]),
-        attributes={
-            name: map_array(layout.attribute_file(folder, index))
-            for index, name in enumerate(metadata["attributes"])
-        },
+        attributes={name: map_array(folder / f"attribute-{index}.npy") for index, name in numbered},
         defects=_read_arrow(folder / "defects.arrow"),
         **columns,
     )
     graph._indexes["train",] = EdgeIndex(
         len(graph.relations),
-        *(map_array(layout.edge_file(folder, name)) for name in layout.EDGES),
-        prepared=PreparedEdges(*(map_array(prepared_file(folder, name)) for name in PREPARED)),
+        *(map_array(folder / f"edges.{name}.npy") for name in EDGES),
+        prepared=PreparedEdges(*(map_array(folder / f"walks.{name}.npy") for name in PREPARED)),
     )
     return graph
-
-
-def _map_entities(folder: Path, metadata: dict[str, Any]) -> Vocabulary:
-    columns = {"id": PackedNames(folder / "entities.id", ordered=metadata["ordered"])}
-    for kind in ("key", "label"):
-        same = metadata["same"].get(kind)
-        path = folder / f"entities.{kind}"
-        columns[kind] = columns[same] if same else PackedNames(path, ordered=False)
-    return PackedVocabulary("entity", *columns.values())
 
 
 def _read_arrow(path: Path) -> pl.DataFrame:

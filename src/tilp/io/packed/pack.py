@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
 
 from tilp._utils.arrays import Ints
 from tilp._utils.files import new_folder
@@ -19,26 +18,22 @@ from tilp.graph.graph import graph_fingerprint
 from tilp.io.packed import format as layout
 from tilp.io.packed.external_sort import Buckets, ScatterWriter, blocks, stable_argsort
 from tilp.io.packed.facts import encode_facts, write_facts
-from tilp.io.packed.format import ArrayOnDisk, ColumnWriter, edge_file, prepared_file
+from tilp.io.packed.format import ArrayOnDisk, ColumnWriter
 from tilp.io.packed.names import EntityIndexer
 from tilp.io.packed.open import is_packed, map_graph, open_packed
-from tilp.io.read import Sources, find_sources
+from tilp.io.read import find_sources
 from tilp.io.tables import attribute_batches, read_labels
 from tilp.time import known_ends
 from tilp.types import OnError, Unit, choose
 
-DEFAULT_MEMORY = 1_000_000_000
-"""Bytes that packing works in."""
-
-STAGES = {
+DEFAULT_MEMORY = 1_000_000_000  # bytes that packing works in
+STAGES = {  # of packing, and what they do
     "read": "read the facts",
     "names": "index the names",
     "facts": "write the columns",
     "edges": "sort the edges",
     "digest": "fingerprint and digests",
 }
-"""Stages of packing, and what they do."""
-
 # Measured peak memory of each kind of work, with everything that is computed on the way.
 _BYTES_PER_BYTE_READ = 24
 _BYTES_PER_NAME = 600
@@ -92,8 +87,39 @@ def pack(
         raise TilpError(f"{source} is a packed graph already")
     sources = find_sources(source)
     progress = progress or (lambda _stage, _share: None)
+    n_bytes, n_names = max(1, memory // _BYTES_PER_BYTE_READ), max(1, memory // _BYTES_PER_NAME)
+    n_edges, n_values = max(1, memory // _BYTES_PER_EDGE), max(2, memory // _BYTES_PER_VALUE)
     with new_folder(folder) as new:
-        _write_packed(new, sources, chosen_unit, on_error, columns, header, memory, progress)
+        work, files = new / "work", sources.side_files
+        work.mkdir()
+        labels, attribute_table = files.get("entities"), files.get("attributes")
+        entities = EntityIndexer(new / "entities", work, n_names, labels, n_bytes)
+        relations = read_labels(files["relations"]) if "relations" in files else None
+        stage = partial(progress, "read")
+        encoded = encode_facts(sources, columns, header, entities, work, n_bytes, stage)
+        attributes = _AttributeWriter(new, work, attribute_table, entities, n_bytes)
+        entities.finish(attribute_table)
+        progress("names", 1.0)
+        final_unit, stage = chosen_unit or sources.unit, partial(progress, "facts")
+        facts = write_facts(new, encoded, entities, relations, final_unit, on_error, stage)
+        attribute_names = attributes.write(entities, n_values)
+        sizes = facts["bounds"][1], len(entities), facts["relations"]
+        _EdgeWriter(new, work, *sizes, n_edges, n_values).write(partial(progress, "edges"))
+        shutil.rmtree(work)
+        names = entities.columns
+        metadata: dict[str, Any] = {
+            "unit": facts["unit"],
+            "bounds": facts["bounds"],
+            "entities": {"count": len(entities), "ordered": names.ordered, "same": names.same},
+            "relations": facts["relations"],
+            "attributes": attribute_names,
+            "marks": facts["marks"],
+        }
+        graph = map_graph(new, metadata)
+        metadata["fingerprint"] = graph_fingerprint(graph, partial(_array, new))
+        progress("digest", 0.5)
+        layout.write_metadata(new, metadata)
+        progress("digest", 1.0)
     return open_packed(folder)
 
 
@@ -102,53 +128,6 @@ def copy_packed(graph: TemporalGraph, folder: Path) -> None:
     if graph.storage is None:
         raise TilpError("the graph was not opened from a packed one")
     shutil.copytree(graph.storage.folder, folder)
-
-
-def _write_packed(
-    folder: Path,
-    sources: Sources,
-    unit: Unit | None,
-    on_error: OnError,
-    columns: Mapping[str, str] | None,
-    header: bool | None,
-    memory: int,
-    progress: Progress,
-) -> None:
-    n_bytes, n_names = max(1, memory // _BYTES_PER_BYTE_READ), max(1, memory // _BYTES_PER_NAME)
-    n_edges, n_values = max(1, memory // _BYTES_PER_EDGE), max(2, memory // _BYTES_PER_VALUE)
-    work, files = folder / "work", sources.side_files
-    work.mkdir()
-    labels, attribute_table = files.get("entities"), files.get("attributes")
-    entities = EntityIndexer(folder / "entities", work, n_names, labels, n_bytes)
-    relations = read_labels(files["relations"]) if "relations" in files else None
-    stage = partial(progress, "read")
-    encoded = encode_facts(sources, columns, header, entities, work, n_bytes, stage)
-    attributes = _AttributeWriter(folder, work, attribute_table, entities, n_bytes)
-    entities.finish(attribute_table)
-    progress("names", 1.0)
-    unit, stage = unit or sources.unit, partial(progress, "facts")
-    facts = write_facts(folder, encoded, entities, relations, unit, on_error, stage)
-    attribute_names = attributes.write(entities, n_values)
-    sizes = facts.bounds[1], len(entities), len(facts.relations)
-    _EdgeWriter(folder, work, *sizes, n_edges, n_values).write(partial(progress, "edges"))
-    shutil.rmtree(work)
-    facts.relations.frame().write_ipc(folder / "relations.arrow")
-    facts.dates.texts.to_frame().write_ipc(folder / "texts.arrow")
-    facts.defects.write_ipc(folder / "defects.arrow")
-    names = entities.columns
-    metadata: dict[str, Any] = {
-        "unit": facts.dates.unit.value,
-        "bounds": facts.bounds,
-        "entities": {"count": len(entities), "ordered": names.ordered, "same": names.same},
-        "relations": len(facts.relations),
-        "attributes": attribute_names,
-        "marks": facts.marks,
-    }
-    graph = map_graph(folder, metadata)
-    metadata["fingerprint"] = graph_fingerprint(graph, partial(_fact_column, folder))
-    progress("digest", 0.5)
-    layout.write_metadata(folder, metadata)
-    progress("digest", 1.0)
 
 
 class _AttributeWriter:
@@ -173,7 +152,7 @@ class _AttributeWriter:
 
     def write(self, entities: EntityIndexer, rows: int) -> list[str]:
         """Write a column for each attribute; returns their names."""
-        files = (layout.attribute_file(self._folder, index) for index in range(len(self._names)))
+        files = (self._folder / f"attribute-{index}.npy" for index in range(len(self._names)))
         size = len(entities)
         columns = [ScatterWriter(self._work, f, size, np.float64, rows, np.nan) for f in files]
         for run in self._runs:
@@ -193,10 +172,7 @@ def _owner_error(name: str, reason: str) -> DataError:
     return DataError(f"attribute {name}: {reason}, so its number has no owner")
 
 
-_EDGE_COLUMNS = ("source", "relation", "target", "fact", "start", "end")
-
-
-def _fact_column(folder: Path, name: str) -> ArrayOnDisk:
+def _array(folder: Path, name: str) -> ArrayOnDisk:
     return ArrayOnDisk(folder / f"{name}.npy")
 
 
@@ -223,31 +199,30 @@ class _EdgeWriter:
         progress(1.0)
 
     def _scatter(self, name: str, size: int) -> ScatterWriter:
-        path = prepared_file(self.folder, name)
+        path = self.folder / f"walks.{name}.npy"
         return ScatterWriter(self.work, path, size, layout.PREPARED[name], self.values)
 
     def _write_offsets(self) -> Ints:
         degrees = np.zeros(self.n_entities, np.int64)
         for name in ("subject", "object"):
-            column = _fact_column(self.folder, name)
+            column = _array(self.folder, name)
             # Each block costs a count of all entities.
             for part in blocks(self.n_facts, max(self.rows, self.n_entities)):
                 degrees += np.bincount(column[part], minlength=self.n_entities)
-        offsets = np.zeros(self.n_entities + 1, np.int64)
-        np.cumsum(degrees, out=offsets[1:])
-        with ColumnWriter(edge_file(self.folder, "offsets"), np.int64) as column_writer:
+        offsets = np.append(0, np.cumsum(degrees))
+        with ColumnWriter(self.folder / "edges.offsets.npy", np.int64) as column_writer:
             column_writer.append(offsets)
         return offsets
 
     def _write_sorted(self, offsets: Ints) -> None:
         """Write edges by entity, relation and fact, as many entities at a time as fit."""
-        columns = [_fact_column(self.folder, name) for name in ("subject", "relation", "object")]
-        starts, ends = _fact_column(self.folder, "start"), _fact_column(self.folder, "end")
-        dtypes: dict[str, DTypeLike] = dict.fromkeys(_EDGE_COLUMNS, np.int32)
-        dtypes |= {"start": np.int64, "end": np.int64}
-        full = np.searchsorted(offsets, np.arange(self.rows, 2 * self.n_facts, self.rows), "right")
-        full -= 1
-        buckets = Buckets(self.work, "by-entity", np.unique(full[full > 0]), dtypes)
+        columns = [_array(self.folder, name) for name in ("subject", "relation", "object")]
+        starts, ends = _array(self.folder, "start"), _array(self.folder, "end")
+        ids, times = ("source", "relation", "target", "fact"), ("start", "end")
+        dtypes = {**dict.fromkeys(ids, np.int32), **dict.fromkeys(times, np.int64)}
+        cuts = np.arange(self.rows, 2 * self.n_facts, self.rows)
+        full = np.searchsorted(offsets, cuts, "right") - 1
+        buckets = Buckets(self.work / "by-entity", np.unique(full[full > 0]), dtypes)
         for part in blocks(self.n_facts, self.rows):
             subject, relation, object_ = (column[part] for column in columns)
             start, end = known_ends(starts[part], ends[part])
@@ -255,8 +230,8 @@ class _EdgeWriter:
             inverse = relation + np.int32(self.n_relations)
             buckets.add(subject, relation, object_, fact, start, end)
             buckets.add(object_, inverse, subject, fact, start, end)
-        files = {name: edge_file(self.folder, name) for name in ("relation", "target", "fact")}
-        files |= {name: prepared_file(self.folder, name) for name in ("source", "start", "end")}
+        files = {name: self.folder / f"edges.{name}.npy" for name in ids[1:]}
+        files |= {name: self.folder / f"walks.{name}.npy" for name in (ids[0], *times)}
         writers = {name: ColumnWriter(path, dtypes[name]) for name, path in files.items()}
         for edges in buckets.pop_all():
             # Facts of one entity and relation are in their order already.
@@ -270,13 +245,12 @@ class _EdgeWriter:
 
     def _write_inverse(self) -> None:
         """Write for each edge the edge of the same fact in the other direction."""
-        fact = ArrayOnDisk(edge_file(self.folder, "fact"))
-        relation = ArrayOnDisk(edge_file(self.folder, "relation"))
+        fact, relation = _array(self.folder, "edges.fact"), _array(self.folder, "edges.relation")
         fits = 2 * self.n_facts <= self.values
         pair = np.empty((self.n_facts, 2), np.int32) if fits else None
         bounds = np.empty(0, np.int64) if fits else np.arange(self.rows, self.n_facts, self.rows)
         dtypes = {"fact": np.int32, "edge": np.int32, "is_inverse": np.bool_}
-        buckets = Buckets(self.work, "by-fact", bounds, dtypes)
+        buckets = Buckets(self.work / "by-fact", bounds, dtypes)
         inverse = self._scatter("inverse", len(fact))
         for part in blocks(len(fact), self.rows):
             edge = np.arange(part.start, part.stop, dtype=np.int32)
@@ -286,13 +260,11 @@ class _EdgeWriter:
             else:
                 pair[fact[part], is_inverse.astype(np.int8)] = edge
         if pair is not None:
-            inverse.put(pair[:, 0], pair[:, 1])
-            inverse.put(pair[:, 1], pair[:, 0])
+            inverse.put(pair.ravel(), pair[:, ::-1].ravel())
         for edges in buckets.pop_all():
             order = stable_argsort(edges["fact"] * np.int64(2) + edges["is_inverse"])
             pair = edges["edge"][order].reshape(-1, 2)
-            inverse.put(pair[:, 0], pair[:, 1])
-            inverse.put(pair[:, 1], pair[:, 0])
+            inverse.put(pair.ravel(), pair[:, ::-1].ravel())
         inverse.write()
 
     def _write_ranks(self, offsets: Ints) -> None:
@@ -302,9 +274,8 @@ class _EdgeWriter:
         relation; so it is enough to go through these, relation by relation.
         """
         n_directed = 2 * self.n_relations
-        relation = ArrayOnDisk(edge_file(self.folder, "relation"))
-        source = ArrayOnDisk(prepared_file(self.folder, "source"))
-        inverse = ArrayOnDisk(prepared_file(self.folder, "inverse"))
+        names = ("edges.relation", "walks.source", "walks.inverse")
+        relation, source, inverse = (_array(self.folder, name) for name in names)
         counts = np.zeros(n_directed, np.int64)
         for part in blocks(len(relation), self.rows):
             counts += np.bincount(relation[part], minlength=n_directed)
