@@ -30,8 +30,6 @@ _SHOWN_RELATIONS = 30
 _METRICS = ("mrr", "hits@1", "hits@3", "hits@10", "mean_rank")
 _METRIC_TITLES = ("mrr", "hits@1", "hits@3", "hits@10", "mean rank")
 
-_RowCells = Callable[[dict[str, Any]], list[str]]
-
 DefaultOption = Annotated[
     float,
     Option("--default", show_default="below all", help="Score of candidates that are not listed."),
@@ -74,9 +72,7 @@ def evaluate_command(
     compared: tilp compare A B.
     """
     fitted = options.load_model(model, threads, backend, address)
-    graph = None
-    if known is not None:
-        graph = options.read_data(known, fitted.graph.unit, OnError.REPAIR, None, None)
+    graph = None if known is None else options.read_data(known, fitted.graph.unit)
     with task_bar("rank") as advance:
         rank = partial(fitted.evaluate, split, known=graph, protocols=protocol or None)
         result = rank(sample=sample, seed=seed, progress=advance)
@@ -187,17 +183,13 @@ def _evaluate_file(
 
 
 def _report(evaluation: Evaluation, name: str, out: Path | None, *, json: bool, seed: int) -> None:
+    from tilp.evaluation import SUBSETS
+
     if out is not None:
         evaluation.save(out)
     if json:
         print_json(evaluation.to_json(seed=seed))
-    else:
-        _print_evaluation(evaluation, name, seed=seed)
-
-
-def _print_evaluation(evaluation: Evaluation, name: str, *, seed: int) -> None:
-    from tilp.evaluation import SUBSETS
-
+        return
     rows = [
         (protocol.value, ties.value, *_metric_cells(evaluation.metrics(protocol, ties).to_json()))
         for protocol, ties in evaluation.protocols_and_ties()
@@ -253,7 +245,10 @@ def _query_cells(row: dict[str, Any]) -> list[str]:
 
 
 def _print_relations(
-    title: str, figures: tuple[str, ...], relations: pl.DataFrame, row_cells: _RowCells
+    title: str,
+    figures: tuple[str, ...],
+    relations: pl.DataFrame,
+    row_cells: Callable[[dict[str, Any]], list[str]],
 ) -> None:
     rows = (
         (row["relation"], row["direction"], *row_cells(row))

@@ -14,7 +14,7 @@ from typer import Option
 from tilp.cli import console, options
 from tilp.cli.console import output, print_json, print_table, say
 from tilp.errors import TilpError
-from tilp.types import Backend, End, OnError, OnInvalidQuery
+from tilp.types import Backend, End, OnInvalidQuery
 
 if TYPE_CHECKING:
     import polars as pl
@@ -126,9 +126,7 @@ def predict_command(
     if out is not None and queries is None and complete is None:
         raise TilpError("--out goes with --queries FILE or --complete RELATION")
     fitted = options.load_model(model, threads, backend, address)
-    graph = None
-    if data is not None:
-        graph = options.read_data(data, fitted.graph.unit, OnError.REPAIR, None, None)
+    graph = None if data is None else options.read_data(data, fitted.graph.unit)
     source: Path | pl.DataFrame | None = queries
     if complete is not None:
         source = fitted.queries_of(complete, start, end, graph=graph)
