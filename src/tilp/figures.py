@@ -133,8 +133,7 @@ def _draw_lengths(distributions: Distributions, lengths: pl.DataFrame, panels: l
 
 
 def _on_both_sides(later: float, size: Callable[[Floats], Floats], x: Floats) -> Floats:
-    logs: Floats = np.log(np.where(x > 0, later, 1.0 - later)) + size(np.abs(x))
-    return logs
+    return np.asarray(np.log(np.where(x > 0, later, 1.0 - later)) + size(np.abs(x)))
 
 
 def _draw(

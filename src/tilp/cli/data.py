@@ -151,13 +151,9 @@ def import_command(
             on_error="raise" if strict else "skip",
             progress=lambda done: bar.update(task, completed=done),
         )
-    _print_import(report, out)
-
-
-def _print_import(report: ImportReport, out: Path) -> None:
     console = output()
-    undated = f", {report.undated:,} of them without a date" if report.undated else ""
-    console.print(f"{out}: {report.facts:,} facts from {report.statements:,} statements{undated}")
+    which = f", {report.undated:,} of them without a date" if report.undated else ""
+    console.print(f"{out}: {report.facts:,} facts from {report.statements:,} statements{which}")
     for reason, count in report.skipped.items():
         console.print(f"left out: {count:,} × {reason}")
     for problem in report.problems[:_SHOWN_PROBLEMS]:

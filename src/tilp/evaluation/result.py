@@ -319,10 +319,9 @@ def load_evaluation(folder: Path | str) -> Evaluation:
     try:
         protocols = tuple(Protocol(name) for name in note["protocols"])
         split, graph, text = (str(note[name]) for name in ("split", "graph", "note"))
-        drawn = note.get("sample")
-        sample = None
-        if drawn is not None:
-            sample = FactSample(*(int(drawn[name]) for name in ("facts", "of", "seed")))
+        sample = note.get("sample")
+        if sample is not None:
+            sample = FactSample(*(int(sample[name]) for name in ("facts", "of", "seed")))
         columns = {
             **QUERY_SCHEMA,
             **dict.fromkeys(SUBSETS, pl.Boolean),
@@ -331,16 +330,13 @@ def load_evaluation(folder: Path | str) -> Evaluation:
         digest, queries = note["ranks_sha256"], note["queries"]
     except (KeyError, TypeError, ValueError) as failure:
         raise TilpError(f"{folder / _NOTE}: damaged ({failure!r}); evaluate again") from failure
-    ranks = _read_ranks(folder / _RANKS, digest)
-    if dict(ranks.schema) != columns or len(ranks) != queries or not protocols:
-        raise TilpError(f"{folder}: {_RANKS} does not belong to {_NOTE}; evaluate again")
-    return Evaluation(ranks, split, graph, protocols, text, sample)
-
-
-def _read_ranks(path: Path, digest: object) -> pl.DataFrame:
+    path = folder / _RANKS
     try:
         if file_digest(path) != digest:
             raise TilpError(f"{path}: damaged or changed since it was written; evaluate again")
-        return pl.read_parquet(path, glob=False)
+        ranks = pl.read_parquet(path, glob=False)
     except (OSError, pl.exceptions.PolarsError) as failure:
         raise TilpError(f"{path}: cannot be read ({failure}); evaluate again") from failure
+    if dict(ranks.schema) != columns or len(ranks) != queries or not protocols:
+        raise TilpError(f"{folder}: {_RANKS} does not belong to {_NOTE}; evaluate again")
+    return Evaluation(ranks, split, graph, protocols, text, sample)

@@ -235,8 +235,7 @@ class ForecastModel:
         own = self.weights[blocks.rule_recency : blocks.pair_recency].reshape(-1, classes)
         level = self.weights[blocks.rule_level : blocks.rule_recency]
         same_relation = (self.table.body == self._heads).astype(np.int64)
-        curves: Floats = level[:n, None] + own[:n] + shared[same_relation]
-        return curves
+        return np.asarray(level[:n, None] + own[:n] + shared[same_relation])
 
 
 @dataclass(frozen=True)

@@ -31,11 +31,7 @@ Chunk = tuple[QueryTable, list[Query]]
 ChunkResult = tuple[TopCandidates, list[list[str]]]
 """The best candidates of a chunk, and explanations of each query's first ones as JSON."""
 
-_NOTE = "predict.json"
-_FORMAT = "tilp predictions"
-_VERSION = 1
-_PART_SIZE = 20_000
-_PART_SIZE_EXPLAINED = 500
+_NOTE, _FORMAT, _VERSION = "predict.json", "tilp predictions", 1
 _MAX_PART_ROWS = 2_000_000
 _GROUNDINGS, _REASONS = 3, 10
 _PARQUET_MAGIC = b"PAR1"
@@ -62,8 +58,7 @@ class BatchSettings:
         """Queries in a part."""
         if self.part_size is not None:
             return self.part_size
-        default = _PART_SIZE_EXPLAINED if self.explain else _PART_SIZE
-        return max(1, min(default, _MAX_PART_ROWS // max(1, self.k)))
+        return max(1, min(500 if self.explain else 20_000, _MAX_PART_ROWS // max(1, self.k)))
 
 
 @dataclass(frozen=True)

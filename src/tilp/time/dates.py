@@ -69,15 +69,8 @@ class ParsedDate:
         """Return whether the date is a single instant of the unit."""
         if self.kind is not DateKind.KNOWN or self.first_year != self.last_year:
             return False
-        match unit:
-            case Unit.YEAR:
-                return True
-            case Unit.MONTH:
-                return self.month > 0
-            case Unit.DAY:
-                return self.day > 0
-            case Unit.INTEGER:
-                return self.month == 0
+        finer = {Unit.YEAR: True, Unit.MONTH: self.month > 0, Unit.DAY: self.day > 0}
+        return finer.get(unit, self.month == 0)
 
     def span(self, unit: Unit) -> tuple[int, int] | None:
         """Return the first and last instant that the date may mean; None if malformed in this unit.
@@ -166,15 +159,13 @@ def format_time(time: int, unit: Unit) -> str:
     unit = Unit(unit)
     if time in _TEXTS:
         return _TEXTS[time]
-    match unit:
-        case Unit.YEAR | Unit.INTEGER:
-            return str(time)
-        case Unit.MONTH:
-            year, month = divmod(time, 12)
-            return f"{_format_year(year)}-{month + 1:02d}"
-        case Unit.DAY:
-            year, month, day = _civil_from_days(time)
-            return f"{_format_year(year)}-{month:02d}-{day:02d}"
+    if unit is Unit.MONTH:
+        year, month = divmod(time, 12)
+        return f"{_format_year(year)}-{month + 1:02d}"
+    if unit is Unit.DAY:
+        year, month, day = _civil_from_days(time)
+        return f"{_format_year(year)}-{month:02d}-{day:02d}"
+    return str(time)
 
 
 def _digits(part: str | None) -> int:

@@ -247,7 +247,6 @@ def _replay(body: bytes, receive: Receive) -> Receive:
     return receive_again
 
 
-_INDEX = "index.html"
 _TYPES = {".js": "text/javascript", ".svg": "image/svg+xml", ".woff2": "font/woff2"}
 
 
@@ -259,7 +258,7 @@ def page_router(folder: Traversable | None = None) -> APIRouter:
 
     @router.api_route("/", methods=["GET", "HEAD"])
     async def index(request: Request) -> Response:
-        return _serve(assets, _INDEX, request)
+        return _serve(assets, "index.html", request)
 
     @router.api_route("/static/{name}", methods=["GET", "HEAD"])
     async def asset(name: str, request: Request) -> Response:

@@ -6,9 +6,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from tilp.scoring import Query
 
-_MAX_ANSWERS = 1_000
-_MAX_QUERIES = 10_000
-_MAX_STEPS = 16
 _MAX_TIME = 10**17
 """Sums of larger times would not fit into 64 bits."""
 
@@ -33,7 +30,7 @@ WholeNumber = BeforeValidator(_check_number)
 DateText = Annotated[str, Field(max_length=64)]
 Time = Annotated[int, Field(ge=-_MAX_TIME, le=_MAX_TIME, strict=True)]
 Date = Annotated[DateText | Time | None, BeforeValidator(_check_date)]
-K = Annotated[int, Field(ge=1, le=_MAX_ANSWERS, description="Number of candidates."), WholeNumber]
+K = Annotated[int, Field(ge=1, le=1_000, description="Number of candidates."), WholeNumber]
 
 
 class _Request(BaseModel):
@@ -98,7 +95,7 @@ class PredictRequest(QueryRequest):
 class BatchRequest(_Request):
     """Many queries."""
 
-    queries: list[QueryRequest] = Field(min_length=1, max_length=_MAX_QUERIES)
+    queries: list[QueryRequest] = Field(min_length=1, max_length=10_000)
     k: K = 10
 
 
@@ -130,7 +127,7 @@ class PictureRequest(QueryRequest):
     """A grounding of a candidate, as in an explanation."""
 
     candidate: Name = Field(description="Name or id.")
-    facts: list[Step] = Field(min_length=1, max_length=_MAX_STEPS)
+    facts: list[Step] = Field(min_length=1, max_length=16)
 
 
 class Health(BaseModel):

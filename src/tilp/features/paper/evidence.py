@@ -190,18 +190,14 @@ class EvidenceTracer:
         if EVIDENCE_KINDS[kind] == EvidenceKind.WALKS:
             length = self._from_subject[self._source] + 1 + self._to_candidate[self._target]
             mask &= self._walked & (length <= self._max_length)
-            return self._shortest_walk(_first(mask))
+            edge, source, target = _first(mask), self._source, self._target
+            before = self._path(int(source[edge]), self._from_subject, target, source)
+            after = self._path(int(target[edge]), self._to_candidate, source, target)
+            return (*before[::-1], self._step(edge), *after)
         mask &= self._source == self._candidate
         with_subject = self._target == self._subject
         mask &= with_subject == (EVIDENCE_KINDS[kind] == EvidenceKind.BETWEEN)
         return (self._step(_first(mask)),)
-
-    def _shortest_walk(self, edge: int) -> Steps:
-        """Return a shortest walk from subject to candidate over an edge."""
-        source, target = self._source, self._target
-        before = self._path(int(source[edge]), self._from_subject, target, source)
-        after = self._path(int(target[edge]), self._to_candidate, source, target)
-        return (*before[::-1], self._step(edge), *after)
 
     def _path(self, entity: int, distance: Indices, near: Ids, far: Ids) -> list[tuple[int, bool]]:
         """Return the steps from an entity, each nearer, to the one with distance 0."""

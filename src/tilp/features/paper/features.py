@@ -220,16 +220,14 @@ class PaperFeatures:
     ) -> Floats:
         """Return φ_TILP of each candidate (eq. 16), from φ_TLR and the evidence."""
         contributions = self.contributions(weights, queries, evidence, phi)
-        score: Floats = np.sum(list(contributions.values()), axis=0)
-        return score
+        return np.asarray(np.sum(list(contributions.values()), axis=0))
 
     def score_without_evidence(self, weights: FeatureWeights) -> Floats:
         """Return γ_tfm φ_tfm of a candidate without evidence, for each directed relation."""
         never = np.exp(self.distributions.recurrence.log_density(np.zeros(1, np.bool_)))
         by_kind = weights.recurrence_weight * never + weights.recurrence_bias
         share = weights.evidence * weights.mixing[:, FEATURES.index("recurrence")]
-        score: Floats = weights.features * (share[: len(by_kind)] @ by_kind)
-        return score
+        return np.asarray(weights.features * (share[: len(by_kind)] @ by_kind))
 
     def with_graph(self, graph: TemporalGraph) -> PaperFeatures:
         """Return the features with another graph of the same relations as evidence."""

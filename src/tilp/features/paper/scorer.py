@@ -212,16 +212,12 @@ class _Text(NamedTuple):
             if usual.is_gaussian
             else f"{1 / usual.exponential.rate:,.1f} on average"
         )
-        distance = self._distance(difference)
+        distance = "with"
+        if difference:
+            size = in_units(f"{abs(difference):,}", self.features.graph.unit)
+            size = size.removesuffix("s") if abs(difference) == 1 else size
+            distance = f"{size} {'after' if difference > 0 else 'before'}"
         return f"{self._fact(kind, relation)} starts {distance} the query; usual {length}"
-
-    def _distance(self, difference: int) -> str:
-        if not difference:
-            return "with"
-        size = in_units(f"{abs(difference):,}", self.features.graph.unit)
-        if abs(difference) == 1:
-            size = size.removesuffix("s")
-        return f"{size} {'after' if difference > 0 else 'before'}"
 
     def _fact(self, kind: int, relation: int) -> str:
         name = self._label(relation)
