@@ -292,6 +292,7 @@ def demo_command(size: options.WorldSizeOption = 3_000, seed: options.SeedOption
     """
     from tilp.data_quality import inspect
     from tilp.datasets import world
+    from tilp.evaluation import evaluate, popularity
     from tilp.model import TILP
 
     console = output()
@@ -307,37 +308,24 @@ def demo_command(size: options.WorldSizeOption = 3_000, seed: options.SeedOption
     console.rule("Learned rules and their weights: tilp fit")
     model = TILP.from_options(features="none", random_state=seed)  # rules alone: plain reasons
     fit_with_progress(model, graph)
-    _show_rules(generated, model)
-    console.rule("How well they predict held-out facts: tilp evaluate")
-    _show_evaluation(model)
-    console.rule("A query, and the reasons for its answer: tilp predict, tilp explain")
-    _show_prediction(model)
-
-
-def _show_rules(world: World, model: TILP) -> None:
-    """Show the best rule for each relation that has planted rules."""
-    relations = list(dict.fromkeys(rule.relation for rule in world.rules))
+    relations = list(dict.fromkeys(rule.relation for rule in generated.rules))
     best = [rules[0] for relation in relations if len(rules := model.rules(relation))]
     title = f"the best for each of {len(relations)} relations, of {len(model.rules()):,} learned"
     print_rules(best, title)
-    planted = {(rule.relation, rule.body) for rule in world.rules}
+    planted = {(rule.relation, rule.body) for rule in generated.rules}
     chains = [(m.rule.head.relation, tuple(map(str, m.rule.body))) for m in best]
     count = sum(chain in planted for chain in chains)
-    output().print(f"{count} of these {len(best)} have the body of a planted rule.\n")
-
-
-def _show_evaluation(model: TILP) -> None:
-    """Show the main metrics, beside those of a popularity baseline."""
-    from tilp.evaluation import evaluate, popularity
-
-    baseline = popularity(model.graph)
-    rows = []
+    console.print(f"{count} of these {len(best)} have the body of a planted rule.\n")
+    console.rule("How well they predict held-out facts: tilp evaluate")
+    baseline, rows = popularity(graph), []
     for name, scorer in (("this model", model.scorer()), ("popularity baseline", baseline)):
-        metrics = evaluate(scorer, model.graph, protocols=["enumerate"]).metrics()
+        metrics = evaluate(scorer, graph, protocols=["enumerate"]).metrics()
         figures = (metrics.mrr, metrics.hits_at_1, metrics.hits_at_10)
         rows.append((name, *(f"{figure:.3f}" for figure in figures)))
     titles = ("MRR", "hits@1", "hits@10")
     print_table("test split, protocol enumerate, average ties", ("", *titles), rows, right=titles)
+    console.rule("A query, and the reasons for its answer: tilp predict, tilp explain")
+    _show_prediction(model)
 
 
 def _show_prediction(model: TILP) -> None:

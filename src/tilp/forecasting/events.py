@@ -159,30 +159,19 @@ class RuleTable:
         for head, length, body, same, body_support, support, confidence in zip(
             *columns, strict=True
         ):
-            constraints = (*_time_constraints(length), *_entity_constraints(same[: length + 1]))
+            *earlier, last = pairwise(f"I{index}" for index in range(1, length + 2))
+            times = [Constraint("no_later_than", pair) for pair in earlier]
+            times.append(Constraint("earlier_than", last))
+            entities = (
+                Constraint("the_same_as", (f"E{first + 1}", f"E{position + 1}"))
+                for position, first in enumerate(same[: length + 1])
+                if first != position
+            )
             atoms_of_body = tuple(atoms[relation] for relation in body[:length])
-            rule = Rule(atoms[head], atoms_of_body, constraints)
+            rule = Rule(atoms[head], atoms_of_body, (*times, *entities))
             n_facts = int(facts[head])
             mined.append(MinedRule(rule, support, body_support, confidence, n_facts, sampled))
         return RuleSet(mined)
-
-
-def _time_constraints(length: int) -> tuple[Constraint, ...]:
-    """Return the order of times that every rule of a length has."""
-    intervals = [f"I{index}" for index in range(1, length + 2)]
-    return (
-        *(Constraint("no_later_than", pair) for pair in pairwise(intervals[:-1])),
-        Constraint("earlier_than", (intervals[-2], intervals[-1])),
-    )
-
-
-def _entity_constraints(same: Sequence[int]) -> tuple[Constraint, ...]:
-    """Return which positions of a rule have the same entity."""
-    return tuple(
-        Constraint("the_same_as", (f"E{first + 1}", f"E{position + 1}"))
-        for position, first in enumerate(same)
-        if first != position
-    )
 
 
 def check_relations(graph: TemporalGraph, relations: Vocabulary, unit: Unit) -> None:

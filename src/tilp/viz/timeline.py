@@ -253,8 +253,7 @@ def draw_badge(drawing: Drawing, x: float, y: float, mark: str, fill: str, hollo
     wide = _BADGE + 6.5 * max(len(mark) - 1, 0)
     inside, ink = (colour("paper"), fill) if hollow else (fill, colour("paper"))
     border: dict[str, Any] = {"rx": _BADGE / 2, "stroke": fill, "stroke_width": 1.5}
-    if hollow:
-        border["stroke_dasharray"] = "3 2"
+    border |= {"stroke_dasharray": "3 2"} if hollow else {}
     drawing.rect(x - wide / 2, y - _BADGE / 2, wide, _BADGE, inside, **border)
     drawing.text(x, y + 4, [mark], 11, fill=ink, text_anchor="middle", font_weight=600)
 

@@ -272,19 +272,14 @@ class RuleView:
         descending: bool = True,
     ) -> Indices:
         """Return the indices of the rules that meet all conditions, sorted; ties by index."""
-        mask = np.ones(len(self.rules), np.bool_)
-        if relation is not None:
-            mask &= self._relation == self._relations.find(relation)
-        if inverse is not None:
-            mask &= self._inverse == inverse
+        mask = self._columns[RuleOrder.CONFIDENCE] >= min_confidence
+        mask &= self._columns[RuleOrder.SUPPORT] >= min_support
+        mask &= relation is None or self._relation == self._relations.find(relation)
+        mask &= inverse is None or self._inverse == inverse
         if body is not None:
             mask &= np.isin(self._indices, self._by_body[self._relations.find(body)])
-        if temporal is not None:
-            mask &= np.isin(self._indices, self._with_word(temporal))
-        if length is not None:
-            mask &= self._columns[RuleOrder.LENGTH] == length
-        mask &= self._columns[RuleOrder.CONFIDENCE] >= min_confidence
-        mask &= self._columns[RuleOrder.SUPPORT] >= min_support
+        mask &= temporal is None or np.isin(self._indices, self._with_word(temporal))
+        mask &= length is None or self._columns[RuleOrder.LENGTH] == length
         indices = np.flatnonzero(mask)
         keys = self._columns[sort][indices]
         return indices[np.argsort(-keys if descending else keys, kind="stable")]

@@ -23,7 +23,7 @@ from tilp.types import EvidenceKind
 # Facts between candidate and subject, F_{c,s}; the candidate's other facts; walks to it, S_W.
 EVIDENCE_KINDS = tuple(kind.value for kind in EvidenceKind)
 UNDATED = np.iinfo(np.int32).min  # difference where the fact or the query has no date
-DEFAULT_LIMIT = 100_000  # edges to read, see `Gatherer`
+LIMIT = 100_000  # edges to read, see `Gatherer`
 
 _MAX_CHUNKS = 256  # of queries, for workers
 _CHUNK_STEPS = 1e5
@@ -97,7 +97,7 @@ class Gatherer:
         graph: TemporalGraph,
         walked: Mask,
         max_length: int,
-        limit: int = DEFAULT_LIMIT,
+        limit: int = LIMIT,
         max_chunks: int = _MAX_CHUNKS,
     ) -> None:
         n_directed = 2 * len(graph.relations)

@@ -14,13 +14,7 @@ from numpy.typing import NDArray
 from tilp._utils.arrays import Floats, Ids, Indices, Mask
 from tilp.errors import TilpError
 from tilp.features.paper.distributions import Bernoulli, FittedDistributions, recurs
-from tilp.features.paper.evidence import (
-    DEFAULT_LIMIT,
-    EVIDENCE_KINDS,
-    DatedEvidence,
-    Evidence,
-    Gatherer,
-)
+from tilp.features.paper.evidence import EVIDENCE_KINDS, LIMIT, DatedEvidence, Evidence, Gatherer
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.parallel import Workers
 from tilp.rules import RuleSet
@@ -30,15 +24,8 @@ if TYPE_CHECKING:
     from tilp.scoring import RuleScorer
 
 FEATURES = ("recurrence", "order", "pair")  # walks have no recurrence
-CONTRIBUTIONS = (
-    "rules",
-    *(
-        f"{feature}_{kind}"
-        for kind in EVIDENCE_KINDS
-        for feature in FEATURES
-        if (feature, kind) != ("recurrence", "walks")
-    ),
-)  # they add up to a score
+_PARTS = [f"{feature}_{kind}" for kind in EVIDENCE_KINDS for feature in FEATURES]
+CONTRIBUTIONS = ("rules", *(part for part in _PARTS if part != "recurrence_walks"))  # to a score
 
 
 @dataclass(frozen=True)
@@ -139,7 +126,7 @@ class PaperFeatures:
     walked: Mask  # of each directed relation, those that walks may use, see `walked_relations`
     max_length: int  # of walks
     distributions: FittedDistributions
-    limit: int = DEFAULT_LIMIT  # most edges to read, see `Gatherer`
+    limit: int = LIMIT  # most edges to read, see `Gatherer`
 
     @classmethod
     def fit(
