@@ -93,7 +93,13 @@ def plot_features(
     figure = new_figure((4.4 * across, 3.0 * down))
     panels: list[Any] = list(figure.subplots(down, across, squeeze=False).flat)
     _draw_pairs(distributions, rows, pairs, panels, progress)
-    _draw_lengths(distributions, lengths, panels[begin:])
+    unit = distributions.graph.unit
+    for axes, row in zip(panels[begin:], lengths.iter_rows(named=True), strict=False):
+        relation = np.array(distributions.graph.relations.find(row["relation"]), np.int32)
+        values = distributions.lengths(row["relation"])
+        log_density = partial(distributions.durations.log_density, relation)
+        labels = (row["sentence"], f"that {row['relation']} lasts", "intervals")
+        _draw(axes, labels, values, log_density, unit)
     for axes in panels:
         axes.set_visible(axes.has_data())
     panels[0].legend(frameon=False, fontsize="small")
@@ -121,15 +127,6 @@ def _draw_pairs(
         values = observed.filter(**key)["difference"].to_numpy()
         labels = (row["sentence"], f"from {row['relation']} to {row['other']}", "pairs")
         _draw(axes, labels, values, partial(_on_both_sides, later, size), distributions.graph.unit)
-
-
-def _draw_lengths(distributions: Distributions, lengths: pl.DataFrame, panels: list[Any]) -> None:
-    for axes, row in zip(panels, lengths.iter_rows(named=True), strict=False):
-        relation = np.array(distributions.graph.relations.find(row["relation"]), np.int32)
-        values = distributions.lengths(row["relation"])
-        log_density = partial(distributions.durations.log_density, relation)
-        labels = (row["sentence"], f"that {row['relation']} lasts", "intervals")
-        _draw(axes, labels, values, log_density, distributions.graph.unit)
 
 
 def _on_both_sides(later: float, size: Callable[[Floats], Floats], x: Floats) -> Floats:

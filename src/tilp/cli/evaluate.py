@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from tilp.bench import Job
-    from tilp.evaluation import Comparison, Evaluation
+    from tilp.evaluation import Evaluation
     from tilp.graph import TemporalGraph
 
 _SHOWN_RELATIONS = 30
@@ -160,9 +160,26 @@ def compare_command(
     comparison = compare(evaluations[0], evaluations[1], protocol, ties, seed=seed)
     if json:
         print_json({"first": str(first), "second": str(second), **comparison.to_json()})
-    else:
-        output().print(f"A: {first}\nB: {second}")
-        _print_comparison(comparison)
+        return
+    output().print(f"A: {first}\nB: {second}")
+    setting = f"{comparison.protocol} {comparison.ties}"
+    rows = []
+    for name, metric in comparison.metrics.items():
+        values = (f"{metric.first:.4f}", f"{metric.second:.4f}", f"{metric.difference:+.4f}")
+        p_value = "< 0.001" if metric.p_value < 0.001 else f"{metric.p_value:.3f}"
+        rows.append((name, *values, f"{metric.low:+.4f} to {metric.high:+.4f}", p_value))
+    figures = ("A", "B", "B - A", "95 % interval", "p")
+    title = f"{setting} · {comparison.facts:,} facts, queried both ways"
+    print_table(title, ("metric", *figures), rows, right=figures)
+    output().print(
+        f"B ranks the answer better in {comparison.wins:,} queries, A in {comparison.losses:,}; "
+        f"{comparison.draws:,} are the same.\n"
+    )
+    counts = ("queries", "A", "B", "B - A", "B better", "A better")
+    formats = {"queries": ",", "first": ".4f", "second": ".4f", "difference": "+.4f"}
+    formats |= {"wins": ",", "losses": ","}
+    title, relations = f"MRR by relation · {setting}", comparison.by_relation
+    _print_relations(title, counts, relations, lambda row: console.cells(row, **formats))
 
 
 def _evaluate_file(
@@ -209,27 +226,6 @@ def _report(evaluation: Evaluation, name: str, out: Path | None, *, json: bool, 
     )
     print_table(f"subsets · {headline}", ("facts", *figures), subsets, right=figures)
     _print_relations(f"relations · {headline}", figures, evaluation.by_relation(), _query_cells)
-
-
-def _print_comparison(comparison: Comparison) -> None:
-    setting = f"{comparison.protocol} {comparison.ties}"
-    rows = []
-    for name, metric in comparison.metrics.items():
-        values = (f"{metric.first:.4f}", f"{metric.second:.4f}", f"{metric.difference:+.4f}")
-        p_value = "< 0.001" if metric.p_value < 0.001 else f"{metric.p_value:.3f}"
-        rows.append((name, *values, f"{metric.low:+.4f} to {metric.high:+.4f}", p_value))
-    figures = ("A", "B", "B - A", "95 % interval", "p")
-    title = f"{setting} · {comparison.facts:,} facts, queried both ways"
-    print_table(title, ("metric", *figures), rows, right=figures)
-    output().print(
-        f"B ranks the answer better in {comparison.wins:,} queries, A in {comparison.losses:,}; "
-        f"{comparison.draws:,} are the same.\n"
-    )
-    counts = ("queries", "A", "B", "B - A", "B better", "A better")
-    formats = {"queries": ",", "first": ".4f", "second": ".4f", "difference": "+.4f"}
-    formats |= {"wins": ",", "losses": ","}
-    title, relations = f"MRR by relation · {setting}", comparison.by_relation
-    _print_relations(title, counts, relations, lambda row: console.cells(row, **formats))
 
 
 def _metric_cells(metrics: dict[str, float | None]) -> Iterable[str]:

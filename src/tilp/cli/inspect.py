@@ -68,10 +68,10 @@ def inspect_command(
 
 def print_inspection(inspection: Inspection, name: str) -> None:
     """Print an inspection as three tables: splits, relations, defects."""
-    rows = []
-    for split, summary in inspection.splits.items():
-        counts = _counts(summary.facts, summary.entities, summary.relations)
-        rows.append(([split, *counts], _date_cells(summary.dates)))
+    rows = [
+        ([split, *_counts(of.facts, of.entities, of.relations)], _date_cells(of.dates))
+        for split, of in inspection.splits.items()
+    ]
     columns = ("split", "facts", "entities", "relations")
     _print_fitting(f"{name} · times in {inspection.unit}s", columns, rows)
     splits = [split for split in inspection.splits if split != "all"]

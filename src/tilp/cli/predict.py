@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from tilp.explanation import Explanation
     from tilp.explanation.render import Line
-    from tilp.model.batch_predict import BatchResult
 
 _MANY = 10_000  # queries from which on --out is recommended
 _STAGES = {"check": "check the queries", "predict": "answer them"}
@@ -134,7 +133,17 @@ def predict_command(
         predict = partial(fitted.predict_to, out, source, k, new_only=new_only, graph=graph)
         with _batch_progress(out) as bar:
             result = predict(explain=explain, on_error=on_error, part_size=part_size, progress=bar)
-        _report(result, json=json)
+        if json:
+            print_json(asdict(result))
+            return
+        before = f", {result.before:,} of them from before" if result.before else ""
+        if result.before == result.parts:
+            before = ", finished before"
+        answered = f"{result.folder}: {result.queries - result.skipped:,} queries answered"
+        output().print(f"{answered} in {result.parts:,} part{'s' * (result.parts != 1)}{before}")
+        if result.skipped:
+            file = f"{result.folder}/skipped-*.parquet"
+            output().print(f"{result.skipped:,} queries could not be answered: see {file}")
         return
     batch: pl.DataFrame | Query
     if source is None:
@@ -177,20 +186,6 @@ def _batch_progress(out: Path) -> Iterator[Callable[[str, float, int], None]]:
                 say(f"{_STAGES[stage]} {progress}")
 
         yield advance
-
-
-def _report(result: BatchResult, *, json: bool) -> None:
-    if json:
-        print_json(asdict(result))
-        return
-    before = f", {result.before:,} of them from before" if result.before else ""
-    if result.before == result.parts:
-        before = ", finished before"
-    answered = f"{result.folder}: {result.queries - result.skipped:,} queries answered"
-    output().print(f"{answered} in {result.parts:,} part{'s' * (result.parts != 1)}{before}")
-    if result.skipped:
-        file = f"{result.folder}/skipped-*.parquet"
-        output().print(f"{result.skipped:,} queries could not be answered: see {file}")
 
 
 def print_predictions(answers: pl.DataFrame) -> None:

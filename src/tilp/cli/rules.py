@@ -231,59 +231,51 @@ def _top_rows(rows: pl.DataFrame, top: int | None, *by: str) -> list[dict[str, o
 
 
 def _print_distributions(rows: pl.DataFrame, top: int) -> None:
+    from tilp.features.describe import percent
+
     if rows.is_empty():
         output().print("nothing of the kind was seen in the training facts")
         return
     notes = []
-    if "pair" in rows["feature"]:
-        _print_pairs(rows, top)
+    pairs, recurrence, durations = (
+        rows.filter(feature=feature) for feature in ("pair", "recurrence", "duration")
+    )
+    if len(pairs):
+        order = rows.filter(feature="order").select(*_PAIR, after="probability")
+        shown = pairs.join(order, on=_PAIR, how="left", maintain_order="left").head(top)
+        cells: list[tuple[str, ...]] = []
+        for row in shown.iter_rows(named=True):
+            gaussian = row["distribution"] == "Gaussian"
+            pattern = "N({mean:.1f}, {deviation:.1f})" if gaussian else "Exp({rate:.3g})"
+            after = percent(row["after"])
+            cells.append((row["evidence"], row["sentence"], after, pattern.format(**row)))
+        title = _title("time between relations (RelationPairInterval, TemporalOrder)", pairs, top)
+        print_table(title, ("evidence", "in words", "after", "fitted"), cells, right=("after",))
         notes.append(
             "±: standard deviation. After: how often the relation named first starts later. "
             "Fitted: Gaussian N(μ, σ), or exponential Exp(λ)."
         )
-    if "recurrence" in rows["feature"]:
-        _print_recurrence(rows.filter(feature="recurrence"), top)
-    if "duration" in rows["feature"]:
-        durations = rows.filter(feature="duration")
-        cells = (
+    if len(recurrence):
+        index = ["query", "relation", "seen"]
+        by_relation = recurrence.pivot("evidence", index=index, values="probability")
+        kinds = [kind for kind in _RECURRENCE if kind in by_relation.columns]
+        cells = [
+            (row["relation"], *(percent(row[kind]) for kind in kinds), f"{row['seen']:,}")
+            for row in by_relation.head(top).iter_rows(named=True)
+        ]
+        figures = (*(_RECURRENCE[kind] for kind in kinds), "facts")
+        title = _title("does it happen again (Recurrence)", by_relation, top)
+        print_table(title, ("relation", *figures), cells, right=figures)
+    if len(durations):
+        cells = [
             (row["sentence"], f"N({row['mu']:.1f}, {row['sigma']:.1f})")
             for row in durations.head(top).iter_rows(named=True)
-        )
+        ]
         title = _title("how long facts last (Duration)", durations, top)
         print_table(title, ("in words", "fitted"), cells)
         notes.append("Durations: N(μ, σ) truncated to [0, ∞).")
     notes.append("More: --relation R --other R2, --evidence, --top N, --json. See it: --plot FILE.")
     output().print("\n".join(notes), style="dim")
-
-
-def _print_pairs(rows: pl.DataFrame, top: int) -> None:
-    from tilp.features.describe import percent
-
-    pairs = rows.filter(feature="pair")
-    order = rows.filter(feature="order").select(*_PAIR, after="probability")
-    shown = pairs.join(order, on=_PAIR, how="left", maintain_order="left").head(top)
-    cells = []
-    for row in shown.iter_rows(named=True):
-        gaussian = row["distribution"] == "Gaussian"
-        pattern = "N({mean:.1f}, {deviation:.1f})" if gaussian else "Exp({rate:.3g})"
-        after = percent(row["after"])
-        cells.append((row["evidence"], row["sentence"], after, pattern.format(**row)))
-    title = _title("time between relations (RelationPairInterval, TemporalOrder)", pairs, top)
-    print_table(title, ("evidence", "in words", "after", "fitted"), cells, right=("after",))
-
-
-def _print_recurrence(rows: pl.DataFrame, top: int) -> None:
-    from tilp.features.describe import percent
-
-    by_relation = rows.pivot("evidence", index=["query", "relation", "seen"], values="probability")
-    kinds = [kind for kind in _RECURRENCE if kind in by_relation.columns]
-    cells = (
-        (row["relation"], *(percent(row[kind]) for kind in kinds), f"{row['seen']:,}")
-        for row in by_relation.head(top).iter_rows(named=True)
-    )
-    figures = (*(_RECURRENCE[kind] for kind in kinds), "facts")
-    title = _title("does it happen again (Recurrence)", by_relation, top)
-    print_table(title, ("relation", *figures), cells, right=figures)
 
 
 def _print_weights_of_relation(weights: pl.DataFrame, top: int) -> None:

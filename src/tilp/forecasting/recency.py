@@ -67,16 +67,11 @@ class ForecastScorer:
     A score is the logarithm of a candidate's probability. Candidates are the entities that the
     subject met before and those that answered the relation before; all others rank after them. A
     query without a date comes after all facts.
-
-    Attributes:
-        evidence: facts that features are computed from.
-        table: layout of the weights.
-        weights: weights of the features.
     """
 
-    evidence: Evidence
-    table: WeightTable
-    weights: Floats
+    evidence: Evidence  # facts that features are computed from
+    table: WeightTable  # layout of the weights
+    weights: Floats  # of the features
 
     def __call__(self, queries: QueryTable) -> Scores:
         """Score the candidates of queries."""

@@ -28,16 +28,11 @@ class TimestampScorer:
     rule reaches any candidate, the score is how often a candidate answered the relation before; if
     the relation never occurred, any relation. Only facts dated before the query are used, unless
     the rules look ahead. A query without a date comes after all facts.
-
-    Attributes:
-        edges: facts that are evidence.
-        rules: rules to apply.
-        settings: how rules are applied and combined.
     """
 
-    edges: TimedEdges
-    rules: kernel.TLogicRules
-    settings: kernel.ScoringSettings
+    edges: TimedEdges  # facts that are evidence
+    rules: kernel.TLogicRules  # rules to apply
+    settings: kernel.ScoringSettings  # how rules are applied and combined
 
     def __call__(self, queries: QueryTable) -> Scores:
         """Score the candidates of queries."""

@@ -123,8 +123,7 @@ _TOKEN = re.compile(
 )
 Term = tuple[str, bool, tuple[str, ...]]
 
-_ARROW = re.compile(r"←|<-")
-_AND = re.compile(r"∧|&")
+_ARROW, _AND = re.compile("←|<-"), re.compile("∧|&")
 
 
 def format_rule(rule: Rule, notation: Notation = Notation.SIGNS) -> str:
@@ -209,20 +208,18 @@ class _Scanner:
 
     def term(self) -> Term:
         """Read a name, its inverse mark and its variables."""
-        match = _TOKEN.match(self._text, self._position)
-        if match is None:
-            raise self._error("a term such as name(E1,E2,I1)")
-        self._position = match.end()
+        match = self.expect(_TOKEN, "a term such as name(E1,E2,I1)")
         try:
             return _term(match["name"], match["inverse"] is not None, match["variables"])
         except ValueError:
             raise self._error("a quoted name as JSON writes it") from None
 
-    def expect(self, sign: re.Pattern[str], description: str) -> None:
-        match = sign.match(self._text, self._position)
+    def expect(self, pattern: re.Pattern[str], description: str) -> re.Match[str]:
+        match = pattern.match(self._text, self._position)
         if match is None:
             raise self._error(description)
         self._position = match.end()
+        return match
 
     def _error(self, expected: str) -> TilpError:
         rest = self._text[self._position : self._position + 30]

@@ -278,18 +278,15 @@ class RuleView:
         mask &= inverse is None or self._inverse == inverse
         if body is not None:
             mask &= np.isin(self._indices, self._by_body[self._relations.find(body)])
-        mask &= temporal is None or np.isin(self._indices, self._with_word(temporal))
+        if temporal is not None and temporal not in self._by_word:
+            known = ", ".join(self.temporal_relations)
+            message = f"no rule has the temporal relation {temporal!r}; there are {known}"
+            raise UnknownNameError(message, tuple(get_close_matches(temporal, self._by_word)))
+        mask &= temporal is None or np.isin(self._indices, self._by_word[temporal])
         mask &= length is None or self._columns[RuleOrder.LENGTH] == length
         indices = np.flatnonzero(mask)
         keys = self._columns[sort][indices]
         return indices[np.argsort(-keys if descending else keys, kind="stable")]
-
-    def _with_word(self, word: str) -> Indices:
-        if word not in self._by_word:
-            known = ", ".join(self.temporal_relations)
-            message = f"no rule has the temporal relation {word!r}; there are {known}"
-            raise UnknownNameError(message, tuple(get_close_matches(word, self._by_word)))
-        return self._by_word[word]
 
 
 def rule_json(mined: MinedRule) -> dict[str, object]:

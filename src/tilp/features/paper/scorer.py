@@ -13,7 +13,7 @@ from tilp._kernels.candidates import top_indices
 from tilp._utils.arrays import Floats, Ids, Indices
 from tilp.features.describe import in_units, percent
 from tilp.features.paper.distributions import recurs
-from tilp.features.paper.evidence import EVIDENCE_KINDS, UNDATED, Evidence, EvidenceTracer
+from tilp.features.paper.evidence import EVIDENCE_KINDS, UNDATED, EvidenceTracer
 from tilp.features.paper.features import FeatureWeights, PaperFeatures
 from tilp.graph import QueryTable
 from tilp.scoring import RuleScorer, Scores
@@ -151,8 +151,11 @@ class PaperFeatureScorer:
         for kind, recurring in enumerate(recurs(query, evidence)[0].tolist()):
             key, words = ("recurrence", kind), text.recurrence(kind, recurring)
             score = float(parts[f"recurrence_{EVIDENCE_KINDS[kind]}"][0])
-            closest = _closest(evidence, kind, from_candidate) if recurring else None
-            find = path(kind, from_candidate, closest) if recurring else None
+            find = None
+            if recurring:
+                same = (evidence.kind == kind) & (evidence.relation == from_candidate)
+                (difference,) = evidence.difference[same].tolist()
+                find = path(kind, from_candidate, None if difference == UNDATED else difference)
             contributions.append(
                 Contribution(key, "recurrence", score, words, int(recurring), find_facts=find)
             )
@@ -171,13 +174,6 @@ class PaperFeatureScorer:
 
     def _best(self, by_rules: Scores) -> Indices:
         return top_indices(by_rules.offsets, by_rules.score, self.max_candidates)
-
-
-def _closest(evidence: Evidence, kind: int, relation: int) -> int | None:
-    """Return the difference of the fact by which a relation recurs; None if it has no time."""
-    (row,) = np.flatnonzero((evidence.kind == kind) & (evidence.relation == relation))
-    difference = int(evidence.difference[row])
-    return None if difference == UNDATED else difference
 
 
 class _Text(NamedTuple):
