@@ -48,8 +48,7 @@ def plot_facts_over_time(graph: TemporalGraph, path: Path) -> None:
     counts = facts_over_time(graph)
     n_splits, weights = len(counts.splits), list(counts.splits.values())
     look = {"label": list(counts.splits), "color": _COLOURS[:n_splits]}
-    starts = [counts.bins[:-1]] * n_splits
-    axes.hist(starts, counts.bins, weights=weights, stacked=True, **look)
+    axes.hist([counts.bins[:-1]] * n_splits, counts.bins, weights=weights, stacked=True, **look)
     left_out = f"{counts.unknown:,} facts without one, {counts.outside:,} outside the figure"
     axes.set_xlabel(f"start · {left_out}")
     axes.set_ylabel("facts")

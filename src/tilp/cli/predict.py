@@ -182,8 +182,7 @@ def _batch_progress(out: Path) -> Iterator[Callable[[str, float, int], None]]:
             tenths = int(10 * done / total) if total else 0
             if printed.get(stage, -1) < tenths:
                 printed[stage] = tenths
-                progress = f"{done:,.0f} of {total:,}" if total else "…"
-                say(f"{_STAGES[stage]} {progress}")
+                say(f"{_STAGES[stage]} " + (f"{done:,.0f} of {total:,}" if total else "…"))
 
         yield advance
 

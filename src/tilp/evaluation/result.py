@@ -18,8 +18,7 @@ from tilp.types import Protocol, Ties, choose
 ProtocolName = Protocol | str | None
 TiesName = Ties | str | None
 
-HITS = (1, 3, 10)
-"""Ranks up to which an answer is a hit."""
+HITS = (1, 3, 10)  # ranks up to which an answer is a hit
 
 SUBSETS: Mapping[str, str] = {
     "repeated": "the triple stands in train with another interval",

@@ -14,8 +14,7 @@ from tilp.scoring import Query, Scorer
 from tilp.scoring.queries import query_table, read_queries
 from tilp.scoring.scorer import NOT_SCORED, AppliedRules, Contribution
 
-_Contrasted = tuple[Contribution, float, float]
-"""A contribution with its score of the winner and of the candidate."""
+_Contrasted = tuple[Contribution, float, float]  # with its scores of winner and candidate
 
 
 class Explainer:

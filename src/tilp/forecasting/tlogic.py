@@ -231,8 +231,7 @@ class TimestampRules:
         rng = np.random.default_rng([self.seed, relation, length])
         exponential = self.transition is Transition.EXPONENTIAL
         target = (edges.n_relations, relation, length)
-        seed = int(rng.integers(_MAX_SEED))
-        options = (self.walks, exponential, seed)
+        options = (self.walks, exponential, int(rng.integers(_MAX_SEED)))
         entities, walked, _ = kernel.walk_back(edges.by_time, edges.by_relation, *target, *options)
         body, same = distinct_rules(entities, walked, edges.n_relations)
         rules, seeds = (relation, body, same), rng.integers(_MAX_SEED, size=len(body))

@@ -22,14 +22,12 @@ from tilp.parallel import Workers
 from tilp.scoring import Query
 from tilp.scoring.topk import QueryBatches, TopCandidates, TopKPredictor
 
+# Called with the name of a stage, how many queries are done, and of how many; 0: unknown.
 Progress = Callable[[str, float, int], None]
-"""Called with the name of a stage, how many queries are done, and of how many; 0: unknown."""
-
+# Queries that are scored together; also as given, if candidates are explained.
 Chunk = tuple[QueryTable, list[Query]]
-"""Queries that are scored together; also as given, if candidates are explained."""
-
+# The best candidates of a chunk, and explanations of each query's first ones as JSON.
 ChunkResult = tuple[TopCandidates, list[list[str]]]
-"""The best candidates of a chunk, and explanations of each query's first ones as JSON."""
 
 _NOTE, _FORMAT, _VERSION = "predict.json", "tilp predictions", 1
 _MAX_PART_ROWS = 2_000_000

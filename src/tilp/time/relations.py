@@ -166,8 +166,7 @@ def _bounds(start: Times | int, end: Times | int) -> tuple[Times, Times, Times, 
     first_start = np.where(no_start, OPEN_START, start)
     last_start = np.where(no_start, np.where(no_end, OPEN_END, end), start)
     first_end = np.where(no_end, first_start, end)
-    last_end = np.where(no_end, OPEN_END, end)
-    return first_start, last_start, first_end, last_end
+    return first_start, last_start, first_end, np.where(no_end, OPEN_END, end)
 
 
 def _sign(first: Times, second: Times) -> NDArray[np.int8]:

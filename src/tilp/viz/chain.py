@@ -56,8 +56,7 @@ def draw_chain(chain: Chain) -> str:
     """
     width = max(_WIDTH, _LEAST_STEP * len(chain.nodes))
     first, last = (chain.nodes[end] for end in chain.ends)
-    title = f"{first} – {chain.query.label} – {last}"
-    drawing = Drawing(width, title, chain.sentences)
+    drawing = Drawing(width, f"{first} – {chain.query.label} – {last}", chain.sentences)
     step = width / len(chain.nodes)
     xs = [step * (index + 0.5) for index in range(len(chain.nodes))]
     _draw_query(drawing, chain.query, *(xs[end] for end in chain.ends))

@@ -6,8 +6,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from tilp.scoring import Query
 
-_MAX_TIME = 10**17
-"""Sums of larger times would not fit into 64 bits."""
+_MAX_TIME = 10**17  # sums of larger times would not fit into 64 bits
 
 
 def _check_number(value: Any) -> Any:

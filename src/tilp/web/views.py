@@ -254,9 +254,8 @@ class RuleView:
     def counts(self) -> tuple[list[int], list[int]]:
         """Return how many rules predict each relation's object, and how many its subject."""
         n = len(self._relations)
-        direct = np.bincount(self._relation[~self._inverse], minlength=n)
-        inverse = np.bincount(self._relation[self._inverse], minlength=n)
-        return direct.tolist(), inverse.tolist()
+        direct = np.bincount(self._relation[~self._inverse], minlength=n).tolist()
+        return direct, np.bincount(self._relation[self._inverse], minlength=n).tolist()
 
     def select(
         self,

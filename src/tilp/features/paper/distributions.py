@@ -290,8 +290,7 @@ def recurs(queries: QueryTable, evidence: Evidence) -> Mask:
     """
     relation = queries.directed_relation[evidence.query]
     n_relations = np.int32(evidence.n_directed // 2)
-    is_inverse = relation >= n_relations
-    inverse = np.where(is_inverse, relation - n_relations, relation + n_relations)
+    inverse = (relation + n_relations) % np.int32(evidence.n_directed)
     recurring = np.zeros((len(evidence.candidate), len(EVIDENCE_KINDS)), np.bool_)
     same = np.flatnonzero(evidence.relation == inverse[evidence.row])
     recurring[evidence.row[same], evidence.kind[same]] = True

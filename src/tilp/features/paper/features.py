@@ -296,8 +296,7 @@ class FittedPaper:
         from tilp.features.paper.scorer import PaperFeatureScorer
 
         del walk_length
-        features = self.features.with_graph(rules.walker.graph)
-        return PaperFeatureScorer(rules, features, self.weights)
+        return PaperFeatureScorer(rules, self.features.with_graph(rules.walker.graph), self.weights)
 
     def refresh(
         self,
