@@ -132,10 +132,9 @@ def _print_defects(defects: Defects) -> None:
         name: [f"{split}: {count:,}" for split, count in counts.items() if count]
         for name, counts in by_split.items()
     }
+    rows["absurd years"] = years
     none = Text("none", style="green")
-    cells = (
-        (name, ", ".join(row) or none) for name, row in (*rows.items(), ("absurd years", years))
-    )
+    cells = ((name, ", ".join(row) or none) for name, row in rows.items())
     print_table("what to look at before learning", ("defect", "rows"), cells)
 
 

@@ -265,16 +265,14 @@ def fact_means(fact: pl.Series, rank: pl.Series) -> Floats:
     return np.stack(sums, axis=1) / count[:, None]
 
 
-def resampled_bounds(
-    means: Floats, resamples: int, seed: int, level: float
-) -> tuple[Floats, Floats]:
-    """Return percentile bootstrap intervals of the mean of each column."""
-    if resamples < 1 or not 0 < level < 1:
+def resampled_bounds(means: Floats, count: int, seed: int, level: float) -> tuple[Floats, Floats]:
+    """Return percentile bootstrap intervals of the mean of each column, from `count` samples."""
+    if count < 1 or not 0 < level < 1:
         raise TilpError("a bootstrap takes at least 1 resample and a level between 0 and 1")
     rng = np.random.default_rng(seed)
     facts = len(means)
-    samples = np.empty((resamples, means.shape[1]))
-    for sample in range(resamples):
+    samples = np.empty((count, means.shape[1]))
+    for sample in range(count):
         times = np.bincount(rng.integers(facts, size=facts), minlength=facts)
         samples[sample] = times @ means / facts
     low, high = np.quantile(samples, [(1 - level) / 2, (1 + level) / 2], axis=0)

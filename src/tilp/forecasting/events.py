@@ -154,11 +154,9 @@ class RuleTable:
     def rule_set(self, relations: Vocabulary, facts: Ints, *, sampled: bool = True) -> RuleSet:
         """Return the rules by name, in the same order; `facts` counts those of each head."""
         atoms = [Atom(name, inverse) for inverse in (False, True) for name in relations]
-        columns = (getattr(self, column.name).tolist() for column in fields(self))
+        rows = zip(*(getattr(self, column.name).tolist() for column in fields(self)), strict=True)
         mined = []
-        for head, length, body, same, body_support, support, confidence in zip(
-            *columns, strict=True
-        ):
+        for head, length, body, same, body_support, support, confidence in rows:
             *earlier, last = pairwise(f"I{index}" for index in range(1, length + 2))
             times = [Constraint("no_later_than", pair) for pair in earlier]
             times.append(Constraint("earlier_than", last))

@@ -102,18 +102,16 @@ class Part:
     def __init__(self, index: int, queries: QuerySlice, predictor: BatchPredictor) -> None:
         self.index, self.queries = index, queries
         self._graph = predictor.top_k.graph
-        self._is_explained = predictor.explainer is not None
+        self._explained = predictor.explainer is not None
         table, self.valid_rows = queries.columns.encode(self._graph)
-        self._batches = QueryBatches(
-            table, predictor.top_k.scorer, keep_duplicates=self._is_explained
-        )
+        self._batches = QueryBatches(table, predictor.top_k.scorer, keep_duplicates=self._explained)
         self._results: list[ChunkResult] = []
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield the chunks of the part, at least one."""
         columns = self.queries.columns
         for rows, table in zip(self._batches.rows, self._batches, strict=True):
-            explained = self.valid_rows[rows].tolist() if self._is_explained else []
+            explained = self.valid_rows[rows].tolist() if self._explained else []
             yield table, [columns.query(row) for row in explained]
 
     def add(self, result: ChunkResult) -> float:
@@ -126,7 +124,7 @@ class Part:
         best = self._batches.join([candidates for candidates, _ in self._results])
         text = self.queries.columns.text[self.valid_rows]
         frame = best.frame(self._graph, self.queries.first + self.valid_rows, text)
-        if not self._is_explained:
+        if not self._explained:
             return frame
         explanations = np.full(len(best.entity), None, np.object_)
         for rows, (_, explained) in zip(self._batches.rows, self._results, strict=True):

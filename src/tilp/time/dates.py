@@ -197,11 +197,9 @@ def _days_from_civil(year: int, month: int, day: int) -> int:
 
 
 def _civil_from_days(days: int) -> tuple[int, int, int]:
-    era, day_of_era = divmod(days + _EPOCH_SHIFT, _ERA_DAYS)
-    year_of_era = (
-        day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096
-    ) // 365
-    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    era, days = divmod(days + _EPOCH_SHIFT, _ERA_DAYS)
+    year_of_era = (days - days // 1460 + days // 36_524 - days // 146_096) // 365
+    day_of_year = days - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
     shifted_month = (5 * day_of_year + 2) // 153
     day = day_of_year - (153 * shifted_month + 2) // 5 + 1
     month = (shifted_month + 2) % 12 + 1

@@ -36,7 +36,7 @@ class Axis:
 
     @classmethod
     def of_dates(
-        cls, intervals: Iterable[Interval], unit: Unit, left: float, right: float, margin: float
+        cls, intervals: Iterable[Interval], unit: Unit, left: float, right: float, pad: float
     ) -> Self:
         """Make an even axis for the known times of intervals, broken where nothing happens."""
         times = known_times(intervals)
@@ -44,9 +44,9 @@ class Axis:
             return cls(left, right)
         spans = _spans(times)
         taken = sum(high - low for low, high in spans)
-        scale = (right - left - 2 * margin - _BREAK * (len(spans) - 1)) / taken
+        scale = (right - left - 2 * pad - _BREAK * (len(spans) - 1)) / taken
         knots: list[tuple[int, float]] = []
-        at = left + margin
+        at = left + pad
         for low, high in spans:
             knots += [(low, at), (high, at := at + scale * (high - low))]
             at += _BREAK
@@ -56,9 +56,7 @@ class Axis:
         return replace(axis, ticks=tuple(_apart(ticks)), breaks=breaks)
 
     @classmethod
-    def of_order(
-        cls, intervals: Iterable[Interval], left: float, right: float, margin: float
-    ) -> Self:
+    def of_order(cls, intervals: Iterable[Interval], left: float, right: float, pad: float) -> Self:
         """Make an axis without dates, on which long times take little more room than short ones."""
         times = known_times(intervals)
         if len(times) < 2:
@@ -66,8 +64,8 @@ class Axis:
         steps = [0.0]
         for time, following in pairwise(times):
             steps.append(steps[-1] + 1 + log2(following - time))
-        scale = (right - left - 2 * margin) / steps[-1]
-        knots = ((time, left + margin + scale * at) for time, at in zip(times, steps, strict=True))
+        scale = (right - left - 2 * pad) / steps[-1]
+        knots = ((time, left + pad + scale * at) for time, at in zip(times, steps, strict=True))
         return cls(left, right, tuple(knots))
 
     def x(self, time: int) -> float:

@@ -55,12 +55,10 @@ class ModelView:
         self, query: Query, candidate: str | None, *, groundings: int, reasons: int, pictures: bool
     ) -> dict[str, Any]:
         """Return the explanation of a candidate (None: the best) as JSON."""
-        explanation = self._model.explain(
-            query, candidate, groundings=groundings, max_reasons=reasons
-        )
-        json = explanation.to_json()
+        found = self._model.explain(query, candidate, groundings=groundings, max_reasons=reasons)
+        json = found.to_json()
         if pictures:
-            _add_pictures(explanation, json)
+            _add_pictures(found, json)
         return json
 
     def warm_up(self) -> Query:

@@ -138,9 +138,8 @@ class PaperFeatureScorer:
         features = self.features
         evidence = features.gather(query, np.array([0, 1]), np.array([candidate], np.int32))
         dated, scores = features.piece_contributions(self._weights, query, evidence)
-        find_facts = EvidenceTracer(
-            features.graph, features.walked, features.max_length, query, candidate
-        )
+        walks = (features.graph, features.walked, features.max_length)
+        find_facts = EvidenceTracer(*walks, query, candidate)
 
         def path(kind: int, relation: int, start: int | None) -> Callable[[int], list[FactPath]]:
             return lambda _: [FactPath(find_facts(kind, relation, start))]
@@ -164,12 +163,10 @@ class PaperFeatureScorer:
             kind, relation = int(dated.kind[index]), int(dated.relation[index])
             difference = int(dated.difference[index])
             find = path(kind, relation, difference)
-            for feature, describe in (("order", text.order), ("pair", text.pair)):
-                of_pair, score = (feature, kind, relation), float(scores[feature][index])
+            for name, describe in (("order", text.order), ("pair", text.pair)):
+                of_pair, score = (name, kind, relation), float(scores[name][index])
                 words = describe(kind, relation, row, difference)
-                contributions.append(
-                    Contribution(of_pair, feature, score, words, 1, find_facts=find)
-                )
+                contributions.append(Contribution(of_pair, name, score, words, 1, find_facts=find))
         return contributions
 
     def _best(self, by_rules: Scores) -> Indices:
