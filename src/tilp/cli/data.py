@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from tilp.datasets import World
     from tilp.io.dumps import ImportReport
     from tilp.io.rdf import RdfFormat
-    from tilp.model import TILP
 
 _SHOWN_PROBLEMS = 20
 _DEMO_QUERIES = 50
@@ -294,6 +293,7 @@ def demo_command(size: options.WorldSizeOption = 3_000, seed: options.SeedOption
     from tilp.datasets import world
     from tilp.evaluation import evaluate, popularity
     from tilp.model import TILP
+    from tilp.scoring import Query
 
     console = output()
     console.rule("A world of dated facts")
@@ -325,27 +325,20 @@ def demo_command(size: options.WorldSizeOption = 3_000, seed: options.SeedOption
     titles = ("MRR", "hits@1", "hits@10")
     print_table("test split, protocol enumerate, average ties", ("", *titles), rows, right=titles)
     console.rule("A query, and the reasons for its answer: tilp predict, tilp explain")
-    _show_prediction(model)
-
-
-def _show_prediction(model: TILP) -> None:
-    """Predict the object of a test fact, and explain it: right, and mostly due to one reason."""
-    from tilp.scoring import Query
-
-    graph, rows = model.graph, model.graph.rows("test")
+    # The object of a test fact: predicted rightly, and mostly due to one reason.
     facts = graph.frame("test").head(_DEMO_QUERIES).to_dicts()
     queries = [Query(f["relation"], f["subject"], None, f["start"], f["end"]) for f in facts]
 
     def plainness(index: int) -> float:
-        best = model.ask(queries[index], k=1)[0]
-        if best.known or best.candidate != facts[index]["object"]:
+        answer = model.ask(queries[index], k=1)[0]
+        if answer.known or answer.candidate != facts[index]["object"]:
             return 0.0
         explained = model.explain(queries[index], max_reasons=1, ablation=False)
-        return best.share * explained.reasons[0].score / explained.score
+        return answer.share * explained.reasons[0].score / explained.score
 
     index = max(range(len(queries)), key=plainness)
-    query, fact = queries[index], graph.fact(rows[index])
+    query, fact = queries[index], graph.fact(graph.rows("test")[index])
     print_predictions(model.predict(query, k=5))
-    output().print(f"The fact that was held out: {fact}\n")
+    console.print(f"The fact that was held out: {fact}\n")
     print_explanation(model.explain(query, groundings=1, max_reasons=3))
-    output().print("\nThe same in the browser, for a model that tilp fit wrote: tilp serve MODEL")
+    console.print("\nThe same in the browser, for a model that tilp fit wrote: tilp serve MODEL")

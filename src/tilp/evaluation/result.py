@@ -151,12 +151,10 @@ class Evaluation:
         Raises:
             TilpError: There are no such ranks.
         """
-        known = sorted(self.protocols)
         name = str(self.headline[0] if protocol is None else protocol)
-        if name not in known:
-            raise TilpError(
-                f"there are no ranks for the protocol {name!r}, only for {', '.join(known)}"
-            )
+        if name not in self.protocols:
+            known = ", ".join(sorted(self.protocols))
+            raise TilpError(f"there are no ranks for the protocol {name!r}, only for {known}")
         protocol = Protocol(name)
         allowed = ties_of(protocol)
         chosen = default_ties(protocol) if ties is None else choose(Ties, ties, "ties")

@@ -47,11 +47,7 @@ class DateKind(StrEnum):
     MALFORMED = "malformed"
 
 
-_SPANS = {
-    DateKind.UNKNOWN: (UNKNOWN, UNKNOWN),
-    DateKind.OPEN: (OPEN_START, OPEN_END),
-    DateKind.MALFORMED: None,
-}
+_SPANS = {DateKind.UNKNOWN: (UNKNOWN, UNKNOWN), DateKind.OPEN: (OPEN_START, OPEN_END)}
 _TEXTS = {UNKNOWN: "", OPEN_END: "present", OPEN_START: "open"}
 
 
@@ -80,7 +76,7 @@ class ParsedDate:
         """
         unit = Unit(unit)
         if self.kind is not DateKind.KNOWN:
-            return _SPANS[self.kind]
+            return _SPANS.get(self.kind)
         if unit is Unit.INTEGER:
             return (self.first_year, self.last_year) if self.is_complete(unit) else None
         if max(abs(self.first_year), abs(self.last_year)) >= 10**_MAX_YEAR_DIGITS:

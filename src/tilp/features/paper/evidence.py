@@ -120,7 +120,14 @@ class Gatherer:
         self._width = walked.sum(axis=1).astype(np.int64)
         self._max_length, self._limit, self._max_chunks = max_length, limit, max_chunks
         self._degree = read_only(np.diff(index.offsets).astype(np.float64))
-        self._steps = read_only(self._walk_steps())
+        # About how many steps all walks from each entity take, without the last one.
+        source = np.repeat(np.arange(len(self._degree)), np.diff(index.offsets))
+        steps: NDArray[Any] = self._degree
+        total: NDArray[Any] = np.zeros_like(steps)
+        for _ in range(1, max_length):
+            total = total + np.minimum(steps, limit)
+            steps = np.bincount(source, steps[index.target], len(steps))
+        self._steps = read_only(total)
 
     def __call__(
         self,
@@ -152,16 +159,6 @@ class Gatherer:
         rows = gather_evidence(chunk.start, chunk.stop, self._edges, listed, *walks)
         difference = np.where(rows[:, 3] == INCOMPARABLE, UNDATED, signed_differences(rows[:, 3]))
         return (*rows[:, :3].T.astype(np.int32), difference.astype(np.int32))
-
-    def _walk_steps(self) -> Floats:
-        """Estimate how many steps all walks from each entity take, without the last one."""
-        source = np.repeat(np.arange(len(self._degree)), np.diff(self._edges.offsets))
-        steps: NDArray[Any] = self._degree
-        total: NDArray[Any] = np.zeros_like(steps)
-        for _ in range(1, self._max_length):
-            total = total + np.minimum(steps, self._limit)
-            steps = np.bincount(source, steps[self._edges.target], len(steps))
-        return total
 
 
 class EvidenceTracer:

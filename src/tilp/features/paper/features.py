@@ -325,8 +325,7 @@ def walked_relations(graph: TemporalGraph, rules: RuleSet) -> Mask:
     ids = {name: index for index, name in enumerate(graph.relations)}
     walked = np.zeros((2 * size, 2 * size), np.bool_)
     for mined in rules:
-        head, *body = (
-            ids[atom.relation] + size * atom.inverse for atom in (mined.rule.head, *mined.rule.body)
-        )
+        atoms = (mined.rule.head, *mined.rule.body)
+        head, *body = (ids[atom.relation] + size * atom.inverse for atom in atoms)
         walked[head, body] = True
     return walked

@@ -292,7 +292,6 @@ def _sample_candidates(
 ) -> tuple[SampledCandidates, Floats]:
     """Sample the candidates of some queries; return φ_TLR of each as a share as well."""
     graph, scores = scorer.walker.graph, scorer(queries)
-    sample = SampledCandidates.sample(
-        graph, queries, scores, settings.n_best, settings.n_sampled, settings.seed
-    )
+    choice = (settings.n_best, settings.n_sampled, settings.seed)
+    sample = SampledCandidates.sample(graph, queries, scores, *choice)
     return sample, sample.score / scores.totals(len(graph.entities))[sample.query]

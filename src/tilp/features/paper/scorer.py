@@ -88,9 +88,8 @@ class PaperFeatureScorer:
             score = weights.rules * phi + no_evidence[query]
             score[best] = self.features.score(weights, filled, evidence, phi[best])
             default = weights.rules * default_phi + no_evidence
-            variant_scores.append(
-                replace(by_rules, score=score, default=default, temperature=weights.temperature)
-            )
+            new = replace(by_rules, score=score, default=default, temperature=weights.temperature)
+            variant_scores.append(new)
         return variant_scores
 
     def contributions(
