@@ -216,7 +216,7 @@ def test_a_service_without_its_extra(run, folder, monkeypatch):
 
 @pytest.mark.parametrize(("host", "warned"), [("127.0.0.1", False), ("0.0.0.0", True)])
 def test_other_machines_have_access_only_on_request(run, folder, monkeypatch, host, warned):
-    monkeypatch.setattr("tilp.cli.serve._run", lambda app, listening: None)
+    monkeypatch.setattr("uvicorn.Server.run", lambda server, sockets: None)
     code, out, err = run("serve", folder, "--host", host, "--port", 0)
     assert code == 0, err
     assert f"http://{host}:" in out

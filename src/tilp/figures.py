@@ -48,8 +48,7 @@ def plot_facts_over_time(graph: TemporalGraph, path: Path) -> None:
     counts = facts_over_time(graph)
     n_splits, weights = len(counts.splits), list(counts.splits.values())
     look = {"label": list(counts.splits), "color": _COLOURS[:n_splits]}
-    starts = [counts.bins[:-1]] * n_splits
-    axes.hist(starts, counts.bins, weights=weights, stacked=True, **look)
+    axes.hist([counts.bins[:-1]] * n_splits, counts.bins, weights=weights, stacked=True, **look)
     left_out = f"{counts.unknown:,} facts without one, {counts.outside:,} outside the figure"
     axes.set_xlabel(f"start · {left_out}")
     axes.set_ylabel("facts")
@@ -93,7 +92,13 @@ def plot_features(
     figure = new_figure((4.4 * across, 3.0 * down))
     panels: list[Any] = list(figure.subplots(down, across, squeeze=False).flat)
     _draw_pairs(distributions, rows, pairs, panels, progress)
-    _draw_lengths(distributions, lengths, panels[begin:])
+    unit = distributions.graph.unit
+    for axes, row in zip(panels[begin:], lengths.iter_rows(named=True), strict=False):
+        relation = np.array(distributions.graph.relations.find(row["relation"]), np.int32)
+        values = distributions.lengths(row["relation"])
+        log_density = partial(distributions.durations.log_density, relation)
+        labels = (row["sentence"], f"that {row['relation']} lasts", "intervals")
+        _draw(axes, labels, values, log_density, unit)
     for axes in panels:
         axes.set_visible(axes.has_data())
     panels[0].legend(frameon=False, fontsize="small")
@@ -123,18 +128,8 @@ def _draw_pairs(
         _draw(axes, labels, values, partial(_on_both_sides, later, size), distributions.graph.unit)
 
 
-def _draw_lengths(distributions: Distributions, lengths: pl.DataFrame, panels: list[Any]) -> None:
-    for axes, row in zip(panels, lengths.iter_rows(named=True), strict=False):
-        relation = np.array(distributions.graph.relations.find(row["relation"]), np.int32)
-        values = distributions.lengths(row["relation"])
-        log_density = partial(distributions.durations.log_density, relation)
-        labels = (row["sentence"], f"that {row['relation']} lasts", "intervals")
-        _draw(axes, labels, values, log_density, distributions.graph.unit)
-
-
 def _on_both_sides(later: float, size: Callable[[Floats], Floats], x: Floats) -> Floats:
-    logs: Floats = np.log(np.where(x > 0, later, 1.0 - later)) + size(np.abs(x))
-    return logs
+    return np.asarray(np.log(np.where(x > 0, later, 1.0 - later)) + size(np.abs(x)))
 
 
 def _draw(

@@ -24,7 +24,6 @@ from tilp.errors import TilpError
 __all__ = ["app", "main"]
 
 _GLOBAL_OPTIONS = ("--verbose", "--quiet", "--debug")
-_INTERRUPT_DELAY = 0.01  # seconds
 
 app = typer.Typer(
     name="tilp",
@@ -94,26 +93,21 @@ def _options(
     logging.getLogger("tilp").setLevel(next(filter(levels.get, levels), "WARNING"))
 
 
-def _global_options_first(arguments: list[str]) -> list[str]:
-    """Move global options to the front; users may write them anywhere."""
-    end = arguments.index("--") if "--" in arguments else len(arguments)
-    first = [argument for argument in arguments[:end] if argument in _GLOBAL_OPTIONS]
-    rest = [argument for argument in arguments[:end] if argument not in _GLOBAL_OPTIONS]
-    return first + rest + arguments[end:]
-
-
 def _interrupt(number: int, frame: FrameType | None) -> None:
     """Raise KeyboardInterrupt; retry later inside a gc callback, which would swallow it."""
     callbacks = [getattr(callback, "__code__", None) for callback in gc.callbacks]
     if frame is not None and frame.f_code in callbacks:
-        threading.Timer(_INTERRUPT_DELAY, signal.raise_signal, [number]).start()
+        threading.Timer(0.01, signal.raise_signal, [number]).start()
         return
     raise KeyboardInterrupt
 
 
 def main() -> None:
     """Run the command line; an error is one paragraph and exit code 2, `--debug` shows where."""
-    arguments = _global_options_first(sys.argv[1:])
+    arguments = sys.argv[1:]
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    # Users may write global options anywhere, but they are read only at the front.
+    arguments[:end] = sorted(arguments[:end], key=lambda option: option not in _GLOBAL_OPTIONS)
     warnings.showwarning = print_warning
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):

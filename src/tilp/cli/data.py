@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from tilp.datasets import World
     from tilp.io.dumps import ImportReport
     from tilp.io.rdf import RdfFormat
-    from tilp.model import TILP
 
 _SHOWN_PROBLEMS = 20
 _DEMO_QUERIES = 50
@@ -151,13 +150,9 @@ def import_command(
             on_error="raise" if strict else "skip",
             progress=lambda done: bar.update(task, completed=done),
         )
-    _print_import(report, out)
-
-
-def _print_import(report: ImportReport, out: Path) -> None:
     console = output()
-    undated = f", {report.undated:,} of them without a date" if report.undated else ""
-    console.print(f"{out}: {report.facts:,} facts from {report.statements:,} statements{undated}")
+    which = f", {report.undated:,} of them without a date" if report.undated else ""
+    console.print(f"{out}: {report.facts:,} facts from {report.statements:,} statements{which}")
     for reason, count in report.skipped.items():
         console.print(f"left out: {count:,} × {reason}")
     for problem in report.problems[:_SHOWN_PROBLEMS]:
@@ -296,7 +291,9 @@ def demo_command(size: options.WorldSizeOption = 3_000, seed: options.SeedOption
     """
     from tilp.data_quality import inspect
     from tilp.datasets import world
+    from tilp.evaluation import evaluate, popularity
     from tilp.model import TILP
+    from tilp.scoring import Query
 
     console = output()
     console.rule("A world of dated facts")
@@ -311,57 +308,37 @@ def demo_command(size: options.WorldSizeOption = 3_000, seed: options.SeedOption
     console.rule("Learned rules and their weights: tilp fit")
     model = TILP.from_options(features="none", random_state=seed)  # rules alone: plain reasons
     fit_with_progress(model, graph)
-    _show_rules(generated, model)
-    console.rule("How well they predict held-out facts: tilp evaluate")
-    _show_evaluation(model)
-    console.rule("A query, and the reasons for its answer: tilp predict, tilp explain")
-    _show_prediction(model)
-
-
-def _show_rules(world: World, model: TILP) -> None:
-    """Show the best rule for each relation that has planted rules."""
-    relations = list(dict.fromkeys(rule.relation for rule in world.rules))
+    relations = list(dict.fromkeys(rule.relation for rule in generated.rules))
     best = [rules[0] for relation in relations if len(rules := model.rules(relation))]
     title = f"the best for each of {len(relations)} relations, of {len(model.rules()):,} learned"
     print_rules(best, title)
-    planted = {(rule.relation, rule.body) for rule in world.rules}
+    planted = {(rule.relation, rule.body) for rule in generated.rules}
     chains = [(m.rule.head.relation, tuple(map(str, m.rule.body))) for m in best]
     count = sum(chain in planted for chain in chains)
-    output().print(f"{count} of these {len(best)} have the body of a planted rule.\n")
-
-
-def _show_evaluation(model: TILP) -> None:
-    """Show the main metrics, beside those of a popularity baseline."""
-    from tilp.evaluation import evaluate, popularity
-
-    baseline = popularity(model.graph)
-    rows = []
+    console.print(f"{count} of these {len(best)} have the body of a planted rule.\n")
+    console.rule("How well they predict held-out facts: tilp evaluate")
+    baseline, rows = popularity(graph), []
     for name, scorer in (("this model", model.scorer()), ("popularity baseline", baseline)):
-        metrics = evaluate(scorer, model.graph, protocols=["enumerate"]).metrics()
+        metrics = evaluate(scorer, graph, protocols=["enumerate"]).metrics()
         figures = (metrics.mrr, metrics.hits_at_1, metrics.hits_at_10)
         rows.append((name, *(f"{figure:.3f}" for figure in figures)))
     titles = ("MRR", "hits@1", "hits@10")
     print_table("test split, protocol enumerate, average ties", ("", *titles), rows, right=titles)
-
-
-def _show_prediction(model: TILP) -> None:
-    """Predict the object of a test fact, and explain it: right, and mostly due to one reason."""
-    from tilp.scoring import Query
-
-    graph, rows = model.graph, model.graph.rows("test")
+    console.rule("A query, and the reasons for its answer: tilp predict, tilp explain")
+    # The object of a test fact: predicted rightly, and mostly due to one reason.
     facts = graph.frame("test").head(_DEMO_QUERIES).to_dicts()
     queries = [Query(f["relation"], f["subject"], None, f["start"], f["end"]) for f in facts]
 
     def plainness(index: int) -> float:
-        best = model.ask(queries[index], k=1)[0]
-        if best.known or best.candidate != facts[index]["object"]:
+        answer = model.ask(queries[index], k=1)[0]
+        if answer.known or answer.candidate != facts[index]["object"]:
             return 0.0
         explained = model.explain(queries[index], max_reasons=1, ablation=False)
-        return best.share * explained.reasons[0].score / explained.score
+        return answer.share * explained.reasons[0].score / explained.score
 
     index = max(range(len(queries)), key=plainness)
-    query, fact = queries[index], graph.fact(rows[index])
+    query, fact = queries[index], graph.fact(graph.rows("test")[index])
     print_predictions(model.predict(query, k=5))
-    output().print(f"The fact that was held out: {fact}\n")
+    console.print(f"The fact that was held out: {fact}\n")
     print_explanation(model.explain(query, groundings=1, max_reasons=3))
-    output().print("\nThe same in the browser, for a model that tilp fit wrote: tilp serve MODEL")
+    console.print("\nThe same in the browser, for a model that tilp fit wrote: tilp serve MODEL")

@@ -23,14 +23,12 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from tilp.bench import Job
-    from tilp.evaluation import Comparison, Evaluation
+    from tilp.evaluation import Evaluation
     from tilp.graph import TemporalGraph
 
 _SHOWN_RELATIONS = 30
 _METRICS = ("mrr", "hits@1", "hits@3", "hits@10", "mean_rank")
 _METRIC_TITLES = ("mrr", "hits@1", "hits@3", "hits@10", "mean rank")
-
-_RowCells = Callable[[dict[str, Any]], list[str]]
 
 DefaultOption = Annotated[
     float,
@@ -74,9 +72,7 @@ def evaluate_command(
     compared: tilp compare A B.
     """
     fitted = options.load_model(model, threads, backend, address)
-    graph = None
-    if known is not None:
-        graph = options.read_data(known, fitted.graph.unit, OnError.REPAIR, None, None)
+    graph = None if known is None else options.read_data(known, fitted.graph.unit)
     with task_bar("rank") as advance:
         rank = partial(fitted.evaluate, split, known=graph, protocols=protocol or None)
         result = rank(sample=sample, seed=seed, progress=advance)
@@ -164,9 +160,26 @@ def compare_command(
     comparison = compare(evaluations[0], evaluations[1], protocol, ties, seed=seed)
     if json:
         print_json({"first": str(first), "second": str(second), **comparison.to_json()})
-    else:
-        output().print(f"A: {first}\nB: {second}")
-        _print_comparison(comparison)
+        return
+    output().print(f"A: {first}\nB: {second}")
+    setting = f"{comparison.protocol} {comparison.ties}"
+    rows = []
+    for name, metric in comparison.metrics.items():
+        values = (f"{metric.first:.4f}", f"{metric.second:.4f}", f"{metric.difference:+.4f}")
+        p_value = "< 0.001" if metric.p_value < 0.001 else f"{metric.p_value:.3f}"
+        rows.append((name, *values, f"{metric.low:+.4f} to {metric.high:+.4f}", p_value))
+    figures = ("A", "B", "B - A", "95 % interval", "p")
+    title = f"{setting} · {comparison.facts:,} facts, queried both ways"
+    print_table(title, ("metric", *figures), rows, right=figures)
+    output().print(
+        f"B ranks the answer better in {comparison.wins:,} queries, A in {comparison.losses:,}; "
+        f"{comparison.draws:,} are the same.\n"
+    )
+    counts = ("queries", "A", "B", "B - A", "B better", "A better")
+    formats = {"queries": ",", "first": ".4f", "second": ".4f", "difference": "+.4f"}
+    formats |= {"wins": ",", "losses": ","}
+    title, relations = f"MRR by relation · {setting}", comparison.by_relation
+    _print_relations(title, counts, relations, lambda row: console.cells(row, **formats))
 
 
 def _evaluate_file(
@@ -187,17 +200,13 @@ def _evaluate_file(
 
 
 def _report(evaluation: Evaluation, name: str, out: Path | None, *, json: bool, seed: int) -> None:
+    from tilp.evaluation import SUBSETS
+
     if out is not None:
         evaluation.save(out)
     if json:
         print_json(evaluation.to_json(seed=seed))
-    else:
-        _print_evaluation(evaluation, name, seed=seed)
-
-
-def _print_evaluation(evaluation: Evaluation, name: str, *, seed: int) -> None:
-    from tilp.evaluation import SUBSETS
-
+        return
     rows = [
         (protocol.value, ties.value, *_metric_cells(evaluation.metrics(protocol, ties).to_json()))
         for protocol, ties in evaluation.protocols_and_ties()
@@ -219,27 +228,6 @@ def _print_evaluation(evaluation: Evaluation, name: str, *, seed: int) -> None:
     _print_relations(f"relations · {headline}", figures, evaluation.by_relation(), _query_cells)
 
 
-def _print_comparison(comparison: Comparison) -> None:
-    setting = f"{comparison.protocol} {comparison.ties}"
-    rows = []
-    for name, metric in comparison.metrics.items():
-        values = (f"{metric.first:.4f}", f"{metric.second:.4f}", f"{metric.difference:+.4f}")
-        p_value = "< 0.001" if metric.p_value < 0.001 else f"{metric.p_value:.3f}"
-        rows.append((name, *values, f"{metric.low:+.4f} to {metric.high:+.4f}", p_value))
-    figures = ("A", "B", "B - A", "95 % interval", "p")
-    title = f"{setting} · {comparison.facts:,} facts, queried both ways"
-    print_table(title, ("metric", *figures), rows, right=figures)
-    output().print(
-        f"B ranks the answer better in {comparison.wins:,} queries, A in {comparison.losses:,}; "
-        f"{comparison.draws:,} are the same.\n"
-    )
-    counts = ("queries", "A", "B", "B - A", "B better", "A better")
-    formats = {"queries": ",", "first": ".4f", "second": ".4f", "difference": "+.4f"}
-    formats |= {"wins": ",", "losses": ","}
-    title, relations = f"MRR by relation · {setting}", comparison.by_relation
-    _print_relations(title, counts, relations, lambda row: console.cells(row, **formats))
-
-
 def _metric_cells(metrics: dict[str, float | None]) -> Iterable[str]:
     """Format MRR and hits to four digits, the mean rank to one; a dash if there are no queries."""
     for name in _METRICS:
@@ -253,7 +241,10 @@ def _query_cells(row: dict[str, Any]) -> list[str]:
 
 
 def _print_relations(
-    title: str, figures: tuple[str, ...], relations: pl.DataFrame, row_cells: _RowCells
+    title: str,
+    figures: tuple[str, ...],
+    relations: pl.DataFrame,
+    row_cells: Callable[[dict[str, Any]], list[str]],
 ) -> None:
     rows = (
         (row["relation"], row["direction"], *row_cells(row))

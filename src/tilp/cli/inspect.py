@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -68,10 +68,10 @@ def inspect_command(
 
 def print_inspection(inspection: Inspection, name: str) -> None:
     """Print an inspection as three tables: splits, relations, defects."""
-    rows = []
-    for split, summary in inspection.splits.items():
-        counts = _counts(summary.facts, summary.entities, summary.relations)
-        rows.append(([split, *counts], _date_cells(summary.dates)))
+    rows = [
+        ([split, *_counts(of.facts, of.entities, of.relations)], _date_cells(of.dates))
+        for split, of in inspection.splits.items()
+    ]
     columns = ("split", "facts", "entities", "relations")
     _print_fitting(f"{name} · times in {inspection.unit}s", columns, rows)
     splits = [split for split in inspection.splits if split != "all"]
@@ -116,26 +116,26 @@ def _print_defects(defects: Defects) -> None:
     years = [f"{absurd.year} ({absurd.dates:,} ×)" for absurd in defects.absurd_years]
     if len(years) > _SHOWN_YEARS:
         years[_SHOWN_YEARS:] = [f"{len(years) - _SHOWN_YEARS:,} more"]
-    rows = {
-        "start after end": _by_split(defects.start_after_end),
-        "malformed dates": _by_split(defects.malformed_dates),
-        "dates that are estimates": _by_split(defects.estimated),
-        "walked on, but not learned from": _by_split(defects.walked_only),
-        "exact duplicates": _by_split(defects.duplicates),
-        "same fact in several splits": _by_split(defects.same_fact),
-        "same triple, other dates or not": _by_split(defects.same_triple),
-        "reversed rows": _by_split(defects.reversed),
-        "entities that train never saw": _by_split(defects.unseen_entities),
-        "entities or relations that train never saw": _by_split(defects.unseen),
-        "absurd years": ", ".join(years),
+    by_split = {
+        "start after end": defects.start_after_end,
+        "malformed dates": defects.malformed_dates,
+        "dates that are estimates": defects.estimated,
+        "walked on, but not learned from": defects.walked_only,
+        "exact duplicates": defects.duplicates,
+        "same fact in several splits": defects.same_fact,
+        "same triple, other dates or not": defects.same_triple,
+        "reversed rows": defects.reversed,
+        "entities that train never saw": defects.unseen_entities,
+        "entities or relations that train never saw": defects.unseen,
     }
+    rows = {
+        name: [f"{split}: {count:,}" for split, count in counts.items() if count]
+        for name, counts in by_split.items()
+    }
+    rows["absurd years"] = years
     none = Text("none", style="green")
-    cells = ((name, counts or none) for name, counts in rows.items())
+    cells = ((name, ", ".join(row) or none) for name, row in rows.items())
     print_table("what to look at before learning", ("defect", "rows"), cells)
-
-
-def _by_split(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{split}: {count:,}" for split, count in counts.items() if count)
 
 
 _RandomOption, _FewOption, _BiasedOption, _TimeShiftOption, _FewOrBiasedOption, _SeededOption = (
@@ -145,6 +145,8 @@ _RandomOption, _FewOption, _BiasedOption, _TimeShiftOption, _FewOrBiasedOption, 
         *("few and biased", "random, few and biased"),
     )
 )
+_ShareOption = partial(_RandomOption, metavar="SHARE", show_default="0.1")
+_DateOption = partial(_TimeShiftOption, metavar="DATE", show_default="as many facts as before")
 _LATE_ENDS = {LateEnds.MASK: "unknown", LateEnds.DROP: "left out", LateEnds.KEEP: "kept"}
 
 
@@ -152,14 +154,8 @@ def split_command(
     data: options.DataArgument,
     out: options.OutFolderOption,
     kind: Annotated[SplitKind, Option(help="How to split.")],
-    valid: Annotated[
-        float | None,
-        _RandomOption(metavar="SHARE", show_default="0.1", help="Share of the facts in valid."),
-    ] = None,
-    test: Annotated[
-        float | None,
-        _RandomOption(metavar="SHARE", show_default="0.1", help="Share of the facts in test."),
-    ] = None,
+    valid: Annotated[float | None, _ShareOption(help="Share of the facts in valid.")] = None,
+    test: Annotated[float | None, _ShareOption(help="Share of the facts in test.")] = None,
     share: Annotated[
         list[float] | None,
         _FewOption(
@@ -207,24 +203,12 @@ def split_command(
         int | None,
         _SeededOption(min=0, show_default="0", help="Random seed. Use another one for each round."),
     ] = None,
-    valid_from: Annotated[
-        str | None,
-        _TimeShiftOption(
-            metavar="DATE", show_default="as many facts as before", help="The first start in valid."
-        ),
-    ] = None,
-    test_from: Annotated[
-        str | None,
-        _TimeShiftOption(
-            metavar="DATE", show_default="as many facts as before", help="The first start in test."
-        ),
-    ] = None,
+    valid_from: Annotated[str | None, _DateOption(help="The first start in valid.")] = None,
+    test_from: Annotated[str | None, _DateOption(help="The first start in test.")] = None,
     latest: Annotated[
         str | None,
-        _TimeShiftOption(
-            metavar="DATE",
-            show_default="any",
-            help="Treat starts after this date as unknown, and count them.",
+        _DateOption(
+            show_default="any", help="Treat starts after this date as unknown, and count them."
         ),
     ] = None,
     ends: Annotated[
@@ -317,9 +301,8 @@ def split_command(
 
 
 def _print_dates(note: dict[str, Any]) -> None:
-    console = output()
-    starts = {split: " to ".join(dates) for split, dates in note["starts"].items() if dates}
-    spans = ", ".join(f"{split} {dates}" for split, dates in starts.items())
+    console, starts = output(), note["starts"].items()
+    spans = ", ".join(f"{split} {' to '.join(dates)}" for split, dates in starts if dates)
     console.print(f"starts: {spans}; {note['no_start']:,} facts without a start, in train")
     if note["latest"] is not None:
         console.print(f"starts after {note['latest']}: {note['late_starts']:,} (taken for unknown)")

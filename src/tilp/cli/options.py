@@ -149,7 +149,11 @@ AddressOption = Annotated[
 
 
 def read_data(
-    data: Path, unit: Unit | None, on_error: OnError, columns: str | None, header: bool | None
+    data: Path,
+    unit: Unit | None,
+    on_error: OnError = OnError.REPAIR,
+    columns: str | None = None,
+    header: bool | None = None,
 ) -> TemporalGraph:
     """Read DATA with the options of a command; - is standard input."""
     from tilp.io import read

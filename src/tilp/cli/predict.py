@@ -14,7 +14,7 @@ from typer import Option
 from tilp.cli import console, options
 from tilp.cli.console import output, print_json, print_table, say
 from tilp.errors import TilpError
-from tilp.types import Backend, End, OnError, OnInvalidQuery
+from tilp.types import Backend, End, OnInvalidQuery
 
 if TYPE_CHECKING:
     import polars as pl
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from tilp.explanation import Explanation
     from tilp.explanation.render import Line
-    from tilp.model.batch_predict import BatchResult
 
 _MANY = 10_000  # queries from which on --out is recommended
 _STAGES = {"check": "check the queries", "predict": "answer them"}
@@ -126,9 +125,7 @@ def predict_command(
     if out is not None and queries is None and complete is None:
         raise TilpError("--out goes with --queries FILE or --complete RELATION")
     fitted = options.load_model(model, threads, backend, address)
-    graph = None
-    if data is not None:
-        graph = options.read_data(data, fitted.graph.unit, OnError.REPAIR, None, None)
+    graph = None if data is None else options.read_data(data, fitted.graph.unit)
     source: Path | pl.DataFrame | None = queries
     if complete is not None:
         source = fitted.queries_of(complete, start, end, graph=graph)
@@ -136,7 +133,17 @@ def predict_command(
         predict = partial(fitted.predict_to, out, source, k, new_only=new_only, graph=graph)
         with _batch_progress(out) as bar:
             result = predict(explain=explain, on_error=on_error, part_size=part_size, progress=bar)
-        _report(result, json=json)
+        if json:
+            print_json(asdict(result))
+            return
+        before = f", {result.before:,} of them from before" if result.before else ""
+        if result.before == result.parts:
+            before = ", finished before"
+        answered = f"{result.folder}: {result.queries - result.skipped:,} queries answered"
+        output().print(f"{answered} in {result.parts:,} part{'s' * (result.parts != 1)}{before}")
+        if result.skipped:
+            file = f"{result.folder}/skipped-*.parquet"
+            output().print(f"{result.skipped:,} queries could not be answered: see {file}")
         return
     batch: pl.DataFrame | Query
     if source is None:
@@ -175,24 +182,9 @@ def _batch_progress(out: Path) -> Iterator[Callable[[str, float, int], None]]:
             tenths = int(10 * done / total) if total else 0
             if printed.get(stage, -1) < tenths:
                 printed[stage] = tenths
-                progress = f"{done:,.0f} of {total:,}" if total else "…"
-                say(f"{_STAGES[stage]} {progress}")
+                say(f"{_STAGES[stage]} " + (f"{done:,.0f} of {total:,}" if total else "…"))
 
         yield advance
-
-
-def _report(result: BatchResult, *, json: bool) -> None:
-    if json:
-        print_json(asdict(result))
-        return
-    before = f", {result.before:,} of them from before" if result.before else ""
-    if result.before == result.parts:
-        before = ", finished before"
-    answered = f"{result.folder}: {result.queries - result.skipped:,} queries answered"
-    output().print(f"{answered} in {result.parts:,} part{'s' * (result.parts != 1)}{before}")
-    if result.skipped:
-        file = f"{result.folder}/skipped-*.parquet"
-        output().print(f"{result.skipped:,} queries could not be answered: see {file}")
 
 
 def print_predictions(answers: pl.DataFrame) -> None:

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
     from tilp.rules import MinedRule
 
-_SHOWN_RULES = 10
-_DEFAULT_GRAINS = (Grain.PAIRS, Grain.GAP)
+_SHOWN = 10  # rules or rows
 
 
 def mine_command(
@@ -55,7 +54,7 @@ def mine_command(
     from tilp.walks.mining import MiningCheckpoint
 
     graph = options.read_data(data, unit, on_error, columns, header)
-    grains = tuple(grain or _DEFAULT_GRAINS)
+    grains = tuple(grain or (Grain.PAIRS, Grain.GAP))
     settings = MiningSettings(
         grains, max_length, min_support, top, sample=sample, limit=limit, seed=seed
     )
@@ -66,13 +65,12 @@ def mine_command(
         try:
             rules = run.finish(workers=workers, progress=advance)
         except KeyboardInterrupt:
-            done = f"{len(run.done)} of {len(run.relations)} relations"
-            message = (
-                f"stopped; {out} holds the rules of {done}. The same command goes on from there."
-            )
-            raise TilpError(message) from None
+            raise TilpError(
+                f"stopped; {out} holds the rules of {len(run.done)} of {len(run.relations)} "
+                "relations. The same command goes on from there."
+            ) from None
     output().print(f"{out}: {rules}")
-    best = sorted(rules, key=lambda mined: (-mined.measure, str(mined.rule)))[:_SHOWN_RULES]
+    best = sorted(rules, key=lambda mined: (-mined.measure, str(mined.rule)))[:_SHOWN]
     print_rules(best, "the best of them")
 
 
@@ -146,7 +144,6 @@ def print_rules(rules: list[MinedRule], title: str, *, sentences: bool = False) 
     print_table(title, (*columns, "rule"), list(rows), right=tuple(columns))
 
 
-_SHOWN_ROWS = 10
 _PAIR = ["evidence", "query", "other"]
 _RECURRENCE = {"between": "again with the same", "others": "again with another"}
 
@@ -201,8 +198,13 @@ def features_command(
         weights = fitted.feature_weights(relation)
         if json:
             print_json(_top_rows(weights, top, "query", "part"))
+        elif weights["query"].is_null().all():
+            cells = ((f"{row['weight']:.3g}", row["sentence"]) for row in weights.to_dicts())
+            print_table("weight of each part (γ)", ("weight", "part"), cells, right=("weight",))
+        elif relation is not None:
+            _print_weights_of_relation(weights, top or _SHOWN)
         else:
-            _print_learned(weights, top or _SHOWN_ROWS, in_full=relation is not None)
+            _print_weights_in_short(weights)
         return
     with task_bar("fit distributions") as advance:
         distributions = fitted.distributions(progress=advance)
@@ -216,7 +218,7 @@ def features_command(
     if json:
         print_json(_top_rows(rows, top, "feature"))
         return
-    _print_distributions(rows, top or _SHOWN_ROWS)
+    _print_distributions(rows, top or _SHOWN)
     if plot is not None:
         output().print(f"{plot}: drawn")
 
@@ -229,24 +231,46 @@ def _top_rows(rows: pl.DataFrame, top: int | None, *by: str) -> list[dict[str, o
 
 
 def _print_distributions(rows: pl.DataFrame, top: int) -> None:
+    from tilp.features.describe import percent
+
     if rows.is_empty():
         output().print("nothing of the kind was seen in the training facts")
         return
     notes = []
-    if "pair" in rows["feature"]:
-        _print_pairs(rows, top)
+    pairs, recurrence, durations = (
+        rows.filter(feature=feature) for feature in ("pair", "recurrence", "duration")
+    )
+    if len(pairs):
+        order = rows.filter(feature="order").select(*_PAIR, after="probability")
+        shown = pairs.join(order, on=_PAIR, how="left", maintain_order="left").head(top)
+        cells: list[tuple[str, ...]] = []
+        for row in shown.iter_rows(named=True):
+            gaussian = row["distribution"] == "Gaussian"
+            pattern = "N({mean:.1f}, {deviation:.1f})" if gaussian else "Exp({rate:.3g})"
+            after = percent(row["after"])
+            cells.append((row["evidence"], row["sentence"], after, pattern.format(**row)))
+        title = _title("time between relations (RelationPairInterval, TemporalOrder)", pairs, top)
+        print_table(title, ("evidence", "in words", "after", "fitted"), cells, right=("after",))
         notes.append(
             "±: standard deviation. After: how often the relation named first starts later. "
             "Fitted: Gaussian N(μ, σ), or exponential Exp(λ)."
         )
-    if "recurrence" in rows["feature"]:
-        _print_recurrence(rows.filter(feature="recurrence"), top)
-    if "duration" in rows["feature"]:
-        durations = rows.filter(feature="duration")
-        cells = (
+    if len(recurrence):
+        index = ["query", "relation", "seen"]
+        by_relation = recurrence.pivot("evidence", index=index, values="probability")
+        kinds = [kind for kind in _RECURRENCE if kind in by_relation.columns]
+        cells = [
+            (row["relation"], *(percent(row[kind]) for kind in kinds), f"{row['seen']:,}")
+            for row in by_relation.head(top).iter_rows(named=True)
+        ]
+        figures = (*(_RECURRENCE[kind] for kind in kinds), "facts")
+        title = _title("does it happen again (Recurrence)", by_relation, top)
+        print_table(title, ("relation", *figures), cells, right=figures)
+    if len(durations):
+        cells = [
             (row["sentence"], f"N({row['mu']:.1f}, {row['sigma']:.1f})")
             for row in durations.head(top).iter_rows(named=True)
-        )
+        ]
         title = _title("how long facts last (Duration)", durations, top)
         print_table(title, ("in words", "fitted"), cells)
         notes.append("Durations: N(μ, σ) truncated to [0, ∞).")
@@ -254,55 +278,13 @@ def _print_distributions(rows: pl.DataFrame, top: int) -> None:
     output().print("\n".join(notes), style="dim")
 
 
-def _print_pairs(rows: pl.DataFrame, top: int) -> None:
-    from tilp.features.describe import percent
-
-    pairs = rows.filter(feature="pair")
-    order = rows.filter(feature="order").select(*_PAIR, after="probability")
-    shown = pairs.join(order, on=_PAIR, how="left", maintain_order="left").head(top)
-    cells = []
-    for row in shown.iter_rows(named=True):
-        gaussian = row["distribution"] == "Gaussian"
-        pattern = "N({mean:.1f}, {deviation:.1f})" if gaussian else "Exp({rate:.3g})"
-        after = percent(row["after"])
-        cells.append((row["evidence"], row["sentence"], after, pattern.format(**row)))
-    title = _title("time between relations (RelationPairInterval, TemporalOrder)", pairs, top)
-    print_table(title, ("evidence", "in words", "after", "fitted"), cells, right=("after",))
-
-
-def _print_recurrence(rows: pl.DataFrame, top: int) -> None:
-    from tilp.features.describe import percent
-
-    by_relation = rows.pivot("evidence", index=["query", "relation", "seen"], values="probability")
-    kinds = [kind for kind in _RECURRENCE if kind in by_relation.columns]
-    cells = (
-        (row["relation"], *(percent(row[kind]) for kind in kinds), f"{row['seen']:,}")
-        for row in by_relation.head(top).iter_rows(named=True)
-    )
-    figures = (*(_RECURRENCE[kind] for kind in kinds), "facts")
-    title = _title("does it happen again (Recurrence)", by_relation, top)
-    print_table(title, ("relation", *figures), cells, right=figures)
-
-
-def _print_learned(weights: pl.DataFrame, top: int, *, in_full: bool) -> None:
-    if weights["query"].is_null().all():
-        cells = ((f"{row['weight']:.3g}", row["sentence"]) for row in weights.to_dicts())
-        print_table("weight of each part (γ)", ("weight", "part"), cells, right=("weight",))
-    elif in_full:
-        _print_weights_of_relation(weights, top)
-    else:
-        _print_weights_in_short(weights)
-
-
 def _print_weights_of_relation(weights: pl.DataFrame, top: int) -> None:
-    import polars as pl
-
     output().print(f"(s, {weights['query'][0]}, ?)")
-    single = weights.filter(pl.col("of").is_null() | (pl.col("part") == "factor"))
+    single = weights.filter(weights["of"].is_null() | (weights["part"] == "factor"))
     for sentence in single["sentence"]:
         output().print(f"  {sentence}")
     for title, rows in (
-        ("candidate history", weights.filter(pl.col("words").is_not_null())),
+        ("candidate history", weights.drop_nulls("words")),
         ("evidence of rules", weights.filter(part="rule evidence")),
     ):
         if len(rows):
@@ -317,11 +299,9 @@ def _print_weights_of_relation(weights: pl.DataFrame, top: int) -> None:
 
 def _print_weights_in_short(weights: pl.DataFrame) -> None:
     """Print a row for each relation: its single weights, and its strongest history feature."""
-    import polars as pl
-
-    history = weights.filter(pl.col("words").is_not_null()).unique("query", keep="first")
+    history = weights.drop_nulls("words").unique("query", keep="first")
     strongest = dict(history.select("query", "sentence").iter_rows())
-    single = weights.filter(pl.col("of").is_null())
+    single = weights.filter(weights["of"].is_null())
     by_relation = single.pivot("part", index="query", values="weight").fill_null(0.0)
     parts = [part for part in ("rules", "random walks") if part in by_relation.columns]
     cells = (

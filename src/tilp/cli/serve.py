@@ -6,7 +6,7 @@ import socket
 from contextlib import ExitStack, suppress
 from importlib.util import find_spec
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from typer import Option
@@ -14,9 +14,6 @@ from typer import Option
 from tilp.cli import options
 from tilp.cli.console import output, print_warning
 from tilp.errors import TilpError
-
-if TYPE_CHECKING:
-    from fastapi import FastAPI
 
 _SHUTDOWN_SECONDS = 30  # for running requests to finish when the service is stopped
 _MAX_CONNECTIONS = 256
@@ -39,6 +36,8 @@ def serve_command(
     """
     if find_spec("fastapi") is None or find_spec("uvicorn") is None:
         raise TilpError('the service needs an extra: pip install "tilp[web]"')
+    import uvicorn
+
     from tilp.web.app import create_app
     from tilp.web.state import Limits
 
@@ -60,7 +59,17 @@ def serve_command(
         console.print(f"loading {model}; then {address} will answer")
         fitted, name = options.load_model(model, threads), model.resolve().name
         limits = Limits(computations=threads)
-        _run(create_app(fitted, name=name, limits=limits, when_ready=announce), listening)
+        config = uvicorn.Config(
+            create_app(fitted, name=name, limits=limits, when_ready=announce),
+            log_level="error",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
+            limit_concurrency=_MAX_CONNECTIONS,
+            ws="none",
+        )
+        with suppress(KeyboardInterrupt):  # raised again after the running requests are finished
+            uvicorn.Server(config).run(sockets=[listening])
         console.print("stopped")
 
 
@@ -81,20 +90,3 @@ def _listen(host: str, port: int) -> socket.socket:
             "another with --port (0: any that is free) or --host"
         ) from failure
     return listening
-
-
-def _run(app: FastAPI, listening: socket.socket) -> None:
-    """Serve until a signal arrives and the running requests are finished."""
-    import uvicorn
-
-    config = uvicorn.Config(
-        app,
-        log_level="error",
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
-        limit_concurrency=_MAX_CONNECTIONS,
-        ws="none",
-    )
-    with suppress(KeyboardInterrupt):  # raised again after the shutdown
-        uvicorn.Server(config).run(sockets=[listening])

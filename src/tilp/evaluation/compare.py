@@ -130,9 +130,23 @@ def compare(
     bounds = resampled_bounds(differences, resamples, seed, level)
     rows = zip(FACT_METRICS, *averages, *bounds, _sign_flip(differences, flips, seed), strict=True)
     metrics = {name: Difference(*map(float, values)) for name, *values in rows}
-    wins, losses = int((ranks[1] < ranks[0]).sum()), int((ranks[1] > ranks[0]).sum())
+    base, rank = ranks
+    wins, losses = int((rank < base).sum()), int((rank > base).sum())
     draws = len(first) - wins - losses
-    by_relation = _by_relation(first, *ranks)
+    by_relation = (
+        first.ranks.select("relation", "direction")
+        .with_columns(first=1.0 / base, second=1.0 / rank, better=rank < base, worse=rank > base)
+        .group_by("relation", "direction")
+        .agg(
+            queries=pl.len().cast(pl.Int64),
+            first=pl.col("first").mean(),
+            second=pl.col("second").mean(),
+            difference=pl.col("second").mean() - pl.col("first").mean(),
+            wins=pl.col("better").sum().cast(pl.Int64),
+            losses=pl.col("worse").sum().cast(pl.Int64),
+        )
+        .sort("queries", "relation", "direction", descending=[True, False, False])
+    )
     return Comparison(*chosen, len(differences), metrics, wins, losses, draws, by_relation)
 
 
@@ -154,20 +168,3 @@ def _sign_flip(differences: Floats, flips: int, seed: int) -> Floats:
         signs = 2.0 * rng.integers(2, size=(min(block, flips - done), facts), dtype=np.int8) - 1.0
         extreme += (np.abs(signs @ differences) >= observed).sum(axis=0)
     return (extreme + 1.0) / (flips + 1.0)
-
-
-def _by_relation(first: Evaluation, rank: pl.Series, other: pl.Series) -> pl.DataFrame:
-    return (
-        first.ranks.select("relation", "direction")
-        .with_columns(first=1.0 / rank, second=1.0 / other, better=other < rank, worse=other > rank)
-        .group_by("relation", "direction")
-        .agg(
-            queries=pl.len().cast(pl.Int64),
-            first=pl.col("first").mean(),
-            second=pl.col("second").mean(),
-            difference=pl.col("second").mean() - pl.col("first").mean(),
-            wins=pl.col("better").sum().cast(pl.Int64),
-            losses=pl.col("worse").sum().cast(pl.Int64),
-        )
-        .sort("queries", "relation", "direction", descending=[True, False, False])
-    )

@@ -19,8 +19,8 @@ from tilp.scoring.scores import ScoreFunction
 from tilp.time import UNKNOWN, gap_lengths
 from tilp.types import Protocol
 
+# End of a fact that a query asks for: the objects of all facts, then the subjects of all.
 DIRECTIONS = ("object", "subject")
-"""End of a fact that a query asks for: the objects of all facts, then the subjects of all."""
 
 
 def evaluate(

@@ -18,8 +18,7 @@ from tilp.types import Protocol, Ties, choose
 ProtocolName = Protocol | str | None
 TiesName = Ties | str | None
 
-HITS = (1, 3, 10)
-"""Ranks up to which an answer is a hit."""
+HITS = (1, 3, 10)  # ranks up to which an answer is a hit
 
 SUBSETS: Mapping[str, str] = {
     "repeated": "the triple stands in train with another interval",
@@ -152,12 +151,10 @@ class Evaluation:
         Raises:
             TilpError: There are no such ranks.
         """
-        known = sorted(self.protocols)
         name = str(self.headline[0] if protocol is None else protocol)
-        if name not in known:
-            raise TilpError(
-                f"there are no ranks for the protocol {name!r}, only for {', '.join(known)}"
-            )
+        if name not in self.protocols:
+            known = ", ".join(sorted(self.protocols))
+            raise TilpError(f"there are no ranks for the protocol {name!r}, only for {known}")
         protocol = Protocol(name)
         allowed = ties_of(protocol)
         chosen = default_ties(protocol) if ties is None else choose(Ties, ties, "ties")
@@ -266,16 +263,14 @@ def fact_means(fact: pl.Series, rank: pl.Series) -> Floats:
     return np.stack(sums, axis=1) / count[:, None]
 
 
-def resampled_bounds(
-    means: Floats, resamples: int, seed: int, level: float
-) -> tuple[Floats, Floats]:
-    """Return percentile bootstrap intervals of the mean of each column."""
-    if resamples < 1 or not 0 < level < 1:
+def resampled_bounds(means: Floats, count: int, seed: int, level: float) -> tuple[Floats, Floats]:
+    """Return percentile bootstrap intervals of the mean of each column, from `count` samples."""
+    if count < 1 or not 0 < level < 1:
         raise TilpError("a bootstrap takes at least 1 resample and a level between 0 and 1")
     rng = np.random.default_rng(seed)
     facts = len(means)
-    samples = np.empty((resamples, means.shape[1]))
-    for sample in range(resamples):
+    samples = np.empty((count, means.shape[1]))
+    for sample in range(count):
         times = np.bincount(rng.integers(facts, size=facts), minlength=facts)
         samples[sample] = times @ means / facts
     low, high = np.quantile(samples, [(1 - level) / 2, (1 + level) / 2], axis=0)
@@ -319,10 +314,9 @@ def load_evaluation(folder: Path | str) -> Evaluation:
     try:
         protocols = tuple(Protocol(name) for name in note["protocols"])
         split, graph, text = (str(note[name]) for name in ("split", "graph", "note"))
-        drawn = note.get("sample")
-        sample = None
-        if drawn is not None:
-            sample = FactSample(*(int(drawn[name]) for name in ("facts", "of", "seed")))
+        sample = note.get("sample")
+        if sample is not None:
+            sample = FactSample(*(int(sample[name]) for name in ("facts", "of", "seed")))
         columns = {
             **QUERY_SCHEMA,
             **dict.fromkeys(SUBSETS, pl.Boolean),
@@ -331,16 +325,13 @@ def load_evaluation(folder: Path | str) -> Evaluation:
         digest, queries = note["ranks_sha256"], note["queries"]
     except (KeyError, TypeError, ValueError) as failure:
         raise TilpError(f"{folder / _NOTE}: damaged ({failure!r}); evaluate again") from failure
-    ranks = _read_ranks(folder / _RANKS, digest)
-    if dict(ranks.schema) != columns or len(ranks) != queries or not protocols:
-        raise TilpError(f"{folder}: {_RANKS} does not belong to {_NOTE}; evaluate again")
-    return Evaluation(ranks, split, graph, protocols, text, sample)
-
-
-def _read_ranks(path: Path, digest: object) -> pl.DataFrame:
+    path = folder / _RANKS
     try:
         if file_digest(path) != digest:
             raise TilpError(f"{path}: damaged or changed since it was written; evaluate again")
-        return pl.read_parquet(path, glob=False)
+        ranks = pl.read_parquet(path, glob=False)
     except (OSError, pl.exceptions.PolarsError) as failure:
         raise TilpError(f"{path}: cannot be read ({failure}); evaluate again") from failure
+    if dict(ranks.schema) != columns or len(ranks) != queries or not protocols:
+        raise TilpError(f"{folder}: {_RANKS} does not belong to {_NOTE}; evaluate again")
+    return Evaluation(ranks, split, graph, protocols, text, sample)

@@ -48,7 +48,13 @@ def read_scores(
     table = _read_table(path)
     facts = _find_facts(path, table, graph, split)
     row = facts["row"]
-    scores, inverse = _read_score_column(path, table), _read_directions(path, table)
+    scores = table.frame["score"].cast(pl.Float64, strict=False)
+    advice = ", not a number. Leave out the rows of candidates without a score."
+    _refuse(path, table, "score", scores.is_null() | scores.is_nan(), advice)
+    directions = table.frame["direction"]
+    inverse = directions.replace_strict(_DIRECTIONS, default=None, return_dtype=pl.Int64)
+    advice = "; it is object where the object is asked for, and subject where the subject is"
+    _refuse(path, table, "direction", inverse.is_null(), advice)
     candidate = pl.Series(_read_names(path, table, "candidate", graph.entities))
     rows = (
         pl.DataFrame(
@@ -136,31 +142,10 @@ def _read_table(path: Path) -> TextTable:
     return TextTable(SCORE_COLUMNS, frame.with_columns(direction), table.lines)
 
 
-def _read_score_column(path: Path, table: TextTable) -> pl.Series:
-    scores = table.frame["score"].cast(pl.Float64, strict=False)
-    wrong = scores.is_null() | scores.is_nan()
+def _refuse(path: Path, table: TextTable, column: str, wrong: pl.Series, advice: str) -> None:
     if wrong.any():
-        text = table.frame["score"].filter(wrong)[0]
-        raise DataError(
-            f"{path}, row {first_line(table, wrong)}: the score is {text!r}, not a number. Leave "
-            "out the rows of candidates without a score."
-        )
-    return scores
-
-
-def _read_directions(path: Path, table: TextTable) -> pl.Series:
-    column = table.frame["direction"]
-    codes = column.replace_strict(
-        list(_DIRECTIONS), list(_DIRECTIONS.values()), default=None, return_dtype=pl.Int64
-    )
-    wrong = codes.is_null()
-    if wrong.any():
-        raise DataError(
-            f"{path}, row {first_line(table, wrong)}: the direction is "
-            f"{column.filter(wrong)[0]!r}; it is object where the object is asked for, and subject "
-            "where the subject is"
-        )
-    return codes
+        row, text = first_line(table, wrong), table.frame[column].filter(wrong)[0]
+        raise DataError(f"{path}, row {row}: the {column} is {text!r}{advice}")
 
 
 def _read_names(path: Path, table: TextTable, column: str, vocabulary: Vocabulary) -> Ids:

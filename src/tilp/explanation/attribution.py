@@ -10,12 +10,11 @@ from tilp.explanation.types import Contrast, Explanation, Grounding, Reason
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.learning import known_answers
 from tilp.rules import RuleSet
-from tilp.scoring import Query, Scorer, Scores
+from tilp.scoring import Query, Scorer
 from tilp.scoring.queries import query_table, read_queries
 from tilp.scoring.scorer import NOT_SCORED, AppliedRules, Contribution
 
-_Contrasted = tuple[Contribution, float, float]
-"""A contribution with its score of the winner and of the candidate."""
+_Contrasted = tuple[Contribution, float, float]  # with its scores of winner and candidate
 
 
 class Explainer:
@@ -54,17 +53,22 @@ class Explainer:
         """Explain several candidates of a query; for the arguments see `explain`."""
         (query,) = read_queries([query])
         table = query_table(self._graph, [query])
-        entities = self._graph.entities
+        entities, n_entities = self._graph.entities, len(self._graph.entities)
         applied = self._scorer.rule_scorer.apply_rules(table)
-        ranks = _CandidateRanks(self._graph, table, self._scorer.score(table, applied))
+        listed = self._scorer.score(table, applied)
+        scores = np.full(n_entities, listed.defaults[0])
+        scores[listed.candidate] = listed.score
+        shares = listed.shares(np.zeros(n_entities, np.int64), scores, n_entities)
+        winner = int(np.argmax(scores))
+        _, known = known_answers(self._graph, table).at_query_time()
         of_winner: list[Contribution] | None = None
         explanations = []
         for name in candidates:
-            candidate = ranks.winner if name is None else entities.find(name)
+            candidate = winner if name is None else entities.find(name)
             contributions = self._contributions(table, candidate, applied)
             contrasts: list[_Contrasted] = []
-            if candidate != ranks.winner:
-                of_winner = of_winner or self._contributions(table, ranks.winner, applied)
+            if candidate != winner:
+                of_winner = of_winner or self._contributions(table, winner, applied)
                 contrasts = _contrasts(of_winner, contributions)
             contributions.sort(key=lambda part: -abs(part.score))
             # Only what is shown has groundings.
@@ -73,21 +77,22 @@ class Explainer:
                 self._reason(part, groundings if index < shown else 0)
                 for index, part in enumerate(contributions)
             )
-            score = float(ranks.score[candidate])
+            score = float(scores[candidate])
+            before = (scores > score).sum() + (scores[:candidate] == score).sum()
             explanations.append(
                 Explanation(
                     query=query,
                     candidate=entities.label(candidate),
-                    rank=ranks.rank(candidate),
+                    rank=1 + int(before),
                     score=score,
-                    share=float(ranks.share[candidate]),
-                    known=candidate in ranks.known,
+                    share=float(shares[candidate]),
+                    known=bool(np.isin(candidate, known)),
                     reasons=reasons,
                     ablation=self._ablate(table, candidate, score, reasons) if ablation else None,
-                    winner=entities.label(ranks.winner),
+                    winner=entities.label(winner),
                     contrasts=tuple(
-                        Contrast(self._reason(part, groundings if index < shown else 0), *scores)
-                        for index, (part, *scores) in enumerate(contrasts)
+                        Contrast(self._reason(part, groundings if index < shown else 0), *both)
+                        for index, (part, *both) in enumerate(contrasts)
                     ),
                     max_reasons=max_reasons,
                 )
@@ -153,21 +158,3 @@ def _contrasts(winner: list[Contribution], candidate: list[Contribution]) -> lis
         for key, part in {**own, **best}.items()
     ]
     return sorted(both, key=lambda item: item[2] - item[1])
-
-
-class _CandidateRanks:
-    """Score, share and rank of every entity as a candidate of a single query."""
-
-    def __init__(self, graph: TemporalGraph, query: QueryTable, scores: Scores) -> None:
-        n = len(graph.entities)
-        self.score = np.full(n, scores.defaults[0])
-        self.score[scores.candidate] = scores.score
-        self.share = scores.shares(np.zeros(n, np.int64), self.score, n)
-        self.winner = int(np.argmax(self.score))
-        _, known = known_answers(graph, query).at_query_time()
-        self.known = frozenset(known.tolist())
-
-    def rank(self, entity: int) -> int:
-        """Return the rank, from 1; equal scores in the order of entities."""
-        score = self.score[entity]
-        return 1 + int((self.score > score).sum() + (self.score[:entity] == score).sum())

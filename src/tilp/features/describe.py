@@ -3,7 +3,7 @@
 from tilp.types import EvidenceKind, Unit
 
 _ALWAYS = 0.9  # from this share of pairs on, only one order is named
-_WHERE = {
+_WHERE: dict[str, str] = {
     EvidenceKind.BETWEEN: " between the same two",
     EvidenceKind.OTHERS: "",
     EvidenceKind.WALKS: " on walks to the answer",
@@ -27,7 +27,7 @@ def order_sentence(evidence: str, relation: str, other: str, probability: float)
     >>> order_sentence("others", "bornIn", "graduatedFrom", 0.99)
     'graduatedFrom starts after bornIn in 99 % of cases'
     """
-    both = f"{_another(relation, other)} starts after {relation}{_where(evidence)}"
+    both = f"{_another(relation, other)} starts after {relation}{_WHERE[evidence]}"
     return f"{both} in {percent(probability)} of cases"
 
 
@@ -59,7 +59,7 @@ def pair_sentence(
         side = "before" if gaussian and mean > 2 * deviation else "at or before"
     length = f"{mean:,.1f} ± {deviation:,.1f}" if gaussian else f"on average {mean:,.1f}"
     start = f"{_another(relation, other)} starts {in_units(length, unit)}"
-    return f"{start} {side} {relation}{_where(evidence)}"
+    return f"{start} {side} {relation}{_WHERE[evidence]}"
 
 
 def duration_sentence(relation: str, mean: float, deviation: float, unit: Unit) -> str:
@@ -99,7 +99,3 @@ def percent(share: float) -> str:
 
 def _another(relation: str, other: str) -> str:
     return f"another {other}" if relation == other else other
-
-
-def _where(evidence: str) -> str:
-    return _WHERE[EvidenceKind(evidence)]

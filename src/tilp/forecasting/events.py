@@ -154,35 +154,22 @@ class RuleTable:
     def rule_set(self, relations: Vocabulary, facts: Ints, *, sampled: bool = True) -> RuleSet:
         """Return the rules by name, in the same order; `facts` counts those of each head."""
         atoms = [Atom(name, inverse) for inverse in (False, True) for name in relations]
-        columns = (getattr(self, column.name).tolist() for column in fields(self))
+        rows = zip(*(getattr(self, column.name).tolist() for column in fields(self)), strict=True)
         mined = []
-        for head, length, body, same, body_support, support, confidence in zip(
-            *columns, strict=True
-        ):
-            constraints = (*_time_constraints(length), *_entity_constraints(same[: length + 1]))
+        for head, length, body, same, body_support, support, confidence in rows:
+            *earlier, last = pairwise(f"I{index}" for index in range(1, length + 2))
+            times = [Constraint("no_later_than", pair) for pair in earlier]
+            times.append(Constraint("earlier_than", last))
+            entities = (
+                Constraint("the_same_as", (f"E{first + 1}", f"E{position + 1}"))
+                for position, first in enumerate(same[: length + 1])
+                if first != position
+            )
             atoms_of_body = tuple(atoms[relation] for relation in body[:length])
-            rule = Rule(atoms[head], atoms_of_body, constraints)
+            rule = Rule(atoms[head], atoms_of_body, (*times, *entities))
             n_facts = int(facts[head])
             mined.append(MinedRule(rule, support, body_support, confidence, n_facts, sampled))
         return RuleSet(mined)
-
-
-def _time_constraints(length: int) -> tuple[Constraint, ...]:
-    """Return the order of times that every rule of a length has."""
-    intervals = [f"I{index}" for index in range(1, length + 2)]
-    return (
-        *(Constraint("no_later_than", pair) for pair in pairwise(intervals[:-1])),
-        Constraint("earlier_than", (intervals[-2], intervals[-1])),
-    )
-
-
-def _entity_constraints(same: Sequence[int]) -> tuple[Constraint, ...]:
-    """Return which positions of a rule have the same entity."""
-    return tuple(
-        Constraint("the_same_as", (f"E{first + 1}", f"E{position + 1}"))
-        for position, first in enumerate(same)
-        if first != position
-    )
 
 
 def check_relations(graph: TemporalGraph, relations: Vocabulary, unit: Unit) -> None:

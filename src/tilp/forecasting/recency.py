@@ -11,14 +11,8 @@ from functools import cached_property
 
 import numpy as np
 
-from tilp._kernels.recency import (
-    Evidence,
-    WeightBlocks,
-    WeightTable,
-    candidate_rules,
-    fit_weights,
-    forecast_queries,
-)
+from tilp._kernels import recency as kernel
+from tilp._kernels.recency import Evidence, WeightBlocks, WeightTable
 from tilp._utils.arrays import Floats, Ints
 from tilp._utils.random import keyed_uniform
 from tilp.errors import TilpError
@@ -73,16 +67,11 @@ class ForecastScorer:
     A score is the logarithm of a candidate's probability. Candidates are the entities that the
     subject met before and those that answered the relation before; all others rank after them. A
     query without a date comes after all facts.
-
-    Attributes:
-        evidence: facts that features are computed from.
-        table: layout of the weights.
-        weights: weights of the features.
     """
 
-    evidence: Evidence
-    table: WeightTable
-    weights: Floats
+    evidence: Evidence  # facts that features are computed from
+    table: WeightTable  # layout of the weights
+    weights: Floats  # of the features
 
     def __call__(self, queries: QueryTable) -> Scores:
         """Score the candidates of queries."""
@@ -90,7 +79,8 @@ class ForecastScorer:
         columns = np.stack([queries.subject, queries.directed_relation, time], axis=1)
         distinct, inverse = np.unique(columns, axis=0, return_inverse=True)
         subject, relation, time = np.ascontiguousarray(distinct.T)
-        scores = forecast_queries(self.evidence, self.table, self.weights, subject, relation, time)
+        query = (subject, relation, time)
+        scores = kernel.forecast_queries(self.evidence, self.table, self.weights, *query)
         return Scores(*scores, default=-np.inf, temperature=1.0).take(inverse)
 
 
@@ -235,8 +225,7 @@ class ForecastModel:
         own = self.weights[blocks.rule_recency : blocks.pair_recency].reshape(-1, classes)
         level = self.weights[blocks.rule_level : blocks.rule_recency]
         same_relation = (self.table.body == self._heads).astype(np.int64)
-        curves: Floats = level[:n, None] + own[:n] + shared[same_relation]
-        return curves
+        return np.asarray(level[:n, None] + own[:n] + shared[same_relation])
 
 
 @dataclass(frozen=True)
@@ -295,7 +284,7 @@ class ForecastRules:
         if not len(edges.time):
             raise TilpError("no training fact has a date; forecasts are learned from dates")
         n_directed = 2 * len(graph.relations)
-        rules = candidate_rules(edges.by_entity_relation, n_directed)
+        rules = kernel.candidate_rules(edges.by_entity_relation, n_directed)
         table = make_table(rules, n_directed, recency_classes(edges, self.classes))
         learned = learn_weights(self, edges, make_evidence(edges), table, progress)
         facts = np.diff(edges.by_relation.offsets)
@@ -317,9 +306,7 @@ def learn_weights(
     time_index = np.unique(time, return_inverse=True)[1]  # does not depend on the unit
     shuffle = keyed_uniform(config.seed, subject, relation, time_index)
     order = np.lexsort((answer, relation, subject, shuffle, time))
-    subject, relation, answer, time = (
-        column[order] for column in (subject, relation, answer, time)
-    )
+    subject, relation, answer, time = (c[order] for c in (subject, relation, answer, time))
     is_new = np.any(np.diff(np.stack([subject, relation, time]), axis=1) != 0, axis=0)
     first = np.flatnonzero(np.append(True, is_new))
     answer_offsets = np.append(first, len(time))
@@ -332,7 +319,7 @@ def learn_weights(
         queries = (subject[rows], relation[rows], time[rows])
         offsets = answer_offsets[part.start : part.stop + 1]
         state = (weights, squares, body_support, support)  # changed in place
-        fit_weights(evidence, table, *queries, offsets, answer, rates, *state)
+        kernel.fit_weights(evidence, table, *queries, offsets, answer, rates, *state)
         if progress is not None:
             progress(part.stop / len(first))
     return weights, body_support, support

@@ -6,13 +6,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from tilp._kernels.tlogic import (
-    ScoringSettings,
-    TLogicRules,
-    count_bodies,
-    score_queries,
-    walk_back,
-)
+from tilp._kernels import tlogic as kernel
 from tilp._utils.arrays import Ids, Ints
 from tilp.errors import TilpError
 from tilp.forecasting.events import RuleTable, TimedEdges, check_relations, event_times
@@ -34,16 +28,11 @@ class TimestampScorer:
     rule reaches any candidate, the score is how often a candidate answered the relation before; if
     the relation never occurred, any relation. Only facts dated before the query are used, unless
     the rules look ahead. A query without a date comes after all facts.
-
-    Attributes:
-        edges: facts that are evidence.
-        rules: rules to apply.
-        settings: how rules are applied and combined.
     """
 
-    edges: TimedEdges
-    rules: TLogicRules
-    settings: ScoringSettings
+    edges: TimedEdges  # facts that are evidence
+    rules: kernel.TLogicRules  # rules to apply
+    settings: kernel.ScoringSettings  # how rules are applied and combined
 
     def __call__(self, queries: QueryTable) -> Scores:
         """Score the candidates of queries."""
@@ -54,7 +43,7 @@ class TimestampScorer:
         distinct, inverse = np.unique(columns, axis=0, return_inverse=True)
         subject, relation, time, fact = np.ascontiguousarray(distinct.T)
         edges, query = self.edges.by_entity_relation, (subject, relation, time, fact)
-        rule_scores = Scores(*score_queries(edges, self.rules, self.settings, *query))
+        rule_scores = Scores(*kernel.score_queries(edges, self.rules, self.settings, *query))
         scores = self._add_frequencies(rule_scores, relation, time, fact).take(inverse)
         by_rules = rule_scores.take(inverse)
         reached = np.zeros(len(by_rules), np.bool_)
@@ -65,21 +54,17 @@ class TimestampScorer:
         """Score candidates by their frequency as answers, for queries without any candidate."""
         columns = (scores.candidate, scores.score)
         candidates, values = (np.split(column, scores.offsets[1:-1]) for column in columns)
+        edges, ahead = self.edges.by_relation, self.settings.ahead
         for query in np.flatnonzero(np.diff(scores.offsets) == 0):
-            answers = self._earlier_answers(relation[query], time[query], fact[query])
+            own = slice(edges.offsets[relation[query]], edges.offsets[relation[query] + 1])
+            for rows in (own, slice(None)):  # of the relation, else of any
+                mask = edges.fact[rows] != fact[query] if ahead else edges.time[rows] < time[query]
+                answers = edges.target[rows][mask]
+                if len(answers):
+                    break
             candidates[query], values[query] = np.unique(answers, return_counts=True)
         offsets = np.append(0, np.cumsum([len(ids) for ids in candidates]))
         return Scores(offsets, np.concatenate(candidates), np.concatenate(values))
-
-    def _earlier_answers(self, relation: int, time: int, fact: int) -> Ids:
-        """Return answers of a relation, else of any, in the facts that are evidence for a query."""
-        edges = self.edges.by_relation
-        for rows in (slice(edges.offsets[relation], edges.offsets[relation + 1]), slice(None)):
-            mask = edges.fact[rows] != fact if self.settings.ahead else edges.time[rows] < time
-            answers: Ids = edges.target[rows][mask]
-            if len(answers):
-                break
-        return answers
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -98,7 +83,7 @@ class TimestampModel:
     relations: Vocabulary
     unit: Unit
     facts: Ints
-    settings: ScoringSettings
+    settings: kernel.ScoringSettings
 
     def __repr__(self) -> str:
         lengths, counts = np.unique(self.table.length, return_counts=True)
@@ -234,7 +219,7 @@ class TimestampRules:
                 tables.append(table)
                 if progress is not None:
                     progress(done / len(relations))
-        settings = ScoringSettings(self.window, self.ahead, self.decay, self.share, self.top)
+        settings = kernel.ScoringSettings(self.window, self.ahead, self.decay, self.share, self.top)
         return TimestampModel(RuleTable.join(tables), graph.relations, graph.unit, facts, settings)
 
     def _mine_relation(self, edges: TimedEdges, relation: int) -> RuleTable:
@@ -246,12 +231,11 @@ class TimestampRules:
         rng = np.random.default_rng([self.seed, relation, length])
         exponential = self.transition is Transition.EXPONENTIAL
         target = (edges.n_relations, relation, length)
-        seed = int(rng.integers(_MAX_SEED))
-        options = (self.walks, exponential, seed)
-        entities, walked, _ = walk_back(edges.by_time, edges.by_relation, *target, *options)
+        options = (self.walks, exponential, int(rng.integers(_MAX_SEED)))
+        entities, walked, _ = kernel.walk_back(edges.by_time, edges.by_relation, *target, *options)
         body, same = distinct_rules(entities, walked, edges.n_relations)
         rules, seeds = (relation, body, same), rng.integers(_MAX_SEED, size=len(body))
-        body_support, support = count_bodies(
+        body_support, support = kernel.count_bodies(
             edges.by_entity_relation, edges.by_relation, *rules, self.samples, seeds
         )
         confidence = support / np.maximum(body_support + self.smoothing, 1.0)

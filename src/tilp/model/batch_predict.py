@@ -22,20 +22,14 @@ from tilp.parallel import Workers
 from tilp.scoring import Query
 from tilp.scoring.topk import QueryBatches, TopCandidates, TopKPredictor
 
+# Called with the name of a stage, how many queries are done, and of how many; 0: unknown.
 Progress = Callable[[str, float, int], None]
-"""Called with the name of a stage, how many queries are done, and of how many; 0: unknown."""
-
+# Queries that are scored together; also as given, if candidates are explained.
 Chunk = tuple[QueryTable, list[Query]]
-"""Queries that are scored together; also as given, if candidates are explained."""
-
+# The best candidates of a chunk, and explanations of each query's first ones as JSON.
 ChunkResult = tuple[TopCandidates, list[list[str]]]
-"""The best candidates of a chunk, and explanations of each query's first ones as JSON."""
 
-_NOTE = "predict.json"
-_FORMAT = "tilp predictions"
-_VERSION = 1
-_PART_SIZE = 20_000
-_PART_SIZE_EXPLAINED = 500
+_NOTE, _FORMAT, _VERSION = "predict.json", "tilp predictions", 1
 _MAX_PART_ROWS = 2_000_000
 _GROUNDINGS, _REASONS = 3, 10
 _PARQUET_MAGIC = b"PAR1"
@@ -62,8 +56,7 @@ class BatchSettings:
         """Queries in a part."""
         if self.part_size is not None:
             return self.part_size
-        default = _PART_SIZE_EXPLAINED if self.explain else _PART_SIZE
-        return max(1, min(default, _MAX_PART_ROWS // max(1, self.k)))
+        return max(1, min(500 if self.explain else 20_000, _MAX_PART_ROWS // max(1, self.k)))
 
 
 @dataclass(frozen=True)
@@ -109,18 +102,16 @@ class Part:
     def __init__(self, index: int, queries: QuerySlice, predictor: BatchPredictor) -> None:
         self.index, self.queries = index, queries
         self._graph = predictor.top_k.graph
-        self._is_explained = predictor.explainer is not None
+        self._explained = predictor.explainer is not None
         table, self.valid_rows = queries.columns.encode(self._graph)
-        self._batches = QueryBatches(
-            table, predictor.top_k.scorer, keep_duplicates=self._is_explained
-        )
+        self._batches = QueryBatches(table, predictor.top_k.scorer, keep_duplicates=self._explained)
         self._results: list[ChunkResult] = []
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield the chunks of the part, at least one."""
         columns = self.queries.columns
         for rows, table in zip(self._batches.rows, self._batches, strict=True):
-            explained = self.valid_rows[rows].tolist() if self._is_explained else []
+            explained = self.valid_rows[rows].tolist() if self._explained else []
             yield table, [columns.query(row) for row in explained]
 
     def add(self, result: ChunkResult) -> float:
@@ -133,7 +124,7 @@ class Part:
         best = self._batches.join([candidates for candidates, _ in self._results])
         text = self.queries.columns.text[self.valid_rows]
         frame = best.frame(self._graph, self.queries.first + self.valid_rows, text)
-        if not self._is_explained:
+        if not self._explained:
             return frame
         explanations = np.full(len(best.entity), None, np.object_)
         for rows, (_, explained) in zip(self._batches.rows, self._results, strict=True):

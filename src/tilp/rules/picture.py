@@ -29,10 +29,7 @@ def draw_rule(rule: Rule) -> str:
     other = (str(c) for c in rule.constraints if not is_temporal(c))
     intervals = satisfying_intervals(temporal)
     time = _Time(temporal, intervals or {}, query)
-    if intervals is None:
-        notes = [_CONTRADICTION]
-    else:
-        notes = list(time.notes()) if intervals else [_STATIC]
+    notes = list(time.notes()) if intervals else [_CONTRADICTION if intervals is None else _STATIC]
     nodes = tuple(f"E{index}" for index in range(1, query + 1))
     links = tuple(time.link(index, atom) for index, atom in enumerate(rule.body, start=1))
     head, interval = rule.head, time.intervals.get(query)
@@ -125,14 +122,12 @@ def rule_set_html(rules: RuleSet) -> str:
 
 def _rows(rules: Sequence[MinedRule], drawn: int) -> Markup:
     columns = figure_columns(rules)
-    pictures = [_with_picture(m.rule, open_=index < drawn) for index, m in enumerate(rules)]
-    rows = [list(row) for row in zip(pictures, *columns.values(), strict=True)]
+    rows = []
+    for index, (mined, *figures) in enumerate(zip(rules, *columns.values(), strict=True)):
+        summary = element("summary", _sentence(mined.rule))
+        opening = {"open": None} if index < drawn else {}
+        rows.append([element("details", summary, _picture(mined.rule), **opening), *figures])
     return table(["rule", *columns], rows, numbers=len(columns))
-
-
-def _with_picture(rule: Rule, *, open_: bool) -> Markup:
-    attributes = {"open": None} if open_ else {}
-    return element("details", element("summary", _sentence(rule)), _picture(rule), **attributes)
 
 
 def _sentence(rule: Rule) -> Markup:

@@ -108,8 +108,11 @@ class Notation(StrEnum):
     SENTENCE = "sentence"
 
 
-_SIGNS = {"arrow": " ← ", "and": " ∧ ", "inverse": INVERSE_MARK}
-_ASCII = {"arrow": " <- ", "and": " & ", "inverse": "^-1"}
+_SIGNS = {  # arrow, conjunction, inverse
+    Notation.SIGNS: (" ← ", " ∧ ", INVERSE_MARK),
+    Notation.ASCII: (" <- ", " & ", "^-1"),
+    Notation.LATEX: (r" \leftarrow ", r" \wedge ", "^{-1}"),
+}
 
 # A bare name may hold spaces and dots, but no sign that the grammar uses.
 _BARE = r"[^\s\"(),∧&←<^⁻][^\"(),∧&←<^⁻\n\r]*"
@@ -120,8 +123,7 @@ _TOKEN = re.compile(
 )
 Term = tuple[str, bool, tuple[str, ...]]
 
-_ARROW = re.compile(r"←|<-")
-_AND = re.compile(r"∧|&")
+_ARROW, _AND = re.compile("←|<-"), re.compile("∧|&")
 
 
 def format_rule(rule: Rule, notation: Notation = Notation.SIGNS) -> str:
@@ -137,11 +139,24 @@ def format_rule(rule: Rule, notation: Notation = Notation.SIGNS) -> str:
     >>> print(format_rule(rule, Notation.SENTENCE))
     If E1 nominated E2 in I1, and I1 is before I2, then E1 won E2 in I2.
     """
-    if notation is Notation.LATEX:
-        return _format_latex(rule)
-    if notation is Notation.SENTENCE:
+    if notation == Notation.SENTENCE:
         return _format_sentence(rule)
-    return _format_plain(rule, _ASCII if notation is Notation.ASCII else _SIGNS)
+    arrow, conjunction, inverse_mark = _SIGNS[notation]
+
+    def term(name: str, inverse: bool, variables: tuple[str, ...]) -> str:
+        text, listed = _quoted(name), ",".join(variables)
+        if notation == Notation.LATEX:
+            text = rf"\text{{{name.translate(_LATEX_SIGNS)}}}"
+            listed = ", ".join(f"{variable[0]}_{{{variable[1:]}}}" for variable in variables)
+        return f"{text}{inverse_mark * inverse}({listed})"
+
+    terms = [
+        term(atom.relation, atom.inverse, _body_variables(index))
+        for index, atom in enumerate(rule.body, start=1)
+    ]
+    terms += [term(c.word, False, c.variables) for c in rule.constraints]
+    head = term(rule.head.relation, rule.head.inverse, _head_variables(rule))
+    return head + arrow + conjunction.join(terms)
 
 
 def parse_rule(text: str) -> Rule:
@@ -172,7 +187,7 @@ def parse_rule(text: str) -> Rule:
         raise TilpError(
             f"{text!r} is not a chain. Body atoms go from E1 over E2, … to the last entity, with "
             "intervals I1, I2, …, and the head joins the first entity to the last: "
-            f"{_format_plain(rule, _SIGNS)}"
+            f"{rule}"
         )
     if any(inverse for _, inverse, _ in rest):
         raise TilpError(f"{text!r}: a constraint has no inverse; write its converse")
@@ -193,20 +208,18 @@ class _Scanner:
 
     def term(self) -> Term:
         """Read a name, its inverse mark and its variables."""
-        match = _TOKEN.match(self._text, self._position)
-        if match is None:
-            raise self._error("a term such as name(E1,E2,I1)")
-        self._position = match.end()
+        match = self.expect(_TOKEN, "a term such as name(E1,E2,I1)")
         try:
             return _term(match["name"], match["inverse"] is not None, match["variables"])
         except ValueError:
             raise self._error("a quoted name as JSON writes it") from None
 
-    def expect(self, sign: re.Pattern[str], description: str) -> None:
-        match = sign.match(self._text, self._position)
+    def expect(self, pattern: re.Pattern[str], description: str) -> re.Match[str]:
+        match = pattern.match(self._text, self._position)
         if match is None:
             raise self._error(description)
         self._position = match.end()
+        return match
 
     def _error(self, expected: str) -> TilpError:
         rest = self._text[self._position : self._position + 30]
@@ -243,15 +256,6 @@ def _quoted(name: str) -> str:
     return name if is_plain else json.dumps(name, ensure_ascii=False)
 
 
-def _format_plain(rule: Rule, signs: dict[str, str]) -> str:
-    def text(atom: Atom, variables: tuple[str, ...]) -> str:
-        return f"{_quoted(atom.relation)}{signs['inverse'] * atom.inverse}({','.join(variables)})"
-
-    terms = [text(atom, _body_variables(index)) for index, atom in enumerate(rule.body, start=1)]
-    terms += [f"{_quoted(c.word)}({','.join(c.variables)})" for c in rule.constraints]
-    return text(rule.head, _head_variables(rule)) + signs["arrow"] + signs["and"].join(terms)
-
-
 _LATEX_SIGNS = str.maketrans(
     {
         **{sign: f"\\{sign}" for sign in "{}_&%#$"},
@@ -260,21 +264,6 @@ _LATEX_SIGNS = str.maketrans(
         "~": r"\textasciitilde{}",
     }
 )
-
-
-def _format_latex(rule: Rule) -> str:
-    def term(name: str, inverse: bool, variables: tuple[str, ...]) -> str:
-        listed = ", ".join(f"{variable[0]}_{{{variable[1:]}}}" for variable in variables)
-        power = "^{-1}" if inverse else ""
-        return rf"\text{{{name.translate(_LATEX_SIGNS)}}}{power}({listed})"
-
-    terms = [
-        term(atom.relation, atom.inverse, _body_variables(index))
-        for index, atom in enumerate(rule.body, start=1)
-    ]
-    terms += [term(c.word, False, c.variables) for c in rule.constraints]
-    head = term(rule.head.relation, rule.head.inverse, _head_variables(rule))
-    return head + r" \leftarrow " + r" \wedge ".join(terms)
 
 
 _VERBS = frozenset({"meets", "overlaps", "starts", "finishes", "equals", "contains"})

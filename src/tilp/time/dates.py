@@ -47,11 +47,7 @@ class DateKind(StrEnum):
     MALFORMED = "malformed"
 
 
-_SPANS = {
-    DateKind.UNKNOWN: (UNKNOWN, UNKNOWN),
-    DateKind.OPEN: (OPEN_START, OPEN_END),
-    DateKind.MALFORMED: None,
-}
+_SPANS = {DateKind.UNKNOWN: (UNKNOWN, UNKNOWN), DateKind.OPEN: (OPEN_START, OPEN_END)}
 _TEXTS = {UNKNOWN: "", OPEN_END: "present", OPEN_START: "open"}
 
 
@@ -69,15 +65,8 @@ class ParsedDate:
         """Return whether the date is a single instant of the unit."""
         if self.kind is not DateKind.KNOWN or self.first_year != self.last_year:
             return False
-        match unit:
-            case Unit.YEAR:
-                return True
-            case Unit.MONTH:
-                return self.month > 0
-            case Unit.DAY:
-                return self.day > 0
-            case Unit.INTEGER:
-                return self.month == 0
+        finer = {Unit.YEAR: True, Unit.MONTH: self.month > 0, Unit.DAY: self.day > 0}
+        return finer.get(unit, self.month == 0)
 
     def span(self, unit: Unit) -> tuple[int, int] | None:
         """Return the first and last instant that the date may mean; None if malformed in this unit.
@@ -87,7 +76,7 @@ class ParsedDate:
         """
         unit = Unit(unit)
         if self.kind is not DateKind.KNOWN:
-            return _SPANS[self.kind]
+            return _SPANS.get(self.kind)
         if unit is Unit.INTEGER:
             return (self.first_year, self.last_year) if self.is_complete(unit) else None
         if max(abs(self.first_year), abs(self.last_year)) >= 10**_MAX_YEAR_DIGITS:
@@ -166,15 +155,13 @@ def format_time(time: int, unit: Unit) -> str:
     unit = Unit(unit)
     if time in _TEXTS:
         return _TEXTS[time]
-    match unit:
-        case Unit.YEAR | Unit.INTEGER:
-            return str(time)
-        case Unit.MONTH:
-            year, month = divmod(time, 12)
-            return f"{_format_year(year)}-{month + 1:02d}"
-        case Unit.DAY:
-            year, month, day = _civil_from_days(time)
-            return f"{_format_year(year)}-{month:02d}-{day:02d}"
+    if unit is Unit.MONTH:
+        year, month = divmod(time, 12)
+        return f"{_format_year(year)}-{month + 1:02d}"
+    if unit is Unit.DAY:
+        year, month, day = _civil_from_days(time)
+        return f"{_format_year(year)}-{month:02d}-{day:02d}"
+    return str(time)
 
 
 def _digits(part: str | None) -> int:
@@ -206,11 +193,9 @@ def _days_from_civil(year: int, month: int, day: int) -> int:
 
 
 def _civil_from_days(days: int) -> tuple[int, int, int]:
-    era, day_of_era = divmod(days + _EPOCH_SHIFT, _ERA_DAYS)
-    year_of_era = (
-        day_of_era - day_of_era // 1460 + day_of_era // 36_524 - day_of_era // 146_096
-    ) // 365
-    day_of_year = day_of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    era, days = divmod(days + _EPOCH_SHIFT, _ERA_DAYS)
+    year_of_era = (days - days // 1460 + days // 36_524 - days // 146_096) // 365
+    day_of_year = days - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
     shifted_month = (5 * day_of_year + 2) // 153
     day = day_of_year - (153 * shifted_month + 2) // 5 + 1
     month = (shifted_month + 2) % 12 + 1

@@ -78,8 +78,7 @@ class Durations:
         """Standard deviation of the length of each relation's intervals."""
         ratio = self.mu / self.sigma
         hazard = _hazard(ratio)
-        deviation: Floats = self.sigma * np.sqrt(1.0 - hazard * (ratio + hazard))
-        return deviation
+        return np.asarray(self.sigma * np.sqrt(1.0 - hazard * (ratio + hazard)))
 
     def frame(self) -> pl.DataFrame:
         """Return a row for each relation: parameters, mean, and count of complete intervals."""
@@ -108,8 +107,7 @@ class Durations:
         """
         mu, sigma = self.mu[relation], self.sigma[relation]
         z = -ndtri_exp(np.log1p(-probability) + log_ndtr(mu / sigma))
-        length: Floats = np.maximum(mu + sigma * z, 0.0)
-        return length
+        return np.asarray(np.maximum(mu + sigma * z, 0.0))
 
     def estimate(
         self, relation: Ids, start: Times, end: Times, uniform: Floats | None = None
@@ -142,8 +140,7 @@ def _finite(time: Ints) -> Mask:
 
 def _hazard(ratio: Floats) -> Floats:
     """Return φ(a) / Φ(a): by how many sigma truncation moves the mean, for a = mu / sigma."""
-    hazard: Floats = np.exp(-0.5 * ratio**2 - _HALF_LOG_TAU - log_ndtr(ratio))
-    return hazard
+    return np.asarray(np.exp(-0.5 * ratio**2 - _HALF_LOG_TAU - log_ndtr(ratio)))
 
 
 def _most_likely(count: Ints, total: Floats, squares: Floats) -> tuple[Floats, Floats]:

@@ -56,7 +56,15 @@ class Interval:
             end: likewise.
             unit: what times count; years by default.
         """
-        spans = [_span(text, Unit(unit)) for text in (start, end)]
+        spans = []
+        for text in (start, end):
+            span = parse_date(str(text or "")).span(Unit(unit))
+            if span is None:
+                raise TilpError(
+                    f"{text!r} is not a date in {Unit(unit).value}s; write it like 1952, 1952-05 "
+                    "or 1952-05-17, with # for unknown digits, or leave it out"
+                )
+            spans.append(span)
         return cls(spans[0][0], spans[1][1])
 
     @property
@@ -80,16 +88,6 @@ class Interval:
     def __repr__(self) -> str:
         names = {UNKNOWN: "UNKNOWN", OPEN_START: "OPEN_START", OPEN_END: "OPEN_END"}
         return f"Interval({', '.join(names.get(t, str(t)) for t in (self.start, self.end))})"
-
-
-def _span(text: str | None, unit: Unit) -> tuple[int, int]:
-    span = parse_date(str(text or "")).span(unit)
-    if span is None:
-        raise TilpError(
-            f"{text!r} is not a date in {unit.value}s; write it like 1952, 1952-05 or 1952-05-17, "
-            "with # for unknown digits, or leave it out"
-        )
-    return span
 
 
 def known_ends(start: Times, end: Times) -> tuple[Times, Times]:

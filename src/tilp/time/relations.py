@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,20 +16,25 @@ UNDECIDED = -1
 """Code of a relation that the known dates leave open."""
 
 
-class TemporalRelation(StrEnum):
+class _Mirrored(StrEnum):
+    """Relations in an order in which the converse is at the mirrored index."""
+
+    @property
+    def converse(self) -> Self:
+        """The relation read from the other interval."""
+        relations = tuple(type(self))
+        return relations[-1 - relations.index(self)]
+
+
+class TemporalRelation(_Mirrored):
     """The three classes of eq. 4."""
 
     BEFORE = "before"
     TOUCHING = "touching"
     AFTER = "after"
 
-    @property
-    def converse(self) -> TemporalRelation:
-        """The relation read from the other interval."""
-        return _CLASSES[len(_CLASSES) - 1 - _CLASSES.index(self)]
 
-
-class Allen(StrEnum):
+class Allen(_Mirrored):
     """Allen's relations, in an order in which the converse is at the mirrored index."""
 
     BEFORE = "before"
@@ -44,11 +50,6 @@ class Allen(StrEnum):
     OVERLAPPED_BY = "overlapped-by"
     MET_BY = "met-by"
     AFTER = "after"
-
-    @property
-    def converse(self) -> Allen:
-        """The relation read from the other interval."""
-        return _ALLEN[len(_ALLEN) - 1 - _ALLEN.index(self)]
 
     @property
     def temporal_relation(self) -> TemporalRelation:
@@ -165,8 +166,7 @@ def _bounds(start: Times | int, end: Times | int) -> tuple[Times, Times, Times, 
     first_start = np.where(no_start, OPEN_START, start)
     last_start = np.where(no_start, np.where(no_end, OPEN_END, end), start)
     first_end = np.where(no_end, first_start, end)
-    last_end = np.where(no_end, OPEN_END, end)
-    return first_start, last_start, first_end, last_end
+    return first_start, last_start, first_end, np.where(no_end, OPEN_END, end)
 
 
 def _sign(first: Times, second: Times) -> NDArray[np.int8]:

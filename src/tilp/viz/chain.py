@@ -18,23 +18,14 @@ _LINES = 13.5
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Entities in a row, and the links that join each to the next.
+    """Entities in a row, and the links that join each to the next."""
 
-    Attributes:
-        nodes: Names of the entities.
-        links: One fewer than nodes; None between neighbours that nothing joins.
-        query: The query's link.
-        ends: Indices of the two nodes that the query joins.
-        unit: Unit of time; None if intervals only show an order and have no dates.
-        notes: Lines of text below the picture.
-    """
-
-    nodes: tuple[str, ...]
-    links: tuple[Link | None, ...]
-    query: Link
-    ends: tuple[int, int]
-    unit: Unit | None = None
-    notes: tuple[str, ...] = ()
+    nodes: tuple[str, ...]  # names of the entities
+    links: tuple[Link | None, ...]  # one fewer; None between neighbours that nothing joins
+    query: Link  # the query's link
+    ends: tuple[int, int]  # indices of the two nodes that the query joins
+    unit: Unit | None = None  # of time; None if intervals only show an order and have no dates
+    notes: tuple[str, ...] = ()  # lines of text below the picture
 
     @property
     def sentences(self) -> str:
@@ -65,8 +56,7 @@ def draw_chain(chain: Chain) -> str:
     """
     width = max(_WIDTH, _LEAST_STEP * len(chain.nodes))
     first, last = (chain.nodes[end] for end in chain.ends)
-    title = f"{first} – {chain.query.label} – {last}"
-    drawing = Drawing(width, title, chain.sentences)
+    drawing = Drawing(width, f"{first} – {chain.query.label} – {last}", chain.sentences)
     step = width / len(chain.nodes)
     xs = [step * (index + 0.5) for index in range(len(chain.nodes))]
     _draw_query(drawing, chain.query, *(xs[end] for end in chain.ends))

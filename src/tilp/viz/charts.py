@@ -25,14 +25,11 @@ _STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "text.parse_math": False,  # a dollar sign in a name is a dollar sign
     "font.size": 9.5,
-    "axes.edgecolor": LIGHT["soft"],
-    "axes.labelcolor": LIGHT["soft"],
-    "xtick.color": LIGHT["soft"],
-    "ytick.color": LIGHT["soft"],
+    **dict.fromkeys(("axes.edgecolor", "axes.labelcolor"), LIGHT["soft"]),
+    **dict.fromkeys(("xtick.color", "ytick.color"), LIGHT["soft"]),
     "text.color": LIGHT["ink"],
     "grid.color": LIGHT["line"],
-    "axes.spines.top": False,
-    "axes.spines.right": False,
+    **dict.fromkeys(("axes.spines.top", "axes.spines.right"), False),
 }
 
 

@@ -63,9 +63,8 @@ def fragment(*children: str) -> str:
 
 def page(title: str, *children: str, style: str = "") -> str:
     """Return a whole page; `style` holds further CSS rules."""
-    meta = Markup(
-        '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
-    )
+    size = "width=device-width, initial-scale=1"
+    meta = Markup(f'<meta charset="utf-8"><meta name="viewport" content="{size}">')
     head = element("head", meta, element("title", title), element("style", Markup(_PAGE_STYLE)))
     own = [element("style", Markup(style))] if style else []
     body = element("body", fragment(*own, *children))

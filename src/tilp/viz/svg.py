@@ -198,8 +198,7 @@ def wrap(text: str, width: float, size: float, lines: int = 2) -> list[str]:
     line = ""
     pieces = [part for piece in _PIECES.findall(text) for part in _cut_up(piece, width, size)]
     for index, piece in enumerate(pieces):
-        fits = text_width((line + piece).rstrip(), size) <= width
-        if line and not fits:
+        if line and text_width((line + piece).rstrip(), size) > width:
             if len(done) == lines - 1:
                 line += "".join(pieces[index:])
                 break

@@ -36,7 +36,7 @@ class Axis:
 
     @classmethod
     def of_dates(
-        cls, intervals: Iterable[Interval], unit: Unit, left: float, right: float, margin: float
+        cls, intervals: Iterable[Interval], unit: Unit, left: float, right: float, pad: float
     ) -> Self:
         """Make an even axis for the known times of intervals, broken where nothing happens."""
         times = known_times(intervals)
@@ -44,9 +44,9 @@ class Axis:
             return cls(left, right)
         spans = _spans(times)
         taken = sum(high - low for low, high in spans)
-        scale = (right - left - 2 * margin - _BREAK * (len(spans) - 1)) / taken
+        scale = (right - left - 2 * pad - _BREAK * (len(spans) - 1)) / taken
         knots: list[tuple[int, float]] = []
-        at = left + margin
+        at = left + pad
         for low, high in spans:
             knots += [(low, at), (high, at := at + scale * (high - low))]
             at += _BREAK
@@ -56,9 +56,7 @@ class Axis:
         return replace(axis, ticks=tuple(_apart(ticks)), breaks=breaks)
 
     @classmethod
-    def of_order(
-        cls, intervals: Iterable[Interval], left: float, right: float, margin: float
-    ) -> Self:
+    def of_order(cls, intervals: Iterable[Interval], left: float, right: float, pad: float) -> Self:
         """Make an axis without dates, on which long times take little more room than short ones."""
         times = known_times(intervals)
         if len(times) < 2:
@@ -66,8 +64,8 @@ class Axis:
         steps = [0.0]
         for time, following in pairwise(times):
             steps.append(steps[-1] + 1 + log2(following - time))
-        scale = (right - left - 2 * margin) / steps[-1]
-        knots = ((time, left + margin + scale * at) for time, at in zip(times, steps, strict=True))
+        scale = (right - left - 2 * pad) / steps[-1]
+        knots = ((time, left + pad + scale * at) for time, at in zip(times, steps, strict=True))
         return cls(left, right, tuple(knots))
 
     def x(self, time: int) -> float:
@@ -180,25 +178,15 @@ _SIGNS = {TemporalRelation.BEFORE: "←", TemporalRelation.TOUCHING: "↔", Temp
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A relation between two entities at a time.
+    """A relation between two entities at a time."""
 
-    Attributes:
-        label: Name of the relation.
-        interval: When it holds; None if nothing is said about it.
-        inverse: Whether it points from right to left.
-        mark: One or two characters that join the edge to its lane.
-        detail: Text below the label beside the axis, such as the dates.
-        word: How the interval lies to the query's; empty for the query itself.
-        relation: The temporal relation that the word means, if it means a single one.
-    """
-
-    label: str
-    interval: Interval | None = None
-    inverse: bool = False
-    mark: str = ""
-    detail: str = ""
-    word: str = ""
-    relation: TemporalRelation | None = None
+    label: str  # name of the relation
+    interval: Interval | None = None  # when it holds; None if nothing is said about it
+    inverse: bool = False  # whether it points from right to left
+    mark: str = ""  # one or two characters that join the edge to its lane
+    detail: str = ""  # text below the label beside the axis, such as the dates
+    word: str = ""  # how the interval lies to the query's; empty for the query itself
+    relation: TemporalRelation | None = None  # that the word means, if it means a single one
 
     @classmethod
     def dated(
@@ -211,7 +199,10 @@ class Link:
         """
         word = "" if query is None else _relation_text(interval, query, unit)
         relation = None if query is None else temporal_relation(interval, query)
-        detail = _dates(interval, unit)
+        start, end = (format_time(time, unit) or "?" for time in (interval.start, interval.end))
+        detail = f"{start} – {end}"
+        if start == end:
+            detail = "no dates" if start == "?" else start
         return cls(label, interval, detail=detail, word=word, relation=relation, **more)
 
     def sentence(self, here: str, there: str) -> str:
@@ -245,8 +236,7 @@ def draw_timeline(
         middle = top + (index + 0.5) * _HEIGHT
         drawing.line([(axis.left, middle), (axis.right, middle)], colour("line"), 1.0)
         is_query = index == len(links)
-        _draw_names(drawing, middle, link, fill, hollow=is_query)
-        _draw_word(drawing, axis.right + 10, middle, link)
+        _draw_labels(drawing, axis.right + 10, middle, link, fill, hollow=is_query)
         # Where only an order is shown, the position of an unconstrained interval means nothing.
         loose = unit is None and link.relation is None and query.interval is not None
         bars.draw(middle, link, fill, hollow=loose and not is_query)
@@ -261,8 +251,7 @@ def draw_badge(drawing: Drawing, x: float, y: float, mark: str, fill: str, hollo
     wide = _BADGE + 6.5 * max(len(mark) - 1, 0)
     inside, ink = (colour("paper"), fill) if hollow else (fill, colour("paper"))
     border: dict[str, Any] = {"rx": _BADGE / 2, "stroke": fill, "stroke_width": 1.5}
-    if hollow:
-        border["stroke_dasharray"] = "3 2"
+    border |= {"stroke_dasharray": "3 2"} if hollow else {}
     drawing.rect(x - wide / 2, y - _BADGE / 2, wide, _BADGE, inside, **border)
     drawing.text(x, y + 4, [mark], 11, fill=ink, text_anchor="middle", font_weight=600)
 
@@ -369,19 +358,19 @@ def _known_span(interval: Interval | None) -> Span | None:
     return end if start == UNKNOWN else start, start if end == UNKNOWN else end
 
 
-def _draw_names(drawing: Drawing, middle: float, link: Link, fill: str, *, hollow: bool) -> None:
+def _draw_labels(
+    drawing: Drawing, right: float, middle: float, link: Link, fill: str, *, hollow: bool
+) -> None:
+    """Write the names of a link on the left of its lane, and how it lies to the query's right."""
     draw_badge(drawing, 14, middle, link.mark, fill, hollow)
     room = _NAMES - 38
     y = middle - 2 if link.detail else middle + 4
     drawing.label(30, y, link.label, room, _SIZE, font_weight=500)
     drawing.label(30, middle + 11, link.detail, room, _SMALL, fill=colour("soft"))
-
-
-def _draw_word(drawing: Drawing, x: float, middle: float, link: Link) -> None:
     if link.relation is not None:
-        drawing.text(x, middle + 4, [_SIGNS[link.relation]], _SIZE, font_weight=600)
+        drawing.text(right, middle + 4, [_SIGNS[link.relation]], _SIZE, font_weight=600)
     words = wrap(clean(link.word), _WORDS - 28, _SMALL)
-    drawing.text(x + 17, middle + 4 - (len(words) - 1) * 6, words, _SMALL, full=link.word)
+    drawing.text(right + 17, middle + 4 - (len(words) - 1) * 6, words, _SMALL, full=link.word)
 
 
 def _draw_axis(drawing: Drawing, axis: Axis, y: float) -> None:
@@ -399,13 +388,6 @@ def _draw_axis(drawing: Drawing, axis: Axis, y: float) -> None:
         text = "time: one arrangement that fits" if axis.knots else "no date is known"
         middle = (axis.left + axis.right) / 2
         drawing.text(middle, y + 16, [text], TICK_SIZE, fill=soft, text_anchor="middle")
-
-
-def _dates(interval: Interval, unit: Unit) -> str:
-    start, end = (format_time(time, unit) or "?" for time in (interval.start, interval.end))
-    if start == end:
-        return "no dates" if start == "?" else start
-    return f"{start} – {end}"
 
 
 def _relation_text(interval: Interval, query: Interval, unit: Unit) -> str:

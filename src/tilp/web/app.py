@@ -6,6 +6,7 @@ import logging
 import mimetypes
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Any
@@ -101,18 +102,16 @@ def create_app(
 
 def _openapi(app: FastAPI, state: ServiceState) -> Callable[[], dict[str, Any]]:
     """Return the function that makes the schema, with examples once the model is warm."""
-    cached: dict[bool, dict[str, Any]] = {}
 
-    def openapi() -> dict[str, Any]:
-        if state.ready not in cached:
-            names = ("title", "version", "summary", "description", "routes")
-            schema = get_openapi(**{name: getattr(app, name) for name in names})
-            cached[state.ready] = schema
-            if state.ready:
-                _add_examples(schema, state.views.summary["example"])
-        return cached[state.ready]
+    @cache
+    def openapi(ready: bool) -> dict[str, Any]:
+        names = ("title", "version", "summary", "description", "routes")
+        schema = get_openapi(**{name: getattr(app, name) for name in names})
+        if ready:
+            _add_examples(schema, state.views.summary["example"])
+        return schema
 
-    return openapi
+    return lambda: openapi(state.ready)
 
 
 def _add_examples(schema: dict[str, Any], example: dict[str, Any]) -> None:
@@ -235,19 +234,14 @@ class RequestMiddleware:
 
 def _replay(body: bytes, receive: Receive) -> Receive:
     """Return a `receive` that gives the body in one piece, then whatever follows."""
-    replayed = False
+    whole = iter([{"type": "http.request", "body": body, "more_body": False}])
 
     async def receive_again() -> Message:
-        nonlocal replayed
-        if replayed:
-            return await receive()
-        replayed = True
-        return {"type": "http.request", "body": body, "more_body": False}
+        return next(whole, None) or await receive()
 
     return receive_again
 
 
-_INDEX = "index.html"
 _TYPES = {".js": "text/javascript", ".svg": "image/svg+xml", ".woff2": "font/woff2"}
 
 
@@ -259,7 +253,7 @@ def page_router(folder: Traversable | None = None) -> APIRouter:
 
     @router.api_route("/", methods=["GET", "HEAD"])
     async def index(request: Request) -> Response:
-        return _serve(assets, _INDEX, request)
+        return _serve(assets, "index.html", request)
 
     @router.api_route("/static/{name}", methods=["GET", "HEAD"])
     async def asset(name: str, request: Request) -> Response:

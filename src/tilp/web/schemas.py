@@ -6,11 +6,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from tilp.scoring import Query
 
-_MAX_ANSWERS = 1_000
-_MAX_QUERIES = 10_000
-_MAX_STEPS = 16
-_MAX_TIME = 10**17
-"""Sums of larger times would not fit into 64 bits."""
+_MAX_TIME = 10**17  # sums of larger times would not fit into 64 bits
 
 
 def _check_number(value: Any) -> Any:
@@ -29,11 +25,11 @@ def _check_date(value: Any) -> Any:
 
 
 Name = Annotated[str, Field(min_length=1, max_length=1_000)]
-WholeNumber = BeforeValidator(_check_number)
+Whole = BeforeValidator(_check_number)
 DateText = Annotated[str, Field(max_length=64)]
 Time = Annotated[int, Field(ge=-_MAX_TIME, le=_MAX_TIME, strict=True)]
 Date = Annotated[DateText | Time | None, BeforeValidator(_check_date)]
-K = Annotated[int, Field(ge=1, le=_MAX_ANSWERS, description="Number of candidates."), WholeNumber]
+K = Annotated[int, Field(ge=1, le=1_000, description="Number of candidates."), Whole]
 
 
 class _Request(BaseModel):
@@ -44,13 +40,10 @@ class _Request(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _check_fields(cls, data: Any) -> Any:
-        if isinstance(data, dict):
-            unknown = next((name for name in data if name not in cls.model_fields), None)
-            if unknown is not None:
-                name = unknown.encode("utf-8", "replace").decode()[:50]
-                raise ValueError(
-                    f"no field is named {name!r}; there are {', '.join(cls.model_fields)}"
-                )
+        for field in data if isinstance(data, dict) else ():
+            if field not in cls.model_fields:
+                name, known = field.encode("utf-8", "replace").decode()[:50], cls.model_fields
+                raise ValueError(f"no field is named {name!r}; there are {', '.join(known)}")
         return data
 
 
@@ -98,7 +91,7 @@ class PredictRequest(QueryRequest):
 class BatchRequest(_Request):
     """Many queries."""
 
-    queries: list[QueryRequest] = Field(min_length=1, max_length=_MAX_QUERIES)
+    queries: list[QueryRequest] = Field(min_length=1, max_length=10_000)
     k: K = 10
 
 
@@ -107,9 +100,9 @@ class ExplainRequest(QueryRequest):
 
     candidate: Name | None = Field(None, description="Name or id; by default the best candidate.")
     groundings: Annotated[
-        int, Field(ge=0, le=20, description="Most groundings per reason."), WholeNumber
+        int, Field(ge=0, le=20, description="Most groundings per reason."), Whole
     ] = 3
-    reasons: Annotated[int, Field(ge=1, le=200, description="Most reasons."), WholeNumber] = 20
+    reasons: Annotated[int, Field(ge=1, le=200, description="Most reasons."), Whole] = 20
     pictures: bool = Field(
         False,
         description="Draw the groundings of reasons; this takes longer than the explanation "
@@ -120,9 +113,7 @@ class ExplainRequest(QueryRequest):
 class Step(_Request):
     """A fact as a walk reads it."""
 
-    number: Annotated[
-        int, Field(ge=0, le=_MAX_TIME, description="As in explanations."), WholeNumber
-    ]
+    number: Annotated[int, Field(ge=0, le=_MAX_TIME, description="As in explanations."), Whole]
     inverse: bool = Field(False, strict=True, description="Read from object to subject.")
 
 
@@ -130,7 +121,7 @@ class PictureRequest(QueryRequest):
     """A grounding of a candidate, as in an explanation."""
 
     candidate: Name = Field(description="Name or id.")
-    facts: list[Step] = Field(min_length=1, max_length=_MAX_STEPS)
+    facts: list[Step] = Field(min_length=1, max_length=16)
 
 
 class Health(BaseModel):

@@ -55,12 +55,10 @@ class ModelView:
         self, query: Query, candidate: str | None, *, groundings: int, reasons: int, pictures: bool
     ) -> dict[str, Any]:
         """Return the explanation of a candidate (None: the best) as JSON."""
-        explanation = self._model.explain(
-            query, candidate, groundings=groundings, max_reasons=reasons
-        )
-        json = explanation.to_json()
+        found = self._model.explain(query, candidate, groundings=groundings, max_reasons=reasons)
+        json = found.to_json()
         if pictures:
-            _add_pictures(explanation, json)
+            _add_pictures(found, json)
         return json
 
     def warm_up(self) -> Query:
@@ -254,9 +252,8 @@ class RuleView:
     def counts(self) -> tuple[list[int], list[int]]:
         """Return how many rules predict each relation's object, and how many its subject."""
         n = len(self._relations)
-        direct = np.bincount(self._relation[~self._inverse], minlength=n)
-        inverse = np.bincount(self._relation[self._inverse], minlength=n)
-        return direct.tolist(), inverse.tolist()
+        direct = np.bincount(self._relation[~self._inverse], minlength=n).tolist()
+        return direct, np.bincount(self._relation[self._inverse], minlength=n).tolist()
 
     def select(
         self,
@@ -272,29 +269,21 @@ class RuleView:
         descending: bool = True,
     ) -> Indices:
         """Return the indices of the rules that meet all conditions, sorted; ties by index."""
-        mask = np.ones(len(self.rules), np.bool_)
-        if relation is not None:
-            mask &= self._relation == self._relations.find(relation)
-        if inverse is not None:
-            mask &= self._inverse == inverse
+        mask = self._columns[RuleOrder.CONFIDENCE] >= min_confidence
+        mask &= self._columns[RuleOrder.SUPPORT] >= min_support
+        mask &= relation is None or self._relation == self._relations.find(relation)
+        mask &= inverse is None or self._inverse == inverse
         if body is not None:
             mask &= np.isin(self._indices, self._by_body[self._relations.find(body)])
-        if temporal is not None:
-            mask &= np.isin(self._indices, self._with_word(temporal))
-        if length is not None:
-            mask &= self._columns[RuleOrder.LENGTH] == length
-        mask &= self._columns[RuleOrder.CONFIDENCE] >= min_confidence
-        mask &= self._columns[RuleOrder.SUPPORT] >= min_support
+        if temporal is not None and temporal not in self._by_word:
+            known = ", ".join(self.temporal_relations)
+            message = f"no rule has the temporal relation {temporal!r}; there are {known}"
+            raise UnknownNameError(message, tuple(get_close_matches(temporal, self._by_word)))
+        mask &= temporal is None or np.isin(self._indices, self._by_word[temporal])
+        mask &= length is None or self._columns[RuleOrder.LENGTH] == length
         indices = np.flatnonzero(mask)
         keys = self._columns[sort][indices]
         return indices[np.argsort(-keys if descending else keys, kind="stable")]
-
-    def _with_word(self, word: str) -> Indices:
-        if word not in self._by_word:
-            known = ", ".join(self.temporal_relations)
-            message = f"no rule has the temporal relation {word!r}; there are {known}"
-            raise UnknownNameError(message, tuple(get_close_matches(word, self._by_word)))
-        return self._by_word[word]
 
 
 def rule_json(mined: MinedRule) -> dict[str, object]:

@@ -45,8 +45,7 @@ class Bernoulli(_Distributions):
 
     def log_density(self, x: Mask) -> Floats:
         """Return the logarithm of the probability of each x."""
-        logs: Floats = np.log(np.where(x, self.probability, 1.0 - self.probability))
-        return logs
+        return np.asarray(np.log(np.where(x, self.probability, 1.0 - self.probability)))
 
 
 @dataclass(frozen=True)
@@ -72,8 +71,7 @@ class Gaussian(_Distributions):
     def log_density(self, x: Floats) -> Floats:
         """Return the logarithm of the density at each x."""
         z = (x - self.mean) / self.deviation
-        logs: Floats = -0.5 * z * z - np.log(self.deviation) - 0.5 * np.log(2.0 * np.pi)
-        return logs
+        return np.asarray(-0.5 * z * z - np.log(self.deviation) - 0.5 * np.log(2.0 * np.pi))
 
 
 @dataclass(frozen=True)
@@ -90,8 +88,7 @@ class Exponential(_Distributions):
 
     def log_density(self, x: Floats) -> Floats:
         """Return the logarithm of the density at each x."""
-        logs: Floats = np.log(self.rate) - self.rate * x
-        return logs
+        return np.asarray(np.log(self.rate) - self.rate * x)
 
 
 @dataclass(frozen=True)
@@ -125,14 +122,10 @@ class FittedDistributions:
     """
 
     n_directed: int  # count of directed relations
-    key: (
-        Indices  # of observed pairs: (kind · n_directed + relation) · n_directed + other, ascending
-    )
+    key: Indices  # of observed pairs, ascending: (kind · n_directed + query's) · n_directed + other
     count: Indices  # observations of each distribution
     order: Bernoulli  # whether the query's fact starts earlier
-    interval: (
-        PairInterval  # time between the starts; pooled by group or kind if observed too rarely
-    )
+    interval: PairInterval  # time between the starts; pooled by group or kind if observed rarely
     n_queries: Indices  # count of queries of each relation
     recurrence: Bernoulli  # of each relation, in facts with the subject and in others, see `recurs`
 
@@ -183,8 +176,7 @@ class FittedDistributions:
         index = np.searchsorted(self.key, key)
         known = index < len(self.key)
         known[known] = self.key[index[known]] == key[known]
-        indices: Indices = np.where(known, index, len(self.key) + group)
-        return indices
+        return np.asarray(np.where(known, index, len(self.key) + group))
 
     def remap(self, relations: Indices) -> tuple[FittedDistributions, Indices]:
         """Return the distributions for new relations, and the old index of each.
@@ -298,8 +290,7 @@ def recurs(queries: QueryTable, evidence: Evidence) -> Mask:
     """
     relation = queries.directed_relation[evidence.query]
     n_relations = np.int32(evidence.n_directed // 2)
-    is_inverse = relation >= n_relations
-    inverse = np.where(is_inverse, relation - n_relations, relation + n_relations)
+    inverse = (relation + n_relations) % np.int32(evidence.n_directed)
     recurring = np.zeros((len(evidence.candidate), len(EVIDENCE_KINDS)), np.bool_)
     same = np.flatnonzero(evidence.relation == inverse[evidence.row])
     recurring[evidence.row[same], evidence.kind[same]] = True

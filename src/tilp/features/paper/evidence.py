@@ -23,7 +23,7 @@ from tilp.types import EvidenceKind
 # Facts between candidate and subject, F_{c,s}; the candidate's other facts; walks to it, S_W.
 EVIDENCE_KINDS = tuple(kind.value for kind in EvidenceKind)
 UNDATED = np.iinfo(np.int32).min  # difference where the fact or the query has no date
-DEFAULT_LIMIT = 100_000  # edges to read, see `Gatherer`
+LIMIT = 100_000  # edges to read, see `Gatherer`
 
 _MAX_CHUNKS = 256  # of queries, for workers
 _CHUNK_STEPS = 1e5
@@ -97,7 +97,7 @@ class Gatherer:
         graph: TemporalGraph,
         walked: Mask,
         max_length: int,
-        limit: int = DEFAULT_LIMIT,
+        limit: int = LIMIT,
         max_chunks: int = _MAX_CHUNKS,
     ) -> None:
         n_directed = 2 * len(graph.relations)
@@ -120,7 +120,14 @@ class Gatherer:
         self._width = walked.sum(axis=1).astype(np.int64)
         self._max_length, self._limit, self._max_chunks = max_length, limit, max_chunks
         self._degree = read_only(np.diff(index.offsets).astype(np.float64))
-        self._steps = read_only(self._walk_steps())
+        # About how many steps all walks from each entity take, without the last one.
+        source = np.repeat(np.arange(len(self._degree)), np.diff(index.offsets))
+        steps: NDArray[Any] = self._degree
+        total: NDArray[Any] = np.zeros_like(steps)
+        for _ in range(1, max_length):
+            total = total + np.minimum(steps, limit)
+            steps = np.bincount(source, steps[index.target], len(steps))
+        self._steps = read_only(total)
 
     def __call__(
         self,
@@ -153,16 +160,6 @@ class Gatherer:
         difference = np.where(rows[:, 3] == INCOMPARABLE, UNDATED, signed_differences(rows[:, 3]))
         return (*rows[:, :3].T.astype(np.int32), difference.astype(np.int32))
 
-    def _walk_steps(self) -> Floats:
-        """Estimate how many steps all walks from each entity take, without the last one."""
-        source = np.repeat(np.arange(len(self._degree)), np.diff(self._edges.offsets))
-        steps: NDArray[Any] = self._degree
-        total: NDArray[Any] = np.zeros_like(steps)
-        for _ in range(1, self._max_length):
-            total = total + np.minimum(steps, self._limit)
-            steps = np.bincount(source, steps[self._edges.target], len(steps))
-        return total
-
 
 class EvidenceTracer:
     """Finds the facts behind the evidence for one candidate of a single query."""
@@ -190,18 +187,14 @@ class EvidenceTracer:
         if EVIDENCE_KINDS[kind] == EvidenceKind.WALKS:
             length = self._from_subject[self._source] + 1 + self._to_candidate[self._target]
             mask &= self._walked & (length <= self._max_length)
-            return self._shortest_walk(_first(mask))
+            edge, source, target = _first(mask), self._source, self._target
+            before = self._path(int(source[edge]), self._from_subject, target, source)
+            after = self._path(int(target[edge]), self._to_candidate, source, target)
+            return (*before[::-1], self._step(edge), *after)
         mask &= self._source == self._candidate
         with_subject = self._target == self._subject
         mask &= with_subject == (EVIDENCE_KINDS[kind] == EvidenceKind.BETWEEN)
         return (self._step(_first(mask)),)
-
-    def _shortest_walk(self, edge: int) -> Steps:
-        """Return a shortest walk from subject to candidate over an edge."""
-        source, target = self._source, self._target
-        before = self._path(int(source[edge]), self._from_subject, target, source)
-        after = self._path(int(target[edge]), self._to_candidate, source, target)
-        return (*before[::-1], self._step(edge), *after)
 
     def _path(self, entity: int, distance: Indices, near: Ids, far: Ids) -> list[tuple[int, bool]]:
         """Return the steps from an entity, each nearer, to the one with distance 0."""

@@ -14,13 +14,7 @@ from numpy.typing import NDArray
 from tilp._utils.arrays import Floats, Ids, Indices, Mask
 from tilp.errors import TilpError
 from tilp.features.paper.distributions import Bernoulli, FittedDistributions, recurs
-from tilp.features.paper.evidence import (
-    DEFAULT_LIMIT,
-    EVIDENCE_KINDS,
-    DatedEvidence,
-    Evidence,
-    Gatherer,
-)
+from tilp.features.paper.evidence import EVIDENCE_KINDS, LIMIT, DatedEvidence, Evidence, Gatherer
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.parallel import Workers
 from tilp.rules import RuleSet
@@ -30,15 +24,8 @@ if TYPE_CHECKING:
     from tilp.scoring import RuleScorer
 
 FEATURES = ("recurrence", "order", "pair")  # walks have no recurrence
-CONTRIBUTIONS = (
-    "rules",
-    *(
-        f"{feature}_{kind}"
-        for kind in EVIDENCE_KINDS
-        for feature in FEATURES
-        if (feature, kind) != ("recurrence", "walks")
-    ),
-)  # they add up to a score
+_PARTS = [f"{feature}_{kind}" for kind in EVIDENCE_KINDS for feature in FEATURES]
+CONTRIBUTIONS = ("rules", *(part for part in _PARTS if part != "recurrence_walks"))  # to a score
 
 
 @dataclass(frozen=True)
@@ -139,7 +126,7 @@ class PaperFeatures:
     walked: Mask  # of each directed relation, those that walks may use, see `walked_relations`
     max_length: int  # of walks
     distributions: FittedDistributions
-    limit: int = DEFAULT_LIMIT  # most edges to read, see `Gatherer`
+    limit: int = LIMIT  # most edges to read, see `Gatherer`
 
     @classmethod
     def fit(
@@ -220,16 +207,14 @@ class PaperFeatures:
     ) -> Floats:
         """Return φ_TILP of each candidate (eq. 16), from φ_TLR and the evidence."""
         contributions = self.contributions(weights, queries, evidence, phi)
-        score: Floats = np.sum(list(contributions.values()), axis=0)
-        return score
+        return np.asarray(np.sum(list(contributions.values()), axis=0))
 
     def score_without_evidence(self, weights: FeatureWeights) -> Floats:
         """Return γ_tfm φ_tfm of a candidate without evidence, for each directed relation."""
         never = np.exp(self.distributions.recurrence.log_density(np.zeros(1, np.bool_)))
         by_kind = weights.recurrence_weight * never + weights.recurrence_bias
         share = weights.evidence * weights.mixing[:, FEATURES.index("recurrence")]
-        score: Floats = weights.features * (share[: len(by_kind)] @ by_kind)
-        return score
+        return np.asarray(weights.features * (share[: len(by_kind)] @ by_kind))
 
     def with_graph(self, graph: TemporalGraph) -> PaperFeatures:
         """Return the features with another graph of the same relations as evidence."""
@@ -311,8 +296,7 @@ class FittedPaper:
         from tilp.features.paper.scorer import PaperFeatureScorer
 
         del walk_length
-        features = self.features.with_graph(rules.walker.graph)
-        return PaperFeatureScorer(rules, features, self.weights)
+        return PaperFeatureScorer(rules, self.features.with_graph(rules.walker.graph), self.weights)
 
     def refresh(
         self,
@@ -341,8 +325,7 @@ def walked_relations(graph: TemporalGraph, rules: RuleSet) -> Mask:
     ids = {name: index for index, name in enumerate(graph.relations)}
     walked = np.zeros((2 * size, 2 * size), np.bool_)
     for mined in rules:
-        head, *body = (
-            ids[atom.relation] + size * atom.inverse for atom in (mined.rule.head, *mined.rule.body)
-        )
+        atoms = (mined.rule.head, *mined.rule.body)
+        head, *body = (ids[atom.relation] + size * atom.inverse for atom in atoms)
         walked[head, body] = True
     return walked

@@ -69,14 +69,6 @@ class FeatureExamples:
     answer_row: Indices  # index of each answer among the candidates; -1 if not listed
 
 
-@dataclass(frozen=True)
-class TrainedFeatures:
-    """Weights of the step with the least loss on held-out queries, and the losses."""
-
-    weights: FeatureWeights
-    curve: LossCurve
-
-
 class FeatureObjective:
     """The mean negative log softmax of the answers over their candidates."""
 
@@ -124,8 +116,11 @@ def train_features(
     workers: Workers | None = None,
     *,
     progress: Callable[[float], None] | None = None,
-) -> TrainedFeatures:
-    """Learn the weights that make answers likely: the softmax of φ_TILP over the candidates."""
+) -> tuple[FeatureWeights, LossCurve]:
+    """Learn the weights that make answers likely: the softmax of φ_TILP over the candidates.
+
+    Returns those of the step with the least loss on held-out queries, and the losses.
+    """
     workers = workers or Workers()
     objective, judge = (FeatureObjective(features, examples) for examples in (training, held_out))
     if not objective.n_queries:
@@ -145,7 +140,7 @@ def train_features(
         patience=settings.patience,
         progress=progress,
     )
-    return TrainedFeatures(_weights(state.best), state.curve)
+    return _weights(state.best), state.curve
 
 
 def calibrate_temperature(
@@ -257,7 +252,7 @@ def fit_paper(
     )
     progress(_GATHERED)
     done = between(_GATHERED, _TRAINED)
-    trained = train_features(features, examples, judge, settings, workers, progress=done).weights
+    trained, _ = train_features(features, examples, judge, settings, workers, progress=done)
     # φ_TLR of most candidates is small, yet tells them apart. Likelihood does not see that, and
     # learns features so strong that they undo it. So ranks decide how much the features count.
     variants = [replace(trained, features=trained.features * scale) for scale in _FEATURE_SCALES]
@@ -297,7 +292,6 @@ def _sample_candidates(
 ) -> tuple[SampledCandidates, Floats]:
     """Sample the candidates of some queries; return φ_TLR of each as a share as well."""
     graph, scores = scorer.walker.graph, scorer(queries)
-    sample = SampledCandidates.sample(
-        graph, queries, scores, settings.n_best, settings.n_sampled, settings.seed
-    )
+    choice = (settings.n_best, settings.n_sampled, settings.seed)
+    sample = SampledCandidates.sample(graph, queries, scores, *choice)
     return sample, sample.score / scores.totals(len(graph.entities))[sample.query]

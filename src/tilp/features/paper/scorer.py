@@ -13,7 +13,7 @@ from tilp._kernels.candidates import top_indices
 from tilp._utils.arrays import Floats, Ids, Indices
 from tilp.features.describe import in_units, percent
 from tilp.features.paper.distributions import recurs
-from tilp.features.paper.evidence import EVIDENCE_KINDS, UNDATED, Evidence, EvidenceTracer
+from tilp.features.paper.evidence import EVIDENCE_KINDS, UNDATED, EvidenceTracer
 from tilp.features.paper.features import FeatureWeights, PaperFeatures
 from tilp.graph import QueryTable
 from tilp.scoring import RuleScorer, Scores
@@ -88,9 +88,8 @@ class PaperFeatureScorer:
             score = weights.rules * phi + no_evidence[query]
             score[best] = self.features.score(weights, filled, evidence, phi[best])
             default = weights.rules * default_phi + no_evidence
-            variant_scores.append(
-                replace(by_rules, score=score, default=default, temperature=weights.temperature)
-            )
+            new = replace(by_rules, score=score, default=default, temperature=weights.temperature)
+            variant_scores.append(new)
         return variant_scores
 
     def contributions(
@@ -138,9 +137,8 @@ class PaperFeatureScorer:
         features = self.features
         evidence = features.gather(query, np.array([0, 1]), np.array([candidate], np.int32))
         dated, scores = features.piece_contributions(self._weights, query, evidence)
-        find_facts = EvidenceTracer(
-            features.graph, features.walked, features.max_length, query, candidate
-        )
+        walks = (features.graph, features.walked, features.max_length)
+        find_facts = EvidenceTracer(*walks, query, candidate)
 
         def path(kind: int, relation: int, start: int | None) -> Callable[[int], list[FactPath]]:
             return lambda _: [FactPath(find_facts(kind, relation, start))]
@@ -151,8 +149,11 @@ class PaperFeatureScorer:
         for kind, recurring in enumerate(recurs(query, evidence)[0].tolist()):
             key, words = ("recurrence", kind), text.recurrence(kind, recurring)
             score = float(parts[f"recurrence_{EVIDENCE_KINDS[kind]}"][0])
-            closest = _closest(evidence, kind, from_candidate) if recurring else None
-            find = path(kind, from_candidate, closest) if recurring else None
+            find = None
+            if recurring:
+                same = (evidence.kind == kind) & (evidence.relation == from_candidate)
+                (difference,) = evidence.difference[same].tolist()
+                find = path(kind, from_candidate, None if difference == UNDATED else difference)
             contributions.append(
                 Contribution(key, "recurrence", score, words, int(recurring), find_facts=find)
             )
@@ -161,23 +162,14 @@ class PaperFeatureScorer:
             kind, relation = int(dated.kind[index]), int(dated.relation[index])
             difference = int(dated.difference[index])
             find = path(kind, relation, difference)
-            for feature, describe in (("order", text.order), ("pair", text.pair)):
-                of_pair, score = (feature, kind, relation), float(scores[feature][index])
+            for name, describe in (("order", text.order), ("pair", text.pair)):
+                of_pair, score = (name, kind, relation), float(scores[name][index])
                 words = describe(kind, relation, row, difference)
-                contributions.append(
-                    Contribution(of_pair, feature, score, words, 1, find_facts=find)
-                )
+                contributions.append(Contribution(of_pair, name, score, words, 1, find_facts=find))
         return contributions
 
     def _best(self, by_rules: Scores) -> Indices:
         return top_indices(by_rules.offsets, by_rules.score, self.max_candidates)
-
-
-def _closest(evidence: Evidence, kind: int, relation: int) -> int | None:
-    """Return the difference of the fact by which a relation recurs; None if it has no time."""
-    (row,) = np.flatnonzero((evidence.kind == kind) & (evidence.relation == relation))
-    difference = int(evidence.difference[row])
-    return None if difference == UNDATED else difference
 
 
 class _Text(NamedTuple):
@@ -212,16 +204,12 @@ class _Text(NamedTuple):
             if usual.is_gaussian
             else f"{1 / usual.exponential.rate:,.1f} on average"
         )
-        distance = self._distance(difference)
+        distance = "with"
+        if difference:
+            size = in_units(f"{abs(difference):,}", self.features.graph.unit)
+            size = size.removesuffix("s") if abs(difference) == 1 else size
+            distance = f"{size} {'after' if difference > 0 else 'before'}"
         return f"{self._fact(kind, relation)} starts {distance} the query; usual {length}"
-
-    def _distance(self, difference: int) -> str:
-        if not difference:
-            return "with"
-        size = in_units(f"{abs(difference):,}", self.features.graph.unit)
-        if abs(difference) == 1:
-            size = size.removesuffix("s")
-        return f"{size} {'after' if difference > 0 else 'before'}"
 
     def _fact(self, kind: int, relation: int) -> str:
         name = self._label(relation)
