@@ -199,7 +199,7 @@ def test_learned_words_add_up_to_the_terms_of_scores(model):
     graph, learned = model.graph, model.feature_weights()
     queries = QueryTable.of_facts(graph, np.asarray(graph.rows("test")), walked=False)
     size = 2 * len(graph.relations)
-    queries = queries[np.arange(0, len(queries), 40)]
+    queries = queries[np.arange(0, len(queries), 12)]
     candidates = np.unique(np.append(queries.answer, queries.subject))[:60]
     begin = np.arange(len(queries) + 1) * len(candidates)
     listed = np.tile(candidates, len(queries)).astype(np.int32)

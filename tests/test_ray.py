@@ -91,7 +91,7 @@ def test_a_model_and_its_answers_are_those_of_one_thread(
 ):
     # Gradients are taken here, not by workers.
     quick = partial(FeatureTrainingSettings, steps=10)
-    monkeypatch.setattr("tilp.model.fit.FeatureTrainingSettings", quick)
+    monkeypatch.setattr("tilp.features.paper.fit.FeatureTrainingSettings", quick)
     asked = graph.frame("valid").select("relation", "subject", "start").to_dicts() * 6
     found = {}
     for backend in ("serial", "ray"):
