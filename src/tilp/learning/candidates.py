@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,7 +105,7 @@ class PopularityPrior:
         in_train = facts[facts < graph.bounds[1]]
         count = self.count.copy()
         for keys in _answer_keys(graph, in_train):
-            np.subtract.at(count, np.searchsorted(self._keys, keys), 1)
+            np.subtract.at(count, np.searchsorted(self._keys[:-1], keys), 1)
         mask = count > 0
         offsets = np.append(0, np.cumsum(mask))[self.offsets]
         return replace(self, offsets=offsets, entity=self.entity[mask], count=count[mask])
@@ -136,23 +137,23 @@ class PopularityPrior:
 
     def counts(self, relation: Ids, entity: Ids) -> tuple[Indices, Indices]:
         """Return how often train has entities as answers, and how many answers it has in all."""
-        keys, key = self._keys, relation.astype(np.int64) * self.n_entities + entity
-        index = np.searchsorted(keys, key)
-        # A key and a count at the end, for an index past the last.
-        known = np.append(keys, -1)[index] == key
-        count = np.where(known, np.append(self.count, 0)[index], 0)
+        key = relation.astype(np.int64) * self.n_entities + entity
+        index = np.searchsorted(self._keys[:-1], key)
+        known = self._keys[index] == key
+        count = np.zeros(len(key), np.int64)
+        count[known] = self.count[index[known]]
         return count, self._n_answers[relation]
 
     def _smooth(self, count: Indices, total: Indices) -> Floats:
         return (1 - _UNIFORM_SHARE) * count / np.maximum(total, 1) + self.min_probability
 
-    @property
+    @cached_property
     def _keys(self) -> Indices:
-        """Directed relation and entity of each candidate in one integer, ascending."""
+        """Directed relation and entity of each candidate in one integer, ascending; then -1."""
         relations = np.repeat(np.arange(self.n_directed, dtype=np.int64), np.diff(self.offsets))
-        return relations * self.n_entities + self.entity
+        return np.append(relations * self.n_entities + self.entity, -1)
 
-    @property
+    @cached_property
     def _n_answers(self) -> Indices:
         totals = np.concatenate([[0], np.cumsum(self.count)])
         n_answers: Indices = np.diff(totals[self.offsets])
