@@ -67,23 +67,25 @@ def on_valid(graph: tilp.TemporalGraph, settings: ModelSettings, fitted: FittedM
     return np.array([metrics.mrr, metrics.hits_at_1, metrics.hits_at_10])
 
 
-def variants() -> dict[str, tuple[Features, tuple[Part, ...]]]:
-    """Features and what is left out of them, by name."""
+def variants(kinds: list[str]) -> dict[str, tuple[Features, tuple[Part, ...]]]:
+    """Features of some kinds and what is left out of them, by name."""
     found: dict[str, tuple[Features, tuple[Part, ...]]] = {"rules alone": (Features.NONE, ())}
     for features, parts in ((Features.PAPER, OF_PAPER), (Features.FULL, OF_FULL)):
+        if features.value not in kinds:
+            continue
         found[features.value] = (features, ())
         for part in parts:
             others = tuple(other for other in parts if other is not part)
             if features is Features.PAPER:
                 found[f"{features.value}: {part.value} alone"] = (features, others)
             found[f"{features.value} without {part.value}"] = (features, (part,))
-    for part in MANNERS:
+    for part in MANNERS if "full" in kinds else ():
         found[f"full without {part.value}"] = (Features.FULL, (part,))
     return found
 
 
 def fits(
-    graph: tilp.TemporalGraph, seed: int, folder: Path
+    graph: tilp.TemporalGraph, seed: int, folder: Path, kinds: list[str]
 ) -> Iterator[tuple[str, ModelSettings, FittedModel]]:
     """Models of all variants; rules, and what features are learned from, are found once."""
     first = tilp.TILP(random_state=seed).settings
@@ -92,7 +94,7 @@ def fits(
         prepared = select_from(prepare_training_data(graph, context), context)
         weighed = learn_rule_weights(prepared, context)
         folds = cross_fit_weights(prepared, weighed, context, lambda _: None)
-        for number, (variant, (features, without)) in enumerate(variants().items()):
+        for number, (variant, (features, without)) in enumerate(variants(kinds).items()):
             # Valid is what is measured on, so that it must not adjust weights.
             settings = replace(first, features=features, without=(*without, Part.VALID))
             place = folder / str(number)
@@ -101,12 +103,12 @@ def fits(
             yield variant, settings, fitted
 
 
-def part_ablation(name: str, seeds: int) -> None:
+def part_ablation(name: str, seeds: int, kinds: list[str]) -> None:
     graph = load(name)
-    found: dict[str, list[np.ndarray]] = {variant: [] for variant in variants()}
+    found: dict[str, list[np.ndarray]] = {variant: [] for variant in variants(kinds)}
     for seed in range(seeds):
         with tempfile.TemporaryDirectory() as folder:
-            for variant, settings, fitted in fits(graph, seed, Path(folder)):
+            for variant, settings, fitted in fits(graph, seed, Path(folder), kinds):
                 found[variant].append(on_valid(graph, settings, fitted))
                 print(f"    {name}, seed {seed}, {variant}: {found[variant][-1].round(4)}",
                       flush=True)  # fmt: skip
@@ -157,11 +159,12 @@ def main() -> None:
     parser.add_argument("--parts", default="full,paper,ablation,cost")
     parser.add_argument("--sets", default="WIKIDATA12k,YAGO11k")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--features", default="paper,full", help="what to leave out parts of")
     arguments = parser.parse_args()
     for part in arguments.parts.split(","):
         for name in arguments.sets.split(","):
             if part == "ablation":
-                part_ablation(name, arguments.seeds)
+                part_ablation(name, arguments.seeds, arguments.features.split(","))
             elif part == "cost":
                 part_cost(name)
             else:
