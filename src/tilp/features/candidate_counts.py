@@ -15,16 +15,17 @@ COUNT_PARTS = {DEGREE: slice(0, 1), POPULARITY: slice(1, 2), KNOWN: slice(2, Non
 class CandidateCounts:
     """Features that count facts of candidates in train, without the query's own fact.
 
-    `degree` is the logarithm of 1 + the candidate's facts, relative to the median of all entities;
-    `popularity` that of 1 + the facts that have it as an answer of the query's relation. The others
-    are 1 for an answer that is known at another time, by when that is.
+    `degree` is the logarithm of 1 + the candidate's facts, relative to the median of entities with
+    facts; `popularity` that of 1 + the facts that have it as an answer of the query's relation. The
+    others are 1 for an answer that is known at another time, by when that is.
     """
 
     def __init__(self, graph: TemporalGraph, prior: PopularityPrior) -> None:
         self._graph = graph
         self._prior = prior
         self._degree = np.diff(graph.index(("train",)).offsets)
-        self._typical = float(np.median(np.log1p(self._degree))) if len(self._degree) else 0.0
+        of_seen = np.log1p(self._degree[self._degree > 0])
+        self._typical = float(np.median(of_seen)) if len(of_seen) else 0.0
 
     def facts(self, candidate: int) -> int:
         """Return how many facts a candidate has."""
