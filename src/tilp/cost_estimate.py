@@ -21,6 +21,7 @@ from tilp._utils.memory import forget_peak, memory_budget, peak_megabytes
 from tilp._utils.progress import Stages
 from tilp.datasets import world
 from tilp.errors import NoRulesError, TilpError
+from tilp.features.term_weights import count_removed
 from tilp.graph import TemporalGraph
 from tilp.model import FitContext, ModelSettings
 from tilp.model.fit import SELECTION_STEPS, fit_model, held_out_facts
@@ -164,6 +165,12 @@ def estimate_cost(
     rules = min(round(samples[-1].rules * growth), 2 * len(graph.relations) * settings.max_rules)
     ends = steps[np.concatenate([graph.subject[rows], graph.object[rows]])]
     walks, gradients = float(ends.sum()), float(settings.training.steps)
+    held_out = len(held_out_facts(graph, settings)[0])
+
+    def stacked(size: int) -> int:
+        """Return how many facts the last stage queries if `size` of the rows are learned from."""
+        return count_removed(graph, rows[:size]) + round(held_out * size / len(rows)) + 1
+
     work = {
         "mine": (walks, f"steps of {len(ends):,} queries, about {rules:,} rules"),
         "apply": (walks, f"steps of {len(ends):,} queries"),
@@ -171,15 +178,16 @@ def estimate_cost(
         "train": (gradients, "gradients at most"),
         "fold": (gradients, "gradients of each fold at most"),
         "features": (float(len(ends)), "queries"),
-        "stack": (2.0 * len(held_out_facts(graph, settings)[0]), "queries, and as many removed"),
+        "stack": (2.0 * stacked(len(rows)), "queries"),
     }
     stages = [
         StageCost("read", len(graph), "facts", reading, reading),
         StageCost("prepare", len(graph), "facts indexed", prepare, prepare),
     ]
     for name in samples[-1].taken:
-        taken = [(each.facts, each.taken[name]) for each in samples if name in each.taken]
-        cpu, serial, peak = (float(value) for value in extrapolate(taken, len(rows)))
+        measure = stacked if name == "stack" else int
+        taken = [(measure(each.facts), each.taken[name]) for each in samples if name in each.taken]
+        cpu, serial, peak = (float(value) for value in extrapolate(taken, measure(len(rows))))
         cpu -= min(prepare, cpu / 2) if name == "mine" else 0.0  # a fit prepares before it mines
         serial, longest = min(serial, cpu), 0.0
         if name == "features":  # relations and directions are learned side by side

@@ -21,7 +21,7 @@ from tilp._utils.random import keyed_uniform
 from tilp.features.candidate_counts import COUNT_FEATURES
 from tilp.features.log_linear import TERMS, LogLinearWeights
 from tilp.features.log_linear_scorer import LogLinearScorer
-from tilp.features.log_linear_training import LogLinearSettings, fold_index
+from tilp.features.log_linear_training import N_FOLDS, LogLinearSettings, fold_index
 from tilp.features.negative_sampling import SampledCandidates
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.parallel import Workers
@@ -121,6 +121,12 @@ def stack_terms(
             2 * len(graph.relations),
         )
     return scorer.weights.stacked(terms, counts, rules.rule_relations)
+
+
+def count_removed(graph: TemporalGraph, facts: Indices) -> int:
+    """Return about how many facts are removed in all folds, given the training facts."""
+    of_relation = np.minimum(np.bincount(graph.relation[facts]), N_FOLDS * _MAX_FACTS)
+    return min(int(of_relation.sum()), int(N_FOLDS * _MAX_REMOVED * len(graph.rows("train"))))
 
 
 def _facts_to_remove(graph: TemporalGraph, facts: Indices, seed: int) -> Indices:
