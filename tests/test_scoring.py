@@ -201,7 +201,7 @@ def test_what_is_applied_once_can_be_scored_with_any_power(world, walks_power):
     queries = QueryTable.of_facts(world, rows, walked=False)
     scores = RuleScorer(walker, rules, weights)(queries)
     scorer = RuleScorer(walker, rules, replace(weights, walks_power=0.9))
-    again = scorer.score(queries, scorer.apply_rules(queries), walks_power)
+    again = scorer.with_weights(weights).score(queries, scorer.apply_rules(queries))
     np.testing.assert_array_equal(again.score, scores.score)
     assert not np.array_equal(scorer(queries).score, scores.score)
 

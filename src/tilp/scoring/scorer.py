@@ -217,22 +217,13 @@ class RuleScorer:
         """Score the candidates of queries."""
         return self.score(queries)
 
-    def score(
-        self,
-        queries: QueryTable,
-        applied: AppliedRules | None = None,
-        walks_power: float | None = None,
-    ) -> Scores:
-        """Score the candidates of queries; candidates that are not listed have the least prior.
-
-        `walks_power` replaces that of the weights.
-        """
+    def score(self, queries: QueryTable, applied: AppliedRules | None = None) -> Scores:
+        """Score the candidates of queries; candidates that are not listed have the least prior."""
         applied = applied or self.apply_rules(queries)
         known, weights, prior = applied.known, self._weights, self.prior
         walks, relation = applied.by_query(len(queries)), queries.directed_relation
         answers = known.offsets, known.entity, known.mark - Mark.KNOWN
-        power = weights.walks_power if walks_power is None else walks_power
-        learned = weights.rule, weights.factor, power
+        learned = weights.rule, weights.factor, weights.walks_power
         priors = prior.offsets, prior.entity, self._prior_score, self._default
         offsets, candidate, score, reached = score_candidates(
             *walks, relation, queries.answer, *answers, *learned, *priors, prior.n_entities
