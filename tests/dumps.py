@@ -6,7 +6,7 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-from tilp.io.wikidata import import_wikidata
+from tilp.io.dumps import import_dump
 from tilp.time import parse_date
 
 UNKNOWN = "####-##-##"
@@ -70,7 +70,7 @@ def labels(out, name="entities"):
     return {key: label for key, _, label in table(out / f"{name}.tsv")[1]}
 
 
-def import_bytes(data, folder, importer=import_wikidata, **options):
+def import_bytes(data, folder, importer=import_dump, **options):
     out = folder / os.urandom(6).hex()
     return importer(io.BytesIO(data), out, **options), facts(out)
 

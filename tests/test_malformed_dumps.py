@@ -25,8 +25,8 @@ from dumps import (
     statement,
 )
 from tilp.errors import DataError, TilpError
-from tilp.io.dumps import MAX_LINE, Importer, Source
-from tilp.io.wikidata import import_json, import_wikidata
+from tilp.io.dumps import MAX_LINE, Importer, Source, import_dump
+from tilp.io.wikidata import read_json
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +148,8 @@ def import_limited(data, out, max_line=MAX_LINE, **options):
         on_error="skip",
         **options,
     )
-    import_json(source, importer)
+    with source, importer:
+        read_json(source, importer)
     return importer.report()
 
 
@@ -184,7 +185,7 @@ def test_damaged_packing_is_counted_with_its_line(import_json, out, tmp_path, sp
     assert report.problems[0].line == report.read + 1
     assert report.facts == report.read > 0
     with pytest.raises(DataError, match="line"):
-        import_wikidata(tmp_path / "dump.json", tmp_path / "b", on_error="raise")
+        import_dump(tmp_path / "dump.json", tmp_path / "b", on_error="raise")
 
 
 def test_bad_options_are_refused(import_json, out):

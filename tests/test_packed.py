@@ -64,6 +64,8 @@ def check_same(packed, graph):
     assert replace(packed).fingerprint() == graph.fingerprint()  # found anew, not noted
     assert packed.defects.equals(graph.defects)
     assert packed.texts.equals(graph.texts)
+    assert packed.source_files == graph.source_files
+    assert np.array_equal(packed.source_line, graph.source_line)
     check_edges(packed, graph)
     check_names(packed.entities, graph.entities)
 
@@ -585,7 +587,7 @@ def test_a_name_with_brackets_is_no_pattern(tmp_path, facts):
     (tmp_path / "a1").mkdir()
     for ending in ("tsv", "parquet"):
         data = tilp.write(tilp.read(facts), folder / ending, format=ending)
-        check_same(tilp.pack(data, folder / f"packed-{ending}", memory=SPARSE), tilp.read(facts))
+        check_same(tilp.pack(data, folder / f"packed-{ending}", memory=SPARSE), tilp.read(data))
 
 
 def test_a_model_is_saved_though_its_packed_graph_is_gone(tmp_path, world):

@@ -26,7 +26,7 @@ from dumps import (
     time_snak,
 )
 from tilp.errors import DataError, TilpError
-from tilp.io.rdf import import_rdf
+from tilp.io.dumps import import_dump
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +116,7 @@ def rdf(out):
 
     def run(text, **options):
         data = text if isinstance(text, bytes) else ntriples(text)
-        return import_rdf(io.BytesIO(data), out, format="ntriples", **options)
+        return import_dump(io.BytesIO(data), out, format="ntriples", **options)
 
     return run
 
@@ -135,7 +135,7 @@ def test_reads_ntriples_and_turtle_by_their_name(tmp_path, out, name, write):
     path = tmp_path / name
     path.write_bytes(write(RDF))
     told = []
-    report = import_rdf(path, out, progress=told.append)
+    report = import_dump(path, out, progress=told.append)
     assert told[-1] == path.stat().st_size
     assert facts(out) == [GOOD_ROW]
     assert labels(out) == {"Q1": "Ann", "Q2": "mayor"}
@@ -145,20 +145,16 @@ def test_reads_ntriples_and_turtle_by_their_name(tmp_path, out, name, write):
 
 
 def test_the_format_may_be_given_and_must_be_known(tmp_path, out):
-    with pytest.raises(TilpError, match="ntriples"):
-        import_rdf(io.BytesIO(ntriples(RDF)), out)
     with pytest.raises(TilpError, match="'xml'"):
-        import_rdf(io.BytesIO(ntriples(RDF)), out, format="xml")
-    with pytest.raises(TilpError, match=r"does not end in \.nt"):
-        import_rdf(tmp_path / "a.gz", out)
-    import_rdf(io.BytesIO(turtle(RDF)), out, format="turtle")
+        import_dump(io.BytesIO(ntriples(RDF)), out, format="xml")
+    import_dump(io.BytesIO(turtle(RDF)), out, format="turtle")
     assert facts(out) == [GOOD_ROW]
 
 
 @settings(max_examples=100, deadline=None)
 @given(order=st.permutations(RDF.strip().splitlines()))
 def test_triples_may_come_in_any_order(folder, order):
-    _, rows = import_bytes(ntriples("\n".join(order)), folder, import_rdf, format="ntriples")
+    _, rows = import_bytes(ntriples("\n".join(order)), folder, import_dump, format="ntriples")
     assert rows == [GOOD_ROW]
 
 
@@ -270,7 +266,7 @@ def test_labels_for_all_languages_in_rdf(rdf, out):
 
 def test_other_wikibases_are_read(out):
     data = ntriples(RDF).replace(b"http://www.wikidata.org/", b"https://base.example/")
-    import_rdf(io.BytesIO(data), out, format="ntriples")
+    import_dump(io.BytesIO(data), out, format="ntriples")
     assert facts(out) == [GOOD_ROW]
 
 
@@ -295,7 +291,7 @@ def test_malformed_ntriples_are_counted_line_by_line(rdf, out, line, place):
     assert report.malformed == 1
     assert report.problems[0].line == place + 1
     with pytest.raises(DataError, match=r"<stream>, line 1: .+on_error='skip'"):
-        import_rdf(io.BytesIO(line), out / "b", format="ntriples", on_error="raise")
+        import_dump(io.BytesIO(line), out / "b", format="ntriples", on_error="raise")
 
 
 @pytest.mark.parametrize(
@@ -334,7 +330,7 @@ def test_bad_turtle_names_its_line_and_leaves_nothing(tmp_path, out, on_error):
     path.write_bytes(turtle(RDF) + b"wd:Q1 oops .\n" + turtle(RDF))
     line = len(PREFIXES) + 20
     with pytest.raises(DataError, match=rf"a\.ttl, line {line}: .+N-Triples"):
-        import_rdf(path, out, on_error=on_error)
+        import_dump(path, out, on_error=on_error)
     assert [path.name for path in tmp_path.iterdir()] == ["a.ttl"]
 
 
@@ -343,9 +339,9 @@ def test_truncated_packing_of_rdf(tmp_path, out, cut):
     text = RDF + "\n".join(f'wd:Q{n} rdfs:label "label {n}"@en' for n in range(10, 999))
     (tmp_path / "a.ttl.gz").write_bytes(gzip.compress(turtle(text))[:cut])
     with pytest.raises(DataError, match="breaks off"):
-        import_rdf(tmp_path / "a.ttl.gz", out)
+        import_dump(tmp_path / "a.ttl.gz", out)
     (tmp_path / "a.nt.gz").write_bytes(gzip.compress(ntriples(text))[:cut])
-    report = import_rdf(tmp_path / "a.nt.gz", out)
+    report = import_dump(tmp_path / "a.nt.gz", out)
     assert report.malformed == 1
     assert report.problems[0].line == report.read + 1
 
@@ -357,7 +353,7 @@ def test_any_damage_to_ntriples_is_imported_or_counted(folder, data):
     start = data.draw(st.integers(0, len(text)))
     stop = data.draw(st.integers(start, min(start + 20, len(text))))
     text = text[:start] + data.draw(st.binary(max_size=8)) + text[stop:]
-    report, rows = import_bytes(text, folder, import_rdf, format="ntriples")
+    report, rows = import_bytes(text, folder, import_dump, format="ntriples")
     check_readable(rows)
     assert report.read + report.malformed >= 16
 
@@ -374,7 +370,7 @@ wdv:s wikibase:timePrecision "9"^^xsd:integer
 wds:a pqv:P582 wdv:e
 wdv:e wikibase:timeValue "-0400-01-01T00:00:00Z"
 wdv:e wikibase:timePrecision "8"^^xsd:integer"""
-    _, from_rdf = import_bytes(ntriples(text), folder, import_rdf, format="ntriples")
+    _, from_rdf = import_bytes(ntriples(text), folder, import_dump, format="ntriples")
     assert from_json == from_rdf == [("Q1", "P39", "Q2", "-430-##-##", "-40#-##-##")]
 
 
@@ -382,7 +378,7 @@ def test_without_pyoxigraph_the_extra_is_named(monkeypatch, tmp_path, out):
     monkeypatch.setitem(sys.modules, "pyoxigraph", None)
     (tmp_path / "a.nt").write_bytes(ntriples(RDF))
     with pytest.raises(TilpError) as error:
-        import_rdf(tmp_path / "a.nt", out)
+        import_dump(tmp_path / "a.nt", out)
     assert str(error.value) == 'RDF needs an extra: pip install "tilp[rdf]"'
     assert not out.exists()
 

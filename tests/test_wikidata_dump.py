@@ -31,7 +31,7 @@ from dumps import (
     time_snak,
 )
 from tilp.errors import TilpError
-from tilp.io.wikidata import import_wikidata
+from tilp.io.dumps import import_dump
 
 
 def test_writes_facts_entities_and_relations(import_json, out):
@@ -242,26 +242,26 @@ def test_reads_a_pipe_that_trickles(out, pack):
     thread = threading.Thread(target=feed)
     thread.start()
     with os.fdopen(reading, "rb", buffering=0) as stream:
-        import_wikidata(stream, out)
+        import_dump(stream, out)
         assert not stream.closed
     thread.join()
     assert facts(out) == [GOOD_ROW]
 
 
 def test_streams_are_named_in_problems(out):
-    assert import_wikidata(io.BytesIO(b"x"), out).problems[0].file == "<stream>"
+    assert import_dump(io.BytesIO(b"x"), out).problems[0].file == "<stream>"
 
 
 def test_text_streams_are_refused(out):
     with pytest.raises(TilpError, match="binary"):
-        import_wikidata(io.StringIO("{}\n"), out)
+        import_dump(io.StringIO("{}\n"), out)
     assert not out.exists()
 
 
 def test_a_missing_source_is_named(tmp_path, out):
     for path in (tmp_path / "no.json", tmp_path):
         with pytest.raises(TilpError, match="cannot be read"):
-            import_wikidata(path, out)
+            import_dump(path, out)
     assert not out.exists()
 
 
@@ -270,7 +270,7 @@ def test_progress_counts_packed_bytes(tmp_path, out):
     noise = b"".join(os.urandom(30_000).hex().encode() + b"\n" for _ in range(100))
     path.write_bytes(gzip.compress(noise + ARRAY))
     told = []
-    import_wikidata(path, out, progress=told.append)
+    import_dump(path, out, progress=told.append)
     assert told == sorted(set(told))
     assert len(told) > 1
     assert told[-1] == path.stat().st_size
@@ -298,7 +298,7 @@ class Endless(io.RawIOBase):
 def test_memory_is_bounded(out):
     tracemalloc.start()
     try:
-        report = import_wikidata(Endless(), out)
+        report = import_dump(Endless(), out)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -318,7 +318,7 @@ def test_a_folder_with_content_is_not_overwritten(import_json, out):
 def test_an_empty_folder_and_missing_parents_are_fine(tmp_path, out):
     out.mkdir()
     for target in (out, tmp_path / "a" / "b"):
-        import_wikidata(io.BytesIO(lines(GOOD)), target)
+        import_dump(io.BytesIO(lines(GOOD)), target)
         assert facts(target) == [GOOD_ROW]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "graph"]
 
@@ -332,7 +332,7 @@ def test_a_file_in_the_way_is_named(import_json, out):
 
 def test_the_folder_appears_only_when_complete(tmp_path, out):
     seen = []
-    import_wikidata(io.BytesIO(lines(GOOD)), out, progress=lambda _: seen.append(out.exists()))
+    import_dump(io.BytesIO(lines(GOOD)), out, progress=lambda _: seen.append(out.exists()))
     assert seen
     assert not any(seen)
     assert out.exists()
@@ -344,7 +344,7 @@ def test_an_interrupted_import_leaves_nothing(tmp_path, out, failure):
         raise failure
 
     with pytest.raises(failure):
-        import_wikidata(io.BytesIO(lines(GOOD)), out, progress=stop)
+        import_dump(io.BytesIO(lines(GOOD)), out, progress=stop)
     assert not list(tmp_path.iterdir())
 
 
@@ -353,15 +353,15 @@ def test_a_full_disk_is_told_and_leaves_nothing(tmp_path, out):
         raise OSError(28, "No space left on device")
 
     with pytest.raises(TilpError, match=r"cannot be written.*No space left"):
-        import_wikidata(io.BytesIO(lines(GOOD)), out, progress=fail)
+        import_dump(io.BytesIO(lines(GOOD)), out, progress=fail)
     assert not list(tmp_path.iterdir())
 
 
 def test_a_killed_import_leaves_no_folder_under_the_final_name(tmp_path, out):
     script = (
         "import io, os, sys, pathlib\n"
-        "from tilp.io.wikidata import import_wikidata\n"
-        "import_wikidata(io.BytesIO(b'{}'), pathlib.Path(sys.argv[1]),"
+        "from tilp.io.dumps import import_dump\n"
+        "import_dump(io.BytesIO(b'{}'), pathlib.Path(sys.argv[1]),"
         " progress=lambda _: os._exit(9))\n"
     )
     assert subprocess.run([sys.executable, "-c", script, str(out)]).returncode == 9

@@ -8,13 +8,13 @@ from tilp.graph.build import Defect, FactTable, LabelTable, build_graph
 from tilp.graph.graph import ESTIMATED, SPLITS, WALKED_ONLY, Fact, StorageLocation, TemporalGraph
 from tilp.graph.index import EdgeIndex, PreparedEdges
 from tilp.graph.merge import MergedGraph, merge_facts
-from tilp.graph.queries import QueryTable
+from tilp.graph.queries import KnownFact, QueryTable, known_facts
 from tilp.graph.vocabulary import INVERSE_MARK, Vocabulary
 
 __all__ = [
     "ESTIMATED", "INVERSE_MARK", "SPLITS", "WALKED_ONLY", "Defect", "EdgeIndex", "Fact",
-    "FactTable", "LabelTable", "MergedGraph", "PreparedEdges", "QueryTable", "StorageLocation",
-    "TemporalGraph", "Vocabulary", "build_graph", "merge_facts",
+    "FactTable", "KnownFact", "LabelTable", "MergedGraph", "PreparedEdges", "QueryTable",
+    "StorageLocation", "TemporalGraph", "Vocabulary", "build_graph", "known_facts", "merge_facts",
 ]  # fmt: skip
 
 __getattr__ = renamed_attributes(__name__)

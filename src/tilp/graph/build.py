@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tilp._utils.arrays import Floats, Ids, Ints, Mask
 from tilp.errors import DataError
 from tilp.graph.graph import DEFECT_SCHEMA, MARKS, SPLITS, TemporalGraph
+from tilp.graph.sources import SourceFiles
 from tilp.graph.vocabulary import Vocabulary
 from tilp.time import UNKNOWN, choose_unit, parse_date
 from tilp.types import OnError, Unit
@@ -42,13 +43,15 @@ class FactTable:
     """Facts of one source and split as text, and the line of each row in the source.
 
     The columns are subject, relation, object, start and end, whose dates may be null, and perhaps
-    estimated (values of `ESTIMATED`) and walked_only (of `WALKED_ONLY`).
+    estimated (values of `ESTIMATED`), walked_only (of `WALKED_ONLY`) and source_line.
+    `prefix` is that of the source in `SourceFiles`.
     """
 
     split: str
     source: str
     frame: pl.DataFrame
     lines: Sequence[int]
+    prefix: str = ""
 
 
 @dataclass(frozen=True)
@@ -89,11 +92,13 @@ def build_graph(
     attributes: Attributes | None = None,
     unit: Unit | None = None,
     on_error: OnError = OnError.REPAIR,
+    source_files: SourceFiles | None = None,
 ) -> TemporalGraph:
     """Build a graph from tables of text, whose order the facts of each split keep.
 
     The order of label tables decides the indices of names; without one, names are sorted.
-    `attributes` are entity ids and their values by name.
+    `attributes` are entity ids and their values by name. `source_files` are those of the tables'
+    column source_line; without them, facts get the lines of their tables as sources.
     """
     tables = sorted(tables, key=lambda table: SPLITS.index(table.split))
     used = _unique([table.frame[role] for table in tables for role in ("subject", "object")])
@@ -113,6 +118,13 @@ def build_graph(
     for name, values in MARKS.items():
         columns[name] = np.concatenate([encode_marks(t.frame, name, values) for t in tables])
     columns["walked_only"] = columns["walked_only"].astype(np.bool_)
+    files = source_files
+    if files is None:
+        files = SourceFiles.of((t.prefix, t.lines[-1]) for t in tables if len(t.lines))
+        sources = [files.encode(t.prefix, t.lines) for t in tables if len(t.lines)]
+    else:
+        sources = [t.frame["source_line"].to_numpy().astype(files.dtype) for t in tables]
+    columns["source_line"] = np.concatenate([np.empty(0, files.dtype), *sources])
     columns, remaining, defects = repair_defects(tables, columns, dates, on_error)
     if on_error is OnError.RAISE and len(defects):
         raise DataError(defect_message(defects))
@@ -125,6 +137,7 @@ def build_graph(
         bounds=tuple(np.append(0, np.cumsum(remaining))[bounds].tolist()),
         attributes=_attribute_columns(entity_names, attributes or {}),
         defects=defects,
+        source_files=files,
         **columns,
     )
 
@@ -134,15 +147,17 @@ def rebuild_graph(
     entities: Vocabulary,
     relations: Vocabulary,
     unit: Unit,
+    source_files: SourceFiles,
     attributes: Mapping[str, Floats] | None = None,
 ) -> TemporalGraph:
-    """Build a graph from the facts of each split, whose names are known."""
+    """Build a graph from the facts of each split, whose names and sources are known."""
     return build_graph(
         [FactTable(split, split, part, range(1, len(part) + 1)) for split, part in frames.items()],
         entities=LabelTable("entities", entities.frame()),
         relations=LabelTable("relations", relations.frame()),
         attributes={name: (entities.ids, values) for name, values in (attributes or {}).items()},
         unit=unit,
+        source_files=source_files,
     )
 
 

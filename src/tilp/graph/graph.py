@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from tilp._utils.arrays import Floats, Ids, Ints, Mask
 from tilp.errors import TilpError
 from tilp.graph.index import EdgeIndex
+from tilp.graph.sources import SourceFiles
 from tilp.graph.vocabulary import Vocabulary
 from tilp.time import UNKNOWN, Interval, format_time
 from tilp.time.interval import distinct_times
@@ -38,7 +39,9 @@ WALKED_ONLY = ("", "yes")
 """Whether a fact is for walks only and no training example; the index is the truth value."""
 
 MARKS = {"estimated": ESTIMATED, "walked_only": WALKED_ONLY}
-_COLUMNS = ("subject", "relation", "object", "start", "end", "start_text", "end_text")
+_COLUMNS = (
+    "subject", "relation", "object", "start", "end", "start_text", "end_text", "source_line",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,9 @@ class TemporalGraph:
         defects: rows whose dates were repaired or that were skipped, and what was done.
         estimated: which of each fact's dates are estimates, as the index in `ESTIMATED`.
         walked_only: training facts that walks use, but that are no training examples.
+        source_line: file and line of each fact, as `source_files` counts lines; -1 if unknown.
+            Graphs that differ in it alone are equal.
+        source_files: the files that facts were read from.
 
     >>> import polars as pl, tilp
     >>> row = {"subject": "Ada", "relation": "playsFor", "object": "Rovers", "start": "1990"}
@@ -90,6 +96,8 @@ class TemporalGraph:
     (1, ['Ada', 'Rovers'], 'year')
     >>> print(next(graph.facts()))
     (Ada, playsFor, Rovers, [1990, ?])
+    >>> graph.source(0)
+    'the frame, row 0'
     """
 
     entities: Vocabulary
@@ -108,6 +116,8 @@ class TemporalGraph:
     defects: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=DEFECT_SCHEMA))
     estimated: NDArray[np.uint8] = field(default_factory=lambda: np.empty(0, np.uint8))
     walked_only: Mask = field(default_factory=lambda: np.empty(0, np.bool_))
+    source_line: Ids | Ints = field(default_factory=lambda: np.empty(0, np.int32))
+    source_files: SourceFiles = field(default_factory=SourceFiles)
     _indexes: dict[tuple[str, ...], EdgeIndex] = field(default_factory=dict, init=False)
     _storage: StorageLocation | None = field(default=None, init=False)
 
@@ -116,12 +126,14 @@ class TemporalGraph:
             object.__setattr__(self, "estimated", np.zeros(len(self), np.uint8))
         if not len(self.walked_only):
             object.__setattr__(self, "walked_only", np.zeros(len(self), np.bool_))
+        if "source_line" in vars(self) and not len(self.source_line):  # a proxy has none yet
+            object.__setattr__(self, "source_line", np.broadcast_to(np.int32(-1), len(self)))
         if self.walked_only[self.bounds[1] :].any():
             raise TilpError(
                 "a fact of valid or test is marked as walked only; walks and training use only "
                 "training facts, so only they can be marked"
             )
-        columns = (getattr(self, name) for name in (*_COLUMNS, *MARKS))
+        columns = (vars(self)[name] for name in (*_COLUMNS, *MARKS) if name in vars(self))
         for values in (*columns, *self.attributes.values()):
             values.flags.writeable = False
         object.__setattr__(self, "attributes", MappingProxyType(dict(self.attributes)))
@@ -215,11 +227,6 @@ class TemporalGraph:
 
     __hash__ = None  # type: ignore[assignment]  # compared by content, never hashed
 
-    @property
-    def nbytes(self) -> int:
-        """Memory of the fact columns."""
-        return sum(getattr(self, name).nbytes for name in _COLUMNS)
-
     def fingerprint(self) -> str:
         """Return a digest of everything in the graph; equal graphs have the same."""
         if self._storage is not None:
@@ -260,6 +267,15 @@ class TemporalGraph:
         relation = self.relations.label(int(self.relation[row]))
         interval = Interval(int(self.start[row]), int(self.end[row]))
         return Fact(subject, relation, object_, interval, self.unit)
+
+    def source(self, row: int) -> str:
+        """Return the file and line that a fact was read from: `train.txt:17`, or 'unknown'."""
+        return self.source_files.text(int(self.source_line[row]))
+
+    def source_column(self, begin: int = 0) -> pl.Series:
+        """Return `source_line` as a column for `rebuild_graph`, its files counted from `begin`."""
+        lines = np.where(self.source_line < 0, -1, self.source_line + np.int64(begin))
+        return pl.Series("source_line", lines)
 
     def facts(self, split: str | None = None) -> Iterator[Fact]:
         """Iterate over facts with their names: all, or those of one split."""
@@ -343,20 +359,16 @@ class TemporalGraph:
         return self._indexes[key]
 
 
-class _Column(Protocol):
-    """An array, or something that reads slices of one."""
-
-    def __len__(self) -> int: ...
-    def __getitem__(self, rows: slice, /) -> NDArray[Any]: ...
-
-
 def graph_fingerprint(
-    graph: TemporalGraph, column: Callable[[str], _Column], block_size: int = 200_000
+    graph: TemporalGraph, column: Callable[[str], Any], block_size: int = 200_000
 ) -> str:
-    """Return the SHA-256 digest of a graph, whose fact columns `column` gives by name."""
+    """Return the SHA-256 digest of a graph, whose fact columns `column` gives by name.
+
+    A column is an array, or something that reads slices of one.
+    """
     digest = hashlib.sha256(f"{graph.unit.value} {graph.bounds}".encode())
 
-    def update(values: _Column) -> None:
+    def update(values: Any) -> None:
         for begin in range(0, len(values), block_size):
             digest.update(np.ascontiguousarray(values[begin : begin + block_size]).data)
 

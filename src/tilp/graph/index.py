@@ -62,11 +62,6 @@ class EdgeIndex:
     def __repr__(self) -> str:
         return f"EdgeIndex({len(self.target):,} edges of {len(self.offsets) - 1:,} entities)"
 
-    @property
-    def nbytes(self) -> int:
-        """Memory of the arrays."""
-        return sum(a.nbytes for a in (self.offsets, self.relation, self.target, self.fact))
-
     def repeat(self, counts: Ints) -> EdgeIndex:
         """Return the same edges, each repeated as often as `counts` says for its fact."""
         copies = counts[self.fact]

@@ -146,7 +146,8 @@ def merge_facts(
 
     A fact is a duplicate if one of the same split has the same subject, relation, object, start
     and end. A fact that shares one date and knows more of the other, which was unknown, estimated
-    or open, replaces the first such fact; one that knows less is a duplicate.
+    or open, replaces the first such fact; one that knows less is a duplicate. The source of a
+    duplicate is that of the known fact, the source of a replaced fact that of the new one.
 
     Args:
         graph: the known facts.
@@ -176,12 +177,13 @@ def merge_facts(
     attributes, changed = _merge_attributes(graph, new, len(entities), entity_index)
     table, new_table = _fact_frame(graph), _fact_frame(new)
     new_table = new_table.with_columns(
+        new.source_column(graph.source_files.bounds[-1]),
         subject=entities.ids.gather(columns["subject"]),
         relation=relations.ids.gather(columns["relation"]),
         object=entities.ids.gather(columns["object"]),
     )
     rows, new_rows = np.array(sorted(merger.replaced.items()), np.int64).reshape(-1, 2).T
-    for name in ("start", "end", "estimated"):
+    for name in ("start", "end", "estimated", "source_line"):
         table = table.with_columns(table[name].scatter(rows, new_table[name].gather(new_rows)))
     added = np.array(sorted(merger.added), np.int64)
     frames, added_rows, end = {}, [], 0
@@ -190,7 +192,8 @@ def merge_facts(
         frames[split] = pl.concat([table[graph.span(split)], new_table[in_split]])
         end += len(frames[split])
         added_rows.append(np.arange(end - len(in_split), end))
-    merged = rebuild_graph(frames, entities, relations, graph.unit, attributes)
+    files = graph.source_files.join(new.source_files)
+    merged = rebuild_graph(frames, entities, relations, graph.unit, files, attributes)
     moved = np.concatenate([np.arange(len(graph.rows(s))) + merged.rows(s).start for s in SPLITS])
     duplicates = dict(zip(SPLITS, merger.duplicates, strict=True))
     counts = merger.less_dated, merger.in_other_split, changed
@@ -200,7 +203,7 @@ def merge_facts(
 def _fact_frame(graph: TemporalGraph) -> pl.DataFrame:
     indices = {mark: getattr(graph, mark).view(np.uint8) for mark in MARKS}
     marks = (pl.Series(mark, MARKS[mark]).gather(indices[mark]) for mark in MARKS)
-    return graph.frame(names="ids").with_columns(marks)
+    return graph.frame(names="ids").with_columns(*marks, graph.source_column())
 
 
 _Date = tuple[int, int]  # A time, and how much is known of it

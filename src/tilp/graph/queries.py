@@ -1,37 +1,32 @@
-"""`QueryTable`: queries as columns."""
+"""`QueryTable`: queries as columns, and `known_facts` that answer a query."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
-from tilp._utils.arrays import Ids, Ints, Mask, read_only
+from tilp._utils.arrays import ColumnTable, Ids, Ints, Mask, read_only
 from tilp.graph.graph import TemporalGraph
 from tilp.time import UNKNOWN, known_ends
 
 
 @dataclass(frozen=True)
-class QueryTable:
+class QueryTable(ColumnTable):
     """Queries (subject, relation, ?, interval) as columns, in any order.
 
-    Attributes:
-        subject: entity that the query starts from.
-        directed_relation: relation of the query; `r + n_relations` is the inverse of `r`.
-        start: of the query's interval; likewise `end`. If one date is missing the other stands for
-            it, and if both are, all of time.
-        fact: row of the fact that the query was made from, which walks leave out; -1 for none.
-        answer: the known answer; -1 for none.
-        unknown: two columns, whether start and end are missing; by default neither is.
+    If one date is missing the other stands for it, and if both are, all of time.
     """
 
-    subject: Ids
-    directed_relation: Ids
+    subject: Ids  # entity that the query starts from
+    directed_relation: Ids  # `r + n_relations` is the inverse of `r`
     start: Ints
     end: Ints
-    fact: Ids
-    answer: Ids
+    fact: Ids  # row of the fact that the query was made from, which walks leave out; -1 for none
+    answer: Ids  # the known one; -1 for none
+    # Whether start and end are missing, two columns; by default neither is.
     unknown: Mask = field(default_factory=lambda: np.empty((0, 2), np.bool_))
 
     def __post_init__(self) -> None:
@@ -63,12 +58,6 @@ class QueryTable:
             answer=np.concatenate([object_, subject]),
         )
 
-    @classmethod
-    def join(cls, tables: Sequence[QueryTable]) -> QueryTable:
-        """Concatenate tables of queries."""
-        names = (column.name for column in fields(cls))
-        return cls(*(np.concatenate([getattr(table, name) for table in tables]) for name in names))
-
     def given_dates(self) -> tuple[Ints, Ints]:
         """Return starts and ends as given, missing ones as `UNKNOWN`."""
         no_start, no_end = self.unknown.T
@@ -80,7 +69,7 @@ class QueryTable:
 
     def read_only(self) -> QueryTable:
         """Return the same queries with read-only columns."""
-        return QueryTable(*(read_only(getattr(self, column.name)) for column in fields(self)))
+        return QueryTable(*map(read_only, self.columns))
 
     def without_answers(self) -> QueryTable:
         """Return the same queries without their answers."""
@@ -90,8 +79,66 @@ class QueryTable:
         """Return the same queries, as if their facts were not in the graph."""
         return replace(self, fact=np.full_like(self.fact, -1))
 
-    def __len__(self) -> int:
-        return len(self.subject)
 
-    def __getitem__(self, rows: Ints | Mask) -> QueryTable:
-        return QueryTable(*(getattr(self, column.name)[rows] for column in fields(self)))
+@dataclass(frozen=True, slots=True)
+class KnownFact:
+    """A training fact that answers a query: its row, names, dates as written, and source."""
+
+    id: int
+    subject: str
+    relation: str
+    object: str
+    start: str
+    end: str
+    source: str
+
+    @classmethod
+    def of(cls, graph: TemporalGraph, row: int) -> KnownFact:
+        """Return a fact of a graph."""
+        fact = graph.fact(row)
+        start, end = (graph.texts[int(c[row])] for c in (graph.start_text, graph.end_text))
+        names = fact.subject, fact.relation, fact.object
+        return cls(row, *names, start, end, graph.source(row))
+
+    def __str__(self) -> str:
+        start, end = (date or "?" for date in (self.start, self.end))
+        dates = start if start == end else f"{start} to {end}"
+        return f"{self.subject} {self.relation} {self.object}, {dates}"
+
+
+@dataclass(frozen=True, eq=False)
+class KnownFacts(Sequence[KnownFact]):
+    """Facts that answer a query already; each is made when it is used, for there may be many."""
+
+    graph: TemporalGraph
+    rows: Ids
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [KnownFact.of(self.graph, row) for row in self.rows[index].tolist()]
+        return KnownFact.of(self.graph, int(self.rows[index]))
+
+
+def known_lines(facts: Sequence[KnownFact], most: int) -> list[str]:
+    """Return a line of text for each of the first known facts, and one for the others."""
+    lines = [f"known: {fact} ({fact.source})" for fact in facts[:most]]
+    more = len(facts) - most
+    return [*lines, f"and {more:,} more known facts"] if more > 0 else lines
+
+
+def known_facts(graph: TemporalGraph, queries: QueryTable, query: int) -> tuple[Ids, Ids]:
+    """Return rows and answers of the training facts that answer one of the queries at its time.
+
+    These are the facts that make a candidate known, by start and then by row.
+    """
+    index = graph.index("train")
+    edges = index.edges(int(queries.subject[query]), int(queries.directed_relation[query]))
+    rows = index.fact[edges]
+    start, end = known_ends(graph.start[rows], graph.end[rows])
+    meets = (end >= queries.start[query]) & (start <= queries.end[query])
+    found = np.flatnonzero(meets & (rows != queries.fact[query]))
+    found = found[np.lexsort((rows[found], start[found]))]
+    return rows[found], index.target[edges][found]

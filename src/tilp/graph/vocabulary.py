@@ -69,19 +69,12 @@ INVERSE_MARK = "⁻¹"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Vocabulary:
-    """Names in a fixed order; the index of a name stands for it everywhere else.
+    """Names in a fixed order; the index of a name stands for it everywhere else."""
 
-    Attributes:
-        kind: 'entity' or 'relation', for messages.
-        ids: the names in fact files; unique.
-        keys: names in a wider context (a Wikidata id, say); the ids by default.
-        labels: the names to show; the keys by default. Not always unique.
-    """
-
-    kind: str
-    ids: pl.Series
-    keys: pl.Series
-    labels: pl.Series
+    kind: str  # 'entity' or 'relation', for messages
+    ids: pl.Series  # the names in fact files; unique
+    keys: pl.Series  # names in a wider context (a Wikidata id, say); the ids by default
+    labels: pl.Series  # the names to show; the keys by default. Not always unique.
 
     @classmethod
     def of(cls, kind: str, ids: pl.Series) -> Vocabulary:

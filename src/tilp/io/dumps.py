@@ -16,14 +16,15 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from importlib.util import find_spec
 from itertools import count
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import IO, Any, Literal, Self, cast
 
 from tilp._utils.files import new_folder
 from tilp.errors import DataError, TilpError
 from tilp.time import parse_date
-from tilp.types import Unit
+from tilp.types import DumpFormat, Unit, choose
 
 END = "P582"
 DATE_PROPERTIES = ("P580", END, "P585")  # start, end, point in time
@@ -129,23 +130,14 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """What an import read and wrote.
+    """What an import read and wrote: counts, and the first malformed places."""
 
-    Attributes:
-        read: count of entities (JSON) or triples (RDF) that were understood.
-        statements: count of statements of the chosen properties.
-        facts: count of rows written; a statement with several points in time gives one for each.
-        undated: count of statements without any date.
-        skipped: counts of lines and statements left out, by reason.
-        problems: the first malformed places in detail; `malformed` counts all of them.
-    """
-
-    read: int
-    statements: int
-    facts: int
-    undated: int
-    skipped: Mapping[str, int]
-    problems: tuple[Problem, ...]
+    read: int  # entities (JSON) or triples (RDF) that were understood
+    statements: int  # of the chosen properties
+    facts: int  # rows written; a statement with several points in time gives one for each
+    undated: int  # statements without any date
+    skipped: Mapping[str, int]  # lines and statements left out, by reason
+    problems: tuple[Problem, ...]  # in detail; `malformed` counts all of them
 
     @property
     def malformed(self) -> int:
@@ -376,3 +368,61 @@ class Source:
             if not text:
                 return
             yield line, text
+
+
+_SUFFIXES = {".nt": DumpFormat.NTRIPLES, ".ttl": DumpFormat.TURTLE}
+
+
+def import_dump(
+    source: Path | IO[bytes],
+    out: Path,
+    *,
+    format: DumpFormat | str | None = None,
+    language: str = "en",
+    properties: Collection[str] | None = None,
+    undated: bool = False,
+    on_error: OnError = "skip",
+    progress: Callable[[int], None] | None = None,
+) -> ImportReport:
+    """Turn a Wikidata dump into a folder of `facts.tsv`, `entities.tsv` and `relations.tsv`.
+
+    A statement becomes a fact if it is not deprecated, its value is an item, and it has a start
+    (P580), end (P582) or point in time (P585) qualifier. Of several starts the earliest counts,
+    of several ends the latest; a point in time counts only without either.
+
+    Args:
+        source: the dump, plain, gzip or bzip2, or an open binary stream.
+        out: the folder to write; it must not exist or be empty, and appears when complete.
+        format: `json`, `ntriples` or `turtle`; by default it follows from the name: `.nt`, `.ttl`,
+            perhaps with `.gz` or `.bz2` after it, or else JSON.
+        language: language of the labels, English by default; where one is missing, Wikidata's
+            label for all languages (`mul`) and then the id take its place.
+        properties: the properties to import, such as `["P39"]`; all by default.
+        undated: whether to write statements without any date, too; False by default.
+        on_error: `"skip"` (default) leaves malformed places out and counts them, `"raise"` stops
+            at the first. Bad syntax in Turtle always raises: what follows it cannot be read.
+        progress: called with the number of (compressed) bytes read so far.
+
+    Raises:
+        DataError: something is malformed, and `on_error` is `"raise"` or the format Turtle.
+        TilpError: the source cannot be read, its format is not known, RDF needs pyoxigraph, or the
+            folder cannot be written.
+    """
+    opened = Source(source, progress)
+    if format is None:
+        name = PurePath(opened.name.lower().removesuffix(".gz").removesuffix(".bz2"))
+        format = _SUFFIXES.get(name.suffix, DumpFormat.JSON)
+    kind = choose(DumpFormat, format, "format")
+    if kind is not DumpFormat.JSON and find_spec("pyoxigraph") is None:
+        raise TilpError('RDF needs an extra: pip install "tilp[rdf]"')
+    importer = Importer(opened.name, out, language, properties, undated, on_error)
+    with opened, importer:
+        if kind is DumpFormat.JSON:
+            from tilp.io.wikidata import read_json
+
+            read_json(opened, importer)
+        else:
+            from tilp.io.rdf import read_rdf
+
+            read_rdf(opened, importer, kind)
+    return importer.report()

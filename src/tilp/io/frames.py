@@ -144,7 +144,7 @@ def find_roles(name: str, table: TextTable, columns: Chosen, header: bool | None
 
 def split_masks(name: str, table: TextTable, roles: Roles) -> Iterator[tuple[str, pl.Series]]:
     """Yield each distinct text of the column of splits, and the mask of its rows."""
-    texts = _as_text(table.frame.to_series(roles["split"]), name, "split")
+    texts = as_text(table.frame.to_series(roles["split"]), name, "split")
     texts = texts.str.strip_chars().str.to_lowercase()
     for text in texts.unique(maintain_order=True):
         if text not in SPLIT_NAMES:
@@ -177,7 +177,7 @@ def fact_frame(name: str, table: TextTable, roles: Roles) -> pl.DataFrame:
         if index is None:
             columns[role] = pl.repeat(None, len(table.frame), dtype=pl.String, eager=True)
             continue
-        column = columns[role] = _as_text(table.frame.to_series(index), name, role)
+        column = columns[role] = as_text(table.frame.to_series(index), name, role)
         if role in _KEY_ROLES and (absent := column.fill_null("") == "").any():
             raise DataError(
                 f"{name}, line {first_line(table, absent)}: column {index + 1} ({role}) is empty; "
@@ -186,7 +186,7 @@ def fact_frame(name: str, table: TextTable, roles: Roles) -> pl.DataFrame:
     for mark, (values, meaning) in _MARKS.items():
         if mark not in roles:
             continue
-        text = _as_text(table.frame.to_series(roles[mark]), name, mark)
+        text = as_text(table.frame.to_series(roles[mark]), name, mark)
         column = columns[mark] = text.fill_null("")
         if (invalid := ~column.is_in(values)).any():
             raise DataError(
@@ -202,7 +202,7 @@ def first_line(table: TextTable, mask: pl.Series) -> int:
     return table.lines[int(mask.arg_max() or 0)]
 
 
-def _as_text(column: pl.Series, source: str, role: str) -> pl.Series:
+def as_text(column: pl.Series, source: str, role: str) -> pl.Series:
     """Return a column as text; whole floats (integers with gaps, in pandas) as integers."""
     dtype = column.dtype
     if dtype == pl.String:

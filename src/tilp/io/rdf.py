@@ -9,22 +9,16 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from pathlib import Path, PurePath
-from typing import IO, TYPE_CHECKING, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-from tilp.errors import DataError, TilpError
+from tilp.errors import DataError
 from tilp.io import dumps
 from tilp.io.dumps import DATE_PROPERTIES, UNKNOWN, Importer, MalformedError, Source, shorten
+from tilp.types import DumpFormat
 
-if TYPE_CHECKING:
-    import pyoxigraph
-
-RdfFormat = Literal["ntriples", "turtle"]
-
-_FORMATS: dict[str, RdfFormat] = {".nt": "ntriples", ".ttl": "turtle"}
 _XSD = "http://www.w3.org/2001/XMLSchema#"
 _ITEM = re.compile(r".*/entity/(Q[1-9][0-9]*)")
 _NAMED = re.compile(r".*/entity/([QP][1-9][0-9]*)")
@@ -37,93 +31,23 @@ _PREDICATE = re.compile(
 )
 
 
-def import_rdf(
-    source: Path | IO[bytes],
-    out: Path,
-    *,
-    format: RdfFormat | None = None,
-    language: str = "en",
-    properties: Collection[str] | None = None,
-    undated: bool = False,
-    on_error: dumps.OnError = "skip",
-    progress: Callable[[int], None] | None = None,
-) -> dumps.ImportReport:
-    """Turn Wikidata's statement nodes in RDF into a folder of tables.
+def read_rdf(source: Source, importer: Importer, format: DumpFormat) -> None:
+    """Import Wikidata's statement nodes.
 
-    What becomes a fact, and the other arguments, are as for `import_wikidata`. A date whose value
-    node is missing counts as a day, or as a year if it is midnight of 1 January, which Wikidata
-    writes for years.
-
-    Args:
-        source: N-Triples or Turtle, plain, gzip or bzip2, or an open binary stream.
-        out: the folder to write; it must not exist or be empty, and appears when complete.
-        format: `"ntriples"` or `"turtle"`; by default it follows from the name, `.nt` or `.ttl`,
-            perhaps with `.gz` or `.bz2` after it.
-        language: language of the labels; English by default.
-        properties: the properties to import; all by default.
-        undated: whether to write statements without any date, too; False by default.
-        on_error: `"skip"` (default) leaves malformed lines and values out, `"raise"` stops at the
-            first. Bad syntax in Turtle always raises, since what follows it cannot be read.
-        progress: called with the number of (compressed) bytes read so far.
-
-    Raises:
-        DataError: something is malformed, and `on_error` is `"raise"` or the format Turtle.
-        TilpError: pyoxigraph is not there, the source cannot be read, the format is not known,
-            or the folder cannot be written.
+    A date whose value node is missing counts as a day, or as a year if it is midnight of 1 January,
+    which Wikidata writes for years.
     """
-    opened = Source(source, progress)
-    format = format or rdf_format(PurePath(opened.name))
-    if format is None:
-        remedy = "give format='ntriples' or 'turtle'"
-        raise TilpError(f"{opened.name} does not end in .nt or .ttl: {remedy}")
-    if format not in _FORMATS.values():
-        raise TilpError(f"format is {format!r}: choose 'ntriples' or 'turtle'")
-    parse = _parse_turtle if format == "turtle" else _parse_ntriples
-    try:
-        import pyoxigraph  # noqa: F401
-    except ImportError:
-        raise TilpError('RDF needs an extra: pip install "tilp[rdf]"') from None
-    importer = Importer(opened.name, out, language, properties, undated, on_error)
-    with opened, importer:
-        statements = _Statements(importer)
-        for line, triple in parse(opened, importer):
-            try:
-                statements.add(triple)
-            except MalformedError as error:
-                importer.malformed(line, str(error), "value left out")
-        statements.write()
-    return importer.report()
+    parse = _parse_turtle if format is DumpFormat.TURTLE else _parse_ntriples
+    statements = _Statements(importer)
+    for line, triple in parse(source, importer):
+        try:
+            statements.add(triple)
+        except MalformedError as error:
+            importer.malformed(line, str(error), "value left out")
+    statements.write()
 
 
-def rdf_format(path: PurePath) -> RdfFormat | None:
-    """Return the RDF format that a file's name stands for, if any."""
-    name = PurePath(path.name.lower())
-    if name.suffix in (".gz", ".bz2"):
-        name = PurePath(name.stem)
-    return _FORMATS.get(name.suffix)
-
-
-class _Triple(NamedTuple):
-    """A triple as text; only a literal object has a datatype."""
-
-    subject: str
-    predicate: str
-    object: str
-    datatype: str | None
-    language: str | None
-
-
-def _plain(triple: pyoxigraph.Quad | pyoxigraph.Triple) -> _Triple | None:
-    subject = getattr(triple.subject, "value", None)
-    value = getattr(triple.object, "value", None)
-    if subject is None or value is None:
-        return None  # a triple about a triple
-    datatype = getattr(triple.object, "datatype", None)
-    language = getattr(triple.object, "language", None)
-    return _Triple(subject, triple.predicate.value, value, datatype and datatype.value, language)
-
-
-def _parse_ntriples(source: Source, importer: Importer) -> Iterator[tuple[int | None, _Triple]]:
+def _parse_ntriples(source: Source, importer: Importer) -> Iterator[tuple[int | None, Any]]:
     """Parse line by line: the parser itself goes on after an error, but loses lines on the way."""
     from pyoxigraph import RdfFormat, parse
 
@@ -134,18 +58,17 @@ def _parse_ntriples(source: Source, importer: Importer) -> Iterator[tuple[int | 
             importer.malformed(line, f"{shorten(text.strip())} ({_reason(error)})")
             continue
         importer.read += len(triples)
-        yield from ((line, plain) for triple in triples if (plain := _plain(triple)))
+        yield from ((line, triple) for triple in triples)
 
 
-def _parse_turtle(source: Source, importer: Importer) -> Iterator[tuple[int | None, _Triple]]:
+def _parse_turtle(source: Source, importer: Importer) -> Iterator[tuple[int | None, Any]]:
     from pyoxigraph import RdfFormat, parse
 
     try:
         for triple in parse(source.stream, RdfFormat.TURTLE):
             importer.read += 1
             source.tick()
-            if plain := _plain(triple):
-                yield None, plain
+            yield None, triple
     except SyntaxError as error:
         raise DataError(
             f"{source.name}, line {error.lineno}: {_reason(error)}. Turtle cannot be read past an "
@@ -189,44 +112,51 @@ class _Statements:
         self._times: dict[str, _Time] = {}  # by node; likewise precisions
         self._precisions: dict[str, int] = {}
 
-    def add(self, triple: _Triple) -> None:
-        """Add a triple about a statement, a time or a label; ignore any other."""
-        kind, name = _predicate(triple.predicate)
+    def add(self, triple: Any) -> None:
+        """Add a triple of pyoxigraph about a statement, a time or a label; ignore any other."""
+        node, term = getattr(triple.subject, "value", None), triple.object
+        text = getattr(term, "value", None)
+        if node is None or text is None:
+            return  # a triple about a triple
+        is_literal = hasattr(term, "datatype")
+        kind, name = _predicate(triple.predicate.value)
         match kind:
             case "link" if self._importer.includes(name):
-                statement = self._statements[triple.object]
-                statement.subject = _item(triple.subject)
+                statement = self._statements[text]
+                statement.subject = _item(node)
                 statement.relation = statement.relation or name
             case "statement" if self._importer.includes(name):
-                statement = self._statements[triple.subject]
+                statement = self._statements[node]
                 statement.relation = name
-                statement.object = "" if triple.datatype else _item(triple.object)
+                statement.object = "" if is_literal else _item(text)
             case "qualifier" if name in DATE_PROPERTIES:
-                statement = self._statements[triple.subject]
+                statement = self._statements[node]
                 try:
                     # A qualifier with some unknown value has a node without content for it.
-                    date = UNKNOWN if triple.datatype is None else _time(triple)
+                    date = _time(term) if is_literal else UNKNOWN
                 except MalformedError:
                     statement.unreadable = True
                     raise
                 statement.dates.append((name, date))
             case "qualifier/value" if name in DATE_PROPERTIES:
-                self._statements[triple.subject].values.append((name, triple.object))
+                self._statements[node].values.append((name, text))
             case "timeValue":
-                self._times[triple.subject] = _time(triple)
+                self._times[node] = _time(term)
             case "timePrecision":
-                self._precisions[triple.subject] = _precision(triple)
-            case "rank" if triple.object.endswith("#DeprecatedRank"):
-                self._statements[triple.subject].deprecated = True
-            case "type" if match := _NO_VALUE.fullmatch(triple.object):
+                if not is_literal or not re.fullmatch(r"\+?[0-9]{1,2}", text):
+                    raise MalformedError(f"{shorten(text)} in place of a time's precision")
+                self._precisions[node] = int(text)
+            case "rank" if text.endswith("#DeprecatedRank"):
+                self._statements[node].deprecated = True
+            case "type" if match := _NO_VALUE.fullmatch(text):
                 # It is not said whether the statement itself or its qualifier has no value.
                 if match[1] in DATE_PROPERTIES:
                     date = dumps.PRESENT if match[1] == dumps.END else UNKNOWN
-                    self._statements[triple.subject].dates.append((match[1], date))
+                    self._statements[node].dates.append((match[1], date))
                 elif self._importer.includes(match[1]):
-                    self._statements[triple.subject].object = ""
-            case "label" if triple.language and (match := _NAMED.fullmatch(triple.subject)):
-                self._importer.label(match[1], triple.language, triple.object)
+                    self._statements[node].object = ""
+            case "label" if is_literal and term.language and (match := _NAMED.fullmatch(node)):
+                self._importer.label(match[1], term.language, text)
 
     def write(self) -> None:
         for statement in self._statements.values():
@@ -290,16 +220,11 @@ def _item(iri: str) -> str:
     return match[1] if match else ""
 
 
-def _time(triple: _Triple) -> _Time:
-    if triple.datatype not in (f"{_XSD}dateTime", f"{_XSD}date"):
-        raise MalformedError(f"{shorten(triple.object)} in place of an xsd:dateTime")
-    return _Time(*dumps.parse_time(triple.object), triple.object.endswith("-01-01T00:00:00Z"))
-
-
-def _precision(triple: _Triple) -> int:
-    if triple.datatype is None or not re.fullmatch(r"\+?[0-9]{1,2}", triple.object):
-        raise MalformedError(f"{shorten(triple.object)} in place of a time's precision")
-    return int(triple.object)
+def _time(term: Any) -> _Time:
+    datatype = getattr(term, "datatype", None)
+    if datatype is None or datatype.value not in (f"{_XSD}dateTime", f"{_XSD}date"):
+        raise MalformedError(f"{shorten(term.value)} in place of an xsd:dateTime")
+    return _Time(*dumps.parse_time(term.value), term.value.endswith("-01-01T00:00:00Z"))
 
 
 def _date(time: _Time, precision: int | None) -> str:

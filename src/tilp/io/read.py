@@ -65,10 +65,10 @@ def read(
     sources = find_sources(source)
     files = dict(sources.side_files)
     attributes = files.pop("attributes", None)
-    labels = {name: tables.read_labels(path) for name, path in sorted(files.items())}
+    labels: dict[str, Any] = {k: tables.read_labels(file) for k, file in sorted(files.items())}
     facts: list[FactTable] = []
-    for split, part in sources.facts:
-        facts += _fact_tables(part, split, columns, header)
+    for split, part, prefix in sources.facts:
+        facts += _fact_tables(part, split, columns, header, prefix)
     if not facts:
         raise TilpError("there is nothing to read: the table is empty")
     values = None if attributes is None else tables.read_attributes(attributes)
@@ -78,7 +78,9 @@ def read(
     return graph
 
 
-def _fact_tables(source: Any, split: str, columns: Chosen, header: bool | None) -> list[FactTable]:
+def _fact_tables(
+    source: Any, split: str, columns: Chosen, header: bool | None, prefix: str
+) -> list[FactTable]:
     if columns and header is None:
         header = True
     if isinstance(source, (str, Path)):
@@ -90,10 +92,11 @@ def _fact_tables(source: Any, split: str, columns: Chosen, header: bool | None) 
     roles = find_roles(name, table, columns, header)
     frame = fact_frame(name, table, roles)
     if "split" not in roles:
-        return [FactTable(split, name, frame, table.lines)]
+        return [FactTable(split, name, frame, table.lines, prefix)]
+    masks = ((SPLIT_NAMES[text], mask) for text, mask in split_masks(name, table, roles))
     return [
-        FactTable(SPLIT_NAMES[text], name, frame.filter(mask), list(compress(table.lines, mask)))
-        for text, mask in split_masks(name, table, roles)
+        FactTable(split, name, frame.filter(mask), list(compress(table.lines, mask)), prefix)
+        for split, mask in masks
     ]
 
 
@@ -115,7 +118,8 @@ def warn_of_defects(graph: TemporalGraph) -> None:
 class Sources:
     """Parts of a data set."""
 
-    facts: tuple[tuple[str, Any], ...]  # each with its split, unless a column names it
+    # Each with its split, unless a column names it, and the prefix of `SourceFiles`.
+    facts: tuple[tuple[str, Any, str], ...]
     side_files: Mapping[str, Path] = field(default_factory=dict)  # entities, relations, attributes
     unit: Unit | None = None
 
@@ -125,16 +129,26 @@ def find_sources(source: Any) -> Sources:
     if isinstance(source, (str, Path)) and Path(source).expanduser().is_dir():
         folder = Path(source).expanduser()
         splits, side_files = _find_files(folder)
-        return Sources(tuple(splits.items()), side_files, tables.read_unit(folder))
+        facts = tuple((split, path, _prefix(path)) for split, path in splits.items())
+        return Sources(facts, side_files, tables.read_unit(folder))
     if not isinstance(source, Mapping):
-        return Sources((("train", source),))
+        return Sources((("train", source, _prefix(source)),))
     for split in source:
         if split not in SPLIT_NAMES:
             mapping = f"a mapping goes from {', '.join(SPLITS)} to tables"
             raise TilpError(f"no split is named {split!r}; {mapping}")
     if not source:
         raise TilpError("there is nothing to read: the mapping is empty")
-    return Sources(tuple((SPLIT_NAMES[split], part) for split, part in source.items()))
+    parts = ((SPLIT_NAMES[split], part) for split, part in source.items())
+    return Sources(tuple((split, part, _prefix(part, split)) for split, part in parts))
+
+
+def _prefix(part: Any, split: str = "") -> str:
+    """Return the prefix of a file or frame in `SourceFiles`; one in a mapping has a split."""
+    if not isinstance(part, (str, Path)):
+        return f"the {split} frame, row " if split else "the frame, row "
+    name = str(part) if split else Path(part).name
+    return f"{name}, row " if Path(part).suffix.lower() in tables.PARQUET_SUFFIXES else f"{name}:"
 
 
 def _find_files(folder: Path) -> tuple[dict[str, Path], dict[str, Path]]:

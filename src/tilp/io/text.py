@@ -3,6 +3,7 @@
 import csv
 import gzip
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from io import TextIOWrapper
@@ -139,7 +140,8 @@ def _find_layout(path: Path, min_columns: int) -> _Layout:
             raise DataError(f"{path}: not delimited text but {kind}")
     separator = _find_separator(begin)
     quoted = separator != "\t" and any(b'"' in block for block in _blocks(path))
-    rows = _quoted_rows(path, separator) if quoted else _plain_rows(path, separator)
+    plain = ((line, line + 1, text.split(separator)) for line, text in _plain_lines(path))
+    rows = _quoted_rows(path, separator) if quoted else plain
     for line, next_line, row in rows:
         if not any(cell.strip() for cell in row):
             continue
@@ -218,7 +220,7 @@ def _read_csv(source: bytes, path: Path, layout: _Layout) -> pl.DataFrame:
             raise_if_empty=False,
         )
     except (pl.exceptions.PolarsError, OSError) as failure:
-        _check_encoding(path)
+        deque(_plain_lines(path), maxlen=0)  # raises an error where it is not UTF-8
         raise DataError(f"{path}: cannot be read as a table: {failure}") from failure
 
 
@@ -246,13 +248,6 @@ def _quoted_batches(
         yield pl.DataFrame(cells, schema=layout.schema, orient="row"), [line for line, _ in batch]
 
 
-def _plain_rows(path: Path, separator: str) -> Iterator[tuple[int, int, list[str]]]:
-    """Yield rows without quotation, each with the line it begins in and the line after it."""
-    for line, raw in _lines(path):
-        text = _decode(raw.removeprefix(_BOM) if line == 1 else raw, path, line)
-        yield line, line + 1, text.removesuffix("\r").split(separator)
-
-
 def _quoted_rows(path: Path, separator: str) -> Iterator[tuple[int, int, list[str]]]:
     """Yield rows with quotation, each with the line it begins in and the line after it."""
     line = 1
@@ -265,7 +260,7 @@ def _quoted_rows(path: Path, separator: str) -> Iterator[tuple[int, int, list[st
                 begin, line = line, reader.line_num + 1
                 yield begin, line, row
     except UnicodeDecodeError as failure:
-        _check_encoding(path)
+        deque(_plain_lines(path), maxlen=0)  # raises an error with the line
         raise DataError(f"{path}: not UTF-8 text: {failure}") from failure
     except _UNREADABLE as failure:
         raise DataError(
@@ -274,21 +269,15 @@ def _quoted_rows(path: Path, separator: str) -> Iterator[tuple[int, int, list[st
         ) from failure
 
 
-def _check_encoding(path: Path) -> None:
-    for line, raw in _lines(path):
-        _decode(raw, path, line)
-
-
-def _decode(text: bytes, path: Path, line: int) -> str:
-    try:
-        return text.decode()
-    except UnicodeDecodeError as failure:
-        raise DataError(
-            f"{path}, line {line}: not UTF-8 text (byte {text[failure.start]:#04x}). "
-            "Convert the file, for instance with: iconv -f latin1 -t utf-8"
-        ) from failure
-
-
-def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+def _plain_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield lines, counted from 1, without their ends."""
     blocks = (block.removesuffix(b"\n").split(b"\n") for block in _blocks(path))
-    return enumerate(chain.from_iterable(blocks), start=1)
+    for line, raw in enumerate(chain.from_iterable(blocks), start=1):
+        text = raw.removeprefix(_BOM) if line == 1 else raw
+        try:
+            yield line, text.decode().removesuffix("\r")
+        except UnicodeDecodeError as failure:
+            raise DataError(
+                f"{path}, line {line}: not UTF-8 text (byte {text[failure.start]:#04x}). "
+                "Convert the file, for instance with: iconv -f latin1 -t utf-8"
+            ) from failure

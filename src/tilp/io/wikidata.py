@@ -6,9 +6,7 @@ calendar model: a Julian day is written as it is in the dump.
 
 import json
 import re
-from collections.abc import Callable, Collection
-from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import Any, NoReturn
 
 from tilp.io import dumps
 from tilp.io.dumps import END, PRESENT, UNKNOWN, Importer, MalformedError, shorten
@@ -20,48 +18,10 @@ _RANKS = ("preferred", "normal", "deprecated")
 _MAX_PRECISION = 14  # seconds
 
 
-def import_wikidata(
-    source: Path | IO[bytes],
-    out: Path,
-    *,
-    language: str = "en",
-    properties: Collection[str] | None = None,
-    undated: bool = False,
-    on_error: dumps.OnError = "skip",
-    progress: Callable[[int], None] | None = None,
-) -> dumps.ImportReport:
-    """Turn a Wikidata JSON dump into a folder of `facts.tsv`, `entities.tsv` and `relations.tsv`.
-
-    A statement becomes a fact if it is not deprecated, its value is an item, and it has a start
-    (P580), end (P582) or point in time (P585) qualifier. Of several starts the earliest counts,
-    of several ends the latest; a point in time counts only without either.
-
-    Args:
-        source: the dump, plain, gzip or bzip2, or an open binary stream.
-        out: the folder to write; it must not exist or be empty, and appears when complete.
-        language: language of the labels, English by default; where one is missing, Wikidata's
-            label for all languages (`mul`) and then the id take its place.
-        properties: the properties to import, such as `["P39"]`; all by default.
-        undated: whether to write statements without any date, too; False by default.
-        on_error: `"skip"` (default) leaves malformed places out and counts them, `"raise"` stops
-            at the first.
-        progress: called with the number of (compressed) bytes read so far.
-
-    Raises:
-        DataError: something is malformed, and `on_error` is `"raise"`.
-        TilpError: the source cannot be read, or the folder cannot be written.
-    """
-    opened = dumps.Source(source, progress)
-    importer = Importer(opened.name, out, language, properties, undated, on_error)
-    import_json(opened, importer)
-    return importer.report()
-
-
-def import_json(source: dumps.Source, importer: Importer) -> None:
+def read_json(source: dumps.Source, importer: Importer) -> None:
     """Import every line of a JSON dump."""
-    with source, importer:
-        for line, text in source.lines(importer):
-            _read_line(importer, line, text)
+    for line, text in source.lines(importer):
+        _read_line(importer, line, text)
 
 
 def _read_line(importer: Importer, line: int, text: bytes) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,6 +15,7 @@ from tilp._utils.arrays import Ids
 from tilp.errors import DataError, TilpError
 from tilp.graph import SPLITS, FactTable, LabelTable, build
 from tilp.graph.graph import DEFECT_SCHEMA, MARKS
+from tilp.graph.sources import SourceFiles
 from tilp.io.frames import SPLIT_NAMES, fact_frame, find_roles, is_header, split_masks
 from tilp.io.packed.format import COLUMNS, ColumnWriter
 from tilp.io.packed.names import EntityIndexer
@@ -92,6 +93,8 @@ class _Batch:
     run: int  # of the entities' names
     path: Path
     rows: int
+    prefix: str  # of the source in `SourceFiles`
+    last_line: int
 
 
 @dataclass(frozen=True)
@@ -118,7 +121,7 @@ def encode_facts(
     """Read all facts, about `size` bytes at a time; `entities` gets the names of entities."""
     facts = EncodedFacts([], _TextEncoder(), _TextEncoder(""))
     any_table = False
-    for index, (split, source) in enumerate(sources.facts):
+    for index, (split, source, prefix) in enumerate(sources.facts):
         splits: dict[str, int] = {}
         with _open_batches(source, columns, header, size) as (name, n_bytes, roles, tables):
             done = 0
@@ -128,6 +131,7 @@ def encode_facts(
                 if not len(frame):
                     continue
                 run, encoded = _encode_frame(frame, table.lines, entities, facts)
+                place = prefix, table.lines[-1]
                 parts = [(split, 0, encoded)]
                 if "split" in roles:
                     parts = [
@@ -138,7 +142,7 @@ def encode_facts(
                     order = (SPLITS.index(part_split), index, split_order, len(facts.batches))
                     path = work / f"facts-{len(facts.batches)}"
                     part.write_parquet(path, compression="lz4", statistics=False)
-                    facts.batches.append(_Batch(order, name, run, path, len(part)))
+                    facts.batches.append(_Batch(order, name, run, path, len(part), *place))
                 done += size
                 progress((index + min(done / max(n_bytes, 1), 1.0)) / len(sources.facts))
     if not any_table and not facts.batches:
@@ -189,6 +193,8 @@ def write_facts(
     dates = build.DateTable.parse(texts.gather(order), facts.dates.counts[order], unit)
     writers = {name: ColumnWriter(folder / f"{name}.npy", kind) for name, kind in COLUMNS.items()}
     writers |= {name: ColumnWriter(folder / f"{name}.npy", np.uint8) for name in MARKS}
+    files = SourceFiles.of((batch.prefix, batch.last_line) for batch in facts.batches)
+    writers["source_line"] = ColumnWriter(folder / "source_line.npy", files.dtype)
     marked = dict.fromkeys(MARKS, False)
     counts = np.zeros(len(SPLITS), np.int64)
     defects = [pl.DataFrame(schema=DEFECT_SCHEMA)]
@@ -209,6 +215,7 @@ def write_facts(
             **{mark: table[mark].to_numpy() for mark in MARKS},
         }
         lines = cast("Sequence[int]", table["line"])
+        columns["source_line"] = files.encode(batch.prefix, lines)
         rows = FactTable(SPLITS[batch.order[0]], batch.source, pl.DataFrame(), lines)
         columns, _, found = build.repair_defects([rows], columns, dates, on_error)
         defects.append(found)
@@ -231,5 +238,5 @@ def write_facts(
     dates.texts.to_frame().write_ipc(folder / "texts.arrow")
     all_defects.write_ipc(folder / "defects.arrow")
     marks = [mark for mark, any_fact in marked.items() if any_fact]  # only these have a column
-    bounds = [0, train, valid, test]
-    return {"unit": dates.unit.value, "bounds": bounds, "relations": len(names), "marks": marks}
+    content = {"bounds": [0, train, valid, test], "marks": marks, "sources": asdict(files)}
+    return {"unit": dates.unit.value, "relations": len(names), **content}

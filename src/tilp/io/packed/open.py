@@ -15,6 +15,7 @@ from tilp._utils.arrays import Ids, Ints
 from tilp.errors import DataError
 from tilp.graph import EdgeIndex, PreparedEdges, StorageLocation, TemporalGraph, Vocabulary
 from tilp.graph.build import defect_message
+from tilp.graph.sources import SourceFiles
 from tilp.graph.vocabulary import NearNames
 from tilp.io.packed import format as layout
 from tilp.io.packed.format import COLUMNS, EDGES, PREPARED, map_array, read_metadata
@@ -162,7 +163,9 @@ def open_checked(folder: Path, unit: Unit | None, on_error: OnError) -> Temporal
 
 def map_graph(folder: Path, metadata: dict[str, Any]) -> TemporalGraph:
     """Return the graph in the files of a folder."""
-    columns = {name: map_array(folder / f"{name}.npy") for name in (*COLUMNS, *metadata["marks"])}
+    sources = metadata.get("sources", {})  # none in a graph packed before facts had sources
+    stored = (*COLUMNS, *metadata["marks"], *(["source_line"] if sources else []))
+    columns = {name: map_array(folder / f"{name}.npy") for name in stored}
     if "walked_only" in columns:
         columns["walked_only"] = columns["walked_only"].view(np.bool_)
     numbered = enumerate(metadata["attributes"])
@@ -179,6 +182,7 @@ def map_graph(folder: Path, metadata: dict[str, Any]) -> TemporalGraph:
         bounds=tuple(metadata["bounds"]),
         attributes={name: map_array(folder / f"attribute-{index}.npy") for index, name in numbered},
         defects=_read_arrow(folder / "defects.arrow"),
+        source_files=SourceFiles(**{name: tuple(each) for name, each in sources.items()}),
         **columns,
     )
     graph._indexes["train",] = EdgeIndex(

@@ -108,12 +108,9 @@ def pack(
         shutil.rmtree(work)
         names = entities.columns
         metadata: dict[str, Any] = {
-            "unit": facts["unit"],
-            "bounds": facts["bounds"],
+            **facts,
             "entities": {"count": len(entities), "ordered": names.ordered, "same": names.same},
-            "relations": facts["relations"],
             "attributes": attribute_names,
-            "marks": facts["marks"],
         }
         graph = map_graph(new, metadata)
         metadata["fingerprint"] = graph_fingerprint(graph, partial(_array, new))
