@@ -46,7 +46,7 @@ folder = "not/there"
 name = "read"
 kind = "rules"
 methods = ["one"]
-relations = ["diedIn", "no such relation"]
+best = 2
 """
 
 

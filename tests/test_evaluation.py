@@ -356,7 +356,7 @@ def test_scores_that_do_not_fit_the_queries_are_refused(football):
         evaluate(lambda _: Scores.dense(np.zeros((4, entities + 1))), football)
     with pytest.raises(tilp.TilpError, match="query 2 of its batch lists a candidate more than"):
         evaluate(lambda _: Scores([0, 0, 0, 2, 2], [1, 1], [1.0, 2.0]), football)
-    with pytest.raises(tilp.TilpError, match="no protocol is named 'exakt'; there are enumerate"):
+    with pytest.raises(tilp.TilpError, match="protocol is 'exakt'; it can be enumerate"):
         evaluate(popularity(football), football, protocols=["exakt"])
     with pytest.raises(tilp.TilpError, match="no ranks for the protocol 'raw', only for exact"):
         evaluate(popularity(football), football, protocols=["exact"]).metrics("raw")

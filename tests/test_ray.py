@@ -20,7 +20,7 @@ from tilp.features.paper.fit import FeatureTrainingSettings
 from tilp.graph import QueryTable
 from tilp.learning.rule_weights import TrainingSettings
 from tilp.parallel import Workers
-from tilp.splits.reassign import LEFT_OUT, TRAIN, reassign_splits
+from tilp.splits.kinds import LEFT_OUT, TRAIN, reassign_splits
 from tilp.walks import Walker, mine
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'tilp[ray]'")

@@ -20,7 +20,7 @@ from tilp.evaluation import load_evaluation
 from tilp.graph import Vocabulary
 from tilp.splits import SHARES, balanced, biased, few, random_split, released, time_shift
 from tilp.splits.folders import biased_parts
-from tilp.splits.samples import (
+from tilp.splits.kinds import (
     REMOVAL_STREAM,
     SPLIT_STREAM,
     TEST_STREAM,

@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tilp.datasets import world
+from tilp.datasets.places import NOW, POINTS, RELATIONS, STRUCTURAL, surnames
 from tilp.datasets.synthetic import WorldTables, make_tables
-from tilp.datasets.synthetic.facts import NOW, POINTS, RELATIONS, STRUCTURAL
-from tilp.datasets.synthetic.places import surnames
 from tilp.errors import TilpError
 from tilp.time import UNKNOWN
 

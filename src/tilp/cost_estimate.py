@@ -134,7 +134,7 @@ def estimate_cost(
     >>> graph = tilp.datasets.world(size=1_000).graph
     >>> cost = estimate_cost(graph, model.settings_for(graph), budget=0.5)
     >>> [stage.name for stage in cost.stages]
-    ['read', 'prepare', 'mine', 'apply', 'select', 'train', 'fold']
+    ['read', 'prepare', 'mine', 'apply', 'select', 'train']
     """
     if not len(graph.rows("train")):
         raise TilpError("there are no training facts to learn from")
@@ -176,7 +176,6 @@ def estimate_cost(
         "apply": (walks, f"steps of {len(ends):,} queries"),
         "select": (float(SELECTION_STEPS), "gradients at most"),
         "train": (gradients, "gradients at most"),
-        "fold": (gradients, "gradients of each fold at most"),
         "features": (float(len(ends)), "queries"),
         "stack": (2.0 * stacked(len(rows)), "queries"),
     }
@@ -260,7 +259,6 @@ def _fit_sample(
         sample.rules = len(fitted.rules)
         train = sample.taken["train"]  # the fit may need every gradient
         train[:2] *= settings.training.steps / max(len(fitted.curve.train), 1)
-        sample.taken.get("fold", train)[:2] = train[:2]  # each fold has a part of the queries
     return sample
 
 

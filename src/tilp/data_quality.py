@@ -64,35 +64,20 @@ class YearCount:
 
 @dataclass(frozen=True, slots=True)
 class Defects:
-    """Defects that spoil results: counts of rows by split, or by 'later in earlier split'.
-
-    Attributes:
-        start_after_end: rows whose start lies after their end.
-        malformed_dates: dates that could not be read.
-        estimated: rows with a date that is an estimate.
-        walked_only: rows that walks use, but that are no training examples.
-        duplicates: rows that repeat an earlier row of their split, dates and all.
-        same_fact: rows that are, dates and all, in another split.
-        same_triple: rows whose subject, relation and object are in another split.
-        reversed: rows whose triple with subject and object swapped is in another split.
-        reversed_by_relation: the same for each relation that has any.
-        unseen_entities: rows with an entity that is not in train.
-        unseen: rows with an entity or a relation that is not in train.
-        absurd_years: most frequent first.
-    """
+    """Defects that spoil results: counts of rows by split, or by 'later in earlier split'."""
 
     start_after_end: Mapping[str, int]
-    malformed_dates: Mapping[str, int]
-    estimated: Mapping[str, int]
-    walked_only: Mapping[str, int]
-    duplicates: Mapping[str, int]
-    same_fact: Mapping[str, int]
-    same_triple: Mapping[str, int]
-    reversed: Mapping[str, int]
-    reversed_by_relation: Mapping[str, Mapping[str, int]]
-    unseen_entities: Mapping[str, int]
-    unseen: Mapping[str, int]
-    absurd_years: tuple[YearCount, ...]
+    malformed_dates: Mapping[str, int]  # dates that could not be read
+    estimated: Mapping[str, int]  # with a date that is an estimate
+    walked_only: Mapping[str, int]  # that walks use, but that are no training examples
+    duplicates: Mapping[str, int]  # that repeat an earlier row of their split, dates and all
+    same_fact: Mapping[str, int]  # that are, dates and all, in another split
+    same_triple: Mapping[str, int]  # whose subject, relation and object are in another split
+    reversed: Mapping[str, int]  # whose triple, subject and object swapped, is in another split
+    reversed_by_relation: Mapping[str, Mapping[str, int]]  # for each relation that has any
+    unseen_entities: Mapping[str, int]  # with an entity that is not in train
+    unseen: Mapping[str, int]  # with an entity or a relation that is not in train
+    absurd_years: tuple[YearCount, ...]  # most frequent first
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,19 +227,12 @@ _BARS = 80
 
 @dataclass(frozen=True, slots=True)
 class FactsOverTime:
-    """Counts of facts by their start; outliers are only counted in `outside`.
+    """Counts of facts by their start."""
 
-    Attributes:
-        bins: where the bars begin, and where the last ends.
-        splits: counts of each bar, for each split that has dated facts.
-        unknown: count of facts without a start.
-        outside: count of facts that start before the first bar or after the last.
-    """
-
-    bins: tuple[int, ...]
-    splits: dict[str, tuple[int, ...]]
-    unknown: int
-    outside: int
+    bins: tuple[int, ...]  # where the bars begin, and where the last ends
+    splits: dict[str, tuple[int, ...]]  # counts of each bar, for each split with dated facts
+    unknown: int  # facts without a start
+    outside: int  # outliers, which start before the first bar or after the last
 
 
 def facts_over_time(graph: TemporalGraph) -> FactsOverTime:

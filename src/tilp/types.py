@@ -159,7 +159,6 @@ class Part(StrEnum):
     RULE_EVIDENCE = "rule-evidence"
     OWN_FACTS = "own-facts"
     SOFT_WALKS = "soft-walks"
-    OUT_OF_FOLD = "out-of-fold"
     STACKING = "stacking"
     COUNTS = "counts"
     VALID = "valid"
@@ -230,41 +229,6 @@ class MoreDates(StrEnum):
 
     SUPERSEDE = "supersede"
     BOTH = "both"
-
-
-class ExperimentKind(StrEnum):
-    """Kinds of experiments in a plan."""
-
-    COMPARE = "compare"
-    CURVE = "curve"
-    BIASED = "biased"
-    EFFICIENCY = "efficiency"
-    RULES = "rules"
-
-
-class SettingKind(StrEnum):
-    """Changes of a data set before the methods of an experiment see it."""
-
-    NONE = "none"
-    FEW = "few"
-    BALANCED = "balanced"
-    BIASED = "biased"
-    TIME_SHIFT = "time-shift"
-    RELEASE = "release"
-    FORECAST = "forecast"
-
-
-class BaseMethod(StrEnum):
-    """The methods that a plan knows by name, and makes its own from."""
-
-    FULL = "full"
-    RULES = "rules"
-    PAPER = "paper"
-    STATIC = "static"
-    TIMESTAMPS = "timestamps"
-    FORECAST = "forecast"
-    POPULARITY = "popularity"
-    RECURRENCE = "recurrence"
 
 
 Choice = TypeVar("Choice", bound=StrEnum)

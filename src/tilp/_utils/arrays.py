@@ -1,6 +1,8 @@
-"""Types of arrays, read-only arrays, and indices of several ranges at once."""
+"""Types of arrays, tables of columns, read-only arrays, indices of several ranges at once."""
 
-from typing import Any, TypeVar
+from collections.abc import Iterable
+from dataclasses import fields
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +15,27 @@ Mask = NDArray[np.bool_]
 
 Array = TypeVar("Array", bound=NDArray[Any])
 Columns = TypeVar("Columns", bound=tuple[Any, ...])
+
+
+class ColumnTable:
+    """Base of dataclasses whose fields are columns of one length; an index selects rows."""
+
+    @property
+    def columns(self) -> list[NDArray[Any]]:
+        """The columns in the order of the fields."""
+        return [getattr(self, field.name) for field in fields(cast(Any, self))]
+
+    def __len__(self) -> int:
+        return len(self.columns[0])
+
+    def __getitem__(self, rows: NDArray[Any] | slice) -> Self:
+        return type(self)(*(column[rows] for column in self.columns))
+
+    @classmethod
+    def join(cls, tables: Iterable[Self]) -> Self:
+        """Concatenate tables."""
+        columns = zip(*(table.columns for table in tables), strict=True)
+        return cls(*(np.concatenate(parts) for parts in columns))
 
 
 def read_only(array: Array) -> Array:

@@ -8,9 +8,11 @@ import re
 import shutil
 import sys
 import tempfile
+import time
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -106,10 +108,11 @@ def new_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path, wait: float | None = None) -> Iterator[None]:
     """Lock an existing folder against other processes; a lock ends with its process.
 
-    Nothing is locked where the system has no such locks.
+    If another has it, try again every `wait` seconds; by default raise an error. Nothing is locked
+    where the system has no such locks.
     """
     try:
         import fcntl
@@ -118,13 +121,20 @@ def locked(folder: Path) -> Iterator[None]:
         return
     handle = os.open(folder, os.O_RDONLY)
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            busy = f"another process is at work in {folder}"
-            raise TilpError(f"{busy}; wait until it is done, or end it") from None
-        except OSError as failure:  # a file system without locks
-            _log.info("%s cannot be locked: %s", folder, failure)
+        for attempt in count():
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                busy = f"another process is at work in {folder}"
+                if wait is None:
+                    raise TilpError(f"{busy}; wait until it is done, or end it") from None
+                if not attempt:
+                    _log.info("%s; waiting for it", busy)
+                time.sleep(wait)
+            except OSError as failure:  # a file system without locks
+                _log.info("%s cannot be locked: %s", folder, failure)
+                break
         yield
     finally:
         os.close(handle)

@@ -11,13 +11,13 @@ from functools import partial
 from tilp._utils.files import file_name_part
 from tilp.bench import experiment
 from tilp.bench.data import Balanced, Biased, Few, Setting, Source, Whole
-from tilp.bench.experiment import EvaluationJob, Examples, Mean, MethodRuns, Ranking, mean_text
+from tilp.bench.experiment import EvaluationJob, Mean, MethodRuns, Ranking, mean_text
 from tilp.bench.jobs import Job, Result, Results
 from tilp.bench.report import Report, italic
 from tilp.bench.schema import Count, Share
 from tilp.evaluation.evaluate import unique_labels
 from tilp.splits import balanced, reducible
-from tilp.types import ExperimentKind, WalkGraph
+from tilp.types import WalkGraph
 from tilp.viz.charts import Line, Point, draw_bars, draw_lines
 
 _METRICS = {"mrr": "MRR", "hits@1": "hits@1", "hits@10": "hits@10"}
@@ -25,10 +25,10 @@ _COSTS = ("rules", "learn, s", "ask, s")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Compare(experiment.PublishedExperiment):
+class Compare(experiment.RankedExperiment):
     """Methods × data sets × seeds in one setting, as in Tables 1 and 2 of the paper."""
 
-    kind = ExperimentKind.COMPARE
+    kind = "compare"
 
     setting: Setting = Whole()  # noqa: RUF009 - frozen
 
@@ -47,7 +47,7 @@ class Compare(experiment.PublishedExperiment):
         ranking, names = self.figures[0], [runs.method.name for runs in self.methods]
         means = [self.means(source, self.setting, results, ranking, "mrr") for source in sources]
         bars = [experiment.bars_of(s.name, own) for s, own in zip(sources, means, strict=True)]
-        caption = f"{self.title}: MRR ({ranking})"
+        caption = f"{self.title}: MRR ({ranking.text})"
         report.chart(self.name, lambda: draw_bars(names, bars, "MRR"), caption)
         self._write_costs(report, sources, results)
         for source in sources:
@@ -79,9 +79,9 @@ class Compare(experiment.PublishedExperiment):
             rows.append([*row, ""])
             for entry in entries.values():
                 note = f"; {entry.note}" if entry.note else ""
-                text = f"measured as: {entry.protocol or ranking}{note}"
+                text = f"measured as: {entry.protocol or ranking.text}{note}"
                 notes.setdefault(text, {})[method] = None
-        report.table([*header, "runs"], rows, 1, f"{ranking}; {self.split} split")
+        report.table([*header, "runs"], rows, 1, f"{ranking.text}; {self.split} split")
         if notes:
             report.items(f"{', '.join(of)} (published), {text}" for text, of in notes.items())
 
@@ -108,7 +108,7 @@ class Compare(experiment.PublishedExperiment):
         tables: dict[str, list[Result]] = {}
         for runs in self.methods:
             own = results.of_all(self.jobs_of(source, self.setting, runs))
-            tables[runs.method.name] = [result["relations"][ranking.key] for result in own]
+            tables[runs.method.name] = [result["relations"][ranking] for result in own]
             for table in tables[runs.method.name]:
                 queries |= {name: int(entry["queries"]) for name, entry in table.items()}
         rows = []
@@ -118,7 +118,7 @@ class Compare(experiment.PublishedExperiment):
                 values = [table[relation]["mrr"] for table in own]
                 row.append(experiment.share_text(statistics.fmean(values)) if values else "")
             rows.append(row)
-        with report.folded(f"{source.name}: MRR of each relation ({ranking})"):
+        with report.folded(f"{source.name}: MRR of each relation ({ranking.text})"):
             report.table(["relation", "queries", *tables], rows)
 
 
@@ -131,23 +131,18 @@ def _cost_cells(result: Result) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Rules(experiment.Experiment):
-    """Rules of each method's first seed, as `Examples` has it; other experiments share the run."""
+    """Rules of each method's first seed, of the relations with the best MRR."""
 
-    kind = ExperimentKind.RULES
+    kind = "rules"
     tilp_only = True
 
     split: experiment.SplitName = "test"
-    relations: tuple[str, ...] = ()
-    best: Count = Examples.best
-    rules: Count = Examples.rules
+    best: Count = 4  # count of relations
+    rules: Count = 2  # of each
     setting: Setting = Whole()  # noqa: RUF009 - frozen
 
-    @property
-    def _examples(self) -> Examples:
-        return Examples(self.relations, self.best, self.rules)
-
     def jobs(self, source: Source) -> list[Job]:
-        shown, methods = (self._examples,), [runs.method for runs in self.methods]
+        shown, methods = (self.best, self.rules), [runs.method for runs in self.methods]
         return [EvaluationJob(source, self.setting, m, 0, self.split, shown) for m in methods]
 
     def write(self, report: Report, sources: Sequence[Source], results: Results) -> None:
@@ -157,7 +152,9 @@ class Rules(experiment.Experiment):
 
     def _write_rules(self, report: Report, source: str, method: str, result: Result) -> None:
         report.heading(f"{source}, {method}", 3)
-        for index, example in enumerate(result["examples"][self._examples.key]):
+        of_relations = result["examples"][: self.best]
+        shown = (example for rules in of_relations for example in rules[: self.rules])
+        for index, example in enumerate(shown):
             report.text(example["rule"])
             report.text(
                 f"{example['sentence']} (weight {example['weight']:.3g}, confidence "
@@ -170,10 +167,10 @@ class Rules(experiment.Experiment):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Curve(experiment.PublishedExperiment):
+class Curve(experiment.RankedExperiment):
     """Methods × shares of training facts × rounds; a round seeds the sample and the method."""
 
-    kind = ExperimentKind.CURVE
+    kind = "curve"
 
     shares: tuple[Share, ...]
     walked: WalkGraph = field(default=WalkGraph.FULL, metadata={"key": "graph"})
@@ -205,7 +202,7 @@ class Curve(experiment.PublishedExperiment):
                 if ranking is self.figures[0]:
                     self._write_chart(report, source, dict(zip(settings, means, strict=True)))
                 rows = zip(methods, *map(self.column, means), strict=True)
-                report.table(header, rows, 1, f"MRR, {ranking}")
+                report.table(header, rows, 1, f"MRR, {ranking.text}")
 
     def _write_chart(
         self, report: Report, source: Source, means: dict[float, list[Mean | None]]
@@ -226,8 +223,8 @@ class Curve(experiment.PublishedExperiment):
         report.chart(
             f"{self.name}-{file_name_part(source.name)}",
             lambda: draw_lines(lines, x_name, "MRR", x_log=len(means) > 2),
-            f"{source.name}: MRR ({ranking}) over the share of training facts; bars: the standard "
-            "deviation over rounds",
+            f"{source.name}: MRR ({ranking.text}) over the share of training facts; bars: the "
+            "standard deviation over rounds",
         )
 
 
@@ -235,12 +232,13 @@ class Curve(experiment.PublishedExperiment):
 class BiasedData(experiment.RankedExperiment):
     """Methods × relations made rare × rounds, beside the same splits with nothing removed."""
 
-    kind = ExperimentKind.BIASED
+    kind = "biased"
 
     relations: tuple[str, ...] = ()  # none for each that can be made rare
     removed: Share = 0.5
     walked: WalkGraph = field(default=WalkGraph.REDUCED, metadata={"key": "graph"})
     refit: float | None = None  # as of `Biased`
+    published: tuple[experiment.Published, ...] = field(default=(), metadata={"key": None})
 
     def settings(self, source: Source) -> Iterable[Setting]:
         return [Balanced(), *self._settings(source).values()]
@@ -285,7 +283,7 @@ class BiasedData(experiment.RankedExperiment):
             changes[name] = []
             for row, (relation, setting) in zip(rows, settings.items(), strict=True):
                 after = [results.done.get(job.name) for job in self.jobs_of(source, setting, runs)]
-                rises = (partial(_change, ranking.key, of) for of in (relation, None))
+                rises = (partial(_change, ranking, of) for of in (relation, None))
                 its_change, overall = (Mean.of(map(rise, before, after)) for rise in rises)
                 changes[name].append(its_change)
                 row += [mean_text(its_change, signed=True), mean_text(overall, signed=True)]
@@ -293,7 +291,7 @@ class BiasedData(experiment.RankedExperiment):
         report.chart(
             f"{self.name}-{file_name_part(source.name)}",
             lambda: draw_bars(list(settings), bars, "change of MRR"),
-            f"{source.name}: change of a relation's MRR ({ranking}) when it becomes rare",
+            f"{source.name}: change of a relation's MRR ({ranking.text}) when it becomes rare",
         )
         over_relations = []
         for name, means in changes.items():
@@ -301,7 +299,7 @@ class BiasedData(experiment.RankedExperiment):
             over_relations.append([name, mean_text(mean, signed=True)])
         caption = "mean change over the relations made rare (± their standard deviation)"
         report.table(["method", "change"], over_relations, 1, f"{caption}; nearer to 0 is better")
-        report.table(header, rows, 1, f"change of MRR, {ranking}")
+        report.table(header, rows, 1, f"change of MRR, {ranking.text}")
 
 
 def _change(key: str, of: str | None, before: Result | None, after: Result | None) -> float | None:

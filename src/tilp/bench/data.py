@@ -15,7 +15,7 @@ from tilp.errors import TilpError
 from tilp.graph import SPLITS, TemporalGraph
 from tilp.io import read
 from tilp.splits import balanced, biased, few, released, time_shift
-from tilp.types import LateEnds, SettingKind, WalkGraph
+from tilp.types import LateEnds, WalkGraph
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,6 @@ def find_source(data: str) -> Source:
     """Return the data set of a file, a folder or the name of a published set.
 
     A published set is downloaded if it is not there yet.
-
-    Args:
-        data: Path or name.
 
     Raises:
         TilpError: There is neither such a file nor such a set.
@@ -117,7 +114,7 @@ class Case:
 class Setting(ABC):
     """How a data set is changed before a method sees it; its fields are keys of a plan."""
 
-    kind: ClassVar[SettingKind]
+    kind: ClassVar[str]
     about: ClassVar[str]
     seeded: ClassVar[bool] = False  # whether another seed gives other graphs
     shares_models: ClassVar[bool] = False  # whether several runs use one model
@@ -125,7 +122,7 @@ class Setting(ABC):
     @property
     def name(self) -> str:
         """The name in the files of runs."""
-        return self.kind.value
+        return self.kind
 
     @property
     def description(self) -> str:
@@ -138,14 +135,14 @@ class Setting(ABC):
 
     def identity(self, source: Source) -> dict[str, Any]:  # noqa: ARG002
         """Return all that decides the graphs, apart from the facts and the seed."""
-        return {"kind": self.kind.value, **asdict(self)}
+        return {"kind": self.kind, **asdict(self)}
 
 
 @dataclass(frozen=True)
 class Whole(Setting):
     """The data set as it is."""
 
-    kind, about, name = SettingKind.NONE, "the data set as it is", "whole"
+    kind, about, name = "none", "the data set as it is", "whole"
 
     def case(self, source: Source, seed: int) -> Case:  # noqa: ARG002
         return Case.of(source.graph)
@@ -158,7 +155,7 @@ class Few(Setting):
     share: Share
     walked: WalkGraph = field(default=WalkGraph.FULL, metadata={"key": "graph"})
 
-    kind, about = SettingKind.FEW, "the model learns from a share of the training facts"
+    kind, about = "few", "the model learns from a share of the training facts"
     seeded = True
 
     @property
@@ -174,7 +171,7 @@ class Few(Setting):
 class Balanced(Setting):
     """As many test facts of each relation: what biased data are compared with."""
 
-    kind = SettingKind.BALANCED
+    kind = "balanced"
     about = "all facts split again, with as many test facts of each relation as possible"
     seeded = shares_models = True
 
@@ -193,7 +190,7 @@ class Biased(Setting):
     # Refit only relations of whose rules at least this share uses the rare relation; None for all.
     refit: float | None = None
 
-    kind = SettingKind.BIASED
+    kind = "biased"
     about = "balanced, with a share of one relation's training facts removed"
     seeded = shares_models = True
 
@@ -219,7 +216,7 @@ class TimeShifted(Setting):
     latest: Date | None = None
     ends: LateEnds = LateEnds.MASK
 
-    kind = SettingKind.TIME_SHIFT
+    kind = "time-shift"
     about = "all facts split again by their start, train before valid before test"
 
     @property
@@ -237,7 +234,7 @@ class Release(Setting):
     folder: str
     background: str | None = None
 
-    kind, about = SettingKind.RELEASE, "the splits that were released beside the data set"
+    kind, about = "release", "the splits that were released beside the data set"
     shares_models = True
 
     @property
@@ -262,13 +259,13 @@ class Release(Setting):
 class Forecast(Setting):
     """Forecasting: every fact before the query is evidence, of any split."""
 
-    kind = SettingKind.FORECAST
+    kind = "forecast"
     about = "learned from train; every fact before the query is evidence, of valid and test too"
 
     def case(self, source: Source, seed: int) -> Case:  # noqa: ARG002
         return Case.of(source.graph, evidence=SPLITS)
 
 
-SETTINGS: Mapping[SettingKind, type[Setting]] = {
+SETTINGS: Mapping[str, type[Setting]] = {
     cls.kind: cls for cls in (Whole, Few, Balanced, Biased, TimeShifted, Release, Forecast)
 }

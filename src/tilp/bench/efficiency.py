@@ -23,16 +23,14 @@ from tilp.bench.experiment import Experiment, write_failures
 from tilp.bench.jobs import Job, Result, Results, Workspace
 from tilp.bench.methods import Method
 from tilp.bench.report import Report, italic
-from tilp.bench.schema import Count, Share, integer, one_of
+from tilp.bench.schema import Count, integer, one_of
 from tilp.datasets import world
 from tilp.errors import TilpError, TilpWarning
 from tilp.features.paper.features import PaperFeatures, walked_relations
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.model import TILP
 from tilp.parallel import Workers
-from tilp.splits import few
 from tilp.time.imputation import MissingDates
-from tilp.types import ExperimentKind, WalkGraph
 from tilp.viz.charts import Line, Point, draw_lines
 from tilp.walks.mining import target_facts
 
@@ -48,14 +46,14 @@ STAGES = {
 _OF_FIT = {
     "mine": "search",
     "apply": "arriving",
-    **dict.fromkeys(("select", "train", "fold"), "training"),
+    **dict.fromkeys(("select", "train"), "training"),
     **dict.fromkeys(("features", "stack"), "features"),
 }
 _BATCH = 512
 _WARM_SIZE = 1_000  # facts of the world on which everything runs once before
 _WARM_LENGTH = 2
 
-_LENGTH, _FACTS = "largest length of rules", "training facts"
+_AXES = {"length": "largest length of rules", "threads": "threads", "facts": "training facts"}
 # The stages whose growth Appendix C of the paper gives.
 _DRAWN = ("search", "distributions", "application", "scoring")
 _HOW = (
@@ -73,13 +71,12 @@ Length = Annotated[int, integer(1, 5)]
 
 @dataclass(frozen=True)
 class MeasurementJob(Job):
-    """One fit of a form of TILP to a share of the facts, and its model applied to valid."""
+    """One fit of a form of TILP, and its model applied to valid."""
 
     source: Source
     method: Method  # of any length
     length: int
     threads: int
-    share: float = 1.0
     seed: int = 0
 
     alone = True
@@ -87,13 +84,11 @@ class MeasurementJob(Job):
     @property
     def name(self) -> str:
         source, method = unique_file_name(self.source.name), unique_file_name(self.method.name)
-        parts = "cost", source, f"{self.share:g}-of-train", method
-        return ".".join((*parts, f"length-{self.length}", f"threads-{self.threads}"))
+        return f"cost.{source}.{method}.length-{self.length}.threads-{self.threads}"
 
     def identity(self) -> dict[str, Any]:
         method = self._method.identity(self.seed)
-        parameters = {"threads": self.threads, "share": self.share}
-        return {"data": self.source.fingerprint, "method": method, **parameters}
+        return {"data": self.source.fingerprint, "method": method, "threads": self.threads}
 
     @property
     def _method(self) -> Method:
@@ -110,7 +105,7 @@ class MeasurementJob(Job):
         return {
             "data": {"name": self.source.name, "fingerprint": self.source.fingerprint},
             "method": {"name": self.method.name, **self._method.identity(self.seed)},
-            **{name: getattr(self, name) for name in ("length", "threads", "share", "seed")},
+            **{name: getattr(self, name) for name in ("length", "threads", "seed")},
             **measured,
         }
 
@@ -139,8 +134,6 @@ class _Watch:
 def _measure(job: MeasurementJob) -> Result:
     warnings.simplefilter("ignore", TilpWarning)  # they came when the plan began
     method, graph = job._method, job.source.graph
-    if job.share < 1.0:
-        graph = few(graph, job.share, seed=job.seed, walked=WalkGraph.REDUCED)
     warm = method.with_choices(max_length=min(job.length, _WARM_LENGTH))
     _stages(warm, world(0, _WARM_SIZE).graph, job.threads, job.seed)
     forget_peak()
@@ -207,7 +200,6 @@ class _Sweep(NamedTuple):
 
     name: str
     title: str
-    x_name: str
     key: str
     jobs: tuple[MeasurementJob, ...]
 
@@ -216,13 +208,12 @@ class _Sweep(NamedTuple):
 class Efficiency(Experiment):
     """Sweeps over length, threads and size, one thing at a time."""
 
-    kind = ExperimentKind.EFFICIENCY
+    kind = "efficiency"
     tilp_only = True
 
     lengths: tuple[Length, ...] = ()
     threads: tuple[Count, ...] = ()
     sizes: tuple[Count, ...] = ()  # of bundled worlds, in facts
-    shares: tuple[Share, ...] = ()  # of all training facts
     length: Length = 3  # where something else varies
     times: tuple[PublishedTime, ...] = ()
 
@@ -255,23 +246,21 @@ class Efficiency(Experiment):
         fixed = f"rules of length ≤ {self.length}"
         lengths = tuple(replace(first, length=length) for length in sorted(self.lengths))
         threads = tuple(replace(first, threads=count) for count in sorted(self.threads))
-        shares = tuple(replace(first, share=share) for share in sorted(self.shares))
         sources = (world_source(WorldSize(size)) for size in sorted(self.sizes))
         worlds = tuple(replace(first, source=source) for source in sources)
         if len(threads) == 1:  # the other sweeps use that count
             threads = ()
         world, of_worlds = f"world-{file_name_part(method.name)}", f"bundled worlds, {method.name}"
         sweeps = (
-            (f"{name}-lengths", f"{title}: by length of rules", _LENGTH, "length", lengths),
-            (f"{name}-threads", f"{title}: by threads, {fixed}", "threads", "threads", threads),
-            (f"{name}-shares", f"{title}: by size of samples, {fixed}", _FACTS, "facts", shares),
-            (f"{world}-sizes", f"{of_worlds}: by size, {fixed}", _FACTS, "facts", worlds),
+            (f"{name}-lengths", f"{title}: by length of rules", "length", lengths),
+            (f"{name}-threads", f"{title}: by threads, {fixed}", "threads", threads),
+            (f"{world}-sizes", f"{of_worlds}: by size, {fixed}", "facts", worlds),
         )
         return [_Sweep(*sweep) for sweep in sweeps if sweep[-1]]
 
     def _write_sweep(self, report: Report, sweep: _Sweep, measured: Sequence[Result]) -> None:
         report.heading(sweep.title, 3)
-        lines, x_name = _lines(sweep, measured), sweep.x_name
+        lines, x_name = _lines(sweep, measured), _AXES[sweep.key]
         draw = partial(draw_lines, lines, x_name, "seconds", x_log=True, y_log=True)
         caption = f"{sweep.title}: seconds of each stage, measured and predicted (faint)"
         report.chart(f"{self.name}-{sweep.name}", draw, caption)

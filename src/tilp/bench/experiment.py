@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
+import operator
 import statistics
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import compress, product
 from typing import Annotated, Any, ClassVar, Self
@@ -20,34 +20,21 @@ from tilp.bench.data import Setting, Source
 from tilp.bench.jobs import Job, Result, Results, Workspace
 from tilp.bench.methods import Method
 from tilp.bench.report import Report, bold
-from tilp.bench.schema import Count, Reader, allow, one_of
+from tilp.bench.schema import Count, allow, one_of
 from tilp.evaluation import Evaluation, evaluate, ties_of
 from tilp.evaluation.evaluate import split_facts, unique_labels
 from tilp.explanation import Grounding, WalkedFact
-from tilp.explanation.render import draw_grounding, grounding_text
-from tilp.graph import SPLITS, QueryTable, TemporalGraph, Vocabulary
+from tilp.explanation.render import draw_grounding, fact_text
+from tilp.graph import SPLITS, QueryTable, TemporalGraph
 from tilp.model import TILP
 from tilp.rules import MinedRule, Notation, format_rule
 from tilp.scoring import Query
-from tilp.types import ExperimentKind, Protocol, Ties
+from tilp.types import Protocol
 from tilp.viz.charts import Bars
 from tilp.walks import Grounder, Step
 
 _MOST_RULES = 200  # of a relation, that groundings are looked for
 _MOST_FACTS = 300  # of a relation, that are tried for each rule
-
-
-@dataclass(frozen=True)
-class Examples:
-    """Which rules to show."""
-
-    relations: tuple[str, ...] = ()  # their names; none for the `best` whose answers rank best
-    best: Count = 4
-    rules: Count = 2  # of each relation
-
-    @property
-    def key(self) -> str:  # in the files of runs
-        return json.dumps(asdict(self), ensure_ascii=False)
 
 
 @dataclass(frozen=True)
@@ -59,7 +46,7 @@ class EvaluationJob(Job):
     method: Method
     seed: int
     split: str = "test"
-    examples: tuple[Examples, ...] = ()
+    shown: tuple[int, int] = (0, 0)  # rules to show: of how many relations, and of each
 
     @property
     def name(self) -> str:
@@ -71,7 +58,7 @@ class EvaluationJob(Job):
     def group(self) -> str:
         if not self.setting.shares_models:
             return self.name
-        return f"{self.source.name}.{self.method.base.value}.{self.seed}"
+        return f"{self.source.name}.{self.method.base}.{self.seed}"
 
     def identity(self) -> dict[str, Any]:
         setting, method = self.setting.identity(self.source), self.method.identity(self.seed)
@@ -79,12 +66,13 @@ class EvaluationJob(Job):
         return {"data": self.source.fingerprint, **decisive}
 
     def satisfied_by(self, result: Result) -> bool:
-        return {examples.key for examples in self.examples} <= set(result.get("examples", {}))
+        return all(map(operator.le, self.shown, result.get("shown", (0, 0))))
 
     def merged_with(self, other: Job) -> Job:
-        if not isinstance(other, EvaluationJob) or replace(other, examples=self.examples) != self:
+        if not isinstance(other, EvaluationJob) or replace(other, shown=self.shown) != self:
             return super().merged_with(other)
-        return replace(self, examples=tuple(dict.fromkeys((*self.examples, *other.examples))))
+        most = map(max, self.shown, other.shown)
+        return replace(self, shown=(next(most), next(most)))
 
     def run(self, workspace: Workspace) -> Result:
         case = self.setting.case(self.source, self.seed)
@@ -117,8 +105,8 @@ class EvaluationJob(Job):
             "resumed": resumed,
         }
         if learned.model is not None:
-            shown = partial(_rule_examples, learned.model, case.applied, evaluation)
-            result["examples"] = {examples.key: shown(examples) for examples in self.examples}
+            examples = _rule_examples(learned.model, case.applied, evaluation, *self.shown)
+            result |= {"shown": self.shown, "examples": examples}
         return result
 
 
@@ -137,14 +125,21 @@ def _mrr_by_relation(table: pl.DataFrame) -> dict[str, dict[str, float]]:
 
 
 def _rule_examples(
-    model: TILP, graph: TemporalGraph, evaluation: Evaluation, examples: Examples
-) -> list[dict[str, Any]]:
-    """Return the heaviest rules of relations, of distinct bodies, each with a grounding."""
+    model: TILP, graph: TemporalGraph, evaluation: Evaluation, relations: int, rules: int
+) -> list[list[Result]]:
+    """Return the heaviest rules of the relations whose objects rank best, each with a grounding.
+
+    The rules of a relation have distinct bodies.
+    """
     scorer = model.scorer(graph).rule_scorer
     grounder = Grounder(scorer.walker)
     facts = np.asarray(graph.rows(evaluation.split), np.int64)
-    shown = []
-    for relation in _relations_to_show(graph.relations, evaluation, examples):
+    table = evaluation.by_relation().filter(pl.col("direction") == "object")
+    best = table.sort("mrr", "relation", descending=[True, False])["relation"][:relations]
+    labels = unique_labels(graph.relations).to_list()
+    examples: list[list[Result]] = []
+    for relation in map(labels.index, best):
+        examples.append([])
         rows = facts[graph.relation[facts] == relation][:_MOST_FACTS]
         queries = scorer.fill_dates(QueryTable.of_facts(graph, rows, walked=False))
         bodies: set[tuple[str, ...]] = set()
@@ -156,23 +151,12 @@ def _rule_examples(
                 query = queries[np.array([index])]
                 walks = grounder(mined.rule, query, int(graph.object[row]), 1).walks
                 if walks:
-                    shown.append(_example(graph, mined, row, walks[0]))
+                    examples[-1].append(_example(graph, mined, row, walks[0]))
                     bodies.add(body)
                     break
-            if len(bodies) == examples.rules:
+            if len(bodies) == rules:
                 break
-    return shown
-
-
-def _relations_to_show(names: Vocabulary, evaluation: Evaluation, examples: Examples) -> list[int]:
-    """Return the ids of the named relations that exist, or of those whose objects rank best."""
-    if examples.relations:
-        known = {*names.ids, *names.keys, *names.labels}
-        return [names.find(name) for name in examples.relations if name in known]
-    table = evaluation.by_relation().filter(pl.col("direction") == "object")
-    best = table.sort("mrr", "relation", descending=[True, False])["relation"][: examples.best]
-    labels = unique_labels(names).to_list()
-    return [labels.index(name) for name in best]
+    return examples
 
 
 def _example(graph: TemporalGraph, mined: MinedRule, row: int, walk: tuple[Step, ...]) -> Result:
@@ -187,41 +171,25 @@ def _example(graph: TemporalGraph, mined: MinedRule, row: int, walk: tuple[Step,
         **{name: getattr(mined, name) for name in ("weight", "confidence", "support", "facts")},
         "asked": str(replace(fact, object="?")),
         "answer": fact.object,
-        "grounding": grounding_text(grounding),
+        "grounding": "; ".join(map(fact_text, grounding.steps)),
         "picture": draw_grounding(grounding, query, fact.object),
     }
 
 
-@dataclass(frozen=True)
-class Ranking:
-    """A protocol and a tie rule, by which answers are ranked.
+class Ranking(str):
+    """A protocol and a tie rule, by which answers are ranked, such as `enumerate average`."""
 
-    >>> Ranking.parse("enumerate worst")
-    Ranking(protocol=<Protocol.ENUMERATE: 'enumerate'>, ties=<Ties.WORST: 'worst'>)
-    """
-
-    protocol: Protocol
-    ties: Ties
+    __slots__ = ()
 
     @property
-    def key(self) -> str:  # in plans and in the files of runs
-        return f"{self.protocol.value} {self.ties.value}"
-
-    def __str__(self) -> str:
-        return f"{self.protocol.value}, {self.ties.value} ties"
-
-    @classmethod
-    def parse(cls, text: object) -> Ranking | None:
-        """Read a protocol and a tie rule, or return None if the text is neither."""
-        first, _, last = str(text).partition(" ")
-        if first not in list(Protocol) or last not in ties_of(Protocol(first)):
-            return None
-        return cls(Protocol(first), Ties(last))
+    def text(self) -> str:
+        return "{}, {} ties".format(*self.split())
 
 
-_RANKINGS = "; ".join(f"{protocol.value} {', '.join(ties_of(protocol))}" for protocol in Protocol)
-_EXPECTED = f'a protocol and one of its tie rules, of {_RANKINGS}, such as "enumerate average"'
-RankingKey = Annotated[Ranking, Reader(_EXPECTED, Ranking.parse)]
+_RANKINGS = [
+    f"{protocol.value} {ties.value}" for protocol in Protocol for ties in ties_of(protocol)
+]
+RankingKey = Annotated[Ranking, one_of(_RANKINGS, Ranking)]
 SplitName = Annotated[str, one_of(SPLITS[1:])]
 FileName = Annotated[
     str,
@@ -256,7 +224,7 @@ class MethodRuns:
 class Experiment(ABC):
     """One question of a plan."""
 
-    kind: ClassVar[ExperimentKind]
+    kind: ClassVar[str]
     tilp_only: ClassVar[bool] = False  # whether all its methods must be forms of TILP
 
     name: FileName
@@ -290,8 +258,20 @@ class RankedExperiment(Experiment):
     """An experiment on how well answers are ranked."""
 
     seeds: Count = 1  # of each method, from 0 on
-    figures: tuple[RankingKey, ...] = (Ranking(Protocol.ENUMERATE, Ties.AVERAGE),)  # first: drawn
+    figures: tuple[RankingKey, ...] = (Ranking("enumerate average"),)  # first: drawn
     split: SplitName = "test"
+    published: tuple[Published, ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for entry in self.published:
+            if entry.figure is not None and entry.figure not in self.figures:
+                wrong = f"published: figure is {str(entry.figure)!r}"
+                raise ValueError(f"{wrong}; give one of {', '.join(self.figures)}")
+
+    def published_for(self, ranking: Ranking) -> Iterator[Published]:
+        """Return the published results that belong to a ranking."""
+        return (entry for entry in self.published if (entry.figure or self.figures[0]) == ranking)
 
     @abstractmethod
     def settings(self, source: Source) -> Iterable[Setting]:
@@ -314,8 +294,7 @@ class RankedExperiment(Experiment):
     ) -> list[Mean | None]:
         """Return a metric of each method, over its seeds."""
         by_method = [results.of_all(self.jobs_of(source, setting, runs)) for runs in self.methods]
-        key = ranking.key
-        return [Mean.of(result["figures"][key][metric] for result in own) for own in by_method]
+        return [Mean.of(result["figures"][ranking][metric] for result in own) for own in by_method]
 
     def column(self, means: Sequence[Mean | None]) -> list[str]:
         """Return a column of means, the best of our methods bold; of all if none is ours."""
@@ -340,25 +319,6 @@ class RankedExperiment(Experiment):
     def rounds(self) -> str:
         """The methods with their counts of seeds."""
         return ", ".join(f"{runs.method.name} {self.seeds_of(runs)}" for runs in self.methods)
-
-
-@dataclass(frozen=True, kw_only=True)
-class PublishedExperiment(RankedExperiment):
-    """An experiment with published results beside ours."""
-
-    published: tuple[Published, ...] = ()
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for entry in self.published:
-            if entry.figure is not None and entry.figure not in self.figures:
-                possible = ", ".join(ranking.key for ranking in self.figures)
-                wrong = f"published: figure is {entry.figure.key!r}"
-                raise ValueError(f"{wrong}; give one of {possible}")
-
-    def published_for(self, ranking: Ranking) -> Iterator[Published]:
-        """Return the published results that belong to a ranking."""
-        return (entry for entry in self.published if (entry.figure or self.figures[0]) == ranking)
 
 
 @dataclass(frozen=True)
@@ -406,7 +366,7 @@ def bars_of(name: str, means: Iterable[Mean | None]) -> Bars:
 
 def write_failures(report: Report, jobs: Sequence[Job], results: Results) -> list[Result]:
     """Say which jobs could not be run, and why; return the results of the others."""
-    reasons = [results.failed[job.name].reason for job in jobs if job.name in results.failed]
+    reasons = [results.failed[job.name] for job in jobs if job.name in results.failed]
     if reasons:
         report.text("Not run:")
         report.items(dict.fromkeys(reasons))

@@ -17,12 +17,11 @@ from functools import partial
 from itertools import groupby, islice
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, Protocol
 
 from tilp._utils.files import new_file
 from tilp._utils.progress import Progress
-from tilp._utils.versions import code_versions
-from tilp._version import __version__
+from tilp._version import __version__, code_versions
 from tilp.errors import TilpError, TilpWarning
 
 Result = dict[str, Any]
@@ -92,29 +91,16 @@ def merge_jobs(jobs: Iterable[Job]) -> list[Job]:
     return list(merged.values())
 
 
-class Failed(NamedTuple):
-    """A job that could not be run, and why."""
-
-    job: str
-    reason: str
-
-
 @dataclass
 class Results:
-    """Results of jobs, and those that failed, by their names."""
+    """Results of jobs by their names, and why others failed."""
 
     done: dict[str, Result] = field(default_factory=dict)
-    failed: dict[str, Failed] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
 
     def of_all(self, jobs: Iterable[Job]) -> list[Result]:
         """Return the results of the jobs that did not fail."""
         return [self.done[job.name] for job in jobs if job.name in self.done]
-
-    def __iter__(self) -> Iterator[Result]:
-        return iter(self.done.values())
-
-    def __len__(self) -> int:
-        return len(self.done)
 
 
 class Store:
@@ -167,7 +153,7 @@ class Watcher(Protocol):
         """Job `position` of `count` ended: `run` now, `reused` from before, or why it failed."""
 
 
-Ended = tuple[Job, Result | Failed, bool]  # a job, its result, and whether it was run now
+Ended = tuple[Job, Result | str, bool]  # a job, its result or why it failed, whether run now
 
 
 def run_jobs(
@@ -221,5 +207,5 @@ def _run_job(job: Job, store: Store, threads: int, watcher: Watcher | None = Non
         result = store.save(job, key, job.run(Workspace(folder, store.shared, threads, advance)))
         store.clear(folder)
     except TilpError as failure:
-        return job, Failed(job.name, str(failure)), False
+        return job, str(failure), False
     return job, result, True

@@ -9,23 +9,24 @@ from pathlib import Path
 from typing import Annotated, Any, Self
 
 from tilp._utils.files import file_name_part, locked
-from tilp._utils.versions import version_report
+from tilp._version import version_report
 from tilp.bench.comparisons import BiasedData, Compare, Curve, Rules
 from tilp.bench.data import SETTINGS, Source, WorldSize
 from tilp.bench.efficiency import Efficiency
 from tilp.bench.experiment import Experiment, FileName, MethodRuns, RankedExperiment
-from tilp.bench.jobs import Failed, Job, Results, Store, Watcher, merge_jobs, run_jobs
+from tilp.bench.jobs import Job, Results, Store, Watcher, merge_jobs, run_jobs
 from tilp.bench.methods import METHODS, Method, read_method
 from tilp.bench.report import Report
-from tilp.bench.schema import Reader, Table, keys_of, read_table, read_value
+from tilp.bench.schema import Reader, Table, keys_of, one_of, read_table, read_value
 from tilp.errors import TilpError
 from tilp.graph import SPLITS
 from tilp.parallel import thread_count
-from tilp.types import ExperimentKind, Protocol, SettingKind
+from tilp.types import Protocol
 
-EXPERIMENTS: Mapping[ExperimentKind, type[Experiment]] = {
+EXPERIMENTS: Mapping[str, type[Experiment]] = {
     cls.kind: cls for cls in (Compare, Curve, BiasedData, Efficiency, Rules)
 }
+_Kind, _SettingKind = (Annotated[str, one_of(list(names))] for names in (EXPERIMENTS, SETTINGS))
 _PROTOCOLS = {
     Protocol.ENUMERATE: "for each instant of the query's interval, the other answers of facts of "
     "any split that hold then are removed; the rank is the mean over the instants",
@@ -98,9 +99,6 @@ def load_plan(plan: str | Path) -> Plan:
     >>> load_plan("quick").title
     'A quick look at everything, on the bundled world'
 
-    Args:
-        plan: Path of a TOML file, or a name.
-
     Raises:
         TilpError: Names the file, the experiment, the key, what is wrong and what is possible.
     """
@@ -152,12 +150,12 @@ def _parse(text: str, file: str) -> Plan:
 def _read_experiment(table: Table, file: str, methods: Mapping[str, Method]) -> Experiment:
     where = f"{file}, experiment {table['name']!r}" if "name" in table else f"{file}, an experiment"
     name = read_value(FileName, table, "name", where)
-    cls = EXPERIMENTS[read_value(ExperimentKind, table, "kind", where)]
+    cls = EXPERIMENTS[read_value(_Kind, table, "kind", where)]
     given: dict[str, Any] = {"methods": _read_methods(table, where, methods)}
     more_keys = ["kind"]
     if "setting" in keys_of(cls):
         # The keys of a setting are keys of the experiment too.
-        kind = read_value(SettingKind, table, "setting", where, SettingKind.NONE)
+        kind = read_value(_SettingKind, table, "setting", where, "none")
         keys = keys_of(SETTINGS[kind])
         of_setting = {key: table[key] for key in table if key in keys}
         given["setting"] = read_table(SETTINGS[kind], of_setting, where)
@@ -247,9 +245,9 @@ def run_plan(
         ended = run_jobs(jobs, store, thread_count(threads), side_by_side, watcher)
         for position, (job, result, is_new) in enumerate(ended, start=1):
             ran += is_new
-            outcome = "run" if is_new else "reused"
-            if isinstance(result, Failed):
-                results.failed[job.name], outcome = result, result.reason
+            outcome = result if isinstance(result, str) else "run" if is_new else "reused"
+            if isinstance(result, str):
+                results.failed[job.name] = result
             else:
                 results.done[job.name] = result
             if watcher:
@@ -281,7 +279,7 @@ def _write_overview(
     if plan.about:
         report.text(plan.about)
     report.code(command)
-    days = sorted({result["finished"][:10] for result in results})
+    days = sorted({result["finished"][:10] for result in results.done.values()})
     period = " to ".join(dict.fromkeys([*days[:1], *days[-1:]]))
     measured = f"Measured {period}" if days else "Nothing was measured"
     report.text(f"{measured}. Every run is a file in the folder runs, beside this report.")
@@ -298,7 +296,7 @@ def _write_overview(
     for experiment in plan.experiments:
         methods |= {runs.method.name: runs.method.about for runs in experiment.methods}
         if isinstance(experiment, RankedExperiment):
-            protocols |= dict.fromkeys(ranking.protocol for ranking in experiment.figures)
+            protocols |= dict.fromkeys(Protocol(key.split()[0]) for key in experiment.figures)
     report.table(["method", "what it is"], list(methods.items()), 2)
     with report.folded("How to read it"):
         report.text(_READING)

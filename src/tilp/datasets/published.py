@@ -1,13 +1,9 @@
 """Published data sets: download and verify their files, and write labels from their id files."""
 
-import contextlib
 import difflib
-import errno
-import hashlib
 import http.client
 import logging
 import socket
-import sys
 import time
 import tomllib
 import urllib.error
@@ -18,7 +14,7 @@ from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
 
-from tilp._utils.files import cache_folder
+from tilp._utils.files import cache_folder, file_digest, locked
 from tilp.errors import DataError, TilpError
 
 Progress = Callable[[str, int, int | None], None]
@@ -57,13 +53,8 @@ class RemoteFile:
     sha256: str
 
 
-def file_digest(path: Path) -> str | None:
-    """Return the SHA-256 of a file; None if there is no such file."""
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except FileNotFoundError:
-        return None
+def _is_intact(path: Path, file: RemoteFile) -> bool:
+    return path.exists() and file_digest(path) == file.sha256
 
 
 class TransferError(Exception):
@@ -87,7 +78,7 @@ def download(
         )
     for left in reversed(range(settings.attempts)):
         # A part can be complete: the process was stopped, or the server announced too many bytes.
-        if file_digest(part) == file.sha256:
+        if _is_intact(part, file):
             break
         try:
             _transfer(file, part, progress, settings.timeout)
@@ -167,40 +158,6 @@ def _text(reason: object) -> str:
     if isinstance(reason, OSError) and reason.strerror:
         return reason.strerror
     return str(reason) or type(reason).__name__
-
-
-@contextlib.contextmanager
-def locked(folder: Path, wait: float) -> Iterator[None]:
-    """Lock a folder against other processes and threads; the system unlocks if this one dies."""
-    with (folder / ".lock").open("ab") as file:
-        if not _try_lock(file.fileno()):
-            logger.info("waiting for another process to finish with %s", folder)
-            while not _try_lock(file.fileno()):
-                time.sleep(wait)
-        yield
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _try_lock(descriptor: int) -> bool:
-        try:
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        except OSError as error:
-            if error.errno in (errno.EACCES, errno.EDEADLK):
-                return False
-            raise
-        return True
-
-else:
-    import fcntl
-
-    def _try_lock(descriptor: int) -> bool:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
 
 
 @dataclass(frozen=True)
@@ -288,7 +245,7 @@ def fetch_set(
 
 
 def _missing(published: PublishedSet, folder: Path) -> list[RemoteFile]:
-    return [f for f in published.files if file_digest(folder / f.name) != f.sha256]
+    return [file for file in published.files if not _is_intact(folder / file.name, file)]
 
 
 def _advice(name: str, folder: Path, missing: list[RemoteFile], error: Exception) -> str:

@@ -6,16 +6,18 @@ score.
 """
 
 from tilp._deprecated import renamed_attributes
-from tilp.evaluation.compare import Comparison, Difference, compare
 from tilp.evaluation.evaluate import DIRECTIONS, evaluate, popularity, recurrence
 from tilp.evaluation.filtered_ranks import Ranker, rank_column, ties_of
 from tilp.evaluation.result import (
     HITS,
     SUBSETS,
     Bounds,
+    Comparison,
+    Difference,
     Evaluation,
     FactSample,
     Metrics,
+    compare,
     load_evaluation,
     save_evaluation,
 )

@@ -17,7 +17,7 @@ from tilp.parallel import Workers, use_workers
 from tilp.scoring import Scores
 from tilp.scoring.scores import ScoreFunction
 from tilp.time import UNKNOWN, gap_lengths
-from tilp.types import Protocol
+from tilp.types import Protocol, choose
 
 # End of a fact that a query asks for: the objects of all facts, then the subjects of all.
 DIRECTIONS = ("object", "subject")
@@ -69,7 +69,11 @@ def evaluate(
     >>> len(evaluation) == 2 * len(graph.rows("valid"))
     True
     """
-    chosen = _choose_protocols(protocols)
+    every = Protocol if protocols is None else protocols
+    wanted = {choose(Protocol, name, "protocol") for name in every}
+    chosen = tuple(protocol for protocol in Protocol if protocol in wanted)
+    if not chosen:
+        raise TilpError("choose at least one protocol")
     rows = split_facts(graph, split)
     if sample is not None and sample < 1:
         raise TilpError(f"the sample has {sample} facts; choose 1 or more")
@@ -129,16 +133,6 @@ def _rank(
     scores = scorer.take(part) if isinstance(scorer, Scores) else scorer(ranker.queries[part])
     ranks, listed = ranker.rank(part, scores, protocols)
     return ranks, listed if scores.reached is None else scores.reached
-
-
-def _choose_protocols(protocols: Iterable[Protocol | str] | None) -> tuple[Protocol, ...]:
-    names = [str(name) for name in (Protocol if protocols is None else protocols)]
-    if not names:
-        raise TilpError("choose at least one protocol")
-    for name in names:
-        if name not in list(Protocol):
-            raise TilpError(f"no protocol is named {name!r}; there are {', '.join(Protocol)}")
-    return tuple(protocol for protocol in Protocol if protocol in names)
 
 
 def _query_table(graph: TemporalGraph, rows: Ints, reached: Mask) -> pl.DataFrame:

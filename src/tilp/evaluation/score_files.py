@@ -14,7 +14,7 @@ from tilp._utils.arrays import Ids, Ints
 from tilp.errors import DataError, TilpError, TilpWarning
 from tilp.evaluation.evaluate import DIRECTIONS
 from tilp.graph import QueryTable, TemporalGraph, Vocabulary
-from tilp.io.frames import first_line
+from tilp.io.frames import as_text, first_line
 from tilp.io.tables import read_table, write_table
 from tilp.io.text import TextTable
 from tilp.scoring import Scores
@@ -127,18 +127,11 @@ def _read_table(path: Path) -> TextTable:
             f"{path}: no column is called {', '.join(missing)}; a header names the columns "
             f"{', '.join(SCORE_COLUMNS)}. Found: {', '.join(names)[:200]}"
         )
-    frame = table.frame.select(
-        table.frame.to_series(names.index(name)).alias(name) for name in SCORE_COLUMNS
-    )
-    # Floats are integers with gaps, as pandas has them.
-    floats = [name for name, dtype in frame.schema.items() if name != "score" and dtype.is_float()]
-    try:
-        frame = frame.with_columns(pl.col(floats).fill_nan(None).cast(pl.Int64)).with_columns(
-            pl.all().exclude("score").cast(pl.String).fill_null("")
-        )
-    except pl.exceptions.PolarsError as failure:
-        raise DataError(f"{path}: names and dates are text or integers: {failure}") from failure
-    direction = pl.col("direction").str.strip_chars().str.to_lowercase()
+    columns = {name: table.frame.to_series(names.index(name)) for name in SCORE_COLUMNS}
+    for name in SCORE_COLUMNS[:-1]:
+        columns[name] = as_text(columns[name], str(path), name).fill_null("")
+    frame, direction = pl.DataFrame(columns), pl.col("direction")
+    direction = direction.str.strip_chars().str.to_lowercase()
     return TextTable(SCORE_COLUMNS, frame.with_columns(direction), table.lines)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tilp._kernels.candidate_history import FAR
 from tilp._kernels.tlogic import TLogicRules
 from tilp._kernels.types import ByAnswer, ByEntityRelation, ByPair, ByRelation, ByTime
-from tilp._utils.arrays import Floats, Ids, Ints, Mask
+from tilp._utils.arrays import ColumnTable, Floats, Ids, Ints, Mask
 from tilp.errors import TilpError
 from tilp.graph import TemporalGraph, Vocabulary
 from tilp.rules import Atom, Constraint, MinedRule, Rule, RuleSet
@@ -110,7 +110,7 @@ class TimedEdges:
 
 
 @dataclass(frozen=True, eq=False)
-class RuleTable:
+class RuleTable(ColumnTable):
     """Rules (E1, head, E(l+1), T(l+1)) ← (E1, r1, E2, T1) ∧ … with T1 ≤ … ≤ Tl < T(l+1)."""
 
     head: Ints  # directed relation
@@ -120,18 +120,6 @@ class RuleTable:
     body_support: Ints  # distinct groundings of the body that were counted
     support: Ints  # those of them that the head follows
     confidence: Floats
-
-    def __len__(self) -> int:
-        return len(self.head)
-
-    def __getitem__(self, rows: Ints | Mask) -> RuleTable:
-        return RuleTable(*(getattr(self, column.name)[rows] for column in fields(self)))
-
-    @classmethod
-    def join(cls, tables: Sequence[RuleTable]) -> RuleTable:
-        """Concatenate tables."""
-        names = [column.name for column in fields(cls)]
-        return cls(*(np.concatenate([getattr(table, name) for table in tables]) for name in names))
 
     def sorted(self) -> RuleTable:
         """Sort by head, then by falling confidence, then by length."""
@@ -154,7 +142,7 @@ class RuleTable:
     def rule_set(self, relations: Vocabulary, facts: Ints, *, sampled: bool = True) -> RuleSet:
         """Return the rules by name, in the same order; `facts` counts those of each head."""
         atoms = [Atom(name, inverse) for inverse in (False, True) for name in relations]
-        rows = zip(*(getattr(self, column.name).tolist() for column in fields(self)), strict=True)
+        rows = zip(*(column.tolist() for column in self.columns), strict=True)
         mined = []
         for head, length, body, same, body_support, support, confidence in rows:
             *earlier, last = pairwise(f"I{index}" for index in range(1, length + 2))

@@ -88,21 +88,14 @@ class ForecastScorer:
 class Curve:
     """Confidence and weight of a rule by the time since its body last held.
 
-    Attributes:
-        max_gap: longest time of each recency class but the last, which holds all longer times.
-        body_support: candidates of training queries with the body, in each class.
-        support: those of them that were the answer.
-        weight: amount that the body adds to the logarithm of a candidate's probability.
-        unit: unit of time.
-
     >>> print(Curve((1, 30), (10, 40, 200), (4, 8, 2), (2.0, 1.0, -0.5), Unit.DAY))
     within 1 day 40 % (+2.0), within 30 days 20 % (+1.0), later 1 % (-0.5)
     """
 
-    max_gap: tuple[int, ...]
-    body_support: tuple[int, ...]
-    support: tuple[int, ...]
-    weight: tuple[float, ...]
+    max_gap: tuple[int, ...]  # of each recency class but the last, which holds all longer times
+    body_support: tuple[int, ...]  # candidates of training queries with the body, in each class
+    support: tuple[int, ...]  # those of them that were the answer
+    weight: tuple[float, ...]  # what the body adds to the logarithm of a candidate's probability
     unit: Unit
 
     @property
@@ -124,25 +117,15 @@ class Curve:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ForecastModel:
-    """Rules and weights that `ForecastRules.fit` learned.
-
-    Attributes:
-        relations: names of the relations.
-        unit: unit of time.
-        facts: number of dated training facts of each directed relation.
-        table: layout of the weights.
-        weights: weights of the features.
-        body_support: candidates of training queries with the body, by rule and recency class.
-        support: those of them that were the answer.
-    """
+    """Rules and weights that `ForecastRules.fit` learned."""
 
     relations: Vocabulary
     unit: Unit
-    facts: Ints
-    table: WeightTable
-    weights: Floats
-    body_support: Ints
-    support: Ints
+    facts: Ints  # number of dated training facts of each directed relation
+    table: WeightTable  # layout of the weights
+    weights: Floats  # of the features
+    body_support: Ints  # candidates of training queries with the body, by rule and recency class
+    support: Ints  # those of them that were the answer
 
     def __repr__(self) -> str:
         return f"ForecastModel({len(self.rules):,} rules, {len(self.weights):,} weights)"

@@ -69,21 +69,13 @@ class TimestampScorer:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TimestampModel:
-    """Rules that `TimestampRules.fit` mined.
+    """Rules that `TimestampRules.fit` mined."""
 
-    Attributes:
-        table: rules by head relation, most confident first.
-        relations: names of the relations.
-        unit: unit of time.
-        facts: number of dated training facts of each directed relation.
-        settings: how queries are scored.
-    """
-
-    table: RuleTable
+    table: RuleTable  # by head relation, most confident first
     relations: Vocabulary
     unit: Unit
-    facts: Ints
-    settings: kernel.ScoringSettings
+    facts: Ints  # number of dated training facts of each directed relation
+    settings: kernel.ScoringSettings  # how queries are scored
 
     def __repr__(self) -> str:
         lengths, counts = np.unique(self.table.length, return_counts=True)

@@ -21,7 +21,7 @@ import ray
 from ray import exceptions
 from threadpoolctl import threadpool_limits
 
-from tilp._utils.versions import code_versions
+from tilp._version import code_versions
 from tilp.errors import TilpError
 from tilp.parallel.transfer import Bytes, PackedValue, SharedPacker, SharedUnpacker, pack, unpack
 

@@ -19,6 +19,7 @@ from tilp.graph import TemporalGraph, Vocabulary
 from tilp.io.packed.open import PackedVocabulary
 
 _PROTOCOL = 5
+_LAZY = ("texts", "defects", "source_line", "source_files")  # attributes of a graph
 
 Bytes = NDArray[np.uint8]
 
@@ -51,7 +52,7 @@ class _LazyVocabulary(LazyProxy, Vocabulary):
 
 
 class _LazyGraph(LazyProxy, TemporalGraph):
-    """Graph without the texts of its dates; it keeps the indexes that were built."""
+    """Graph without texts of dates and sources of facts; it keeps the indexes that were built."""
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         # Send the arrays of a packed graph: its files may not exist on the other machine.
@@ -72,7 +73,7 @@ def make_proxy(value: Vocabulary | TemporalGraph) -> LazyProxy:
         lazy = attributes
     else:
         proxy = _LazyGraph.__new__(_LazyGraph)
-        lazy = {k: attributes.pop(k) for k in ("texts", "defects") if k in attributes}
+        lazy = {k: attributes.pop(k) for k in _LAZY if k in attributes}
         eager = attributes
     vars(proxy).update(eager, _lazy=LazyAttributes(lambda: lazy))
     return proxy

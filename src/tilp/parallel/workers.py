@@ -29,11 +29,7 @@ _MIN_BLOCK, _MAX_BLOCK = 2e6, 24e6  # bytes; larger ones are hardly faster
 
 
 def split_by_cost(cost: NDArray[np.float64], max_slices: int = 64) -> list[slice]:
-    """Split a sequence into slices of about the same cost.
-
-    Args:
-        cost: cost of each item.
-        max_slices: largest number of slices.
+    """Split items, given the cost of each, into at most so many slices of about the same cost.
 
     >>> split_by_cost(np.array([1.0, 1.0, 2.0, 4.0]), max_slices=2)
     [slice(0, 3, None), slice(3, 4, None)]

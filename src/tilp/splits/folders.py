@@ -16,8 +16,7 @@ from tilp.errors import TilpError, TilpWarning
 from tilp.graph import SPLITS, WALKED_ONLY, TemporalGraph
 from tilp.graph.build import rebuild_graph
 from tilp.io import read, write
-from tilp.splits.samples import SHARES, balanced, biased, few, random_split, reducible
-from tilp.splits.time_shift import TimeShift
+from tilp.splits.kinds import SHARES, TimeShift, balanced, biased, few, random_split, reducible
 from tilp.time import OPEN_START, UNKNOWN, format_time
 from tilp.types import SplitKind, TableFormat, WalkGraph
 
@@ -140,18 +139,12 @@ _KEY = ("subject", "relation", "object", "from", "to")
 
 @dataclass(frozen=True)
 class Released:
-    """Published splits, with the names of their data set.
+    """Published splits, with the names of their data set."""
 
-    Attributes:
-        graph: the splits as published.
-        learned: graph to learn from: its train also has the background facts that are neither in
-            valid nor in test, for walks only.
-        applied: graph to answer test queries with: its train also has all background facts.
-    """
-
-    graph: TemporalGraph
+    graph: TemporalGraph  # the splits as published
+    # To learn from: train also has, for walks, background facts that are not in valid or test.
     learned: TemporalGraph
-    applied: TemporalGraph
+    applied: TemporalGraph  # to answer test queries: train also has all background facts
 
 
 def released(data: TemporalGraph, folder: Path, background: str | None = None) -> Released:
@@ -174,10 +167,12 @@ def released(data: TemporalGraph, folder: Path, background: str | None = None) -
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TilpWarning)  # the background is not a split
         published = read(folder, unit=data.unit)
+        files = published.source_files
         tables = {split: _facts(published, split) for split in SPLITS}
         extra = tables["train"].clear()
         if background is not None:
-            facts = _facts(read(folder / background, unit=data.unit))
+            walks = read(folder / background, unit=data.unit)
+            facts, files = _facts(walks, begin=files.bounds[-1]), files.join(walks.source_files)
             extra = facts.join(tables["train"], on=_KEY, how="anti")
     held_out = pl.concat([tables["valid"], tables["test"]])
 
@@ -187,14 +182,15 @@ def released(data: TemporalGraph, folder: Path, background: str | None = None) -
         train = pl.concat(part.with_columns(walked_only=pl.lit(flag)) for part, flag in parts)
         splits = {**tables, "train": train}
         frames = {split: part.drop("from", "to") for split, part in splits.items()}
-        return rebuild_graph(frames, data.entities, data.relations, data.unit)
+        return rebuild_graph(frames, data.entities, data.relations, data.unit, files)
 
     learned = build(extra.join(held_out, on=_KEY, how="anti"))
     return Released(build(extra.clear()), learned, build(extra))
 
 
-def _facts(graph: TemporalGraph, split: str | None = None) -> pl.DataFrame:
-    """Return facts by ids, with dates as text and as parsed times (`from`, `to`)."""
+def _facts(graph: TemporalGraph, split: str | None = None, begin: int = 0) -> pl.DataFrame:
+    """Return facts by ids, with dates as text and as parsed times (`from`, `to`), and sources."""
     rows = slice(None) if split is None else graph.span(split)
     times = pl.Series("from", graph.start[rows]), pl.Series("to", graph.end[rows])
-    return graph.frame(split, names="ids").select(_COLUMNS).with_columns(times)
+    table = graph.frame(split, names="ids").select(_COLUMNS)
+    return table.with_columns(*times, graph.source_column(begin)[rows])

@@ -12,9 +12,17 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tilp._utils.arrays import Floats, Ids, Ints, Mask
-from tilp.datasets.synthetic.facts import RELATION_IDS, Facts, add_errors, draw_splits, remove_dates
-from tilp.datasets.synthetic.people import Block, simulate_lives
-from tilp.datasets.synthetic.places import Places, draw_people_names, make_places
+from tilp.datasets.people import Block, simulate_lives
+from tilp.datasets.places import (
+    RELATION_IDS,
+    Facts,
+    Places,
+    add_errors,
+    draw_people_names,
+    draw_splits,
+    make_places,
+    remove_dates,
+)
 from tilp.errors import TilpError
 from tilp.graph import INVERSE_MARK, TemporalGraph, Vocabulary
 from tilp.time import TemporalRelation, temporal_relation_codes
@@ -31,20 +39,13 @@ class PlantedRule:
     relation, where I is the interval of the head. The fact itself is no edge of a walk, and no walk
     takes an edge twice. Of these, N_o walks end in o. The confidence is the mean of N_o / N over
     the facts with N > 0. It is computed on all splits, before noise is added.
-
-    Attributes:
-        text: the rule, with the temporal relations of all pairs of intervals.
-        relation: head relation.
-        length: number of body atoms.
-        confidence: mean arriving rate before noise; NaN if the body has no grounding.
-        body: body relations in the order of the walk; ⁻¹ marks an inverse.
     """
 
-    text: str
-    relation: str
-    length: int
-    confidence: float
-    body: tuple[str, ...]
+    text: str  # with the temporal relations of all pairs of intervals
+    relation: str  # of the head
+    length: int  # number of body atoms
+    confidence: float  # mean arriving rate before noise; NaN if the body has no grounding
+    body: tuple[str, ...]  # relations in the order of the walk; ⁻¹ marks an inverse
 
 
 @dataclass(frozen=True)
@@ -160,7 +161,7 @@ class RuleConfidences:
 
     def add(self, block: Facts) -> None:
         """Add the facts of a block of people."""
-        self._add(Facts.concatenate([self._places, block]), len(self._places))
+        self._add(Facts.join([self._places, block]), len(self._places))
 
     def _add(self, facts: Facts, first: int) -> None:
         leaving = cache(partial(_leaving_edges, facts))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tilp._utils.arrays import Floats, Ints, Mask
-from tilp.datasets.synthetic.facts import NOW, Facts
-from tilp.datasets.synthetic.places import FIELD, PARTIES, Places, Rng
+from tilp._utils.arrays import ColumnTable, Floats, Ints, Mask
+from tilp.datasets.places import FIELD, NOW, PARTIES, Facts, Places, Rng
 
 _BIRTHS = (1890, 1981)
 _LIFETIME = (74.0, 11.0)
@@ -80,7 +78,7 @@ _SAME_PARTY, _CHANGES_PARTY = 0.9, 0.25
 
 
 @dataclass(frozen=True)
-class Couples:
+class Couples(ColumnTable):
     """Marriages; the two people as rows of the block."""
 
     first: Ints
@@ -88,9 +86,6 @@ class Couples:
     start: Ints
     end: Ints
     divorced: Mask
-
-    def __getitem__(self, rows: NDArray[Any]) -> Couples:
-        return Couples(*(getattr(self, column.name)[rows] for column in fields(self)))
 
 
 def _make_couples(rng: Rng, places: Places, people: People) -> Couples:
@@ -103,8 +98,7 @@ def _make_couples(rng: Rng, places: Places, people: People) -> Couples:
     former[ended.first], former[ended.second] = ended.second, ended.first
     again = np.concatenate([ended.first, ended.second])
     second = _pair(rng, people, town, again, np.concatenate([ended.end, ended.end]) + 1, former)
-    names = [column.name for column in fields(Couples)]
-    return Couples(*(np.concatenate([getattr(c, name) for c in (first, second)]) for name in names))
+    return Couples.join([first, second])
 
 
 def _pair(rng: Rng, people: People, town: Ints, seeking: Ints, free: Ints, former: Ints) -> Couples:
@@ -131,7 +125,7 @@ def _marriages(rng: Rng, people: People, couples: Couples) -> Facts:
     mirrored = _draw_bool(rng, _MIRRORED, len(first))
     years = couples.start, couples.end
     mirror = Facts.of("marriedTo", second, first, *years)[mirrored]
-    return Facts.concatenate([Facts.of("marriedTo", first, second, *years), mirror])
+    return Facts.join([Facts.of("marriedTo", first, second, *years), mirror])
 
 
 def _party_members(rng: Rng, places: Places, people: People, couples: Couples) -> Facts:
@@ -159,7 +153,7 @@ def _party_members(rng: Rng, places: Places, people: People, couples: Couples) -
     left = np.minimum(joined + rng.integers(5, 31, len(alone)), people.until[alone])
     choice = base + people.country[alone] * PARTIES + rng.integers(0, PARTIES, len(alone))
     facts.append(Facts.of("memberOfParty", entity[alone], choice, joined, left)[joined <= left])
-    return Facts.concatenate(facts)
+    return Facts.join(facts)
 
 
 GRADUATION_AGE = (22.0, 1.0)  # mean and standard deviation of the years from birth to graduation
@@ -204,7 +198,7 @@ def simulate_lives(rng: Rng, places: Places, first: int, count: int) -> Block:
         _prizes(rng, places, people),
     ]
     height = np.rint(rng.normal(np.where(people.athlete, 177.0, 171.0), 8.0))
-    return Block(Facts.concatenate(facts), people.birth, height)
+    return Block(Facts.join(facts), people.birth, height)
 
 
 def _study(rng: Rng, places: Places, people: People) -> tuple[Ints, Ints]:
@@ -288,7 +282,7 @@ def _homes(
     first_home = Facts.of("livesIn", entity, base + city, start, end)[has_home]
     second_home = Facts.of("livesIn", entity, base + second, move, people.until)[moves & has_home]
     deaths = Facts.of("diedIn", entity[death], base + death_city, people.death[death])
-    return Facts.concatenate([first_home, second_home, deaths])
+    return Facts.join([first_home, second_home, deaths])
 
 
 def _clubs(rng: Rng, places: Places, people: People, university: Ints, graduation: Ints) -> Facts:
@@ -331,4 +325,4 @@ def _prizes(rng: Rng, places: Places, people: People) -> Facts:
     when = people.birth[honoured] + rng.integers(40, 80, len(honoured))
     when = np.minimum(when, people.until[honoured])
     facts.append(Facts.of("receivedAward", people.entity[honoured], any_prize, when))
-    return Facts.concatenate(facts)
+    return Facts.join(facts)

@@ -1,16 +1,62 @@
-"""`random_split`; `few`, `balanced`, `biased`: few examples, equal test counts, a rare relation."""
+"""Kinds of splits: random, few, balanced, biased, by time; facts excluded from training."""
 
 import warnings
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from tilp._utils.arrays import Floats
+from tilp._utils.arrays import Floats, Ints, Mask
 from tilp._utils.random import keyed_uniform, sample_share
 from tilp.errors import TilpError, TilpWarning
-from tilp.graph import TemporalGraph
-from tilp.splits.reassign import TEST, TRAIN, VALID, exclude_from_training, reassign_splits
-from tilp.types import WalkGraph, choose
+from tilp.graph import ESTIMATED, SPLITS, TemporalGraph
+from tilp.graph.build import rebuild_graph
+from tilp.time import OPEN_START, UNKNOWN, format_time, parse_date
+from tilp.types import LateEnds, Unit, WalkGraph, choose
+
+TRAIN, VALID, TEST = (np.uint8(index) for index in range(len(SPLITS)))
+LEFT_OUT = np.uint8(len(SPLITS))  # split id of a fact that is in no split
+
+
+def exclude_from_training(graph: TemporalGraph, facts: Ints, walked: WalkGraph) -> TemporalGraph:
+    """Return the graph without some training facts, or with these facts for walks only."""
+    if walked is WalkGraph.REDUCED:
+        return graph.without(facts)
+    walked_only = graph.walked_only.copy()
+    walked_only[facts] = True
+    return replace(graph, walked_only=walked_only)
+
+
+def reassign_splits(
+    graph: TemporalGraph,
+    split_ids: NDArray[np.uint8],
+    *,
+    no_start: Mask | None = None,
+    no_end: Mask | None = None,
+) -> TemporalGraph:
+    """Return the facts in new splits, with some dates removed, as if they had been read like that.
+
+    The facts of a split keep their order. Names stay, even without facts. `split_ids` has the index
+    in `SPLITS` of each fact, or `LEFT_OUT`; `no_start` and `no_end` mask dates to remove.
+    """
+    if graph.walked_only.any():
+        raise TilpError(
+            "some training facts are for walks only (column walked_only), which is not possible in "
+            "other splits; split the original data"
+        )
+    table, estimated = graph.frame(names="ids"), graph.estimated
+    for bit, (name, removed) in enumerate((("start", no_start), ("end", no_end))):
+        if removed is not None:
+            mask = pl.lit(pl.Series(removed))
+            table = table.with_columns(pl.when(mask).then(pl.lit("")).otherwise(name).alias(name))
+            estimated = np.where(removed, estimated & ~np.uint8(1 << bit), estimated)
+    marks = pl.Series("estimated", ESTIMATED).gather(estimated)
+    table = table.with_columns(marks, graph.source_column())
+    frames = {s: table.filter(pl.Series(split_ids == index)) for index, s in enumerate(SPLITS)}
+    files, attributes = graph.source_files, graph.attributes
+    return rebuild_graph(frames, graph.entities, graph.relations, graph.unit, files, attributes)
+
 
 SHARES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 """Shares of the training facts in the paper's Figure 2."""
@@ -209,11 +255,7 @@ def biased(
 
 
 def reducible(graph: TemporalGraph, removed: float = 0.5) -> list[int]:
-    """Return ids of the relations with enough training facts for a share to be at least one.
-
-    Args:
-        graph: facts.
-        removed: share to remove, 0.5 by default.
+    """Return ids of the relations with enough training facts to remove a share, 0.5 by default.
 
     >>> import tilp
     >>> graph = tilp.datasets.world(seed=0, size=1_000).graph
@@ -228,3 +270,122 @@ def random_keys(graph: TemporalGraph, seed: int, stream: int) -> Floats:
     """Return a random number for each fact that does not depend on the other facts."""
     fact = (graph.subject, graph.relation, graph.object, graph.start, graph.end)
     return keyed_uniform(seed, np.full(len(graph), stream), *fact)
+
+
+@dataclass(frozen=True)
+class TimeShift:
+    """Split by start time, with counts of facts that this concerns."""
+
+    graph: TemporalGraph  # facts in their new splits
+    valid_from: int  # first time of valid; training facts start before it, or have no start
+    test_from: int  # first time of test
+    latest: int | None  # latest time that a start may have; None for any
+    no_start: int  # facts without a start; they are in train
+    late_starts: int  # those of them whose start was after `latest`
+    late_ends: int  # training facts that end at `valid_from` or later, or are open
+    ends: LateEnds  # treatment of these late ends
+
+
+def time_shift(
+    graph: TemporalGraph,
+    *,
+    valid_from: str | int | None = None,
+    test_from: str | int | None = None,
+    latest: str | int | None = None,
+    ends: LateEnds | str = LateEnds.MASK,
+) -> TimeShift:
+    """Split all facts by their start: train, then valid, then test.
+
+    Appendix D: 'we put the edges missing start time into training set, and correct the edges with
+    wrong start time (greater than the year of 2022)', and the start times of the three splits
+    follow each other. Here all facts that start at one time are in one split, and a start after
+    `latest` counts as unknown. A late end in train would reveal the time after the cut, where the
+    next fact often starts, so it is removed by default. Valid and test keep their ends, which are
+    part of the query. A start that is known in part counts as the first time it may mean.
+
+    Args:
+        graph: facts of all splits.
+        valid_from: first time of valid, as text or as a number in the unit of the data.
+        test_from: first time of test. If both are None (default), valid and test get as nearly as
+            possible the sizes that they had, or a tenth of all facts if there are no such splits.
+        latest: latest time that a start may have; None (default) for any.
+        ends: treatment of training facts that end at `valid_from` or later, or are open. `mask`
+            (default) removes the end, `drop` the fact; `keep` changes nothing.
+
+    Raises:
+        TilpError: dates cannot be read or contradict each other, or a split has no facts.
+
+    >>> import tilp
+    >>> shift = time_shift(tilp.datasets.world(seed=0, size=1_000).graph)
+    >>> shift.valid_from, shift.test_from, shift.no_start, shift.late_ends
+    (1988, 1999, 50, 145)
+    """
+    ends = choose(LateEnds, ends, "ends")
+    start, end = graph.start.copy(), graph.end.copy()
+    late, last = np.zeros(len(graph), np.bool_), None
+    if latest is not None:
+        last = _time(latest, graph.unit, "the latest date", last=True)
+        late = start > last
+        start[late] = UNKNOWN
+        # Some ends were set to the start that is removed.
+        spans = (parse_date(text).span(graph.unit) for text in graph.date_text("end").filter(late))
+        end[late] = [UNKNOWN if span is None else span[1] for span in spans]
+    if valid_from is None and test_from is None:
+        first, second = _choose_cuts(graph, start)
+    elif valid_from is None or test_from is None:
+        raise TilpError("give both valid_from and test_from, or neither")
+    else:
+        first = _time(valid_from, graph.unit, "the first date of valid")
+        second = _time(test_from, graph.unit, "the first date of test")
+    split_ids = np.where(start < first, TRAIN, np.where(start < second, VALID, TEST))
+    if first > second or not (split_ids == TRAIN).any() or not (split_ids == TEST).any():
+        dates = [format_time(time, graph.unit) for time in (first, second)]
+        n_train, n_test = (np.count_nonzero(split_ids == split) for split in (TRAIN, TEST))
+        raise TilpError(
+            f"with valid from {dates[0]} and test from {dates[1]}, train has {n_train:,} facts and "
+            f"test {n_test:,}; both need some, and valid comes before test. Choose other dates"
+        )
+    late_ends = (split_ids == TRAIN) & (end >= first)
+    masks = (start == UNKNOWN, late, late_ends)
+    no_starts, late_starts, n_late_ends = (int(np.count_nonzero(mask)) for mask in masks)
+    no_end = late_ends if ends is LateEnds.MASK else None
+    if ends is LateEnds.DROP:
+        split_ids = np.where(late_ends, LEFT_OUT, split_ids)
+    graph = reassign_splits(graph, split_ids, no_start=late, no_end=no_end)
+    return TimeShift(graph, first, second, last, no_starts, late_starts, n_late_ends, ends)
+
+
+def _time(date: str | int, unit: Unit, name: str, *, last: bool = False) -> int:
+    """Parse a date that the caller gave; return the first time that it may mean, or the last."""
+    if isinstance(date, int):
+        return date
+    span = parse_date(date).span(unit)
+    if span is None or UNKNOWN in span or OPEN_START in span:
+        raise TilpError(f"{name} is {date!r}; give a known date that can be read in {unit.value}s")
+    return span[last]
+
+
+def _choose_cuts(graph: TemporalGraph, start: Ints) -> tuple[int, int]:
+    """Return the first times of valid and test that bring them nearest to their sizes."""
+    valid, test = (len(graph.rows(split)) for split in ("valid", "test"))
+    if not test:
+        test = len(graph) // 10  # as for valid, if the source has no splits
+        valid = valid or test
+    known = np.sort(start[(start != UNKNOWN) & (start != OPEN_START)])
+    times, before = np.unique(known, return_index=True)
+    if len(times) < 2:
+        raise TilpError(
+            f"the facts have {len(times)} different starts; a split by time needs facts with dates "
+            "and at least 2 different starts"
+        )
+
+    def nearest(counts: Ints, size: int) -> int:
+        """Return the index of the count nearest to a size; the later one of two."""
+        return len(counts) - 1 - int(np.argmin(np.abs(counts - size)[::-1]))
+
+    n_from = len(known) - before
+    second = 1 + nearest(n_from[1:], test)
+    if not valid or second < 2:
+        return int(times[second]), int(times[second])
+    first = 1 + nearest(n_from[1:second] - n_from[second], valid)
+    return int(times[first]), int(times[second])
