@@ -10,12 +10,20 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tilp.explanation import AblationEffect, Contrast, Explanation, Grounding, Reason, WalkedFact
+from tilp.explanation import (
+    AblationEffect,
+    Explanation,
+    Grounding,
+    Member,
+    Reason,
+    WalkedFact,
+)
 from tilp.explanation.render import draw_grounding, explanation_page
 from tilp.graph import Fact
 from tilp.rules import FORMS, Atom, Constraint, MinedRule, Rule, RuleSet, parse_rule
-from tilp.rules.consistency import possible_classes, satisfying_intervals
+from tilp.rules.phrasing import Phrasing, Phrasings
 from tilp.rules.picture import draw_rule
+from tilp.rules.temporal import possible_classes, satisfying_intervals
 from tilp.scoring import Prediction, Predictions, Query
 from tilp.time import (
     GAP_CLASSES,
@@ -33,8 +41,8 @@ from tilp.time import (
 )
 from tilp.types import Grain, Unit
 from tilp.viz import Chain, Link, draw_chain, standalone
+from tilp.viz.chain import Axis, known_times
 from tilp.viz.svg import clean, shorten, text_width, wrap
-from tilp.viz.timeline import Axis, known_times
 
 SVG = "{http://www.w3.org/2000/svg}"
 SCRIPT = "<script>alert(1)</script>"
@@ -360,7 +368,7 @@ def test_any_rule_has_a_picture(data):
     rule = Rule(Atom(data.draw(ANY_TEXT)), body, tuple(said))
     texts = shown(parsed(draw_rule(rule)))
     assert draw_rule(rule) == draw_rule(rule)
-    assert {f"E{place}" for place in range(1, length + 2)} <= texts
+    assert {"the first", *"ABCD"[: length - 1], "the other"} <= texts
     contradicts = satisfying_intervals(said) is None
     assert (
         "The constraints contradict each other: no intervals satisfy them." in texts
@@ -371,6 +379,18 @@ def test_any_rule_has_a_picture(data):
 
 def texts_of(rule):
     return shown(parsed(draw_rule(parse_rule(rule))))
+
+
+def test_a_rule_s_picture_names_entities_as_its_sentence_does():
+    rule = parse_rule("playsFor⁻¹(E1,E3,I3) ← livesIn(E1,E2,I1) ∧ basedIn⁻¹(E2,E3,I2)")
+    start = "Someone or something playsFor another, if the other livesIn A"
+    assert Phrasings().rule(rule).startswith(start)
+    assert Phrasings().entity_names(rule) == ("the other", "A", "the first")
+    nouns = Phrasings({"livesIn": Phrasing(subject="person", object="place")})
+    assert nouns.rule(rule).endswith(
+        "if the person livesIn a place, and the first basedIn the place."
+    )
+    assert {"the person", "the place", "the first"} <= shown(parsed(draw_rule(rule, nouns)))
 
 
 def test_a_rule_that_says_nothing_of_time_shows_none():
@@ -384,11 +404,11 @@ def test_a_rule_s_picture_says_no_more_than_the_rule():
     gap = texts_of(body + "3-4 before(I2,I3)")
     assert {"any time", "3-4 before", "←"} <= gap and "touching" not in gap
     query = texts_of(body + "before(I1,I3) ∧ before(I2,I3)")
-    assert "The order of these is free: I1 and I2." in query
+    assert "The order of these is free: 1 and 2." in query
     implied = texts_of(body + "before(I1,I2) ∧ before(I2,I3)")
     assert not [text for text in implied if text.startswith("The order") or text == "not said"]
     apart = texts_of(body + "before(I1,I2) ∧ touching(I2,I3)")
-    assert {"not said", "before I2", "touching"} <= apart
+    assert {"not said", "before 2", "touching"} <= apart
 
 
 def test_converses_are_read_from_the_body():
@@ -508,32 +528,32 @@ def mined(rule, **more):
 def explained(name):
     rule = mined(Rule(Atom(name), (Atom(name, inverse=True),)), weight=0.25)
     walk = Grounding((step(name, name, "b", UNKNOWN, 1999), step("b", name, name)))
-    own = Reason("other facts", -0.5, f"another {name}", (Grounding((step(name, name, "c"),)),), 1)
-    by_rule = Reason("rule", 1.25, f"If {name}", (walk,), 12, rule)
-    prior = Reason("prior", 0.125, f"of {name}")
+    own = Grounding((step(name, name, "c"),))
+    members = (Member("rule", 1.25, f"{name} if", 12, rule),)
+    by_rule = Reason("chain", (Atom(name),), 1.25, 1.75, f"So it is: {name}", members, (walk,))
+    alone = Reason("candidate", (Atom(name),), -0.5, 0.0, f"Against {name}", (), (own,))
+    prior = Reason("prior", (), 0.125, 0.125, f"of {name}", (Member("prior", 0.125, name),))
     return Explanation(
         query=Query(name, name, start="1993"),
+        claim=f"{name} is",
         candidate=name,
         rank=2,
         score=0.875,
         share=0.1,
         known=True,
-        reasons=(by_rule, own, prior),
-        ablation=AblationEffect(walk, 0.4, 0.5, 0.375),
+        reasons=(by_rule, alone, prior),
+        ablation=AblationEffect(walk.steps, 0.4, 0.5, 0.375),
         winner=f"{name}!",
-        contrasts=(
-            Contrast(by_rule, 1.75, 1.25),
-            Contrast(own, 0.0, -0.5),
-            Contrast(prior, 0.0, 0.125),
-        ),
-        max_reasons=2,
+        rival=f"{name}!",
+        rival_rank=1,
+        rival_score=1.875,
     )
 
 
 @pytest.mark.parametrize("name", [SCRIPT, '"><img src=x onerror=alert(1)>', "a\0\ud800 & b", ""])
 def test_names_in_html_are_never_html(name):
     one = explained(name)
-    rules = RuleSet([one.reasons[0].rule])
+    rules = RuleSet([one.reasons[0].members[0].rule])
     answers = Predictions(one.query, (Prediction(1, name, name, 2.0, 0.75, True),))
     displays = [one.html(), explanation_page(one), answers._repr_html_()]
     displays += [rules._repr_html_(), rules[0]._repr_html_(), rules[0].rule._repr_html_()]
@@ -548,27 +568,26 @@ def test_an_explanation_in_html_says_what_there_is_to_say():
     reader = read(one.html())
     assert one._repr_html_() == one.html() and one.html() in explanation_page(one)
     for words in (
-        "Why Ada?",
-        "rank 2, score 0.8750, share 10.0%; first is Ada!; already known",
-        "+1.2500",
-        "-0.5000",
-        "rule: If Ada",
-        "confidence 0.61, support 7 of 1,234, weight 0.25",
-        "… 12 walks in all",
-        "1 further reason: 1 × prior",
-        "falls by 0.3750 to 0.5000",
-        "What Ada! has more than Ada",
+        "Ada is?",
+        "Rank 2, score 0.88, share 10.0%. The data already have it",
+        "Compared with Ada!: rank 1, score 1.88.",
+        "+1.25, 0.50 less than for Ada!",
+        "-0.50",
+        "So it is: Ada",
+        "rule: Ada(E1,E2,I2) ← Ada⁻¹(E1,E2,I1)  (confidence 0.61, support 7 of 1,234, weight 0.25)",
+        "1 × reason with the same weight for Ada!: +0.12",
+        "falls by 0.38 to 0.50.",
     ):
         assert words in reader.text, words
-    # Two reasons, the ablation, and two contrasts have a picture each.
-    assert reader.tags.count("svg") == 5 and reader.tags.count("details") == 4
+    # Two reasons have a picture each; each reason opens, its amount too, and what is the same.
+    assert reader.tags.count("svg") == 2 and reader.tags.count("details") == 7
     minus = [value for name, value in reader.attributes if name == "class" and "minus" in value]
-    assert len(minus) == 2  # the other facts, and the prior among the further differences
+    assert len(minus) == 1
 
 
 def test_a_candidate_without_reasons_has_html():
-    bare = replace(explained("Ada"), reasons=(), contrasts=(), ablation=None)
-    assert "Why Ada?" in read(bare.html()).text
+    bare = replace(explained("Ada"), reasons=(), ablation=None)
+    assert "Ada is?" in read(bare.html()).text
 
 
 def test_rule_sets_show_their_first_rules():
@@ -577,7 +596,7 @@ def test_rule_sets_show_their_first_rules():
     )
     reader = read(rules._repr_html_())
     assert "RuleSet(12 rules for 1 relations)" in reader.text and "… and 2 more" in reader.text
-    assert "If E1 b0 E2 in I1, and I1 is before I2, then E1 a E2 in I2." in reader.text
+    assert "Someone or something a another, if the first b0 the other before that." in reader.text
     assert reader.tags.count("svg") == 10 and reader.tags.count("tr") == 11
     opened = [name for name, _ in reader.attributes if name == "open"]
     assert len(opened) == 3

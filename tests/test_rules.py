@@ -72,9 +72,10 @@ def test_notations():
         r"\text{nominatedFor}^{-1}(E_{2}, E_{3}, I_{2})"
     )
     assert format_rule(rule, Notation.SENTENCE) == (
-        "If E1 nominated for E2 in I1, and E3 nominated for E2 in I2, and E3 received award E4 in "
-        "I3, and I1 is before I2, and I1 is after I3, and I3 is 3-4 before I4, then E1 received "
-        "award E4 in I4."
+        "Someone or something receivedAward another, if the first nominatedFor A, and B "
+        "nominatedFor A, and B receivedAward the other 3 to 4 time units before that, and the "
+        "first of these before the second of these, and the first of these after the third of "
+        "these."
     )
 
 

@@ -1,14 +1,14 @@
 """Temporal logical rules (eq. 1): as values, as text, as sets with statistics, as pictures."""
 
 from tilp._deprecated import renamed_attributes
-from tilp.rules.consistency import generalises
-from tilp.rules.grains import FORMS, TemporalForm
+from tilp.rules.phrasing import Phrasing, Phrasings
 from tilp.rules.rule import Atom, Constraint, Notation, Rule, format_rule, parse_rule
 from tilp.rules.ruleset import MinedRule, RuleSet, RuleSetDiff
+from tilp.rules.temporal import FORMS, TemporalForm, generalises
 
 __all__ = [
-    "FORMS", "Atom", "Constraint", "MinedRule", "Notation", "Rule", "RuleSet", "RuleSetDiff",
-    "TemporalForm", "format_rule", "generalises", "parse_rule",
+    "FORMS", "Atom", "Constraint", "MinedRule", "Notation", "Phrasing", "Phrasings", "Rule",
+    "RuleSet", "RuleSetDiff", "TemporalForm", "format_rule", "generalises", "parse_rule",
 ]  # fmt: skip
 
 __getattr__ = renamed_attributes(__name__)

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice
 
-from tilp.rules.consistency import is_temporal, possible_classes, satisfying_intervals
+from tilp.rules.phrasing import Phrasings
 from tilp.rules.rule import Atom, Constraint, Notation, Rule, format_rule
 from tilp.rules.ruleset import MinedRule, RuleSet, figure_columns
+from tilp.rules.temporal import is_temporal, possible_classes, satisfying_intervals
 from tilp.time import GAP_CLASSES, Allen, Interval, TemporalRelation, temporal_relation
 from tilp.viz import Chain, Link, draw_chain
 from tilp.viz.html import Markup, element, fragment, table
@@ -15,14 +16,16 @@ _CONTRADICTION = "The constraints contradict each other: no intervals satisfy th
 _STATIC = "The rule has no temporal constraint."
 _UNSAID = "not said"
 # The converse of a relation has the mirrored index.
-_RELATIONS = (tuple(TemporalRelation), tuple(Allen), GAP_CLASSES)
+_NAMES = (tuple(TemporalRelation), tuple(Allen), GAP_CLASSES)
+_CONVERSE = {str(a): str(b) for names in _NAMES for a, b in zip(names, names[::-1], strict=True)}
 
 
-def draw_rule(rule: Rule) -> str:
+def draw_rule(rule: Rule, phrasings: Phrasings | None = None) -> str:
     """Draw a rule as SVG.
 
-    The intervals below the chain are one example that satisfies the rule. A note names the pairs
-    of intervals that the rule does not constrain, and lists user-defined constraints as text.
+    The intervals below the chain are one example that satisfies the rule. Entities have the names
+    of its sentence with the same phrasings. A note names the pairs of intervals that the rule does
+    not constrain, and lists user-defined constraints as text.
     """
     query = rule.length + 1
     temporal = tuple(c for c in rule.constraints if is_temporal(c))
@@ -30,10 +33,10 @@ def draw_rule(rule: Rule) -> str:
     intervals = satisfying_intervals(temporal)
     time = _Time(temporal, intervals or {}, query)
     notes = list(time.notes()) if intervals else [_CONTRADICTION if intervals is None else _STATIC]
-    nodes = tuple(f"E{index}" for index in range(1, query + 1))
+    nodes = (phrasings or Phrasings()).entity_names(rule)
     links = tuple(time.link(index, atom) for index, atom in enumerate(rule.body, start=1))
     head, interval = rule.head, time.intervals.get(query)
-    link = Link(head.relation, interval, head.inverse, f"I{query}")
+    link = Link(head.relation, interval, head.inverse, "?")
     return draw_chain(Chain(nodes, links, link, (0, rule.length), notes=(*notes, *other)))
 
 
@@ -50,7 +53,7 @@ class _Time:
         relations: dict[str, list[str]] = {}
         for other in range(index + 1, self.query):
             for name in self._relations(index, other):
-                relations.setdefault(name, []).append(f"I{other}")
+                relations.setdefault(name, []).append(str(other))
         interval, query = self.intervals.get(index), self.intervals.get(self.query)
         to_query = self._relations(index, self.query)
         relation = None
@@ -64,7 +67,7 @@ class _Time:
             atom.relation,
             interval,
             atom.inverse,
-            mark=f"I{index}",
+            mark=str(index),
             detail=", ".join(f"{name} {', '.join(others)}" for name, others in relations.items()),
             word=", ".join(to_query) or ("any time" if interval is None else _UNSAID),
             relation=relation,
@@ -76,26 +79,21 @@ class _Time:
         pairs = list(combinations(body, 2))
         free = [pair for pair in pairs if not self._relations(*pair) and self._is_open(*pair)]
         if len(body) > 2 and free == pairs:
-            names = ", ".join(f"I{index}" for index in body[:-1])
-            yield f"The order of {names} and I{body[-1]} is free."
+            names = ", ".join(map(str, body[:-1]))
+            yield f"The order of {names} and {body[-1]} is free."
         elif free:
-            listed = "; ".join(f"I{first} and I{second}" for first, second in free)
+            listed = "; ".join(f"{first} and {second}" for first, second in free)
             yield f"The order of these is free: {listed}."
 
     def _relations(self, first: int, second: int) -> list[str]:
         return [
             *(c.word for c in self.constraints if c.indices == (first, second)),
-            *(_converse(c.word) for c in self.constraints if c.indices == (second, first)),
+            *(_CONVERSE[c.word] for c in self.constraints if c.indices == (second, first)),
         ]
 
     def _is_open(self, first: int, second: int) -> bool:
         """Return True if the constraints allow several classes of a pair (eq. 4)."""
         return len(possible_classes(self.constraints, first, second)) > 1
-
-
-def _converse(name: str) -> str:
-    names = next(names for names in _RELATIONS if name in names)
-    return str(names[-1 - names.index(name)])
 
 
 _SHOWN = 10

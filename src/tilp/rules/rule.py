@@ -137,10 +137,12 @@ def format_rule(rule: Rule, notation: Notation = Notation.SIGNS) -> str:
 
     >>> rule = parse_rule("won(E1,E2,I2) <- nominated(E1,E2,I1) & before(I1,I2)")
     >>> print(format_rule(rule, Notation.SENTENCE))
-    If E1 nominated E2 in I1, and I1 is before I2, then E1 won E2 in I2.
+    Someone or something won another, if the first nominated the other before that.
     """
     if notation == Notation.SENTENCE:
-        return _format_sentence(rule)
+        from tilp.rules.phrasing import Phrasings
+
+        return Phrasings().rule(rule)
     arrow, conjunction, inverse_mark = _SIGNS[notation]
 
     def term(name: str, inverse: bool, variables: tuple[str, ...]) -> str:
@@ -264,29 +266,3 @@ _LATEX_SIGNS = str.maketrans(
         "~": r"\textasciitilde{}",
     }
 )
-
-
-_VERBS = frozenset({"meets", "overlaps", "starts", "finishes", "equals", "contains"})
-
-
-def _format_sentence(rule: Rule) -> str:
-    def clause(atom: Atom, variables: tuple[str, ...]) -> str:
-        subject, object_, interval = variables
-        if atom.inverse:
-            subject, object_ = object_, subject
-        return f"{subject} {_spoken(atom.relation)} {object_} in {interval}"
-
-    parts = [clause(atom, _body_variables(index)) for index, atom in enumerate(rule.body, start=1)]
-    for constraint in rule.constraints:
-        first, *others = constraint.variables
-        verb = [] if constraint.word in _VERBS else ["is"]
-        words = [*verb, _spoken(constraint.word.replace("-by", " by"))]
-        parts.append(" ".join([first, *words, *others]))
-    return f"If {', and '.join(parts)}, then {clause(rule.head, _head_variables(rule))}."
-
-
-@lru_cache(maxsize=4_096)
-def _spoken(name: str) -> str:
-    """Split `receivedAward` and `received_award` into words."""
-    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).replace("_", " ").split()
-    return " ".join(word if word.isupper() else word[0].lower() + word[1:] for word in words)

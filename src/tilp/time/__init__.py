@@ -12,8 +12,10 @@ from tilp.time.dates import (
     UNKNOWN,
     ParsedDate,
     choose_unit,
+    format_length,
     format_time,
     parse_date,
+    unit_words,
 )
 from tilp.time.interval import Interval, known_ends, possible_intervals
 from tilp.time.relations import (
@@ -28,6 +30,7 @@ from tilp.time.relations import (
     gap_codes,
     gap_lengths,
     possible_relations,
+    relation_words,
     temporal_relation,
     temporal_relation_code,
     temporal_relation_codes,
@@ -37,9 +40,9 @@ from tilp.types import Unit
 __all__ = [
     "GAP_CLASSES", "OPEN_END", "OPEN_START", "UNDECIDED", "UNKNOWN", "Allen", "Interval",
     "ParsedDate", "TemporalRelation", "Unit", "allen", "allen_code", "allen_codes",
-    "choose_unit", "format_time", "gap_code", "gap_codes", "gap_lengths", "known_ends",
-    "parse_date", "possible_intervals", "possible_relations", "temporal_relation",
-    "temporal_relation_code", "temporal_relation_codes",
+    "choose_unit", "format_length", "format_time", "gap_code", "gap_codes", "gap_lengths",
+    "known_ends", "parse_date", "possible_intervals", "possible_relations", "relation_words",
+    "temporal_relation", "temporal_relation_code", "temporal_relation_codes", "unit_words",
 ]  # fmt: skip
 
 __getattr__ = renamed_attributes(__name__)

@@ -4,9 +4,11 @@ A date may be known in part: `1952-##-##` is a year, `19##` a century. It then s
 instants: a start is the first of them, an end the last.
 """
 
+import calendar
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import date
 from enum import StrEnum
 
 from tilp.types import Unit
@@ -33,7 +35,6 @@ _DATE = re.compile(
 _DAY_FIRST = re.compile(r"(?P<day>\d{1,2})\.(?P<month>\d{1,2})\.(?P<year>\d{4})")
 _MAX_YEAR_DIGITS = 12  # so that the days of any year fit into 64 bits
 _MAX_INTEGER_DIGITS = 18
-_MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _CALENDAR_YEAR = 9999  # plain integers beyond are counters or seconds, not years
 _COMPLETE_SHARE = 0.9
 
@@ -132,18 +133,24 @@ def choose_unit(dates: Iterable[tuple[ParsedDate, int]]) -> Unit:
     """Return the finest unit in which at least 90 % of the known dates are complete."""
     complete = dict.fromkeys((Unit.DAY, Unit.MONTH, Unit.YEAR, Unit.INTEGER), 0)
     known = counters = 0
-    for date, count in dates:
-        if date.kind is DateKind.KNOWN:
+    for parsed, count in dates:
+        if parsed.kind is DateKind.KNOWN:
             known += count
-            counters += count * (abs(date.first_year) > _CALENDAR_YEAR)
+            counters += count * (abs(parsed.first_year) > _CALENDAR_YEAR)
             for unit in complete:
-                complete[unit] += count * date.is_complete(unit)
+                complete[unit] += count * parsed.is_complete(unit)
     if known and complete[Unit.INTEGER] == known and counters >= _COMPLETE_SHARE * known:
         return Unit.INTEGER
     for unit in (Unit.DAY, Unit.MONTH):
         if known and complete[unit] >= _COMPLETE_SHARE * known:
             return unit
     return Unit.YEAR
+
+
+_LONGER = {  # unit -> longer units, their lengths, and the least length to write in them
+    Unit.DAY: ((Unit.YEAR, 365.2425, 700), (Unit.MONTH, 30.437, 60)),
+    Unit.MONTH: ((Unit.YEAR, 12, 24),),
+}
 
 
 def format_time(time: int, unit: Unit) -> str:
@@ -164,6 +171,26 @@ def format_time(time: int, unit: Unit) -> str:
     return str(time)
 
 
+def unit_words(unit: Unit | None, *, plural: bool = True) -> str:
+    """Return the name of a unit of time, `time units` for one without a name."""
+    name = "time unit" if unit in (None, Unit.INTEGER) else Unit(unit).value
+    return f"{name}s" if plural else name
+
+
+def format_length(length: int, unit: Unit) -> str:
+    """Format a length of time with its unit; many days or months as a round count of years.
+
+    >>> format_length(1, Unit.YEAR), format_length(2191, Unit.DAY), format_length(70, Unit.DAY)
+    ('1 year', 'about 6 years', 'about 2 months')
+    """
+    for other, size, least in _LONGER.get(unit, ()):
+        if length >= least:
+            count = round(length / size)
+            about = "" if unit is Unit.MONTH and length % size == 0 else "about "
+            return f"{about}{count:,} {unit_words(other, plural=count != 1)}"
+    return f"{length:,} {unit_words(unit, plural=length != 1)}"
+
+
 def _digits(part: str | None) -> int:
     return int(part) if part and part.isdigit() else 0
 
@@ -173,30 +200,22 @@ def _format_year(year: int) -> str:
 
 
 def _days_in_month(year: int, month: int) -> int:
-    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
-    return 29 if month == 2 and leap else _MONTH_DAYS[month - 1]
+    return calendar.monthrange(400 + year % 400, month)[1]
 
 
-# The standard library's dates begin with year 1; facts do not. These two count the days since
-# 1970-01-01 in the proleptic Gregorian calendar for any year, a year being taken to begin in
-# March so that the leap day comes last.
-_ERA_DAYS = 146_097
-_EPOCH_SHIFT = 719_468
+# The standard library's dates begin with year 1; facts do not. The calendar repeats itself every
+# 400 years, so any date is one of the years 400 to 799 and a number of such cycles away.
+_CYCLE_DAYS = 146_097
+_CYCLE_BEGIN = date(400, 1, 1).toordinal()
+_EPOCH = date(1970, 1, 1).toordinal()
 
 
 def _days_from_civil(year: int, month: int, day: int) -> int:
-    year -= month <= 2
-    era, year_of_era = divmod(year, 400)
-    day_of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
-    day_of_era = year_of_era * 365 + year_of_era // 4 - year_of_era // 100 + day_of_year
-    return era * _ERA_DAYS + day_of_era - _EPOCH_SHIFT
+    cycles, year = divmod(year - 400, 400)
+    return date(400 + year, month, day).toordinal() + cycles * _CYCLE_DAYS - _EPOCH
 
 
 def _civil_from_days(days: int) -> tuple[int, int, int]:
-    era, days = divmod(days + _EPOCH_SHIFT, _ERA_DAYS)
-    year_of_era = (days - days // 1460 + days // 36_524 - days // 146_096) // 365
-    day_of_year = days - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
-    shifted_month = (5 * day_of_year + 2) // 153
-    day = day_of_year - (153 * shifted_month + 2) // 5 + 1
-    month = (shifted_month + 2) % 12 + 1
-    return year_of_era + era * 400 + (month <= 2), month, day
+    cycles, days = divmod(days + _EPOCH - _CYCLE_BEGIN, _CYCLE_DAYS)
+    day = date.fromordinal(_CYCLE_BEGIN + days)
+    return day.year + 400 * cycles, day.month, day.day

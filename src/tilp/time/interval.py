@@ -82,6 +82,22 @@ class Interval:
         start, end = (format_time(time, unit) or "?" for time in (self.start, self.end))
         return f"[{start}, {end}]"
 
+    def words(self, unit: Unit = Unit.YEAR) -> str:
+        """Return the dates as people say them; empty if none is known.
+
+        >>> Interval(1985, 1992).words(), Interval.point(1988).words(), Interval(1962).words()
+        ('from 1985 to 1992', 'in 1988', 'from 1962 on')
+        """
+        start, end = (format_time(time, unit) for time in (self.start, self.end))
+        has_start = self.start not in (UNKNOWN, OPEN_START)
+        has_end = self.end not in (UNKNOWN, OPEN_END)
+        if has_start and has_end:
+            at = "on" if unit is Unit.DAY else "at" if unit is Unit.INTEGER else "in"
+            return f"{at} {start}" if self.is_point else f"from {start} to {end}"
+        if has_start:
+            return f"since {start}" if self.end == OPEN_END else f"from {start} on"
+        return f"until {end}" if has_end else ""
+
     def __str__(self) -> str:
         return self.format()
 

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tilp._utils.arrays import Floats, Ints, Mask
-from tilp.time.dates import OPEN_END, OPEN_START, UNKNOWN
-from tilp.time.interval import Interval, Times
+from tilp.time.dates import OPEN_END, OPEN_START, UNKNOWN, format_length, unit_words
+from tilp.time.interval import Interval, Times, known_ends
+from tilp.types import Unit
 
 UNDECIDED = -1
 """Code of a relation that the known dates leave open."""
@@ -172,6 +173,37 @@ def _bounds(start: Times | int, end: Times | int) -> tuple[Times, Times, Times, 
 def _sign(first: Times, second: Times) -> NDArray[np.int8]:
     """Return the sign of the difference, which itself may overflow."""
     return (first > second).astype(np.int8) - (first < second).astype(np.int8)
+
+
+def relation_words(interval: Interval, other: Interval, unit: Unit) -> str:
+    """Say how an interval lies to another one; empty if the known dates do not tell.
+
+    >>> relation_words(Interval(1985, 1988), Interval(1990, 1991), Unit.YEAR)
+    '2 years before'
+    >>> relation_words(Interval(1985, 1992), Interval(1990, 1991), Unit.YEAR)
+    'already for 5 years then'
+    """
+    both = np.array([[interval.start, other.start], [interval.end, other.end]])
+    starts, ends = known_ends(*both)
+    (start, from_), (end, to) = starts.tolist(), ends.tolist()
+    if any(low == OPEN_START and high == OPEN_END for low, high in ((start, end), (from_, to))):
+        return ""
+    if end < from_:
+        return _gap_words(from_ - end, "before", unit)
+    if start > to:
+        return _gap_words(start - to, "after", unit)
+    if (start, end) == (from_, to):
+        point = start == end
+        return f"the same {unit_words(unit, plural=False)}" if point else "over the same time"
+    if OPEN_START < start < from_ < OPEN_END:
+        return f"already for {format_length(from_ - start, unit)} then"
+    return "at that time"
+
+
+def _gap_words(length: int, side: str, unit: Unit) -> str:
+    if length == 1 and unit is not Unit.INTEGER:
+        return f"the {unit_words(unit, plural=False)} {side}"
+    return f"{format_length(length, unit)} {side}"
 
 
 # Gaps double from one class to the next, so that the same classes serve for days and for years.

@@ -1,15 +1,414 @@
 """Draw a chain of links as a small graph, with their intervals on a time axis below it."""
 
-from dataclasses import dataclass
-from typing import Any
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import log2
+from typing import Any, Self
 
+from tilp.time.dates import OPEN_END, OPEN_START, UNKNOWN, format_time, parse_date
+from tilp.time.interval import Interval
+from tilp.time.relations import TemporalRelation, possible_relations, temporal_relation
 from tilp.types import Unit
-from tilp.viz.svg import Drawing, clean, colour, series, shorten, wrap
-from tilp.viz.timeline import Link, draw_badge, draw_timeline
+from tilp.viz.svg import Drawing, clean, colour, series, shorten, text_width, wrap
+
+TICK_SIZE = 10.5  # of dates and other small text
+_TICK_GAP = 16.0
+_BREAK = 60.0  # width of a break in the axis
+_LONG = 15  # times the sum of all shorter gaps: such a gap is left out
+_SIDES = frozenset({UNKNOWN, OPEN_START, OPEN_END})
+_STEPS = {Unit.DAY: (1, 2, 7, 14), Unit.MONTH: (1, 2, 3, 6)}
+_MOST_DIGITS = 40
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A map from times to positions between left and right."""
+
+    left: float
+    right: float
+    knots: tuple[tuple[int, float], ...] = ()  # ascending times and positions; linear in between
+    ticks: tuple[tuple[float, str], ...] = ()  # positions of dates, and the dates
+    breaks: tuple[float, ...] = ()  # positions where time is left out
+
+    @classmethod
+    def of_dates(
+        cls, intervals: Iterable[Interval], unit: Unit, left: float, right: float, pad: float
+    ) -> Self:
+        """Make an even axis for the known times of intervals, broken where nothing happens."""
+        times = known_times(intervals)
+        if not times:
+            return cls(left, right)
+        spans = _spans(times)
+        taken = sum(high - low for low, high in spans)
+        scale = (right - left - 2 * pad - _BREAK * (len(spans) - 1)) / taken
+        knots: list[tuple[int, float]] = []
+        at = left + pad
+        for low, high in spans:
+            knots += [(low, at), (high, at := at + scale * (high - low))]
+            at += _BREAK
+        axis = cls(left, right, tuple(knots))
+        ticks = [(axis.x(time), text) for time, text in _ticks(spans, unit, scale)]
+        breaks = tuple(axis.x(high) + _BREAK / 2 for _, high in spans[:-1])
+        return replace(axis, ticks=tuple(_apart(ticks)), breaks=breaks)
+
+    @classmethod
+    def of_order(cls, intervals: Iterable[Interval], left: float, right: float, pad: float) -> Self:
+        """Make an axis without dates, on which long times take little more room than short ones."""
+        times = known_times(intervals)
+        if len(times) < 2:
+            return cls(left, right, tuple((time, (left + right) / 2) for time in times))
+        steps = [0.0]
+        for time, following in pairwise(times):
+            steps.append(steps[-1] + 1 + log2(following - time))
+        scale = (right - left - 2 * pad) / steps[-1]
+        knots = ((time, left + pad + scale * at) for time, at in zip(times, steps, strict=True))
+        return cls(left, right, tuple(knots))
+
+    def x(self, time: int) -> float:
+        """Return the position of a time; open ends are at the sides."""
+        if time == OPEN_START:
+            return self.left
+        if time == OPEN_END:
+            return self.right
+        if len(self.knots) == 1:
+            return self.knots[0][1]
+        index = bisect_right(self.knots, time, key=lambda knot: knot[0])
+        index = min(max(index, 1), len(self.knots) - 1)
+        (time_before, before), (time_after, after) = self.knots[index - 1 : index + 1]
+        return before + (after - before) * ((time - time_before) / (time_after - time_before))
+
+
+def known_times(intervals: Iterable[Interval]) -> Sequence[int]:
+    """Return the distinct starts and ends that are neither unknown nor open, ascending."""
+    times = {time for interval in intervals for time in (interval.start, interval.end)}
+    return sorted(times - _SIDES)
+
+
+def _spans(times: Sequence[int]) -> list[Span]:
+    """Return the spans of time to show, without gaps far longer than all shorter ones together."""
+    gaps = sorted(after - before for before, after in pairwise(times))
+    shorter, longest = 0, gaps[-1] if gaps else 0
+    for gap in gaps:
+        if shorter and gap > _LONG * shorter:
+            break
+        shorter, longest = shorter + gap, gap
+    room = max(1, shorter // 16)
+    spans = [(times[0] - room, times[0] + room)]
+    for time in times[1:]:
+        low, high = spans[-1]
+        if time - (high - room) <= longest:
+            spans[-1] = low, time + room
+        else:
+            spans.append((time - room, time + room))
+    return spans
+
+
+def _ticks(spans: Sequence[Span], unit: Unit, scale: float) -> list[tuple[int, str]]:
+    """Return the finest round dates that fit side by side, at least one date for every span."""
+    middles = [[((low + high) // 2, format_time((low + high) // 2, unit))] for low, high in spans]
+    for coarser, step in _grids(unit):
+        dates = [_round_dates(span, unit, coarser, step, scale) for span in spans]
+        if None not in dates:
+            pairs = zip(dates, middles, strict=True)
+            return [date for own, middle in pairs for date in own or middle]
+    return [date for dates in middles for date in dates]
+
+
+def _round_dates(
+    span: Span, unit: Unit, coarser: Unit, step: int, scale: float
+) -> list[tuple[int, str]] | None:
+    """Return the round dates of a span with their times, or None if they do not fit."""
+    first, last = (_in_unit(time, unit, coarser) for time in span)
+    if first is None or last is None:
+        return None
+    labels = [format_time(time, coarser) for time in (first, last)]
+    room = max(text_width(label, TICK_SIZE) for label in labels) + _TICK_GAP
+    if (last - first) // step * room > (span[1] - span[0]) * scale:
+        return None
+    dates = [
+        (_in_unit(date, coarser, unit), format_time(date, coarser))
+        for date in range(-(-first // step) * step, last + 1, step)
+    ]
+    return [(time, date) for time, date in dates if time is not None and span[0] <= time <= span[1]]
+
+
+def _apart(ticks: Iterable[tuple[float, str]]) -> Iterator[tuple[float, str]]:
+    """Drop dates that overlap the one before them, as two may around a break."""
+    free = float("-inf")
+    for x, text in ticks:
+        half = text_width(text, TICK_SIZE) / 2
+        if x - half > free:
+            yield x, text
+            free = x + half + _TICK_GAP / 4
+
+
+def _grids(unit: Unit) -> Iterator[tuple[Unit, int]]:
+    """Yield units and steps of round dates, from fine to coarse."""
+    for finer in (Unit.DAY, Unit.MONTH):
+        if unit is finer or (unit, finer) == (Unit.DAY, Unit.MONTH):
+            yield from ((finer, step) for step in _STEPS[finer])
+    coarsest = Unit.INTEGER if unit is Unit.INTEGER else Unit.YEAR
+    for digits in range(_MOST_DIGITS):
+        yield from ((coarsest, step * 10**digits) for step in (1, 2, 5))
+
+
+def _in_unit(time: int, unit: Unit, other: Unit) -> int | None:
+    """Return the first instant of a date in another unit, or None if there is no such date."""
+    if unit is other:
+        return time
+    span = parse_date(format_time(time, unit)).span(other)
+    return None if span is None else span[0]
+
+
+_SIZE, _SMALL = 12.0, 11.0
+_HEIGHT = 34.0
+_NAMES, _WORDS = 178.0, 98.0  # width of the names on the left, and of the words on the right
+_MARGIN = 12.0
+_BADGE = 16.0
+_THIN, _THICK = 8.0, 16.0
+_POINT, _LARGE_POINT = 5.0, 7.0
+_LEAST = 4.0  # width of the shortest interval, so that it can be seen
+_FADE, _FADE_STEPS = 40.0, 5  # how far an unknown end fades out
+_SIGNS = {TemporalRelation.BEFORE: "←", TemporalRelation.TOUCHING: "↔", TemporalRelation.AFTER: "→"}
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A relation between two entities at a time."""
+
+    label: str  # name of the relation
+    interval: Interval | None = None  # when it holds; None if nothing is said about it
+    inverse: bool = False  # whether it points from right to left
+    mark: str = ""  # one or two characters that join the edge to its lane
+    detail: str = ""  # text below the label beside the axis, such as the dates
+    word: str = ""  # how the interval lies to the query's; empty for the query itself
+    relation: TemporalRelation | None = None  # that the word means, if it means a single one
+
+    @classmethod
+    def dated(
+        cls, label: str, interval: Interval, unit: Unit, query: Interval | None, **more: Any
+    ) -> Self:
+        """Make a link with its dates as text, and their relation to the query's interval.
+
+        >>> Link.dated("won", Interval(1990, 1993), Unit.YEAR, Interval(1995, 1999)).word
+        '2 years before'
+        """
+        word = "" if query is None else _relation_text(interval, query, unit)
+        relation = None if query is None else temporal_relation(interval, query)
+        start, end = (format_time(time, unit) or "?" for time in (interval.start, interval.end))
+        detail = f"{start} – {end}"
+        if start == end:
+            detail = "no dates" if start == "?" else start
+        return cls(label, interval, detail=detail, word=word, relation=relation, **more)
+
+    def sentence(self, here: str, there: str) -> str:
+        """Return the link as text, from the node on its left to the node on its right."""
+        subject, object_ = (there, here) if self.inverse else (here, there)
+        text = f"{self.mark}: " * bool(self.mark) + f"{subject} {self.label} {object_}"
+        return ", ".join(filter(None, (text, self.detail, self.word)))
+
+
+def draw_timeline(
+    drawing: Drawing, top: float, links: Sequence[tuple[Link, str]], query: Link, unit: Unit | None
+) -> float:
+    """Draw the intervals of links, each in its colour, and the query's; return where they end.
+
+    Without a unit, only the order of times is shown.
+    """
+    intervals = [link.interval for link, _ in links] + [query.interval]
+    known = [interval for interval in intervals if interval is not None]
+    left, right = _NAMES, drawing.width - _WORDS
+    if unit is None:
+        axis = Axis.of_order(known, left, right, _MARGIN)
+    else:
+        fading = any({interval.start, interval.end} & _SIDES for interval in known)
+        axis = Axis.of_dates(known, unit, left, right, _MARGIN + _FADE * fading)
+    bars = _Bars(drawing, axis, query.interval)
+    bottom = top + len(intervals) * _HEIGHT
+    bars.draw_band(top, bottom - top)
+    for x, _ in axis.ticks:
+        drawing.line([(x, top), (x, bottom)], colour("line"), 1.0, stroke_dasharray="1 3")
+    for index, (link, fill) in enumerate([*links, (query, colour("ink"))]):
+        middle = top + (index + 0.5) * _HEIGHT
+        drawing.line([(axis.left, middle), (axis.right, middle)], colour("line"), 1.0)
+        is_query = index == len(links)
+        _draw_labels(drawing, axis.right + 10, middle, link, fill, hollow=is_query)
+        # Where only an order is shown, the position of an unconstrained interval means nothing.
+        loose = unit is None and link.relation is None and query.interval is not None
+        bars.draw(middle, link, fill, hollow=loose and not is_query)
+    for x in axis.breaks:
+        drawing.rect(x - 2, top, 4, bottom - top, colour("paper"))
+    _draw_axis(drawing, axis, bottom)
+    return bottom + 22
+
+
+def draw_badge(drawing: Drawing, x: float, y: float, mark: str, fill: str, hollow: bool) -> None:
+    """Draw the sign that joins an edge to its lane."""
+    wide = _BADGE + 6.5 * max(len(mark) - 1, 0)
+    inside, ink = (colour("paper"), fill) if hollow else (fill, colour("paper"))
+    border: dict[str, Any] = {"rx": _BADGE / 2, "stroke": fill, "stroke_width": 1.5}
+    border |= {"stroke_dasharray": "3 2"} if hollow else {}
+    drawing.rect(x - wide / 2, y - _BADGE / 2, wide, _BADGE, inside, **border)
+    drawing.text(x, y + 4, [mark], 11, fill=ink, text_anchor="middle", font_weight=600)
+
+
+@dataclass(frozen=True)
+class _Bars:
+    """Draws intervals, and how they lie to the query's."""
+
+    drawing: Drawing
+    axis: Axis
+    query: Interval | None
+
+    def draw_band(self, top: float, tall: float) -> None:
+        """Draw the query's interval behind all others."""
+        span = _known_span(self.query)
+        if span is None or self.query is None:
+            return
+        first, last = self._stretch(span, least=_LEAST + 2)
+        self.drawing.rect(first, top, last - first, tall, colour("band"))
+        for x, side, time in ((first, -1, self.query.start), (last, 1, self.query.end)):
+            if time == UNKNOWN:
+                self._fade(x, side, top, tall, colour("band"), _FADE / _FADE_STEPS)
+
+    def draw(self, middle: float, link: Link, fill: str, *, hollow: bool = False) -> None:
+        """Draw one interval: time shared with the query's is thick, time between is dotted."""
+        interval, span = link.interval, _known_span(link.interval)
+        if interval is None:
+            self._outline(self.axis.left + 4, self.axis.right - 4, middle, fill)
+        elif span is None:
+            left, right = self.axis.left, self.axis.right
+            top, width = middle - _THIN / 2, right - left
+            self.drawing.rect(left, top, width, _THIN, fill, opacity=0.18, rx=2)
+            self._draw_question((left + right) / 2, middle, fill)
+            self._draw_open(middle, interval, fill)
+        elif hollow:
+            self._outline(*self._stretch(span, _LEAST), middle, fill)
+        else:
+            self._draw_known(middle, link, interval, span, fill)
+            self._draw_open(middle, interval, fill)
+
+    def _draw_known(
+        self, middle: float, link: Link, interval: Interval, span: Span, fill: str
+    ) -> None:
+        relation = link.relation
+        first, last = self._stretch(span, _LEAST)
+        for x, side, time in ((first, -1, interval.start), (last, 1, interval.end)):
+            if time == UNKNOWN:
+                step = _FADE / (_FADE_STEPS + 1)
+                self._fade(x, side, middle - _THIN / 2, _THIN, fill, step)
+                self._draw_question(x + side * (_FADE - step / 2), middle, fill)
+        other = _known_span(self.query)
+        if interval.is_point and known_times([interval]):
+            radius = _LARGE_POINT if relation is TemporalRelation.TOUCHING else _POINT
+            self.drawing.circle((first + last) / 2, middle, radius, fill)
+        else:
+            self._draw_bar(first, last, middle, fill)
+            if other is not None and relation is TemporalRelation.TOUCHING:
+                shared = max(span[0], other[0]), min(span[1], other[1])
+                if shared[0] <= shared[1]:
+                    self._draw_bar(*self._stretch(shared, _LEAST), middle, fill, _THICK)
+        if other is not None and relation in (TemporalRelation.BEFORE, TemporalRelation.AFTER):
+            before = relation is TemporalRelation.BEFORE
+            times = (span[1], other[0]) if before else (other[1], span[0])
+            points = [(self.axis.x(time), middle) for time in times]
+            self.drawing.line(points, fill, 1.5, stroke_dasharray="2 3")
+
+    def _draw_bar(
+        self, first: float, last: float, middle: float, fill: str, tall: float = _THIN, **more: Any
+    ) -> None:
+        self.drawing.rect(first, middle - tall / 2, last - first, tall, fill, rx=2, **more)
+
+    def _draw_open(self, middle: float, interval: Interval, fill: str) -> None:
+        times = interval.start, interval.end
+        if OPEN_START in times:
+            self.drawing.arrowhead(self.axis.left - 4, middle, (-1, 0), fill, 14)
+        if OPEN_END in times:
+            self.drawing.arrowhead(self.axis.right + 4, middle, (1, 0), fill, 14)
+
+    def _outline(self, first: float, last: float, middle: float, fill: str) -> None:
+        border: dict[str, Any] = {"stroke": fill, "stroke_width": 1.2, "stroke_dasharray": "3 3"}
+        self._draw_bar(first, last, middle, colour("paper"), **border)
+
+    def _fade(self, x: float, side: int, top: float, tall: float, fill: str, step: float) -> None:
+        for index in range(_FADE_STEPS):
+            near = x + side * step * index
+            pale = 0.75 * (1 - index / _FADE_STEPS)
+            self.drawing.rect(min(near, near + side * step), top, step, tall, fill, opacity=pale)
+
+    def _draw_question(self, x: float, middle: float, fill: str) -> None:
+        style: dict[str, Any] = {"fill": fill, "text_anchor": "middle", "font_weight": 700}
+        self.drawing.text(x, middle + 4, ["?"], _SIZE, **style)
+
+    def _stretch(self, span: Span, least: float) -> tuple[float, float]:
+        first, last = self.axis.x(span[0]), self.axis.x(span[1])
+        short = max(least - (last - first), 0.0) / 2
+        return first - short, last + short
+
+
+def _known_span(interval: Interval | None) -> Span | None:
+    """Return the part of an interval that is certain: all of it, or its known end."""
+    if interval is None or not (interval.is_known or known_times([interval])):
+        return None
+    start, end = interval.start, interval.end
+    return end if start == UNKNOWN else start, start if end == UNKNOWN else end
+
+
+def _draw_labels(
+    drawing: Drawing, right: float, middle: float, link: Link, fill: str, *, hollow: bool
+) -> None:
+    """Write the names of a link on the left of its lane, and how it lies to the query's right."""
+    draw_badge(drawing, 14, middle, link.mark, fill, hollow)
+    room = _NAMES - 38
+    y = middle - 2 if link.detail else middle + 4
+    drawing.label(30, y, link.label, room, _SIZE, font_weight=500)
+    drawing.label(30, middle + 11, link.detail, room, TICK_SIZE, fill=colour("soft"))
+    if link.relation is not None:
+        drawing.text(right, middle + 4, [_SIGNS[link.relation]], _SIZE, font_weight=600)
+    words = wrap(clean(link.word), _WORDS - 28, TICK_SIZE)
+    drawing.text(right + 17, middle + 4 - (len(words) - 1) * 6, words, TICK_SIZE, full=link.word)
+
+
+def _draw_axis(drawing: Drawing, axis: Axis, y: float) -> None:
+    soft = colour("soft")
+    drawing.line([(axis.left, y), (axis.right, y)], soft, 1.0)
+    drawing.arrowhead(axis.right + 6, y, (1, 0), soft, 6)
+    for x in axis.breaks:
+        drawing.line([(x - 3, y), (x + 3, y)], colour("paper"), 4.0)
+        for shift in (-3, 3):
+            drawing.line([(x + shift - 2, y + 5), (x + shift + 2, y - 5)], soft, 1.2)
+    for x, date in axis.ticks:
+        drawing.line([(x, y), (x, y + 4)], soft, 1.0)
+        drawing.text(x, y + 16, [date], TICK_SIZE, fill=soft, text_anchor="middle")
+    if not axis.ticks:
+        text = "time: one arrangement that fits" if axis.knots else "no date is known"
+        middle = (axis.left + axis.right) / 2
+        drawing.text(middle, y + 16, [text], TICK_SIZE, fill=soft, text_anchor="middle")
+
+
+def _relation_text(interval: Interval, query: Interval, unit: Unit) -> str:
+    """Say how an interval lies to the query's, as far as known ends tell (eq. 4)."""
+    possible = possible_relations(interval, query)
+    if len(possible) > 1:
+        in_order = [relation.value for relation in TemporalRelation if relation in possible]
+        return "not known" if len(possible) == 3 else " or ".join(in_order)
+    (relation,) = possible
+    before = relation is TemporalRelation.BEFORE
+    times = (interval.end, query.start) if before else (query.end, interval.start)
+    is_known = all(OPEN_START < time < OPEN_END for time in times)
+    if relation is TemporalRelation.TOUCHING or not is_known:
+        return relation.value
+    gap = times[1] - times[0]
+    name = "" if unit is Unit.INTEGER else f" {unit.value}{'' if gap == 1 else 's'}"
+    return f"{gap:,}{name} {relation.value}"
+
 
 _WIDTH = 600.0
 _LEAST_STEP = 100.0  # between two nodes
-_SIZE, _SMALL = 12.0, 11.0
 _BOLD = 1.08 * _SIZE  # as wide as if it were so large
 _NODE = 6.0
 _ROOF, _EDGE = 30.0, 86.0  # heights of the query's link, and of the others
@@ -46,9 +445,6 @@ def draw_chain(chain: Chain) -> str:
     interval in a lane of its own, thick where it shares time with the query's interval, which is
     a band across all lanes. An unknown end fades out with a question mark, an open end has an
     arrow, and a single instant is a dot.
-
-    Args:
-        chain: Entities, the links between them, and the query's link.
 
     >>> picture = draw_chain(Chain(("Ada", "Leeds"), (Link("born in"),), Link("lives in"), (0, 1)))
     >>> picture[:4]

@@ -121,10 +121,8 @@ class Drawing:
 def standalone(picture: str) -> str:
     """Return an SVG picture as the text of a file of its own.
 
-    The picture gets a white background and plain colours in place of CSS properties.
-
-    Args:
-        picture: SVG, such as `draw_chain` returns.
+    The picture, such as `draw_chain` returns, gets a white background and plain colours in place
+    of CSS properties.
 
     >>> standalone("<svg><desc>x</desc></svg>").splitlines()[0]
     '<?xml version="1.0" encoding="UTF-8"?>'

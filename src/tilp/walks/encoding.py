@@ -59,9 +59,9 @@ class RuleEncoding:
         body = []
         for step, symbol in enumerate(self._unpack(length, relations), start=1):
             body_relation, words = self.symbols.unpack(symbol, step)
-            body.append(self._atoms[body_relation])
+            body.append(self.atoms[body_relation])
             constraints += words
-        return Rule(self._atoms[relation], tuple(body), tuple(constraints))
+        return Rule(self.atoms[relation], tuple(body), tuple(constraints))
 
     def mirrored(self, rows: Ints, gap_form: int) -> Ints:
         """Return the rules of walks read backwards.
@@ -144,7 +144,7 @@ class RuleEncoding:
         return self.relations.find(atom.relation) + atom.inverse * len(self.relations)
 
     @cached_property
-    def _atoms(self) -> list[Atom]:
+    def atoms(self) -> list[Atom]:
         """The atom of each directed relation."""
         names = list(self.relations)
         return [Atom(name, inverse) for inverse in (False, True) for name in names]
