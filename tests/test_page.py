@@ -124,7 +124,7 @@ def test_questions_are_written_by_keyboard_with_completion(page, world_model):
     page.complete("Relation", "playsf")
     page.field("From (year)").send_keys("1990")
     page.press(Keys.ENTER)
-    assert page.one("h2").text == f"{player} plays for ?, from 1990"
+    assert page.one("h2").text == f"{player} playsFor ?, from 1990"
     query = tilp.Query("playsFor", subject=player, start="1990")
     assert page.texts(".candidate .name") == [one.candidate for one in world_model.ask(query)]
 
@@ -170,23 +170,150 @@ def test_answers_open_their_reasons(page, world_model, question):
     explained = world_model.explain(tilp.Query(**question))
     panel = page.one(".panel:not([hidden])")
     assert f"rank 1 with a score of {explained.score:.2f}" in panel.text
-    reasons = page.texts(".reason")
-    assert reasons[0].startswith(f"{explained.reasons[0].score:+.2f}".replace("-", "−"))
-    page.wait(lambda: page.all("details[open] .grounding svg.picture"))
-    step = explained.reasons[0].groundings[0].steps[0].fact
-    assert step.object in page.texts("details[open] .facts")[0]
+    assert page.one(".claim").text == f"{explained.claim}?"
+    assert page.one(".why").text == f"Why {explained.candidate} comes before {explained.rival}"
+    reasons = deciding(explained)
+    assert page.texts(".panel > section > .reasons .sentence") == [r.text for r in reasons[:3]]
+    reason = reasons[0]
+    assert page.texts(".amount .term")[0] == f"{reason.margin:+.2f} more than for {explained.rival}"
+    shown = page.texts(".amount .number")[:2]
+    assert shown == [signed(reason.score), signed(reason.rival)]
+    page.wait(lambda: page.all(".grounding svg.picture"))
+    for step in reason.groundings[0].steps:
+        assert f"{step.fact.subject} {step.fact.relation} {step.fact.object}" in panel.text
     page.shot("ask-reasons")
     page.hit(lambda: [second])
-    assert f"Why {explained.candidate} comes first" in page.text()
+    assert f"comes after {explained.candidate}" in page.text()
     page.hit(lambda: [first])
     assert len(page.all(".panel:not([hidden])")) == 1
+
+
+def deciding(explanation):
+    """The reasons that set a candidate apart; the first in any case."""
+    first, *others = explanation.reasons
+    return [first, *(reason for reason in others if not reason.same)]
+
+
+def signed(number):
+    return f"{number:+.2f}".replace("-", "−") if number else "0.00"
+
+
+def contents(page, selector):
+    """Texts, also those that are folded."""
+    script = "return [...document.querySelectorAll(arguments[0])].map((node) => node.textContent)"
+    return page.run(script, selector)
+
+
+def test_groups_open_their_members_and_formulas(page, world_model, question):
+    asked = tilp.Query(**question)
+    explained = world_model.explain(asked, max_reasons=8)
+    page.open(ask(**question, why=explained.candidate))
+    reason = deciding(explained)[0]
+    opened = ".panel > section > ol > :first-child > details:last-child"
+    assert page.texts(f"{opened} .members") == [""]  # folded
+    page.hit(lambda: page.all(f"{opened} > summary")[:1])
+    rows = page.texts(".panel > section > ol > :first-child .members > li")
+    assert len(rows) == len(reason.members)
+    for row, member in zip(rows, reason.members, strict=True):
+        assert member.text in row and row.startswith(signed(member.score)[:4])
+    formulas = [str(one.rule.rule) for one in reason.members if one.rule is not None]
+    assert formulas
+    selector = ".panel > section > ol > :first-child .formula"
+    assert contents(page, f"{selector} code") == formulas
+    assert page.texts(f"{selector} code")[0] == ""
+    page.hit(lambda: page.all(f"{selector} summary")[:1])
+    assert page.texts(f"{selector} code")[0] == formulas[0]
+
+
+def test_what_is_the_same_for_both_is_folded(page, world_model, question):
+    explained = world_model.explain(tilp.Query(**question), max_reasons=8)
+    page.open(ask(**question, why=explained.candidate))
+    listed = [reason.text for reason in explained.reasons[:8]]
+    assert sorted(contents(page, ".reason .sentence")) == sorted(listed)
+    same = [reason.text for reason in explained.reasons[1:8] if reason.same]
+    folded = contents(page, ".folded:last-of-type .sentence")
+    assert not same or folded == same
+    visible = [text for text in page.texts(".reason .sentence") if text]
+    assert visible == [reason.text for reason in deciding(explained)[:3]]
+
+
+def test_a_fact_that_is_unticked_is_left_out(page, world_model, question):
+    asked = tilp.Query(**question)
+    first = world_model.explain(asked)
+    page.open(ask(**question, why=first.candidate))
+    fact = deciding(first)[0].groundings[0].steps[0]
+    page.all(".reason input[type=checkbox]")[0].send_keys(Keys.SPACE)
+    page.wait(lambda: page.all(".what-if"))
+    page.settle()
+    without = world_model.explain(asked, first.candidate, without=[fact.fact_id])
+    assert f"without={fact.fact_id}" in page.driver.current_url
+    text = page.one(".what-if").text
+    assert "If this fact were not known" in text
+    assert f"from {first.score:.2f} to {without.score:.2f}" in text
+    assert fact.fact.object in text
+    assert page.driver.switch_to.active_element.get_attribute("class") == "notice what-if"
+    assert "not known" in page.one("#announcements").get_attribute("textContent")
+    page.shot("ask-what-if")
+    page.all(".what-if input[type=checkbox]")[0].send_keys(Keys.SPACE)
+    page.wait(lambda: not page.all(".what-if"))
+    page.settle()
+    assert "without" not in page.driver.current_url
+    assert page.texts(".claim") and page.one(".why").text.startswith("Why")
+
+
+def test_answers_are_compared_with_any_other(page, world_model, question):
+    asked = tilp.Query(**question)
+    names = [answer.candidate for answer in world_model.ask(asked)]
+    page.open(ask(**question, why=names[0]))
+    field = page.field(f"Compare {names[0]} with")
+    assert field.get_attribute("value") == names[1]
+    page.hit(lambda: [field])
+    page.wait(page.options)
+    assert page.options() == names[2:]
+    field.send_keys(Keys.CONTROL, "a")
+    field.send_keys(Keys.BACKSPACE, names[4], Keys.ARROW_DOWN)
+    page.wait(
+        lambda: page.all("[role=option][aria-selected=true]") and page.options()[0] == names[4]
+    )
+    field.send_keys(Keys.ENTER)  # the field goes with the explanation
+    page.wait(lambda: page.one(".why").text == f"Why {names[0]} comes before {names[4]}")
+    expected = deciding(world_model.explain(asked, names[0], against=names[4]))[0]
+    assert page.texts(".amount .term")[0] == f"{expected.margin:+.2f} more than for {names[4]}"
+    assert page.driver.switch_to.active_element.get_attribute("class") == "why"
+    page.open(page.driver.current_url.partition("/#")[2].join(["#", ""]))
+    assert page.one(".why").text == f"Why {names[0]} comes before {names[4]}"
+
+
+def test_known_facts_come_first_with_their_source(browser, shots, world_model, tmp_path):
+    folder = tilp.write(world_model.graph, tmp_path / "data")
+    # The same facts, read from files.
+    graph = tilp.read(folder)
+    model = tilp.TILP.from_parts(world_model.settings, graph, world_model._fitted)
+    fact = next(f for f in graph.facts("train") if f.relation == "livesIn")
+    with running(model) as base:
+        page = Page(browser, base, shots)
+        page.resize(1200)
+        page.open(ask(subject=fact.subject, relation="livesIn"))
+        known = model.known_facts(tilp.Query("livesIn", fact.subject))
+        shown = page.texts(".known-facts li")
+        assert len(shown) == len(known) > 0
+        for text, one in zip(shown, known, strict=True):
+            assert text.startswith(f"{one.subject} livesIn {one.object}, ")
+            assert text.endswith(one.source) and one.source.startswith("train.tsv:")
+        headings = page.texts("h2, main h3")
+        assert headings[1:3] == ["The data already say", "Predictions"]
+        page.shot("ask-known")
+        page.open(f"#/data?entity={quote(fact.subject)}")
+        assert all(".tsv:" in row for row in page.texts(".timeline tbody tr"))
+        assert not page.complaints()
 
 
 def test_an_explanation_shows_the_effect_of_its_top_grounding(page, world_model, question):
     asked = tilp.Query(**question)
     effect = world_model.explain(asked, max_reasons=8).ablation  # as the page asks
     page.open(ask(**question, why=world_model.ask(asked)[0].candidate))
-    assert f"The score would fall by {effect.drop:.2f}" in page.one(".fall").text
+    shown = f"would fall by {effect.drop:.2f} to {effect.score_without:.2f}."
+    assert shown in page.one(".ablation").text
 
 
 def test_any_other_candidate_is_explained(page, question):
@@ -204,7 +331,7 @@ def test_a_link_that_is_copied_shows_the_same_elsewhere(page, question):
     page.click("Copy link")
     page.wait(lambda: "Link copied" in page.text())
     link = page.driver.execute_async_script("navigator.clipboard.readText().then(arguments[0])")
-    candidates, reasons = page.texts(".candidate .name"), page.texts(".words, .facts")
+    candidates, reasons = page.texts(".candidate .name"), page.texts(".sentence, .facts")
     assert reasons
     home = page.driver.current_window_handle
     page.driver.switch_to.new_window("window")
@@ -213,7 +340,7 @@ def test_a_link_that_is_copied_shows_the_same_elsewhere(page, question):
         page.driver.get(link)
         page.settle()
         assert page.texts(".candidate .name") == candidates
-        assert page.texts(".words, .facts") == reasons
+        assert page.texts(".sentence, .facts") == reasons
     finally:
         page.driver.close()
         page.driver.switch_to.window(home)
@@ -296,18 +423,22 @@ def test_rules_are_chosen_sorted_and_paged(page, world_model):
     assert len(sentences) == 20
     page.click("Next →")
     page.wait(lambda: "Page 2" in page.text())
-    assert not set(page.texts(".formula")) & set(sentences)
+    assert not set(contents(page, ".formula code")) & set(sentences)
     page.driver.back()
     page.wait(lambda: page.texts(".sentence") == sentences)
 
     Select(page.field("Relation")).select_by_value("playsFor")
     page.wait(lambda: page.one(".count").text == f"{len(world_model.rules('playsFor')):,} rules")
     expected = [str(mined.rule) for mined in list(world_model.rules("playsFor"))[:20]]
-    assert page.texts(".formula") == expected
+    assert contents(page, ".formula code") == expected
+    assert "E1" not in " ".join(page.texts(".sentence"))
+    assert set(page.texts(".formula code")) == {""}
+    page.hit(lambda: page.all(".formula summary"))
+    assert page.texts(".formula code")[0] == expected[0]
     page.wait(lambda: len(page.all(".rule svg.picture")) >= 2)
     page.shot("rules")
     page.hit(lambda: page.all(".segments label")[1:])
-    page.wait(lambda: page.texts(".formula")[0].startswith("playsFor⁻¹("))
+    page.wait(lambda: contents(page, ".formula code")[0].startswith("playsFor⁻¹("))
     Select(page.field("Sort by")).select_by_value("confidence")
     page.settle()
     page.wait(lambda: percents(figures(page, "Confidence"))[0] == 100)
@@ -332,7 +463,7 @@ def test_rules_are_filtered(page, world_model):
     ]
     assert expected
     page.wait(lambda: page.one(".count").text == f"{len(expected)} rules")
-    assert page.texts(".formula") == [str(mined.rule) for mined in expected[:20]]
+    assert contents(page, ".formula code") == [str(mined.rule) for mined in expected[:20]]
     page.field("Confidence at least").send_keys("1", Keys.ENTER)
     page.wait(lambda: "No rule matches." in page.text())
     page.shot("rules-none")
@@ -440,6 +571,10 @@ def test_narrow_screens_are_not_scrolled_sideways(page, view, question, world_mo
         }[view]
     )
     assert not page.overflows()
+    if view == "ask":  # pictures would be too small
+        assert not any(one.is_displayed() for one in page.all(".grounding .picture-place"))
+        shown = [one for one in page.all(".facts .lane") if one.is_displayed()]
+        assert shown and all(one.find_elements("css selector", ".lane-band") for one in shown)
     page.shot(f"{view}-narrow")
 
 
@@ -487,7 +622,7 @@ def test_a_model_with_one_rule(one_rule):
             [f"no relation is named '{HOSTILE}'"],
         ),
         (f"#/rules?relation={quote(HOSTILE_RELATION)}", [HOSTILE_RELATION]),
-        (f"#/data?entity={quote(HOSTILE)}", [HOSTILE, "nominated for Prize"]),
+        (f"#/data?entity={quote(HOSTILE)}", [HOSTILE, "nominatedFor Prize"]),
         (f"#/{HOSTILE}", ["What is missing?"]),
     ],
     ids=["why", "unknown", "rules", "data", "view"],

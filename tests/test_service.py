@@ -14,10 +14,10 @@ from serving import SCRIPT, SMALL_LIMITS, check_schema, get, groundings_in, post
 from tilp import Query
 from tilp.data_quality import facts_over_time, inspect
 from tilp.graph import SPLITS, Vocabulary
-from tilp.rules import MinedRule, Notation, RuleSet, format_rule, parse_rule
+from tilp.rules import MinedRule, Phrasings, RuleSet, parse_rule
 from tilp.rules.picture import draw_rule
 from tilp.time import UNKNOWN
-from tilp.types import RuleOrder
+from tilp.types import RuleOrder, Unit
 from tilp.web.views import DataView, ModelView, RuleView
 
 
@@ -131,7 +131,7 @@ def test_rules_have_their_statistics(client, service_model):
     for rule in get(client, "rules", limit=5)["rules"]:
         mined = rules[rule["number"]]
         assert rule["text"] == str(mined.rule)
-        assert rule["sentence"] == format_rule(mined.rule, Notation.SENTENCE)
+        assert rule["sentence"] == Phrasings().rule(mined.rule, service_model.graph.unit)
         assert rule["body"] == [str(atom) for atom in mined.rule.body]
         assert rule["fired"] == mined.body_support
         assert rule == rule | mined.statistics
@@ -144,7 +144,7 @@ def test_rules_with_gains_come_first():
         MinedRule(parse_rule(name), **known) for name, known in zip(names, figures, strict=True)
     )
     relations = Vocabulary.of("relation", pl.Series(["p", "q0", "q1", "q2", "q3"]))
-    view = RuleView(rules, relations)
+    view = RuleView(rules, relations, Phrasings(), Unit.YEAR)
     assert view.select().tolist() == [2, 1, 3, 0]
     assert view.select(sort=RuleOrder.WEIGHT).tolist() == [3, 0, 1, 2]
 
@@ -218,6 +218,8 @@ def test_explanations_are_those_of_the_model(client, service_model, service_quer
     for query in service_queries[:6]:
         body = {**query, "groundings": 2, "reasons": 4}
         response = post(client, "explain", body)
+        known = service_model.known_facts(Query(**query))[:4]
+        assert response.pop("known_facts") == [asdict(fact) for fact in known]
         explanation = service_model.explain(Query(**query), groundings=2, max_reasons=4)
         assert without_pictures(response) == json.loads(json.dumps(explanation.to_json()))
         total = sum(reason["score"] for reason in response["reasons"]) + response["rest"]["score"]
@@ -239,18 +241,35 @@ def test_groundings_are_drawn_on_request(client, service_queries):
     body = {**service_queries[0], "candidate": second}
     plain = post(client, "explain", body)
     drawn = post(client, "explain", {**body, "pictures": True})
-    assert drawn["lacks"] and plain["candidate"] == second
+    assert plain["candidate"] == second
     assert without_pictures(drawn) == without_pictures(plain)
-    assert all(grounding["svg"] is None for grounding in groundings_in(plain))
+    assert all(grounding["svg"] is None for grounding in groundings_in(plain["reasons"]))
     shown = list(groundings_in(drawn["reasons"]))
     assert shown and all(grounding["svg"].startswith("<svg") for grounding in shown)
-    for grounding in shown[:5]:
-        facts = [
-            {name: fact[name] for name in ("number", "inverse")} for fact in grounding["facts"]
-        ]
+    for grounding in groundings_in([one for one in drawn["reasons"] if not one["of_rival"]]):
+        facts = [{name: fact[name] for name in ("id", "inverse")} for fact in grounding["facts"]]
         picture = client.post("/api/v1/picture", json={**body, "facts": facts})
         assert picture.headers["content-type"].startswith("image/svg+xml")
         assert picture.text == grounding["svg"]
+
+
+def test_explained_against_others_and_without_facts(client, service_model, service_queries):
+    first, *_, last = post(client, "predict", service_queries[0])["answers"]
+    body = {**service_queries[0], "against": last["id"]}
+    found = post(client, "explain", body)
+    assert found["candidate"] == first["candidate"] and found["rival"] == last["candidate"]
+    assert sum(one["rival"] for one in found["reasons"]) + found["rest"]["rival"] == (
+        pytest.approx(last["score"])
+    )
+    facts = [fact["id"] for fact in found["ablation"]["facts"]]
+    less = post(client, "explain", {**body, "without": facts, "candidate": first["id"]})
+    assert [fact["id"] for fact in less["removed"]] == sorted(facts)
+    assert less["score"] == pytest.approx(found["ablation"]["score"])
+    assert less["before"]["score"] == found["score"]
+    wrong = {**body, "without": [10**9]}
+    assert client.post("/api/v1/explain", json=wrong).status_code == 400
+    itself = {**service_queries[0], "against": first["id"]}
+    assert client.post("/api/v1/explain", json=itself).status_code == 400
 
 
 def test_the_inspection_and_facts_over_time(client, service_model):

@@ -13,7 +13,7 @@ from tilp.web.errors import add_error_handlers
 from tilp.web.views import ModelView
 
 JSON = "application/json"
-DRAWN = {**QUERY, "candidate": SCRIPT, "facts": [{"number": 0}]}
+DRAWN = {**QUERY, "candidate": SCRIPT, "facts": [{"id": 0}]}
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ DRAWN = {**QUERY, "candidate": SCRIPT, "facts": [{"number": 0}]}
         (
             "POST",
             "/api/v1/picture",
-            {**DRAWN, "facts": [{"number": 10**9}]},
+            {**DRAWN, "facts": [{"id": 10**9}]},
             404,
             "unknown_name",
             "no fact",

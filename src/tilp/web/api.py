@@ -11,12 +11,11 @@ from starlette.responses import StreamingResponse
 
 from tilp import scoring
 from tilp.errors import TilpError
-from tilp.rules.picture import draw_rule
 from tilp.types import RuleOrder
 from tilp.web import schemas
 from tilp.web.errors import Code, ServiceError, from_tilp_error
 from tilp.web.state import ServiceState
-from tilp.web.views import draw_facts, rule_json
+from tilp.web.views import draw_facts
 
 PREFIX = "/api/v1"
 BATCH = "/predict/batch"
@@ -107,7 +106,7 @@ def api_router(state: ServiceState) -> APIRouter:
                 descending=order == "desc",
             )
             shown = [
-                {"number": index, **rule_json(views.rules.rules[index])}
+                {"number": index, **views.rules.json(index)}
                 for index in indices[offset : offset + limit].tolist()
             ]
             return {"total": len(indices), "rules": shown}
@@ -124,17 +123,17 @@ def api_router(state: ServiceState) -> APIRouter:
         number: Annotated[int, Path(ge=0, le=10**9, description="The `number` in `/rules`.")],
     ) -> Response:
         """Draw a rule."""
-        rules = state.views.rules.rules
-        if number >= len(rules):
-            message = f"there are {len(rules):,} rules, numbered from 0; none is {number}"
+        view = state.views.rules
+        if number >= len(view.rules):
+            message = f"there are {len(view.rules):,} rules, numbered from 0; none is {number}"
             raise ServiceError(Code.NOT_FOUND, message)
-        return Response(await state.queue.run(draw_rule, rules[number].rule), media_type=_SVG)
+        return Response(await state.queue.run(view.picture, number), media_type=_SVG)
 
     @router.post("/predict", response_model=schemas.Prediction, responses=body_errors, tags=["ask"])
     async def predict(request: schemas.PredictRequest) -> Any:
         """Return the best candidates for the missing subject or object of a fact."""
         answers = await state.queue.run(state.views.model.predict, request.query, request.k)
-        return {"query": asdict(answers.query), "answers": [asdict(answer) for answer in answers]}
+        return {"query": asdict(answers.query), **_prediction_json(answers)}
 
     @router.post(
         BATCH,
@@ -168,14 +167,15 @@ def api_router(state: ServiceState) -> APIRouter:
         "/explain", response_model=schemas.ExplanationOut, responses=body_errors, tags=["ask"]
     )
     async def explain(request: schemas.ExplainRequest) -> Any:
-        """Explain the rank of a candidate: the rules, facts and features behind its score.
+        """Explain the rank of a candidate: the facts behind its score, against a rival's.
 
-        The scores of `reasons` and of the `rest` that is not shown add up to the candidate's.
-        If it is not the winner, `lacks` shows what the winner has more or less of.
+        The scores of `reasons` and `rest` add up to the candidate's score, and what they give the
+        `rival` to its score.
         """
         answer = partial(state.views.model.explain, request.query, request.candidate)
+        compared = {"against": request.against, "without": request.without}
         counts = {"groundings": request.groundings, "reasons": request.reasons}
-        return await state.queue.run(answer, **counts, pictures=request.pictures)
+        return await state.queue.run(answer, **compared, **counts, pictures=request.pictures)
 
     @router.post(
         "/picture",
@@ -186,7 +186,7 @@ def api_router(state: ServiceState) -> APIRouter:
     async def picture(request: schemas.PictureRequest) -> Response:
         """Draw one grounding of an explanation."""
         graph = state.views.data.graph
-        steps = [(step.number, step.inverse) for step in request.facts]
+        steps = [(step.id, step.inverse) for step in request.facts]
         query, candidate = request.query, request.candidate
         svg = await state.queue.run(draw_facts, graph, query, candidate, steps)
         return Response(svg, media_type=_SVG)
@@ -245,12 +245,18 @@ async def _batch_lines(
                 yield b"".join(_line(number, query, error) for number, query in chunk)
 
 
+def _prediction_json(result: scoring.Predictions) -> dict[str, Any]:
+    known = [asdict(fact) for fact in result.known[: len(result)]]
+    answers = [asdict(answer) for answer in result]
+    return {"known": known, "known_total": len(result.known), "answers": answers}
+
+
 def _line(
     number: int, query: scoring.Query, result: scoring.Predictions | TilpError | ServiceError
 ) -> bytes:
     line: dict[str, Any] = {"number": number, "query": asdict(query)}
     if isinstance(result, scoring.Predictions):
-        line["answers"] = [asdict(answer) for answer in result]
+        line |= _prediction_json(result)
     else:
         error = result if isinstance(result, ServiceError) else from_tilp_error(result)
         line["error"] = error.to_json()

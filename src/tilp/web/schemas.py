@@ -5,6 +5,7 @@ from typing import Annotated, Any, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from tilp.scoring import Query
+from tilp.scoring.scorer import ReasonKind
 
 _MAX_TIME = 10**17  # sums of larger times would not fit into 64 bits
 
@@ -30,6 +31,9 @@ DateText = Annotated[str, Field(max_length=64)]
 Time = Annotated[int, Field(ge=-_MAX_TIME, le=_MAX_TIME, strict=True)]
 Date = Annotated[DateText | Time | None, BeforeValidator(_check_date)]
 K = Annotated[int, Field(ge=1, le=1_000, description="Number of candidates."), Whole]
+
+
+FactId = Annotated[int, Field(ge=0, le=_MAX_TIME, description="As in explanations."), Whole]
 
 
 class _Request(BaseModel):
@@ -99,10 +103,20 @@ class ExplainRequest(QueryRequest):
     """A query and one of its candidates."""
 
     candidate: Name | None = Field(None, description="Name or id; by default the best candidate.")
+    against: Name | None = Field(
+        None,
+        description="Name or id of the candidate to compare it with; by default the best one, or "
+        "the second for the best itself.",
+    )
+    without: list[FactId] = Field(
+        [], max_length=100, description="Facts to leave out of the evidence, by their `id`."
+    )
     groundings: Annotated[
         int, Field(ge=0, le=20, description="Most groundings per reason."), Whole
     ] = 3
-    reasons: Annotated[int, Field(ge=1, le=200, description="Most reasons."), Whole] = 20
+    reasons: Annotated[
+        int, Field(ge=1, le=200, description="Most reasons, those that decide first."), Whole
+    ] = 20
     pictures: bool = Field(
         False,
         description="Draw the groundings of reasons; this takes longer than the explanation "
@@ -113,7 +127,7 @@ class ExplainRequest(QueryRequest):
 class Step(_Request):
     """A fact as a walk reads it."""
 
-    number: Annotated[int, Field(ge=0, le=_MAX_TIME, description="As in explanations."), Whole]
+    id: FactId
     inverse: bool = Field(False, strict=True, description="Read from object to subject.")
 
 
@@ -233,12 +247,27 @@ class AnswerOut(BaseModel):
     score: float
     share: float = Field(description="Share of all candidates; shares sum to 1.")
     known: bool = Field(description="Whether train has it as an answer at an overlapping time.")
+    source: str | None = Field(description="File and line of the first fact that makes it known.")
+
+
+class KnownFactOut(BaseModel):
+    """A training fact that answers a query at the time asked for."""
+
+    id: int = Field(description="Row of the fact in the data.")
+    subject: str
+    relation: str
+    object: str
+    start: str = Field(description="As it was written; empty if unknown.")
+    end: str
+    source: str = Field(description="File and line it was read from, or `unknown`.")
 
 
 class Prediction(BaseModel):
-    """The candidates of a query, the best first."""
+    """The candidates of a query, the best first, and facts that answer it already."""
 
     query: QueryOut
+    known: list[KnownFactOut] = Field(description="No more than `answers`, the earliest first.")
+    known_total: int = Field(description="How many known facts there are.")
     answers: list[AnswerOut]
 
 
@@ -259,14 +288,9 @@ class DataSummary(BaseModel):
     over_time: FactsOverTime
 
 
-class FactOut(BaseModel):
-    """A fact."""
+class FactOut(KnownFactOut):
+    """A fact of an entity."""
 
-    subject: str
-    relation: str
-    object: str
-    start: str = Field(description="As it was written; empty if unknown.")
-    end: str
     from_: int | None = Field(
         alias="from", description="The start as a number, if known and bounded."
     )
@@ -286,7 +310,7 @@ class EntityFacts(BaseModel):
 class WalkedFactOut(BaseModel):
     """A fact as a walk reads it."""
 
-    number: int = Field(description="Row of the fact in the data.")
+    id: int = Field(description="Row of the fact in the data; what `without` takes.")
     subject: str
     relation: str
     object: str
@@ -302,73 +326,85 @@ class GroundingOut(BaseModel):
     svg: str | None = Field(None, description="A picture, if requested.")
 
 
-class ReasonRule(BaseModel):
-    """The rule of a reason."""
+class MemberOut(BaseModel):
+    """One contribution to a score, of those that a reason sums up."""
 
+    kind: str = Field(description="Its source, such as `rule`, `prior` or `random walks`.")
+    score: float
     text: str
-    sentence: str
-    confidence: float
-    support: int
-    fired: int
-    facts: int
-    weight: float | None
+    walks: int = Field(description="Number of its groundings.")
+    rule: dict[str, Any] | None = Field(
+        description="Its formula, `text`, and statistics as in `/rules`."
+    )
 
 
 class ReasonOut(BaseModel):
-    """One contribution to a score."""
+    """All contributions of one piece of evidence."""
 
-    kind: str = Field(description="Kind of evidence, such as `rule` or `prior`.")
-    score: float = Field(description="Its contribution.")
-    words: str
-    walks: int = Field(description="Number of groundings in all.")
-    rule: ReasonRule | None
-    groundings: list[GroundingOut] = Field(description="Nearest in time first.")
+    kind: ReasonKind = Field(
+        description="`chain`: facts that lead from the query's entity to the candidate; "
+        "`candidate`: facts of the candidate alone; `prior`: how common it is; `connection`: "
+        "random walks that no chain stands for; `rest`: what cannot be attributed."
+    )
+    relations: list[str] = Field(
+        description="The chain of relations, with ⁻¹ where one is read from object to subject."
+    )
+    sentence: str
+    score: float = Field(description="Its contribution to the candidate's score.")
+    rival: float = Field(description="The contribution of the same evidence to the rival's.")
+    margin: float = Field(description="The first less the second.")
+    same: bool = Field(description="Whether the two are the same, within a hundredth.")
+    of_rival: bool = Field(
+        description="Whether the candidate has no such evidence; the facts are then the rival's."
+    )
+    walks: int = Field(description="Number of groundings of the member that has most.")
+    groundings: list[GroundingOut] = Field(description="The sentence is on the first of them.")
+    members: list[MemberOut] = Field(description="Their scores add up to that of the reason.")
 
 
 class ReasonsRest(BaseModel):
-    """The reasons that are not shown."""
+    """The reasons that are not listed."""
 
     count: int
     score: float
+    rival: float
 
 
-class ContrastsRest(BaseModel):
-    """The contrasts that are not shown."""
+class StandingOut(BaseModel):
+    """Rank and score of the candidate, and the best candidate, on other evidence."""
 
-    count: int
-    winner: float
-    candidate: float
+    rank: int
+    score: float
+    share: float
+    winner: str
 
 
 class AblationOut(BaseModel):
-    """The score without the facts of the top grounding."""
+    """The effect of leaving out the facts of the first reason in favour."""
 
-    grounding: GroundingOut
-    share: float = Field(description="Share of the score that is attributed to them.")
+    facts: list[WalkedFactOut]
+    share: float = Field(description="Share of the score that the reason contributes.")
     score: float = Field(description="The score without them.")
-    fall: float = Field(description="How much less that is.")
-
-
-class ContrastOut(BaseModel):
-    """A reason that contributes more, or less, to the winner."""
-
-    reason: ReasonOut
-    winner: float = Field(description="Its contribution to the winner's score.")
-    candidate: float = Field(description="Its contribution to the candidate's.")
+    drop: float = Field(description="How much less that is.")
 
 
 class ExplanationOut(BaseModel):
-    """Why a candidate has its rank."""
+    """Why a candidate has its rank, against another one, its rival."""
 
     query: QueryOut
+    claim: str = Field(description="The fact that the candidate makes of the query, in words.")
     candidate: str
     rank: int
     score: float
     share: float
     known: bool
     winner: str = Field(description="The best candidate.")
-    reasons: list[ReasonOut] = Field(description="The largest first.")
+    rival: str = Field(description="The candidate it is compared with; empty if there is none.")
+    rival_rank: int
+    rival_score: float
+    reasons: list[ReasonOut] = Field(description="Those that decide first.")
     rest: ReasonsRest
-    fall: AblationOut | None
-    lacks: list[ContrastOut] = Field(description="The largest difference first.")
-    lacks_rest: ContrastsRest
+    ablation: AblationOut | None
+    known_facts: list[KnownFactOut] = Field(description="Facts that answer the query already.")
+    removed: list[WalkedFactOut] = Field(description="Facts left out, as the request asked.")
+    before: StandingOut | None = Field(description="Rank and score with them.")

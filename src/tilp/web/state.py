@@ -133,7 +133,8 @@ class ServiceState:
         """Build and compile all that requests need, so that no request waits for it."""
         graph, settings = self._model.graph, self._model.settings
         model = ModelView(self._model)
-        rules = RuleView(self._model.rules(), graph.relations)
+        words = self._model.phrasings, graph.unit
+        rules = RuleView(self._model.rules(), graph.relations, *words)
         data = DataView(graph)
         summary = {
             "name": self._name,

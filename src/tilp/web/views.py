@@ -14,13 +14,14 @@ from tilp.data_quality import facts_over_time, inspect
 from tilp.errors import TilpError, UnknownNameError
 from tilp.explanation import Explanation, Grounding, WalkedFact
 from tilp.explanation.render import draw_grounding
-from tilp.graph import SPLITS, TemporalGraph, Vocabulary
+from tilp.graph import SPLITS, KnownFact, TemporalGraph, Vocabulary
 from tilp.model import TILP
-from tilp.rules import MinedRule, Notation, RuleSet, format_rule
+from tilp.rules import Phrasings, RuleSet
+from tilp.rules.picture import draw_rule
 from tilp.scoring import Predictions, Query, TopKPredictor
 from tilp.scoring.queries import query_table, read_queries
 from tilp.time import OPEN_END, OPEN_START, UNKNOWN, format_time
-from tilp.types import RuleOrder
+from tilp.types import RuleOrder, Unit
 
 _EXAMPLES_TRIED = 32
 
@@ -52,11 +53,23 @@ class ModelView:
         return TopKPredictor(self._graph, self._scorer, k).predict(queries) if queries else []
 
     def explain(
-        self, query: Query, candidate: str | None, *, groundings: int, reasons: int, pictures: bool
+        self,
+        query: Query,
+        candidate: str | None,
+        *,
+        against: str | None = None,
+        without: Sequence[int] = (),
+        groundings: int,
+        reasons: int,
+        pictures: bool,
     ) -> dict[str, Any]:
         """Return the explanation of a candidate (None: the best) as JSON."""
-        found = self._model.explain(query, candidate, groundings=groundings, max_reasons=reasons)
-        json = found.to_json()
+        found = self._model.explain(
+            query, candidate, against=against, without=without, groundings=groundings,
+            max_reasons=reasons,
+        )  # fmt: skip
+        known = self._model.known_facts(query, without=without)[:reasons]
+        json = found.to_json() | {"known_facts": [asdict(fact) for fact in known]}
         if pictures:
             _add_pictures(found, json)
         return json
@@ -77,12 +90,8 @@ class ModelView:
         rows = dated if len(dated) else rows
         examples = []
         for row in rows[:: -(-len(rows) // _EXAMPLES_TRIED)].tolist():
-            query = Query(
-                graph.relations.label(int(graph.relation[row])),
-                subject=self._name(int(graph.subject[row])),
-                start=str(graph.texts[int(graph.start_text[row])]) or None,
-                end=str(graph.texts[int(graph.end_text[row])]) or None,
-            )
+            fact, subject = KnownFact.of(graph, row), self._name(int(graph.subject[row]))
+            query = Query(fact.relation, subject, None, fact.start or None, fact.end or None)
             best = self.predict(query, 1)[0]
             correct = best.id == graph.entities.id(int(graph.object[row]))
             examples.append((not correct, -best.share, row, query))
@@ -99,16 +108,11 @@ class ModelView:
 
 
 def _add_pictures(explanation: Explanation, json: dict[str, Any]) -> None:
-    """Add a picture, `svg`, to the JSON of every grounding of reasons and of the ablation."""
-    pairs = [
-        pair
-        for reason, shown in zip(explanation.shown, json["reasons"], strict=True)
-        for pair in zip(reason.groundings, shown["groundings"], strict=True)
-    ]
-    if explanation.ablation is not None:
-        pairs.append((explanation.ablation.grounding, json["fall"]["grounding"]))
-    for grounding, shown in pairs:
-        shown["svg"] = draw_grounding(grounding, explanation.query, explanation.candidate)
+    """Add a picture, `svg`, to the JSON of every grounding."""
+    for reason, listed in zip(explanation.reasons, json["reasons"], strict=False):
+        name = explanation.rival if reason.of_rival else explanation.candidate
+        for grounding, shown in zip(reason.groundings, listed["groundings"], strict=True):
+            shown["svg"] = draw_grounding(grounding, explanation.query, name)
 
 
 def draw_facts(
@@ -118,7 +122,7 @@ def draw_facts(
     walked = []
     for row, inverse in steps:
         if row >= len(graph):
-            raise UnknownNameError(f"no fact has the number {row}; there are {len(graph):,}")
+            raise UnknownNameError(f"no fact has the id {row}; there are {len(graph):,}")
         walked.append(WalkedFact(row, graph.fact(row), inverse))
     (parsed,) = read_queries([query])
     query_table(graph, [parsed])  # refuses unknown names and dates
@@ -200,11 +204,7 @@ class DataView:
     def _fact_json(self, row: int) -> dict[str, Any]:
         graph = self.graph
         return {
-            "subject": graph.entities.label(int(graph.subject[row])),
-            "relation": graph.relations.label(int(graph.relation[row])),
-            "object": graph.entities.label(int(graph.object[row])),
-            "start": str(graph.texts[int(graph.start_text[row])]),
-            "end": str(graph.texts[int(graph.end_text[row])]),
+            **asdict(KnownFact.of(graph, row)),
             "from": _known_time(int(graph.start[row])),
             "to": _known_time(int(graph.end[row])),
             "split": SPLITS[int(np.searchsorted(graph.bounds[1:], row, side="right"))],
@@ -218,8 +218,11 @@ def _known_time(time: int) -> int | None:
 class RuleView:
     """Rules by index, with columns to filter and sort them by."""
 
-    def __init__(self, rules: RuleSet, relations: Vocabulary) -> None:
+    def __init__(
+        self, rules: RuleSet, relations: Vocabulary, phrasings: Phrasings, unit: Unit
+    ) -> None:
         self.rules, self._relations = rules, relations
+        self._phrasings, self._unit = phrasings, unit
         self._indices = np.arange(len(rules))
         ids = {name: relation for relation, name in enumerate(relations)}
         by_body: list[list[int]] = [[] for _ in relations]
@@ -243,6 +246,23 @@ class RuleView:
             RuleOrder.SUPPORT: np.array([mined.support for mined in rules], np.int64),
             RuleOrder.LENGTH: np.array([mined.rule.length for mined in rules], np.int64),
         }
+
+    def json(self, index: int) -> dict[str, object]:
+        """Return a rule with its statistics."""
+        mined = self.rules[index]
+        return {
+            "text": str(mined.rule),
+            "sentence": self._phrasings.rule(mined.rule, self._unit),
+            "head": str(mined.rule.head),
+            "body": [str(atom) for atom in mined.rule.body],
+            **mined.statistics,
+            "fired": mined.body_support,  # the name of body_support in 0.1
+            "length": mined.rule.length,
+        }
+
+    def picture(self, index: int) -> str:
+        """Draw a rule, in the words of its sentence."""
+        return draw_rule(self.rules[index].rule, self._phrasings)
 
     @property
     def temporal_relations(self) -> tuple[str, ...]:
@@ -284,16 +304,3 @@ class RuleView:
         indices = np.flatnonzero(mask)
         keys = self._columns[sort][indices]
         return indices[np.argsort(-keys if descending else keys, kind="stable")]
-
-
-def rule_json(mined: MinedRule) -> dict[str, object]:
-    """Return a rule with its statistics as JSON."""
-    return {
-        "text": str(mined.rule),
-        "sentence": format_rule(mined.rule, Notation.SENTENCE),
-        "head": str(mined.rule.head),
-        "body": [str(atom) for atom in mined.rule.body],
-        **mined.statistics,
-        "fired": mined.body_support,  # the name of body_support in 0.1
-        "length": mined.rule.length,
-    }

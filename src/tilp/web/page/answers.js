@@ -12,14 +12,18 @@ import { percent } from "./words.js";
  * The list of answers, and below it other candidates that people explain.
  *
  * @param answers as the service gives them.
- * @param explain (candidate, signal) → a promise of its explanation; candidates are ids or names.
- * @param change called with the candidates whose reasons are to be open, when people open or
- *   close some; `unfold` with the same list shows it.
+ * @param unit the unit of time.
+ * @param explain (candidate, choice, signal) → a promise of its explanation; candidates are ids or
+ *   names.
+ * @param change called with changes of the choice, when people make one: `why`, the candidates
+ *   whose reasons are open; `against`, the candidate to compare with; `without`, the facts to leave
+ *   out. `unfold` with the choice shows it.
  */
-export function answerList(answers, explain, change) {
+export function answerList(answers, unit, explain, change) {
   const room = roomFor(answers.map(({ share }) => share));
   const others = el("ol", { class: "answers" });
-  const shown = new Map(); // candidate → its button, its panel, whether the panel is filled
+  const names = answers.map(({ candidate, share }) => ({ name: candidate, note: percent(share) }));
+  const shown = new Map(); // candidate → its button, its panel, the choice that the panel shows
   let open = [];
 
   /** An answer; for a candidate outside the list only the name is known. */
@@ -49,40 +53,46 @@ export function answerList(answers, explain, change) {
           el("span", { class: "number" }, percent(share)),
         ),
     );
-    shown.set(id, { button, panel, filled: false });
+    shown.set(id, { button, panel, filled: null });
     return el("li", { class: "card" }, el("h3", {}, button), panel.element);
   }
 
   function toggle(candidate) {
-    change(open.includes(candidate) ? without(candidate) : [...open, candidate]);
+    change({ why: open.includes(candidate) ? without(candidate) : [...open, candidate] });
   }
 
   /** Opens a candidate, instead of another one if that is given. */
   function look(candidate, insteadOf) {
-    change([...without(candidate).filter((one) => one !== insteadOf), candidate]);
+    change({ why: [...without(candidate).filter((one) => one !== insteadOf), candidate] });
     shown.get(candidate).button.focus();
   }
 
   const without = (candidate) => open.filter((one) => one !== candidate);
 
-  /** Opens the reasons of these candidates, and closes all others. */
-  function unfold(candidates) {
-    open = candidates;
+  /** Opens the reasons of the chosen candidates, and closes all others. */
+  function unfold({ why, ...choice }) {
+    open = why;
+    const wanted = JSON.stringify(choice);
     for (const name of open.filter((one) => !shown.has(one)))
       others.append(item({ candidate: name }));
     for (const [candidate, one] of shown) {
       const isOpen = open.includes(candidate);
       one.button.setAttribute("aria-expanded", String(isOpen));
       one.panel.element.hidden = !isOpen;
-      if (isOpen && !one.filled) {
-        one.filled = true;
-        one.panel.load(
-          (signal) => explain(candidate, signal),
-          (found) => explained(found, candidate),
-          (name) => look(name, candidate),
-        );
-      }
+      if (isOpen && one.filled !== wanted) fill(candidate, one, choice, wanted);
     }
+  }
+
+  async function fill(candidate, one, choice, wanted) {
+    const hadFocus = one.filled !== null && one.panel.element.contains(document.activeElement);
+    one.filled = wanted;
+    await one.panel.load(
+      (signal) => explain(candidate, choice, signal),
+      (found) => explained(found, candidate, unit, names, change),
+      (name) => look(name, candidate),
+    );
+    // What had the focus is gone.
+    if (hadFocus) (one.panel.element.querySelector(".what-if, .why") ?? one.button).focus();
   }
 
   /** Puts the focus on an answer by its index. */

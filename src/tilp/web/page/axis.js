@@ -37,5 +37,18 @@ export function axis(low, high, unit, wanted = 5) {
   return { place: (at) => (at - low) / span, ticks: ticks.length > 1 ? ticks : ends };
 }
 
+/** A date such as 1990, 1990-05 or 1990-05-17 as a time; null if there is none, or it is open. */
+export function timeOf(date, unit, isEnd = false) {
+  const found = /^(-?\d+)(?:-(\d\d))?(?:-(\d\d))?$/.exec(date ?? "");
+  if (!found) return null;
+  const [year, month, day] = found.slice(1).map((part) => (part ? Number(part) : null));
+  if (unit === "month") return year * 12 + (month ?? (isEnd ? 12 : 1)) - 1;
+  if (unit !== "day") return year;
+  const last = isEnd && day === null; // the day before the first of the next month or year
+  const next = month === null ? [year + 1, 0] : [year, month];
+  const at = last ? next : [year, (month ?? 1) - 1];
+  return new Date(0).setUTCFullYear(...at, day ?? 1) / DAY - (last ? 1 : 0);
+}
+
 /** A share of the width as a percentage for SVG. */
 export const across = (share) => `${(100 * share).toFixed(3)}%`;

@@ -1,107 +1,115 @@
-/** Why a candidate has its rank: its reasons, their facts, and what it lacks. */
+/** Why a candidate has its rank: its reasons against a rival, and what if facts were not known. */
 
 import * as api from "./api.js";
-import { bar, roomFor } from "./bars.js";
-import { el } from "./dom.js";
-import { groundingCard, reasonList } from "./reasons.js";
-import { count, counted, percent, score, term } from "./words.js";
-
-const FAR = 0.1; // share of the score, between what is lost and what is attributed to the grounding
+import { combobox } from "./combobox.js";
+import { findEntities } from "./completion.js";
+import { announce, el } from "./dom.js";
+import { factCheck, reasonList } from "./reasons.js";
+import { count, counted, percent, score } from "./words.js";
 
 /**
  * An explanation as elements.
  *
  * @param explanation as the service gives it.
  * @param candidate the name or id of the candidate.
+ * @param unit the unit of time.
+ * @param names the answers of the query, which are suggested to compare with.
+ * @param change called with what to change: {without: ids of facts}, {against: a name}.
  */
-export function explained(explanation, candidate) {
-  const draw = (facts) => {
-    const steps = facts.map(({ number, inverse }) => ({ number, inverse }));
-    return api.groundingPicture({ ...explanation.query, candidate, facts: steps });
+export function explained(explanation, candidate, unit, names, change) {
+  const { query, removed, reasons } = explanation;
+  const draw = (facts, owner) => {
+    const steps = facts.map(({ id, inverse }) => ({ id, inverse }));
+    const name = owner === explanation.candidate ? candidate : owner;
+    return api.groundingPicture({ ...query, candidate: name, facts: steps });
   };
+  const without = removed.map(({ id }) => id);
+  const remove = (id) => change({ without: [...new Set([...without, id])] });
   return [
     summary(explanation),
-    explanation.reasons.length > 0 && reasonList(explanation, draw),
-    explanation.fall && fall(explanation, draw),
-    explanation.lacks.length > 0 && lacks(explanation),
+    removed.length > 0 && whatIf(explanation, change),
+    reasons.length > 0 && reasonList(explanation, draw, unit, remove),
+    explanation.ablation && ablation(explanation),
+    explanation.rival && contrast(explanation, names, change),
   ].filter(Boolean);
 }
 
-function summary({ candidate, rank, score: total, share, known }) {
+function summary({ candidate, claim, rank, score: total, share, known }) {
   return el(
-    "p",
+    "div",
     {},
-    el("strong", {}, candidate),
-    ` has rank ${count(rank)} with a score of ${score(total)}, `,
-    `${percent(share)} of the total over all candidates.`,
-    known && " Train already has it as an answer at an overlapping time.",
-  );
-}
-
-function fall({ fall: { grounding, share, score: left, fall: lost }, score: total }, draw) {
-  const room = roomFor([total, left]);
-  const line = (name, value) =>
-    el(
-      "tr",
-      {},
-      el("th", { scope: "row" }, name),
-      el("td", {}, bar(value, room)),
-      el("td", { class: "number" }, score(value)),
-    );
-  return el(
-    "section",
-    { class: "fall" },
-    el("h4", {}, "Without the strongest grounding"),
+    el("p", { class: "claim" }, `${claim}?`),
     el(
       "p",
-      {},
-      lost >= 0
-        ? `The score would fall by ${score(lost)}`
-        : `The score would rise by ${score(-lost)}`,
-      total > 0 && `, ${percent(Math.abs(lost) / total)} of it`,
-      `, without ${counted(grounding.facts.length, "fact")}.`,
-      lost < (share - FAR) * total && " Other walks and facts then contribute more.",
+      { class: "standing" },
+      el("strong", {}, candidate),
+      ` has rank ${count(rank)} with a score of ${score(total)}, `,
+      `${percent(share)} of the total over all candidates.`,
+      known && " Train already has it as an answer at an overlapping time.",
     ),
-    el(
-      "table",
-      { class: "pair" },
-      el("caption", { class: "unseen" }, "Score with and without"),
-      el("tbody", {}, line("with", total), line("without", left)),
-    ),
-    el("details", {}, el("summary", {}, "Which facts"), groundingCard(grounding, draw)),
   );
 }
 
-function lacks({ lacks: listed, lacks_rest: rest, winner, candidate }) {
-  const room = roomFor(listed.flatMap((lack) => [lack.winner, lack.candidate]));
-  const cell = (value) =>
-    el("td", { class: "measured" }, value === 0 ? "nothing" : [measure(value), bar(value, room)]);
-  const measure = (value) => el("span", { class: "term" }, term(value));
-  const row = (lack) =>
-    el(
-      "tr",
-      {},
-      cell(lack.winner),
-      cell(lack.candidate),
-      el("td", { class: "words" }, lack.reason.words),
-    );
-  const columns = [winner, candidate, "Reason"].map((name) => el("th", { scope: "col" }, name));
+/** What changes without the facts that were unticked; each can be put back. */
+function whatIf({ candidate, removed, before, rank, score: total, winner }, change) {
+  const ids = removed.map(({ id }) => id);
+  const back = (id) => change({ without: ids.filter((one) => one !== id) });
+  const facts = counted(removed.length, "fact");
+  const moved =
+    rank === before.rank
+      ? `${candidate} keeps rank ${count(rank)}`
+      : `${candidate} goes from rank ${count(before.rank)} to ${count(rank)}`;
+  const first = winner === before.winner ? "" : ` ${winner} comes first then.`;
+  const text =
+    `If ${removed.length === 1 ? "this fact were" : `these ${facts} were`} not known: ${moved}; ` +
+    `its score goes from ${score(before.score)} to ${score(total)}.${first}`;
+  announce(text);
   return el(
     "section",
-    {},
-    el("h4", {}, `Why ${winner} comes first`),
+    { class: "notice what-if", tabindex: "-1" },
+    el("p", {}, text),
     el(
-      "table",
-      { class: "lacks" },
-      el("thead", {}, el("tr", {}, columns)),
-      el("tbody", {}, listed.map(row)),
+      "ul",
+      { class: "facts" },
+      removed.map((fact) => el("li", {}, factCheck(fact, false, () => back(fact.id)))),
     ),
-    rest.count > 0 &&
+    removed.length > 1 &&
       el(
-        "p",
-        { class: "rest" },
-        `and ${counted(rest.count, "smaller difference")}: `,
-        `${term(rest.winner)} and ${term(rest.candidate)} together`,
+        "button",
+        { type: "button", class: "quiet", onclick: () => change({ without: [] }) },
+        "Put all back",
       ),
+  );
+}
+
+/** The score without the facts of the first reason. */
+function ablation({ candidate, ablation: { facts, drop, score: left } }) {
+  const these = facts.length === 1 ? "the fact" : `the ${count(facts.length)} facts`;
+  const change = drop >= 0 ? `fall by ${score(drop)}` : `rise by ${score(-drop)}`;
+  return el(
+    "p",
+    { class: "ablation" },
+    `Without ${these} of its first reason in favour, the score of ${candidate} would ${change} `,
+    `to ${score(left)}.`,
+  );
+}
+
+/** A field for the candidate to compare with; it suggests the other answers first. */
+function contrast({ candidate, rival }, names, change) {
+  const others = names.filter(({ name }) => name !== candidate && name !== rival);
+  const find = async (text, signal) =>
+    text && text !== rival ? findEntities(text, signal) : others;
+  const choose = (name) => change({ against: name });
+  const field = combobox({ label: `Compare ${candidate} with`, find, choose });
+  field.value = rival;
+  const submit = (event) => {
+    event.preventDefault();
+    if (field.value !== rival) choose(field.value);
+  };
+  return el(
+    "form",
+    { class: "one-line contrast", "aria-label": "Compare", onsubmit: submit },
+    field.element,
+    el("button", { type: "submit", class: "quiet" }, "Compare"),
   );
 }

@@ -4,6 +4,7 @@ import * as api from "./api.js";
 import { bar } from "./bars.js";
 import { el } from "./dom.js";
 import { pictureWhenSeen } from "./picture.js";
+import { formula } from "./reasons.js";
 import { count, counted, percent, score } from "./words.js";
 
 const SHARE = { low: 0, span: 1 };
@@ -16,7 +17,7 @@ export function ruleCard(rule) {
     { class: "card rule" },
     el("p", { class: "sentence" }, rule.sentence),
     el("div", { class: "rule-parts" }, drawing, numbers(rule)),
-    el("p", { class: "formula" }, el("code", {}, rule.text)),
+    formula(rule.text),
     rule.sampled && el("p", { class: "hint" }, "Estimated on a sample of the facts."),
   );
 }

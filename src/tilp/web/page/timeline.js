@@ -2,8 +2,9 @@
 
 import { across, axis } from "./axis.js";
 import { el, svg } from "./dom.js";
+import { origin } from "./known.js";
 import { address } from "./router.js";
-import { dates, spoken } from "./words.js";
+import { dates } from "./words.js";
 
 /** Texts of open dates: the interval reaches to the end of the axis. */
 const OPEN = new Set(["present", "now", "ongoing", "open", ".."]);
@@ -57,7 +58,7 @@ function row(entity, fact, drawn) {
   return el(
     "tr",
     {},
-    el("td", { class: "fact" }, linked(subject), ` ${spoken(relation)} `, linked(object)),
+    el("td", { class: "fact" }, linked(subject), ` ${relation} `, linked(object), origin(fact)),
     el(
       "td",
       { class: "when" },
@@ -70,7 +71,7 @@ function row(entity, fact, drawn) {
       { class: "go" },
       el(
         "a",
-        { href: question, "aria-label": `Ask: ${subject} ${spoken(relation)} whom or what?` },
+        { href: question, "aria-label": `Ask: ${subject} ${relation} whom or what?` },
         "Ask",
       ),
     ),
@@ -78,15 +79,16 @@ function row(entity, fact, drawn) {
 }
 
 /** The ticks above the rows. */
-function scale({ place, ticks }) {
+export function scale({ place, ticks }) {
+  const side = (at) => (place(at) > 0.85 ? "end" : "start"); // within the axis
   const texts = ticks.map(({ at, text }) =>
-    svg("text", { class: "tick", x: across(place(at)), y: "1em" }, text),
+    svg("text", { class: "tick", x: across(place(at)), y: "1em", "text-anchor": side(at) }, text),
   );
   return svg("svg", { class: "scale", "aria-hidden": "true" }, texts);
 }
 
-/** One fact on the axis: its interval, or a dot if only one date is known. */
-function track(fact, { place, ticks }) {
+/** One fact on the axis: its interval, or a dot if only one date is known; others are behind it. */
+export function track(fact, { place, ticks }, ...behind) {
   const grid = ticks.map(({ at }) =>
     svg("line", {
       class: "grid",
@@ -96,7 +98,7 @@ function track(fact, { place, ticks }) {
       y2: "100%",
     }),
   );
-  return svg("svg", { class: "lane", "aria-hidden": "true" }, grid, mark(fact, place));
+  return svg("svg", { class: "lane", "aria-hidden": "true" }, grid, behind, mark(fact, place));
 }
 
 function mark({ start, end, from, to }, place) {

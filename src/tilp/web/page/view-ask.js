@@ -5,9 +5,10 @@ import * as api from "./api.js";
 import { copyLink } from "./copy.js";
 import { announce, el } from "./dom.js";
 import { questionForm } from "./question.js";
+import { knownFacts } from "./known.js";
 import { empty, region } from "./region.js";
 import { address, amend, go } from "./router.js";
-import { counted, dates, spoken } from "./words.js";
+import { counted, dates } from "./words.js";
 
 const ANSWERS = 10;
 const MOST = 100;
@@ -16,7 +17,9 @@ const REASONS = 8;
 export function askView({ model, relations }) {
   const form = questionForm({ model, relations }, (question) => go("ask", question));
   const results = region();
-  let state = {}; // of the address: the query, k answers, why: candidates with open reasons
+  // Of the address: the query, k answers, why: candidates with open reasons, against: the candidate
+  // to compare with, without: facts to leave out.
+  let state = {};
   let answers = null;
 
   async function update(params) {
@@ -24,7 +27,7 @@ export function askView({ model, relations }) {
     state = read(params);
     const isSame = JSON.stringify(asked(state)) === JSON.stringify(asked(before));
     if (answers && isSame && state.k === before.k) {
-      answers.unfold(state.why);
+      answers.unfold(chosen(state));
       return;
     }
     const seen = answers && isSame ? howMany(before) : 0;
@@ -47,15 +50,20 @@ export function askView({ model, relations }) {
     go("ask", { ...state, [wrong]: name });
   }
 
-  function drawn({ answers: found }) {
+  function drawn({ answers: found, known, known_total: total }) {
     const first = found.length > 0 ? ` The first is ${found[0].candidate}.` : "";
-    announce(`${counted(found.length, "answer")}.${first}`);
-    answers = answerList(found, explain, (why) => amend("ask", { ...state, why }));
-    answers.unfold(state.why);
+    const facts = total > 0 ? `${counted(total, "known fact")}. ` : "";
+    announce(`${facts}${counted(found.length, "answer")}.${first}`);
+    answers = answerList(found, model.unit, explain, (changed) =>
+      amend("ask", { ...state, ...changed }),
+    );
+    answers.unfold(chosen(state));
     const k = howMany(state);
     const more = address("ask", { ...state, k: Math.min(MOST, k + ANSWERS) });
     return [
       el("div", { class: "results-head" }, el("h2", {}, inWords(state)), copyLink()),
+      knownFacts(known, total),
+      total > 0 && el("h3", { class: "predictions" }, "Predictions"),
       answers.list,
       found.length >= k &&
         k < MOST &&
@@ -64,8 +72,10 @@ export function askView({ model, relations }) {
     ].filter(Boolean);
   }
 
-  function explain(candidate, signal) {
-    return api.explain({ ...asked(state), candidate, reasons: REASONS }, signal);
+  function explain(candidate, { against, without }, signal) {
+    const compared = against && against !== candidate ? { against } : {};
+    const query = { ...asked(state), candidate, ...compared, without, reasons: REASONS };
+    return api.explain(query, signal);
   }
 
   return {
@@ -103,7 +113,14 @@ function read(params) {
     end: text("end"),
     k: text("k"),
     why: params.getAll("why"),
+    against: text("against"),
+    without: params.getAll("without").map(Number).filter(Number.isSafeInteger),
   };
+}
+
+/** What people chose about the reasons. */
+function chosen({ why, against, without }) {
+  return { why, against, without };
 }
 
 function howMany({ k }) {
@@ -118,7 +135,7 @@ function asked({ subject, object, relation, start, end }) {
 
 function inWords({ subject, object, relation, start, end }) {
   const when = start || end ? `, ${dates(start, end)}` : "";
-  return `${subject || "?"} ${spoken(relation)} ${object || "?"}${when}`;
+  return `${subject || "?"} ${relation} ${object || "?"}${when}`;
 }
 
 function welcome(example) {

@@ -26,16 +26,10 @@ export function percent(share) {
   return `${(share * 100).toFixed(1)} %`.replace("-", "−");
 }
 
-/** `receivedAward` and `received_award` as 'received award'. */
-export function spoken(name) {
-  const words = name
-    .replace(/(?<=[a-z0-9])(?=[A-Z])/g, " ")
-    .replaceAll("_", " ")
-    .trim()
-    .split(/\s+/);
-  return words
-    .map((word) => (/[a-z]/.test(word) ? word[0].toLowerCase() + word.slice(1) : word))
-    .join(" ");
+/** A difference to another candidate: '+2.10 more than for Susberg', '0.60 less than …'. */
+export function comparison(margin, rival) {
+  const amount = margin < 0 ? `${score(-margin)} less` : `${term(margin)} more`;
+  return `${amount} than for ${rival}`;
 }
 
 /** The dates of a fact: '1990 – 1993', '1990', 'from 1990', 'until 1993', 'no dates'. */
