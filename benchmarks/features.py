@@ -28,7 +28,6 @@ from tilp.features.paper.features import PaperFeatures, walked_relations
 from tilp.graph import QueryTable
 from tilp.model import FitContext, ModelSettings
 from tilp.model.fit import (
-    cross_fit_weights,
     learn_features,
     learn_rule_weights,
     prepare_training_data,
@@ -40,7 +39,6 @@ from tilp.types import Features, Part
 
 OF_PAPER = (Part.RECURRENCE, Part.ORDER, Part.PAIR)
 OF_FULL = (Part.RULE_EVIDENCE, Part.OWN_FACTS, Part.SOFT_WALKS, Part.COUNTS)
-MANNERS = (Part.OUT_OF_FOLD, Part.STACKING)
 
 
 def part_model(name: str, preset: str) -> None:
@@ -79,8 +77,8 @@ def variants(kinds: list[str]) -> dict[str, tuple[Features, tuple[Part, ...]]]:
             if features is Features.PAPER:
                 found[f"{features.value}: {part.value} alone"] = (features, others)
             found[f"{features.value} without {part.value}"] = (features, (part,))
-    for part in MANNERS if "full" in kinds else ():
-        found[f"full without {part.value}"] = (Features.FULL, (part,))
+    if "full" in kinds:
+        found["full without stacking"] = (Features.FULL, (Part.STACKING,))
     return found
 
 
@@ -92,8 +90,7 @@ def fits(
     with Workers(THREADS) as workers:
         context = FitContext(first, workers, folder / "fit")
         prepared = select_from(prepare_training_data(graph, context), context)
-        weighed = learn_rule_weights(prepared, context)
-        folds = cross_fit_weights(prepared, weighed, context, lambda _: None)
+        weighed, folds = learn_rule_weights(prepared, context)
         for number, (variant, (features, without)) in enumerate(variants(kinds).items()):
             # Valid is what is measured on, so that it must not adjust weights.
             settings = replace(first, features=features, without=(*without, Part.VALID))

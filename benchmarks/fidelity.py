@@ -1,13 +1,13 @@
 """Fidelity of explanations: the ablation effect that they state against facts really removed.
 
 TILP_DATA names the folder of published data sets. The best candidate of a seeded sample of valid
-queries, from either end, is explained. The facts of its top grounding are removed from the files
+queries, from either end, is explained. The facts of its first reason are removed from the files
 of the graph, the files read again, and the model queried again on what they hold, without fitting.
 Printed are
   agree     the share of cases in which the score drops as stated, within 1e-9 of the score,
             and the mean and the greatest difference, as shares of the score;
-  predict   how well attributions predict the drop: correlation, and mean absolute error as a
-            share of the score;
+  predict   how well the reason's amount predicts the drop: correlation, and mean absolute error
+            as a share of the score;
   first     how often the candidate is still the best without these facts;
   seconds   of an explanation, without and with the ablation, and of the query on the new files.
 Models are fitted with default settings, or read from the folders of sets in --models.
@@ -54,9 +54,9 @@ def without_lines(folder: Path, header: str, lines: list[str], facts: Collection
 
 
 def measured(model: tilp.TILP, queries: list[tilp.Query]) -> pl.DataFrame:
-    """Return a row for each query whose best candidate has a grounding.
+    """Return a row for each query whose best candidate has a reason with facts.
 
-    Its score, the share attributed to the top grounding, the drop as stated and as it really is,
+    Its score, the share of its first reason, the drop as stated and as it really is,
     the new rank, and seconds.
     """
     rows = []
@@ -75,7 +75,8 @@ def measured(model: tilp.TILP, queries: list[tilp.Query]) -> pl.DataFrame:
             if explained.ablation is None:
                 continue
             effect = explained.ablation
-            left = without_lines(folder, header, lines, effect.grounding.facts)
+            facts = {step.fact_id for step in effect.facts}
+            left = without_lines(folder, header, lines, facts)
             (again,) = model.predict(query, size, graph=left).filter(id=best.id).to_dicts()
             clock.append(time.perf_counter())
             rows.append(
@@ -85,7 +86,7 @@ def measured(model: tilp.TILP, queries: list[tilp.Query]) -> pl.DataFrame:
                     "stated": effect.drop,
                     "real": best.score - again["score"],
                     "rank": again["rank"],
-                    "facts": len(effect.grounding.facts),
+                    "facts": len(facts),
                     **dict(zip(("plain", "explain", "again"), np.diff(clock), strict=True)),
                 }
             )
@@ -125,7 +126,7 @@ def part(name: str, model: tilp.TILP, count: int, seed: int) -> None:
         )
     )
     print(f"({model.settings.features.value}) {name}: {len(queries)} valid queries, {len(found)} "
-          f"with a grounding, of {found['facts'].mean():.1f} facts\n"
+          f"with facts of a reason, {found['facts'].mean():.1f} facts\n"
           f"    agree: {values['agree']:.1%}, mean error {values['mean error']:.1e}, greatest "
           f"{values['greatest error']:.1e} of the score\n"
           f"    predict: share {values['mean share']:.3f}, drop {values['mean drop']:.3f} of the "

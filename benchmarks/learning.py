@@ -43,7 +43,7 @@ def prepared(graph: tilp.TemporalGraph, settings: ModelSettings, stages: Stages)
 
 def weighed(part: TrainingData, settings: ModelSettings, stages: Stages) -> FittedModel:
     with tempfile.TemporaryDirectory() as folder, Workers(THREADS) as workers:
-        return learn_rule_weights(part, FitContext(settings, workers, Path(folder), stages))
+        return learn_rule_weights(part, FitContext(settings, workers, Path(folder), stages))[0]
 
 
 def measured(

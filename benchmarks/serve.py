@@ -97,9 +97,7 @@ def ask(client: httpx.Client, kind: str, query: Body) -> bytes:
 def groundings(query: Body, told: dict) -> list[Body]:
     """The groundings that an explanation tells, as pictures of them are asked for."""
     walks = [one["facts"] for reason in told["reasons"] for one in reason["groundings"]]
-    steps = [
-        [{name: fact[name] for name in ("number", "inverse")} for fact in walk] for walk in walks
-    ]
+    steps = [[{name: fact[name] for name in ("id", "inverse")} for fact in walk] for walk in walks]
     return [{**query, "candidate": told["candidate"], "facts": facts} for facts in steps]
 
 

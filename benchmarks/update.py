@@ -19,7 +19,7 @@ from published import load
 
 import tilp
 from tilp.evaluation import evaluate
-from tilp.splits.reassign import LEFT_OUT, TRAIN, reassign_splits
+from tilp.splits.kinds import LEFT_OUT, TRAIN, reassign_splits
 from tilp.time import OPEN_START, UNKNOWN
 
 

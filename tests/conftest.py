@@ -170,11 +170,11 @@ def out(tmp_path):
 def import_json(tmp_path, out):
     """Import entities (or raw bytes) as JSON; gives the report."""
     from dumps import lines
-    from tilp.io.wikidata import import_wikidata
+    from tilp.io.dumps import import_dump
 
     def import_json(*content, **options):
         data = content[0] if isinstance(content[0], bytes) else lines(*content)
         (tmp_path / "dump.json").write_bytes(data)
-        return import_wikidata(tmp_path / "dump.json", out, **options)
+        return import_dump(tmp_path / "dump.json", out, **options)
 
     return import_json

@@ -445,7 +445,7 @@ def test_explanations_are_those_of_explain(tmp_path, model):
     for row in found.filter(pl.col("rank") <= 2).iter_rows(named=True):
         query = Query(**{name: row[name] for name in FIELDS})
         told = json.loads(row["explanation"])
-        expected = model.explain(query, row["id"], groundings=3, max_reasons=10).to_json()
+        expected = model.explain(query, row["id"]).to_json()
         assert told == json.loads(json.dumps(expected, default=str))
         for name in ("candidate", "rank", "score", "share", "known"):
             assert told[name] == row[name]

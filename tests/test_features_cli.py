@@ -18,13 +18,15 @@ from tilp.features.candidate_history import (
     fact_edges,
     listed_candidates,
 )
-from tilp.features.describe import count_phrase, duration_sentence, pair_sentence
 from tilp.features.log_linear import TERMS
 from tilp.figures import plot_features
 from tilp.graph import QueryTable
+from tilp.model.feature_tables import distribution_sentence
 from tilp.types import Features, Unit
 
 PAIR = ["evidence", "query", "other"]
+ROW = {"feature": "pair", "evidence": "others", "relation": "a", "other": "b"}
+ROW |= {"mean": 2.0, "deviation": 2.0, "distribution": "Gaussian", "seen": 1, "pooled": False}
 BORN = {"relation": "bornIn", "other": "graduatedFrom", "evidence": "others"}
 
 
@@ -177,17 +179,17 @@ def test_a_model_of_the_paper_shows_what_it_holds_and_any_other_the_same_fit(
     ],
 )
 def test_sentences_of_pairs(later, mean, deviation, distribution, words):
-    found = pair_sentence("others", "a", "b", later, mean, deviation, distribution, Unit.DAY)
-    assert found == words
+    row = ROW | {"mean": mean, "deviation": deviation, "distribution": distribution}
+    assert distribution_sentence(row, later, Unit.DAY) == f"{words}; 1 pair"
 
 
 def test_sentences_say_where_and_of_how_many():
-    same = pair_sentence("between", "a", "a", 0.5, 2, 2, "exponential", Unit.INTEGER)
-    assert same == "another a starts on average 2.0 before or after a between the same two"
-    assert duration_sentence("a", 0.2, 0.1, Unit.INTEGER) == "a lasts less than 1"
-    assert count_phrase("pair", 1, False) == "; 1 pair"
-    assert (
-        count_phrase("duration", 3, True) == "; 3 intervals, too few: pooled with other relations"
+    row = ROW | {"other": "a", "evidence": "between", "distribution": "exponential"}
+    same = distribution_sentence(row, 0.5, Unit.INTEGER)
+    assert same == "another a starts on average 2.0 before or after a between the same two; 1 pair"
+    row = ROW | {"feature": "duration", "mean": 0.2, "seen": 3, "pooled": True}
+    assert distribution_sentence(row, None, Unit.INTEGER) == (
+        "a lasts less than 1; 3 intervals, too few: pooled with other relations"
     )
 
 

@@ -12,7 +12,6 @@ import pytest
 
 import tilp
 from tilp import TILP, Query, TILPConfig
-from tilp.explanation.attribution import top_grounding
 from tilp.explanation.render import draw_grounding, explanation_page
 from tilp.rules import RuleSet
 from tilp.rules.picture import draw_rule
@@ -68,7 +67,13 @@ def contents(folder):
         ),
         (
             "rules",
-            "MODEL --relation --top --sentences --svg --out --json name^-1 Gain Lift .txt",
+            "MODEL --relation --top --sentences --svg --out --phrasings --json name^-1 Gain Lift "
+            ".txt",
+        ),
+        (
+            "explain",
+            "MODEL --relation --subject --object --start --end --candidate --ask --against "
+            "--without --reasons --all --formal --groundings --html --svg --phrasings --json FACT",
         ),
     ],
 )
@@ -453,7 +458,7 @@ def test_rules_of_an_inverse_relation_as_sentences(run, folder, model):
         code, out, _ = run("rules", folder, "--relation", name, "--top", 1)
         assert code == 0 and str(best.rule) in out
     code, out, _ = run("rules", folder, "--relation", "livesIn^-1", "--sentences", "--top", 1)
-    assert code == 0 and "←" not in out and "If " in out and "then" in out
+    assert code == 0 and "←" not in out and "Someone or something livesIn another, if" in out
 
 
 def test_rules_as_json(run, folder, model):
@@ -465,7 +470,7 @@ def test_rules_as_json(run, folder, model):
     assert all(heads.count(head) <= 2 for head in heads) and heads == sorted(heads)
     for one in found:
         mined = model.rules()[tilp.rules.parse_rule(one["rule"])]
-        assert one["sentence"].startswith("If ")
+        assert one["sentence"] == model.phrasings.rule(mined.rule, model.graph.unit)
         assert one == one | mined.statistics and {"gain", "lift"} <= one.keys()
         assert one["fired"] == mined.body_support
     code, _, err = run("rules", folder, "--relation", "liveIn")
@@ -514,10 +519,10 @@ def test_explanations_as_page_and_picture(run, folder, model, fact, tmp_path):
     )
     assert code == 0 and err == f"wrote {page}\nwrote {picture}\n"
     query = Query("livesIn", fact["subject"], start=fact["start"], end=fact["end"])
-    found = model.explain(query, max_reasons=10)
-    assert f"why {found.candidate}?" in out
+    found = model.explain(query)
+    assert out.startswith(f"{found.claim}?")
     assert page.read_text(encoding="utf-8") == explanation_page(found)
-    grounding, _ = top_grounding(found.reasons)
+    grounding = next(one for one in found.reasons if one.groundings).groundings[0]
     expected = standalone(draw_grounding(grounding, query, found.candidate))
     assert picture.read_text(encoding="utf-8") == expected
     code, out, _ = run("explain", folder, "--relation", "livesIn", *asked, "--html", page, "--json")

@@ -16,7 +16,7 @@ import tilp
 from strategies import all_queries, every_candidate, graphs, shared_queries
 from tilp._utils.files import read_arrays, write_arrays
 from tilp.datasets import world
-from tilp.datasets.synthetic.people import GRADUATION_AGE
+from tilp.datasets.people import GRADUATION_AGE
 from tilp.errors import TilpError
 from tilp.features.paper.distributions import (
     Bernoulli,

@@ -1,7 +1,6 @@
-"""Soft walks against powers of a dense matrix, and the likeliest one against all of them."""
+"""Random walks against powers of a dense matrix, and their chains against all walks."""
 
 from dataclasses import replace
-from itertools import pairwise
 from math import exp, log1p
 
 import numpy as np
@@ -16,6 +15,7 @@ from tilp._kernels.candidate_history import FAR
 from tilp._kernels.random_walks import _DENSE
 from tilp.features.candidate_history import fact_edges, listed_candidates
 from tilp.features.random_walks import MIN_PROBABILITY, RandomWalks, time_scale
+from tilp.features.walk_chains import WalkChains
 from tilp.graph import QueryTable
 from tilp.time import UNKNOWN
 
@@ -245,11 +245,13 @@ def test_the_own_fact_leaves_its_ends_with_what_else_they_have():
         listed_candidates(queries, *every_candidate(graph, queries))
     )
     assert once[graph.entities.find("c")] == pytest.approx(log1p(1 / MIN_PROBABILITY))
-    (best, *_) = walks.likeliest_walks(queries, 0, graph.entities.find("c"))
-    assert best[1] == pytest.approx(1.0) and len(best[0]) == 1
+    chains = WalkChains(walks, queries, graph.entities.find("c"))
+    assert len(chains.shortest_walk()) == 1 and chains.total() == pytest.approx(
+        MIN_PROBABILITY * np.expm1(found[graph.entities.find("c")])
+    )
 
 
-# --- the likeliest walk ----------------------------------------------------------------------
+# --- chains of relations -------------------------------------------------------------------
 
 
 def all_walks(steps, subject, length):
@@ -265,39 +267,68 @@ def all_walks(steps, subject, length):
     return walks
 
 
+def has_no_circle(steps, walk):
+    visited = [steps[walk[0]][0], *(steps[place][1] for place in walk)]
+    return len(set(visited)) == len(visited)
+
+
 @NO_WARNING
 @settings(max_examples=30)
 @given(shared_queries(), SCALES, st.booleans())
-def test_the_likeliest_walk_of_each_length_is_found(shared, scale, of_facts):
+def test_walks_are_split_by_their_chains(shared, scale, of_facts):
     graph, queries = shared
     if of_facts:
         queries = all_queries(graph)
-    walks = soft_walks(graph, scale, 0, 3)
+    walks = soft_walks(graph, scale, 1, 3)
+    relation = walks.edges.relation.tolist()
     for number in range(min(len(queries), 3)):
-        parts = (int(one[number]) for one in (queries.start, queries.end, queries.fact))
+        one = queries[np.array([number])]
+        parts = (int(one[0]) for one in (one.start, one.end, one.fact))
         steps = plain_steps(walks.edges, *parts, scale)
-        subject = int(queries.subject[number])
+        subject = int(one.subject[0])
         every = {length: all_walks(steps, subject, length) for length in (1, 2, 3)}
         for candidate in range(len(graph.entities)):
-            best = {}
-            for length, found in every.items():
-                chances = [chance for _, end, chance in found if end == candidate]
-                if chances:
-                    best[length] = max(chances)
-            strongest = walks.likeliest_walks(queries, number, candidate)
-            assert {len(walk): chance for walk, chance in strongest} == pytest.approx(best)
-            chances = [chance for _, chance in strongest]
-            assert chances == sorted(chances, reverse=True)
-            for walk, chance in strongest:
-                places = walk.tolist()
-                assert steps[places[0]][0] == subject and steps[places[-1]][1] == candidate
-                assert all(steps[one][1] == steps[two][0] for one, two in pairwise(places))
-                assert np.prod([steps[one][2] for one in places]) == pytest.approx(chance)
+            arriving = [
+                (walk, chance)
+                for length in (1, 2, 3)
+                for walk, end, chance in every[length]
+                if end == candidate
+            ]
+            plain, simple = {}, {}
+            for walk, chance in arriving:
+                chain = tuple(relation[place] for place in walk)
+                if len(walk) > 1:
+                    plain[chain] = plain.get(chain, 0.0) + chance
+                if has_no_circle(steps, walk):
+                    simple.setdefault(chain, []).append(chance)
+            found = WalkChains(walks, one, candidate)
+            total = sum(plain.values())
+            assert found.total() == pytest.approx(total)
+            likely = found.likely(0.2)
+            assert list(likely.values()) == sorted(likely.values(), reverse=True)
+            for chain, chance in plain.items():
+                assert found.share(chain) == pytest.approx(chance / total)
+                if abs(chance / total - 0.2) > 1e-9:
+                    assert (chain in likely) == (chance / total > 0.2)
+                if chain in likely:
+                    assert likely[chain] == pytest.approx(chance)
+                shown = [walk.tolist() for walk in found.walks(chain, 2)]
+                assert all(has_no_circle(steps, walk) for walk in shown)
+                assert all(tuple(relation[place] for place in walk) == chain for walk in shown)
+                chances = [np.prod([steps[place][2] for place in walk]) for walk in shown]
+                expected = sorted(simple.get(chain, []), reverse=True)[:2]
+                assert chances == pytest.approx(expected)
+            assert set(likely) <= set(plain) and found.share((relation[0],) * 3) <= 1 + 1e-9
+            shortest = found.shortest_walk().tolist()
+            lengths = [len(walk) for walk, _ in arriving]
+            assert len(shortest) == min(lengths, default=0)
+            if shortest and candidate != subject:
+                assert has_no_circle(steps, shortest) and steps[shortest[-1]][1] == candidate
 
 
 @NO_WARNING
 @pytest.mark.parametrize("times", [("", "present"), ("1990", "present"), ("", "")])
-def test_the_likeliest_walk_of_a_query_without_ends(times):
+def test_chains_of_a_query_without_ends(times):
     graph = graph_of(
         ("a", "p", "b", *times), ("a", "q", "c", "1990", "1990"), ("b", "q", "c", "", "")
     )
@@ -307,9 +338,9 @@ def test_the_likeliest_walk_of_a_query_without_ends(times):
     steps = plain_steps(walks.edges, *parts, 5.0)
     for source, target, chance in steps.values():
         if source == int(queries.subject[0]):
-            found = walks.likeliest_walks(queries, 0, target)
-            assert [one for _, one in found] == pytest.approx([chance] if chance else [])
-    assert walks.likeliest_walks(queries, 0, int(queries.answer[0]))
+            found = WalkChains(walks, queries, target)
+            assert found.total() == pytest.approx(chance)
+            assert sum(found.likely().values()) == pytest.approx(chance)
 
 
 # --- the scale of time -----------------------------------------------------------------------

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import tilp
 from oracles import counts, edges_of, kinds_of_known, query_parts
 from strategies import all_queries, graphs, shared_queries
+from tilp._kernels.score import sort_rows
 from tilp.graph import QueryTable
 from tilp.learning import KNOWN_KINDS, PopularityPrior
 from tilp.learning.examples import make_training_examples
@@ -33,6 +34,17 @@ def random_weights(graph, n_rules, seed, walks_power):
         np.exp(chance.normal(0.0, 1.0, (n_heads, len(KNOWN_KINDS)))),
         walks_power,
     )
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 4)] * 4), max_size=30))
+def test_rows_are_sorted_by_query_and_rule_and_stay_in_order_otherwise(rows):
+    records = np.array(rows, np.int64).reshape(-1, 4)
+    offsets, *columns = sort_rows(records, 5, 5)
+    expected = sorted(rows, key=lambda row: row[:2])
+    assert list(zip(*(column.tolist() for column in columns), strict=True)) == [
+        row[1:] for row in expected
+    ]
+    assert offsets.tolist() == [sum(row[0] < query for row in rows) for query in range(6)]
 
 
 def truth_of(walker, queries):

@@ -24,7 +24,7 @@ from tilp.features.log_linear import LogLinearWeights
 from tilp.features.paper.features import PaperFeatures, walked_relations
 from tilp.learning.rule_weights import TrainingSettings
 from tilp.model.update import touched_relations
-from tilp.splits.reassign import LEFT_OUT, TRAIN, reassign_splits
+from tilp.splits.kinds import LEFT_OUT, TRAIN, reassign_splits
 from tilp.time.imputation import MissingDates
 from tilp.walks import mine
 

@@ -27,7 +27,7 @@ MODULES = {
 
 NAMES = {
     "tilp.evaluation": {"APART": "SUBSETS", "Scorer": "ScoreFunction"},
-    "tilp.explanation": {"Fall": "AblationEffect", "Lack": "Contrast"},
+    "tilp.explanation": {"Fall": "AblationEffect"},
     "tilp.graph": {
         "Joined": "MergedGraph",
         "Origin": "StorageLocation",

@@ -358,13 +358,14 @@ def sample_candidates(
 def top_indices(offsets: Array, score: Array, k: int) -> Array:
     """Return the indices of the k best scores of each query, ascending; of equal ones the first."""
     chosen = np.empty(len(score), dtype=np.int64)
+    heap = np.empty(k)
     size = 0
     for query in range(len(offsets) - 1):
         low, high = offsets[query], offsets[query + 1]
         threshold = -np.inf
         ties = k
         if high - low > k:
-            threshold = _nth_smallest(score[low:high].copy(), high - low - k)
+            threshold = _kth_greatest(score[low:high], heap)
             for index in range(low, high):
                 ties -= score[index] > threshold
         for index in range(low, high):
@@ -377,26 +378,27 @@ def top_indices(offsets: Array, score: Array, k: int) -> Array:
 
 
 @kernel
-def _nth_smallest(values: Array, n: int) -> float:
-    """Return the value at index n of the sorted values; the given array is reordered."""
-    first, last = 0, len(values) - 1
-    while first < last:
-        pivot = values[n]
-        low, high = first, last
-        while low <= high:
-            while values[low] < pivot:
-                low += 1
-            while values[high] > pivot:
-                high -= 1
-            if low <= high:
-                values[low], values[high] = values[high], values[low]
-                low += 1
-                high -= 1
-        if high < n:
-            first = low
-        if low > n:
-            last = high
-    return values[n]
+def _kth_greatest(values: Array, heap: Array) -> float:
+    """Return the k-th greatest of at least k values; `heap` has room for k of them.
+
+    The k greatest values so far stand in a heap with the least on top, so that most values are
+    looked at once.
+    """
+    k = len(heap)
+    heap[:] = -np.inf
+    for value in values:
+        if value <= heap[0]:
+            continue
+        parent, child = 0, 1
+        while child < k:
+            if child + 1 < k and heap[child + 1] < heap[child]:
+                child += 1
+            if heap[child] >= value:
+                break
+            heap[parent] = heap[child]
+            parent, child = child, 2 * child + 1
+        heap[parent] = value
+    return heap[0]
 
 
 @kernel

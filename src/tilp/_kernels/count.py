@@ -124,21 +124,16 @@ def _fill_user_classes(
 
 
 class WalkRows(NamedTuple):
-    """Counts of walks: a row is a group of walks and a code.
+    """Counts of walks: a row is a group of walks and a code."""
 
-    `offsets` are those of the walks of each group; `group`, `prefix` and `last` are of each walk.
-    `prefix_code` and `edge_code` are what prefixes and last edges add to codes. The rows of group
-    g stand at `first[g]:first[g + 1]`, with `code` and `n_walks` of each.
-    """
-
-    offsets: Array
-    group: Array
+    offsets: Array  # of the walks of each group
+    group: Array  # of each walk, likewise prefix and last edge
     prefix: Array
     last: Array
-    prefix_code: Array
+    prefix_code: Array  # what each prefix adds to codes, likewise last edges
     edge_code: Array
-    first: Array
-    code: Array
+    first: Array  # the rows of group g are at first[g]:first[g + 1]
+    code: Array  # of each row, likewise its count
     n_walks: Array
 
 
@@ -237,15 +232,11 @@ def number_rules(
 
 
 class FactLinks(NamedTuple):
-    """Linked lists of the walks over each query's own fact, one list for each step and fact.
+    """Linked lists of the walks over each query's own fact, one list for each step and fact."""
 
-    `fact_of_query` is the list of each query (0: none), `latest` the last walk of each step and
-    list, `earlier` the walk before each one (-1: the end).
-    """
-
-    fact_of_query: Array
-    latest: Array
-    earlier: Array
+    fact_of_query: Array  # list of each query (0: none)
+    latest: Array  # last walk of each step and list
+    earlier: Array  # walk before each one (-1: the end)
 
 
 @kernel

@@ -116,36 +116,26 @@ def add_rule_gains(
 
 
 class FeatureTable(NamedTuple):
-    """Queries, their candidates at `offsets`, and the evidence for these.
+    """Queries, their candidates, and the evidence for these."""
 
-    The evidence for a candidate and kind begins at `evidence_offsets[3 · candidate + kind]`.
-    `answer` is the index of a query's answer among the candidates (-1: not listed);
-    `directed_relation`, `phi` and `recurrence` are of each candidate, and `pair`, `order` and
-    `interval` of each piece of evidence.
-    """
-
-    offsets: Array
-    answer: Array
-    directed_relation: Array
+    offsets: Array  # where the candidates of each query begin
+    answer: Array  # index of each query's answer among the candidates (-1: not listed)
+    directed_relation: Array  # of each candidate, likewise phi and recurrence
     phi: Array
     recurrence: Array
-    evidence_offsets: Array
-    pair: Array
+    evidence_offsets: Array  # of candidate and kind at 3 · candidate + kind
+    pair: Array  # of each piece of evidence, likewise order and interval
     order: Array
     interval: Array
 
 
 class FeatureValues(NamedTuple):
-    """Parameters of φ_TILP: w and b of recurrence, and of order and interval for each pair.
+    """Parameters of φ_TILP; a gradient has the same shape."""
 
-    `factor` multiplies φ of each kind of evidence and feature; `scale` is the factors of φ_TLR and
-    of the whole score. A gradient has the same shape.
-    """
-
-    recurrence: Array
-    pairs: Array
-    factor: Array
-    scale: Array
+    recurrence: Array  # w and b
+    pairs: Array  # w and b of order and of interval, for each pair
+    factor: Array  # of φ of each kind of evidence and feature
+    scale: Array  # factors of φ_TLR and of the whole score
 
 
 @kernel

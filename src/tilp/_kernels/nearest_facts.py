@@ -27,18 +27,13 @@ class DatedEdges(NamedTuple):
 
 
 class _Workspace(NamedTuple):
-    """Entities reached by walks, and the closest start of each relation on walks to each.
+    """Entities reached by walks, and the closest start of each relation on walks to each."""
 
-    `index_of` is the index of each entity among `members`, or -1; `steps` the length of the longest
-    walks to each member. Levels of walks alternate between the two frontiers and between `closest`
-    and `next_closest`.
-    """
-
-    index_of: Array
+    index_of: Array  # of each entity among the members (-1: none)
     members: Array
-    steps: Array
-    frontier: Array
-    closest: Array
+    steps: Array  # length of the longest walks to each member
+    frontier: Array  # two, in turn for each level of walks
+    closest: Array  # in turn with the next one
     next_closest: Array
 
 

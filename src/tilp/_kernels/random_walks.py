@@ -11,6 +11,7 @@ from tilp._kernels.types import Array, ListedCandidates
 
 _PRESENT = 1e-300  # added to probabilities, so that a reached entity differs from others
 _NEGLIGIBLE = 1e-3  # of the least probability that matters
+_N_POWERS = 1024  # of two, that probabilities are told apart by
 _DENSE = 4  # from an n-th of all edges on, a step is computed for every entity from its own edges
 
 
@@ -127,14 +128,23 @@ def _walk(
     members[0, 0] = subject
     n = 1
     dense = False
+    first, last = listed.offsets[query], listed.offsets[query + 1]
+    few = (last - first) * _DENSE < len(reached)
     for step in range(settings.far):
         here, there = step % 2, (step + 1) % 2
         dense = dense or _count_edges(edges, members[here], n) * _DENSE > len(edges.target)
-        if dense and len(edges.target) <= settings.limit * _DENSE:
-            _step_to_all(edges, walker, space, here, there)
-        else:
-            dense = False
+        dense = dense and len(edges.target) <= settings.limit * _DENSE
+        if not dense:
             n = _limit_members(edges, members[here], n, mass[here], settings.limit)
+        if few and step == settings.far - 1:  # the last step matters for listed candidates alone
+            for row in range(first, last):
+                members[there, row - first] = listed.candidate[row]
+            sources = space.everyone if dense else members[here, :n]
+            dense, n = False, last - first
+            _step_to(edges, walker, space, here, there, sources, members[there, :n])
+        elif dense:
+            _step_to(edges, walker, space, here, there, space.everyone, space.everyone)
+        else:
             n = _step(edges, walker, space, here, there, n)
         if step < settings.near:
             continue
@@ -144,6 +154,8 @@ def _walk(
         else:
             for index in range(n):
                 reached[members[there, index]] += mass[there, members[there, index]]
+                if step == settings.far - 1:  # a candidate may be listed twice
+                    mass[there, members[there, index]] = 0.0
     mass[:] = 0.0
 
 
@@ -178,71 +190,30 @@ def _step(
 
 
 @kernel
-def _step_to_all(
-    edges: FactEdges, walker: _Walker, space: _Workspace, here: int, there: int
-) -> None:
-    """Take one step, computed from where it ends: an inverse edge has the same weight."""
+def _step_to(
+    edges: FactEdges, walker: _Walker, space: _Workspace, here: int, there: int, sources: Array,
+    ends: Array,
+) -> None:  # fmt: skip
+    """Take one step from possible positions, computed for the given ends alone.
+
+    An inverse edge has the same weight.
+    """
     mass, next_mass = space.mass[here], space.mass[there]
-    offsets, target, weight = edges.offsets, edges.target, space.weight
-    _weigh_edges(edges, walker, space, space.everyone)
-    for entity in space.everyone:
+    offsets, target, fact, weight = edges.offsets, edges.target, edges.fact, space.weight
+    _weigh_edges(edges, walker, space, sources)
+    _weigh_edges(edges, walker, space, ends)
+    for entity in sources:
         total = space.total[entity]
         if _has_query_fact(entity, walker):
             total = _total_without_fact(edges, entity, walker, weight)
         mass[entity] = mass[entity] / total if total > 0.0 else 0.0
-    for entity in space.everyone:
+    for entity in ends:
+        has_query_fact = _has_query_fact(entity, walker)
         probability = 0.0
         for edge in range(offsets[entity], offsets[entity + 1]):
-            probability += weight[edge] * mass[target[edge]]
+            if not (has_query_fact and fact[edge] == walker.query_fact):
+                probability += weight[edge] * mass[target[edge]]
         next_mass[entity] = probability
-    if walker.query_fact >= 0:
-        for end in range(2):
-            entity = walker.subject if end == 0 else walker.other_end
-            probability = 0.0
-            for edge in range(offsets[entity], offsets[entity + 1]):
-                if edges.fact[edge] != walker.query_fact:
-                    probability += weight[edge] * mass[target[edge]]
-            next_mass[entity] = probability
-
-
-@kernel
-def likeliest_walk(
-    edges: FactEdges, subject: int, answer: int, start: int, end: int, query_fact: int,
-    scale: float, length: int,
-) -> tuple[Array, float]:  # fmt: skip
-    """Return the edges of the likeliest walk of a length, none without any, and its probability."""
-    n_entities = len(edges.offsets) - 1
-    best = np.zeros((length + 1, n_entities))
-    best_edge = np.full((length + 1, n_entities), -1, dtype=np.int64)
-    space = _make_workspace(edges)
-    weight = space.weight
-    other_end = _other_end(edges, subject, query_fact)
-    walker = _Walker(subject, other_end, query_fact, start, end, 0, scale)
-    source = np.empty(len(edges.target), dtype=np.int64)
-    best[0, subject] = 1.0
-    _weigh_edges(edges, walker, space, space.everyone)
-    for step in range(length):
-        for entity in range(n_entities):
-            if best[step, entity] == 0.0:
-                continue
-            total = _total_without_fact(edges, entity, walker, weight)
-            for edge in range(edges.offsets[entity], edges.offsets[entity + 1]):
-                if edges.fact[edge] == query_fact or weight[edge] == 0.0:
-                    continue
-                source[edge] = entity
-                probability = best[step, entity] * weight[edge] / total
-                if probability > best[step + 1, edges.target[edge]]:
-                    best[step + 1, edges.target[edge]] = probability
-                    best_edge[step + 1, edges.target[edge]] = edge
-    probability = best[length, answer]
-    if probability == 0.0:
-        return np.empty(0, dtype=np.int64), probability
-    walk = np.empty(length, dtype=np.int64)
-    entity = answer
-    for step in range(length, 0, -1):
-        walk[step - 1] = best_edge[step, entity]
-        entity = source[best_edge[step, entity]]
-    return walk, probability
 
 
 @kernel
@@ -305,22 +276,44 @@ def _count_edges(edges: FactEdges, members: Array, n: int) -> int:
 
 @kernel
 def _limit_members(edges: FactEdges, members: Array, n: int, mass: Array, limit: int) -> int:
-    """Reduce members to the likeliest, at least one, whose edges are within the limit."""
+    """Reduce members to the likeliest, at least one, whose edges are within the limit.
+
+    Probabilities are first told apart by powers of two. Only members of the power at which the
+    limit is reached need to be sorted.
+    """
     if _count_edges(edges, members, n) <= limit:
         return n
-    ordered = members[:n].copy()
+    power = np.empty(n, dtype=np.int32)
+    n_edges_of = np.zeros(_N_POWERS, dtype=np.int64)
+    for index in range(n):
+        power[index] = min(max(int(-np.log2(mass[members[index]])), 0), _N_POWERS - 1)
+        n_edges_of[power[index]] += _count_edges(edges, members[index:], 1)
+    least = n_edges = 0
+    while n_edges + n_edges_of[least] <= limit:
+        n_edges += n_edges_of[least]
+        least += 1
+    n_left = n_last = 0
+    last = np.empty(n, dtype=np.int32)
     unlikeliness = np.empty(n)
     for index in range(n):
-        unlikeliness[index] = -mass[ordered[index]]
-    for index, source in enumerate(stable_argsort(unlikeliness)):
-        members[index] = ordered[source]
-    n_left = 1
-    n_edges = _count_edges(edges, members, 1)
-    while n_left < n:
-        n_edges += _count_edges(edges, members[n_left:], 1)
-        if n_edges > limit:
-            break
-        n_left += 1
-    for index in range(n_left, n):
-        mass[members[index]] = 0.0
+        entity = members[index]
+        if power[index] < least:
+            members[n_left] = entity
+            n_left += 1
+        elif power[index] == least:
+            last[n_last] = entity
+            unlikeliness[n_last] = -mass[entity]
+            n_last += 1
+        else:
+            mass[entity] = 0.0
+    within = True
+    for index in stable_argsort(unlikeliness[:n_last]):
+        entity = last[index]
+        n_edges += edges.offsets[entity + 1] - edges.offsets[entity]
+        within = within and (n_edges <= limit or n_left == 0)
+        if within:
+            members[n_left] = entity
+            n_left += 1
+        else:
+            mass[entity] = 0.0
     return n_left

@@ -46,36 +46,26 @@ class WeightBlocks(NamedTuple):
 
 
 class WeightTable(NamedTuple):
-    """Which features have which weights.
+    """Which features have which weights."""
 
-    The bodies of the rules of relation r stand at `rule_offsets[r]:rule_offsets[r + 1]` of `body`;
-    bodies without a rule share the index `len(body) + r`. `gaps` and `counts` are the highest
-    values of all classes of recency and of counts but the last.
-    """
-
-    rule_offsets: Array
-    body: Array
-    gaps: Array
-    counts: Array
+    rule_offsets: Array  # where the rules of each relation begin
+    body: Array  # of each rule; bodies without a rule share the index len(body) + relation
+    gaps: Array  # highest value of all classes of recency but the last
+    counts: Array  # likewise of counts
     blocks: WeightBlocks
 
 
 class QueryFeatures(NamedTuple):
-    """Space for the features of one query.
+    """Space for the features of one query."""
 
-    `candidate[:n]` are its candidates, first those that the subject met; `index_of` is the index of
-    each entity among them, valid if its `stamp` is the query's. Feature j belongs to candidate
-    `of[j]` and has the weight at `weight[j]`.
-    """
-
-    stamp: Array
-    index_of: Array
-    candidate: Array
+    stamp: Array  # of each entity; its index is valid if this is the query
+    index_of: Array  # of each entity among the candidates
+    candidate: Array  # first those that the subject met
     latest: Array
     n_relations: Array
     rule_of: Array
-    of: Array
-    weight: Array
+    of: Array  # candidate of each feature
+    weight: Array  # index of the weight of each feature
 
 
 @kernel

@@ -15,6 +15,37 @@ MIN_RATE = 0.01
 
 
 @kernel
+def sort_rows(records: Array, n_queries: int, n_rules: int) -> tuple[Array, Array, Array, Array]:
+    """Sort rows of query, rule, end and count by query and rule, each by a stable counting sort.
+
+    Returns the offsets of queries, and columns of rules, ends and counts.
+    """
+    n = len(records)
+    begins = np.zeros(n_rules + 1, dtype=np.int64)
+    offsets = np.zeros(n_queries + 1, dtype=np.int64)
+    for row in range(n):
+        begins[records[row, 1] + 1] += 1
+        offsets[records[row, 0] + 1] += 1
+    for rule in range(n_rules):
+        begins[rule + 1] += begins[rule]
+    for query in range(n_queries):
+        offsets[query + 1] += offsets[query]
+    by_rule = np.empty(n, dtype=np.int64)
+    for row in range(n):
+        by_rule[begins[records[row, 1]]] = row
+        begins[records[row, 1]] += 1
+    free = offsets[:-1].copy()
+    columns = np.empty((3, n), dtype=np.int64)
+    for index in range(n):
+        row = by_rule[index]
+        query = records[row, 0]
+        for column in range(3):
+            columns[column, free[query]] = records[row, column + 1]
+        free[query] += 1
+    return offsets, columns[0], columns[1], columns[2]
+
+
+@kernel
 def score_candidates(
     row_offsets: Array, rule: Array, end: Array, count: Array, directed_relation: Array,
     answer: Array, known_offsets: Array, known: Array, known_kind: Array, weight: Array,

@@ -43,18 +43,14 @@ _N_ALLEN = len(Allen)
 
 
 class _State(NamedTuple):
-    """A depth-first search: edges of the walk, the next edge to try, and the lifted walk by depth.
+    """A depth-first search, by depth."""
 
-    `recent` are rules that queries were just counted for; `digits_part` and `code_part` say which
-    part of a lifted walk is the digits and the code of each form.
-    """
-
-    chain: Array
-    cursor: Array
-    lifted: Array
-    recent: Array
-    digits_part: Array
-    code_part: Array
+    chain: Array  # edges of the walk
+    cursor: Array  # next edge to try
+    lifted: Array  # what the walk is lifted to
+    recent: Array  # rules that queries were just counted for
+    digits_part: Array  # which part of a lifted walk is the digits of each form
+    code_part: Array  # which part is its code
 
 
 @kernel
@@ -320,19 +316,6 @@ def _count_to_answer(
             reached[n_reached + index] = frontier[index]
         n_reached += n
     return reached[:n_reached]
-
-
-@kernel
-def _concatenate(parts: list[Array]) -> Array:
-    size = 0
-    for part in parts:
-        size += len(part)
-    whole = np.empty(size, dtype=np.int32)
-    size = 0
-    for part in parts:
-        whole[size : size + len(part)] = part
-        size += len(part)
-    return whole
 
 
 @kernel

@@ -202,20 +202,15 @@ def _head_holds(edges: ByEntityRelation, body: Array, relation: int) -> bool:
 
 
 class TLogicRules(NamedTuple):
-    """Rules of relation r at `offsets[r]:offsets[r + 1]`, in the order of application.
+    """Rules by relation, in the order of application."""
 
-    `same` is, of each position in a rule, the first position with the same entity. `once[r, p]`: an
-    entity at position p is left once for each time; `apart[r]`: anew for each entity at the second
-    position, since bodies return to it.
-    """
-
-    offsets: Array
+    offsets: Array  # where the rules of each relation begin
     length: Array
     relations: Array
-    same: Array
+    same: Array  # of each position, the first position with the same entity
     confidence: Array
-    once: Array
-    apart: Array
+    once: Array  # [rule, position]: an entity there is left once for each time
+    apart: Array  # left anew for each entity at the second position, since bodies return to it
 
 
 class ScoringSettings(NamedTuple):
@@ -242,14 +237,11 @@ class _Workspace(NamedTuple):
 
 
 class _Values(NamedTuple):
-    """What rules give each candidate, as linked lists, the highest first.
+    """What rules give each candidate, as linked lists, the highest first."""
 
-    `first` is the first value of each entity, `next` the one after each value (-1: the end).
-    """
-
-    first: Array
+    first: Array  # first value of each entity
     value: Array
-    next: Array
+    next: Array  # the one after each value (-1: the end)
 
 
 @kernel

@@ -20,11 +20,7 @@ _MIN_SLOTS = 1 << 18  # that are counted in at once; more of them would not stay
 
 
 class Edges(NamedTuple):
-    """Facts and their inverses by entity, with the times that constraints compare.
-
-    `rank` is each edge's position in the order of relation, target and edge, `by_rank` its
-    inverse; `interval` is the id of the edge's interval among the distinct ones.
-    """
+    """Facts and their inverses by entity, with the times that constraints compare."""
 
     offsets: Array
     relation: Array
@@ -32,31 +28,24 @@ class Edges(NamedTuple):
     fact: Array
     start: Array
     end: Array
-    rank: Array
-    by_rank: Array
+    rank: Array  # position of each edge in the order of relation, target and edge
+    by_rank: Array  # the edges in this order
     source: Array
-    interval: Array
+    interval: Array  # id of each edge's interval among the distinct ones
 
 
 class IntervalClasses(NamedTuple):
-    """Classes of pairs of intervals: before, touching and after, or user-defined ones.
-
-    User-defined classes are in `table` for each pair of intervals, and in `of_query` for each
-    query and interval; both are empty otherwise.
-    """
+    """Classes of pairs of intervals: before, touching and after, or user-defined ones."""
 
     n_classes: int
-    table: Array
-    of_query: Array
+    table: Array  # user-defined: the class of each pair of intervals; else empty
+    of_query: Array  # user-defined: the class of each query and interval; else empty
 
 
 class Trie(NamedTuple):
-    """Which relation may follow which, as prefix trees; without nodes, any may follow any.
+    """Which relation may follow which, as prefix trees; without nodes, any may follow any."""
 
-    `roots` is the node of the empty body, for the queries of each directed relation.
-    """
-
-    roots: Array
+    roots: Array  # node of the empty body, for the queries of each directed relation
     offsets: Array
     relation: Array
     child: Array
@@ -112,53 +101,39 @@ class ListedCandidates(NamedTuple):
 
 
 class RuleIndex(NamedTuple):
-    """Rules by form, length and body, for lookup.
+    """Rules by form, length and body, for lookup; bodies by relations and digits, rules by code."""
 
-    The bodies of form f and length l, sorted by relations and digits, stand at
-    `body_offsets[f, l]:body_offsets[f, l + 1]`; the rules of body b, sorted by relation and code,
-    at `rule_offsets[b]:rule_offsets[b + 1]`.
-    """
-
-    body_offsets: Array
-    relations: Array
+    body_offsets: Array  # the bodies of form f and length l are at [f, l]:[f, l + 1]
+    relations: Array  # of each body, likewise digits
     digits: Array
-    rule_offsets: Array
-    directed_relation: Array
+    rule_offsets: Array  # where the rules of each body begin
+    directed_relation: Array  # of each rule, likewise its code
     code: Array
 
 
 class Level(NamedTuple):
-    """The walks of one length from one entity, by body and target, in one temporal form.
-
-    `code_type` is what codes of the form consist of. A prefix is a walk without its last edge:
-    `chain` are the edges of each. `last_edges` are distinct; `prefix` and `last` are indices of
-    each walk. A group is the walks of one body that end in one entity, `group_target`. `relations`
-    and `digits` are of each body, the latter its temporal relations, as one integer each.
-    """
+    """The walks of one length from one entity, by body and target, in one temporal form."""
 
     form: int
-    code_type: int
+    code_type: int  # what codes of the form consist of
     length: int
-    chain: Array
-    last_edges: Array
-    prefix: Array
-    last: Array
-    group_offsets: Array
+    chain: Array  # edges of each prefix, a walk without its last edge
+    last_edges: Array  # distinct
+    prefix: Array  # index of each walk's prefix
+    last: Array  # index of each walk's last edge
+    group_offsets: Array  # a group is the walks of one body that end in one entity, its target
     group_target: Array
     body_offsets: Array
-    relations: Array
-    digits: Array
+    relations: Array  # of each body, as one integer
+    digits: Array  # temporal relations of each body, as one integer
 
 
 class Workspace(NamedTuple):
-    """Zeros to work with; every kernel leaves zeros behind.
+    """Zeros to work with; every kernel leaves zeros behind."""
 
-    `counts` holds the codes of at least one group; the others have an item for each entity or fact.
-    """
-
-    counts: Array
-    of_entity: Array
-    of_fact: Array
+    counts: Array  # for the codes of at least one group
+    of_entity: Array  # an item for each entity
+    of_fact: Array  # an item for each fact
 
     @staticmethod
     def of(n_codes: int, n_entities: int, n_facts: int) -> "Workspace":
@@ -171,16 +146,11 @@ class Workspace(NamedTuple):
 
 
 class SearchWorkspace(NamedTuple):
-    """Zeros to search rules with, `next_to_answer` apart.
+    """Zeros to search rules with, `next_to_answer` apart."""
 
-    `n_walks` counts the walks of each length from each entity to the answer. The edges from an
-    entity to the answer are a linked list, so that no last step is searched for: `first_to_answer`
-    is its first edge plus 1, `next_to_answer` the next one plus 1, and 0 is the end.
-    """
-
-    n_walks: Array
-    first_to_answer: Array
-    next_to_answer: Array
+    n_walks: Array  # walks of each length from each entity to the answer
+    first_to_answer: Array  # of each entity, its first edge to the answer plus 1 (0: none)
+    next_to_answer: Array  # of each edge, the next such edge plus 1: no last step is searched for
 
     @staticmethod
     def of(max_length: int, n_entities: int, n_edges: int) -> "SearchWorkspace":

@@ -60,7 +60,7 @@ app.add_typer(data.datasets, name="datasets")
 
 
 def _print_version(requested: bool) -> None:
-    from tilp._utils.versions import version_report
+    from tilp._version import version_report
 
     if requested:
         typer.echo(version_report())

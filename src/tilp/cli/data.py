@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -24,8 +23,6 @@ from tilp.types import DumpFormat, Estimate, OnError, TableFormat
 
 if TYPE_CHECKING:
     from tilp.datasets import World
-    from tilp.io.dumps import ImportReport
-    from tilp.io.rdf import RdfFormat
 
 _SHOWN_PROBLEMS = 20
 _DEMO_QUERIES = 50
@@ -130,20 +127,14 @@ def import_command(
     of their entities. JSON is streamed in bounded memory; of RDF, the statement nodes of the
     chosen properties are held in memory. Malformed lines are counted, and the first ones listed.
     """
-    from tilp.io.rdf import import_rdf, rdf_format
-    from tilp.io.wikidata import import_wikidata
+    from tilp.io.dumps import import_dump
 
-    if format is None:
-        format = DumpFormat(rdf_format(source) or DumpFormat.JSON)
-    importer: Callable[..., ImportReport] = import_wikidata
-    if format is not DumpFormat.JSON:
-        kind: RdfFormat = "turtle" if format is DumpFormat.TURTLE else "ntriples"
-        importer = partial(import_rdf, format=kind)
     with progress_bar(transfer=True) as bar:
         task = bar.add_task("import", total=source.stat().st_size if source.is_file() else None)
-        report = importer(
+        report = import_dump(
             sys.stdin.buffer if str(source) == "-" else source,
             out,
+            format=format,
             language=language,
             properties={name.strip() for name in properties.split(",")} if properties else None,
             undated=undated,
@@ -338,7 +329,7 @@ def demo_command(size: options.WorldSizeOption = 3_000, seed: options.SeedOption
 
     index = max(range(len(queries)), key=plainness)
     query, fact = queries[index], graph.fact(graph.rows("test")[index])
-    print_predictions(model.predict(query, k=5))
+    print_predictions(model.predict(query, k=5), 5)
     console.print(f"The fact that was held out: {fact}\n")
-    print_explanation(model.explain(query, groundings=1, max_reasons=3))
+    print_explanation(model.explain(query).text())
     console.print("\nThe same in the browser, for a model that tilp fit wrote: tilp serve MODEL")

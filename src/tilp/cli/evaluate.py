@@ -344,9 +344,9 @@ def bench_command(
     with console.resume_hint(out), console.progress_bar() as bar:
         run = partial(bench.run_plan, chosen, sources, out, threads=threads, side_by_side=jobs)
         done = run(command=shlex.join(["tilp", *sys.argv[1:]]), watcher=_ProgressBars(bar))
-    count, failed = len(done.results), done.results.failed
-    for failure in failed.values():
-        console.print_warning(f"{failure.job}: {failure.reason}")
+    count, failed = len(done.results.done), done.results.failed
+    for name, reason in failed.items():
+        console.print_warning(f"{name}: {reason}")
     if done.missing_charts:
         charts = f"{len(done.missing_charts)} charts are missing from the report"
         console.print_warning(f'{charts}; to draw them: pip install "tilp[plot]"')

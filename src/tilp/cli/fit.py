@@ -27,7 +27,6 @@ _STAGES = {
     "apply": "apply them to train",
     "select": "keep few, distinct ones",
     "train": "learn their weights",
-    "fold": "learn them from each half",
     "features": "learn features",
     "stack": "weigh both on facts left out",
 }

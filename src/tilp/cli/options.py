@@ -117,6 +117,15 @@ EvaluationFolderOption = Annotated[
 # How to run, and what to print
 
 JsonOption = Annotated[bool, Option("--json", help="Print JSON.")]
+PhrasingsOption = Annotated[
+    Path | None,
+    Option(
+        metavar="FILE",
+        show_default="the names of relations",
+        help='A TOML file that says how relations are worded: playsFor = "{subject} plays for '
+        '{object}".',
+    ),
+]
 SeedOption = Annotated[
     int, Option(min=0, help="Random seed. The same seed gives the same result, bit for bit.")
 ]
@@ -182,11 +191,16 @@ def load_model(
     threads: int | None = None,
     backend: Backend = Backend.THREADS,
     address: str | None = None,
+    phrasings: Path | None = None,
 ) -> TILP:
     """Load MODEL with the options of a command."""
     from tilp.model import load
 
     fitted = load(model)
+    if phrasings is not None:
+        from tilp.rules import Phrasings
+
+        fitted.phrasings = Phrasings.read(phrasings, fitted.graph.relations)
     if threads is not None:
         fitted.n_jobs = threads
     fitted.backend, fitted.address = backend, address

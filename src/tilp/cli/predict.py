@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
@@ -21,9 +21,12 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from tilp.explanation import Explanation
-    from tilp.explanation.render import Line
+    from tilp.graph.queries import KnownFacts
+    from tilp.scoring import Query
 
 _MANY = 10_000  # queries from which on --out is recommended
+_GROUNDED = 20  # reasons whose facts are looked up
+_LISTED = 3  # known facts before an explanation
 _STAGES = {"check": "check the queries", "predict": "answer them"}
 
 
@@ -103,7 +106,8 @@ def predict_command(
 ) -> None:
     """Predict the missing subject or object of a fact, of many, or of a whole relation.
 
-    A candidate that train already has as an answer at that time is marked as known.
+    Facts of train that answer a query at that time come first, each with the file and line it
+    was read from. Candidates that they name are marked as known.
     """
     import polars as pl
 
@@ -161,7 +165,8 @@ def predict_command(
     if json:
         print_json(answers.to_dicts())
     else:
-        print_predictions(answers)
+        facts = None if new_only else partial(fitted.known_facts, graph=graph)
+        print_predictions(answers, k, facts)
 
 
 @contextmanager
@@ -187,13 +192,18 @@ def _batch_progress(out: Path) -> Iterator[Callable[[str, float, int], None]]:
         yield advance
 
 
-def print_predictions(answers: pl.DataFrame) -> None:
-    """Print a table of candidates for each query."""
+def print_predictions(
+    answers: pl.DataFrame, k: int, known_facts: Callable[[Query], KnownFacts] | None = None
+) -> None:
+    """Print for each query at most k facts that answer it already, and a table of candidates."""
+    from tilp.graph.queries import known_lines
     from tilp.scoring import Query
 
     for _, candidates in answers.group_by("query", maintain_order=True):
         first = candidates.row(0, named=True)
         query = Query(**{name: first[name] for name in Query.__match_args__})
+        for line in () if known_facts is None else known_lines(known_facts(query), k):
+            output().print(line)
         formats = {"rank": "", "candidate": "", "score": ".4g", "share": ".1%"}
         rows = (
             (*console.cells(row, **formats), "known" if row["known"] else "")
@@ -224,21 +234,47 @@ def explain_command(
             help="If both --subject and --object are given: which of them to explain.",
         ),
     ] = None,
-    groundings: Annotated[int, Option(min=0, help="Greatest number of walks per reason.")] = 3,
-    reasons: Annotated[int, Option(min=1, help="Number of reasons, the largest first.")] = 10,
+    against: Annotated[
+        str | None,
+        Option(
+            show_default="the best, or the second",
+            help="The candidate to compare it with.",
+        ),
+    ] = None,
+    without: Annotated[
+        list[int] | None,
+        Option(
+            metavar="FACT",
+            show_default="none",
+            help="Leave out this fact, as if it were not known; repeatable. FACT is the number "
+            "after # in an explanation.",
+        ),
+    ] = None,
+    reasons: Annotated[int, Option(min=1, help="Number of reasons, those that decide first.")] = 3,
+    every: Annotated[bool, Option("--all", help="Show all reasons.")] = False,
+    formal: Annotated[
+        bool, Option("--formal", help="Show the rules of each reason in formal notation.")
+    ] = False,
+    groundings: Annotated[
+        int, Option(min=0, help="Greatest number of walks per reason, in --html and --json.")
+    ] = 3,
     html: Annotated[
         Path | None, Option(help="Write an HTML page with pictures of the facts.")
     ] = None,
-    svg: Annotated[Path | None, Option(help="Draw the facts that contribute most.")] = None,
+    svg: Annotated[Path | None, Option(help="Draw the facts of the first reason.")] = None,
+    phrasings: options.PhrasingsOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Explain an answer: the rules, facts and walks whose contributions add up to its score.
+    """Explain an answer: reasons with names and dates, whose amounts add up to its score.
+
+    Facts that answer the query already come first, each with the file and line it was read from.
 
     With --subject and --object, the object is explained as an answer for the subject. With one
-    of them, the best answer is, or the --candidate. If it is not the best, the explanation also
-    shows what the best has more.
+    of them, the best answer is, or the --candidate. Reasons stand in the order of what decides
+    between it and another candidate: the second best, or the best if it is not the best itself.
     """
     from tilp.explanation.render import explanation_page
+    from tilp.graph.queries import known_lines
     from tilp.scoring import Query
 
     if subject is None and object is None:
@@ -253,56 +289,48 @@ def explain_command(
     elif ask is (End.OBJECT if subject is None else End.SUBJECT):
         raise TilpError(f"the {ask.value} is given, and cannot be asked for")
     query = Query(relation, subject, object, start, end)
-    fitted = options.load_model(model)
-    explanation = fitted.explain(query, candidate, groundings=groundings, max_reasons=reasons)
+    fitted = options.load_model(model, phrasings=phrasings)
+    explanation = fitted.explain(
+        query, candidate, against=against, without=without or (), groundings=groundings,
+        max_reasons=None if every else max(reasons, _GROUNDED),
+    )  # fmt: skip
     for path, render in ((html, explanation_page), (svg, _picture)):
         if path is not None:
             path.write_text(render(explanation), encoding="utf-8", newline="\n")
             say(f"wrote {path}")
+    known = fitted.known_facts(query, without=without or ())
     if json:
-        print_json(explanation.to_json())
+        facts = [asdict(fact) for fact in known[:_GROUNDED]]
+        print_json({**explanation.to_json(), "known_facts": facts})
     else:
-        print_explanation(explanation)
+        for line in known_lines(known, _LISTED):
+            output().print(line)
+        print_explanation(explanation.text(None if every else reasons, formal=formal))
 
 
 def _picture(explanation: Explanation) -> str:
-    from tilp.explanation.attribution import top_grounding
     from tilp.explanation.render import draw_grounding
     from tilp.viz import standalone
 
-    top = top_grounding(explanation.shown)
-    if top is None:
-        raise TilpError(
-            "there is nothing to draw: no reason shown has facts in its favour; raise --reasons "
-            "or --groundings"
-        )
-    return standalone(draw_grounding(top[0], explanation.query, explanation.candidate))
+    for reason in explanation.reasons:
+        for grounding in reason.groundings:
+            name = explanation.rival if reason.of_rival else explanation.candidate
+            return standalone(draw_grounding(grounding, explanation.query, name))
+    raise TilpError("there is nothing to draw: no reason has facts; raise --groundings")
 
 
-def print_explanation(explanation: Explanation) -> None:
-    """Print the reasons as a table, and what the best candidate has more."""
-    from tilp.explanation.render import ablation_text, contrast_lines, reason_lines, summary_line
-
-    screen = output()
-    screen.print(f"{explanation.query}: why {explanation.candidate}?", style="bold")
-    screen.print(summary_line(explanation))
-    _print_reasons("adds", reason_lines(explanation))
-    if explanation.ablation is not None:
-        screen.print(ablation_text(explanation.ablation))
-    if explanation.contrasts:
-        more = f"What {explanation.winner} has more than {explanation.candidate}:"
-        screen.print(more, style="bold")
-        _print_reasons("more", contrast_lines(explanation))
-
-
-def _print_reasons(score: str, lines: Iterable[Line]) -> None:
-    from rich.box import SIMPLE_HEAD
+def print_explanation(text: str) -> None:
+    """Print an explanation; long lines keep their indent."""
+    from rich.padding import Padding
     from rich.text import Text
 
-    rows = []
-    for line in lines:
-        notes = "".join(f"\n  {note}" for note in line.notes)
-        amount = Text(f"{line.score:+.4f}", style="green" if line.score > 0 else "red")
-        rows.append((amount, Text(line.text).append(notes, style="dim")))
-    style = {"box": SIMPLE_HEAD, "pad_edge": False, "header_style": "dim"}
-    print_table(None, (score, "reason"), rows, right=(score,), **style)
+    screen = output()
+    for index, line in enumerate(text.split("\n")):
+        words = line.lstrip()
+        is_fact = words.startswith("#")
+        style = "bold" if not index else "dim" if is_fact else ""
+        indent = len(line) - len(words)
+        if not words:
+            screen.print()
+            continue
+        screen.print(Padding(Text(words, style=style), (0, 0, 0, indent), expand=False))

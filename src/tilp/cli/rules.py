@@ -91,6 +91,7 @@ def rules_command(
             "a line, if it ends in .txt, otherwise as JSON lines."
         ),
     ] = None,
+    phrasings: options.PhrasingsOption = None,
     json: options.JsonOption = False,
 ) -> None:
     """Show the rules of a model, those with the largest gain first.
@@ -101,30 +102,35 @@ def rules_command(
     holds. Confidence: the mean share of its walks that arrive at the answer. Lift: confidence
     over that of a guess by popularity.
     """
-    from tilp.rules import Notation, format_rule
     from tilp.rules.picture import draw_rule
     from tilp.viz import standalone
 
-    rules = options.load_model(model).rules(relation)
+    fitted = options.load_model(model, phrasings=phrasings)
+    rules, unit = fitted.rules(relation), fitted.graph.unit
+
+    def sentence(mined: MinedRule) -> str:
+        return fitted.phrasings.rule(mined.rule, unit)
+
     by_head = groupby(rules, lambda mined: mined.rule.head)
     shown = [mined for _, group in by_head for mined in islice(group, top)]
     if svg is not None:
         svg.mkdir(parents=True, exist_ok=True)
         for index, mined in enumerate(shown, start=1):
-            picture = standalone(draw_rule(mined.rule))
+            picture = standalone(draw_rule(mined.rule, fitted.phrasings))
             (svg / f"{index}.svg").write_text(picture, encoding="utf-8", newline="\n")
     if out is not None:
         rules.write(out)
     if not json:
         if out is not None:
             output().print(f"{out}: {rules}")
-        print_rules(shown, f"{len(shown):,} of {len(rules):,} rules", sentences=sentences)
+        texts = list(map(sentence, shown)) if sentences else None
+        print_rules(shown, f"{len(shown):,} of {len(rules):,} rules", texts)
         return
     print_json(
         [
             {
                 "rule": str(mined.rule),
-                "sentence": format_rule(mined.rule, Notation.SENTENCE),
+                "sentence": sentence(mined),
                 **mined.statistics,
                 "fired": mined.body_support,  # the name of body_support in 0.1
             }
@@ -133,14 +139,13 @@ def rules_command(
     )
 
 
-def print_rules(rules: list[MinedRule], title: str, *, sentences: bool = False) -> None:
-    """Print rules with their statistics."""
-    from tilp.rules import Notation, format_rule
+def print_rules(rules: list[MinedRule], title: str, texts: list[str] | None = None) -> None:
+    """Print rules with their statistics, by formula unless other texts are given."""
     from tilp.rules.ruleset import figure_columns
 
-    notation = Notation.SENTENCE if sentences else Notation.SIGNS
     columns = figure_columns(rules)
-    rows = zip(*columns.values(), (format_rule(m.rule, notation) for m in rules), strict=True)
+    texts = texts or [str(mined.rule) for mined in rules]
+    rows = zip(*columns.values(), texts, strict=True)
     print_table(title, (*columns, "rule"), list(rows), right=tuple(columns))
 
 
@@ -231,7 +236,7 @@ def _top_rows(rows: pl.DataFrame, top: int | None, *by: str) -> list[dict[str, o
 
 
 def _print_distributions(rows: pl.DataFrame, top: int) -> None:
-    from tilp.features.describe import percent
+    from tilp.features.paper.scorer import percent
 
     if rows.is_empty():
         output().print("nothing of the kind was seen in the training facts")

@@ -29,6 +29,7 @@ def serve_command(
         int | None, Option(min=1, show_default="all", help="Number of requests computed at once.")
     ] = None,
     browse: Annotated[bool, Option("--open", help="Open the page in the browser.")] = False,
+    phrasings: options.PhrasingsOption = None,
 ) -> None:
     """Serve a model: a web page with its rules, answers and data, and the JSON API behind it.
 
@@ -57,7 +58,9 @@ def serve_command(
                 typer.launch(address)
 
         console.print(f"loading {model}; then {address} will answer")
-        fitted, name = options.load_model(model, threads), model.resolve().name
+        fitted, name = (
+            options.load_model(model, threads, phrasings=phrasings), model.resolve().name
+        )  # fmt: skip
         limits = Limits(computations=threads)
         config = uvicorn.Config(
             create_app(fitted, name=name, limits=limits, when_ready=announce),

@@ -1,23 +1,25 @@
-"""Why a candidate has its score: reasons with dated facts, ablation effect and contrasts."""
+"""Why a candidate has its score: reasons with dated facts, ablation effect and comparison."""
 
 from tilp._deprecated import renamed_attributes
 from tilp.explanation.attribution import Explainer
 from tilp.explanation.types import (
     AblationEffect,
-    Contrast,
     Explanation,
     Grounding,
+    Member,
     Reason,
+    Standing,
     WalkedFact,
 )
 
 __all__ = [
     "AblationEffect",
-    "Contrast",
     "Explainer",
     "Explanation",
     "Grounding",
+    "Member",
     "Reason",
+    "Standing",
     "WalkedFact",
 ]
 

@@ -1,160 +1,305 @@
-"""`Explainer`: attribute the score of a candidate, and contrast it with the best one."""
+"""`Explainer`: attribute the score of a candidate to evidence, against another candidate."""
 
-from collections import defaultdict
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from tilp.explanation import types
-from tilp.explanation.types import Contrast, Explanation, Grounding, Reason
+from tilp._utils.arrays import Floats, Ints
+from tilp.errors import TilpError
+from tilp.explanation.sentences import Sentences
+from tilp.explanation.types import (
+    AblationEffect,
+    Explanation,
+    Grounding,
+    Member,
+    Reason,
+    Standing,
+    WalkedFact,
+)
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.learning import known_answers
-from tilp.rules import RuleSet
+from tilp.rules import Phrasings, RuleSet
 from tilp.scoring import Query, Scorer
 from tilp.scoring.queries import query_table, read_queries
-from tilp.scoring.scorer import NOT_SCORED, AppliedRules, Contribution
+from tilp.scoring.scorer import NOT_SCORED, AppliedRules, Contribution, Evidence, FactPath
 
-_Contrasted = tuple[Contribution, float, float]  # with its scores of winner and candidate
+_SOURCES = 2  # contributions of a reason whose facts are looked up
+_MANY = 100  # walks to look at for one without a circle, if the nearest all have one
+_DECISIVE = 1.25  # times the rival's amount: less is what both have
+_SUBSTANTIAL = 0.1  # of the largest margin: less is no reason to come first
+_NEGLIGIBLE = 1e-3  # of the largest amount
+
+Amounts = tuple[float, float]
+"""Contributions of the same evidence to the scores of candidate and rival."""
 
 
 class Explainer:
-    """Explains the scores of a scorer; the rules include its rules, train is its evidence."""
+    """Explains the scores of a scorer.
 
-    def __init__(self, scorer: Scorer, rules: RuleSet, graph: TemporalGraph) -> None:
-        self._scorer, self._rules, self._graph = scorer, rules, graph
+    Args:
+        scorer: The scorer.
+        rules: Rules with their counts, which include those of the scorer.
+        graph: The evidence of the scorer.
+        phrasings: How relations are worded.
+    """
+
+    def __init__(
+        self, scorer: Scorer, rules: RuleSet, graph: TemporalGraph, phrasings: Phrasings
+    ) -> None:
+        self._scorer, self._rules = scorer, rules
+        self._graph, self._phrasings = graph, phrasings
+        self._ids: Ints | None = None  # of facts, before some were removed
+
+    def _without(self, facts: Sequence[int]) -> Explainer:
+        """Return the explainer on evidence without some facts; the others keep their ids."""
+        n = len(self._graph.rows("train"))
+        for fact in facts:
+            if not 0 <= fact < n:
+                raise TilpError(
+                    f"no fact of the evidence has the id {fact}; ids stand beside the facts of an "
+                    f"explanation, from 0 to {n - 1}"
+                )
+        graph = self._graph.without(facts)
+        other = Explainer(self._scorer.without(facts), self._rules, graph, self._phrasings)
+        other._ids = np.flatnonzero(self._graph.rows_after_removal(np.array(facts)) >= 0)
+        return other
 
     def explain(
         self,
         query: Query,
-        candidate: str | None = None,
-        *,
-        groundings: int = 3,
-        max_reasons: int | None = 20,
-        ablation: bool = True,
-    ) -> Explanation:
-        """Explain the score and rank of a candidate; the best one by default.
-
-        The first `max_reasons` reasons and contrasts have up to `groundings` groundings.
-        """
-        (explanation,) = self.explain_each(
-            query, [candidate], groundings=groundings, max_reasons=max_reasons, ablation=ablation
-        )
-        return explanation
-
-    def explain_each(
-        self,
-        query: Query,
         candidates: Sequence[str | None],
         *,
+        against: str | None = None,
+        without: Iterable[int] = (),
         groundings: int = 3,
         max_reasons: int | None = 20,
         ablation: bool = True,
     ) -> list[Explanation]:
-        """Explain several candidates of a query; for the arguments see `explain`."""
+        """Explain candidates of a query (None: the best); for the arguments see `TILP.explain`.
+
+        Each is explained as if it were the only one.
+        """
         (query,) = read_queries([query])
-        table = query_table(self._graph, [query])
-        entities, n_entities = self._graph.entities, len(self._graph.entities)
-        applied = self._scorer.rule_scorer.apply_rules(table)
-        listed = self._scorer.score(table, applied)
-        scores = np.full(n_entities, listed.defaults[0])
-        scores[listed.candidate] = listed.score
-        shares = listed.shares(np.zeros(n_entities, np.int64), scores, n_entities)
-        winner = int(np.argmax(scores))
-        _, known = known_answers(self._graph, table).at_query_time()
-        of_winner: list[Contribution] | None = None
+        removed = sorted(set(without))
+        before = _Scored(self._scorer, self._graph, query_table(self._graph, [query]))
+        here, scored = self, before
+        if removed:
+            here = self._without(removed)
+            scored = _Scored(here._scorer, here._graph, before.table)
+        entities, label = self._graph.entities, self._graph.entities.label
+        _, known = known_answers(here._graph, scored.table).at_query_time()
         explanations = []
         for name in candidates:
-            candidate = winner if name is None else entities.find(name)
-            contributions = self._contributions(table, candidate, applied)
-            contrasts: list[_Contrasted] = []
-            if candidate != winner:
-                of_winner = of_winner or self._contributions(table, winner, applied)
-                contrasts = _contrasts(of_winner, contributions)
-            contributions.sort(key=lambda part: -abs(part.score))
-            # Only what is shown has groundings.
-            shown = len(contributions) + len(contrasts) if max_reasons is None else max_reasons
-            reasons = tuple(
-                self._reason(part, groundings if index < shown else 0)
-                for index, part in enumerate(contributions)
-            )
-            score = float(scores[candidate])
-            before = (scores > score).sum() + (scores[:candidate] == score).sum()
+            candidate = scored.order[0] if name is None else entities.find(name)
+            rival = scored.rival(candidate) if against is None else entities.find(against)
+            if rival == candidate:
+                raise TilpError(f"{label(candidate)!r} is explained itself; compare it with others")
+            reasons = here._reasons(scored, query, candidate, rival, groundings, max_reasons)
+            own = scored.standing(candidate)
+            other = None if rival is None else scored.standing(rival)
             explanations.append(
                 Explanation(
                     query=query,
-                    candidate=entities.label(candidate),
-                    rank=1 + int(before),
-                    score=score,
-                    share=float(shares[candidate]),
+                    claim=here._sentences(scored, query, candidate).claim(scored.relation),
+                    candidate=label(candidate),
+                    rank=own.rank,
+                    score=own.score,
+                    share=own.share,
                     known=bool(np.isin(candidate, known)),
                     reasons=reasons,
-                    ablation=self._ablate(table, candidate, score, reasons) if ablation else None,
-                    winner=entities.label(winner),
-                    contrasts=tuple(
-                        Contrast(self._reason(part, groundings if index < shown else 0), *both)
-                        for index, (part, *both) in enumerate(contrasts)
-                    ),
+                    winner=own.winner,
+                    rival="" if rival is None else label(rival),
+                    rival_rank=0 if other is None else other.rank,
+                    rival_score=0.0 if other is None else other.score,
+                    ablation=here._ablate(scored, candidate, reasons) if ablation else None,
+                    removed=tuple(WalkedFact(row, self._graph.fact(row)) for row in removed),
+                    before=before.standing(candidate) if removed else None,
                     max_reasons=max_reasons,
                 )
             )
         return explanations
 
-    def _contributions(
-        self, query: QueryTable, candidate: int, applied: AppliedRules
-    ) -> list[Contribution]:
-        contributions = self._scorer.attribute_score(query, candidate, applied)
-        return [part for part in contributions if part.score or part.kind == NOT_SCORED]
+    def _reasons(
+        self, scored: _Scored, query: Query, candidate: int, rival: int | None, n: int,
+        max_reasons: int | None,
+    ) -> tuple[Reason, ...]:  # fmt: skip
+        both = [candidate] if rival is None else [candidate, rival]
+        attributed = self._scorer.attribute_scores(scored.table, both, scored.applied)
+        own, *others = (_by_evidence(contributions) for contributions in attributed)
+        other = others[0] if others else {}
+        amounts = {
+            evidence: (_amount(own.get(evidence, ())), _amount(other.get(evidence, ())))
+            for evidence in own | other
+        }
+        ahead = rival is None or scored.rank(candidate) < scored.rank(rival)
+        words = [self._sentences(scored, query, entity) for entity in both]
+        reasons = []
+        for index, evidence in enumerate(_ordered(amounts, ahead=ahead)):
+            shown = n if max_reasons is None or index < max_reasons else 0
+            of_rival = evidence not in own
+            parts = other[evidence] if of_rival else own[evidence]
+            members, groundings = self._facts(parts, words[of_rival], shown)
+            text = words[of_rival].of_reason(evidence, members, groundings, of_rival=of_rival)
+            about = evidence.kind, evidence.relations, *amounts[evidence], text
+            reasons.append(Reason(*about, members, groundings, of_rival))
+        return tuple(reasons)
 
-    def _reason(self, part: Contribution, n: int) -> Reason:
-        """Return a contribution as a reason with up to n groundings."""
-        groundings = []
-        for path in part.find_facts(n) if part.find_facts is not None and n > 0 else ():
-            facts = (types.WalkedFact(row, self._graph.fact(row), inv) for row, inv in path.steps)
-            groundings.append(Grounding(tuple(facts), path.share))
-        rule = None if part.rule is None else self._rules[part.rule]
-        walks = max(part.walks, len(groundings))
-        return Reason(part.kind, part.score, part.text, tuple(groundings), walks, rule)
+    def _sentences(self, scored: _Scored, query: Query, candidate: int) -> Sentences:
+        unit, label = self._graph.unit, self._graph.entities.label
+        subject = int(scored.table.subject[0])
+        time = query.interval(unit)
+        return Sentences(self._phrasings, time, unit, label(subject), label(candidate))
+
+    def _facts(
+        self, parts: list[Contribution], words: Sentences, n: int
+    ) -> tuple[tuple[Member, ...], tuple[Grounding, ...]]:
+        """Return contributions of the same evidence, the largest first, and n groundings."""
+        sign = 1.0 if _amount(parts) >= 0 else -1.0
+        parts = sorted(parts, key=lambda part: -sign * part.score)
+        paths: dict[FactPath, None] = {}
+        with_facts = [part for part in parts if part.find_facts is not None]
+        for part in with_facts[:_SOURCES] if n > 0 else ():
+            if part.find_facts and len(paths) < n:
+                found = list(filter(self._has_no_circle, part.find_facts(n)))
+                found = found or list(filter(self._has_no_circle, part.find_facts(_MANY)))
+                paths |= dict.fromkeys(found)
+        members = []
+        for part in parts:
+            rule = None if part.rule is None else self._rules[part.rule]
+            text = words.of_member(part.text, rule)
+            members.append(Member(part.kind, part.score, text, part.walks, rule))
+        return tuple(members), tuple(map(self._grounding, list(paths)[:n]))
+
+    def _grounding(self, path: FactPath) -> Grounding:
+        steps = []
+        for row, inverse in path:
+            fact_id = row if self._ids is None else int(self._ids[row])
+            steps.append(WalkedFact(fact_id, self._graph.fact(row), inverse))
+        return Grounding(tuple(steps))
+
+    def _has_no_circle(self, path: FactPath) -> bool:
+        ends = (self._graph.subject, self._graph.object)
+        visited = [int(ends[inverse][row]) for row, inverse in path[:1]]
+        visited += [int(ends[not inverse][row]) for row, inverse in path]
+        return len(set(visited)) == len(visited) > 0
 
     def _ablate(
-        self, query: QueryTable, candidate: int, score: float, reasons: Iterable[Reason]
-    ) -> types.AblationEffect | None:
-        """Score a candidate again, all on the evidence without the facts of its top grounding."""
-        top = top_grounding(reasons)
-        if top is None:
+        self, scored: _Scored, candidate: int, reasons: Iterable[Reason]
+    ) -> AblationEffect | None:
+        """Score again without the facts shown for the first reason in favour of a candidate."""
+        with_facts = (one for one in reasons if one.groundings and not one.of_rival)
+        first = next((one for one in with_facts if one.score > 0), None)
+        if first is None:
             return None
-        grounding, attributed = top
-        parts = self._scorer.without(grounding.facts).contributions(
-            query, np.array([0, 1]), np.array([candidate], np.int32)
+        steps = first.groundings[0].steps
+        rows = np.array([step.fact_id for step in steps])
+        rows = rows if self._ids is None else np.searchsorted(self._ids, rows)
+        parts = self._scorer.without(rows.tolist()).contributions(
+            scored.table, np.array([0, 1]), np.array([candidate], np.int32)
         )
         left = sum(float(part[0]) for part in parts.values())
-        share = attributed / score if score > 0 else 0.0
-        return types.AblationEffect(grounding, share, left, score - left)
+        score = float(scored.scores[candidate])
+        share = first.score / score if score > 0 else 0.0
+        return AblationEffect(steps, share, left, score - left)
 
 
-def top_grounding(reasons: Iterable[Reason]) -> tuple[Grounding, float] | None:
-    """Return the grounding to whose facts most of a score is attributed, and how much that is.
+@dataclass(frozen=True)
+class _Scored:
+    """Scores of all entities for a single query."""
 
-    A walk has an equal share of its reason's score, or a share in proportion to its probability
-    where walks have one. Shares of groundings with the same facts are added up, in whichever
-    order and for whichever reason the facts are walked; of equal sums the first wins. Walks that
-    a reason does not list count nothing. None if no grounding has a positive sum.
+    scorer: Scorer
+    graph: TemporalGraph
+    table: QueryTable
+
+    @cached_property
+    def applied(self) -> AppliedRules:
+        return self.scorer.rule_scorer.apply_rules(self.table)
+
+    @cached_property
+    def _scores_and_shares(self) -> tuple[Floats, Floats]:
+        n = len(self.graph.entities)
+        listed = self.scorer.score(self.table, self.applied)
+        scores = np.full(n, listed.defaults[0])
+        scores[listed.candidate] = listed.score
+        return scores, listed.shares(np.zeros(n, np.int64), scores, n)
+
+    @property
+    def scores(self) -> Floats:
+        return self._scores_and_shares[0]
+
+    @property
+    def relation(self) -> str:
+        """Directed relation of the query."""
+        return self.graph.relations.label(int(self.table.directed_relation[0]))
+
+    @cached_property
+    def order(self) -> list[int]:
+        """The best candidate, and the second if there is one."""
+        winner = int(np.argmax(self.scores))
+        rest = np.delete(np.arange(len(self.scores)), winner)
+        return [winner, int(rest[np.argmax(self.scores[rest])])] if len(rest) else [winner]
+
+    def rival(self, candidate: int) -> int | None:
+        """Return the winner, or for the winner itself the second."""
+        return next((entity for entity in self.order if entity != candidate), None)
+
+    def rank(self, candidate: int) -> int:
+        score = self.scores[candidate]
+        return 1 + int((self.scores > score).sum() + (self.scores[:candidate] == score).sum())
+
+    def standing(self, candidate: int) -> Standing:
+        scores, shares = self._scores_and_shares
+        winner = self.graph.entities.label(self.order[0])
+        score, share = float(scores[candidate]), float(shares[candidate])
+        return Standing(self.rank(candidate), score, share, winner)
+
+
+def _ordered(amounts: dict[Evidence, Amounts], *, ahead: bool) -> list[Evidence]:
+    """Return evidence in the order of what decides, given what it adds to candidate and rival.
+
+    Ahead of the rival, first comes what adds clearly more to the candidate, by the difference;
+    then what adds to both, by the amount; then what speaks against it. Behind the rival, what the
+    candidate lacks most comes first. What adds the same to both, or next to nothing, is last.
     """
-    attributed: dict[frozenset[int], float] = defaultdict(float)
-    first: dict[frozenset[int], Grounding] = {}
-    for reason in reasons:
-        for grounding in reason.groundings:
-            attributed[grounding.facts] += reason.score * grounding.share_of(reason.walks)
-            first.setdefault(grounding.facts, grounding)
-    facts = max(attributed, key=attributed.__getitem__, default=frozenset())
-    return (first[facts], attributed[facts]) if attributed[facts] > 0 else None
+    margin = {evidence: mine - theirs for evidence, (mine, theirs) in amounts.items()}
+    largest = max((abs(amount) for both in amounts.values() for amount in both), default=0.0)
+    last = {
+        evidence
+        for evidence, both in amounts.items()
+        if max(map(abs, both)) < _NEGLIGIBLE * largest or Reason(evidence.kind, (), *both, "").same
+    }
+    if not ahead:
+        return sorted(amounts, key=lambda evidence: (evidence in last, margin[evidence]))
+    least = _SUBSTANTIAL * max(map(abs, margin.values()), default=0.0)
+    in_favour = {evidence: both for evidence, both in amounts.items() if both[0] > 0.0}
+    decisive = [
+        evidence
+        for evidence, (mine, theirs) in in_favour.items()
+        if mine >= _DECISIVE * theirs and margin[evidence] >= least
+    ] or sorted(in_favour, key=lambda evidence: -margin[evidence])[:1]
+
+    def order(evidence: Evidence) -> tuple[int, float]:
+        mine, _ = amounts[evidence]
+        if evidence in decisive:
+            return 0, -margin[evidence]
+        if evidence in last:
+            return 3, -abs(mine)
+        return (1, -mine) if mine > 0.0 else (2, margin[evidence])
+
+    return sorted(amounts, key=order)
 
 
-def _contrasts(winner: list[Contribution], candidate: list[Contribution]) -> list[_Contrasted]:
-    """Return the contributions to either score, those that favour the winner most first."""
-    best = {part.key: part for part in winner}
-    own = {part.key: part for part in candidate}
-    both = [
-        (part, best[key].score if key in best else 0.0, own[key].score if key in own else 0.0)
-        for key, part in {**own, **best}.items()
-    ]
-    return sorted(both, key=lambda item: item[2] - item[1])
+def _by_evidence(contributions: Iterable[Contribution]) -> dict[Evidence, list[Contribution]]:
+    grouped: dict[Evidence, list[Contribution]] = {}
+    for part in contributions:
+        if part.score or part.kind == NOT_SCORED:
+            grouped.setdefault(part.evidence, []).append(part)
+    return grouped
+
+
+def _amount(parts: Iterable[Contribution]) -> float:
+    return float(sum(part.score for part in parts))

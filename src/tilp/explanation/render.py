@@ -1,13 +1,19 @@
 """Render explanations as text, JSON, HTML and pictures."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from itertools import count
 from typing import Any
 
-from tilp.explanation.types import AblationEffect, Explanation, Grounding, Reason, WalkedFact
-from tilp.rules import Notation, format_rule
+from tilp.explanation.types import (
+    SHOWN,
+    Explanation,
+    Grounding,
+    Member,
+    Reason,
+    Standing,
+    WalkedFact,
+)
 from tilp.scoring import Query
 from tilp.time import format_time
 from tilp.types import Unit
@@ -16,67 +22,67 @@ from tilp.viz.html import Markup, bar, element, page
 
 Json = dict[str, Any]
 
-_FAR = 0.1  # share of the score
-_PLAIN = ("candidate", "rank", "score", "share", "known", "winner")
+_PLAIN = (
+    "claim", "candidate", "rank", "score", "share", "known", "winner",
+    "rival", "rival_rank", "rival_score",
+)  # fmt: skip
 
 
 def explanation_json(explanation: Explanation) -> Json:
-    """Return what is shown of an explanation; `rest` and `lacks_rest` sum up the others."""
-    effect, fall = explanation.ablation, None
-    if effect is not None:
-        figures = {"share": effect.share, "score": effect.score_without, "fall": effect.drop}
-        fall = {"grounding": _grounding_json(effect.grounding), **figures}
-    hidden = explanation.reasons[len(explanation.shown) :]
-    hidden_contrasts = explanation.contrasts[len(explanation.shown_contrasts) :]
+    """Return an explanation as plain values; `rest` sums up reasons past `max_reasons`."""
+    effect, before = explanation.ablation, explanation.before
+    n = explanation.max_reasons
+    hidden = () if n is None else explanation.reasons[n:]
     return {
         "query": asdict(explanation.query),
         **{name: getattr(explanation, name) for name in _PLAIN},
-        "reasons": [_reason_json(reason) for reason in explanation.shown],
-        "rest": {"count": len(hidden), "score": sum(reason.score for reason in hidden)},
-        "fall": fall,
-        "lacks": [
-            {"reason": _reason_json(c.reason), "winner": c.winner, "candidate": c.candidate}
-            for c in explanation.shown_contrasts
-        ],
-        "lacks_rest": {
-            "count": len(hidden_contrasts),
-            "winner": sum(contrast.winner for contrast in hidden_contrasts),
-            "candidate": sum(contrast.candidate for contrast in hidden_contrasts),
+        "reasons": [_reason_json(reason) for reason in explanation.reasons[:n]],
+        "rest": {
+            "count": len(hidden),
+            "score": float(sum(reason.score for reason in hidden)),
+            "rival": float(sum(reason.rival for reason in hidden)),
         },
-    }
+        "ablation": effect and {
+            "facts": [_fact_json(fact) for fact in effect.facts],
+            "share": effect.share,
+            "score": effect.score_without,
+            "drop": effect.drop,
+        },
+        "removed": [_fact_json(fact) for fact in explanation.removed],
+        "before": before and asdict(before),
+    }  # fmt: skip
 
 
 def _reason_json(reason: Reason) -> Json:
-    mined, rule = reason.rule, None
-    if mined is not None:
-        rule = {
-            "text": str(mined.rule),
-            "sentence": format_rule(mined.rule, Notation.SENTENCE),
-            "confidence": mined.confidence,
-            "support": mined.support,
-            "fired": mined.body_support,
-            "facts": mined.facts,
-            "weight": mined.weight,
-        }
     return {
-        "kind": reason.kind,
+        "kind": reason.kind.value,
+        "relations": [str(atom) for atom in reason.relations],
+        "sentence": reason.text,
         "score": reason.score,
-        "words": reason.text,
+        "rival": reason.rival,
+        "margin": reason.margin,
+        "same": reason.same,
+        "of_rival": reason.of_rival,
         "walks": reason.walks,
-        "rule": rule,
-        "groundings": [_grounding_json(grounding) for grounding in reason.groundings],
+        "groundings": [
+            {"facts": [_fact_json(step) for step in grounding.steps]}
+            for grounding in reason.groundings
+        ],
+        "members": [_member_json(member) for member in reason.members],
     }
 
 
-def _grounding_json(grounding: Grounding) -> Json:
-    facts = []
-    for step in grounding.steps:
-        fact, times = step.fact, step.fact.interval
-        names = {"subject": fact.subject, "relation": fact.relation, "object": fact.object}
-        start, end = (format_time(time, fact.unit) or None for time in (times.start, times.end))
-        dates = {"start": start, "end": end}
-        facts.append({"number": step.fact_id, **names, **dates, "inverse": step.inverse})
-    return {"facts": facts}
+def _member_json(member: Member) -> Json:
+    rule = member.rule and {"text": str(member.rule.rule), **member.rule.statistics}
+    plain = {name: getattr(member, name) for name in ("kind", "score", "text", "walks")}
+    return {**plain, "rule": rule}
+
+
+def _fact_json(step: WalkedFact) -> Json:
+    fact, times = step.fact, step.fact.interval
+    start, end = (format_time(time, fact.unit) or None for time in (times.start, times.end))
+    names = {"subject": fact.subject, "relation": fact.relation, "object": fact.object}
+    return {"id": step.fact_id, **names, "start": start, "end": end, "inverse": step.inverse}
 
 
 def draw_grounding(grounding: Grounding, query: Query, candidate: str) -> str:
@@ -119,174 +125,159 @@ def _layout(
     return path, walked, (0, path.index(candidate, 1))
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One line of an explanation."""
-
-    score: float  # of contrasts, the difference in favour of the winner
-    text: str
-    notes: tuple[str, ...] = ()  # lines below it: counts, and the facts of groundings
-    reason: Reason | None = None  # None if the line sums up several
-    candidate: str = ""  # that the groundings are about
-
-
-def explanation_text(explanation: Explanation) -> str:
+def explanation_text(
+    explanation: Explanation, max_reasons: int | None = SHOWN, *, formal: bool = False
+) -> str:
     """Return an explanation as text."""
-    name = explanation.candidate
-    lines = [f"{explanation.query}: why {name}?", summary_line(explanation), ""]
-    lines += _text_lines(reason_lines(explanation))
+    shown, rest, same = _parts(explanation, max_reasons)
+    lines = [f"{explanation.claim}?", *summary_lines(explanation), ""]
+    for index, reason in enumerate(shown, start=1):
+        prefix, indent = f"{index}. ", " " * (len(str(index)) + 2)
+        lines += [prefix + amounts(explanation, reason), indent + reason.text]
+        lines += [indent + note for note in reason_notes(reason, formal=formal)]
+    lines += rest_lines(explanation, rest, same)
     if explanation.ablation is not None:
-        lines += ["", ablation_text(explanation.ablation)]
-    if explanation.contrasts:
-        lines += ["", f"What {explanation.winner} has more than {name}:"]
-        lines += _text_lines(contrast_lines(explanation))
+        lines += ["", ablation_text(explanation)]
     return "\n".join(lines)
 
 
-def _text_lines(lines: Iterator[Line]) -> Iterator[str]:
-    for line in lines:
-        yield f"{line.score:+9.4f}  {line.text}"
-        for note in line.notes:
-            yield f"{' ' * 13}{note}"
+def _parts(
+    explanation: Explanation, max_reasons: int | None
+) -> tuple[Sequence[Reason], Sequence[Reason], Sequence[Reason]]:
+    """Return the reasons to show, the others, and those that are the same for both candidates."""
+    if max_reasons is None:
+        return explanation.reasons, (), ()
+    first, *others = explanation.reasons or (None,)
+    deciding = [*filter(None, [first]), *(reason for reason in others if not reason.same)]
+    same = [reason for reason in others if reason.same]
+    return deciding[:max_reasons], deciding[max_reasons:], same
 
 
-def summary_line(explanation: Explanation) -> str:
-    """Return rank, score and share, and the name of the winner."""
+def summary_lines(explanation: Explanation) -> Iterator[str]:
+    """Yield rank, score and share, those of the rival, and how they were with removed facts."""
     rank, score, share = explanation.rank, explanation.score, explanation.share
-    first = "" if rank == 1 else f"; first is {explanation.winner}"
-    known = "; already known as an answer at that time" if explanation.known else ""
-    return f"rank {rank:,}, score {score:.4f}, share {share:.1%}{first}{known}"
+    known = " The data already have it as an answer at that time." if explanation.known else ""
+    yield f"Rank {rank:,}, score {score:.2f}, share {share:.1%}.{known}"
+    if explanation.rival:
+        at = f"rank {explanation.rival_rank:,}, score {explanation.rival_score:.2f}"
+        yield f"Compared with {explanation.rival}: {at}."
+    if explanation.before is not None:
+        facts = ", ".join(map(fact_text, explanation.removed))
+        yield f"Without {facts}. With it, {_standing(explanation.before, explanation)}."
 
 
-def reason_lines(explanation: Explanation) -> Iterator[Line]:
-    """Return a line for each reason that is shown, and one for all others."""
-    for reason in explanation.shown:
-        text, notes = f"{reason.kind}: {reason.text}", tuple(_notes(reason))
-        yield Line(reason.score, text, notes, reason, explanation.candidate)
-    hidden = explanation.reasons[len(explanation.shown) :]
-    if hidden:
-        text = f"{_counted(len(hidden), 'further reason')}: {_kinds(hidden)}"
-        yield Line(sum(reason.score for reason in hidden), text)
+def amounts(explanation: Explanation, reason: Reason) -> str:
+    """Return what a reason adds, and how much more or less that is than for the rival."""
+    text = f"{reason.score:+.2f}"
+    if not explanation.rival:
+        return text
+    if reason.same:
+        return f"{text}, as much as for {explanation.rival}"
+    side = "more" if reason.margin > 0 else "less"
+    return f"{text}, {abs(reason.margin):.2f} {side} than for {explanation.rival}"
 
 
-def contrast_lines(explanation: Explanation) -> Iterator[Line]:
-    """Return a line for each shown contrast in favour of the winner, and one or two for others."""
-    shown = [one for one in explanation.shown_contrasts if one.winner > one.candidate]
-    for contrast in shown:
-        text = f"{contrast.reason.kind}: {contrast.reason.text}"
-        if contrast.candidate:
-            text += f" ({contrast.winner:+.4f} against {contrast.candidate:+.4f})"
-        name = explanation.winner if contrast.winner else explanation.candidate
-        notes = tuple(_notes(contrast.reason))
-        yield Line(contrast.winner - contrast.candidate, text, notes, contrast.reason, name)
-    rest = explanation.contrasts[len(shown) :]
-    hidden = [contrast for contrast in rest if contrast.winner > contrast.candidate]
-    against = [contrast for contrast in rest if contrast.winner < contrast.candidate]
-    for contrasts, title in (
-        (hidden, _counted(len(hidden), "further difference")),
-        (against, f"what {explanation.candidate} has more"),
-    ):
-        if contrasts:
-            score = sum(contrast.winner - contrast.candidate for contrast in contrasts)
-            yield Line(score, f"{title}: {_kinds([contrast.reason for contrast in contrasts])}")
+def reason_notes(reason: Reason, *, formal: bool) -> Iterator[str]:
+    """Yield the facts of a reason's sentence with their ids; if formal, its members and rules."""
+    for grounding in reason.groundings[:1]:
+        yield from map(fact_text, grounding.steps)
+    for member in reason.members if formal else ():
+        rule = member.rule
+        text = member.text if rule is None else f"{rule.rule}  ({rule.figures})"
+        yield f"{member.score:+.4f}  {member.kind}: {text}"
 
 
-def grounding_text(grounding: Grounding) -> str:
-    """Return the facts of a walk, with an arrow for each in the direction of the fact."""
-    text = grounding.steps[0].source
-    for step in grounding.steps:
-        arrow = "←" if step.inverse else "→"
-        dates = step.fact.interval.format(step.fact.unit)
-        text += f" {arrow} {step.fact.relation} {dates} {arrow} {step.target}"
-    return text
+def fact_text(step: WalkedFact) -> str:
+    """Return a fact with its id."""
+    fact = step.fact
+    dates = fact.interval.format(fact.unit)
+    return f"#{step.fact_id} {fact.subject} {fact.relation} {fact.object} {dates}"
 
 
-def ablation_text(effect: AblationEffect) -> str:
-    """Return a sentence on the score without the facts of the top grounding."""
+def rest_lines(
+    explanation: Explanation, rest: Sequence[Reason], same: Sequence[Reason]
+) -> Iterator[str]:
+    """Yield a line for all reasons that are not shown, and one for those without a difference."""
+    if rest:
+        score, margin = (sum(getattr(one, name) for one in rest) for name in ("score", "margin"))
+        against = f", {margin:+.2f} against {explanation.rival}" if explanation.rival else ""
+        yield f"{_counted(len(rest), 'further reason')}: {score:+.2f}{against}"
+    if same:
+        score = sum(reason.score for reason in same)
+        which = _counted(len(same), "reason")
+        yield f"{which} with the same weight for {explanation.rival}: {score:+.2f}"
+
+
+def ablation_text(explanation: Explanation) -> str:
+    """Return a sentence on the score without the facts of the first reason."""
+    effect = explanation.ablation
+    if effect is None:
+        return ""
+    ids = [f"#{fact.fact_id}" for fact in effect.facts]
+    listed = ", ".join(ids[:-1]) + " and " * (len(ids) > 1) + ids[-1]
     change = "falls" if effect.drop >= 0 else "rises"
-    score = effect.score_without + effect.drop
-    difference, why = effect.drop - effect.share * score, ""
-    if score > 0 and abs(difference) >= _FAR * score:
-        why = ", and more goes with them: other rules lose walks too"
-        if difference < 0:
-            why = ", but without them other walks and facts take over much of it"
-    return (
-        f"Without {grounding_text(effect.grounding)} the score {change} by {abs(effect.drop):.4f} "
-        f"to {effect.score_without:.4f}; {effect.share:.1%} of the score is attributed to these "
-        f"facts{why}"
-    )
+    drop, left = abs(effect.drop), effect.score_without
+    return f"Without {listed} the score {change} by {drop:.2f} to {left:.2f}."
 
 
-def _notes(reason: Reason) -> Iterator[str]:
-    if reason.rule is not None:
-        yield reason.rule.figures
-    for grounding in reason.groundings:
-        yield grounding_text(grounding)
-    if reason.walks > len(reason.groundings):
-        yield f"{'… ' if reason.groundings else ''}{reason.walks:,} walks in all"
+def _standing(standing: Standing, explanation: Explanation) -> str:
+    first = f", first was {standing.winner}" if standing.winner != explanation.winner else ""
+    return f"rank {standing.rank:,}, score {standing.score:.2f}{first}"
 
 
 def _counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def _kinds(reasons: Sequence[Reason]) -> str:
-    kinds = Counter(reason.kind for reason in reasons)
-    return ", ".join(f"{count:,} × {kind}" for kind, count in kinds.most_common())
-
-
 def explanation_page(explanation: Explanation) -> str:
     """Return an explanation as an HTML page of its own."""
-    title = f"{explanation.query}: why {explanation.candidate}?"
-    return page(title, *explanation_html(explanation))
+    return page(f"{explanation.claim}?", *explanation_html(explanation))
 
 
 def explanation_html(explanation: Explanation) -> Iterator[Markup]:
     """Yield the elements of an explanation as HTML."""
-    query, name = explanation.query, explanation.candidate
-    yield element("h2", f"Why {name}?")
-    yield element("p", str(query))
-    yield element("p", summary_line(explanation), class_="tilp-soft")
-    yield element("h3", "Reasons, which add up to the score")
-    yield from _html_lines(query, list(reason_lines(explanation)), opened=1)
+    shown, rest, same = _parts(explanation, SHOWN)
+    low = min([0.0, *(reason.score for reason in explanation.reasons)])
+    high = max([0.0, *(reason.score for reason in explanation.reasons)])
+    yield element("h2", f"{explanation.claim}?")
+    for line in summary_lines(explanation):
+        yield element("p", line, class_="tilp-soft")
+    for index, reason in enumerate(shown):
+        yield _html_reason(explanation, reason, (low, high), opened=not index)
+    for title, reasons in (
+        ("further reason", rest),
+        (f"reason with the same weight for {explanation.rival}", same),
+    ):
+        if reasons:
+            score = sum(reason.score for reason in reasons)
+            summary = element("summary", f"{len(reasons):,} × {title}: {score:+.2f}")
+            inner = [_html_reason(explanation, one, (low, high), opened=False) for one in reasons]
+            yield element("details", summary, *inner, class_="tilp-reason")
     if explanation.ablation is not None:
-        yield element("h3", "Without the facts of the top grounding")
-        yield element("p", ablation_text(explanation.ablation))
-        yield _figure(explanation.ablation.grounding, query, name)
-    if explanation.contrasts:
-        yield element("h3", f"What {explanation.winner} has more than {name}")
-        yield from _html_lines(query, list(contrast_lines(explanation)), opened=0)
+        yield element("p", ablation_text(explanation))
 
 
-def _html_lines(query: Query, lines: Sequence[Line], opened: int) -> Iterator[Markup]:
-    """Return lines with bars; the facts behind the first few are unfolded."""
-    scores = [0.0, *(line.score for line in lines)]
-    for index, line in enumerate(lines):
-        row = element(
-            "span",
-            bar(line.score, min(scores), max(scores)),
-            element("span", f"{line.score:+.4f}", class_="tilp-number"),
-            element("span", line.text),
-            class_="tilp-row",
-        )
-        notes = list(_html_notes(query, line))
-        if notes:
-            opening = {"open": None} if index < opened else {}
-            box = element("div", *notes, class_="tilp-inner")
-            row = element("details", element("summary", row), box, **opening)
-        yield element("div", row, class_="tilp-reason")
-
-
-def _html_notes(query: Query, line: Line) -> Iterator[Markup]:
-    groundings = () if line.reason is None else line.reason.groundings
-    captions = [grounding_text(grounding) for grounding in groundings]
-    for note in line.notes:
-        if note in captions:
-            yield _figure(groundings[captions.index(note)], query, line.candidate, note)
-        else:
-            yield element("p", note, class_="tilp-soft")
-
-
-def _figure(grounding: Grounding, query: Query, candidate: str, caption: str = "") -> Markup:
-    picture = Markup(draw_grounding(grounding, query, candidate))
-    return element("figure", *([element("figcaption", caption)] if caption else []), picture)
+def _html_reason(
+    explanation: Explanation, reason: Reason, scale: tuple[float, float], *, opened: bool
+) -> Markup:
+    """Return a reason that opens to its facts, and those to its members."""
+    row = element(
+        "span",
+        bar(reason.score, *scale),
+        element("span", amounts(explanation, reason), class_="tilp-number"),
+        element("span", reason.text),
+        class_="tilp-row",
+    )
+    name = explanation.rival if reason.of_rival else explanation.candidate
+    inner = []
+    for grounding in reason.groundings:
+        caption = element("figcaption", "; ".join(map(fact_text, grounding.steps)))
+        picture = Markup(draw_grounding(grounding, explanation.query, name))
+        inner.append(element("figure", caption, picture))
+    notes = reason_notes(replace(reason, groundings=()), formal=True)
+    parts = [element("p", note, class_="tilp-soft") for note in notes]
+    inner.append(element("details", element("summary", "How the amount is made up"), *parts))
+    opening = {"open": None} if opened else {}
+    box = element("div", *inner, class_="tilp-inner")
+    body = element("details", element("summary", row), box, **opening)
+    return element("div", body, class_="tilp-reason")

@@ -1,12 +1,18 @@
-"""The parts of an explanation: reasons with their groundings, ablation effect and contrasts."""
+"""The parts of an explanation: reasons with their facts, and what removing facts does."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from tilp._deprecated import RenamedAttribute
 from tilp.graph import Fact
-from tilp.rules import MinedRule
+from tilp.rules import Atom, MinedRule
 from tilp.scoring import Query
+from tilp.scoring.scorer import ReasonKind
+
+SHOWN = 3
+"""Reasons that text and HTML show at once."""
+
+_SAME = 0.01  # of the larger amount: a smaller difference decides nothing
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +46,13 @@ class WalkedFact:
 class Grounding:
     """The dated facts of one walk, in order; or a single fact of the candidate.
 
+    No walk uses a fact twice or comes back to an entity.
+
     Attributes:
         steps: The facts.
-        share: Share of its reason's score; None if all walks of the reason have the same share.
     """
 
     steps: tuple[WalkedFact, ...]
-    share: float | None = None
-
-    def share_of(self, walks: int) -> float:
-        """Return its share of the score of a reason with a number of walks."""
-        return 1 / walks if self.share is None else self.share
 
     @property
     def facts(self) -> frozenset[int]:
@@ -59,41 +61,92 @@ class Grounding:
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
-    """One contribution to a candidate's score.
+class Member:
+    """One contribution to a score, of those that a reason sums up.
 
     Attributes:
         kind: Source of the contribution: `rule`, `prior`, `other facts`, `random walks` and so on.
         score: Summand of the score.
         text: Description as a sentence.
-        groundings: Facts behind it, those nearest to the query's time first; perhaps not all.
-        walks: Number of groundings in all.
+        walks: Number of its groundings.
         rule: The rule with its counts and weight, if there is one.
     """
 
     kind: str
     score: float
     text: str
-    groundings: tuple[Grounding, ...] = ()
     walks: int = 0
     rule: MinedRule | None = None
 
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """All contributions of one piece of evidence: one chain of relations, or one of another kind.
+
+    Attributes:
+        kind: `chain`: facts that lead from the query's entity to the candidate; `candidate`: facts
+            of the candidate alone; `prior`: how common the candidate is; `connection`: random
+            walks that no chain stands for; `rest`: what cannot be attributed.
+        relations: The chain, read from the query's entity; of `candidate`, one relation, read from
+            the candidate.
+        score: Summand of the candidate's score.
+        rival: Summand of the rival's score from the same evidence.
+        text: The reason as a sentence with names and dates.
+        members: The contributions that add up to `score`, the largest first; those of the rival if
+            the candidate has none.
+        groundings: Facts behind it, perhaps not all; facts of the rival likewise.
+        of_rival: True if members and facts are those of the rival.
+    """
+
+    kind: ReasonKind
+    relations: tuple[Atom, ...]
+    score: float
+    rival: float
+    text: str
+    members: tuple[Member, ...] = ()
+    groundings: tuple[Grounding, ...] = ()
+    of_rival: bool = False
+
     words = RenamedAttribute("text")
+
+    @property
+    def margin(self) -> float:
+        """The candidate's summand less the rival's."""
+        return self.score - self.rival
+
+    @property
+    def same(self) -> bool:
+        """True if it adds as much to the rival, within a hundredth, and so decides nothing."""
+        return abs(self.margin) <= _SAME * max(abs(self.score), abs(self.rival))
+
+    @property
+    def walks(self) -> int:
+        """Number of groundings of the member that has most."""
+        return max((member.walks for member in self.members), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Rank, score and share of a candidate, and the name of the best candidate."""
+
+    rank: int
+    score: float
+    share: float
+    winner: str
 
 
 @dataclass(frozen=True, slots=True)
 class AblationEffect:
-    """Effect on a score of removing the facts of one grounding from the evidence.
+    """Effect of removing the facts of the first reason's first grounding from the evidence.
 
     Attributes:
-        grounding: The grounding whose facts are removed.
-        share: Share of the score that is attributed to it, if each walk has its share of its
-            reason's score; 0 if the score is not positive.
+        facts: The facts that are removed.
+        share: Share of the score that the reason contributes; 0 if the score is not positive.
         score_without: The score, computed again without these facts.
         drop: The score minus `score_without`.
     """
 
-    grounding: Grounding
+    facts: tuple[WalkedFact, ...]
     share: float
     score_without: float
     drop: float
@@ -103,78 +156,68 @@ class AblationEffect:
 
 
 @dataclass(frozen=True, slots=True)
-class Contrast:
-    """One contribution to the scores of a candidate and of the best one, the winner.
-
-    Attributes:
-        reason: Of the winner; of the candidate if the winner has no such reason.
-        winner: Summand of the winner's score; 0 if it has no such reason.
-        candidate: Summand of the candidate's score, likewise.
-    """
-
-    reason: Reason
-    winner: float
-    candidate: float
-
-
-@dataclass(frozen=True, slots=True)
 class Explanation:
-    """Explanation of the score and rank of a candidate.
+    """Explanation of the score and rank of a candidate, against another candidate, its rival.
 
     Attributes:
         query: The query as it was given.
+        claim: The fact that the candidate makes of the query, in words.
         candidate: Name of the candidate.
         rank: Rank among all entities; equal scores in the order of entities.
         score: Sum of the reasons' scores.
         share: Share of all candidates' scores, or of their softmax, as in predictions.
         known: True if the evidence has it as an answer at a time that touches the query's.
-        reasons: The largest first.
-        ablation: Effect of removing the facts of the top grounding; None if there is none.
         winner: Name of the best candidate.
-        contrasts: Contributions to the scores of winner and candidate, the largest difference
-            first; they add up to the difference of the scores. Empty for the winner itself.
-        max_reasons: Number of reasons and of contrasts that are shown, and have groundings; None
-            for all.
+        rival: Name of the candidate that it is compared with; empty if there is no other.
+        rival_rank: Rank of the rival.
+        rival_score: Sum of the reasons' `rival`.
+        reasons: Those that decide first. If the candidate is ahead of its rival: what adds clearly
+            more to it, then what adds to both, then what speaks against it. If it is behind: what
+            it lacks most. What is the same for both comes last.
+        ablation: Effect of removing the facts of the first reason with a positive score and facts;
+            None if there is none.
+        removed: Facts that were left out of the evidence, if the explanation is one without facts.
+        before: Rank, score and winner with these facts.
+        max_reasons: Reasons up to this one have groundings; None for all.
     """
 
     query: Query
+    claim: str
     candidate: str
     rank: int
     score: float
     share: float
     known: bool
     reasons: tuple[Reason, ...]
-    ablation: AblationEffect | None = None
     winner: str = ""
-    contrasts: tuple[Contrast, ...] = ()
+    rival: str = ""
+    rival_rank: int = 0
+    rival_score: float = 0.0
+    ablation: AblationEffect | None = None
+    removed: tuple[WalkedFact, ...] = ()
+    before: Standing | None = None
     max_reasons: int | None = None
 
     top = RenamedAttribute("max_reasons")
     fall = RenamedAttribute("ablation")
-    lacks = RenamedAttribute("contrasts")
-    shown_lacks = RenamedAttribute("shown_contrasts")
-
-    @property
-    def shown(self) -> tuple[Reason, ...]:
-        """The reasons that are shown."""
-        return self.reasons[: self.max_reasons]
-
-    @property
-    def shown_contrasts(self) -> tuple[Contrast, ...]:
-        """The contrasts that are shown."""
-        return self.contrasts[: self.max_reasons]
 
     def __str__(self) -> str:
         return self.text()
 
-    def text(self) -> str:
-        """Return the explanation as text: reasons with scores and facts, and contrasts."""
+    def text(self, max_reasons: int | None = SHOWN, *, formal: bool = False) -> str:
+        """Return the explanation as text.
+
+        Args:
+            max_reasons: Show this many reasons (int, default 3; None for all), and sum up others.
+            formal: Add the members of each reason: rules in formal notation, with their counts
+                (default False).
+        """
         from tilp.explanation.render import explanation_text
 
-        return explanation_text(self)
+        return explanation_text(self, max_reasons, formal=formal)
 
     def to_json(self) -> dict[str, Any]:
-        """Return what is shown as plain values; `rest` and `lacks_rest` sum up the others."""
+        """Return the explanation as plain values; `rest` sums up reasons past `max_reasons`."""
         from tilp.explanation.render import explanation_json
 
         return explanation_json(self)

@@ -23,7 +23,6 @@ from tilp._kernels.types import ListedCandidates
 from tilp._utils.arrays import Floats, Ids, Indices, Mask, read_only_tuple
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.time import Allen, known_ends
-from tilp.types import Unit
 
 HISTORY_KINDS = ("other facts", "facts with the subject")
 
@@ -34,13 +33,6 @@ _SPREAD = (0.005, 0.995)  # quantiles of all times between which distances are t
 _CACHE_SIZE = 2**24  # values to keep of the facts nearest to the latest query intervals
 _VALUES_PER_INTERVAL = 6  # values that the cache holds for each interval of a fact
 _DISTANCES = (("start", "start"), ("end", "start"), ("start", "end"))  # ends of fact and query
-_VERBS = ("meets", "overlaps", "starts", "finishes", "equals", "contains")
-_SAME_TIME = {
-    Unit.YEAR: "in the year",
-    Unit.MONTH: "in the month",
-    Unit.DAY: "on the day",
-    Unit.INTEGER: "when",
-}
 
 
 def distance_bounds(graph: TemporalGraph) -> Indices:
@@ -94,11 +86,6 @@ class HistoryFact:
     relation: int  # directed relation, read from the candidate
     edge: int  # index of the fact among the edges
     features: tuple[int, ...]  # ids of its features
-
-
-def unit_name(unit: Unit) -> str:
-    """Return the name of one unit of time."""
-    return "unit" if unit is Unit.INTEGER else unit.value
 
 
 class CandidateHistory:
@@ -226,17 +213,6 @@ class CandidateHistory:
             return "at a time that is not known"
         of_fact, of_query, distance = self._distance(feature, unit)
         return f"its {of_fact} {distance or 'at'} the query's {of_query}"
-
-    def clause(self, feature: int, unit: Unit) -> str:
-        """Return the same as a clause after the fact: `ends in the year the query starts`."""
-        if feature < N_ALLEN:
-            relation = tuple(Allen)[feature].value
-            verb = relation if relation in _VERBS else f"is {relation.replace('-by', ' by')}"
-            return f"{verb} the query's time"
-        if feature == N_ALLEN:
-            return "is at a time that is not known"
-        of_fact, of_query, distance = self._distance(feature, unit_name(unit))
-        return f"{of_fact}s {distance or _SAME_TIME[unit]} the query {of_query}s"
 
     def _distance(self, feature: int, unit: str) -> tuple[str, str, str]:
         """Return which ends of fact and query are compared, and their distance, "" if none."""

@@ -32,7 +32,8 @@ _SAVED_NAMES = ("columns", "rule", "row_of", "words", "terms", "counts", "bounds
 _DENSE_L2, _SPARSE_L2 = 0.1, 4.0  # regularisation of the weights of dense and of other features
 _MIN_QUERIES = 20
 _N_COUNTS = len(COUNT_FEATURES)
-_TOLERANCE = 3e-5  # of the relative decrease of the loss
+_TOLERANCE = 1e-4  # of the relative decrease of the loss
+_SCALE_POWER = -0.25  # of the curvature: so scaled, weights take half the steps to learn
 
 
 @dataclass(frozen=True)
@@ -180,24 +181,45 @@ class _Problem:
         self._n_rules = n_rules
         self._max_steps = max_steps
         self.initial = _initial(n_rules + n_history)
+        is_dense = np.arange(len(self.initial)) < len(DENSE_FEATURES)
+        self._l2 = np.where(is_dense, _DENSE_L2, _SPARSE_L2)
+        self._scale = (self._l2 + self._curvature()) ** _SCALE_POWER
 
     def learn(self, queries: Indices) -> Floats:
         """Return the weights that make the answers of some queries likely."""
-        is_dense = np.arange(len(self.initial)) < len(DENSE_FEATURES)
-        penalty = np.where(is_dense, _DENSE_L2, _SPARSE_L2)
 
-        def loss(weights: Floats) -> tuple[float, Floats]:
-            gradient = np.zeros_like(weights)
-            distance = weights - self.initial
+        def loss(scaled: Floats) -> tuple[float, Floats]:
+            distance = self._scale * scaled
+            weights, gradient = self.initial + distance, np.zeros_like(distance)
             total = add_log_linear_likelihood(
                 self._table, queries, *self.split(weights), *self.split(gradient)
             )
-            total += 0.5 * float((penalty * distance * distance).sum())
-            return total, gradient + penalty * distance
+            total += 0.5 * float((self._l2 * distance * distance).sum())
+            return total, self._scale * (gradient + self._l2 * distance)
 
         options = {"maxiter": self._max_steps, "ftol": _TOLERANCE}
-        result = minimize(loss, self.initial, jac=True, method="L-BFGS-B", options=options)
-        return np.asarray(result.x, np.float64)
+        start = np.zeros_like(self.initial)
+        result = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
+        return np.asarray(self.initial + self._scale * result.x, np.float64)
+
+    def _curvature(self) -> Floats:
+        """Return the second derivative of the loss by each weight, at the initial weights."""
+        table, first = self._table, self._table.offsets[:-1]
+        query = np.repeat(np.arange(len(first)), np.diff(table.offsets))
+        score = table.columns @ self.initial[: len(DENSE_FEATURES)] + table.log_count
+        share = np.exp(score - np.maximum.reduceat(score, first)[query])
+        share /= np.add.reduceat(share, first)[query]
+        variance = share * (1 - share)
+        of_rules = np.repeat(variance, np.diff(table.rule_offsets)) * table.root_rate**2
+        of_history = np.repeat(variance, np.diff(table.history_offsets))
+        n_history = len(self.initial) - len(DENSE_FEATURES) - self._n_rules
+        return np.concatenate(
+            [
+                variance @ table.columns**2,
+                np.bincount(table.rule, of_rules, self._n_rules),
+                np.bincount(table.history_feature, of_history, n_history),
+            ]
+        )
 
     def split(self, weights: Floats) -> list[Floats]:
         """Split weights into those of dense features, of rules and of history features."""

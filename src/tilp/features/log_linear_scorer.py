@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from functools import partial
 from typing import Any
@@ -23,19 +24,29 @@ from tilp.features.candidate_counts import (
 from tilp.features.candidate_history import (
     HISTORY_KINDS,
     CandidateHistory,
-    HistoryFact,
     fact_edges,
     fact_edges_without,
     listed_candidates,
 )
 from tilp.features.log_linear import RANDOM_WALKS, TERMS, LogLinearWeights
 from tilp.features.random_walks import RandomWalks
+from tilp.features.walk_chains import WalkChains
 from tilp.graph import QueryTable
 from tilp.scoring import RuleScorer, Scores
-from tilp.scoring.scorer import NOT_SCORED, AppliedRules, Contribution, FactPath, RuleContributions
+from tilp.scoring.scorer import (
+    NOT_SCORED,
+    AppliedRules,
+    Contribution,
+    Evidence,
+    FactPath,
+    ReasonKind,
+    RuleContributions,
+    only_path,
+)
+from tilp.time import unit_words
 
 _MAX_ENTITIES = 2**16  # more are not scored all, but those that rules or the prior list
-_WALKS_TEXT = "walks of any facts, longer than rules and likelier the nearer in time, lead to it"
+_WALKS_TEXT = "walks of any facts, longer than rules and likelier the nearer in time"
 
 
 class LogLinearScorer:
@@ -187,92 +198,116 @@ class LogLinearScorer:
         terms = [parts[name] for name in TERMS]
         return np.column_stack([*terms, counts])
 
-    def attribute_score(
-        self, query: QueryTable, candidate: int, applied: AppliedRules
-    ) -> list[Contribution]:
-        """Split a score into contributions of rules, prior, candidate history and random walks."""
-        listed = self.rule_scorer.score(query, applied).candidate
-        if not self.lists_all and candidate not in listed:
-            text = "neither rules nor the prior lead to it, and nothing else was looked at"
-            return [Contribution((NOT_SCORED,), NOT_SCORED, 0.0, text)]
-        entity = np.array([candidate], np.int32)
-        parts = self.contributions(query, np.array([0, 1]), entity, applied)
-        return [
-            *self.rule_scorer.attribute_score(
-                query, candidate, applied, parts, self._rule_evidence
-            ),
-            *self._attribute_history(query, candidate),
-            self._attribute_walks(query, candidate, float(parts[RANDOM_WALKS][0])),
-            *self._attribute_counts(query, candidate, parts),
-        ]
+    def attribute_scores(
+        self, query: QueryTable, candidates: Sequence[int], applied: AppliedRules
+    ) -> list[list[Contribution]]:
+        """Split scores into contributions of rules, prior, candidate history and random walks."""
+        scored = list(candidates)
+        if not self.lists_all:
+            listed = self.rule_scorer.score(query, applied).candidate
+            scored = [entity for entity in candidates if entity in listed]
+        entities = np.array(scored, np.int32)
+        together = self.contributions(query, np.array([0, len(scored)]), entities, applied)
+        walks = self._attribute_walks(query, scored, together[RANDOM_WALKS].tolist())
+        attributed = {}
+        for index, entity in enumerate(scored):
+            parts = {name: part[index : index + 1] for name, part in together.items()}
+            attributed[entity] = [
+                *self.rule_scorer.attribute_rules(
+                    query, entity, applied, parts, self._rule_evidence
+                ),
+                *self._attribute_history(query, entity),
+                *walks[index],
+                *self._attribute_counts(query, entity, parts),
+            ]
+        text = "neither rules nor the prior lead to {candidate}, and nothing else was looked at"
+        other = Contribution(Evidence(ReasonKind.REST), NOT_SCORED, 0.0, text)
+        return [attributed.get(entity, [other]) for entity in candidates]
 
     def _attribute_counts(
         self, query: QueryTable, candidate: int, parts: dict[str, Floats]
     ) -> Iterator[Contribution]:
         """Yield a contribution for each count of the candidate's facts."""
-        prior, entity = self.rule_scorer.prior, np.array([candidate], np.int32)
-        count, total = (int(column[0]) for column in prior.counts(query.directed_relation, entity))
-        texts = {
-            DEGREE: f"it has {self.counts.facts(candidate):,} facts in all",
-            POPULARITY: f"{count:,} of {total:,} facts of the relation have it as their answer",
-            KNOWN: "the facts have it as an answer to the same question at another time",
-        }
-        for kind, text in texts.items():
-            yield Contribution((kind,), kind, float(parts[kind][0]), text)
+        prior = Evidence(ReasonKind.PRIOR)
+        relation = self.rule_scorer.walker.encoding.atoms[int(query.directed_relation[0])]
+        known = Evidence(ReasonKind.CHAIN, (relation,))
+        popularity = self.rule_scorer.popularity_text(query, candidate)
+        facts = f"{{candidate}} has {self.counts.facts(candidate):,} facts in all"
+        at_another_time = "{candidate} is known as an answer at another time"
+        for kind, evidence, text in (
+            (DEGREE, prior, facts), (POPULARITY, prior, popularity), (KNOWN, known, at_another_time)
+        ):  # fmt: skip
+            yield Contribution(evidence, kind, float(parts[kind][0]), text)
 
-    def _attribute_history(self, query: QueryTable, candidate: int) -> list[Contribution]:
-        """Return a contribution for each fact of the candidate with a weight other than 0."""
-        graph = self.rule_scorer.walker.graph
+    def _attribute_history(self, query: QueryTable, candidate: int) -> Iterator[Contribution]:
+        """Yield a contribution for each fact of the candidate with a weight other than 0."""
+        walker = self.rule_scorer.walker
+        atoms, unit = walker.encoding.atoms, unit_words(walker.graph.unit, plural=False)
         rows = self.weights.history_row[query.directed_relation[0]]
         rows = rows.reshape(len(HISTORY_KINDS), -1)
-        contributions = []
         for fact in self.history.nearest_facts(self._list_one(query, candidate)):
             row, features = rows[fact.kind, fact.relation], np.array(fact.features)
             weights = self.weights.history[row, features] if row >= 0 else np.empty(0)
             if not weights.any():
                 continue
             heaviest = features[np.argsort(-np.abs(weights), kind="stable")].tolist()
-            text = self._fact_text(query, fact, heaviest[: np.count_nonzero(weights)])
-            kind, inverse = HISTORY_KINDS[fact.kind], fact.relation >= len(graph.relations)
-            find = partial(_only, FactPath(((int(self._edges.fact[fact.edge]), inverse),)))
-            key, score = (kind, fact.relation), float(weights.sum())
-            contributions.append(Contribution(key, kind, score, text, 1, find_facts=find))
+            features = heaviest[: np.count_nonzero(weights)]
+            text = ", ".join(self.history.describe(feature, unit) for feature in features)
+            atom, kind = atoms[fact.relation], HISTORY_KINDS[fact.kind]
+            step = int(self._edges.fact[fact.edge]), atom.inverse
+            evidence = Evidence(ReasonKind.CANDIDATE, (atom,))
+            if fact.kind:  # a fact with the subject is a chain of its own, read from the subject
+                evidence = Evidence(ReasonKind.CHAIN, (atom.converse,))
+                step = step[0], not atom.inverse
+            find, score = only_path((step,)), float(weights.sum())
+            yield Contribution(evidence, kind, score, text, 1, find_facts=find)
+
+    def _attribute_walks(
+        self, query: QueryTable, candidates: Sequence[int], scores: Sequence[float]
+    ) -> list[list[Contribution]]:
+        """Split for each candidate its score by random walks, by the chains of walks.
+
+        Each chain that is likely for one of the candidates gets the share of its probability, if it
+        has a walk without a circle. What is left goes to the connection as a whole.
+        """
+        if not any(scores):
+            return [[] for _ in scores]
+        atoms, dated = self.rule_scorer.walker.encoding.atoms, self.rule_scorer.fill_dates(query)
+        first = WalkChains(self.random_walks, dated, candidates[0])
+        walks = [first, *map(first.to, candidates[1:])]
+        likely = (found.likely() for found, score in zip(walks, scores, strict=True) if score)
+        chains = list(dict.fromkeys(itertools.chain.from_iterable(likely)))
+        contributions = []
+        for found, score in zip(walks, scores, strict=True):
+            parts = [
+                (
+                    Evidence(ReasonKind.CHAIN, tuple(atoms[relation] for relation in chain)),
+                    score * found.share(chain),
+                    partial(self._paths, found, chain),
+                )
+                for chain in chains
+                if score and found.walks(chain, 1)
+            ]
+            left, find = score - sum(part[1] for part in parts), partial(self._shortest_path, found)
+            parts.append((Evidence(ReasonKind.CONNECTION), left, find))
+            contributions.append(
+                [
+                    Contribution(evidence, RANDOM_WALKS, part, _WALKS_TEXT, 1, find_facts=find)
+                    for evidence, part, find in parts
+                ]
+            )
         return contributions
 
-    def _fact_text(self, query: QueryTable, fact: HistoryFact, features: list[int]) -> str:
-        """Describe a fact of the candidate: `another playsFor of the candidate ends …`.
+    def _paths(self, walks: WalkChains, chain: tuple[int, ...], n: int) -> list[FactPath]:
+        return [self._path(walk) for walk in walks.walks(chain, n)]
 
-        The candidate is the subject of a fact `of` it, and the object of one `to` it.
-        """
-        graph = self.rule_scorer.walker.graph
-        n = len(graph.relations)
-        name = graph.relations.label(fact.relation % n)
-        from_candidate = (int(query.directed_relation[0]) + n) % (2 * n)
-        article = "an" if name[:1].lower() in "aeiou" else "a"
-        which = "another" if fact.relation == from_candidate else article
-        side, other = ("of", "to") if fact.relation < n else ("to", "of")
-        ends = f"{side} the candidate"
-        if HISTORY_KINDS[fact.kind] != HISTORY_KINDS[0]:
-            ends += f" {other} the subject"
-        *first, last = (self.history.clause(feature, graph.unit) for feature in features)
-        clauses = f"{', '.join(first)} and {last}" if first else last
-        return f"{which} {name} {ends} {clauses}"
+    def _shortest_path(self, walks: WalkChains, _: int) -> list[FactPath]:
+        return [self._path(walks.shortest_walk())]
 
-    def _attribute_walks(self, query: QueryTable, candidate: int, score: float) -> Contribution:
-        """Return the contribution of random walks, with the likeliest walk of each length."""
-        walks, edges = self.random_walks, self.random_walks.edges
-        n_relations = len(self.rule_scorer.walker.graph.relations)
-
-        def path(walk: Indices, share: float) -> FactPath:
-            facts, inverse = edges.fact[walk], edges.relation[walk] >= n_relations
-            return FactPath(tuple(zip(facts.tolist(), inverse.tolist(), strict=True)), share)
-
-        def find(n: int) -> list[FactPath]:
-            total = float(walks.probabilities(self._list_one(query, candidate))[0])
-            likeliest = walks.likeliest_walks(self.rule_scorer.fill_dates(query), 0, candidate)
-            return [path(walk, probability / total) for walk, probability in likeliest[:n]]
-
-        return Contribution((RANDOM_WALKS,), RANDOM_WALKS, score, _WALKS_TEXT, find_facts=find)
+    def _path(self, walk: Indices) -> FactPath:
+        edges, n = self.random_walks.edges, len(self.rule_scorer.walker.graph.relations)
+        inverse = edges.relation[walk] >= n
+        return tuple(zip(edges.fact[walk].tolist(), inverse.tolist(), strict=True))
 
     def _rule_evidence(self, reaching: RuleContributions) -> Floats:
         """Return the evidence w_Rule √α_c of each rule that reaches a candidate."""
@@ -295,7 +330,7 @@ class LogLinearScorer:
     def _add_rule_evidence(
         self, applied: AppliedRules, listed: ListedCandidates, score: Floats
     ) -> None:
-        rows = applied.by_query(len(listed.subject))
+        rows = applied.rows
         candidates = listed.offsets, listed.candidate
         add_rule_evidence(*rows, *candidates, self.weights.rule, self._n_entities, score)
 
@@ -315,7 +350,3 @@ class LogLinearScorer:
     def _add_random_walks(self, listed: ListedCandidates, score: Floats) -> None:
         weight = self.weights.dense[listed.directed_relation, 1]
         self.random_walks.add_scores(listed, weight, score)
-
-
-def _only(path: FactPath, _: int) -> list[FactPath]:
-    return [path]

@@ -139,7 +139,7 @@ class RelationLearner:
         fold_ids = fold_index(queries.fact, self.settings.seed)
         tables, folds = [], []
         for fold in range(N_FOLDS):
-            scorer = self.scorers[fold % len(self.scorers)]
+            scorer = self.scorers[fold]
             rows = np.flatnonzero(fold_ids == fold)
             memory = scorer.memory_per_query(queries[rows])
             for part in query_batches(rows, memory, self.block_bytes) if len(rows) else ():
@@ -163,7 +163,7 @@ class RelationLearner:
         dense[:, 0] = np.log(sample.score / sample.default[sample.query])
         dense[:, 1] = self.random_walks.log_scores(listed)
         rule_evidence = list_rule_evidence(
-            *applied.by_query(len(queries)), sample.offsets, sample.candidate, len(graph.entities)
+            *applied.rows, sample.offsets, sample.candidate, len(graph.entities)
         )
         sparse = (*rule_evidence, *self.history.list_features(listed))
         return LogLinearTable(sample.offsets, sample.answer_index, sample.log_count, dense, *sparse)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -10,16 +11,16 @@ from tilp._kernels.candidate_history import FAR, FactEdges
 from tilp._kernels.random_walks import (
     WalkSettings,
     add_random_walk_scores,
-    likeliest_walk,
     list_random_walk_scores,
 )
 from tilp._kernels.types import ListedCandidates
 from tilp._utils.arrays import Floats, Indices
-from tilp.graph import QueryTable, TemporalGraph
+from tilp.graph import TemporalGraph
 from tilp.time import known_ends
 from tilp.walks import Walker
 
-_MIN_LIMIT = 50_000
+_FEW_EDGES = 200_000  # of a graph: none of its steps is limited
+_LIMITS = 50_000, 10_000  # of the edges of one step, in such a graph and in larger ones
 MIN_PROBABILITY = 1e-7  # those far below all score about 0
 
 
@@ -57,8 +58,24 @@ class RandomWalks:
     ) -> RandomWalks:
         """Make the walks that are longer than those of a walker."""
         length = walker.max_length
-        limit = max(walker.limit, _MIN_LIMIT)
+        limit = max(walker.limit, _LIMITS[len(edges.target) > _FEW_EDGES])
         return cls(edges, scale, length, max(walk_length, length), limit)
+
+    @cached_property
+    def source(self) -> Indices:
+        """Entity that each edge leads from."""
+        return np.repeat(np.arange(len(self.edges.offsets) - 1), np.diff(self.edges.offsets))
+
+    def edges_of(self, relation: int) -> Indices:
+        """Return the edges of a directed relation."""
+        order, bounds = self._by_relation
+        return order[bounds[relation] : bounds[relation + 1]]
+
+    @cached_property
+    def _by_relation(self) -> tuple[Indices, Indices]:
+        order = np.argsort(self.edges.relation, kind="stable")
+        bounds = np.arange(self.edges.relation.max(initial=-1) + 2)
+        return order, np.searchsorted(self.edges.relation[order], bounds)
 
     def log_scores(self, listed: ListedCandidates) -> Floats:
         """Return how likely each candidate is reached, on a logarithmic scale from 0 (never)."""
@@ -72,18 +89,6 @@ class RandomWalks:
     def add_scores(self, listed: ListedCandidates, weight: Floats, score: Floats) -> None:
         """Add the log scores to the scores of candidates, times the weight of each query."""
         add_random_walk_scores(*self._arguments(listed), weight, score)
-
-    def likeliest_walks(
-        self, queries: QueryTable, query: int, candidate: int
-    ) -> list[tuple[Indices, float]]:
-        """Return the likeliest walk of each length to a candidate, the likeliest first."""
-        subject, fact = int(queries.subject[query]), int(queries.fact[query])
-        start, end = (int(np.clip(time[query], -FAR, FAR)) for time in (queries.start, queries.end))
-        walks = [
-            likeliest_walk(self.edges, subject, candidate, start, end, fact, self.scale, length)
-            for length in range(self.rule_length + 1, self.max_length + 1)
-        ]
-        return sorted((walk for walk in walks if walk[1] > 0.0), key=lambda walk: -walk[1])
 
     def _arguments(
         self, listed: ListedCandidates

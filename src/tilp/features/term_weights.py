@@ -26,7 +26,7 @@ from tilp.features.negative_sampling import SampledCandidates
 from tilp.graph import QueryTable, TemporalGraph
 from tilp.parallel import Workers
 from tilp.scoring import RuleWeights
-from tilp.scoring.topk import QueryBatches
+from tilp.scoring.scorer import query_batches
 from tilp.types import Part
 
 _MAX_REMOVED = 0.12  # share of the training facts in a fold: the graph stays like the whole one
@@ -148,11 +148,14 @@ def make_term_table(
     progress: Callable[[float], None],
 ) -> TermTable:
     """Score queries, and list the terms of the best candidates of each."""
-    batches = QueryBatches(queries, scorer, keep_duplicates=True)
+    order = np.lexsort((queries.subject, queries.directed_relation))  # which share walks
+    memory = scorer.memory_per_query(queries)[order]
+    parts = query_batches(order, memory, workers.block_bytes) if len(order) else []
+    batches = [queries[part] for part in parts]
     tables = [_EMPTY]
     for table in workers.map(partial(_list_terms, scorer, seed), batches):
         tables.append(table)
-        progress((len(tables) - 1) / len(batches.rows))
+        progress((len(tables) - 1) / len(batches))
     return TermTable.join(tables)
 
 

@@ -13,7 +13,7 @@ import polars as pl
 
 from tilp._utils.arrays import Ints
 from tilp._utils.files import locked, new_file, read_note, write_note
-from tilp._utils.versions import code_versions
+from tilp._version import code_versions
 from tilp.errors import TilpError
 from tilp.explanation import Explainer
 from tilp.graph import QueryTable, TemporalGraph
@@ -31,7 +31,6 @@ ChunkResult = tuple[TopCandidates, list[list[str]]]
 
 _NOTE, _FORMAT, _VERSION = "predict.json", "tilp predictions", 1
 _MAX_PART_ROWS = 2_000_000
-_GROUNDINGS, _REASONS = 3, 10
 _PARQUET_MAGIC = b"PAR1"
 
 
@@ -88,10 +87,7 @@ class BatchPredictor:
         texts = []
         for query, first, last in zip(queries, best.offsets[:-1], best.offsets[1:], strict=True):
             candidates = ids[first : min(first + self.n_explained, last)]
-            explanations = self.explainer.explain_each(
-                query, candidates, groundings=_GROUNDINGS, max_reasons=_REASONS
-            )
-            values = [explanation.to_json() for explanation in explanations]
+            values = [one.to_json() for one in self.explainer.explain(query, candidates)]
             texts.append([json.dumps(value, ensure_ascii=False, default=str) for value in values])
         return best, texts
 
@@ -270,6 +266,7 @@ def _check_queries(
 _DIFFERENT = {
     "model": "another model",
     "evidence": "other data",
+    "sources": "data from other files or lines",
     "queries": "other queries",
     "made_with": "another tilp, or other versions of what it computes with",
 }

@@ -168,7 +168,7 @@ class ModelSettings:
                 "mining": MiningSettings(**mining),
                 "training": TrainingSettings(**training),
                 "features": Features(values["features"]),
-                "without": tuple(map(Part, values["without"])),
+                "without": tuple(Part(name) for name in values["without"] if name != _REMOVED_PART),
                 "missing": Missing(values["missing"]),
             }
             return cls(**values)
@@ -182,6 +182,7 @@ def _of_0_1(mining: dict[str, Any]) -> dict[str, Any]:
     return {"select": False, "max_rules": mining["top"]}
 
 
+_REMOVED_PART = "out-of-fold"  # rules are scored out of fold in every fit of features
 _SAVED_KEYS = {"walk_length": "soft_length", "l2": "pull"}
 
 

@@ -12,14 +12,7 @@ import polars as pl
 from tilp._utils.arrays import Floats
 from tilp.errors import TilpError
 from tilp.features.candidate_counts import COUNT_FEATURES, DEGREE, POPULARITY
-from tilp.features.candidate_history import HISTORY_KINDS, CandidateHistory, fact_edges, unit_name
-from tilp.features.describe import (
-    count_phrase,
-    duration_sentence,
-    order_sentence,
-    pair_sentence,
-    recurrence_sentence,
-)
+from tilp.features.candidate_history import HISTORY_KINDS, CandidateHistory, fact_edges
 from tilp.features.log_linear import DENSE_FEATURES, TERMS, LogLinearWeights
 from tilp.features.paper.evidence import EVIDENCE_KINDS
 from tilp.features.paper.features import (
@@ -29,15 +22,17 @@ from tilp.features.paper.features import (
     PaperFeatures,
     walked_relations,
 )
+from tilp.features.paper.scorer import in_units, percent
 from tilp.graph import TemporalGraph
 from tilp.learning import KNOWN_KINDS
 from tilp.model.config import ModelSettings
 from tilp.model.fitted_model import FittedModel
 from tilp.parallel import Workers
 from tilp.rules import RuleSet
+from tilp.time import unit_words
 from tilp.time.durations import Durations, observed_lengths
 from tilp.time.imputation import MissingDates
-from tilp.types import EvidenceKind, Features, choose
+from tilp.types import EvidenceKind, Features, Unit, choose
 
 _PAIR = ("evidence", "query", "other")
 _COLUMNS = {
@@ -149,24 +144,63 @@ class Distributions:
     def _sentences(self, table: pl.DataFrame) -> list[str]:
         orders = table.filter(feature="order")
         later = dict(zip(orders.select(_PAIR).iter_rows(), orders["probability"], strict=True))
-        unit = self.graph.unit
-        sentences = []
-        for row in table.iter_rows(named=True):
-            evidence, relation, other = row["evidence"], row["relation"], row["other"]
-            length = (row["mean"], row["deviation"])
-            match row["feature"]:
-                case "recurrence":
-                    text = recurrence_sentence(evidence, relation, row["probability"])
-                case "order":
-                    text = order_sentence(evidence, relation, other, row["probability"])
-                case "pair":
-                    after = later[evidence, row["query"], other]
-                    name = row["distribution"]
-                    text = pair_sentence(evidence, relation, other, after, *length, name, unit)
-                case _:
-                    text = duration_sentence(relation, *length, unit)
-            sentences.append(f"{text}{count_phrase(row['feature'], row['seen'], row['pooled'])}")
-        return sentences
+        return [
+            distribution_sentence(
+                row, later.get(tuple(row[name] for name in _PAIR)), self.graph.unit
+            )
+            for row in table.iter_rows(named=True)
+        ]
+
+
+_ALWAYS = 0.9  # from this share of pairs on, only one order is named
+_BESIDE = {
+    EvidenceKind.BETWEEN.value: " between the same two",
+    EvidenceKind.WALKS.value: " on walks to the answer",
+}
+_COUNTED = {"recurrence": "fact", "order": "pair", "pair": "pair", "duration": "interval"}
+
+
+def distribution_sentence(row: dict[str, Any], later: float | None, unit: Unit) -> str:
+    """Say in words what a distribution is, and what it is fitted to.
+
+    `later` is how often the other relation of a pair starts later.
+
+    >>> row = {"feature": "duration", "evidence": None, "relation": "playsFor", "other": None}
+    >>> row |= {"mean": 3.4, "deviation": 2.2, "distribution": "truncated Gaussian"}
+    >>> distribution_sentence(row | {"seen": 512, "pooled": False}, None, Unit.YEAR)
+    'playsFor lasts 3.4 ± 2.2 years; 512 intervals'
+    """
+    feature, evidence, relation, other = (
+        row[name] for name in ("feature", "evidence", "relation", "other")
+    )
+    mean, deviation, gaussian = row["mean"], row["deviation"], row["distribution"] != "exponential"
+    length = ""
+    if mean is not None:
+        size = f"{mean:,.1f} ± {deviation:,.1f}" if gaussian else f"on average {mean:,.1f}"
+        length = in_units(size, unit)
+    other = f"another {other}" if relation == other else other
+    where = _BESIDE.get(evidence, "")
+    match feature:
+        case "recurrence":
+            whom = "the same" if evidence == EvidenceKind.BETWEEN else "another"
+            share = percent(row["probability"])
+            text = f"{relation} recurs, with {whom} entity, in {share} of cases"
+        case "order":
+            share = percent(row["probability"])
+            text = f"{other} starts after {relation}{where} in {share} of cases"
+        case "pair":
+            assert later is not None
+            # Never later, but at the same time perhaps.
+            side = "before" if gaussian and mean > 2 * deviation else "at or before"
+            if later > 1 - _ALWAYS:
+                side = "after" if later >= _ALWAYS else "before or after"
+            text = f"{other} starts {length} {side} {relation}{where}"
+        case _:
+            least = "1" if unit is Unit.INTEGER else f"a {unit.value}"
+            lasts = f"less than {least}" if mean < 0.5 else length
+            text = f"{relation} lasts {lasts}"
+    text += f"; {row['seen']:,} {_COUNTED[feature]}{'' if row['seen'] == 1 else 's'}"
+    return f"{text}, too few: pooled with other relations" if row["pooled"] else text
 
 
 def select_features(
@@ -277,7 +311,7 @@ def _history_weights(
     graph: TemporalGraph, labels: list[str], weights: LogLinearWeights
 ) -> list[tuple[Any, ...]]:
     history = CandidateHistory(fact_edges(graph), len(labels), weights.distance_bounds)
-    unit = unit_name(graph.unit)
+    unit = unit_words(graph.unit, plural=False)
     texts = [history.describe(feature, unit) for feature in range(history.n_features)]
     query, group = np.nonzero(weights.history_row >= 0)
     by_row = weights.history[weights.history_row[query, group]]

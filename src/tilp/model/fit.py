@@ -37,7 +37,7 @@ from tilp.model.fitted_model import FittedModel, with_weights
 from tilp.rules import MinedRule, Rule, RuleSet
 from tilp.scoring import RuleScorer, RuleWeights
 from tilp.time.imputation import MissingDates
-from tilp.types import Features, Grain, Part
+from tilp.types import Features, Grain, Part, Weights
 from tilp.walks import Walker
 from tilp.walks.mining import MiningCheckpoint, count_rules, mining_walker, target_facts
 
@@ -62,11 +62,8 @@ def fit_model(
     data = prepare_training_data(graph, context, given)
     if context.settings.select:
         data = select_from(data, context)
-    fitted = learn_rule_weights(data, context)
-    folds: tuple[RuleWeights, ...] = (fitted.weights,)
-    if measures_gains(context.settings):
-        with context.stages("fold") as advance:
-            folds = cross_fit_weights(data, fitted, context, advance)
+    fitted, folds = learn_rule_weights(data, context)
+    if folds:
         fold_ids = fold_index(data.training.queries.fact, context.settings.seed)
         judged = [(data.training.select(fold_ids == fold), w) for fold, w in enumerate(folds)]
         judged.append((data.held_out, fitted.weights))
@@ -315,24 +312,45 @@ def select_from(data: TrainingData, context: FitContext) -> TrainingData:
         return data.of_rules(mask | np.array([mined.given for mined in data.rules]))
 
 
-def learn_rule_weights(data: TrainingData, context: FitContext) -> FittedModel:
-    """Learn the weights of rules from training examples."""
-    settings = context.settings.training
+def learn_rule_weights(
+    data: TrainingData, context: FitContext
+) -> tuple[FittedModel, tuple[RuleWeights, ...]]:
+    """Learn the weights of rules from training examples, and those without each fold of them.
+
+    Gains and features need the latter: features trained on scores of queries that the rules were
+    trained on would trust the rules too much. With features, free weights are their geometric
+    mean, which then predicts as well as weights learned from all examples. There are no folds
+    where neither needs them.
+    """
+    settings, training = context.settings.training, data.training
+    fold_ids = fold_index(training.queries.fact, context.settings.seed)
+    names = [f"fold-{fold}" for fold in range(N_FOLDS)] if measures_gains(context.settings) else []
+    parts = {name: training.select(fold_ids != fold) for fold, name in enumerate(names)}
+    if context.settings.features is not Features.FULL or settings.weights is not Weights.FREE:
+        parts = {"training": training, **parts}
+    trained = []
     with context.stages("train") as advance:
-        weights, curve, net = train_weights(data, data.training, context, advance, "training")
-    weights = replace(weights, walks_power=settings.ranking_power)
+        for done, (name, examples) in enumerate(parts.items()):
+
+            def advance_part(share: float, done: int = done) -> None:
+                advance((done + share) / len(parts))
+
+            weights, curve, net = train_weights(data, examples, context, advance_part, name)
+            trained.append((replace(weights, walks_power=settings.ranking_power), curve, net))
+    folds = tuple(weights for weights, _, _ in trained[-len(names) :]) if names else ()
+    weights, curve, net = trained[0]
+    if "training" not in parts:
+        logs = [vars(_logs(weights)) for weights in folds]
+        mean = {name: np.mean([log[name] for log in logs], axis=0) for name in logs[0]}
+        weights = _scale_weights(LogWeights(**mean), data.rows[:, 2])
+        weights = replace(weights, walks_power=settings.ranking_power)
     rules = with_weights(data.rules, weights)
-    return FittedModel(rules, weights, curve, seconds=context.stages.seconds, net=net)
-
-
-def uses_folds(settings: ModelSettings) -> bool:
-    """Return whether features learn from scores of rules whose weights come from other facts."""
-    return settings.features is Features.FULL and Part.OUT_OF_FOLD not in settings.without
+    return FittedModel(rules, weights, curve, seconds=context.stages.seconds, net=net), folds
 
 
 def measures_gains(settings: ModelSettings) -> bool:
     """Return whether rules get their held-out gain and lift."""
-    return settings.select or uses_folds(settings)
+    return settings.select or settings.features is Features.FULL
 
 
 def learn_features(
@@ -358,8 +376,6 @@ def learn_features(
                 scorer, data.rules, training, held_out, ranker, paper, workers, advance
             )
     else:
-        if not uses_folds(settings):
-            folds = (fitted.weights,)
         full = LogLinearSettings(settings.walk_length, settings.without, seed=settings.seed)
         with stages("features") as advance:
             *by_fold, features = fit_log_linear(
@@ -372,32 +388,11 @@ def learn_features(
             valid = (
                 None if (held_out.fact >= 0).any() or Part.VALID in settings.without else held_out
             )
-            both = [(folds[k % len(folds)], weights) for k, weights in enumerate(by_fold)]
+            both = list(zip(folds, by_fold, strict=True))
             unscaled = LogLinearScorer(scorer, features, settings.walk_length)
             with stages("stack") as advance:
                 features = stack_terms(unscaled, both, facts, valid, full, workers, advance)
     return replace(fitted, features=features, seconds=stages.seconds)
-
-
-def cross_fit_weights(
-    data: TrainingData, fitted: FittedModel, context: FitContext, advance: Callable[[float], None]
-) -> tuple[RuleWeights, ...]:
-    """Return, for each fold of the training queries, weights learned from the other folds.
-
-    Features trained on scores of queries that the rules were trained on would trust the rules
-    too much.
-    """
-    fold_ids = fold_index(data.training.queries.fact, context.settings.seed)
-    folds = []
-    for fold in range(N_FOLDS):
-        examples = data.training.select(fold_ids != fold)
-
-        def advance_fold(share: float, fold: int = fold) -> None:
-            advance((fold + share) / N_FOLDS)
-
-        weights, _, _ = train_weights(data, examples, context, advance_fold, f"fold-{fold}")
-        folds.append(replace(weights, walks_power=fitted.weights.walks_power))
-    return tuple(folds)
 
 
 def with_gains(

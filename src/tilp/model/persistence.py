@@ -7,12 +7,13 @@ import hashlib
 import json
 import platform
 import warnings
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from tilp._utils.files import (
@@ -26,6 +27,7 @@ from tilp._utils.files import (
 )
 from tilp.errors import DataError, TilpError, TilpWarning
 from tilp.graph import TemporalGraph
+from tilp.graph.sources import SourceFiles
 from tilp.io import read, write
 from tilp.io.packed.open import is_still_packed
 from tilp.io.packed.pack import copy_packed
@@ -38,7 +40,7 @@ from tilp.scoring import RuleWeights
 from tilp.types import TableFormat
 
 _NOTE, _RULES, _GRAPH = "model.json", "rules.jsonl", "graph"
-_FEATURES, _NET = "features.npz", "attention.npz"
+_FEATURES, _NET, _SOURCES = "features.npz", "attention.npz", "sources.parquet"
 _FORMAT = "tilp model"
 _VERSION = 2
 _PACKAGES = ("numpy", "scipy", "numba", "polars", "jax")
@@ -59,12 +61,14 @@ def save_model(
     folder = Path(folder).expanduser()
     if replace and folder.exists():
         _read_note(folder)  # nothing but a model is ever replaced
+    sources = None
     with new_folder(folder, replace=replace) as partial:
         fitted.rules.write_jsonl(partial / _RULES)
         if is_still_packed(graph):
             copy_packed(graph, partial / _GRAPH)
         else:
             write(graph, partial / _GRAPH, format=TableFormat.PARQUET)
+            sources = _write_sources(partial / _SOURCES, graph)
         features = None if fitted.features is None else fitted.features.to_arrays()
         weights = fitted.weights
         content = {
@@ -74,6 +78,7 @@ def save_model(
             "rules_sha256": file_digest(partial / _RULES),
             "features_sha256": _write_arrays(partial / _FEATURES, features),
             "attention_sha256": _write_arrays(partial / _NET, fitted.net),
+            "sources": sources,
             "settings": settings.to_json(),
             "walks_power": weights.walks_power,
             "relations": [
@@ -119,6 +124,8 @@ def load_model(folder: Path | str) -> tuple[ModelSettings, TemporalGraph, Fitted
             warnings.simplefilter("ignore", TilpWarning)  # about dates, given at the first reading
             graph = read(folder / _GRAPH)
         _check_same(folder / _GRAPH, graph.fingerprint(), note["graph"])
+        if graph.storage is None:  # a packed graph has its sources itself
+            graph = _with_sources(graph, folder / _SOURCES, note.get("sources"))
         relations = note["relations"]
         if len(relations) != 2 * len(graph.relations):
             raise ValueError(f"{len(relations)} directed relations")
@@ -161,6 +168,23 @@ def _read_arrays(path: Path, digest: str | None) -> dict[str, NDArray[Any]] | No
         return None
     _check_same(path, file_digest(path), digest)
     return read_arrays(path)
+
+
+def _write_sources(path: Path, graph: TemporalGraph) -> dict[str, Any] | None:
+    if not graph.source_files.prefixes:
+        return None
+    pl.DataFrame({"source_line": graph.source_line}).write_parquet(path)
+    return {**asdict(graph.source_files), "sha256": file_digest(path)}
+
+
+def _with_sources(graph: TemporalGraph, path: Path, note: dict[str, Any] | None) -> TemporalGraph:
+    """Return the graph with the sources of its facts; models saved by 0.1 have none."""
+    if note is None:
+        return replace(graph, source_line=np.empty(0, np.int32), source_files=SourceFiles())
+    _check_same(path, file_digest(path), note["sha256"])
+    lines = pl.read_parquet(path, glob=False)["source_line"].to_numpy()
+    files = SourceFiles(tuple(note["prefixes"]), tuple(note["bounds"]))
+    return replace(graph, source_line=lines, source_files=files)
 
 
 def _check_same(path: Path, digest: str, noted: str) -> None:

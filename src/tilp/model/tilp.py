@@ -18,7 +18,8 @@ from tilp._utils.progress import Progress, Stages
 from tilp.errors import TilpError
 from tilp.evaluation import Evaluation, evaluate
 from tilp.explanation import Explainer, Explanation
-from tilp.graph import TemporalGraph, merge_facts
+from tilp.graph import TemporalGraph, known_facts, merge_facts
+from tilp.graph.queries import KnownFacts
 from tilp.learning.training_loop import LossCurve
 from tilp.model.batch_predict import BatchPredictor, BatchResult, BatchSettings, predict_to
 from tilp.model.config import (
@@ -43,9 +44,9 @@ from tilp.model.persistence import load_model, model_digest, save_model
 from tilp.model.query_sources import QueryFile, QueryFrame, queries_of
 from tilp.model.update import UpdateReport, update_model
 from tilp.parallel import Workers, thread_count
-from tilp.rules import Rule, RuleSet
+from tilp.rules import Phrasings, Rule, RuleSet
 from tilp.scoring import Predictions, Query, RuleWeights, Scorer, TopKPredictor
-from tilp.scoring.queries import QueryColumns, read_queries
+from tilp.scoring.queries import QueryColumns, query_table, read_queries
 from tilp.types import (
     Backend,
     ByLabel,
@@ -69,7 +70,8 @@ class TILP(Params):
     """Temporal logical rules that predict the missing links of a graph, and say why.
 
     `fit` mines rules in the training facts, learns their weights (phase one), and learns what
-    temporal features add to them (phase two). The parameters are attributes of the same name.
+    temporal features add to them (phase two). The parameters are attributes of the same name. The
+    attribute `phrasings` holds how explanations word relations; see `Phrasings.read`.
 
     Args:
         max_length: Mine rules with at most this many atoms in the body (int from 1 to 5,
@@ -168,6 +170,7 @@ class TILP(Params):
         self._settings: ModelSettings | None = None
         self._scorer: Scorer | None = None
         self.last_update: UpdateReport | None = None
+        self.phrasings = Phrasings()
 
     def _check_params(self) -> None:
         """Raise an error for values that are not possible, and turn names into enum members."""
@@ -374,7 +377,7 @@ class TILP(Params):
             fitted, report = update_model(self.graph, self._need_fit(), merged, context)
         model = TILP.from_parts(self.settings, merged.graph, fitted)
         model.n_jobs, model.backend, model.address = self.n_jobs, self.backend, self.address
-        model.last_update = report
+        model.last_update, model.phrasings = report, self.phrasings
         return model
 
     @property
@@ -489,7 +492,7 @@ class TILP(Params):
 
     def _explainer(self, graph: TemporalGraph | None) -> Explainer:
         evidence = self.graph if graph is None else graph
-        return Explainer(self.scorer(graph), self._need_fit().rules, evidence)
+        return Explainer(self.scorer(graph), self._need_fit().rules, evidence, self.phrasings)
 
     def predict(
         self,
@@ -511,7 +514,7 @@ class TILP(Params):
 
         Returns:
             A row for each candidate: the query, its rank, name, id, score, share of the scores
-            of all entities, and whether train already has it.
+            of all entities, whether train already has it, and the file and line of that fact.
 
         Raises:
             TilpError: A query has an unknown name or date; the message says which.
@@ -580,6 +583,7 @@ class TILP(Params):
         decided_by = {
             "model": model_digest(self.settings, self.graph, self._need_fit()),
             "evidence": top_k.graph.fingerprint(),
+            "sources": top_k.graph.source_files.digest(top_k.graph.source_line),
         }
         path = Path(folder).expanduser()
         with self._workers() as workers:
@@ -609,6 +613,8 @@ class TILP(Params):
     def ask(self, query: Query, k: int = 10, *, graph: TemporalGraph | None = None) -> Predictions:
         """Return the k best candidates of one query, to print or to loop over.
 
+        Facts that answer it already are in `known`, each with file and line.
+
         Args:
             query: For the subject or the object of a fact.
             k: How many candidates (int, default 10).
@@ -617,6 +623,20 @@ class TILP(Params):
         """
         (predictions,) = self._predictor(k, graph).predict(read_queries([query]))
         return predictions
+
+    def known_facts(
+        self, query: Query, *, without: Iterable[int] = (), graph: TemporalGraph | None = None
+    ) -> KnownFacts:
+        """Return the training facts that answer a query at that time, the earliest first.
+
+        Args:
+            query: For the subject or the object of a fact.
+            without: Ids of facts to leave out (default none).
+            graph: Look in another graph (default None: in the model's).
+        """
+        evidence = graph if graph is not None else self.graph
+        rows, _ = known_facts(evidence, query_table(evidence, read_queries([query])), 0)
+        return KnownFacts(evidence, rows[~np.isin(rows, list(without))])
 
     def _predictor(
         self, k: int, graph: TemporalGraph | None, *, new_only: bool = False
@@ -630,6 +650,8 @@ class TILP(Params):
         query: Query,
         candidate: str | None = None,
         *,
+        against: str | None = None,
+        without: Iterable[int] = (),
         groundings: int = 3,
         max_reasons: int | None = 20,
         ablation: bool = True,
@@ -640,10 +662,13 @@ class TILP(Params):
         Args:
             query: For the subject or the object of a fact.
             candidate: Its name (default None: the best one).
+            against: Name of the candidate to compare it with (default None: the best one, or the
+                second for the best itself).
+            without: Ids of facts of train to leave out of the evidence, as explanations show them
+                (default none).
             groundings: Show at most this many groundings of each reason (int, default 3).
-            max_reasons: Show at most this many reasons, with groundings (int, default 20; None
-                for all).
-            ablation: Also score the candidate without the facts of the first grounding (default
+            max_reasons: Look up the facts of this many reasons (int, default 20; None for all).
+            ablation: Also score the candidate without the facts of the first reason (default
                 True), to show how much depends on them.
             graph: Apply the rules on another graph, whose entities may all be new (default None:
                 the model's).
@@ -657,9 +682,11 @@ class TILP(Params):
             >>> explanation.candidate, explanation.rank
             ('Dedbridge', 1)
         """
-        return self._explainer(graph).explain(
-            query, candidate, groundings=groundings, max_reasons=max_reasons, ablation=ablation
-        )
+        (explanation,) = self._explainer(graph).explain(
+            query, [candidate], against=against, without=without, groundings=groundings,
+            max_reasons=max_reasons, ablation=ablation,
+        )  # fmt: skip
+        return explanation
 
     def evaluate(
         self,

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
 
-from tilp._kernels.score import score_candidates
+from tilp._kernels.score import score_candidates, sort_rows
 from tilp._utils.arrays import Floats, Ids, Ints, read_only, split_by_sum
 from tilp.graph import QueryTable
 from tilp.learning import KnownAnswers, Mark, PopularityPrior, known_answers
-from tilp.rules import Notation, Rule, format_rule
+from tilp.rules import Atom, Rule
 from tilp.scoring.scores import Scores
 from tilp.time.imputation import MissingDates
 from tilp.types import Missing
@@ -36,26 +37,50 @@ def query_batches(rows: Ints, memory: Floats, block_bytes: float) -> list[Ints]:
 NOT_SCORED = "not looked at"
 """Kind of the contribution that stands for everything a scorer left out for a candidate."""
 
+FactPath = tuple[tuple[int, bool], ...]
+"""Ids of facts as a walk reads them; True where one is read from object to subject."""
 
-@dataclass(frozen=True, slots=True)
-class FactPath:
-    """Facts behind a contribution, in the order in which a walk reads them."""
 
-    steps: tuple[tuple[int, bool], ...]  # ids; True where a fact is read from object to subject
-    share: float | None = None  # of the contribution; None if all walks have the same share
+class ReasonKind(StrEnum):
+    """Kind of the evidence that contributions come from."""
+
+    CHAIN = "chain"  # of relations from the query's entity to the candidate
+    CANDIDATE = "candidate"  # a relation of the candidate's own facts
+    PRIOR = "prior"  # how common the candidate is
+    CONNECTION = "connection"  # all random walks that no chain stands for
+    REST = "rest"  # what cannot be attributed
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Evidence that contributions share; the same evidence may speak for other candidates.
+
+    The relations of a chain are read from the query's entity, those of a candidate from it.
+    """
+
+    kind: ReasonKind
+    relations: tuple[Atom, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class Contribution:
-    """One part of the score of a candidate, with the walks or facts behind it."""
+    """One part of the score of a candidate, with the walks or facts behind it.
 
-    key: tuple[str | int, ...]  # the same in the scores of other candidates
+    In the text `{given}` and `{candidate}` stand for the names of the query's two ends.
+    """
+
+    evidence: Evidence
     kind: str  # such as `rule`, `prior` or `other facts`
     score: float
     text: str
     walks: int = 0
     rule: Rule | None = None
     find_facts: Callable[[int], Sequence[FactPath]] | None = None  # returns up to n of them
+
+
+def only_path(path: FactPath) -> Callable[[int], Sequence[FactPath]]:
+    """Return a `find_facts` of a single walk."""
+    return lambda _: [path]
 
 
 class Scorer(Protocol):
@@ -80,10 +105,13 @@ class Scorer(Protocol):
     ) -> _Parts:
         """Split the scores of the given candidates into parts by name, which add up to them."""
 
-    def attribute_score(
-        self, query: QueryTable, candidate: int, applied: AppliedRules
-    ) -> list[Contribution]:
-        """Split the score of a candidate of a single query into contributions with their facts."""
+    def attribute_scores(
+        self, query: QueryTable, candidates: Sequence[int], applied: AppliedRules
+    ) -> list[list[Contribution]]:
+        """Split the scores of candidates of a single query into contributions with their facts.
+
+        Evidence that is told apart for one of them is told apart for all.
+        """
 
     def without(self, facts: Iterable[int]) -> Scorer:
         """Return the same scorer on evidence without some facts."""
@@ -110,14 +138,16 @@ class RuleWeights:
 class AppliedRules:
     """Rules applied to queries, and the candidates that train has as answers at other times."""
 
-    rows: Ints  # query, rule, end and number of walks, sorted by query and rule
+    offsets: Ints  # where the rows of each query begin, sorted by rule, and where the last end
+    rule: Ints
+    end: Ints
+    count: Ints  # of walks
     known: KnownAnswers
 
-    def by_query(self, queries: int) -> tuple[Ints, Ints, Ints, Ints]:
-        """Return the offsets of each query's rows, and columns of rules, ends and counts."""
-        # Rows may come by column or not, and kernels are compiled for each layout of columns.
-        query, rule, end, count = np.ascontiguousarray(self.rows.T)
-        return np.searchsorted(query, np.arange(queries + 1)), rule, end, count
+    @property
+    def rows(self) -> tuple[Ints, Ints, Ints, Ints]:
+        """Offsets of queries, and columns of rules, ends and counts, as kernels read them."""
+        return self.offsets, self.rule, self.end, self.count
 
 
 @dataclass(frozen=True)
@@ -209,9 +239,8 @@ class RuleScorer:
         """Return everything that scores are computed from, apart from the weights."""
         queries = self.fill_dates(queries)
         rows, _ = self.walker.apply(queries, self._compiled)
-        key = rows[:, 0] * len(self._weights.rule) + rows[:, 1]
         known = known_answers(self.walker.graph, queries.without_answers())
-        return AppliedRules(rows[np.argsort(key, kind="stable")], known)
+        return AppliedRules(*sort_rows(rows, len(queries), len(self._rows)), known)
 
     def __call__(self, queries: QueryTable) -> Scores:
         """Score the candidates of queries."""
@@ -221,7 +250,7 @@ class RuleScorer:
         """Score the candidates of queries; candidates that are not listed have the least prior."""
         applied = applied or self.apply_rules(queries)
         known, weights, prior = applied.known, self._weights, self.prior
-        walks, relation = applied.by_query(len(queries)), queries.directed_relation
+        walks, relation = applied.rows, queries.directed_relation
         answers = known.offsets, known.entity, known.mark - Mark.KNOWN
         learned = weights.rule, weights.factor, weights.walks_power
         priors = prior.offsets, prior.entity, self._prior_score, self._default
@@ -266,7 +295,7 @@ class RuleScorer:
         self, query: QueryTable, applied: AppliedRules, candidate: int
     ) -> RuleContributions:
         """Return the summands of eq. 15 for a candidate of a single query."""
-        _, rule, end, count = applied.rows.T
+        rule, end, count = applied.rule, applied.end, applied.count
         relation, known = int(query.directed_relation[0]), applied.known
         factor = np.ones(self.prior.n_entities)
         factor[known.entity] = self._weights.factor[relation, known.mark - Mark.KNOWN]
@@ -280,21 +309,31 @@ class RuleScorer:
         score = weight * count[here] * factor[candidate] / total[group]
         return RuleContributions(rule[here], walks[group].astype(np.int64), count[here], score)
 
-    def attribute_score(
+    def attribute_scores(
+        self, query: QueryTable, candidates: Sequence[int], applied: AppliedRules
+    ) -> list[list[Contribution]]:
+        """Split scores into a contribution for each rule and one for the prior."""
+        offsets = np.array([0, 1])
+        each = (np.array([candidate], np.int32) for candidate in candidates)
+        parts = [self.contributions(query, offsets, entity, applied) for entity in each]
+        return [
+            self.attribute_rules(query, candidate, applied, part)
+            for candidate, part in zip(candidates, parts, strict=True)
+        ]
+
+    def attribute_rules(
         self,
         query: QueryTable,
         candidate: int,
         applied: AppliedRules,
-        parts: _Parts | None = None,
+        parts: _Parts,
         more: Callable[[RuleContributions], Floats] | None = None,
     ) -> list[Contribution]:
-        """Split a score into a contribution for each rule and one for the prior.
+        """Split what rules and prior add to a score into single rules and the prior.
 
-        Where a score is made of φ, `parts` has the joint contributions of `rules` and `prior`;
-        `more` returns a further contribution of each rule that reaches the candidate.
+        `parts` has the joint contributions of `rules` and `prior`; `more` returns a further
+        contribution of each rule that reaches the candidate.
         """
-        only = np.array([candidate], np.int32)
-        parts = parts or self.contributions(query, np.array([0, 1]), only, applied)
         reaching = self.rule_contributions(query, applied, candidate)
         score = float(parts["rules"][0]) * reaching.score / max(reaching.score.sum(), _LEAST_SCORE)
         if more is not None:
@@ -303,21 +342,24 @@ class RuleScorer:
 
         def find_walks(rule: Rule, n: int) -> list[FactPath]:
             walks = self._grounder(rule, dated, candidate, n).walks[:n]
-            return [FactPath(tuple((step.fact, step.inverse) for step in walk)) for walk in walks]
+            return [tuple((step.fact, step.inverse) for step in walk) for walk in walks]
 
         contributions = []
         for index, rule_id in enumerate(reaching.rule.tolist()):
             rule, walks = self.rules[rule_id], int(reaching.arriving[index])
-            sentence, find = format_rule(rule, Notation.SENTENCE), partial(find_walks, rule)
-            key, part = ("rule", rule_id), float(score[index])
-            contributions.append(Contribution(key, "rule", part, sentence, walks, rule, find))
-        counts = self.prior.counts(query.directed_relation, only)
+            evidence, find = Evidence(ReasonKind.CHAIN, rule.body), partial(find_walks, rule)
+            part = float(score[index])
+            contributions.append(Contribution(evidence, "rule", part, "", walks, rule, find))
+        text = self.popularity_text(query, candidate)
+        prior = Contribution(Evidence(ReasonKind.PRIOR), "prior", float(parts["prior"][0]), text)
+        return [*contributions, prior]
+
+    def popularity_text(self, query: QueryTable, candidate: int) -> str:
+        """Say how many facts of the query's relation have a candidate as their answer."""
+        entity, relations = np.array([candidate], np.int32), self.walker.graph.relations
+        counts = self.prior.counts(query.directed_relation, entity)
         count, total = (int(column[0]) for column in counts)
-        relations = self.walker.graph.relations
         relation = int(query.directed_relation[0])
         end = "object" if relation < len(relations) else "subject"
-        text = (
-            f"asked for without any evidence: {count:,} of {total:,} "
-            f"{relations.label(relation % len(relations))} facts have it as their {end}"
-        )
-        return [*contributions, Contribution(("prior",), "prior", float(parts["prior"][0]), text)]
+        name = relations.label(relation % len(relations))
+        return f"{{candidate}} is the {end} of {count:,} of {total:,} {name} facts"

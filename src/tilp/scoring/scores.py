@@ -114,9 +114,9 @@ class Scores:
     def of_candidates(self, offsets: Ints, candidate: Ids) -> Floats:
         """Return the scores of given candidates of each query; the listed ones are ascending."""
         index = self.indices_of(offsets, candidate)
-        # Index -1 reads the appended element.
-        listed = np.append(self.score, np.nan)[index]
-        return np.where(index >= 0, listed, np.repeat(self.defaults, np.diff(offsets)))
+        scores = np.repeat(self.defaults, np.diff(offsets))
+        scores[index >= 0] = self.score[index[index >= 0]]
+        return scores
 
     def indices_of(self, offsets: Ints, candidate: Ids) -> Ints:
         """Return the index of given candidates of each query among those listed, or -1."""

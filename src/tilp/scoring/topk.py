@@ -14,7 +14,8 @@ from tilp._deprecated import RenamedAttribute
 from tilp._kernels.candidates import best_candidates
 from tilp._utils.arrays import Floats, Ids, Ints, Mask, ranges_to_indices, split_by_sum
 from tilp.errors import TilpError
-from tilp.graph import QueryTable, TemporalGraph
+from tilp.graph import KnownFact, QueryTable, TemporalGraph, known_facts
+from tilp.graph.queries import KnownFacts, known_lines
 from tilp.learning import known_answers
 from tilp.parallel import Workers
 from tilp.scoring.queries import Query, QueryColumns, query_table
@@ -38,6 +39,7 @@ class Prediction:
         share: Share of all candidates' scores, or of their softmax where scores have a
             temperature.
         known: True if the evidence has it as an answer at a time that touches the query's.
+        source: File and line of the first fact that says so; None if it is not known.
     """
 
     rank: int
@@ -46,6 +48,7 @@ class Prediction:
     score: float
     share: float
     known: bool
+    source: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +58,23 @@ class Predictions(Sequence[Prediction]):
     Attributes:
         query: The query as it was given.
         candidates: Its best candidates.
+        known: Facts that answer it at that time.
 
     >>> predictions = Predictions(
-    ...     Query("playsFor", "Ada"), (Prediction(1, "Rovers", "7", 2.5, 0.625, True),)
+    ...     Query("playsFor", "Ada"),
+    ...     (Prediction(1, "Rovers", "7", 2.5, 0.625, True, "facts.csv:2"),),
+    ...     (KnownFact(0, "Ada", "playsFor", "Rovers", "1990", "", "facts.csv:2"),),
     ... )
     >>> print(predictions)
     (Ada, playsFor, ?, [?, ?])
+    known: Ada playsFor Rovers, 1990 to ? (facts.csv:2)
     rank  candidate   share   score
        1  Rovers     62.5 %  2.5000  known
     """
 
     query: Query
     candidates: tuple[Prediction, ...]
+    known: Sequence[KnownFact] = ()
 
     answers = RenamedAttribute("candidates")
 
@@ -91,7 +99,8 @@ class Predictions(Sequence[Prediction]):
         rows = [("rank", "candidate", "share", "score", ""), *self._cells()]
         rank, name, share, score = (max(len(row[column]) for row in rows) for column in range(4))
         layout = f"{{:>{rank}}}  {{:<{name}}}  {{:>{share}}}  {{:>{score}}}  {{}}"
-        return "\n".join([str(self.query), *(layout.format(*row).rstrip() for row in rows)])
+        known = known_lines(self.known, len(self))
+        return "\n".join([str(self.query), *known, *(layout.format(*row).rstrip() for row in rows)])
 
     def _repr_html_(self) -> str:
         greatest = max((row.share for row in self), default=0.0)
@@ -100,7 +109,8 @@ class Predictions(Sequence[Prediction]):
             for row, cells in zip(self, self._cells(), strict=True)
         ]
         header = ["", "candidate", "", "share", "score", ""]
-        return fragment(element("h3", str(self.query)), table(header, rows, numbers=3))
+        known = [element("p", line) for line in known_lines(self.known, len(self))]
+        return fragment(element("h3", str(self.query)), *known, table(header, rows, numbers=3))
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +123,7 @@ class TopCandidates:
     score: Floats
     share: Floats
     known: Mask
+    fact: Ids  # first fact that makes the candidate known; -1 if none
 
     @classmethod
     def select(
@@ -130,8 +141,17 @@ class TopCandidates:
         known_key = np.repeat(np.arange(len(queries)), n_known) * n + known_entity
         known = np.isin(query * n + entity, known_key)
         rank = np.arange(len(entity)) - offsets[query] + 1
-        best = cls(offsets, entity, rank, score, scores.shares(query, score, n), known)
-        return best._first(k, ~known) if new_only else best
+        fact = np.full(len(entity), -1, np.int32)
+        best = cls(offsets, entity, rank, score, scores.shares(query, score, n), known, fact)
+        if new_only:
+            return best._first(k, ~known)
+        for number in np.unique(query[known]).tolist():
+            rows, answers = known_facts(graph, queries, number)
+            own = slice(offsets[number], offsets[number + 1])
+            hits = np.flatnonzero(np.isin(answers, entity[own]))[::-1]
+            first = dict(zip(answers[hits].tolist(), rows[hits].tolist(), strict=True))
+            fact[own] = [first.get(each, -1) for each in entity[own].tolist()]
+        return best
 
     @classmethod
     def join(cls, parts: Sequence[TopCandidates]) -> TopCandidates:
@@ -169,7 +189,9 @@ class TopCandidates:
                 "score": self.score,
                 "share": self.share,
                 "known": self.known,
-            }
+                "source": [graph.source(row) if row >= 0 else None for row in self.fact.tolist()],
+            },
+            schema_overrides={"source": pl.String},
         )
 
     def frame(self, graph: TemporalGraph, ids: Ints, queries: pl.DataFrame) -> pl.DataFrame:
@@ -205,10 +227,15 @@ class TopKPredictor:
 
     def predict(self, queries: Sequence[Query]) -> list[Predictions]:
         """Return the best candidates of each query, with their names."""
-        best = self.top_candidates(query_table(self.graph, queries))
+        table = query_table(self.graph, queries)
+        best = self.top_candidates(table)
         rows = [Prediction(*row) for row in best.named(self.graph).iter_rows()]
-        bounds = zip(queries, best.offsets[:-1], best.offsets[1:], strict=True)
-        return [Predictions(query, tuple(rows[first:last])) for query, first, last in bounds]
+        known = (known_facts(self.graph, table, number)[0] for number in range(len(table)))
+        bounds = zip(queries, best.offsets[:-1], best.offsets[1:], known, strict=True)
+        return [
+            Predictions(query, tuple(rows[first:last]), KnownFacts(self.graph, facts))
+            for query, first, last, facts in bounds
+        ]
 
     def predict_frame(self, queries: QueryColumns, workers: Workers) -> pl.DataFrame:
         """Return the best candidates of all queries as a table."""

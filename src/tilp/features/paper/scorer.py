@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import NamedTuple
@@ -11,14 +11,21 @@ import numpy as np
 
 from tilp._kernels.candidates import top_indices
 from tilp._utils.arrays import Floats, Ids, Indices
-from tilp.features.describe import in_units, percent
 from tilp.features.paper.distributions import recurs
 from tilp.features.paper.evidence import EVIDENCE_KINDS, UNDATED, EvidenceTracer
 from tilp.features.paper.features import FeatureWeights, PaperFeatures
 from tilp.graph import QueryTable
 from tilp.scoring import RuleScorer, Scores
-from tilp.scoring.scorer import NOT_SCORED, AppliedRules, Contribution, FactPath
-from tilp.types import EvidenceKind
+from tilp.scoring.scorer import (
+    NOT_SCORED,
+    AppliedRules,
+    Contribution,
+    Evidence,
+    FactPath,
+    ReasonKind,
+    only_path,
+)
+from tilp.types import EvidenceKind, Unit
 
 _NO_FEATURES = "rules rank it too low for features to be looked at; it counts as without evidence"
 _MAX_CANDIDATES = 200  # of a query that have features: the best by the rules
@@ -115,58 +122,74 @@ class PaperFeatureScorer:
         rules = self.rule_scorer.split_rules_and_prior(relation, candidate, scores, together)
         return {**rules, **parts}
 
-    def attribute_score(
+    def attribute_scores(
+        self, query: QueryTable, candidates: Sequence[int], applied: AppliedRules
+    ) -> list[list[Contribution]]:
+        """Split scores into contributions of rules, prior, and each feature with its evidence."""
+        return [self._attribute_score(query, candidate, applied) for candidate in candidates]
+
+    def _attribute_score(
         self, query: QueryTable, candidate: int, applied: AppliedRules
     ) -> list[Contribution]:
-        """Split a score into contributions of rules, prior, and each feature with its evidence."""
         entity, offsets = np.array([candidate], np.int32), np.array([0, 1])
         parts = self.contributions(query, offsets, entity, applied)
         by_rules = self.rule_scorer.score(query, applied)
-        of_rules = self.rule_scorer.attribute_score(query, candidate, applied, parts)
+        of_rules = self.rule_scorer.attribute_rules(query, candidate, applied, parts)
         if candidate not in by_rules.candidate[self._best(by_rules)]:
             scores = self.features.score_without_evidence(self._weights)
             score = float(scores[query.directed_relation[0]])
-            rest = Contribution((NOT_SCORED,), NOT_SCORED, score, _NO_FEATURES)
+            rest = Contribution(Evidence(ReasonKind.REST), NOT_SCORED, score, _NO_FEATURES)
             return [*of_rules, rest] if score else of_rules
         filled = self.rule_scorer.fill_dates(query)
         return [*of_rules, *self._attribute_features(filled, candidate, parts)]
 
     def _attribute_features(
         self, query: QueryTable, candidate: int, parts: dict[str, Floats]
-    ) -> list[Contribution]:
-        features = self.features
-        evidence = features.gather(query, np.array([0, 1]), np.array([candidate], np.int32))
-        dated, scores = features.piece_contributions(self._weights, query, evidence)
+    ) -> Iterator[Contribution]:
+        features, atoms = self.features, self.rule_scorer.walker.encoding.atoms
+        gathered = features.gather(query, np.array([0, 1]), np.array([candidate], np.int32))
+        dated, scores = features.piece_contributions(self._weights, query, gathered)
         walks = (features.graph, features.walked, features.max_length)
         find_facts = EvidenceTracer(*walks, query, candidate)
 
-        def path(kind: int, relation: int, start: int | None) -> Callable[[int], list[FactPath]]:
-            return lambda _: [FactPath(find_facts(kind, relation, start))]
+        def path(kind: int, relation: int, start: int | None) -> FactPath:
+            """Return the facts, read from the query's subject where they lead to it."""
+            steps = find_facts(kind, relation, start)
+            if EVIDENCE_KINDS[kind] != EvidenceKind.BETWEEN:
+                return steps
+            return tuple((fact, not inverse) for fact, inverse in reversed(steps))
+
+        def evidence(kind: int, relation: int, steps: FactPath) -> Evidence:
+            if EVIDENCE_KINDS[kind] == EvidenceKind.OTHERS:
+                return Evidence(ReasonKind.CANDIDATE, (atoms[relation],))
+            if not steps:
+                return Evidence(ReasonKind.CHAIN, (atoms[relation].converse,))
+            relations = ((int(features.graph.relation[row]), inverse) for row, inverse in steps)
+            chain = (atoms[relation + text.n * inverse] for relation, inverse in relations)
+            return Evidence(ReasonKind.CHAIN, tuple(chain))
 
         text = _Text(features, int(query.directed_relation[0]))
         from_candidate = (text.relation + text.n) % (2 * text.n)
-        contributions = []
-        for kind, recurring in enumerate(recurs(query, evidence)[0].tolist()):
-            key, words = ("recurrence", kind), text.recurrence(kind, recurring)
+        for kind, recurring in enumerate(recurs(query, gathered)[0].tolist()):
             score = float(parts[f"recurrence_{EVIDENCE_KINDS[kind]}"][0])
-            find = None
+            steps: FactPath = ()
             if recurring:
-                same = (evidence.kind == kind) & (evidence.relation == from_candidate)
-                (difference,) = evidence.difference[same].tolist()
-                find = path(kind, from_candidate, None if difference == UNDATED else difference)
-            contributions.append(
-                Contribution(key, "recurrence", score, words, int(recurring), find_facts=find)
-            )
+                same = (gathered.kind == kind) & (gathered.relation == from_candidate)
+                (start,) = gathered.difference[same].tolist()
+                steps = path(kind, from_candidate, None if start == UNDATED else start)
+            shared = evidence(kind, from_candidate, steps), "recurrence", score
+            find = only_path(steps) if steps else None
+            words = text.recurrence(kind, recurring)
+            yield Contribution(*shared, words, int(recurring), find_facts=find)
         rows = features.distributions.indices(dated.kind, dated.query_relation, dated.relation)
         for index, row in enumerate(rows.tolist()):
             kind, relation = int(dated.kind[index]), int(dated.relation[index])
             difference = int(dated.difference[index])
-            find = path(kind, relation, difference)
+            steps = path(kind, relation, difference)
+            source, find = evidence(kind, relation, steps), only_path(steps)
             for name, describe in (("order", text.order), ("pair", text.pair)):
-                of_pair, score = (name, kind, relation), float(scores[name][index])
-                words = describe(kind, relation, row, difference)
-                contributions.append(Contribution(of_pair, name, score, words, 1, find_facts=find))
-        return contributions
+                score, words = float(scores[name][index]), describe(kind, relation, row, difference)
+                yield Contribution(source, name, score, words, 1, find_facts=find)
 
     def _best(self, by_rules: Scores) -> Indices:
         return top_indices(by_rules.offsets, by_rules.score, self.max_candidates)
@@ -221,3 +244,15 @@ class _Text(NamedTuple):
 
     def _label(self, relation: int) -> str:
         return self.features.graph.relations.label(relation % self.n)
+
+
+def in_units(length: str, unit: Unit) -> str:
+    """Return a length with the unit of time, if it has a name."""
+    return length if unit is Unit.INTEGER else f"{length} {unit.value}s"
+
+
+def percent(share: float) -> str:
+    """Return a share in percent; what is above 0 never reads 0 %, what is below 1 never 100 %."""
+    if share < 0.005:
+        return "under 1 %"
+    return "over 99 %" if share > 0.995 else f"{100 * share:.0f} %"
