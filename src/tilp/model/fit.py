@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilp._utils.arrays import Mask
+from tilp._utils.arrays import Floats, Ints, Mask
 from tilp._utils.files import load_or_compute, new_file
 from tilp._utils.memory import resident_bytes
 from tilp.errors import NoRulesError, TilpError
@@ -135,7 +135,7 @@ class TrainingData:
     missing_dates: MissingDates
     walker: Walker  # on the train split, with imputed dates
     rules: RuleSet
-    rows: NDArray[np.int64]  # the rules in the walker's encoding
+    rows: Ints  # the rules in the walker's encoding
     training: TrainingExamples
     held_out: TrainingExamples  # decide when to stop
     ranker: Ranker  # of the answers of the held-out queries
@@ -260,7 +260,7 @@ def _mine(graph: TemporalGraph, context: FitContext, advance: Callable[[float], 
     return checkpoint.finish(workers=context.workers, progress=advance)
 
 
-def held_out_facts(graph: TemporalGraph, settings: ModelSettings) -> tuple[NDArray[np.int64], bool]:
+def held_out_facts(graph: TemporalGraph, settings: ModelSettings) -> tuple[Ints, bool]:
     """Return the rows of held-out facts, and whether walks use these facts too.
 
     They are of the valid split; where there is none, a tenth of the facts to learn from.
@@ -468,7 +468,7 @@ def _train_logs(
     return trained.log_weights, trained.curve, flatten_parameters(trained.net)
 
 
-def _scale_weights(logs: LogWeights, relation: NDArray[np.int64]) -> RuleWeights:
+def _scale_weights(logs: LogWeights, relation: Ints) -> RuleWeights:
     """Scale weights so that the heaviest rule of each directed relation has weight 1.
 
     The ranks of a query's candidates do not depend on the scale.
@@ -486,10 +486,10 @@ def _logs(weights: RuleWeights) -> LogWeights:
     return LogWeights(*(np.log(np.maximum(column, _MIN_WEIGHT)) for column in columns))
 
 
-def smoothed_confidence(rules: RuleSet) -> NDArray[np.float64]:
+def smoothed_confidence(rules: RuleSet) -> Floats:
     """Return the confidence of rules, smaller for a small body support and for a longer body."""
     body_support = np.array([mined.body_support for mined in rules], np.float64)
     confidence = np.array([mined.confidence for mined in rules])
     simplicity = np.array([_SIMPLICITY ** (mined.rule.length - 1) for mined in rules], np.float64)
-    smoothed: NDArray[np.float64] = confidence * body_support / (body_support + _FAILURES)
+    smoothed: Floats = confidence * body_support / (body_support + _FAILURES)
     return simplicity * smoothed + _MIN_CONFIDENCE

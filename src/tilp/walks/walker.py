@@ -31,7 +31,7 @@ from tilp._kernels.types import (
     Workspace,
 )
 from tilp._kernels.walk import ENDS, MARKED, RULE_ENDS, walk
-from tilp._utils.arrays import ranges_to_indices, split_by_sum
+from tilp._utils.arrays import Floats, Ids, Ints, ranges_to_indices, split_by_sum
 from tilp.errors import TilpError
 from tilp.graph import PreparedEdges, QueryTable, TemporalGraph
 from tilp.parallel import split_by_cost
@@ -173,7 +173,7 @@ class Walker:
         return EdgeIntervals.of(self.graph, self._splits, every=self.every_reading)
 
     @cached_property
-    def _inverse(self) -> NDArray[np.int32]:
+    def _inverse(self) -> Ids:
         """The inverse of each edge."""
         if self._prepared is not None:
             return self._prepared.inverse
@@ -192,7 +192,7 @@ class Walker:
         return {name: value for name, value in vars(self).items() if name not in omitted}
 
     @cached_property
-    def _intervals(self) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
+    def _intervals(self) -> tuple[Ids, Ints, Ints]:
         """Distinct intervals, for `classes`: the id of each edge interval, and starts and ends."""
         both = np.stack([self._edge_intervals.start, self._edge_intervals.end], axis=1)
         distinct, ids = np.unique(both, axis=0, return_inverse=True)
@@ -218,7 +218,7 @@ class Walker:
         inverse = self.edges.relation[walk] >= self.encoding.symbols.count // 2
         return tuple(map(Step, self.edges.fact[walk].tolist(), inverse.tolist()))
 
-    def cost(self, entity: NDArray[np.int32]) -> tuple[NDArray[Any], NDArray[Any]]:
+    def cost(self, entity: Ids) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the distinct ones of queries' entities, and about how many steps each takes."""
         distinct, counts = np.unique(entity, return_counts=True)
         return distinct, self.steps_from[distinct] * (4 + counts) + 100
@@ -234,7 +234,7 @@ class Walker:
             total = total + np.minimum(steps, most)
         return total
 
-    def find(self, queries: QueryTable) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def find(self, queries: QueryTable) -> tuple[Ints, Ints]:
         """Find the rules by which walks reach the answers of queries.
 
         Returns the row of each rule, as in `RuleEncoding`, and the number of queries whose answer
@@ -242,9 +242,7 @@ class Walker:
         """
         return self._find(queries, self.encoding.forms)
 
-    def find_both_directions(
-        self, queries: QueryTable
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def find_both_directions(self, queries: QueryTable) -> tuple[Ints, Ints]:
         """Find rules where every query also stands for its fact queried from the other end.
 
         Walks from there are the same, read backwards. A rule that is found in both directions has
@@ -267,9 +265,7 @@ class Walker:
         """Whether `find_both_directions` can be used."""
         return self.classes is None and not self.encoding.symbols.constraints
 
-    def _find(
-        self, queries: QueryTable, forms: Sequence[TemporalForm]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _find(self, queries: QueryTable, forms: Sequence[TemporalForm]) -> tuple[Ints, Ints]:
         queries = queries[np.argsort(queries.answer, kind="stable")]
         answers, begin = np.unique(queries.answer, return_index=True)
         table = QueriesByAnswer(
@@ -287,7 +283,7 @@ class Walker:
     def blocks(
         self, queries: QueryTable, rules: CompiledRules, block_bytes: float,
         more_bytes: NDArray[Any] | float = 0.0,
-    ) -> list[NDArray[np.int64]]:  # fmt: skip
+    ) -> list[Ints]:  # fmt: skip
         """Return the indices of queries in blocks of bounded memory, in the order of walks.
 
         `more_bytes` are what each query takes beside the records of the rules of its relation.
@@ -300,7 +296,7 @@ class Walker:
 
     def tally(
         self, queries: QueryTable, rules: CompiledRules, block_bytes: float = np.inf
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    ) -> tuple[Floats, Floats]:
         """Return support, body support and the sum of arriving rates of each rule, and weights."""
         sums = np.zeros((3, len(rules.order)))
         weights = np.empty((len(queries), self.max_length + 1))
@@ -316,7 +312,7 @@ class Walker:
             sums[:2] += [np.bincount(rule, of, sums.shape[1]) for of in (at_answer > 0, None)]
         return sums.T, weights
 
-    def count(self, queries: QueryTable) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def count(self, queries: QueryTable) -> tuple[Ints, Floats]:
         """Count the walks of all rules by end.
 
         Returns rows of query, form, length, relations, digits, code, end and count; and weights.
@@ -324,18 +320,16 @@ class Walker:
         records, weights = self._walk(queries, NO_RULES, NO_TRIE, ENDS)
         return records[:, :8], weights
 
-    def apply(
-        self, queries: QueryTable, rules: CompiledRules
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def apply(self, queries: QueryTable, rules: CompiledRules) -> tuple[Ints, Floats]:
         """Return rows of query, rule, end and count N_c of the given rules; and weights."""
         records, weights = self._walk(queries, rules.index, rules.trie, RULE_ENDS)
         records[:, 1] = rules.order[records[:, 1]]
         return records, weights
 
     def count_marked(
-        self, queries: QueryTable, rules: CompiledRules, offsets: NDArray[np.int64],
-        entity: NDArray[np.int32], mark: NDArray[np.int8],
-    ) -> NDArray[np.int64]:  # fmt: skip
+        self, queries: QueryTable, rules: CompiledRules, offsets: Ints,
+        entity: Ids, mark: NDArray[np.int8],
+    ) -> Ints:  # fmt: skip
         """Return rows of query, rule, walks, and walks that end at each kind of marked candidate.
 
         The marked candidates of each query stand at `offsets`, each once; `mark` is their kind.
@@ -352,7 +346,7 @@ class Walker:
     def _walk(
         self, queries: QueryTable, index: RuleIndex, trie: Trie, purpose: int,
         marks: Marks = _NO_MARKS, *, every_reading: bool = True,
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:  # fmt: skip
+    ) -> tuple[Ints, Floats]:  # fmt: skip
         n_queries = len(queries)
         query_of = np.arange(n_queries)
         if self.every_reading and every_reading:
@@ -384,14 +378,14 @@ class Walker:
         return records, by_query
 
 
-def _describe_forms(forms: Sequence[TemporalForm]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def _describe_forms(forms: Sequence[TemporalForm]) -> tuple[Ids, Ids]:
     """Return which pairs the bodies of each form distinguish, and what its codes consist of."""
     body_pairs = [_BODY_PAIRS.get(form.grain, NO_PAIRS) for form in forms]
     code_types = [_CODE_TYPES.get(form.grain, CLASS_CODES) for form in forms]
     return np.array(body_pairs, np.int32), np.array(code_types, np.int32)
 
 
-def _reorder_marks(marks: Marks, order: NDArray[np.int64]) -> Marks:
+def _reorder_marks(marks: Marks, order: Ints) -> Marks:
     """Return the marks of queries that are put into another order."""
     if not len(marks.offsets):
         return marks
@@ -400,7 +394,7 @@ def _reorder_marks(marks: Marks, order: NDArray[np.int64]) -> Marks:
 
 
 def chunks_by(
-    walker: Walker, queries: QueryTable, entity: NDArray[np.int32], *,
+    walker: Walker, queries: QueryTable, entity: Ids, *,
     chunk_steps: float = CHUNK_STEPS,
 ) -> list[QueryTable]:  # fmt: skip
     """Cut queries into chunks of about the same cost, those with the same entity together.
