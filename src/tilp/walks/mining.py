@@ -22,7 +22,6 @@ from tilp.parallel import Workers, use_workers
 from tilp.rules import MinedRule, Rule, RuleSet
 from tilp.types import MAX_RULES, Grain
 from tilp.walks.constraints import PairConstraint, StepConstraint
-from tilp.walks.encoding import CompiledRules
 from tilp.walks.walker import DEFAULT_LIMIT, Walker, chunks_by
 
 _MAX_RULES = 300_000  # in memory for one relation at a time
@@ -149,11 +148,10 @@ def _mine_relation(
     if not len(candidates):
         advance(1.0)
         return []
-
-    def advance_counting(share: float) -> None:
-        advance(_SEARCH_COST + (1 - _SEARCH_COST) * share)
-
-    statistics, sampled = _count(walker, queries, candidates, workers, advance_counting)
+    statistics, sampled = _count(
+        walker, queries, candidates, workers,
+        lambda share: advance(_SEARCH_COST + (1 - _SEARCH_COST) * share),
+    )  # fmt: skip
     return [
         _with_statistics(MinedRule(rule), statistics[row], sampled, len(queries) // 2)
         for row, rule in _best_rules(walker, candidates, statistics, settings.top)
@@ -169,7 +167,8 @@ def _count(
     statistics = np.zeros((len(rows), 3))
     sampled = np.zeros((2, walker.max_length + 1), dtype=np.bool_)
     chunks = chunks_by(walker, queries, queries.subject)
-    tallies = workers.map(partial(_tally, walker, compiled, workers.block_bytes), chunks)
+    tally_chunk = partial(walker.tally, rules=compiled, block_bytes=workers.block_bytes)
+    tallies = workers.map(tally_chunk, chunks)
     for index, (chunk, (tally, weights)) in enumerate(zip(chunks, tallies, strict=True)):
         statistics += tally
         inverse = chunk.directed_relation >= len(walker.graph.relations)
@@ -272,12 +271,6 @@ def _find(walker: Walker, queries: QueryTable) -> pl.DataFrame:
     find = walker.find_both_directions if walker.can_mirror else walker.find
     rows, support = find(queries)
     return _prune(pl.DataFrame(rows, schema=_KEY).with_columns(support=pl.Series(support)))
-
-
-def _tally(
-    walker: Walker, rules: CompiledRules, block_bytes: float, queries: QueryTable
-) -> tuple[Floats, Floats]:
-    return walker.tally(queries, rules, block_bytes)
 
 
 class _Merge:
