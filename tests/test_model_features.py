@@ -166,7 +166,11 @@ def test_several_parts_are_left_out_in_any_order_and_shape():
     alone = everything.scorer()
     queries = some_queries(small_world())
     scores = by_candidate(everything, queries, everything.graph)
-    plain = by_candidate(fitted("none"), queries, everything.graph)
+    rules_alone = replace(everything.settings, features=Features.NONE)
+    fit = replace(everything._need_fit(), features=None)
+    plain = by_candidate(
+        TILP.from_parts(rules_alone, everything.graph, fit), queries, everything.graph
+    )
     # The rules alone, as logarithms of what they are above the least, by a weight for each head.
     for number in range(len(queries)):
         mine, rules = (one.filter(query=number)["score"].to_numpy() for one in (scores, plain))

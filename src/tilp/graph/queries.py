@@ -116,6 +116,11 @@ class KnownFacts(Sequence[KnownFact]):
     def __len__(self) -> int:
         return len(self.rows)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return [KnownFact.of(self.graph, row) for row in self.rows[index].tolist()]
