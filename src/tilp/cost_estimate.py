@@ -125,10 +125,6 @@ def estimate_cost(
         long_fit: Run time in seconds from which on there is advice. Default 600.
         progress: Called with the share of the work that is done.
 
-    Raises:
-        TilpError: There is nothing to learn from.
-        NoRulesError: There is no rule.
-
     >>> import tilp
     >>> model = tilp.TILP(max_length=1, features="none")
     >>> graph = tilp.datasets.world(size=1_000).graph

@@ -194,11 +194,7 @@ Choice = TypeVar("Choice", bound=StrEnum)
 
 
 def choose(choices: type[Choice], value: str, name: str) -> Choice:
-    """Return the member of an enumeration that a parameter names.
-
-    Raises:
-        TilpError: there is no such member.
-    """
+    """Return the member of an enumeration that a parameter names."""
     try:
         return choices(value)
     except ValueError:

@@ -63,10 +63,6 @@ class Workers:
         memory: bytes that this process may take, or such as `2GB`; by default as many as now and
             half of what is left. Work is done in blocks that fit; results do not change.
 
-    Raises:
-        TilpError: Ray is not installed or cannot be reached, or `address` is given for another
-            backend.
-
     >>> with Workers(2) as workers:
     ...     list(workers.map(abs, [-1, -2]))
     [1, 2]
