@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tilp._utils.arrays import Floats, Ints
 from tilp._utils.memory import forget_peak, memory_budget, peak_megabytes
 from tilp._utils.progress import Stages
 from tilp.datasets import world
@@ -125,10 +125,6 @@ def estimate_cost(
         long_fit: Run time in seconds from which on there is advice. Default 600.
         progress: Called with the share of the work that is done.
 
-    Raises:
-        TilpError: There is nothing to learn from.
-        NoRulesError: There is no rule.
-
     >>> import tilp
     >>> model = tilp.TILP(max_length=1, features="none")
     >>> graph = tilp.datasets.world(size=1_000).graph
@@ -225,11 +221,11 @@ class _Sample:
     facts: int
     before: float  # bytes in use before the fit
     rules: int = 0
-    taken: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    taken: dict[str, Floats] = field(default_factory=dict)
 
 
 def _fit_sample(
-    graph: TemporalGraph, rows: NDArray[np.int64], settings: ModelSettings, threads: int, size: int
+    graph: TemporalGraph, rows: Ints, settings: ModelSettings, threads: int, size: int
 ) -> _Sample:
     """Fit the first `size` of the rows, and a like share of the held-out facts; measure stages."""
     walked_only = np.zeros(len(graph), np.bool_)

@@ -39,9 +39,6 @@ def plot_facts_over_time(graph: TemporalGraph, path: Path) -> None:
     Args:
         graph: Facts to count.
         path: File of the figure; its ending decides the format.
-
-    Raises:
-        TilpError: Matplotlib is missing, no start is known, or the ending is not known.
     """
     figure = new_figure((8, 3.2))
     axes: Any = figure.subplots()
@@ -75,9 +72,6 @@ def plot_features(
         rows: Rows of their table to draw; each needs its row of `order` too.
         path: File of the figure; its ending decides the format.
         progress: Called with the share that is done.
-
-    Raises:
-        TilpError: Matplotlib is missing, there is nothing to draw, or the ending is not known.
     """
     own = rows.filter(~pl.col("pooled"))
     pairs = own.filter(feature="pair").head(_PAIRS)

@@ -244,11 +244,7 @@ def note_digest(note: Note) -> str:
 
 
 def file_digest(path: Path) -> str:
-    """Return the SHA-256 digest of a file.
-
-    Raises:
-        TilpError: The file cannot be read.
-    """
+    """Return the SHA-256 digest of a file."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

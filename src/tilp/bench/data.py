@@ -62,9 +62,6 @@ def find_source(data: str) -> Source:
     """Return the data set of a file, a folder or the name of a published set.
 
     A published set is downloaded if it is not there yet.
-
-    Raises:
-        TilpError: There is neither such a file nor such a set.
     """
     path = Path(data).expanduser()
     if path.exists():

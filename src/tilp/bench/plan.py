@@ -67,9 +67,6 @@ class Plan:
         Args:
             seeds: Count of seeds of every method; by default as the plan says.
             only: Names of experiments; by default all.
-
-        Raises:
-            TilpError: There is no such experiment.
         """
         names = [experiment.name for experiment in self.experiments]
         if unknown := [name for name in only if name not in names]:
@@ -98,9 +95,6 @@ def load_plan(plan: str | Path) -> Plan:
 
     >>> load_plan("quick").title
     'A quick look at everything, on the bundled world'
-
-    Raises:
-        TilpError: Names the file, the experiment, the key, what is wrong and what is possible.
     """
     path = Path(plan).expanduser()
     if path.is_file():
@@ -230,9 +224,6 @@ def run_plan(
         side_by_side: Count of runs at a time, which share the threads. Default 1.
         command: Command that runs the same again, for the report.
         watcher: Receives the progress.
-
-    Raises:
-        TilpError: The folder holds something else, cannot be written, or another process uses it.
     """
     for source in sources:
         source.fingerprint  # noqa: B018 - unreadable data raise an error before anything is run

@@ -198,10 +198,6 @@ def get(name: str, folder: Path | None = None, *, progress: Progress | None = No
         progress: called with the name of a file, the bytes received so far and, if the server
             announces it, the size of the file.
 
-    Raises:
-        TilpError: the name is unknown, there is no connection, a checksum is wrong, or the folder
-            cannot be written.
-
     >>> get("wikidata12")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     tilp.errors.TilpError: No published set is named 'wikidata12'; ... Did you mean WIKIDATA12k?

@@ -220,9 +220,6 @@ def world(seed: int = 0, size: int = 10_000) -> World:
         seed: random seed, 0 by default; any whole number from 0.
         size: approximate number of facts, 10,000 by default; from a thousand to twenty million.
 
-    Raises:
-        TilpError: seed or size out of range.
-
     >>> made = world(seed=0, size=1_000)
     >>> print(made.rules[0].text)
     receivedAward(E1,E2,I2) ← nominatedFor(E1,E2,I1) ∧ touching(I1,I2)

@@ -58,10 +58,6 @@ def evaluate(
         progress: Called with the share of queries that is done.
         note: Text saved with the evaluation, such as where the scores came from.
 
-    Raises:
-        TilpError: The split or the sample is empty, or scores are not of these queries and
-            entities.
-
     >>> from tilp import datasets
     >>> from tilp.evaluation import popularity
     >>> graph = datasets.world(0, 1000).graph

@@ -7,12 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
+from tilp._kernels import random_walks as kernels
 from tilp._kernels.candidate_history import FAR, FactEdges
-from tilp._kernels.random_walks import (
-    WalkSettings,
-    add_random_walk_scores,
-    list_random_walk_scores,
-)
 from tilp._kernels.types import ListedCandidates
 from tilp._utils.arrays import Floats, Indices
 from tilp.graph import TemporalGraph
@@ -79,7 +75,7 @@ class RandomWalks:
 
     def log_scores(self, listed: ListedCandidates) -> Floats:
         """Return how likely each candidate is reached, on a logarithmic scale from 0 (never)."""
-        return list_random_walk_scores(*self._arguments(listed))
+        return kernels.list_random_walk_scores(*self._arguments(listed))
 
     def probabilities(self, listed: ListedCandidates) -> Floats:
         """Return the probability of each candidate, summed over all lengths of walks."""
@@ -88,12 +84,12 @@ class RandomWalks:
 
     def add_scores(self, listed: ListedCandidates, weight: Floats, score: Floats) -> None:
         """Add the log scores to the scores of candidates, times the weight of each query."""
-        add_random_walk_scores(*self._arguments(listed), weight, score)
+        kernels.add_random_walk_scores(*self._arguments(listed), weight, score)
 
     def _arguments(
         self, listed: ListedCandidates
-    ) -> tuple[FactEdges, ListedCandidates, Indices, WalkSettings]:
+    ) -> tuple[FactEdges, ListedCandidates, Indices, kernels.WalkSettings]:
         by_interval = np.lexsort((listed.end, listed.start))
         lengths = self.rule_length, self.max_length
-        settings = WalkSettings(self.scale, *lengths, self.limit, MIN_PROBABILITY)
+        settings = kernels.WalkSettings(self.scale, *lengths, self.limit, MIN_PROBABILITY)
         return self.edges, listed, by_interval, settings

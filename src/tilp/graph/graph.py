@@ -321,9 +321,6 @@ class TemporalGraph:
 
         Args:
             facts: rows of the facts to remove.
-
-        Raises:
-            TilpError: there is no such fact.
         """
         new_rows = self.rows_after_removal(facts)
         mask = new_rows >= 0

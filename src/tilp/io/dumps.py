@@ -402,11 +402,6 @@ def import_dump(
         on_error: `"skip"` (default) leaves malformed places out and counts them, `"raise"` stops
             at the first. Bad syntax in Turtle always raises: what follows it cannot be read.
         progress: called with the number of (compressed) bytes read so far.
-
-    Raises:
-        DataError: something is malformed, and `on_error` is `"raise"` or the format Turtle.
-        TilpError: the source cannot be read, its format is not known, RDF needs pyoxigraph, or the
-            folder cannot be written.
     """
     opened = Source(source, progress)
     if format is None:

@@ -158,7 +158,8 @@ class ModelSettings:
         try:
             values = _renamed(values, {old: new for new, old in _SAVED_KEYS.items()})
             mining, training = dict(values["mining"]), dict(values["training"])
-            values = {**_of_0_1(mining), **values}
+            mining.setdefault("distinct", False)  # models of 0.1 do not state these
+            values = {"select": False, "max_rules": mining["top"], **values}
             if set(values) != {option.name for option in fields(cls)}:
                 raise ValueError(f"keys {', '.join(sorted(values))}")
             _refuse_removed(training)
@@ -174,12 +175,6 @@ class ModelSettings:
             return cls(**values)
         except (KeyError, TypeError, ValueError) as failure:
             raise TilpError(f"settings of another tilp, or damaged ones ({failure})") from failure
-
-
-def _of_0_1(mining: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings that models of 0.1 do not state; add those of mining in place."""
-    mining.setdefault("distinct", False)
-    return {"select": False, "max_rules": mining["top"]}
 
 
 _REMOVED_PART = "out-of-fold"  # rules are scored out of fold in every fit of features

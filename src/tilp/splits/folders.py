@@ -158,9 +158,6 @@ def released(data: TemporalGraph, folder: Path, background: str | None = None) -
         data: data set that gives names and unit.
         folder: folder with train, valid and test.
         background: file in the folder with the graph that walks use; None (default) uses train.
-
-    Raises:
-        TilpError: the folder or file is missing or cannot be read.
     """
     if not folder.is_dir():
         raise TilpError(f"{folder}: no such folder; give one with the files train, valid and test")

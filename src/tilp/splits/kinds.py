@@ -79,9 +79,6 @@ def random_split(
         test: share of the facts in test, 0.1 by default.
         seed: random seed, 0 by default.
 
-    Raises:
-        TilpError: a share is out of range, or there are too few facts to split.
-
     >>> import tilp
     >>> graph = tilp.datasets.world(seed=0, size=1_000).graph
     >>> made = random_split(graph)
@@ -137,9 +134,6 @@ def few(
         walked: `kept` (default) leaves the other training facts in the graph that walks use, as in
             the files that came with the paper; `reduced` removes them.
 
-    Raises:
-        TilpError: the share is out of range, or the sample is empty.
-
     >>> import tilp
     >>> graph = tilp.datasets.world(seed=0, size=1_000).graph
     >>> len(few(graph, 0.05).targets), len(few(graph, 0.1).targets), len(graph.targets)
@@ -174,9 +168,6 @@ def balanced(graph: TemporalGraph, *, queries: int | None = None, seed: int = 0)
         graph: facts to split.
         queries: n, the number of test facts of each relation; by default computed as above.
         seed: random seed, 0 by default.
-
-    Raises:
-        TilpError: `queries` is below 1, or not given while there is no test split.
 
     >>> import tilp
     >>> graph = tilp.datasets.world(seed=0, size=1_000).graph
@@ -229,9 +220,6 @@ def biased(
         seed: random seed, 0 by default.
         walked: `reduced` (default) removes the facts; `kept` leaves them in the graph that walks
             use, but does not learn from them.
-
-    Raises:
-        TilpError: no such relation, a share out of range, or too few facts to remove any.
 
     >>> import tilp
     >>> graph = tilp.datasets.world(seed=0, size=1_000).graph
@@ -311,9 +299,6 @@ def time_shift(
         latest: latest time that a start may have; None (default) for any.
         ends: treatment of training facts that end at `valid_from` or later, or are open. `mask`
             (default) removes the end, `drop` the fact; `keep` changes nothing.
-
-    Raises:
-        TilpError: dates cannot be read or contradict each other, or a split has no facts.
 
     >>> import tilp
     >>> shift = time_shift(tilp.datasets.world(seed=0, size=1_000).graph)

@@ -12,8 +12,8 @@ from typing import TypeVar
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
+from tilp._utils.arrays import Floats, Ints, Mask
 from tilp._utils.files import new_file
 from tilp._utils.random import sample_share
 from tilp.errors import TilpError
@@ -22,7 +22,6 @@ from tilp.parallel import Workers, use_workers
 from tilp.rules import MinedRule, Rule, RuleSet
 from tilp.types import MAX_RULES, Grain
 from tilp.walks.constraints import PairConstraint, StepConstraint
-from tilp.walks.encoding import CompiledRules
 from tilp.walks.walker import DEFAULT_LIMIT, Walker, chunks_by
 
 _MAX_RULES = 300_000  # in memory for one relation at a time
@@ -149,11 +148,10 @@ def _mine_relation(
     if not len(candidates):
         advance(1.0)
         return []
-
-    def advance_counting(share: float) -> None:
-        advance(_SEARCH_COST + (1 - _SEARCH_COST) * share)
-
-    statistics, sampled = _count(walker, queries, candidates, workers, advance_counting)
+    statistics, sampled = _count(
+        walker, queries, candidates, workers,
+        lambda share: advance(_SEARCH_COST + (1 - _SEARCH_COST) * share),
+    )  # fmt: skip
     return [
         _with_statistics(MinedRule(rule), statistics[row], sampled, len(queries) // 2)
         for row, rule in _best_rules(walker, candidates, statistics, settings.top)
@@ -161,15 +159,16 @@ def _mine_relation(
 
 
 def _count(
-    walker: Walker, queries: QueryTable, rows: NDArray[np.int64], workers: Workers,
+    walker: Walker, queries: QueryTable, rows: Ints, workers: Workers,
     advance: Callable[[float], None],
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:  # fmt: skip
+) -> tuple[Floats, Mask]:  # fmt: skip
     """Return the statistics of each rule, and if walks were sampled by direction and length."""
     compiled = walker.encoding.compiled(rows)
     statistics = np.zeros((len(rows), 3))
     sampled = np.zeros((2, walker.max_length + 1), dtype=np.bool_)
     chunks = chunks_by(walker, queries, queries.subject)
-    tallies = workers.map(partial(_tally, walker, compiled, workers.block_bytes), chunks)
+    tally_chunk = partial(walker.tally, rules=compiled, block_bytes=workers.block_bytes)
+    tallies = workers.map(tally_chunk, chunks)
     for index, (chunk, (tally, weights)) in enumerate(zip(chunks, tallies, strict=True)):
         statistics += tally
         inverse = chunk.directed_relation >= len(walker.graph.relations)
@@ -194,9 +193,7 @@ def count_rules(
     return RuleSet(counted[mined.rule] for mined in rules)
 
 
-def _with_statistics(
-    mined: MinedRule, statistics: NDArray[np.float64], sampled: NDArray[np.bool_], facts: int
-) -> MinedRule:
+def _with_statistics(mined: MinedRule, statistics: Floats, sampled: Mask, facts: int) -> MinedRule:
     support, body_support, rate = statistics.tolist()
     return replace(
         mined,
@@ -232,7 +229,7 @@ def mining_walker(
     )  # fmt: skip
 
 
-def target_facts(graph: TemporalGraph, settings: MiningSettings) -> NDArray[np.int64]:
+def target_facts(graph: TemporalGraph, settings: MiningSettings) -> Ints:
     """Return the training facts that are queried, ascending.
 
     They are a share of the graph's targets, at most `settings.sample` of each relation.
@@ -248,9 +245,7 @@ def target_facts(graph: TemporalGraph, settings: MiningSettings) -> NDArray[np.i
     return np.sort(np.concatenate([_sample(graph, rows, settings) for rows in parts]))
 
 
-def _sample(
-    graph: TemporalGraph, rows: NDArray[np.int64], settings: MiningSettings
-) -> NDArray[np.int64]:
+def _sample(graph: TemporalGraph, rows: Ints, settings: MiningSettings) -> Ints:
     """Return the facts of one relation that are queried, ascending."""
     if settings.sample is None or len(rows) <= settings.sample:
         return rows
@@ -278,12 +273,6 @@ def _find(walker: Walker, queries: QueryTable) -> pl.DataFrame:
     return _prune(pl.DataFrame(rows, schema=_KEY).with_columns(support=pl.Series(support)))
 
 
-def _tally(
-    walker: Walker, rules: CompiledRules, block_bytes: float, queries: QueryTable
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    return walker.tally(queries, rules, block_bytes)
-
-
 class _Merge:
     """Merges the rules of chunks, one chunk after the other, in bounded memory."""
 
@@ -296,7 +285,7 @@ class _Merge:
         if sum(map(len, self._parts)) > 4 * _MAX_RULES:
             self._parts = [self._merged()]
 
-    def candidates(self, settings: MiningSettings) -> NDArray[np.int64]:
+    def candidates(self, settings: MiningSettings) -> Ints:
         """Return the rules of each direction with the highest support, as many as are counted."""
         if not self._parts:
             return np.empty((0, len(_KEY)), np.int64)
@@ -329,7 +318,7 @@ def _prune(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _best_rules(
-    walker: Walker, candidates: NDArray[np.int64], statistics: NDArray[np.float64], top: int
+    walker: Walker, candidates: Ints, statistics: Floats, top: int
 ) -> Iterator[tuple[int, Rule]]:
     """Yield row and rule of the best of each direction; of rules in several forms the first."""
     _, body_support, rate = statistics.T
