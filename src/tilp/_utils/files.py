@@ -218,10 +218,7 @@ def read_note(
     signed: bool = True,
     error: type[TilpError] = TilpError,
 ) -> Note:
-    """Read what `write_note` wrote, and check its format, version and digest.
-
-    The remedy is part of the error's message, such as "fit the model again".
-    """
+    """Read what `write_note` wrote; check format, version and digest; errors state the remedy."""
     try:
         note = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as failure:

@@ -208,10 +208,7 @@ def train_rule_weights(
     checkpoint: Path | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> TrainedWeights:
-    """Learn the weights of rules and of the prior, and the factors of known candidates.
-
-    The result is the step with the least loss on held-out queries.
-    """
+    """Learn weights of rules and prior, and factors of known candidates; keep the best step."""
     parameters = _Parameters(encoding, rows, confidence, settings, training.n_queries)
     rates = dict.fromkeys(("prior", "factor", "free"), settings.learning_rate)
     rates["net"] = settings.net_learning_rate

@@ -132,10 +132,7 @@ class Part:
 def invalid_queries(
     queries: QuerySlice, valid_rows: Ints, graph: TemporalGraph, *, max_near_names: int = 100
 ) -> pl.DataFrame:
-    """Return the invalid queries of a slice, with the reasons.
-
-    The first `max_near_names` reasons name similar names, which takes milliseconds each.
-    """
+    """Return the invalid queries of a slice, with the reasons; the first name similar names."""
     columns = queries.columns
     rows = np.setdiff1d(np.arange(len(columns)), valid_rows)
     reasons = [

@@ -46,10 +46,7 @@ def save_model(
     *,
     replace: bool = False,
 ) -> Path:
-    """Write settings, weights, rules, and the graph with all its splits to a folder.
-
-    A graph that was opened from a packed one stays packed, if that is still there.
-    """
+    """Write settings, weights, rules and the graph with all splits; a packed one stays packed."""
     folder = Path(folder).expanduser()
     if replace and folder.exists():
         _read_note(folder)  # nothing but a model is ever replaced

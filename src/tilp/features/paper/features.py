@@ -65,10 +65,7 @@ class FeatureWeights:
         return cls(*values)
 
     def remap(self, relations: Indices, pairs: Indices) -> FeatureWeights:
-        """Return the weights for new relations and pairs, given their old ids.
-
-        A new relation, -1, gets any weights.
-        """
+        """Return the weights for new relations and pairs, given their old ids; -1 gets any."""
         by_relation = ("recurrence_weight", "recurrence_bias")
         by_pair = ("order_weight", "order_bias", "pair_weight", "pair_bias")
         return replace(
