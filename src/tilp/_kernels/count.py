@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tilp._kernels.arrays import lower_bound
 from tilp._kernels.jit import kernel
 from tilp._kernels.levels import N_TEMPORAL_RELATIONS, relation_code
 from tilp._kernels.types import (
@@ -310,31 +311,20 @@ def find_bodies(rules: RuleIndex, level: Level) -> Array:
     relations, digits = level.relations, level.digits
     low = rules.body_offsets[level.form, level.length]
     high = rules.body_offsets[level.form, level.length + 1]
-    bodies = np.empty(len(relations), dtype=np.int64)
+    bodies = np.full(len(relations), -1, dtype=np.int64)
     for body in range(len(bodies)):
-        bodies[body] = _find_body(
-            rule_relations, rule_digits, low, high, relations[body], digits[body]
-        )
+        first, stop = low, high
+        while first < stop:
+            middle = (first + stop) // 2
+            if rule_relations[middle] < relations[body] or (
+                rule_relations[middle] == relations[body] and rule_digits[middle] < digits[body]
+            ):
+                first = middle + 1
+            else:
+                stop = middle
+        if first < high and rule_relations[first] == relations[body]:
+            bodies[body] = first if rule_digits[first] == digits[body] else -1
     return bodies
-
-
-@kernel
-def _find_body(
-    rule_relations: Array, rule_digits: Array, low: int, stop: int, relations: int, digits: int
-) -> int:
-    high = stop
-    while low < high:
-        middle = (low + high) // 2
-        smaller = rule_relations[middle] < relations or (
-            rule_relations[middle] == relations and rule_digits[middle] < digits
-        )
-        if smaller:
-            low = middle + 1
-        else:
-            high = middle
-    if low < stop and rule_relations[low] == relations and rule_digits[low] == digits:
-        return low
-    return -1
 
 
 @kernel
@@ -345,12 +335,8 @@ def find_rules_of_relation(rules: RuleIndex, bodies: Array, relation: int) -> Ar
     for index in range(len(bodies)):
         if bodies[index] >= 0:
             low, high = offsets[bodies[index]], offsets[bodies[index] + 1]
-            while low < high and relations[low] < relation:
-                low += 1
-            spans[index, 0] = low
-            while low < high and relations[low] == relation:
-                low += 1
-            spans[index, 1] = low
+            spans[index, 0] = lower_bound(relations, low, high, relation)
+            spans[index, 1] = lower_bound(relations, spans[index, 0], high, relation + 1)
     return spans
 
 

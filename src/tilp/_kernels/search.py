@@ -23,8 +23,8 @@ from tilp._kernels.types import (
     GAP_CODES,
     Array,
     Edges,
+    GroupedQueries,
     IntervalClasses,
-    QueriesByAnswer,
     SearchWorkspace,
 )
 from tilp.time import Allen
@@ -55,7 +55,7 @@ class _State(NamedTuple):
 
 @kernel
 def find_rules(
-    edges: Edges, inverse: Array, classes: IntervalClasses, queries: QueriesByAnswer,
+    edges: Edges, inverse: Array, classes: IntervalClasses, queries: GroupedQueries,
     body_pairs: Array, code_types: Array, first_gap_form: int, n_directed: int, max_length: int,
     distinct: bool, limit: int, seed: int, space: SearchWorkspace,
 ) -> tuple[Array, Array]:  # fmt: skip
@@ -80,8 +80,8 @@ def find_rules(
     )  # fmt: skip
     of_query = np.empty(0, dtype=np.int8)
     offsets, target = edges.offsets, edges.target
-    for row in range(len(queries.answer)):
-        answer = queries.answer[row]
+    for row in range(len(queries.entity)):
+        answer = queries.entity[row]
         reached = _count_to_answer(offsets, target, answer, limit, seed, n_walks)
         for back in range(offsets[answer + 1] - 1, offsets[answer] - 1, -1):
             next_to_answer[inverse[back]] = first_to_answer[target[back]]
@@ -119,7 +119,7 @@ def find_rules(
 @kernel
 def _search(
     edges: Edges, classes: IntervalClasses, of_query: Array, n_directed: int,
-    queries: QueriesByAnswer, query: int, length: int, distinct: bool, answer: int, stride: float,
+    queries: GroupedQueries, query: int, length: int, distinct: bool, answer: int, stride: float,
     space: SearchWorkspace, state: _State, depth: int, n_passed: float, next_walk: float,
     table: Array, slots: Array, n_rules: int,
 ) -> tuple[int, float, float, int]:  # fmt: skip

@@ -51,27 +51,14 @@ class Trie(NamedTuple):
     child: Array
 
 
-class QueriesBySubject(NamedTuple):
-    """Queries in the order of their distinct subjects, or relations and subjects.
+class GroupedQueries(NamedTuple):
+    """Queries in the order of an entity that they share: the subject, or the answer.
 
-    Queries that share walks stand together: those of a subject and, where rules are given, of one
-    relation; and among these, queries with the same interval, which share counts. `answer` is the
-    known answer.
+    Those of a subject are of one relation, too, where rules are given. Among these, queries with
+    the same interval, which share counts, stand together.
     """
 
-    subject: Array
-    offsets: Array
-    directed_relation: Array
-    fact: Array
-    start: Array
-    end: Array
-    answer: Array
-
-
-class QueriesByAnswer(NamedTuple):
-    """Queries in the order of their distinct answers."""
-
-    answer: Array
+    entity: Array  # of each group
     offsets: Array
     subject: Array
     directed_relation: Array

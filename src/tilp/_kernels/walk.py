@@ -35,10 +35,10 @@ from tilp._kernels.types import (
     N_MARKS,
     Array,
     Edges,
+    GroupedQueries,
     IntervalClasses,
     Level,
     Marks,
-    QueriesBySubject,
     RuleIndex,
     Trie,
     Workspace,
@@ -50,7 +50,7 @@ ENDS, RULE_ENDS, MARKED = range(3)
 
 @kernel
 def walk(
-    edges: Edges, classes: IntervalClasses, trie: Trie, queries: QueriesBySubject, index: RuleIndex,
+    edges: Edges, classes: IntervalClasses, trie: Trie, queries: GroupedQueries, index: RuleIndex,
     body_pairs: Array, code_types: Array, n_directed: int, max_length: int, distinct: bool,
     limit: int, seed: int, purpose: int, marks: Marks, space: Workspace,
 ) -> tuple[Array, Array]:  # fmt: skip
@@ -73,8 +73,8 @@ def walk(
     n_queries = len(queries.directed_relation)
     n_records = n_queries * 0  # with the literal 0 all would be compiled twice
     weights = np.ones((n_queries, max_length + 1), dtype=np.float64)
-    for row in range(len(queries.subject)):
-        subject = queries.subject[row]
+    for row in range(len(queries.entity)):
+        subject = queries.entity[row]
         first, last = queries.offsets[row], queries.offsets[row + 1]
         ends = np.full(1, subject, dtype=np.int32)
         chain = np.empty((1, 0), dtype=np.int32)
@@ -159,7 +159,7 @@ def _longer_chains(
 
 @kernel
 def count_level(
-    edges: Edges, classes: IntervalClasses, queries: QueriesBySubject, first: int, last: int,
+    edges: Edges, classes: IntervalClasses, queries: GroupedQueries, first: int, last: int,
     level: Level, index: RuleIndex, purpose: int, marks: Marks, space: Workspace,
     records: Array, n_records: int,
 ) -> tuple[Array, int]:  # fmt: skip
@@ -190,7 +190,7 @@ def count_level(
 
 @kernel
 def _count_part(
-    edges: Edges, classes: IntervalClasses, queries: QueriesBySubject, first: int, last: int,
+    edges: Edges, classes: IntervalClasses, queries: GroupedQueries, first: int, last: int,
     level: Level, codes: Array, spans: Array, purpose: int, marks: Marks, space: Workspace,
     records: Array, n_records: int,
 ) -> tuple[Array, int]:  # fmt: skip
@@ -304,7 +304,7 @@ def _record_ends(
 
 @kernel
 def _count_at_marks(
-    query: int, queries: QueriesBySubject, edges: Edges, level: Level, rows: WalkRows, marks: Marks,
+    query: int, queries: GroupedQueries, edges: Edges, level: Level, rows: WalkRows, marks: Marks,
     space: Workspace, here: Array,
 ) -> None:  # fmt: skip
     group_target, mark_of, query_fact = level.group_target, space.of_entity, queries.fact[query]

@@ -184,9 +184,7 @@ class Walker:
         _, start, end = self._intervals
         return self.classes.table(start, end, start, end)
 
-    def _interval_classes(
-        self, queries: kernels.QueriesBySubject | kernels.QueriesByAnswer
-    ) -> kernels.IntervalClasses:
+    def _interval_classes(self, queries: kernels.GroupedQueries) -> kernels.IntervalClasses:
         table = self._class_table
         if self.classes is None:
             return kernels.IntervalClasses(len(TemporalRelation), table, np.empty((0, 0), np.int8))
@@ -251,10 +249,7 @@ class Walker:
     def _find(self, queries: QueryTable, forms: Sequence[TemporalForm]) -> tuple[Ints, Ints]:
         queries = queries[np.argsort(queries.answer, kind="stable")]
         answers, begin = np.unique(queries.answer, return_index=True)
-        table = kernels.QueriesByAnswer(
-            answers, np.append(begin, len(queries)).astype(np.int64), queries.subject,
-            queries.directed_relation, queries.fact, queries.start, queries.end,
-        )  # fmt: skip
+        table = _grouped(answers, begin, queries)
         sizes = self.max_length, len(self.graph.entities), len(self.edges.fact)
         space = kernels.SearchWorkspace.of(*sizes)
         return find_rules(
@@ -342,11 +337,7 @@ class Walker:
         order = np.lexsort((queries.end, queries.start, relation, queries.subject))
         shared = np.column_stack([queries.subject[order], relation[order]])
         begin = np.flatnonzero((np.diff(shared, axis=0, prepend=-1) != 0).any(axis=1))
-        subjects = shared[begin, 0]
-        offsets = np.append(begin, len(order)).astype(np.int64)
-        columns = ("directed_relation", "fact", "start", "end", "answer")
-        ordered = (getattr(queries, name)[order] for name in columns)
-        table = kernels.QueriesBySubject(subjects.astype(np.int32), offsets, *ordered)
+        table = _grouped(shared[begin, 0].astype(np.int32), begin, queries[order])
         records, weights = walk(
             self.edges, self._interval_classes(table), trie, table, index,
             *_describe_forms(self.encoding.forms), self.encoding.symbols.count, self.max_length,
@@ -360,6 +351,12 @@ class Walker:
             records = edge_tables.sum_records(records, _N_KEYS[purpose])
             by_query = by_query[np.searchsorted(query_of, np.arange(n_queries))]
         return records, by_query
+
+
+def _grouped(entity: Ids, begin: Ints, queries: QueryTable) -> kernels.GroupedQueries:
+    offsets = np.append(begin, len(queries)).astype(np.int64)
+    columns = ("subject", "directed_relation", "fact", "start", "end")
+    return kernels.GroupedQueries(entity, offsets, *(getattr(queries, name) for name in columns))
 
 
 def _describe_forms(forms: Sequence[TemporalForm]) -> tuple[Ids, Ids]:
