@@ -38,6 +38,7 @@ _CODE_TYPES = {
     Grain.GAP: kernels.GAP_CODES,
     Grain.STATIC: kernels.NO_CODES,
 }
+_MIN_SLOTS = 1 << 18  # that are counted in at once; more of them would not stay in the CPU cache
 _N_KEYS = {ENDS: 7, RULE_ENDS: 3, MARKED: 2}  # columns of records before those of counts
 _MIN_SEARCH = 5_000  # walks of one length; it takes fewer of them to find rules than to count them
 _STEPS_OF_ALL = 50_000  # about as many as the rules of one relation take of one length
@@ -250,8 +251,9 @@ class Walker:
         queries = queries[np.argsort(queries.answer, kind="stable")]
         answers, begin = np.unique(queries.answer, return_index=True)
         table = _grouped(answers, begin, queries)
-        sizes = self.max_length, len(self.graph.entities), len(self.edges.fact)
-        space = kernels.SearchWorkspace.of(*sizes)
+        n_entities, n_edges = len(self.graph.entities), len(self.edges.fact)
+        arrays = np.zeros((self.max_length, n_entities)), np.zeros(n_entities, np.int64)
+        space = kernels.SearchWorkspace(*arrays, np.empty(n_edges, np.int64))
         return find_rules(
             self.edges, self._inverse, self._interval_classes(table), table,
             *_describe_forms(forms), len(self.encoding.forms), self.encoding.symbols.count,
@@ -338,11 +340,13 @@ class Walker:
         shared = np.column_stack([queries.subject[order], relation[order]])
         begin = np.flatnonzero((np.diff(shared, axis=0, prepend=-1) != 0).any(axis=1))
         table = _grouped(shared[begin, 0].astype(np.int32), begin, queries[order])
+        # Zeros on pages that are not used cost nothing.
+        sizes = max(_MIN_SLOTS, 2 * self._n_codes), len(self.graph.entities), len(self.graph)
+        space = kernels.Workspace(*(np.zeros(size, np.int32) for size in sizes))
         records, weights = walk(
             self.edges, self._interval_classes(table), trie, table, index,
             *_describe_forms(self.encoding.forms), self.encoding.symbols.count, self.max_length,
-            self.distinct, self.limit, self.seed, purpose, _reorder_marks(marks, order),
-            kernels.Workspace.of(self._n_codes, len(self.graph.entities), len(self.graph)),
+            self.distinct, self.limit, self.seed, purpose, _reorder_marks(marks, order), space,
         )  # fmt: skip
         by_query = np.empty_like(weights)
         by_query[order] = weights
