@@ -74,14 +74,10 @@ _EMPTY = TermTable(
 
 
 def stack_terms(
-    scorer: LogLinearScorer,
-    folds: Sequence[tuple[RuleWeights, LogLinearWeights]],
-    facts: Indices,
-    valid: QueryTable | None,
-    settings: LogLinearSettings,
-    workers: Workers,
+    scorer: LogLinearScorer, folds: Sequence[tuple[RuleWeights, LogLinearWeights]], facts: Indices,
+    valid: QueryTable | None, settings: LogLinearSettings, workers: Workers,
     progress: Callable[[float], None],
-) -> LogLinearWeights:
+) -> LogLinearWeights:  # fmt: skip
     """Return the weights of a scorer, a mean of folds, with factors of terms learned on facts."""
     rules, seed = scorer.rule_scorer, settings.seed
     graph, fold_ids = rules.walker.graph, fold_index(facts, seed)

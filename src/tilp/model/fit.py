@@ -177,13 +177,9 @@ def prepare_training_data(
 
 
 def apply_to_queries(
-    graph: TemporalGraph,
-    walker: Walker,
-    dates: MissingDates,
-    rules: RuleSet,
-    context: FitContext,
+    graph: TemporalGraph, walker: Walker, dates: MissingDates, rules: RuleSet, context: FitContext,
     relations: Iterable[str] | None = None,
-) -> TrainingData:
+) -> TrainingData:  # fmt: skip
     """Apply rules to training and held-out queries, of all relations or of some."""
     settings = context.settings
     rows = walker.encoding.encode([mined.rule for mined in rules])
