@@ -575,7 +575,7 @@ def test_an_explanation_in_html_says_what_there_is_to_say():
         "-0.50",
         "So it is: Ada",
         "rule: Ada(E1,E2,I2) ← Ada⁻¹(E1,E2,I1)  (confidence 0.61, support 7 of 1,234, weight 0.25)",
-        "1 × reason with the same weight for Ada!: +0.12",
+        "1 × reason with nearly the same weight for Ada!: +0.12",
         "falls by 0.38 to 0.50.",
     ):
         assert words in reader.text, words

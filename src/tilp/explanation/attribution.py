@@ -152,7 +152,7 @@ class Explainer:
         parts = sorted(parts, key=lambda part: -sign * part.score)
         paths: dict[FactPath, None] = {}
         with_facts = [part for part in parts if part.find_facts is not None]
-        for part in with_facts[: max(_SOURCES, n)] if n > 0 else ():
+        for part in with_facts[: max(_SOURCES, n - 1)] if n > 0 else ():
             if part.find_facts and len(paths) < n:
                 found = list(filter(self._has_no_circle, part.find_facts(n)))
                 found = found or list(filter(self._has_no_circle, part.find_facts(_MANY)))
