@@ -21,7 +21,7 @@ from tilp.explanation import (
 from tilp.explanation.render import draw_grounding, explanation_page
 from tilp.graph import Fact
 from tilp.rules import FORMS, Atom, Constraint, MinedRule, Rule, RuleSet, parse_rule
-from tilp.rules.phrasing import Phrasing, Phrasings
+from tilp.rules.phrasings import Phrasing, Phrasings
 from tilp.rules.picture import draw_rule
 from tilp.rules.temporal import possible_classes, satisfying_intervals
 from tilp.scoring import Prediction, Predictions, Query
