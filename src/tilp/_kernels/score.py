@@ -16,10 +16,7 @@ MIN_RATE = 0.01
 
 @kernel
 def sort_rows(records: Array, n_queries: int, n_rules: int) -> tuple[Array, Array, Array, Array]:
-    """Sort rows of query, rule, end and count by query and rule, each by a stable counting sort.
-
-    Returns the offsets of queries, and columns of rules, ends and counts.
-    """
+    """Sort rows by query and rule, stably; return offsets of queries, rules, ends and counts."""
     by_rule, _ = counting_order(records[:, 1], n_rules)
     by_query, offsets = counting_order(records[:, 0][by_rule], n_queries)
     order = by_rule[by_query]

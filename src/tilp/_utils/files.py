@@ -210,14 +210,9 @@ def write_note(
 
 
 def read_note(
-    path: Path,
-    format: str,
-    version: int,
-    remedy: str,
-    *,
-    signed: bool = True,
+    path: Path, format: str, version: int, remedy: str, *, signed: bool = True,
     error: type[TilpError] = TilpError,
-) -> Note:
+) -> Note:  # fmt: skip
     """Read what `write_note` wrote; check format, version and digest; errors state the remedy."""
     try:
         note = json.loads(path.read_text(encoding="utf-8"))

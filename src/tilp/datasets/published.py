@@ -211,12 +211,9 @@ def get(name: str, folder: Path | None = None, *, progress: Progress | None = No
 
 
 def fetch_set(
-    published: PublishedSet,
-    folder: Path | None = None,
-    *,
-    progress: Progress | None = None,
+    published: PublishedSet, folder: Path | None = None, *, progress: Progress | None = None,
     settings: DownloadSettings | None = None,
-) -> Path:
+) -> Path:  # fmt: skip
     """Download the missing files of a set, and write its label tables."""
     name, settings = published.name, settings or DownloadSettings()
     folder = cache_folder() / name if folder is None else Path(folder)

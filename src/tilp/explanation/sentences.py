@@ -1,7 +1,5 @@
 """Sentences with names and dates: what a reason says, from its facts and its rule."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 

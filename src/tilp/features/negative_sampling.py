@@ -28,14 +28,9 @@ class SampledCandidates:
 
     @classmethod
     def sample(
-        cls,
-        graph: TemporalGraph,
-        queries: QueryTable,
-        scores: Scores,
-        n_best: int,
-        n_sampled: int,
+        cls, graph: TemporalGraph, queries: QueryTable, scores: Scores, n_best: int, n_sampled: int,
         seed: int,
-    ) -> SampledCandidates:
+    ) -> SampledCandidates:  # fmt: skip
         """Take the best candidates of each query, and samples of the rest, the same every time."""
         known = known_answers(graph, queries, instant_seed=seed)
         excluded = known.mark == Mark.EXCLUDED

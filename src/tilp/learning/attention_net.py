@@ -109,10 +109,7 @@ class AttentionNet:
         return vector
 
     def part_indices(self, rows: Indices) -> Ids:
-        """Return the indices of the parts of each rule in the attention vectors.
-
-        Rules are rows of the encoding. A rule without a part has the last index there.
-        """
+        """Return indices of each rule's parts in the attention vectors; the last for no part."""
         form_of_rule, length, relation, _, digits, code = rows.T
         widths, n_directed = self._widths(), 2 * len(self.encoding.relations)
         begin, end = 0, n_directed * sum(widths.values())

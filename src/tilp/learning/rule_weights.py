@@ -43,12 +43,9 @@ class Objective:
     """The mean negative log-likelihood of the answers of queries."""
 
     def __init__(
-        self,
-        examples: TrainingExamples,
-        prior: PopularityPrior,
-        n_rules: int,
+        self, examples: TrainingExamples, prior: PopularityPrior, n_rules: int,
         walks_power: float = 0.0,
-    ) -> None:
+    ) -> None:  # fmt: skip
         n_directed = prior.n_directed
         self._shapes = (n_rules,), (n_directed,), (n_directed, len(KNOWN_KINDS))
         walks = examples.at_others + examples.at_answer + examples.at_known.sum(axis=1)
@@ -141,17 +138,10 @@ class TrainedWeights:
 
 
 def train_rule_weights(
-    encoding: RuleEncoding,
-    rows: Indices,
-    confidence: Floats,
-    training: Objective,
-    held_out: Objective,
-    settings: TrainingSettings,
-    workers: Workers,
-    *,
-    checkpoint: Path | None = None,
-    progress: Callable[[float], None] | None = None,
-) -> TrainedWeights:
+    encoding: RuleEncoding, rows: Indices, confidence: Floats, training: Objective,
+    held_out: Objective, settings: TrainingSettings, workers: Workers, *,
+    checkpoint: Path | None = None, progress: Callable[[float], None] | None = None,
+) -> TrainedWeights:  # fmt: skip
     """Learn weights of rules and prior, and factors of known candidates; keep the best step."""
     n_directed, n_queries = 2 * len(encoding.relations), max(training.n_queries, 1)
     initial: dict[str, Any] = {

@@ -177,13 +177,9 @@ def prepare_training_data(
 
 
 def apply_to_queries(
-    graph: TemporalGraph,
-    walker: Walker,
-    dates: MissingDates,
-    rules: RuleSet,
-    context: FitContext,
+    graph: TemporalGraph, walker: Walker, dates: MissingDates, rules: RuleSet, context: FitContext,
     relations: Iterable[str] | None = None,
-) -> TrainingData:
+) -> TrainingData:  # fmt: skip
     """Apply rules to training and held-out queries, of all relations or of some."""
     settings = context.settings
     rows = walker.encoding.encode([mined.rule for mined in rules])
@@ -412,12 +408,9 @@ def with_gains(
 
 
 def _train_logs(
-    data: TrainingData,
-    examples: TrainingExamples,
-    context: FitContext,
-    advance: Callable[[float], None],
-    name: str,
-) -> tuple[LogWeights, LossCurve, dict[str, NDArray[Any]] | None]:
+    data: TrainingData, examples: TrainingExamples, context: FitContext,
+    advance: Callable[[float], None], name: str,
+) -> tuple[LogWeights, LossCurve, dict[str, NDArray[Any]] | None]:  # fmt: skip
     """Learn weights that make answers likely: logarithms, loss, and parameters of a net if any."""
     settings = context.settings.training
     trained = train_rule_weights(

@@ -39,13 +39,9 @@ _PACKAGES = ("numpy", "scipy", "numba", "polars", "jax")
 
 
 def save_model(
-    settings: ModelSettings,
-    graph: TemporalGraph,
-    fitted: FittedModel,
-    folder: Path | str,
-    *,
+    settings: ModelSettings, graph: TemporalGraph, fitted: FittedModel, folder: Path | str, *,
     replace: bool = False,
-) -> Path:
+) -> Path:  # fmt: skip
     """Write settings, weights, rules and the graph with all splits; a packed one stays packed."""
     folder = Path(folder).expanduser()
     if replace and folder.exists():

@@ -50,15 +50,9 @@ def few_parts(
 
 
 def biased_parts(
-    graph: TemporalGraph,
-    relations: Sequence[str] | None = None,
-    *,
-    removed: float,
-    queries: int | None,
-    balance: bool,
-    seed: int,
-    walked: WalkGraph,
-) -> Iterator[Part]:
+    graph: TemporalGraph, relations: Sequence[str] | None = None, *, removed: float,
+    queries: int | None, balance: bool, seed: int, walked: WalkGraph,
+) -> Iterator[Part]:  # fmt: skip
     """Yield the balanced data, then for each relation the same without a share of its facts."""
     note = {"kind": SplitKind.BIASED.value, "seed": seed, "balanced": balance}
     note |= {"relation": None, "set_aside": 0}

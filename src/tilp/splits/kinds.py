@@ -29,12 +29,9 @@ def exclude_from_training(graph: TemporalGraph, facts: Ints, walked: WalkGraph) 
 
 
 def reassign_splits(
-    graph: TemporalGraph,
-    split_ids: NDArray[np.uint8],
-    *,
-    no_start: Mask | None = None,
+    graph: TemporalGraph, split_ids: NDArray[np.uint8], *, no_start: Mask | None = None,
     no_end: Mask | None = None,
-) -> TemporalGraph:
+) -> TemporalGraph:  # fmt: skip
     """Return the facts in new splits, with some dates removed, as if they had been read like that.
 
     The facts of a split keep their order. Names stay, even without facts. `split_ids` has the index

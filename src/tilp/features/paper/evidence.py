@@ -43,17 +43,14 @@ class DatedEvidence(NamedTuple):
 
 @dataclass(frozen=True)
 class Evidence:
-    """Of each listed candidate, the start closest to the query's of each relation, by kind.
-
-    Relations of facts are read from the candidate, those of walks in walking direction.
-    """
+    """Of each listed candidate, the start closest to the query's of each relation, by kind."""
 
     n_directed: int  # count of directed relations
     offsets: Indices  # where the candidates of each query begin, and where the last end
     candidate: Ids  # the listed candidates
     row: Ids  # index in the list of the candidate of each piece of evidence
     kind: NDArray[np.int8]  # its index in `EVIDENCE_KINDS`
-    relation: Ids  # its directed relation
+    relation: Ids  # its directed relation, read from the candidate; on walks, in walking direction
     difference: Ids  # T_s - t_s, the earlier of two equally close starts; `UNDATED` without a date
 
     def __len__(self) -> int:
@@ -93,13 +90,9 @@ class Gatherer:
     """
 
     def __init__(
-        self,
-        graph: TemporalGraph,
-        walked: Mask,
-        max_length: int,
-        limit: int = LIMIT,
+        self, graph: TemporalGraph, walked: Mask, max_length: int, limit: int = LIMIT,
         max_chunks: int = _MAX_CHUNKS,
-    ) -> None:
+    ) -> None:  # fmt: skip
         n_directed = 2 * len(graph.relations)
         if walked.shape != (n_directed, n_directed):
             raise TilpError(
@@ -130,14 +123,9 @@ class Gatherer:
         self._steps = read_only(total)
 
     def __call__(
-        self,
-        queries: QueryTable,
-        offsets: Indices,
-        candidate: Ids,
-        workers: Workers,
-        *,
+        self, queries: QueryTable, offsets: Indices, candidate: Ids, workers: Workers, *,
         progress: Callable[[float], None] | None = None,
-    ) -> Evidence:
+    ) -> Evidence:  # fmt: skip
         """Return the evidence for the candidates of queries, which begin at `offsets`."""
         columns = queries.subject, queries.directed_relation, queries.start, queries.end
         listed = read_only_tuple(ListedCandidates(*columns, queries.fact, offsets, candidate))

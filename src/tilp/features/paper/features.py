@@ -127,14 +127,9 @@ class PaperFeatures:
 
     @classmethod
     def fit(
-        cls,
-        graph: TemporalGraph,
-        walked: Mask,
-        max_length: int,
-        *,
-        workers: Workers | None = None,
+        cls, graph: TemporalGraph, walked: Mask, max_length: int, *, workers: Workers | None = None,
         progress: Callable[[float], None] | None = None,
-    ) -> PaperFeatures:
+    ) -> PaperFeatures:  # fmt: skip
         """Fit the distributions to the facts of train in both directions."""
         gatherer = Gatherer(graph, walked, max_length)
         queries, evidence = _answer_evidence(graph, gatherer, workers, progress)
@@ -292,17 +287,10 @@ class FittedPaper:
         return PaperFeatureScorer(rules, self.features.with_graph(rules.walker.graph), self.weights)
 
     def refresh(
-        self,
-        graph: TemporalGraph,
-        rules: RuleSet,
-        max_length: int,
-        workers: Workers,
+        self, graph: TemporalGraph, rules: RuleSet, max_length: int, workers: Workers,
         progress: Callable[[float], None],
-    ) -> FittedPaper:
-        """Fit the distributions again on a graph with the same relations, and keep the weights.
-
-        A pair of relations that was not seen before gets the weights of unseen pairs.
-        """
+    ) -> FittedPaper:  # fmt: skip
+        """Fit the distributions again; keep the weights, new pairs get those of unseen ones."""
         walked = walked_relations(graph, rules)
         features = PaperFeatures.fit(graph, walked, max_length, workers=workers, progress=progress)
         new, old = features.distributions, self.features.distributions
