@@ -19,19 +19,15 @@ STATIC, OVERLAP, EXACT, ENUMERATE, RELEASE = range(5)
 
 
 class KnownFacts(NamedTuple):
-    """Known facts in both directions, by (entity, relation), then target, then first instant.
-
-    `start` and `end` have no unknown ends; `interval` is the id of the interval as given in the
-    data; `first` and `last` are indices of instants; `train` masks training facts.
-    """
+    """Known facts in both directions, by (entity, relation), then target, then first instant."""
 
     target: Array
-    start: Array
+    start: Array  # likewise `end`; without unknown ends
     end: Array
-    interval: Array
-    first: Array
+    interval: Array  # id of the interval as given in the data
+    first: Array  # index of its first instant, likewise of its last
     last: Array
-    train: Array
+    train: Array  # whether it is a training fact
 
 
 class RankedQueries(NamedTuple):
@@ -335,11 +331,7 @@ def top_indices(offsets: Array, score: Array, k: int) -> Array:
 
 @kernel
 def _kth_greatest(values: Array, heap: Array) -> float:
-    """Return the k-th greatest of at least k values; `heap` has room for k of them.
-
-    The k greatest values so far stand in a heap with the least on top, so that most values are
-    looked at once.
-    """
+    """Return the k-th greatest of at least k values; `heap`, least on top, has room for k."""
     k = len(heap)
     heap[:] = -np.inf
     for value in values:

@@ -285,10 +285,7 @@ def _link(part: Array, link_of: Array, latest: Array, earlier: Array) -> None:
 
 @kernel
 def remove_query_fact(rows: WalkRows, links: FactLinks, query: int, removed: Array) -> int:
-    """Take the walks over a query's own fact out of the rows, and return how many these are.
-
-    `removed` gets the row of each.
-    """
+    """Take walks over a query's own fact out of the rows; list these, and return how many."""
     group, prefix, last, first_row = rows.group, rows.prefix, rows.last, rows.first
     row_code, row_count = rows.code, rows.n_walks
     prefix_code, edge_code = rows.prefix_code, rows.edge_code

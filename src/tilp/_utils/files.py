@@ -210,18 +210,10 @@ def write_note(
 
 
 def read_note(
-    path: Path,
-    format: str,
-    version: int,
-    remedy: str,
-    *,
-    signed: bool = True,
+    path: Path, format: str, version: int, remedy: str, *, signed: bool = True,
     error: type[TilpError] = TilpError,
-) -> Note:
-    """Read what `write_note` wrote, and check its format, version and digest.
-
-    The remedy is part of the error's message, such as "fit the model again".
-    """
+) -> Note:  # fmt: skip
+    """Read what `write_note` wrote; check format, version and digest; errors state the remedy."""
     try:
         note = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as failure:

@@ -127,10 +127,7 @@ def _mrr_by_relation(table: pl.DataFrame) -> dict[str, dict[str, float]]:
 def _rule_examples(
     model: TILP, graph: TemporalGraph, evaluation: Evaluation, relations: int, rules: int
 ) -> list[list[Result]]:
-    """Return the heaviest rules of the relations whose objects rank best, each with a grounding.
-
-    The rules of a relation have distinct bodies.
-    """
+    """Return the heaviest rules, of distinct bodies, of the best relations, with groundings."""
     scorer = model.scorer(graph).rule_scorer
     grounder = Grounder(scorer.walker)
     facts = np.asarray(graph.rows(evaluation.split), np.int64)

@@ -266,10 +266,7 @@ def _route(
 
 @dataclass(frozen=True)
 class ReachedOnly:
-    """A scorer that gives all candidates which no rule reaches one score, lower than all others.
-
-    The paper's own code does so: with best ties, they rank right behind those that are reached.
-    """
+    """A scorer that scores all candidates that no rule reaches lowest, as the paper's code does."""
 
     scorer: Scorer
 

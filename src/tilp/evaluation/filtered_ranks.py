@@ -191,10 +191,7 @@ def best_variant(
     workers: Workers,
     progress: Callable[[float], None],
 ) -> int:
-    """Return the index of the variant with the best MRR; of equal ones the first.
-
-    `memory` is the `memory_per_query` of the scorer.
-    """
+    """Return the index of the variant with the best MRR; of equal ones the first."""
     order = np.argsort(ranker.queries.subject, kind="stable")
     parts = query_batches(order, memory[order], workers.block_bytes)
     ranks: list[Floats] = []

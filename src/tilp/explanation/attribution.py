@@ -38,14 +38,7 @@ Amounts = tuple[float, float]
 
 
 class Explainer:
-    """Explains the scores of a scorer.
-
-    Args:
-        scorer: The scorer.
-        rules: Rules with their counts, which include those of the scorer.
-        graph: The evidence of the scorer.
-        phrasings: How relations are worded.
-    """
+    """Explains the scores of a scorer with a graph as evidence, by rules with their counts."""
 
     def __init__(
         self, scorer: Scorer, rules: RuleSet, graph: TemporalGraph, phrasings: Phrasings
@@ -79,10 +72,7 @@ class Explainer:
         max_reasons: int | None = 20,
         ablation: bool = True,
     ) -> list[Explanation]:
-        """Explain candidates of a query (None: the best); for the arguments see `TILP.explain`.
-
-        Each is explained as if it were the only one.
-        """
+        """Explain each of some candidates (None: the best); the arguments are of `TILP.explain`."""
         (query,) = read_queries([query])
         removed = sorted(set(without))
         before = _Scored(self._scorer, self._graph, query_table(self._graph, [query]))

@@ -187,10 +187,7 @@ class LogLinearScorer:
         self, queries: QueryTable, scores: Scores, offsets: Indices, candidate: Ids,
         applied: AppliedRules,
     ) -> Floats:  # fmt: skip
-        """Return the `TERMS` of the scores of candidates, then their `COUNT_FEATURES`, as columns.
-
-        Count features are as they are, without their weights. `scores` is what `score` returned.
-        """
+        """Return the `TERMS` of candidates' scores and their plain `COUNT_FEATURES` as columns."""
         parts = self._parts(queries, offsets, candidate, applied)
         parts["rules"] = parts["rules"] + parts.pop("prior")
         counts = self.counts.features(queries, applied.known, offsets, candidate)

@@ -52,15 +52,10 @@ def fold_index(fact: Ids | Indices, seed: int) -> Indices:
 
 
 def fit_log_linear(
-    scorer: RuleScorer,
-    out_of_fold: tuple[RuleWeights, ...],
-    queries: QueryTable,
-    settings: LogLinearSettings,
-    workers: Workers,
-    *,
-    folder: Path,
+    scorer: RuleScorer, out_of_fold: tuple[RuleWeights, ...], queries: QueryTable,
+    settings: LogLinearSettings, workers: Workers, *, folder: Path,
     progress: Callable[[float], None],
-) -> tuple[log_linear.LogLinearWeights, ...]:
+) -> tuple[log_linear.LogLinearWeights, ...]:  # fmt: skip
     """Learn the log-linear weights of every directed relation without each fold, then their mean.
 
     `out_of_fold` holds rule weights that were learned without each fold. Finished relations are

@@ -21,10 +21,7 @@ MIN_PROBABILITY = 1e-7  # those far below all score about 0
 
 
 def time_scale(graph: TemporalGraph) -> float:
-    """Return the median time between the first and the last start of an entity's facts.
-
-    Entities need two facts in train with different starts to count.
-    """
+    """Return the median time between the first and the last start of an entity's facts in train."""
     index = graph.index(("train",))
     start, _ = known_ends(graph.start, graph.end)
     start = start[index.fact]

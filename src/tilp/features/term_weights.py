@@ -74,25 +74,11 @@ _EMPTY = TermTable(
 
 
 def stack_terms(
-    scorer: LogLinearScorer,
-    folds: Sequence[tuple[RuleWeights, LogLinearWeights]],
-    facts: Indices,
-    valid: QueryTable | None,
-    settings: LogLinearSettings,
-    workers: Workers,
+    scorer: LogLinearScorer, folds: Sequence[tuple[RuleWeights, LogLinearWeights]], facts: Indices,
+    valid: QueryTable | None, settings: LogLinearSettings, workers: Workers,
     progress: Callable[[float], None],
-) -> LogLinearWeights:
-    """Return the weights of a scorer with the factors of its terms.
-
-    Args:
-        scorer: Has the mean of the weights of all folds.
-        folds: Weights of rules and features, learned without each fold of the queries.
-        facts: Training facts. Some of them are removed, fold by fold.
-        valid: Queries of the valid split, which adjust the factors; None without one.
-        settings: Parts to leave out, and the seed of all samples and of the folds.
-        workers: Where queries are scored.
-        progress: Called with the share of the work that is done.
-    """
+) -> LogLinearWeights:  # fmt: skip
+    """Return the weights of a scorer, a mean of folds, with factors of terms learned on facts."""
     rules, seed = scorer.rule_scorer, settings.seed
     graph, fold_ids = rules.walker.graph, fold_index(facts, seed)
     n_parts = len(folds) + (valid is not None)

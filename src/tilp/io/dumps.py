@@ -154,15 +154,9 @@ class Importer:
     """
 
     def __init__(
-        self,
-        file: str,
-        out: Path,
-        language: str,
-        properties: Collection[str] | None,
-        undated: bool,
-        on_error: OnError,
-        max_problems: int = MAX_PROBLEMS,
-    ) -> None:
+        self, file: str, out: Path, language: str, properties: Collection[str] | None,
+        undated: bool, on_error: OnError, max_problems: int = MAX_PROBLEMS,
+    ) -> None:  # fmt: skip
         if on_error not in ("skip", "raise"):
             raise TilpError(f"on_error is {on_error!r}: choose 'skip' or 'raise'")
         if properties is not None and not properties:

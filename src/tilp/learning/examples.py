@@ -81,15 +81,9 @@ def training_queries(graph: TemporalGraph, facts: Indices) -> QueryTable:
 
 
 def make_training_examples(
-    walker: Walker,
-    queries: QueryTable,
-    rules: CompiledRules,
-    workers: Workers,
-    *,
-    seed: int = 0,
-    chunk_steps: float = CHUNK_STEPS,
-    progress: Callable[[float], None] | None = None,
-) -> TrainingExamples:
+    walker: Walker, queries: QueryTable, rules: CompiledRules, workers: Workers, *, seed: int = 0,
+    chunk_steps: float = CHUNK_STEPS, progress: Callable[[float], None] | None = None,
+) -> TrainingExamples:  # fmt: skip
     """Apply rules to queries with answers, and count where their walks end.
 
     `seed` draws the instant at which other known answers are excluded.

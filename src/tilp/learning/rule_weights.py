@@ -144,13 +144,9 @@ class _Parameters:
     """The parameters of training, their meaning as weights, and their regularisation."""
 
     def __init__(
-        self,
-        encoding: RuleEncoding,
-        rows: Indices,
-        confidence: Floats,
-        settings: TrainingSettings,
+        self, encoding: RuleEncoding, rows: Indices, confidence: Floats, settings: TrainingSettings,
         n_queries: int,
-    ) -> None:
+    ) -> None:  # fmt: skip
         n_directed = 2 * len(encoding.relations)
         self._known_factors = settings.known_factors
         self._n_queries = max(n_queries, 1)
@@ -197,21 +193,11 @@ class _Parameters:
 
 
 def train_rule_weights(
-    encoding: RuleEncoding,
-    rows: Indices,
-    confidence: Floats,
-    training: Objective,
-    held_out: Objective,
-    settings: TrainingSettings,
-    workers: Workers,
-    *,
-    checkpoint: Path | None = None,
-    progress: Callable[[float], None] | None = None,
-) -> TrainedWeights:
-    """Learn the weights of rules and of the prior, and the factors of known candidates.
-
-    The result is the step with the least loss on held-out queries.
-    """
+    encoding: RuleEncoding, rows: Indices, confidence: Floats, training: Objective,
+    held_out: Objective, settings: TrainingSettings, workers: Workers, *,
+    checkpoint: Path | None = None, progress: Callable[[float], None] | None = None,
+) -> TrainedWeights:  # fmt: skip
+    """Learn weights of rules and prior, and factors of known candidates; keep the best step."""
     parameters = _Parameters(encoding, rows, confidence, settings, training.n_queries)
     rates = dict.fromkeys(("prior", "factor", "free"), settings.learning_rate)
     rates["net"] = settings.net_learning_rate

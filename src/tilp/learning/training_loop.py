@@ -151,16 +151,11 @@ def mean_loss(
 
 
 def run_training(
-    values: dict[str, Any],
-    optimiser: Adam,
+    values: dict[str, Any], optimiser: Adam,
     gradient: Callable[[dict[str, Any]], tuple[float, dict[str, Any]]],
-    held_out_loss: Callable[[dict[str, Any]], float],
-    *,
-    steps: int,
-    patience: int,
-    checkpoint: Path | None = None,
-    progress: Callable[[float], None] | None = None,
-) -> TrainingState:
+    held_out_loss: Callable[[dict[str, Any]], float], *, steps: int, patience: int,
+    checkpoint: Path | None = None, progress: Callable[[float], None] | None = None,
+) -> TrainingState:  # fmt: skip
     """Take gradient steps until held-out queries gain nothing for `patience` steps.
 
     `gradient` returns loss and gradient for parameters. Training continues from the file

@@ -122,10 +122,7 @@ def tilp_arguments(preset: Preset | str, options: Mapping[str, Any]) -> dict[str
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """All that decides a model, by stage: the same settings and data give the same model.
-
-    Mining and training get the seed, and mining the treatment of missing dates.
-    """
+    """All that decides a model, by stage: the same settings and data give the same model."""
 
     mining: MiningSettings = field(
         default_factory=lambda: MiningSettings(

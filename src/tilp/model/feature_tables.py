@@ -50,13 +50,9 @@ class Distributions:
 
     @classmethod
     def of(
-        cls,
-        graph: TemporalGraph,
-        settings: ModelSettings,
-        fitted: FittedModel,
-        workers: Workers,
+        cls, graph: TemporalGraph, settings: ModelSettings, fitted: FittedModel, workers: Workers,
         progress: Callable[[float], None] | None = None,
-    ) -> Distributions:
+    ) -> Distributions:  # fmt: skip
         """Return those of a model, or those it would have with the paper's features."""
         dated = MissingDates.fit(graph, settings.missing, settings.seed).fill_graph(graph)
         if isinstance(fitted.features, paper.FittedPaper):
@@ -200,13 +196,9 @@ def distribution_sentence(row: dict[str, Any], later: float | None, unit: Unit) 
 
 
 def select_features(
-    table: pl.DataFrame,
-    graph: TemporalGraph,
-    relation: str | None,
-    other: str | None,
-    evidence: EvidenceKind | str | None,
-    min_seen: int,
-) -> pl.DataFrame:
+    table: pl.DataFrame, graph: TemporalGraph, relation: str | None, other: str | None,
+    evidence: EvidenceKind | str | None, min_seen: int,
+) -> pl.DataFrame:  # fmt: skip
     """Select rows of `Distributions.frame`; the arguments are those of `TILP.feature_table`."""
     relations = graph.relations
     if relation is not None:

@@ -47,11 +47,7 @@ _EXAMPLES_BY_LENGTH = 0.13  # share of the rules that apply to a query, for each
 def fit_model(
     graph: TemporalGraph, context: FitContext, given: GivenRules | None = None
 ) -> FittedModel:
-    """Mine rules, or take given ones, learn their weights, then what temporal features add.
-
-    The train split is learned from. The valid split, or else a tenth of train, decides when
-    to stop.
-    """
+    """Mine rules in train, or take given ones, learn their weights, then what features add."""
     check_memory(graph, context)
     data = prepare_training_data(graph, context, given)
     if context.settings.select:
@@ -181,13 +177,9 @@ def prepare_training_data(
 
 
 def apply_to_queries(
-    graph: TemporalGraph,
-    walker: Walker,
-    dates: MissingDates,
-    rules: RuleSet,
-    context: FitContext,
+    graph: TemporalGraph, walker: Walker, dates: MissingDates, rules: RuleSet, context: FitContext,
     relations: Iterable[str] | None = None,
-) -> TrainingData:
+) -> TrainingData:  # fmt: skip
     """Apply rules to training and held-out queries, of all relations or of some."""
     settings = context.settings
     rows = walker.encoding.encode([mined.rule for mined in rules])
@@ -255,10 +247,7 @@ def _mine(graph: TemporalGraph, context: FitContext, advance: Callable[[float], 
 
 
 def held_out_facts(graph: TemporalGraph, settings: ModelSettings) -> tuple[Ints, bool]:
-    """Return the rows of held-out facts, and whether walks use these facts too.
-
-    They are of the valid split; where there is none, a tenth of the facts to learn from.
-    """
+    """Return the rows of facts of valid, else of a tenth of train, and whether walks use them."""
     rng = np.random.default_rng([settings.seed, 10])
     rows, limit = np.asarray(graph.rows("valid"), np.int64), settings.held_out
     is_walked = not len(rows)
@@ -351,10 +340,7 @@ def measures_gains(settings: ModelSettings) -> bool:
 def learn_features(
     data: TrainingData, fitted: FittedModel, folds: tuple[RuleWeights, ...], context: FitContext
 ) -> FittedModel:
-    """Learn what temporal features add to weighted rules.
-
-    `folds` are rule weights that were learned without each fold of the training queries.
-    """
+    """Learn what features add to rules; `folds` are rule weights learned without each fold."""
     settings, stages, workers = context.settings, context.stages, context.workers
     if settings.features is Features.NONE:
         return replace(fitted, seconds=stages.seconds)
@@ -449,10 +435,7 @@ def _train_logs(
 
 
 def _scale_weights(logs: LogWeights, relation: Ints) -> RuleWeights:
-    """Scale weights so that the heaviest rule of each directed relation has weight 1.
-
-    The ranks of a query's candidates do not depend on the scale.
-    """
+    """Scale weights so that the heaviest rule of each directed relation has weight 1."""
     heaviest = np.full(len(logs.prior), -np.inf)
     np.maximum.at(heaviest, relation, logs.rule)
     heaviest[np.isneginf(heaviest)] = 0.0  # a relation without rules, scored by the prior alone

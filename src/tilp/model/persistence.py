@@ -39,17 +39,10 @@ _PACKAGES = ("numpy", "scipy", "numba", "polars", "jax")
 
 
 def save_model(
-    settings: ModelSettings,
-    graph: TemporalGraph,
-    fitted: FittedModel,
-    folder: Path | str,
-    *,
+    settings: ModelSettings, graph: TemporalGraph, fitted: FittedModel, folder: Path | str, *,
     replace: bool = False,
-) -> Path:
-    """Write settings, weights, rules, and the graph with all its splits to a folder.
-
-    A graph that was opened from a packed one stays packed, if that is still there.
-    """
+) -> Path:  # fmt: skip
+    """Write settings, weights, rules and the graph with all splits; a packed one stays packed."""
     folder = Path(folder).expanduser()
     if replace and folder.exists():
         _read_note(folder)  # nothing but a model is ever replaced

@@ -215,10 +215,7 @@ class Link:
 def draw_timeline(
     drawing: Drawing, top: float, links: Sequence[tuple[Link, str]], query: Link, unit: Unit | None
 ) -> float:
-    """Draw the intervals of links, each in its colour, and the query's; return where they end.
-
-    Without a unit, only the order of times is shown.
-    """
+    """Draw intervals of links and the query's, or their order without a unit; return the end."""
     intervals = [link.interval for link, _ in links] + [query.interval]
     known = [interval for interval in intervals if interval is not None]
     left, right = _NAMES, drawing.width - _WORDS

@@ -109,10 +109,7 @@ def mine_relations(
     walker: Walker, relations: Sequence[str], settings: MiningSettings, workers: Workers, *,
     progress: Callable[[float], None] | None = None,
 ) -> Iterator[tuple[str, list[MinedRule]]]:  # fmt: skip
-    """Find the rules for each of some relations, in both directions, the costliest first.
-
-    Several are mined at once, so that workers walk for one while the rules of another are merged.
-    """
+    """Find the rules for relations, in both directions, several at once, the costliest first."""
     costs = {
         name: float(walker.cost(mining_queries(walker, name, settings).subject)[1].sum())
         for name in relations
@@ -206,10 +203,7 @@ def _with_statistics(mined: MinedRule, statistics: Floats, sampled: Mask, facts:
 
 
 def cheaper_queries(walker: Walker, queries: QueryTable) -> QueryTable:
-    """Return, of the two queries of each fact, the one whose answer costs less to search from.
-
-    A search from an answer serves all queries that share it.
-    """
+    """Return, of the two queries of each fact, the one whose answer costs less to search from."""
     answers, index, count = np.unique(queries.answer, return_inverse=True, return_counts=True)
     cost = (walker.steps_from[answers] / count)[index]
     n_facts = len(queries) // 2  # first all facts in one direction, then in the other
@@ -230,10 +224,7 @@ def mining_walker(
 
 
 def target_facts(graph: TemporalGraph, settings: MiningSettings) -> Ints:
-    """Return the training facts that are queried, ascending.
-
-    They are a share of the graph's targets, at most `settings.sample` of each relation.
-    """
+    """Return the training facts that are queried, ascending: a share, a sample of each relation."""
     targets = graph.targets
     if settings.share < 1.0:
         targets = targets[sample_share(len(targets), settings.share, settings.seed)]

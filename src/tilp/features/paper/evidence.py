@@ -93,13 +93,9 @@ class Gatherer:
     """
 
     def __init__(
-        self,
-        graph: TemporalGraph,
-        walked: Mask,
-        max_length: int,
-        limit: int = LIMIT,
+        self, graph: TemporalGraph, walked: Mask, max_length: int, limit: int = LIMIT,
         max_chunks: int = _MAX_CHUNKS,
-    ) -> None:
+    ) -> None:  # fmt: skip
         n_directed = 2 * len(graph.relations)
         if walked.shape != (n_directed, n_directed):
             raise TilpError(
@@ -130,14 +126,9 @@ class Gatherer:
         self._steps = read_only(total)
 
     def __call__(
-        self,
-        queries: QueryTable,
-        offsets: Indices,
-        candidate: Ids,
-        workers: Workers,
-        *,
+        self, queries: QueryTable, offsets: Indices, candidate: Ids, workers: Workers, *,
         progress: Callable[[float], None] | None = None,
-    ) -> Evidence:
+    ) -> Evidence:  # fmt: skip
         """Return the evidence for the candidates of queries, which begin at `offsets`."""
         columns = queries.subject, queries.directed_relation, queries.start, queries.end
         listed = read_only_tuple(ListedCandidates(*columns, queries.fact, offsets, candidate))

@@ -65,10 +65,7 @@ class FeatureWeights:
         return cls(*values)
 
     def remap(self, relations: Indices, pairs: Indices) -> FeatureWeights:
-        """Return the weights for new relations and pairs, given their old ids.
-
-        A new relation, -1, gets any weights.
-        """
+        """Return the weights for new relations and pairs, given their old ids; -1 gets any."""
         by_relation = ("recurrence_weight", "recurrence_bias")
         by_pair = ("order_weight", "order_bias", "pair_weight", "pair_bias")
         return replace(
@@ -130,14 +127,9 @@ class PaperFeatures:
 
     @classmethod
     def fit(
-        cls,
-        graph: TemporalGraph,
-        walked: Mask,
-        max_length: int,
-        *,
-        workers: Workers | None = None,
+        cls, graph: TemporalGraph, walked: Mask, max_length: int, *, workers: Workers | None = None,
         progress: Callable[[float], None] | None = None,
-    ) -> PaperFeatures:
+    ) -> PaperFeatures:  # fmt: skip
         """Fit the distributions to the facts of train in both directions."""
         gatherer = Gatherer(graph, walked, max_length)
         queries, evidence = _answer_evidence(graph, gatherer, workers, progress)
@@ -299,13 +291,9 @@ class FittedPaper:
         return PaperFeatureScorer(rules, self.features.with_graph(rules.walker.graph), self.weights)
 
     def refresh(
-        self,
-        graph: TemporalGraph,
-        rules: RuleSet,
-        max_length: int,
-        workers: Workers,
+        self, graph: TemporalGraph, rules: RuleSet, max_length: int, workers: Workers,
         progress: Callable[[float], None],
-    ) -> FittedPaper:
+    ) -> FittedPaper:  # fmt: skip
         """Fit the distributions again on a graph with the same relations, and keep the weights.
 
         A pair of relations that was not seen before gets the weights of unseen pairs.

@@ -102,14 +102,10 @@ def feature_values(weights: paper.FeatureWeights) -> FeatureValues:
 
 
 def train_features(
-    features: paper.PaperFeatures,
-    training: FeatureExamples,
-    held_out: FeatureExamples,
-    settings: FeatureTrainingSettings,
-    workers: Workers | None = None,
-    *,
+    features: paper.PaperFeatures, training: FeatureExamples, held_out: FeatureExamples,
+    settings: FeatureTrainingSettings, workers: Workers | None = None, *,
     progress: Callable[[float], None] | None = None,
-) -> tuple[paper.FeatureWeights, LossCurve]:
+) -> tuple[paper.FeatureWeights, LossCurve]:  # fmt: skip
     """Learn the weights that make answers likely: the softmax of φ_TILP over the candidates.
 
     Returns those of the step with the least loss on held-out queries, and the losses.
@@ -221,15 +217,9 @@ def _weights(values: Parameters) -> paper.FeatureWeights:
 
 
 def fit_paper(
-    scorer: RuleScorer,
-    rules: RuleSet,
-    training: QueryTable,
-    held_out: QueryTable,
-    ranker: Ranker,
-    settings: FeatureTrainingSettings,
-    workers: Workers,
-    progress: Callable[[float], None],
-) -> paper.FittedPaper:
+    scorer: RuleScorer, rules: RuleSet, training: QueryTable, held_out: QueryTable, ranker: Ranker,
+    settings: FeatureTrainingSettings, workers: Workers, progress: Callable[[float], None],
+) -> paper.FittedPaper:  # fmt: skip
     """Fit the distributions on the scorer's graph, and learn the weights of features.
 
     Walks use the relations of `rules`. The held-out queries decide when to stop, and the

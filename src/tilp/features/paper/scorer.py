@@ -29,11 +29,7 @@ _PARTNER = {EvidenceKind.BETWEEN: "with the subject", EvidenceKind.OTHERS: "with
 
 
 class PaperFeatureScorer:
-    """Scores candidates by φ_TILP = γ_TLR φ_TLR + γ_tfm φ_tfm.
-
-    φ_TLR is a share of its sum over all entities. Only the best candidates by the rules have
-    features; the others count as candidates without evidence.
-    """
+    """Scores candidates, the best by rules with features: φ_TILP = γ_TLR φ_TLR + γ_tfm φ_tfm."""
 
     def __init__(
         self,
@@ -98,10 +94,7 @@ class PaperFeatureScorer:
         candidate: Ids,
         applied: scoring.AppliedRules | None = None,
     ) -> dict[str, Floats]:
-        """Split the scores of the given candidates into parts by name, which add up to them.
-
-        The joint contribution of rules and prior is split by their shares of φ_TLR.
-        """
+        """Split the scores of the given candidates into parts by name, which add up to them."""
         by_rules = self.rule_scorer.score(queries, applied)
         filled = self.rule_scorer.fill_dates(queries)
         query = np.repeat(np.arange(len(queries)), np.diff(offsets))
