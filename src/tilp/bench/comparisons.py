@@ -4,16 +4,17 @@
 """
 
 import statistics
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 from tilp._utils.files import file_name_part
 from tilp.bench import experiment
 from tilp.bench.data import Balanced, Biased, Few, Setting, Source, Whole
-from tilp.bench.experiment import EvaluationJob, Mean, MethodRuns, Ranking, mean_text
-from tilp.bench.jobs import Job, Result, Results
-from tilp.bench.report import Report, italic
+from tilp.bench.experiment import EvaluationJob, Mean, mean_text, ranking_text, share_text
+from tilp.bench.jobs import Job, Result
+from tilp.bench.methods import Method
+from tilp.bench.report import TEXTS, Report, italic
 from tilp.bench.schema import Count, Share
 from tilp.evaluation.evaluate import unique_labels
 from tilp.splits import balanced, reducible
@@ -35,90 +36,82 @@ class Compare(experiment.RankedExperiment):
     def settings(self, source: Source) -> Iterable[Setting]:  # noqa: ARG002
         return [self.setting]
 
-    def write(self, report: Report, sources: Sequence[Source], results: Results) -> None:
+    def write(self, report: Report, sources: Sequence[Source]) -> None:
         report.text(f"Setting: {self.setting.description}.")
-        jobs = [job for source in sources for job in self.jobs(source)]
-        experiment.write_failures(report, jobs, results)
-        sources = [source for source in sources if results.of_all(self.jobs(source))]
+        report.failures([job for source in sources for job in self.jobs(source)])
+        sources = [source for source in sources if report.results.of_all(self.jobs(source))]
         if not sources:
             return
         for ranking in self.figures:
-            self._write_table(report, sources, results, ranking)
-        ranking, names = self.figures[0], [runs.method.name for runs in self.methods]
-        means = [self.means(source, self.setting, results, ranking, "mrr") for source in sources]
-        bars = [experiment.bars_of(s.name, own) for s, own in zip(sources, means, strict=True)]
-        caption = f"{self.title}: MRR ({ranking.text})"
-        report.chart(self.name, lambda: draw_bars(names, bars, "MRR"), caption)
-        self._write_costs(report, sources, results)
+            self._write_table(report, sources, ranking)
+        first, names = self.figures[0], [method.name for method in self.methods]
+        means = {source.name: self.means(report, source, self.setting, first) for source in sources}
+        caption = f"{self.title}: MRR ({ranking_text(first)})"
+        report.chart(self.name, lambda: draw_bars(names, experiment.bars(means), "MRR"), caption)
+        self._write_costs(report, sources)
         for source in sources:
-            self._write_relations(report, source, results)
+            self._write_relations(report, source)
 
-    def _write_table(
-        self, report: Report, sources: Sequence[Source], results: Results, ranking: Ranking
-    ) -> None:
-        header = ["method"]
-        columns = [[runs.method.name for runs in self.methods]]
+    def _write_table(self, report: Report, sources: Sequence[Source], ranking: str) -> None:
+        header, columns = ["method"], [[method.name for method in self.methods]]
+        counts: list[set[int]] = [set() for _ in self.methods]
         for source in sources:
             for metric, label in _METRICS.items():
                 header.append(f"{source.name} {label}")
-                means = self.means(source, self.setting, results, ranking, metric)
+                means = self.means(report, source, self.setting, ranking, metric)
                 columns.append(self.column(means))
-        columns.append([self._count_text(sources, runs, results) for runs in self.methods])
+            by_method = self.results_of(report, source, self.setting).values()
+            for seen, results in zip(counts, by_method, strict=True):
+                seen.add(len(results))
+        columns.append(["/".join(map(str, sorted(seen))) for seen in counts])
         names = [source.name for source in sources]
-        published: dict[str, dict[str, experiment.Published]] = {}
-        notes: dict[str, dict[str, None]] = {}  # the methods of each
+        published: dict[str, dict[str, experiment.Published]] = defaultdict(dict)
+        notes: dict[str, dict[str, None]] = defaultdict(dict)  # the methods of each
         for entry in self.published_for(ranking):
             if entry.data in names:
-                published.setdefault(entry.method, {})[entry.data] = entry
+                published[entry.method][entry.data] = entry
         rows = [list(row) for row in zip(*columns, strict=True)]
         for method, entries in published.items():
             row: list[str] = [italic(f"{method} (published)")]
             for own in map(entries.get, names):
                 values = (own.mrr, own.hits_at_1, own.hits_at_10) if own else (None,) * 3
-                row += [italic(experiment.share_text(value)) for value in values]
+                row += [italic(share_text(value)) for value in values]
             rows.append([*row, ""])
             for entry in entries.values():
                 note = f"; {entry.note}" if entry.note else ""
-                text = f"measured as: {entry.protocol or ranking.text}{note}"
-                notes.setdefault(text, {})[method] = None
-        report.table([*header, "runs"], rows, 1, f"{ranking.text}; {self.split} split")
+                notes[f"measured as: {entry.protocol or ranking_text(ranking)}{note}"][method] = (
+                    None
+                )
+        caption = f"{ranking_text(ranking)}; {self.split} split"
+        report.table([*header, "runs"], rows, 1, caption)
         if notes:
             report.items(f"{', '.join(of)} (published), {text}" for text, of in notes.items())
 
-    def _count_text(self, sources: Sequence[Source], runs: MethodRuns, results: Results) -> str:
-        own = (results.of_all(self.jobs_of(source, self.setting, runs)) for source in sources)
-        return "/".join(str(count) for count in sorted({len(runs) for runs in own}))
-
-    def _write_costs(self, report: Report, sources: Sequence[Source], results: Results) -> None:
+    def _write_costs(self, report: Report, sources: Sequence[Source]) -> None:
         header = ["method", *(f"{source.name} {cost}" for source in sources for cost in _COSTS)]
-        rows = []
-        for runs in self.methods:
-            row = [runs.method.name]
-            for source in sources:
-                own = results.of_all(self.jobs_of(source, self.setting, runs))
+        rows = [[method.name] for method in self.methods]
+        for source in sources:
+            results = self.results_of(report, source, self.setting).values()
+            for row, own in zip(rows, results, strict=True):
                 # What a run took before it was stopped is not known.
                 complete = [result for result in own if not result["resumed"]]
                 row += _cost_cells(complete[0]) if complete else [""] * len(_COSTS)
-            rows.append(row)
         caption = "cost of one run: seconds to learn, and to rank all queries under every protocol"
         report.table(header, rows, 1, caption)
 
-    def _write_relations(self, report: Report, source: Source, results: Results) -> None:
+    def _write_relations(self, report: Report, source: Source) -> None:
         ranking, queries = self.figures[0], dict[str, int]()
         tables: dict[str, list[Result]] = {}
-        for runs in self.methods:
-            own = results.of_all(self.jobs_of(source, self.setting, runs))
-            tables[runs.method.name] = [result["relations"][ranking] for result in own]
-            for table in tables[runs.method.name]:
-                queries |= {name: int(entry["queries"]) for name, entry in table.items()}
+        for name, results in self.results_of(report, source, self.setting).items():
+            tables[name] = [result["relations"][ranking] for result in results]
+            for table in tables[name]:
+                queries |= {relation: int(entry["queries"]) for relation, entry in table.items()}
         rows = []
         for relation in sorted(queries, key=lambda name: (-queries[name], name)):
-            row = [relation, f"{queries[relation]:,}"]
-            for own in tables.values():
-                values = [table[relation]["mrr"] for table in own]
-                row.append(experiment.share_text(statistics.fmean(values)) if values else "")
-            rows.append(row)
-        with report.folded(f"{source.name}: MRR of each relation ({ranking.text})"):
+            values = ([table[relation]["mrr"] for table in own] for own in tables.values())
+            means = (share_text(statistics.fmean(own)) if own else "" for own in values)
+            rows.append([relation, f"{queries[relation]:,}", *means])
+        with report.folded(f"{source.name}: MRR of each relation ({ranking_text(ranking)})"):
             report.table(["relation", "queries", *tables], rows)
 
 
@@ -142,28 +135,29 @@ class Rules(experiment.Experiment):
     setting: Setting = Whole()  # noqa: RUF009 - frozen
 
     def jobs(self, source: Source) -> list[Job]:
-        shown, methods = (self.best, self.rules), [runs.method for runs in self.methods]
-        return [EvaluationJob(source, self.setting, m, 0, self.split, shown) for m in methods]
+        more = 0, self.split, (self.best, self.rules)
+        return [EvaluationJob(source, self.setting, method, *more) for method in self.methods]
 
-    def write(self, report: Report, sources: Sequence[Source], results: Results) -> None:
+    def write(self, report: Report, sources: Sequence[Source]) -> None:
         for source in sources:
-            for result in experiment.write_failures(report, self.jobs(source), results):
-                self._write_rules(report, source.name, result["method"]["name"], result)
+            for result in report.failures(self.jobs(source)):
+                method = result["method"]["name"]
+                report.heading(f"{source.name}, {method}", 3)
+                of_relations = result["examples"][: self.best]
+                shown = [example for rules in of_relations for example in rules[: self.rules]]
+                for index, example in enumerate(shown):
+                    name = file_name_part(f"{self.name}-{method}-{index}")
+                    _write_rule(report, f"{file_name_part(source.name)}-{name}", example)
 
-    def _write_rules(self, report: Report, source: str, method: str, result: Result) -> None:
-        report.heading(f"{source}, {method}", 3)
-        of_relations = result["examples"][: self.best]
-        shown = (example for rules in of_relations for example in rules[: self.rules])
-        for index, example in enumerate(shown):
-            report.text(example["rule"])
-            report.text(
-                f"{example['sentence']} (weight {example['weight']:.3g}, confidence "
-                f"{example['confidence']:.2f}, support {example['support']:,} of "
-                f"{example['facts']:,} facts)"
-            )
-            name = file_name_part(f"{self.name}-{method}-{index}")
-            caption = f"{example['asked']}: {example['answer']}, by {example['grounding']}"
-            report.picture(f"{file_name_part(source)}-{name}", example["picture"], caption)
+
+def _write_rule(report: Report, name: str, example: Result) -> None:
+    report.text(example["rule"])
+    report.text(
+        "{sentence} (weight {weight:.3g}, confidence {confidence:.2f}, support {support:,} of "
+        "{facts:,} facts)".format(**example)
+    )
+    caption = "{asked}: {answer}, by {grounding}".format(**example)
+    report.picture(name, example["picture"], caption)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,48 +177,45 @@ class Curve(experiment.RankedExperiment):
     def settings(self, source: Source) -> Iterable[Setting]:  # noqa: ARG002
         return self._settings.values()
 
-    def jobs_of(self, source: Source, setting: Setting, runs: MethodRuns) -> list[EvaluationJob]:
-        jobs = super().jobs_of(source, setting, runs)
+    def jobs_of(self, source: Source, setting: Setting, method: Method) -> list[EvaluationJob]:
+        jobs = super().jobs_of(source, setting, method)
         return jobs[:1] if isinstance(setting, Whole) else jobs  # there is one sample of all facts
 
-    def write(self, report: Report, sources: Sequence[Source], results: Results) -> None:
+    def write(self, report: Report, sources: Sequence[Source]) -> None:
         others = "stay in the graph" if self.walked is WalkGraph.FULL else "are removed"
-        report.text(
-            "In each round a smaller sample is part of a larger one; the other training facts "
-            f"{others}. Rounds: {self.rounds}; all facts are one sample, and one run."
-        )
-        methods, settings = [runs.method.name for runs in self.methods], self._settings
-        header = ["method", *(f"{share:.0%}" for share in settings)]
-        for source in self.sections(report, sources, results):
+        report.text(TEXTS["curve"].format(others=others, rounds=self.rounds))
+        header = ["method", *(f"{share:.0%}" for share in self._settings)]
+        names = [method.name for method in self.methods]
+        for source in self.sections(report, sources):
             for ranking in self.figures:
-                by_share = settings.values()
-                means = [self.means(source, s, results, ranking, "mrr") for s in by_share]
-                if ranking is self.figures[0]:
-                    self._write_chart(report, source, dict(zip(settings, means, strict=True)))
-                rows = zip(methods, *map(self.column, means), strict=True)
-                report.table(header, rows, 1, f"MRR, {ranking.text}")
+                settings = self._settings.values()
+                means = [self.means(report, source, setting, ranking) for setting in settings]
+                if ranking == self.figures[0]:
+                    self._write_chart(report, source, means)
+                rows = zip(names, *map(self.column, means), strict=True)
+                report.table(header, rows, 1, f"MRR, {ranking_text(ranking)}")
 
     def _write_chart(
-        self, report: Report, source: Source, means: dict[float, list[Mean | None]]
+        self, report: Report, source: Source, means: Sequence[Sequence[Mean | None]]
     ) -> None:
-        ranking, lines = self.figures[0], []
-        for index, runs in enumerate(self.methods):
-            of_method = {share: by_method[index] for share, by_method in means.items()}
-            points = (Point(x, mean.value, mean.spread) for x, mean in of_method.items() if mean)
-            lines.append(Line(runs.method.name, tuple(points)))
-        published: dict[str, list[Point]] = {}
+        lines, ranking = [], self.figures[0]
+        for method, own in zip(self.methods, zip(*means, strict=True), strict=True):
+            by_share = zip(self._settings, own, strict=True)
+            points = (Point(share, mean.value, mean.spread) for share, mean in by_share if mean)
+            lines.append(Line(method.name, tuple(points)))
+        published: dict[str, list[Point]] = defaultdict(list)
         for entry in self.published_for(ranking):
             if entry.data == source.name and entry.share is not None:
-                published.setdefault(entry.method, []).append(Point(entry.share, entry.mrr))
-        for method, of_others in published.items():
+                published[entry.method].append(Point(entry.share, entry.mrr))
+        for name, of_others in published.items():
             in_order = tuple(sorted(of_others, key=lambda point: point.x))
-            lines.append(Line(f"{method} (published)", in_order))
+            lines.append(Line(f"{name} (published)", in_order))
         x_name = "share of the training facts to learn from"
         report.chart(
             f"{self.name}-{file_name_part(source.name)}",
             lambda: draw_lines(lines, x_name, "MRR", x_log=len(means) > 2),
-            f"{source.name}: MRR ({ranking.text}) over the share of training facts; bars: the "
-            "standard deviation over rounds",
+            f"{source.name}: MRR ({ranking_text(ranking)}) over the share of training facts; bars: "
+            "the standard deviation over rounds",
         )
 
 
@@ -257,41 +248,37 @@ class BiasedData(experiment.RankedExperiment):
             settings[str(names[index])] = setting
         return settings
 
-    def write(self, report: Report, sources: Sequence[Source], results: Results) -> None:
-        report.text(
-            f"{self.removed:.0%} of one relation's training facts are removed. The tables show the "
-            "change of MRR against the same splits with nothing removed. Answers that only removed "
-            f"facts state are known to the filter. Rounds: {self.rounds}."
-        )
+    def write(self, report: Report, sources: Sequence[Source]) -> None:
+        report.text(TEXTS["biased"].format(removed=self.removed, rounds=self.rounds))
         if self.refit is not None:
-            report.text(
-                "Forms of TILP refit only the relations that are affected: the rare relation, and "
-                f"those of whose rules, by weight and support, at least {self.refit:.0%} use it. "
-                "Other relations keep their weights, and are scored on the reduced facts."
-            )
-        for source in self.sections(report, sources, results):
-            self._write_changes(report, source, results)
+            report.text(TEXTS["refit"].format(refit=self.refit))
+        for source in self.sections(report, sources):
+            self._write_changes(report, source)
 
-    def _write_changes(self, report: Report, source: Source, results: Results) -> None:
+    def _write_changes(self, report: Report, source: Source) -> None:
         ranking, settings = self.figures[0], self._settings(source)
         header, rows = ["relation made rare"], [[relation] for relation in settings]
-        changes: dict[str, list[Mean | None]] = {}
-        for runs in self.methods:
-            name = runs.method.name
-            header += [f"{name}: its MRR", f"{name}: MRR of all"]
-            before = [results.done.get(job.name) for job in self.jobs_of(source, Balanced(), runs)]
-            changes[name] = []
+        changes: dict[str, list[Mean | None]] = defaultdict(list)
+        for method in self.methods:
+            header += [f"{method.name}: its MRR", f"{method.name}: MRR of all"]
+            before = self._figures(report, source, Balanced(), method)
             for row, (relation, setting) in zip(rows, settings.items(), strict=True):
-                after = [results.done.get(job.name) for job in self.jobs_of(source, setting, runs)]
-                rises = (partial(_change, ranking, of) for of in (relation, None))
-                its_change, overall = (Mean.of(map(rise, before, after)) for rise in rises)
-                changes[name].append(its_change)
+                after = self._figures(report, source, setting, method)
+                its_change, overall = (
+                    Mean.of(
+                        new[of] - old[of]
+                        for old, new in zip(before, after, strict=True)
+                        if of in old and of in new
+                    )
+                    for of in (relation, None)
+                )
+                changes[method.name].append(its_change)
                 row += [mean_text(its_change, signed=True), mean_text(overall, signed=True)]
-        bars = [experiment.bars_of(name, means) for name, means in changes.items()]
         report.chart(
             f"{self.name}-{file_name_part(source.name)}",
-            lambda: draw_bars(list(settings), bars, "change of MRR"),
-            f"{source.name}: change of a relation's MRR ({ranking.text}) when it becomes rare",
+            lambda: draw_bars(list(settings), experiment.bars(changes), "change of MRR"),
+            f"{source.name}: change of a relation's MRR ({ranking_text(ranking)}) when it becomes "
+            "rare",
         )
         over_relations = []
         for name, means in changes.items():
@@ -299,14 +286,17 @@ class BiasedData(experiment.RankedExperiment):
             over_relations.append([name, mean_text(mean, signed=True)])
         caption = "mean change over the relations made rare (± their standard deviation)"
         report.table(["method", "change"], over_relations, 1, f"{caption}; nearer to 0 is better")
-        report.table(header, rows, 1, f"change of MRR, {ranking.text}")
+        report.table(header, rows, 1, f"change of MRR, {ranking_text(ranking)}")
 
-
-def _change(key: str, of: str | None, before: Result | None, after: Result | None) -> float | None:
-    """Return how much MRR rose, of a relation or overall, or None if a result is missing."""
-    if before is None or after is None:
-        return None
-    if of is None:
-        return float(after["figures"][key]["mrr"] - before["figures"][key]["mrr"])
-    old, new = (result["relations"][key].get(of) for result in (before, after))
-    return None if old is None or new is None else float(new["mrr"] - old["mrr"])
+    def _figures(
+        self, report: Report, source: Source, setting: Setting, method: Method
+    ) -> list[dict[str | None, float]]:
+        """Return the MRR of each relation, and of all under None, of each run; {} if it failed."""
+        ranking, figures = self.figures[0], list[dict[str | None, float]]()
+        for job in self.jobs_of(source, setting, method):
+            figures.append({})
+            if result := report.results.done.get(job.name):
+                relations = result["relations"][ranking]
+                figures[-1] = {name: float(entry["mrr"]) for name, entry in relations.items()}
+                figures[-1][None] = float(result["figures"][ranking]["mrr"])
+        return figures

@@ -4,7 +4,7 @@ import tempfile
 import time
 import warnings
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -19,10 +19,10 @@ import numpy as np
 from tilp._utils.files import file_name_part, unique_file_name
 from tilp._utils.memory import forget_peak, peak_megabytes
 from tilp.bench.data import Source, WorldSize, world_source
-from tilp.bench.experiment import Experiment, write_failures
-from tilp.bench.jobs import Job, Result, Results, Workspace
+from tilp.bench.experiment import Experiment
+from tilp.bench.jobs import Job, Result, Workspace
 from tilp.bench.methods import Method
-from tilp.bench.report import Report, italic
+from tilp.bench.report import TEXTS, Report, italic
 from tilp.bench.schema import Count, integer, one_of
 from tilp.datasets import world
 from tilp.errors import TilpError, TilpWarning
@@ -34,15 +34,7 @@ from tilp.time.imputation import MissingDates
 from tilp.viz.charts import Line, Point, draw_lines
 from tilp.walks.mining import target_facts
 
-STAGES = {
-    "search": "rule search",
-    "arriving": "rules applied to train",
-    "training": "training of rule weights",
-    "distributions": "temporal distributions",
-    "features": "training of features",
-    "application": "rules applied to valid",
-    "scoring": "feature scoring on valid",
-}
+STAGES: Mapping[str, str] = TEXTS["stages"]
 _OF_FIT = {
     "mine": "search",
     "apply": "arriving",
@@ -53,18 +45,8 @@ _BATCH = 512
 _WARM_SIZE = 1_000  # facts of the world on which everything runs once before
 _WARM_LENGTH = 2
 
-_AXES = {"length": "largest length of rules", "threads": "threads", "facts": "training facts"}
 # The stages whose growth Appendix C of the paper gives.
 _DRAWN = ("search", "distributions", "application", "scoring")
-_HOW = (
-    "Each measurement is a process of its own. Everything ran once before on a small world, so "
-    "that compilation is not counted. Memory is the peak of the whole process during a stage. "
-    "Faint lines are the growth that the paper's Appendix C gives, drawn through the first "
-    "measurement: N_pos N_rule (L |G| + L²) for search and N_qry N_rule (L |G| + L²) for "
-    "application, N_pos L N_rule for distributions and N_qry L N_rule for scoring, where N_rule is "
-    "the largest count of rules of one relation, with one walk for each rule; over threads, "
-    "1 / threads."
-)
 
 Length = Annotated[int, integer(1, 5)]
 
@@ -220,13 +202,13 @@ class Efficiency(Experiment):
     def jobs(self, source: Source) -> list[Job]:
         return [job for sweep in self._sweeps(source) for job in sweep.jobs]
 
-    def write(self, report: Report, sources: Sequence[Source], results: Results) -> None:
-        report.text(_HOW)
+    def write(self, report: Report, sources: Sequence[Source]) -> None:
+        report.text(TEXTS["efficiency"])
         written: set[str] = set()  # the worlds are the same beside every data set
         for source in sources:
-            write_failures(report, self.jobs(source), results)
+            report.failures(self.jobs(source))
             for sweep in self._sweeps(source):
-                measured = results.of_all(sweep.jobs)
+                measured = report.results.of_all(sweep.jobs)
                 if measured and sweep.name not in written:
                     written.add(sweep.name)
                     self._write_sweep(report, sweep, measured)
@@ -237,7 +219,7 @@ class Efficiency(Experiment):
                     report.items(notes)
 
     def _sweeps(self, source: Source) -> list[_Sweep]:
-        return [sweep for runs in self.methods for sweep in self._sweeps_of(source, runs.method)]
+        return [sweep for each in self.methods for sweep in self._sweeps_of(source, each)]
 
     def _sweeps_of(self, source: Source, method: Method) -> list[_Sweep]:
         first = MeasurementJob(source, method, self.length, max(self.threads, default=1))
@@ -260,7 +242,7 @@ class Efficiency(Experiment):
 
     def _write_sweep(self, report: Report, sweep: _Sweep, measured: Sequence[Result]) -> None:
         report.heading(sweep.title, 3)
-        lines, x_name = _lines(sweep, measured), _AXES[sweep.key]
+        lines, x_name = _lines(sweep, measured), TEXTS["axes"][sweep.key]
         draw = partial(draw_lines, lines, x_name, "seconds", x_log=True, y_log=True)
         caption = f"{sweep.title}: seconds of each stage, measured and predicted (faint)"
         report.chart(f"{self.name}-{sweep.name}", draw, caption)

@@ -6,18 +6,18 @@ import operator
 import statistics
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress, product
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from tilp._utils.files import file_name_part, unique_file_name
 from tilp.bench.data import Setting, Source
-from tilp.bench.jobs import Job, Result, Results, Workspace
+from tilp.bench.jobs import Job, Result, Workspace
 from tilp.bench.methods import Method
 from tilp.bench.report import Report, bold
 from tilp.bench.schema import Count, allow, one_of
@@ -173,25 +173,24 @@ def _example(graph: TemporalGraph, mined: MinedRule, row: int, walk: tuple[Step,
     }
 
 
-class Ranking(str):
-    """A protocol and a tie rule, by which answers are ranked, such as `enumerate average`."""
-
-    __slots__ = ()
-
-    @property
-    def text(self) -> str:
-        return "{}, {} ties".format(*self.split())
-
-
 _RANKINGS = [
     f"{protocol.value} {ties.value}" for protocol in Protocol for ties in ties_of(protocol)
 ]
-RankingKey = Annotated[Ranking, one_of(_RANKINGS, Ranking)]
+Ranking = Annotated[str, one_of(_RANKINGS)]  # a protocol and a tie rule
 SplitName = Annotated[str, one_of(SPLITS[1:])]
 FileName = Annotated[
     str,
     allow("a name of letters, digits, '-' and '_'", lambda x: x and file_name_part(str(x)) == x),
 ]
+
+
+def ranking_text(ranking: str) -> str:
+    """Return a ranking in words.
+
+    >>> ranking_text("enumerate average")
+    'enumerate, average ties'
+    """
+    return "{}, {} ties".format(*ranking.split())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,21 +199,13 @@ class Published:
 
     method: str
     data: str
-    figure: RankingKey | None = None  # to compare it with; by default the experiment's first
+    figure: Ranking | None = None  # to compare it with; by default the experiment's first
     protocol: str = ""  # how it was measured, in words
     mrr: float
     hits_at_1: float | None = None
     hits_at_10: float | None = None
     share: float | None = None  # of the training facts, on a curve
     note: str = ""
-
-
-@dataclass(frozen=True)
-class MethodRuns:
-    """A method of an experiment, and its count of seeds if it is not the experiment's."""
-
-    method: Method = field(metadata={"key": None})
-    seeds: Count | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,26 +218,23 @@ class Experiment(ABC):
     name: FileName
     title: str
     about: str = ""  # what it asks and how to read it
-    methods: tuple[MethodRuns, ...]
+    methods: tuple[Method, ...]
 
     def __post_init__(self) -> None:
-        names = [runs.method.name for runs in self.methods]
+        names = [method.name for method in self.methods]
         if len(set(names)) < len(names):
             raise ValueError(f"methods is {names!r}; give each method once")
-        others = [runs.method.name for runs in self.methods if not runs.method.is_tilp]
+        others = [method.name for method in self.methods if not method.is_tilp]
         if self.tilp_only and others:
             only = f"give forms of TILP alone where the kind is {self.kind}"
             raise ValueError(f"methods is {others!r}; {only}")
-
-    def with_seeds(self, seeds: int) -> Self:
-        return replace(self, methods=tuple(replace(runs, seeds=seeds) for runs in self.methods))
 
     @abstractmethod
     def jobs(self, source: Source) -> list[Job]:
         """Return all that is run on a data set."""
 
     @abstractmethod
-    def write(self, report: Report, sources: Sequence[Source], results: Results) -> None:
+    def write(self, report: Report, sources: Sequence[Source]) -> None:
         """Write its part of a report, below the heading."""
 
 
@@ -254,8 +242,8 @@ class Experiment(ABC):
 class RankedExperiment(Experiment):
     """An experiment on how well answers are ranked."""
 
-    seeds: Count = 1  # of each method, from 0 on
-    figures: tuple[RankingKey, ...] = (Ranking("enumerate average"),)  # first: drawn
+    seeds: Count = 1  # of each method that has no count of its own, from 0 on
+    figures: tuple[Ranking, ...] = ("enumerate average",)  # first: drawn
     split: SplitName = "test"
     published: tuple[Published, ...] = ()
 
@@ -263,10 +251,10 @@ class RankedExperiment(Experiment):
         super().__post_init__()
         for entry in self.published:
             if entry.figure is not None and entry.figure not in self.figures:
-                wrong = f"published: figure is {str(entry.figure)!r}"
+                wrong = f"published: figure is {entry.figure!r}"
                 raise ValueError(f"{wrong}; give one of {', '.join(self.figures)}")
 
-    def published_for(self, ranking: Ranking) -> Iterator[Published]:
+    def published_for(self, ranking: str) -> Iterator[Published]:
         """Return the published results that belong to a ranking."""
         return (entry for entry in self.published if (entry.figure or self.figures[0]) == ranking)
 
@@ -276,50 +264,51 @@ class RankedExperiment(Experiment):
 
     def jobs(self, source: Source) -> list[Job]:
         pairs = product(self.methods, self.settings(source))
-        return [job for runs, setting in pairs for job in self.jobs_of(source, setting, runs)]
+        return [job for method, setting in pairs for job in self.jobs_of(source, setting, method)]
 
-    def jobs_of(self, source: Source, setting: Setting, runs: MethodRuns) -> list[EvaluationJob]:
+    def jobs_of(self, source: Source, setting: Setting, method: Method) -> list[EvaluationJob]:
         """Return the jobs of a method: one per seed, or one if seeds change nothing."""
-        seeds = range(self.seeds_of(runs) if runs.method.seeded or setting.seeded else 1)
-        return [EvaluationJob(source, setting, runs.method, seed, self.split) for seed in seeds]
+        count = (method.seeds or self.seeds) if method.seeded or setting.seeded else 1
+        return [EvaluationJob(source, setting, method, seed, self.split) for seed in range(count)]
 
-    def seeds_of(self, runs: MethodRuns) -> int:
-        return self.seeds if runs.seeds is None else runs.seeds
+    def results_of(
+        self, report: Report, source: Source, setting: Setting
+    ) -> dict[str, list[Result]]:
+        """Return the results of each method, by its name."""
+        jobs = {method.name: self.jobs_of(source, setting, method) for method in self.methods}
+        return {name: report.results.of_all(own) for name, own in jobs.items()}
 
     def means(
-        self, source: Source, setting: Setting, results: Results, ranking: Ranking, metric: str
+        self, report: Report, source: Source, setting: Setting, ranking: str, metric: str = "mrr"
     ) -> list[Mean | None]:
         """Return a metric of each method, over its seeds."""
-        by_method = [results.of_all(self.jobs_of(source, setting, runs)) for runs in self.methods]
+        by_method = self.results_of(report, source, setting).values()
         return [Mean.of(result["figures"][ranking][metric] for result in own) for own in by_method]
 
     def column(self, means: Sequence[Mean | None]) -> list[str]:
         """Return a column of means, the best of our methods bold; of all if none is ours."""
-        any_ours = any(runs.method.is_ours for runs in self.methods)
-        compared = [runs.method.is_ours or not any_ours for runs in self.methods]
+        any_ours = any(method.is_ours for method in self.methods)
+        compared = [method.is_ours or not any_ours for method in self.methods]
         best = max((mean.value for mean in compress(means, compared) if mean), default=None)
         return [
             bold(mean_text(mean)) if mean and own and mean.value == best else mean_text(mean)
             for mean, own in zip(means, compared, strict=True)
         ]
 
-    def sections(
-        self, report: Report, sources: Sequence[Source], results: Results
-    ) -> Iterator[Source]:
+    def sections(self, report: Report, sources: Sequence[Source]) -> Iterator[Source]:
         """Begin a section for each data set, and yield those that have results."""
         for source in sources:
             report.heading(source.name, 3)
-            if write_failures(report, self.jobs(source), results):
+            if report.failures(self.jobs(source)):
                 yield source
 
     @property
     def rounds(self) -> str:
         """The methods with their counts of seeds."""
-        return ", ".join(f"{runs.method.name} {self.seeds_of(runs)}" for runs in self.methods)
+        return ", ".join(f"{each.name} {each.seeds or self.seeds}" for each in self.methods)
 
 
-@dataclass(frozen=True)
-class Mean:
+class Mean(NamedTuple):
     """A metric over runs: its mean, standard deviation (0 of one run) and count of runs."""
 
     value: float
@@ -356,15 +345,6 @@ def mean_text(mean: Mean | None, *, signed: bool = False) -> str:
     return f"{value} ± {share_text(mean.spread)}" if mean.runs > 1 else value
 
 
-def bars_of(name: str, means: Iterable[Mean | None]) -> Bars:
+def bars(by_name: Mapping[str, Iterable[Mean | None]]) -> list[Bars]:
     """Return means as bars of a chart."""
-    return Bars(name, tuple(None if mean is None else (mean.value, mean.spread) for mean in means))
-
-
-def write_failures(report: Report, jobs: Sequence[Job], results: Results) -> list[Result]:
-    """Say which jobs could not be run, and why; return the results of the others."""
-    reasons = [results.failed[job.name] for job in jobs if job.name in results.failed]
-    if reasons:
-        report.text("Not run:")
-        report.items(dict.fromkeys(reasons))
-    return results.of_all(jobs)
+    return [Bars(name, tuple(m and m[:2] for m in means)) for name, means in by_name.items()]

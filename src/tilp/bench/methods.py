@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tilp._utils.arrays import Ints
 from tilp.bench.data import Case, Rare
 from tilp.bench.jobs import Workspace, digest_of
+from tilp.bench.report import TEXTS
 from tilp.bench.schema import Table, check_keys, one_of, read_value
 from tilp.errors import NoRulesError, TilpError
 from tilp.evaluation import popularity, recurrence
@@ -38,16 +39,7 @@ _FORMS: Mapping[str, Mapping[str, Any]] = {
 }
 _TIMED = {"timestamps": TimestampRules, "forecast": ForecastRules}
 _BASELINES = {"popularity": popularity, "recurrence": recurrence}
-_ABOUT = {
-    "full": "tilp with default settings: rules and temporal features",
-    "rules": "its rules alone, without temporal features",
-    "paper": "the system of the paper: length 5, pairs, attention, its features",
-    "static": "rules without temporal constraints, and no temporal features",
-    "timestamps": "timestamp rules as in TLogic, applied in both directions of time",
-    "forecast": "rules for what comes next, weighted by recency and count",
-    "popularity": "baseline: the most frequent answers of the relation in train",
-    "recurrence": "baseline: answers that train already has for the query, nearest first",
-}
+_ABOUT: Mapping[str, str] = TEXTS["methods"]
 
 MakeModel = Callable[[], TILP]  # returns the estimator, not fitted yet
 ScorerOf = Callable[[TILP], ScoreFunction]
@@ -75,6 +67,7 @@ class Method:
     base: str  # the method that it is a form of
     choices: Mapping[str, Any] = field(default_factory=dict)
     about: str = ""
+    seeds: int | None = field(default=None, compare=False)  # count of runs, if the plan gives it
 
     @property
     def seeded(self) -> bool:  # whether another seed gives another result

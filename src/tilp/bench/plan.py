@@ -13,42 +13,28 @@ from tilp._version import version_report
 from tilp.bench.comparisons import BiasedData, Compare, Curve, Rules
 from tilp.bench.data import SETTINGS, Source, WorldSize
 from tilp.bench.efficiency import Efficiency
-from tilp.bench.experiment import Experiment, FileName, MethodRuns, RankedExperiment
+from tilp.bench.experiment import Experiment, FileName, RankedExperiment
 from tilp.bench.jobs import Job, Results, Store, Watcher, merge_jobs, run_jobs
 from tilp.bench.methods import METHODS, Method, read_method
-from tilp.bench.report import Report
-from tilp.bench.schema import Reader, Table, keys_of, one_of, read_table, read_value
+from tilp.bench.report import TEXTS, Report
+from tilp.bench.schema import (
+    Count,
+    Reader,
+    Table,
+    check_keys,
+    keys_of,
+    one_of,
+    read_table,
+    read_value,
+)
 from tilp.errors import TilpError
 from tilp.graph import SPLITS
 from tilp.parallel import thread_count
-from tilp.types import Protocol
 
 EXPERIMENTS: Mapping[str, type[Experiment]] = {
     cls.kind: cls for cls in (Compare, Curve, BiasedData, Efficiency, Rules)
 }
 _Kind, _SettingKind = (Annotated[str, one_of(list(names))] for names in (EXPERIMENTS, SETTINGS))
-_PROTOCOLS = {
-    Protocol.ENUMERATE: "for each instant of the query's interval, the other answers of facts of "
-    "any split that hold then are removed; the rank is the mean over the instants",
-    Protocol.EXACT: "other answers with the same start and end are removed",
-    Protocol.OVERLAP: "other answers whose interval touches the query's are removed",
-    Protocol.STATIC: "all other answers are removed, whenever they hold",
-    Protocol.RAW: "no other answer is removed",
-    Protocol.TILP_RELEASE: "as the code released with the paper ranks: the share of the query's "
-    "interval that train facts of better candidates cover is subtracted; best ties",
-}
-_READING = (
-    "Every fact of the split is a query in both directions, and every entity is a candidate. Train "
-    "alone is evidence unless the setting says otherwise; hyperparameters are chosen on valid. MRR "
-    "is the mean of 1/rank, hits@k the share of ranks up to k. ± is the standard deviation over "
-    "seeds, which are 0 and on; without it, there was one run. The best of our methods is bold in "
-    "each column, or the best of all if none is ours; the others are baselines to compare with. "
-    "Published results are in italics, beside the protocol that is nearest to theirs."
-)
-_TIES = (
-    "Ties: best is 1 + the candidates that score higher, worst 1 + the others that score at least "
-    "as high, average the mean of the two."
-)
 
 
 @dataclass(frozen=True)
@@ -74,7 +60,9 @@ class Plan:
             raise TilpError(f"{missing}; it has {', '.join(names)}")
         chosen = [each for each in self.experiments if not only or each.name in only]
         if seeds is not None:
-            chosen = [experiment.with_seeds(seeds) for experiment in chosen]
+            for index, each in enumerate(chosen):
+                methods = tuple(replace(method, seeds=seeds) for method in each.methods)
+                chosen[index] = replace(each, methods=methods)
         return replace(self, experiments=tuple(chosen))
 
 
@@ -160,16 +148,17 @@ def _read_experiment(table: Table, file: str, methods: Mapping[str, Method]) -> 
 def _read_methods(table: Table, where: str, methods: Mapping[str, Method]) -> Any:
     """Read the methods of an experiment: names, or tables with a count of seeds."""
 
-    def read(value: Any) -> MethodRuns | None:
+    def read(value: Any) -> Method | None:
         entry = {"name": value} if isinstance(value, str) else value
-        if not isinstance(entry, dict) or str(entry.get("name")) not in methods:
+        if not isinstance(entry, dict) or entry.get("name") not in list(methods):
             return None
-        name = read_value(str, entry, "name", where)
-        of_method = f"{where}, method {name!r}"
-        return read_table(MethodRuns, entry, of_method, ["name"], method=methods[name])
+        method, own = methods[entry["name"]], f"{where}, method {entry['name']!r}"
+        seeds = read_value(Count, entry, "seeds", own) if "seeds" in entry else None
+        check_keys(entry, ["name", "seeds"], own)
+        return replace(method, seeds=seeds)
 
     reader = Reader(f"one of {', '.join(methods)}, or {{ name = …, seeds = … }}", read)
-    return read_value(tuple[Annotated[MethodRuns, reader], ...], table, "methods", where)
+    return read_value(tuple[Annotated[Method, reader], ...], table, "methods", where)
 
 
 def _repeated(names: Iterable[str]) -> list[str]:
@@ -244,8 +233,8 @@ def run_plan(
             if watcher:
                 watcher.ends(job, outcome, position, len(jobs))
         store.clear(store.shared)
-        report = Report(plan.name, plan.title)
-        _write_overview(report, plan, sources, results, command)
+        report = Report(plan.name, plan.title, results)
+        _write_overview(report, plan, sources, command)
         for experiment in plan.experiments:
             report.heading(experiment.title)
             if experiment.about:
@@ -257,20 +246,18 @@ def run_plan(
                 else:
                     possible.append(source)
             if possible:
-                experiment.write(report, possible, results)
+                experiment.write(report, possible)
         page, text = report.write(out)
     return Outcome(page, text, results, ran, tuple(report.missing_charts))
 
 
-def _write_overview(
-    report: Report, plan: Plan, sources: Sequence[Source], results: Results, command: str
-) -> None:
+def _write_overview(report: Report, plan: Plan, sources: Sequence[Source], command: str) -> None:
     """Write what comes before the first experiment."""
     report.heading(plan.title, 1)
     if plan.about:
         report.text(plan.about)
     report.code(command)
-    days = sorted({result["finished"][:10] for result in results.done.values()})
+    days = sorted({result["finished"][:10] for result in report.results.done.values()})
     period = " to ".join(dict.fromkeys([*days[:1], *days[-1:]]))
     measured = f"Measured {period}" if days else "Nothing was measured"
     report.text(f"{measured}. Every run is a file in the folder runs, beside this report.")
@@ -283,16 +270,16 @@ def _write_overview(
         rows.append([*texts, *(f"{count:,}" for count in counts)])
     header = ["data", "unit", "fingerprint", *SPLITS, "entities", "relations", "date defects"]
     report.table(header, rows, 3)
-    methods, protocols = dict[str, str](), dict[Protocol, None]()
+    methods, protocols = dict[str, str](), dict[str, None]()
     for experiment in plan.experiments:
-        methods |= {runs.method.name: runs.method.about for runs in experiment.methods}
+        methods |= {method.name: method.about for method in experiment.methods}
         if isinstance(experiment, RankedExperiment):
-            protocols |= dict.fromkeys(Protocol(key.split()[0]) for key in experiment.figures)
+            protocols |= dict.fromkeys(ranking.split()[0] for ranking in experiment.figures)
     report.table(["method", "what it is"], list(methods.items()), 2)
     with report.folded("How to read it"):
-        report.text(_READING)
+        report.text(TEXTS["reading"])
         if protocols:
-            report.items(f"{protocol.value}: {_PROTOCOLS[protocol]}" for protocol in protocols)
-        report.text(_TIES)
+            report.items(f"{name}: {TEXTS['protocols'][name]}" for name in protocols)
+        report.text(TEXTS["ties"])
     with report.folded("Versions and machine"):
         report.code(version_report())
