@@ -100,16 +100,10 @@ class CostEstimate:
 
 
 def estimate_cost(
-    graph: TemporalGraph,
-    settings: ModelSettings,
-    *,
-    threads: int = 1,
-    memory: int | str | None = None,
-    reading: float = 0.0,
-    budget: float = 12.0,
-    long_fit: float = 600.0,
-    progress: Callable[[float], None] | None = None,
-) -> CostEstimate:
+    graph: TemporalGraph, settings: ModelSettings, *, threads: int = 1,
+    memory: int | str | None = None, reading: float = 0.0, budget: float = 12.0,
+    long_fit: float = 600.0, progress: Callable[[float], None] | None = None,
+) -> CostEstimate:  # fmt: skip
     """Estimate the time and memory of a fit from fits of small samples; nothing is written.
 
     Which facts are sampled depends on the data, the settings and the budget, not on the machine.

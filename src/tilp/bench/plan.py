@@ -192,15 +192,9 @@ def plan_jobs(plan: Plan, sources: Sequence[Source]) -> tuple[list[Job], dict[st
 
 
 def run_plan(
-    plan: Plan,
-    sources: Sequence[Source],
-    out: Path,
-    *,
-    threads: int | None = None,
-    side_by_side: int = 1,
-    command: str = "",
-    watcher: Watcher | None = None,
-) -> Outcome:
+    plan: Plan, sources: Sequence[Source], out: Path, *, threads: int | None = None,
+    side_by_side: int = 1, command: str = "", watcher: Watcher | None = None,
+) -> Outcome:  # fmt: skip
     """Run a plan on data sets, and write its report.
 
     Results of earlier runs with the same data, settings and version are used again.
