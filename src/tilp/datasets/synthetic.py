@@ -1,8 +1,9 @@
 """`world`: put places and lives together and add noise; planted rules and their confidence."""
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
 from typing import Any
@@ -41,83 +42,59 @@ class PlantedRule:
     body: tuple[str, ...]  # relations in the order of the walk; ⁻¹ marks an inverse
 
 
-class Pattern:
-    """Rule without its confidence, as the file of the world states it."""
-
-    def __init__(self, relation: str, body: str, times: str) -> None:
-        self.relation, self.body = relation, tuple(body.split())
-        pairs = combinations(range(len(self.body) + 1), 2)  # of intervals; the last is the head's
-        self.times = {pair: _LETTERS.index(code) for pair, code in zip(pairs, times, strict=True)}
-
-    def planted(self, confidence: float) -> PlantedRule:
-        """Return the rule in readable notation, with its confidence."""
-        last = len(self.body) + 1
-        atoms = [f"{name}(E{i},E{i + 1},I{i})" for i, name in enumerate(self.body, 1)]
-        atoms += [f"{_CLASSES[c].value}(I{i + 1},I{j + 1})" for (i, j), c in self.times.items()]
-        text = f"{self.relation}(E1,E{last},I{last}) ← {' ∧ '.join(atoms)}"
-        return PlantedRule(text, self.relation, len(self.body), confidence, self.body)
+def _read_rule(relation: str, body: str, times: str) -> tuple[PlantedRule, dict[Any, int]]:
+    """Return a rule of the world's file, and the temporal relation of each pair of intervals."""
+    names = tuple(body.split())
+    last = len(names) + 1
+    pairs = combinations(range(last), 2)  # the last interval is the head's
+    codes = {pair: _LETTERS.index(letter) for pair, letter in zip(pairs, times, strict=True)}
+    atoms = [f"{name}(E{i},E{i + 1},I{i})" for i, name in enumerate(names, 1)]
+    atoms += [f"{_CLASSES[code].value}(I{i + 1},I{j + 1})" for (i, j), code in codes.items()]
+    text = f"{relation}(E1,E{last},I{last}) ← {' ∧ '.join(atoms)}"
+    return PlantedRule(text, relation, len(names), math.nan, names), codes
 
 
-PATTERNS = [Pattern(*rule) for rule in of_places.WORLD["rules"]]
+_RULES = [_read_rule(*rule) for rule in of_places.WORLD["rules"]]
 
 
-class RuleConfidences:
-    """Mean arriving rates of the planted rules, computed block by block.
+def _sum_arriving_rates(facts: Facts, first: int) -> Floats:
+    """Return the sum and the count of the arriving rates of each rule, of heads from a row on."""
 
-    This is exact: no walk of a planted rule leads from a place to people, and couples are in one
-    block, so the facts of a block and of places contain every walk of its people.
-    """
+    @cache
+    def leaving(name: str) -> tuple[Ints, Ints]:
+        """Return the sorted sources of the edges of a directed relation, and their rows."""
+        plain = name.removesuffix(INVERSE_MARK)
+        rows = np.flatnonzero(facts.relation == RELATION_IDS[plain])
+        source = (facts.subject if plain == name else facts.object)[rows]
+        order = np.argsort(source, kind="stable")
+        return source[order], rows[order]
 
-    def __init__(self, places: Facts) -> None:
-        self._places = places
-        self._sums, self._counts = np.zeros((2, len(PATTERNS)))
-        self._add(places, 0)
+    def related(row: Ints, other: Ints, code: int) -> Mask:
+        """Return where two different facts have a temporal relation."""
+        ends = facts.start[row], facts.end[row], facts.start[other], facts.end[other]
+        fits: Mask = (temporal_relation_codes(*ends) == code) & (row != other)
+        return fits
 
-    def add(self, block: Facts) -> None:
-        """Add the facts of a block of people."""
-        self._add(Facts.join([self._places, block]), len(self._places))
-
-    def _add(self, facts: Facts, first: int) -> None:
-        @cache
-        def leaving(name: str) -> tuple[Ints, Ints]:
-            """Return the sorted sources of the edges of a directed relation, and their rows."""
-            plain = name.removesuffix(INVERSE_MARK)
-            rows = np.flatnonzero(facts.relation == RELATION_IDS[plain])
-            source = (facts.subject if plain == name else facts.object)[rows]
-            order = np.argsort(source, kind="stable")
-            return source[order], rows[order]
-
-        def related(row: Ints, other: Ints, code: int) -> Mask:
-            """Return where two different facts have a temporal relation."""
-            ends = facts.start[row], facts.end[row], facts.start[other], facts.end[other]
-            fits: Mask = (temporal_relation_codes(*ends) == code) & (row != other)
-            return fits
-
-        for index, pattern in enumerate(PATTERNS):
-            head = first + np.flatnonzero(facts.relation[first:] == RELATION_IDS[pattern.relation])
-            entity, taken = facts.subject[head], list[Ints]()
-            for step, name in enumerate(pattern.body):
-                source, rows = leaving(name)
-                low, high = (np.searchsorted(source, entity, side) for side in ("left", "right"))
-                edge = rows[ranges_to_indices(low, high)[1]]
-                head, *taken = (np.repeat(walked, high - low) for walked in (head, *taken))
-                fits = related(edge, head, pattern.times[step, len(pattern.body)])
-                for earlier, walked in enumerate(taken):
-                    fits &= related(walked, edge, pattern.times[earlier, step])
-                head, *taken = (walked[fits] for walked in (head, *taken, edge))
-                end = facts.subject if name.endswith(INVERSE_MARK) else facts.object
-                entity = end[taken[-1]]
-            walks = np.bincount(head, minlength=len(facts))
-            arrived = np.bincount(head[entity == facts.object[head]], minlength=len(facts))
-            rates = arrived[walks > 0] / walks[walks > 0]
-            self._sums[index] += rates.sum()
-            self._counts[index] += len(rates)
-
-    def rules(self) -> tuple[PlantedRule, ...]:
-        """Return the planted rules with their confidence in all facts added."""
-        with np.errstate(invalid="ignore"):  # a body without a grounding
-            means = (self._sums / self._counts).tolist()
-        return tuple(pattern.planted(mean) for pattern, mean in zip(PATTERNS, means, strict=True))
+    sums = np.zeros((2, len(_RULES)))
+    for index, (rule, codes) in enumerate(_RULES):
+        head = first + np.flatnonzero(facts.relation[first:] == RELATION_IDS[rule.relation])
+        entity, taken = facts.subject[head], list[Ints]()
+        for step, name in enumerate(rule.body):
+            source, rows = leaving(name)
+            low, high = (np.searchsorted(source, entity, side) for side in ("left", "right"))
+            edge = rows[ranges_to_indices(low, high)[1]]
+            head, *taken = (np.repeat(walked, high - low) for walked in (head, *taken))
+            fits = related(edge, head, codes[step, rule.length])
+            for earlier, walked in enumerate(taken):
+                fits &= related(walked, edge, codes[earlier, step])
+            head, *taken = (walked[fits] for walked in (head, *taken, edge))
+            end = facts.subject if name.endswith(INVERSE_MARK) else facts.object
+            entity = end[taken[-1]]
+        walks = np.bincount(head, minlength=len(facts))
+        arrived = np.bincount(head[entity == facts.object[head]], minlength=len(facts))
+        rates = arrived[walks > 0] / walks[walks > 0]
+        sums[:, index] = rates.sum(), len(rates)
+    return sums
 
 
 MIN_SIZE, MAX_SIZE = 1_000, 20_000_000
@@ -207,7 +184,7 @@ def make_tables(
         return np.concatenate(parts.pop(name))
 
     add(place_noise_rng, places.facts)
-    confidences = RuleConfidences(places.facts)
+    rates = _sum_arriving_rates(places.facts, 0)
     births, heights = [], []
     n_people, missing, complete = 0, size - len(places.facts), False
     while not complete:
@@ -222,18 +199,23 @@ def make_tables(
         if complete:
             count = int(np.argmin(np.abs(total - missing))) + 1
         facts = lives.facts[owner < count]
-        confidences.add(facts)
+        # No walk of a planted rule leads from a place to people, and couples are in one block: so
+        # the facts of a block and of places contain every walk of its people.
+        rates += _sum_arriving_rates(Facts.join([places.facts, facts]), len(places.facts))
         add(noise_rng, facts)
         births.append(lives.birth[:count])
         heights.append(lives.height[:count])
         n_people += count
         missing -= len(facts)
+    with np.errstate(invalid="ignore"):  # a body without a grounding
+        means = (rates[0] / rates[1]).tolist()
+    rules = (replace(rule, confidence=m) for (rule, _), m in zip(_RULES, means, strict=True))
     return WorldTables(
         entity_labels=places.labels + of_places.draw_people_names(name_rng, n_people),
         relation_labels=list(RELATION_IDS),
         **{name: join(name) for name in (*_COLUMNS, "split")},
         attributes=_attributes(places, np.concatenate(births), np.concatenate(heights)),
-        rules=confidences.rules(),
+        rules=tuple(rules),
     )
 
 
