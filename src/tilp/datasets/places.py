@@ -22,12 +22,11 @@ _N_YEARS = NOW - FIRST_YEAR + 20  # different years in a key, and one code for u
 
 WORLD = tomllib.loads(resources.files("tilp.datasets").joinpath("world.toml").read_text("utf-8"))
 CHANCES: Mapping[str, Any] = WORLD["chances"]
-STRUCTURAL, POINTS, _LASTING = map(tuple[str, ...], WORLD["relations"].values())
-RELATIONS = (*STRUCTURAL, *POINTS, *_LASTING)
+_STRUCTURAL, _POINTS, _LASTING = WORLD["relations"].values()
+STRUCTURAL, POINTS = tuple(_STRUCTURAL), tuple(_POINTS)
+_KINDS: dict[str, str] = {**_STRUCTURAL, **_POINTS, **_LASTING}  # of subjects and objects
+RELATIONS = tuple(_KINDS)
 RELATION_IDS = {name: index for index, name in enumerate(RELATIONS)}
-_KINDS = {
-    name: kinds.split() for part in WORLD["relations"].values() for name, kinds in part.items()
-}
 _WORDS = {name: words.split() for name, words in WORLD["words"].items()}
 _FIGURES = _WORDS["qualities"], _WORDS["figures"]
 _SYLLABLES = _WORDS["onsets"], _WORDS["middles"]
@@ -50,7 +49,7 @@ class Facts(ColumnTable):
         cls, base: Mapping[str, int], name: str, subject: Ints, object: Ints, *years: Ints
     ) -> Facts:
         """Return facts of one relation: `base` has the first id of each kind, one year is both."""
-        subject_base, object_base = (base[kind] for kind in _KINDS[name])
+        subject_base, object_base = (base[kind] for kind in _KINDS[name].split())
         relation = np.full(len(subject), RELATION_IDS[name], dtype=np.int64)
         return cls(subject_base + subject, relation, object_base + object, years[0], years[-1])
 
@@ -85,10 +84,8 @@ def add_errors(rng: Rng, truth: Facts) -> Facts:
     shift = np.where(wrong_date, np.where(later, shift, -shift), 0)
     # A wrong object is that of a random fact of the same relation.
     order = np.argsort(truth.relation, kind="stable")
-    groups = Groups.of(truth.relation, len(RELATIONS))
-    object_ = np.where(
-        wrong_object, truth.object[order[groups.draw(rng, truth.relation)]], truth.object
-    )
+    drawn = Groups.of(truth.relation, len(RELATIONS)).draw(rng, truth.relation)
+    object_ = np.where(wrong_object, truth.object[order[drawn]], truth.object)
     wrong = replace(truth, object=object_, start=truth.start + shift, end=truth.end + shift)
     changed = np.flatnonzero(wrong_object | wrong_date)
     known, new = np.split(Facts.join([truth, wrong[changed]]).keys(), [len(truth)])
@@ -207,10 +204,9 @@ class Periods:
     @classmethod
     def of_one_group(cls, rng: Rng, founded: Ints, members: int, cut: int) -> Self:
         """Draw two periods for each owner, of members of a single group."""
-        group = np.zeros(len(founded), np.int64)
-        return cls(
-            rng, founded, _deal(len(founded), members), Groups.of(_deal(members, 1), 1), group, cut
-        )
+        owners, all_members = len(founded), Groups.of(np.zeros(members, np.int64), 1)
+        group = np.zeros(owners, np.int64)
+        return cls(rng, founded, _deal(owners, members), all_members, group, cut)
 
     def at(self, owner: Ints, year: Ints) -> tuple[Ints, Ints]:
         """Return what an owner belongs to in a year, and the last year of that period."""
