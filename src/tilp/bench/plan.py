@@ -3,7 +3,7 @@
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -41,11 +41,11 @@ _Kind, _SettingKind = (Annotated[str, one_of(list(names))] for names in (EXPERIM
 class Plan:
     """Experiments that are run and reported together."""
 
-    name: str  # of its file
+    name: str = field(metadata={"key": None})  # of its file
+    experiments: tuple[Experiment, ...] = field(metadata={"key": None})
     title: str
-    about: str
-    world: WorldSize  # used if no data are given
-    experiments: tuple[Experiment, ...]
+    about: str = ""
+    world: WorldSize = WorldSize()  # noqa: RUF009 - frozen; used if no data are given
 
     def narrowed(self, seeds: int | None = None, only: tuple[str, ...] = ()) -> Self:
         """Return the plan with another count of seeds, or with some of its experiments.
@@ -99,34 +99,26 @@ def load_plan(plan: str | Path) -> Plan:
     )
 
 
-@dataclass(frozen=True)
-class _PlanTable:
-    title: str
-    about: str = ""
-    world: WorldSize = WorldSize()  # noqa: RUF009 - frozen
-    methods: dict[str, Any] | None = None
-    experiment: tuple[dict[str, Any], ...] = ()
-
-
 def _parse(text: str, file: str) -> Plan:
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as failure:
         raise TilpError(f"{file}: not TOML ({failure})") from failure
-    table = read_table(_PlanTable, values, file)
-    methods = dict(METHODS)
-    for name, choices in (table.methods or {}).items():
+    methods, given = dict(METHODS), dict[str, Any]()
+    for name, choices in read_value(dict[str, Any], values, "methods", file, {}).items():
         where = f"{file}, method {name!r}"
         if not isinstance(choices, dict):
             raise TilpError(f"{where}: give a table, [methods.{name}]")
         methods[name] = read_method(name, choices, where)
-    experiments = [_read_experiment(entry, file, methods) for entry in table.experiment]
-    for name in _repeated(experiment.name for experiment in experiments):
+    entries = read_value(tuple[dict[str, Any], ...], values, "experiment", file, ())
+    given["experiments"] = tuple(_read_experiment(entry, file, methods) for entry in entries)
+    given["name"] = file_name_part(Path(file).stem) or "plan"
+    plan = read_table(Plan, values, file, ["methods", "experiment"], **given)
+    for name in _repeated(experiment.name for experiment in plan.experiments):
         raise TilpError(f"{file}: two experiments are named {name!r}; give each its own name")
-    if not experiments:
+    if not plan.experiments:
         raise TilpError(f"{file}: there is no experiment; write one under [[experiment]]")
-    name = file_name_part(Path(file).stem) or "plan"
-    return Plan(name, table.title, table.about, table.world, tuple(experiments))
+    return plan
 
 
 def _read_experiment(table: Table, file: str, methods: Mapping[str, Method]) -> Experiment:
