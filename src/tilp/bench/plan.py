@@ -10,7 +10,7 @@ from typing import Annotated, Any, Self
 
 from tilp._utils.files import file_name_part, locked
 from tilp._version import version_report
-from tilp.bench.comparisons import BiasedData, Compare, Curve, Rules
+from tilp.bench import experiment as kinds
 from tilp.bench.data import SETTINGS, Source, WorldSize
 from tilp.bench.efficiency import Efficiency
 from tilp.bench.experiment import Experiment, FileName, RankedExperiment
@@ -32,7 +32,7 @@ from tilp.graph import SPLITS
 from tilp.parallel import thread_count
 
 EXPERIMENTS: Mapping[str, type[Experiment]] = {
-    cls.kind: cls for cls in (Compare, Curve, BiasedData, Efficiency, Rules)
+    cls.kind: cls for cls in (kinds.Compare, kinds.Curve, kinds.BiasedData, Efficiency, kinds.Rules)
 }
 _Kind, _SettingKind = (Annotated[str, one_of(list(names))] for names in (EXPERIMENTS, SETTINGS))
 
