@@ -9,18 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tilp._kernels import types
 from tilp._kernels.jit import kernel
 from tilp._kernels.levels import N_TEMPORAL_RELATIONS, relation_code
-from tilp._kernels.types import (
-    ALLEN_CODES,
-    CLASS_CODES,
-    GAP_CODES,
-    Array,
-    Edges,
-    IntervalClasses,
-    Level,
-    RuleIndex,
-)
+from tilp._kernels.types import Array, Edges, IntervalClasses, Level, RuleIndex
 from tilp.time import GAP_CLASSES, Allen
 from tilp.time import allen_code as plain_allen_code
 from tilp.time import gap_code as plain_gap_code
@@ -36,11 +28,11 @@ gap_code = kernel(plain_gap_code)
 def code_bits(code_type: int, n_classes: int, length: int) -> int:
     """Return how many bits the codes of walks of a length need."""
     n_codes = 1
-    if code_type == CLASS_CODES:
+    if code_type == types.CLASS_CODES:
         n_codes = n_classes**length
-    elif code_type == ALLEN_CODES:
+    elif code_type == types.ALLEN_CODES:
         n_codes = _N_ALLEN**length
-    elif code_type == GAP_CODES:
+    elif code_type == types.GAP_CODES:
         n_codes = _N_GAPS
     bits = 0
     while 1 << bits < n_codes:
@@ -55,21 +47,21 @@ def fill_codes(
 ) -> None:  # fmt: skip
     """Fill the two tables of a query: what each prefix and each last edge adds to a code."""
     chain, last_edges, start, end = level.chain, level.last_edges, edges.start, edges.end
-    if level.code_type == CLASS_CODES and len(classes.of_query) > 0:
+    if level.code_type == types.CLASS_CODES and len(classes.of_query) > 0:
         _fill_user_classes(
             classes.n_classes, classes.of_query[query], edges.interval, chain, last_edges,
             prefix_code, edge_code,
         )  # fmt: skip
-    elif level.code_type == CLASS_CODES:
+    elif level.code_type == types.CLASS_CODES:
         _fill_classes(query_start, query_end, start, end, chain, last_edges, prefix_code, edge_code)
-    elif level.code_type == ALLEN_CODES:
+    elif level.code_type == types.ALLEN_CODES:
         _fill_allen(query_start, query_end, start, end, chain, last_edges, prefix_code, edge_code)
     else:
         prefix_code[:] = 0
         for local in range(len(last_edges)):
             edge = last_edges[local]
             gap = gap_code(start[edge], end[edge], query_start, query_end)
-            edge_code[local] = gap if level.code_type == GAP_CODES else 0
+            edge_code[local] = gap if level.code_type == types.GAP_CODES else 0
 
 
 # Three loops of one shape: one that chooses the code, or calls a function to, is much slower.
@@ -241,10 +233,7 @@ class FactLinks(NamedTuple):
 
 @kernel
 def link_query_facts(query_facts: Array, fact: Array, level: Level, of_fact: Array) -> FactLinks:
-    """Link the walks over each query's own fact, so that they are found without a search.
-
-    `fact` is of each edge of the graph; `of_fact` is a zero for each fact, to work with.
-    """
+    """Link the walks over each query's own fact; `of_fact` are zeros to work with."""
     chain, last_edges, prefix, last = level.chain, level.last_edges, level.prefix, level.last
     fact_of_query = np.zeros(len(query_facts), dtype=np.int32)
     n_facts = 0

@@ -16,10 +16,7 @@ MIN_RATE = 0.01
 
 @kernel
 def sort_rows(records: Array, n_queries: int, n_rules: int) -> tuple[Array, Array, Array, Array]:
-    """Sort rows of query, rule, end and count by query and rule, each by a stable counting sort.
-
-    Returns the offsets of queries, and columns of rules, ends and counts.
-    """
+    """Sort rows by query and rule, stably; return offsets of queries, rules, ends and counts."""
     n = len(records)
     begins = np.zeros(n_rules + 1, dtype=np.int64)
     offsets = np.zeros(n_queries + 1, dtype=np.int64)

@@ -11,22 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tilp._kernels import types
 from tilp._kernels.arrays import longer, uniform
 from tilp._kernels.count import allen_code, gap_code
 from tilp._kernels.jit import kernel
 from tilp._kernels.levels import relation_code, sample_prefixes
-from tilp._kernels.types import (
-    ADJACENT_PAIRS,
-    ALL_PAIRS,
-    ALLEN_CODES,
-    CLASS_CODES,
-    GAP_CODES,
-    Array,
-    Edges,
-    IntervalClasses,
-    QueriesByAnswer,
-    SearchWorkspace,
-)
+from tilp._kernels.types import Array, Edges, IntervalClasses, QueriesByAnswer, SearchWorkspace
 from tilp.time import Allen
 
 # Columns of the table of rules, and of the rules that a query was just counted for.
@@ -257,15 +247,15 @@ def _parts_of_forms(
     digits = np.full(len(body_pairs), _NOTHING)
     code = np.full(len(body_pairs), _NOTHING)
     for form in range(len(body_pairs)):
-        if body_pairs[form] == ALL_PAIRS:
+        if body_pairs[form] == types.ALL_PAIRS:
             digits[form] = _ALL
-        elif body_pairs[form] == ADJACENT_PAIRS:
+        elif body_pairs[form] == types.ADJACENT_PAIRS:
             digits[form] = _ADJACENT
-        if code_types[form] == CLASS_CODES:
+        if code_types[form] == types.CLASS_CODES:
             code[form] = _CLASSES
-        elif code_types[form] == ALLEN_CODES:
+        elif code_types[form] == types.ALLEN_CODES:
             code[form] = _ALLEN
-        elif code_types[form] == GAP_CODES:
+        elif code_types[form] == types.GAP_CODES:
             code[form] = _FIRST_GAP if form == first_gap_form else _LAST_GAP
     return digits, code
 

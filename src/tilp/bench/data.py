@@ -60,10 +60,7 @@ def _cached_source(name: str, location: Path | WorldSize) -> Source:
 
 
 def find_source(data: str) -> Source:
-    """Return the data set of a file, a folder or the name of a published set.
-
-    A published set is downloaded if it is not there yet.
-    """
+    """Return the data set of a file, a folder or a published set, downloaded if it is not there."""
     path = Path(data).expanduser()
     if path.exists():
         path = path.resolve()

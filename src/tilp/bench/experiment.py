@@ -260,9 +260,8 @@ class Compare(RankedExperiment):
             rows.append([*row, ""])
             for entry in entries.values():
                 note = f"; {entry.note}" if entry.note else ""
-                notes[f"measured as: {entry.protocol or ranking_text(ranking)}{note}"][method] = (
-                    None
-                )
+                text = f"measured as: {entry.protocol or ranking_text(ranking)}{note}"
+                notes[text][method] = None
         caption = f"{ranking_text(ranking)}; {self.split} split"
         report.table([*header, "runs"], rows, 1, caption)
         if notes:

@@ -1,7 +1,5 @@
 """Lives of people: they are born, study, play, move, marry, join parties, win prizes, die."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

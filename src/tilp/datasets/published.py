@@ -206,8 +206,8 @@ def get(name: str, folder: Path | None = None, *, progress: Progress | None = No
 
 
 def fetch_set(
-    published: PublishedSet, folder: Path | None = None, *,
-    progress: Progress | None = None, settings: DownloadSettings | None = None,
+    published: PublishedSet, folder: Path | None = None, *, progress: Progress | None = None,
+    settings: DownloadSettings | None = None,
 ) -> Path:  # fmt: skip
     """Download the missing files of a set, and write its label tables."""
     name, settings = published.name, settings or DownloadSettings()

@@ -127,12 +127,9 @@ def _facts_to_remove(graph: TemporalGraph, facts: Indices, seed: int) -> Indices
 
 
 def make_term_table(
-    scorer: LogLinearScorer,
-    queries: QueryTable,
-    seed: int,
-    workers: Workers,
+    scorer: LogLinearScorer, queries: QueryTable, seed: int, workers: Workers,
     progress: Callable[[float], None],
-) -> TermTable:
+) -> TermTable:  # fmt: skip
     """Score queries, and list the terms of the best candidates of each."""
     order = np.lexsort((queries.subject, queries.directed_relation))  # which share walks
     memory = scorer.memory_per_query(queries)[order]

@@ -109,10 +109,7 @@ class AttentionNet:
         return vector
 
     def part_indices(self, rows: Indices) -> Ids:
-        """Return the indices of the parts of each rule in the attention vectors.
-
-        Rules are rows of the encoding. A rule without a part has the last index there.
-        """
+        """Return indices of each rule's parts in the attention vectors; the last for no part."""
         layout, encoding = self._layout(), self.encoding
         form_of_rule, length, relation = rows[:, 0], rows[:, 1], rows[:, 2]
         columns = [

@@ -43,12 +43,9 @@ class Objective:
     """The mean negative log-likelihood of the answers of queries."""
 
     def __init__(
-        self,
-        examples: TrainingExamples,
-        prior: PopularityPrior,
-        n_rules: int,
+        self, examples: TrainingExamples, prior: PopularityPrior, n_rules: int,
         walks_power: float = 0.0,
-    ) -> None:
+    ) -> None:  # fmt: skip
         n_directed = prior.n_directed
         self._shapes = (n_rules,), (n_directed,), (n_directed, len(KNOWN_KINDS))
         walks = examples.at_others + examples.at_answer + examples.at_known.sum(axis=1)

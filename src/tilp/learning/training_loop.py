@@ -125,16 +125,10 @@ class TrainingState:
 
 
 def mean_loss(
-    part_loss: Callable[[slice, list[Floats]], float],
-    parts: list[slice],
-    shapes: Iterable[tuple[int, ...]],
-    n_queries: int,
-    workers: Workers,
-) -> tuple[float, list[Floats]]:
-    """Return the mean loss of queries and its gradient, in arrays of the given shapes.
-
-    `part_loss` returns the sum of the losses of some queries, and adds its gradient to arrays.
-    """
+    part_loss: Callable[[slice, list[Floats]], float], parts: list[slice],
+    shapes: Iterable[tuple[int, ...]], n_queries: int, workers: Workers,
+) -> tuple[float, list[Floats]]:  # fmt: skip
+    """Return the mean loss and its gradient; `part_loss` adds a part's gradient to arrays."""
     gradient = [np.zeros(shape) for shape in shapes]
 
     def run(part: slice) -> tuple[float, list[Floats]]:

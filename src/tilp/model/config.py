@@ -199,10 +199,7 @@ def _refuse_removed(training: dict[str, Any]) -> None:
 def resolve_effort(
     effort: Effort, config: TILPConfig, relation_sizes: Ints
 ) -> tuple[int | None, int]:
-    """Return the facts of each relation to learn from at most, and the limit of walks.
-
-    Small relations are learned from whole. What the user chose in the configuration stays.
-    """
+    """Return the facts of each relation to learn from at most, and the limit of walks."""
     limit = _WALK_LIMIT[effort] if config.walk_limit is None else config.walk_limit
     most = _MAX_FACTS.get(effort)
     if config.sample is not None or most is None or relation_sizes.sum() <= most:

@@ -408,12 +408,9 @@ def with_gains(
 
 
 def _train_logs(
-    data: TrainingData,
-    examples: TrainingExamples,
-    context: FitContext,
-    advance: Callable[[float], None],
-    name: str,
-) -> tuple[LogWeights, LossCurve, dict[str, NDArray[Any]] | None]:
+    data: TrainingData, examples: TrainingExamples, context: FitContext,
+    advance: Callable[[float], None], name: str,
+) -> tuple[LogWeights, LossCurve, dict[str, NDArray[Any]] | None]:  # fmt: skip
     """Learn weights that make answers likely: logarithms, loss, and parameters of a net if any."""
     settings = context.settings.training
     trained = train_rule_weights(

@@ -241,10 +241,7 @@ class _Update:
         return MissingDates.fit(graph, settings.missing, settings.seed).fill_graph(graph)
 
     def _changed_relations(self) -> set[str]:
-        """Return the relations whose training facts changed.
-
-        Imputed dates may change too, as the durations they come from have changed.
-        """
+        """Return the relations whose training facts, or their imputed dates, changed."""
         before, after, size = self._impute(self._before), self._dated, self._before.bounds[1]
         is_changed = before.start[:size] != after.start[:size]
         is_changed |= before.end[:size] != after.end[:size]
@@ -253,10 +250,7 @@ class _Update:
         return {after.relations.label(int(index)) for index in np.unique(after.relation[rows])}
 
     def _mine(self, walker: Walker) -> tuple[RuleSet, fit.TrainingData | None]:
-        """Return the rules of all relations, with those of touched relations mined again.
-
-        Return also the latter as applied to queries, if gains are measured.
-        """
+        """Return all rules, touched relations mined again; and these as applied, for gains."""
         mining, workers = self._settings.mining, self._context.workers
         by_relation: dict[str, list[MinedRule]] = {}
         for old in self._fitted.rules:
@@ -286,11 +280,7 @@ class _Update:
             return fit.select_from(data, context) if self._settings.select else data
 
     def _with_gains(self, rules: RuleSet, weights: RuleWeights, data: fit.TrainingData) -> RuleSet:
-        """Return all rules, those of touched relations with their gain and lift.
-
-        Gains are measured on held-out queries, and on training queries of relations that have no
-        held-out ones.
-        """
+        """Return all rules, those of touched relations with their gain and lift."""
         index = {mined.rule: row for row, mined in enumerate(rules)}
         touched = np.array([index[mined.rule] for mined in data.rules], np.int64)
         weights = replace(weights, rule=weights.rule[touched])

@@ -140,7 +140,7 @@ def format_rule(rule: Rule, notation: Notation = Notation.SIGNS) -> str:
     Someone or something won another, if the first nominated the other before that.
     """
     if notation == Notation.SENTENCE:
-        from tilp.rules.phrasing import Phrasings
+        from tilp.rules.phrasings import Phrasings
 
         return Phrasings().rule(rule)
     arrow, conjunction, inverse_mark = _SIGNS[notation]

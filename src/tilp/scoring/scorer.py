@@ -53,13 +53,10 @@ class ReasonKind(StrEnum):
 
 @dataclass(frozen=True)
 class Evidence:
-    """Evidence that contributions share; the same evidence may speak for other candidates.
-
-    The relations of a chain are read from the query's entity, those of a candidate from it.
-    """
+    """Evidence that contributions share; the same evidence may speak for other candidates."""
 
     kind: ReasonKind
-    relations: tuple[Atom, ...] = ()
+    relations: tuple[Atom, ...] = ()  # of a chain from the query's entity, else from the candidate
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,10 +210,7 @@ class RuleScorer:
         return other
 
     def without(self, facts: Iterable[int]) -> RuleScorer:
-        """Return the same rules and weights on evidence without some facts.
-
-        Queries refer to facts by their ids among those that are left.
-        """
+        """Return the same rules on evidence without some facts; the others have new ids."""
         removed = np.unique(np.fromiter(facts, np.int64))
         other = copy(self)
         other.walker = self.walker.without(removed)

@@ -29,8 +29,8 @@ def exclude_from_training(graph: TemporalGraph, facts: Ints, walked: WalkGraph) 
 
 
 def reassign_splits(
-    graph: TemporalGraph, split_ids: NDArray[np.uint8], *,
-    no_start: Mask | None = None, no_end: Mask | None = None,
+    graph: TemporalGraph, split_ids: NDArray[np.uint8], *, no_start: Mask | None = None,
+    no_end: Mask | None = None,
 ) -> TemporalGraph:  # fmt: skip
     """Return the facts in new splits, with some dates removed, as if they had been read like that.
 

@@ -63,11 +63,8 @@ class Walker:
 
     Args:
         graph: the graph.
-        grains: the temporal forms of rules. More forms find more, and take longer.
-        max_length: of walks, at most `MAX_LENGTH`. Each step more takes many times as long.
+        grains: the temporal forms; likewise `max_length`, `limit`, `seed`, see `MiningSettings`.
         splits: whose facts are walked on.
-        limit: steps of one length from one entity, past which walks are sampled.
-        seed: for sampling.
         constraints: user-defined constraints on steps.
         classes: user-defined classes of pairs of intervals, in place of before, touching and after.
         every_reading: whether facts and queries with a missing date are walked once for each of

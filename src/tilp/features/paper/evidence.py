@@ -43,17 +43,14 @@ class DatedEvidence(NamedTuple):
 
 @dataclass(frozen=True)
 class Evidence:
-    """Of each listed candidate, the start closest to the query's of each relation, by kind.
-
-    Relations of facts are read from the candidate, those of walks in walking direction.
-    """
+    """Of each listed candidate, the start closest to the query's of each relation, by kind."""
 
     n_directed: int  # count of directed relations
     offsets: Indices  # where the candidates of each query begin, and where the last end
     candidate: Ids  # the listed candidates
     row: Ids  # index in the list of the candidate of each piece of evidence
     kind: NDArray[np.int8]  # its index in `EVIDENCE_KINDS`
-    relation: Ids  # its directed relation
+    relation: Ids  # its directed relation, read from the candidate; on walks, in walking direction
     difference: Ids  # T_s - t_s, the earlier of two equally close starts; `UNDATED` without a date
 
     def __len__(self) -> int:

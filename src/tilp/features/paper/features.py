@@ -294,10 +294,7 @@ class FittedPaper:
         self, graph: TemporalGraph, rules: RuleSet, max_length: int, workers: Workers,
         progress: Callable[[float], None],
     ) -> FittedPaper:  # fmt: skip
-        """Fit the distributions again on a graph with the same relations, and keep the weights.
-
-        A pair of relations that was not seen before gets the weights of unseen pairs.
-        """
+        """Fit the distributions again; keep the weights, new pairs get those of unseen ones."""
         walked = walked_relations(graph, rules)
         features = PaperFeatures.fit(graph, walked, max_length, workers=workers, progress=progress)
         new, old = features.distributions, self.features.distributions

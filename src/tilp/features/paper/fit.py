@@ -106,10 +106,7 @@ def train_features(
     settings: FeatureTrainingSettings, workers: Workers | None = None, *,
     progress: Callable[[float], None] | None = None,
 ) -> tuple[paper.FeatureWeights, LossCurve]:  # fmt: skip
-    """Learn the weights that make answers likely: the softmax of φ_TILP over the candidates.
-
-    Returns those of the step with the least loss on held-out queries, and the losses.
-    """
+    """Learn weights by the softmax of φ_TILP over candidates; return the best, and losses."""
     workers = workers or Workers()
     objective, judge = (FeatureObjective(features, examples) for examples in (training, held_out))
     if not objective.n_queries:
@@ -163,12 +160,9 @@ def _initial(features: paper.PaperFeatures, without: tuple[str, ...]) -> Paramet
 
 
 def _gradient(
-    values: Parameters,
-    initial: Parameters,
-    l2: float,
-    objective: FeatureObjective,
+    values: Parameters, initial: Parameters, l2: float, objective: FeatureObjective,
     workers: Workers,
-) -> tuple[float, Parameters]:
+) -> tuple[float, Parameters]:  # fmt: skip
     scalars = {name: value for name, value in values.items() if name not in _REGULARISED}
     _, vjp = jax.vjp(_factors, scalars)
     loss, slopes = objective(feature_values(_weights(values)), workers)
@@ -249,12 +243,9 @@ def fit_paper(
 
 
 def make_feature_examples(
-    features: paper.PaperFeatures,
-    scorer: RuleScorer,
-    queries: QueryTable,
-    settings: FeatureTrainingSettings,
-    workers: Workers,
-) -> FeatureExamples:
+    features: paper.PaperFeatures, scorer: RuleScorer, queries: QueryTable,
+    settings: FeatureTrainingSettings, workers: Workers,
+) -> FeatureExamples:  # fmt: skip
     """Sample queries and their candidates, and gather the evidence for these."""
     columns = (queries.fact, queries.directed_relation, queries.subject, queries.start)
     queries = queries[keyed_sample(settings.max_queries, settings.seed, *columns)]

@@ -32,12 +32,9 @@ class PaperFeatureScorer:
     """Scores candidates, the best by rules with features: φ_TILP = γ_TLR φ_TLR + γ_tfm φ_tfm."""
 
     def __init__(
-        self,
-        rule_scorer: RuleScorer,
-        features: PaperFeatures,
-        weights: FeatureWeights,
+        self, rule_scorer: RuleScorer, features: PaperFeatures, weights: FeatureWeights,
         max_candidates: int = _MAX_CANDIDATES,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.rule_scorer = rule_scorer
         self.features = features
         self.max_candidates = max_candidates
@@ -88,12 +85,9 @@ class PaperFeatureScorer:
         return variant_scores
 
     def contributions(
-        self,
-        queries: QueryTable,
-        offsets: Indices,
-        candidate: Ids,
+        self, queries: QueryTable, offsets: Indices, candidate: Ids,
         applied: scoring.AppliedRules | None = None,
-    ) -> dict[str, Floats]:
+    ) -> dict[str, Floats]:  # fmt: skip
         """Split the scores of the given candidates into parts by name, which add up to them."""
         by_rules = self.rule_scorer.score(queries, applied)
         filled = self.rule_scorer.fill_dates(queries)

@@ -66,10 +66,7 @@ class Buckets:
 
 
 class ScatterWriter:
-    """Array written to a .npy file, whose values come in any order, each index once.
-
-    At most `rows` values are in memory; indices without a value get `fill`.
-    """
+    """Array in a .npy file from values in any order, at most `rows` in memory; else `fill`."""
 
     def __init__(
         self, folder: Path, path: Path, size: int, dtype: DTypeLike, rows: int, fill: float = 0
