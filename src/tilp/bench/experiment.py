@@ -444,12 +444,9 @@ class BiasedData(RankedExperiment):
             before = self._figures(report, source, Balanced(), method)
             for row, (relation, setting) in zip(rows, settings.items(), strict=True):
                 after = self._figures(report, source, setting, method)
+                pairs = list(zip(before, after, strict=True))
                 its_change, overall = (
-                    Mean.of(
-                        new[of] - old[of]
-                        for old, new in zip(before, after, strict=True)
-                        if of in old and of in new
-                    )
+                    Mean.of(new[of] - old[of] for old, new in pairs if of in old and of in new)
                     for of in (relation, None)
                 )
                 changes[method.name].append(its_change)
@@ -462,7 +459,7 @@ class BiasedData(RankedExperiment):
         )
         over_relations = []
         for name, means in changes.items():
-            mean = Mean.of(mean.value for mean in means if mean is not None)
+            mean = Mean.of(mean.value for mean in means if mean)
             over_relations.append([name, mean_text(mean, signed=True)])
         caption = "mean change over the relations made rare (± their standard deviation)"
         report.table(["method", "change"], over_relations, 1, f"{caption}; nearer to 0 is better")

@@ -40,6 +40,8 @@ _FORMS: Mapping[str, Mapping[str, Any]] = {
 _TIMED = {"timestamps": TimestampRules, "forecast": ForecastRules}
 _BASELINES = {"popularity": popularity, "recurrence": recurrence}
 _ABOUT: Mapping[str, str] = TEXTS["methods"]
+# Types that a value may have, by that of the default; an integer is a number too.
+_LIKE: Mapping[type, set[type]] = {bool: {bool}, int: {int}, float: {int, float}}
 
 MakeModel = Callable[[], TILP]  # returns the estimator, not fitted yet
 ScorerOf = Callable[[TILP], ScoreFunction]
@@ -168,7 +170,7 @@ def read_method(name: str, table: Table, where: str) -> Method:
     choices = {}
     for key in [key for key in table if key in possible]:
         value, default = table[key], possible[key]
-        if isinstance(default, bool | int | float) and not _same_kind(value, default):
+        if type(value) not in _LIKE.get(type(default), {type(value)}):
             raise TilpError(f"{where}: {key} is {value!r}; give something like {default}")
         choices[key] = tuple(value) if isinstance(value, list) else value
     listed = ", ".join(f"{key} = {value}" for key, value in choices.items())
@@ -193,13 +195,6 @@ def _parameters(base: str) -> dict[str, Any]:
         defaults = {argument.name: argument.default for argument in fields(_TIMED[base])}
         defaults |= {_PLAIN: False} if base == "timestamps" else {}
     return {name: default for name, default in defaults.items() if name not in _OF_THE_RUN}
-
-
-def _same_kind(value: object, default: bool | float) -> bool:
-    """Return whether a value is of the default's kind; an integer is a number too."""
-    if isinstance(default, bool) or isinstance(value, bool):
-        return isinstance(default, bool) and isinstance(value, bool)
-    return isinstance(value, int) or (isinstance(default, float) and isinstance(value, float))
 
 
 def shared_model(
