@@ -132,10 +132,8 @@ def _round_dates(
     room = max(text_width(label, TICK_SIZE) for label in labels) + _TICK_GAP
     if (last - first) // step * room > (span[1] - span[0]) * scale:
         return None
-    dates = [
-        (_in_unit(date, coarser, unit), format_time(date, coarser))
-        for date in range(-(-first // step) * step, last + 1, step)
-    ]
+    rounded = range(-(-first // step) * step, last + 1, step)
+    dates = [(_in_unit(date, coarser, unit), format_time(date, coarser)) for date in rounded]
     return [(time, date) for time, date in dates if time is not None and span[0] <= time <= span[1]]
 
 
@@ -271,17 +269,12 @@ class _Timeline:
         span = _known_span(interval)
         if interval is None or (hollow and span is not None):
             ends = (left + 4, right - 4) if span is None else self._stretch(span)
-            border: dict[str, Any] = {
-                "stroke": fill,
-                "stroke_width": 1.2,
-                "stroke_dasharray": "3 3",
-            }
-            self._draw_bar(*ends, middle, colour("paper"), **border)
+            dashed: Any = {"stroke_width": 1.2, "stroke_dasharray": "3 3"}
+            self._draw_bar(*ends, middle, colour("paper"), _THIN, stroke=fill, **dashed)
             return
         if span is None:
-            self.drawing.rect(
-                left, middle - _THIN / 2, right - left, _THIN, fill, opacity=0.18, rx=2
-            )
+            top, width = middle - _THIN / 2, right - left
+            self.drawing.rect(left, top, width, _THIN, fill, opacity=0.18, rx=2)
             self._draw_question((left + right) / 2, middle, fill)
         else:
             self._draw_known(middle, interval, span, link.relation, fill)
@@ -301,7 +294,8 @@ class _Timeline:
         touching = relation is TemporalRelation.TOUCHING
         if interval.is_point and known_times([interval]):
             radius = _LARGE_POINT if touching else _POINT
-            self.drawing.circle((first + last) / 2, middle, radius, fill)
+            x = (first + last) / 2
+            self.drawing.add("circle", cx=x, cy=middle, r=radius, fill=fill)
         else:
             self._draw_bar(first, last, middle, fill)
             if other is not None and touching:
@@ -423,11 +417,8 @@ class Chain:
     def sentences(self) -> str:
         """The chain as text, for readers who cannot see it."""
         first, last = (self.nodes[end] for end in self.ends)
-        facts = [
-            link.sentence(self.nodes[index], self.nodes[index + 1])
-            for index, link in enumerate(self.links)
-            if link is not None
-        ]
+        neighbours = zip(self.links, self.nodes[:-1], self.nodes[1:], strict=True)
+        facts = [link.sentence(here, there) for link, here, there in neighbours if link is not None]
         return "; ".join([*facts, f"asked: {self.query.sentence(first, last)}", *self.notes])
 
 
@@ -472,7 +463,8 @@ def _draw_node(drawing: Drawing, x: float, name: str, room: float, *, end: bool)
     """Draw an entity; return the count of lines that its name takes."""
     ink, weight = colour("ink"), 600 if end else 400
     words = wrap(clean(name), room, _BOLD if end else _SIZE, lines=3)
-    drawing.circle(x, _EDGE, _NODE, ink if end else colour("paper"), stroke=ink, stroke_width=1.5)
+    look = {"fill": ink if end else colour("paper"), "stroke": ink, "stroke_width": 1.5}
+    drawing.add("circle", cx=x, cy=_EDGE, r=_NODE, **look)
     drawing.text(x, _EDGE + 22, words, _SIZE, full=name, text_anchor="middle", font_weight=weight)
     return len(words)
 
@@ -497,7 +489,8 @@ def _draw_query(drawing: Drawing, link: Link, here: float, there: float) -> None
         f"{here + side * bend:.1f},{_ROOF:.1f} H{there - side * bend:.1f} "
         f"Q{there:.1f},{_ROOF:.1f} {there:.1f},{_ROOF + bend:.1f} V{foot:.1f}"
     )
-    drawing.path(path, ink, 1.5, stroke_dasharray="5 4")
+    look = {"stroke": ink, "stroke_width": 1.5, "stroke_dasharray": "5 4"}
+    drawing.add("path", d=path, fill="none", **look)
     drawing.arrowhead(here if link.inverse else there, foot + 3, (0, 1), ink)
     middle = (here + there) / 2
     label = shorten(clean(link.label), abs(there - here) - 60, _BOLD)
