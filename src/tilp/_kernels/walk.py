@@ -7,7 +7,7 @@ from tilp._kernels import levels, types
 from tilp._kernels.arrays import end_of_run, find_sorted, grown
 from tilp._kernels.count import WalkRows
 from tilp._kernels.jit import kernel
-from tilp._kernels.types import Array, Edges, IntervalClasses, Level, Marks, QueriesBySubject
+from tilp._kernels.types import Array, Edges, GroupedQueries, IntervalClasses, Level, Marks
 
 ENDS, RULE_ENDS, MARKED = range(3)
 """What is counted: walks of all rules by end, those of given rules by end, or walks by mark."""
@@ -15,7 +15,7 @@ ENDS, RULE_ENDS, MARKED = range(3)
 
 @kernel
 def walk(
-    edges: Edges, classes: IntervalClasses, trie: types.Trie, queries: QueriesBySubject,
+    edges: Edges, classes: IntervalClasses, trie: types.Trie, queries: GroupedQueries,
     index: types.RuleIndex, body_pairs: Array, code_types: Array, n_directed: int, max_length: int,
     distinct: bool, limit: int, seed: int, purpose: int, marks: Marks, space: types.Workspace,
 ) -> tuple[Array, Array]:  # fmt: skip
@@ -38,8 +38,8 @@ def walk(
     n_queries = len(queries.directed_relation)
     n_records = n_queries * 0  # with the literal 0 all would be compiled twice
     weights = np.ones((n_queries, max_length + 1), dtype=np.float64)
-    for row in range(len(queries.subject)):
-        subject = queries.subject[row]
+    for row in range(len(queries.entity)):
+        subject = queries.entity[row]
         first, last = queries.offsets[row], queries.offsets[row + 1]
         ends = np.full(1, subject, dtype=np.int32)
         chain = np.empty((1, 0), dtype=np.int32)
@@ -128,7 +128,7 @@ def _longer_chains(
 
 @kernel
 def count_level(
-    edges: Edges, classes: IntervalClasses, queries: QueriesBySubject, first: int, last: int,
+    edges: Edges, classes: IntervalClasses, queries: GroupedQueries, first: int, last: int,
     level: Level, index: types.RuleIndex, purpose: int, marks: Marks, space: types.Workspace,
     records: Array, n_records: int,
 ) -> tuple[Array, int]:  # fmt: skip
@@ -155,7 +155,7 @@ def count_level(
 
 @kernel
 def _count_part(
-    edges: Edges, classes: IntervalClasses, queries: QueriesBySubject, first: int, last: int,
+    edges: Edges, classes: IntervalClasses, queries: GroupedQueries, first: int, last: int,
     level: Level, codes: Array, spans: Array, purpose: int, marks: Marks, space: types.Workspace,
     records: Array, n_records: int,
 ) -> tuple[Array, int]:  # fmt: skip
@@ -271,7 +271,7 @@ def _record_ends(
 
 @kernel
 def _count_at_marks(
-    query: int, queries: QueriesBySubject, edges: Edges, level: Level, rows: WalkRows, marks: Marks,
+    query: int, queries: GroupedQueries, edges: Edges, level: Level, rows: WalkRows, marks: Marks,
     space: types.Workspace, here: Array,
 ) -> None:  # fmt: skip
     group_target, mark_of, query_fact = level.group_target, space.of_entity, queries.fact[query]

@@ -4,11 +4,10 @@
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 import polars as pl
@@ -28,7 +27,6 @@ _MAX_RULES = 300_000  # in memory for one relation at a time
 _SEARCH_COST = 0.3  # share of the work, for progress; the rest is counting
 _CANDIDATES = 5  # times as many rules are counted as are returned
 _HASH = np.uint64(0x9E3779B97F4A7C15)
-_Value = TypeVar("_Value")
 _KEY = ["form", "length", "relation", "relations", "digits", "code"]
 
 
@@ -135,13 +133,15 @@ def _mine_relation(
     advance: Callable[[float], None],
 ) -> list[MinedRule]:  # fmt: skip
     queries = mining_queries(walker, relation, settings)
-    merge = _Merge()
+    found = [pl.DataFrame(schema=dict.fromkeys([*_KEY, "support"], pl.Int64))]
     searched = cheaper_queries(walker, queries) if walker.can_mirror else queries
     chunks = chunks_by(walker, searched, searched.answer)
     for index, part in enumerate(workers.map(partial(_find, walker), chunks)):
-        merge.add(part)
+        found.append(part)
+        if sum(map(len, found)) > 4 * _MAX_RULES:  # in bounded memory
+            found = [_merged(found)]
         advance(_SEARCH_COST * (index + 1) / len(chunks))
-    candidates = merge.candidates(settings)
+    candidates = _most_supported(_merged(found), settings)
     if not len(candidates):
         advance(1.0)
         return []
@@ -264,33 +264,19 @@ def _find(walker: Walker, queries: QueryTable) -> pl.DataFrame:
     return _prune(pl.DataFrame(rows, schema=_KEY).with_columns(support=pl.Series(support)))
 
 
-class _Merge:
-    """Merges the rules of chunks, one chunk after the other, in bounded memory."""
+def _merged(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    return _prune(pl.concat(parts).group_by(_KEY).agg(pl.sum("support")))
 
-    def __init__(self) -> None:
-        self._parts: list[pl.DataFrame] = []
 
-    def add(self, part: pl.DataFrame) -> None:
-        """Add the rules of the next chunk."""
-        self._parts.append(part)
-        if sum(map(len, self._parts)) > 4 * _MAX_RULES:
-            self._parts = [self._merged()]
-
-    def candidates(self, settings: MiningSettings) -> Ints:
-        """Return the rules of each direction with the highest support, as many as are counted."""
-        if not self._parts:
-            return np.empty((0, len(_KEY)), np.int64)
-        table = (
-            self._merged()
-            .filter(pl.col("support") >= settings.min_support)
-            .sort("relation", "support", *_KEY, descending=[False, True, *[False] * len(_KEY)])
-            .group_by("relation", maintain_order=True)
-            .head(_CANDIDATES * settings.top)
-        )
-        return table.select(_KEY).to_numpy().astype(np.int64)
-
-    def _merged(self) -> pl.DataFrame:
-        return _prune(pl.concat(self._parts).group_by(_KEY).agg(pl.sum("support")))
+def _most_supported(table: pl.DataFrame, settings: MiningSettings) -> Ints:
+    """Return the rules of each direction with the highest support, as many as are counted."""
+    candidates = (
+        table.filter(pl.col("support") >= settings.min_support)
+        .sort("relation", "support", *_KEY, descending=[False, True, *[False] * len(_KEY)])
+        .group_by("relation", maintain_order=True)
+        .head(_CANDIDATES * settings.top)
+    )
+    return candidates.select(_KEY).to_numpy().astype(np.int64)
 
 
 def _prune(table: pl.DataFrame) -> pl.DataFrame:
@@ -348,8 +334,7 @@ class MiningCheckpoint:
             "settings": json.loads(json.dumps(asdict(settings))),
             "relations": self.relations,
         }
-        self._mined: dict[str, RuleSet] = {}
-        self._lines: dict[str, str] = {}  # of the file, by relation
+        self._mined: dict[str, tuple[RuleSet, str]] = {}  # rules and their lines, by relation
         self._resume()
 
     def finish(
@@ -363,21 +348,23 @@ class MiningCheckpoint:
         with use_workers(workers, threads) as workers:
             mined = mine_relations(self._walker, left, self._settings, workers, progress=progress)
             for relation, rules in mined:
-                self._mined[relation] = RuleSet(rules)
-                self._lines[relation] = self._mined[relation].to_jsonl()
+                self._add(relation, rules)
                 self.done.append(relation)
                 self._write()
         self._write()
         self.notes.unlink(missing_ok=True)
-        return RuleSet(rule for rules in self._in_order(self._mined) for rule in rules)
+        return RuleSet(rule for rules, _ in self._in_order() for rule in rules)
 
-    def _in_order(self, by_relation: Mapping[str, _Value]) -> Iterator[_Value]:
-        """Yield the values of the relations mined so far, in the order of the relations."""
-        return (by_relation[name] for name in self.relations if name in by_relation)
+    def _add(self, relation: str, rules: Iterable[MinedRule]) -> None:
+        rule_set = RuleSet(rules)
+        self._mined[relation] = rule_set, rule_set.to_jsonl()
+
+    def _in_order(self) -> list[tuple[RuleSet, str]]:
+        return [self._mined[name] for name in self.relations if name in self._mined]
 
     def _write(self) -> None:
         # First the rules, then the note: a note never lists relations whose rules are not there.
-        _replace(self._out, "".join(self._in_order(self._lines)))
+        _replace(self._out, "".join(lines for _, lines in self._in_order()))
         self._write_note()
 
     def _write_note(self) -> None:
@@ -401,9 +388,7 @@ class MiningCheckpoint:
         self.done = done
         rules = RuleSet.read_jsonl(self._out) if done else RuleSet()
         for relation in done:
-            of_relation = (mined for mined in rules if mined.rule.head.relation == relation)
-            self._mined[relation] = RuleSet(of_relation)
-            self._lines[relation] = self._mined[relation].to_jsonl()
+            self._add(relation, (rule for rule in rules if rule.rule.head.relation == relation))
 
 
 def _replace(path: Path, text: str) -> None:

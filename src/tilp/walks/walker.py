@@ -38,6 +38,7 @@ _CODE_TYPES = {
     Grain.GAP: kernels.GAP_CODES,
     Grain.STATIC: kernels.NO_CODES,
 }
+_MIN_SLOTS = 1 << 18  # that are counted in at once; more of them would not stay in the CPU cache
 _N_KEYS = {ENDS: 7, RULE_ENDS: 3, MARKED: 2}  # columns of records before those of counts
 _MIN_SEARCH = 5_000  # walks of one length; it takes fewer of them to find rules than to count them
 _STEPS_OF_ALL = 50_000  # about as many as the rules of one relation take of one length
@@ -181,9 +182,7 @@ class Walker:
         _, start, end = self._intervals
         return self.classes.table(start, end, start, end)
 
-    def _interval_classes(
-        self, queries: kernels.QueriesBySubject | kernels.QueriesByAnswer
-    ) -> kernels.IntervalClasses:
+    def _interval_classes(self, queries: kernels.GroupedQueries) -> kernels.IntervalClasses:
         table = self._class_table
         if self.classes is None:
             return kernels.IntervalClasses(len(TemporalRelation), table, np.empty((0, 0), np.int8))
@@ -248,12 +247,10 @@ class Walker:
     def _find(self, queries: QueryTable, forms: Sequence[TemporalForm]) -> tuple[Ints, Ints]:
         queries = queries[np.argsort(queries.answer, kind="stable")]
         answers, begin = np.unique(queries.answer, return_index=True)
-        table = kernels.QueriesByAnswer(
-            answers, np.append(begin, len(queries)).astype(np.int64), queries.subject,
-            queries.directed_relation, queries.fact, queries.start, queries.end,
-        )  # fmt: skip
-        sizes = self.max_length, len(self.graph.entities), len(self.edges.fact)
-        space = kernels.SearchWorkspace.of(*sizes)
+        table = _grouped(answers, begin, queries)
+        n_entities, n_edges = len(self.graph.entities), len(self.edges.fact)
+        arrays = np.zeros((self.max_length, n_entities)), np.zeros(n_entities, np.int64)
+        space = kernels.SearchWorkspace(*arrays, np.empty(n_edges, np.int64))
         return find_rules(
             self.edges, self._inverse, self._interval_classes(table), table,
             *_describe_forms(forms), len(self.encoding.forms), self.encoding.symbols.count,
@@ -339,16 +336,14 @@ class Walker:
         order = np.lexsort((queries.end, queries.start, relation, queries.subject))
         shared = np.column_stack([queries.subject[order], relation[order]])
         begin = np.flatnonzero((np.diff(shared, axis=0, prepend=-1) != 0).any(axis=1))
-        subjects = shared[begin, 0]
-        offsets = np.append(begin, len(order)).astype(np.int64)
-        columns = ("directed_relation", "fact", "start", "end", "answer")
-        ordered = (getattr(queries, name)[order] for name in columns)
-        table = kernels.QueriesBySubject(subjects.astype(np.int32), offsets, *ordered)
+        table = _grouped(shared[begin, 0].astype(np.int32), begin, queries[order])
+        # Zeros on pages that are not used cost nothing.
+        sizes = max(_MIN_SLOTS, 2 * self._n_codes), len(self.graph.entities), len(self.graph)
+        space = kernels.Workspace(*(np.zeros(size, np.int32) for size in sizes))
         records, weights = walk(
             self.edges, self._interval_classes(table), trie, table, index,
             *_describe_forms(self.encoding.forms), self.encoding.symbols.count, self.max_length,
-            self.distinct, self.limit, self.seed, purpose, _reorder_marks(marks, order),
-            kernels.Workspace.of(self._n_codes, len(self.graph.entities), len(self.graph)),
+            self.distinct, self.limit, self.seed, purpose, _reorder_marks(marks, order), space,
         )  # fmt: skip
         by_query = np.empty_like(weights)
         by_query[order] = weights
@@ -357,6 +352,12 @@ class Walker:
             records = edge_tables.sum_records(records, _N_KEYS[purpose])
             by_query = by_query[np.searchsorted(query_of, np.arange(n_queries))]
         return records, by_query
+
+
+def _grouped(entity: Ids, begin: Ints, queries: QueryTable) -> kernels.GroupedQueries:
+    offsets = np.append(begin, len(queries)).astype(np.int64)
+    columns = ("subject", "directed_relation", "fact", "start", "end")
+    return kernels.GroupedQueries(entity, offsets, *(getattr(queries, name) for name in columns))
 
 
 def _describe_forms(forms: Sequence[TemporalForm]) -> tuple[Ids, Ids]:

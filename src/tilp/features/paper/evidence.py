@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -166,6 +166,8 @@ class EvidenceTracer:
         self._relation, self._fact = index.relation[edge], index.fact[edge]
         self._start = start[self._fact]
         self._walked: Mask = walked[query.directed_relation[0]][self._relation]
+        self._from_subject = self._distances(self._subject, self._source, self._target)
+        self._to_candidate = self._distances(candidate, self._target, self._source)
 
     def __call__(self, kind: int, relation: int, difference: int | None) -> Steps:
         """Return the fact of a piece of evidence; for walks, the shortest walk that uses it."""
@@ -195,14 +197,6 @@ class EvidenceTracer:
 
     def _step(self, edge: int) -> tuple[int, bool]:
         return int(self._fact[edge]), bool(self._relation[edge] >= self._n_relations)
-
-    @cached_property
-    def _from_subject(self) -> Indices:
-        return self._distances(self._subject, self._source, self._target)
-
-    @cached_property
-    def _to_candidate(self) -> Indices:
-        return self._distances(self._candidate, self._target, self._source)
 
     def _distances(self, entity: int, near: Ids, far: Ids) -> Indices:
         """Return how many walked edges each entity is away from one entity."""

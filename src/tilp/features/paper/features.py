@@ -212,13 +212,6 @@ class PaperFeatures:
         """Return the features with another graph of the same relations as evidence."""
         return replace(self, graph=graph)
 
-    def remap(self, relations: Indices) -> tuple[PaperFeatures, Indices]:
-        """Return the features for other relation ids, and the old index of each new pair."""
-        distributions, pairs = self.distributions.remap(relations)
-        known = relations >= 0
-        walked = self.walked[np.ix_(relations, relations)] & known[:, None] & known
-        return replace(self, walked=walked, distributions=distributions), pairs
-
     def table(self) -> pl.DataFrame:
         """Return every fitted distribution, with its parameters and labels."""
         return self.distributions.table(self.graph.relations)
@@ -271,7 +264,10 @@ class FittedPaper:
     def remap(self, relations: Indices, rules: Indices) -> FittedPaper:
         """Return the same for other relation ids, as `LogLinearWeights.remap`."""
         del rules
-        features, pairs = self.features.remap(relations)
+        distributions, pairs = self.features.distributions.remap(relations)
+        known = relations >= 0
+        walked = self.features.walked[np.ix_(relations, relations)] & known[:, None] & known
+        features = replace(self.features, walked=walked, distributions=distributions)
         return FittedPaper(features, self.weights.remap(relations, pairs))
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
