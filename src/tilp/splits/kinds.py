@@ -197,13 +197,9 @@ def balanced(graph: TemporalGraph, *, queries: int | None = None, seed: int = 0)
 
 
 def biased(
-    graph: TemporalGraph,
-    relation: str,
-    *,
-    removed: float = 0.5,
-    seed: int = 0,
+    graph: TemporalGraph, relation: str, *, removed: float = 0.5, seed: int = 0,
     walked: WalkGraph | str = WalkGraph.REDUCED,
-) -> TemporalGraph:
+) -> TemporalGraph:  # fmt: skip
     """Return the graph without a share of one relation's training facts; valid and test stay.
 
     Appendix D: 'for a specific relation, we randomly reduce 50 % of the edges in the training
@@ -272,13 +268,10 @@ class TimeShift:
 
 
 def time_shift(
-    graph: TemporalGraph,
-    *,
-    valid_from: str | int | None = None,
-    test_from: str | int | None = None,
-    latest: str | int | None = None,
+    graph: TemporalGraph, *, valid_from: str | int | None = None,
+    test_from: str | int | None = None, latest: str | int | None = None,
     ends: LateEnds | str = LateEnds.MASK,
-) -> TimeShift:
+) -> TimeShift:  # fmt: skip
     """Split all facts by their start: train, then valid, then test.
 
     Appendix D: 'we put the edges missing start time into training set, and correct the edges with
