@@ -24,12 +24,15 @@ from tilp.scoring import Scores
 from tilp.types import Unit
 
 MAX_COUNTS = (1, 2, 3, 5, 10, 20)  # of each class but the last, which holds all larger counts
+MAX_SHARED = tuple(np.geomspace(0.15, 4.0, 6).tolist())  # likewise of the strength of partners
+MAX_SIMILAR = tuple(np.geomspace(0.05, 8.0, 6).tolist())  # likewise of similar entities' answers
 _PROGRESS_STEPS = 20
+_LOOKUP = 4096  # gaps whose class is looked up
 
 
 def make_evidence(edges: TimedEdges) -> Evidence:
     """Return edges in the orders that features are computed from."""
-    return Evidence(edges.by_pair, edges.by_answer, edges.by_time)
+    return Evidence(edges.by_pair, edges.by_answer, edges.by_time, edges.by_entity_relation)
 
 
 def make_table(rules: Ints, n_directed: int, gaps: Ints) -> WeightTable:
@@ -37,20 +40,29 @@ def make_table(rules: Ints, n_directed: int, gaps: Ints) -> WeightTable:
     head, body = np.divmod(rules, n_directed)
     n_rules = len(rules) + n_directed  # rules not listed share one more for each head
     recencies, counts = len(gaps) + 1, len(MAX_COUNTS) + 1
+    shared, similar = len(MAX_SHARED) + 1, len(MAX_SIMILAR) + 1
     sizes = {
         "body_recency": 2 * recencies,
         "body_count": 2 * counts,
         "rule_level": n_rules,
         "rule_recency": n_rules * recencies,
-        "pair_recency": recencies,
         "pair_count": counts,
+        "pair_history": recencies * counts,
+        "pair_latest": recencies * (recencies + 1),
         "answer_recency": 2 * recencies,
         "answer_count": 2 * counts,
         "entity_recency": 2 * recencies,
+        "met_shared": shared,
+        "met_similar": similar,
+        "unmet": (shared + 1) * (similar + 1) * (counts + 1),
+        "shared_rank": counts,
+        "similar_rank": counts,
     }
     offsets = np.append(0, np.cumsum([sizes[name] for name in WeightBlocks._fields[:-1]]))
     rule_offsets, blocks = np.searchsorted(head, np.arange(n_directed + 1)), offsets.tolist()
-    return WeightTable(rule_offsets, body, gaps, np.array(MAX_COUNTS), WeightBlocks(*blocks))
+    lookup = np.searchsorted(gaps, np.arange(min(_LOOKUP, gaps.max(initial=0) + 1)))
+    classes = gaps, lookup, *map(np.array, (MAX_COUNTS, MAX_SHARED, MAX_SIMILAR))
+    return WeightTable(rule_offsets, body, *classes, WeightBlocks(*blocks))
 
 
 def learning_rates(table: WeightTable, rate: float, own_rate: float) -> Floats:
@@ -205,7 +217,7 @@ class ForecastModel:
         """Amount that the body of each rule adds, by recency class."""
         n, classes, blocks = len(self.table.body), len(self.table.gaps) + 1, self.table.blocks
         shared = self.weights[blocks.body_recency : blocks.body_count].reshape(2, classes)
-        own = self.weights[blocks.rule_recency : blocks.pair_recency].reshape(-1, classes)
+        own = self.weights[blocks.rule_recency : blocks.pair_count].reshape(-1, classes)
         level = self.weights[blocks.rule_level : blocks.rule_recency]
         same_relation = (self.table.body == self._heads).astype(np.int64)
         return np.asarray(level[:n, None] + own[:n] + shared[same_relation])
