@@ -38,10 +38,10 @@ class WeightBlocks(NamedTuple):
     Features have weights by class of recency, of counts or of strength. `body_*`: bodies of another
     relation, then of the query's own; `rule_*`: a level of each rule, and by recency; `pair_*`: any
     relation between subject and candidate: how many, the recency by the number of facts, and by
-    the recency of the query's own relation; `answer_*` and `entity_recency`: candidates that the
-    subject never met, then those that it met; `met_*`: shared partners and answers of similar
-    entities, of candidates that it met; `unmet`: the two and the count of answers together, of
-    those that it never met; `*_rank`: rank of these by each of the two.
+    the recency of the query's own relation; `answer_recency` and `entity_recency`: candidates that
+    the subject never met, then those that it met; `answer_count`, `met_shared` and `met_similar`:
+    answers, shared partners and answers of similar entities, of candidates that it met; `unmet`:
+    the three together, of those that it never met; `*_rank`: rank of these by each of the two.
     """
 
     body_recency: int
@@ -99,6 +99,11 @@ class QueryFeatures(NamedTuple):
     weight: Array  # index of the weight of each feature
     partner: Array  # of each entity; the query it is a partner of the subject in
     through: Array  # of each entity; the partner it was last reached through
+    entity_time: Array  # of each entity; its recency holds at this time of a query
+    entity_recency: Array
+    answer_time: Array  # of each run of answers, likewise; recency -1: not yet
+    answer_recency: Array
+    answer_count: Array
     shared: Strengths
     similar: Strengths
 
@@ -114,6 +119,7 @@ def _make_features(evidence: Evidence, table: WeightTable) -> QueryFeatures:
     n_directed = len(table.rule_offsets) - 1
     n_bodies = np.max(np.diff(evidence.pairs.offsets))
     n_answers = np.max(np.diff(evidence.answers.offsets))
+    n_runs = len(evidence.answers.target)
     size = 4 * n_bodies + 9 * n + 2 * n_answers
     return QueryFeatures(
         np.full(n, -1, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int32),
@@ -121,7 +127,10 @@ def _make_features(evidence: Evidence, table: WeightTable) -> QueryFeatures:
         np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64),
         np.full(n_directed, -1, dtype=np.int64), np.empty(size, dtype=np.int32),
         np.empty(size, dtype=np.int64), np.full(n, -1, dtype=np.int64),
-        np.full(n, -1, dtype=np.int64), _make_strengths(n), _make_strengths(n),
+        np.full(n, -1, dtype=np.int64), np.full(n, _NEVER, dtype=np.int64),
+        np.empty(n, dtype=np.int8), np.full(n_runs, _NEVER, dtype=np.int64),
+        np.empty(n_runs, dtype=np.int8), np.empty(n_runs, dtype=np.int8), _make_strengths(n),
+        _make_strengths(n),
     )  # fmt: skip
 
 
@@ -156,9 +165,12 @@ def _gather_features(
     n_recencies, n_counts = len(table.gaps) + 1, len(table.counts) + 1
     for index in range(n):
         entity = features.candidate[index]
-        low = entities.offsets[entity]
-        high = lower_bound(entities.time, low, entities.offsets[entity + 1], time)
-        recency = _recency(table, time - entities.time[high - 1])
+        if features.entity_time[entity] != time:  # most queries have the time of the one before
+            low = entities.offsets[entity]
+            high = lower_bound(entities.time, low, entities.offsets[entity + 1], time)
+            features.entity_time[entity] = time
+            features.entity_recency[entity] = _recency(table, time - entities.time[high - 1])
+        recency = features.entity_recency[entity]
         met = n_recencies if index < n_met else 0
         size = _add_feature(features, size, index, blocks.entity_recency + met + recency)
         if index >= n_met:
@@ -361,27 +373,31 @@ def _gather_answers(
     time: int, stamp: int, n_met: int, size: int,
 ) -> tuple[int, int]:  # fmt: skip
     """Gather the candidates that answered the relation before, for any subject."""
-    n_recencies, n_counts = len(table.gaps) + 1, len(table.counts) + 1
+    n_recencies = len(table.gaps) + 1
     blocks = table.blocks
     n = n_met
     for run in range(answers.offsets[relation], answers.offsets[relation + 1]):
-        low = answers.run_offsets[run]
-        if answers.time[low] >= time:
+        if features.answer_time[run] != time:
+            low = answers.run_offsets[run]
+            high = lower_bound(answers.time, low, answers.run_offsets[run + 1], time)
+            recency = _recency(table, time - answers.time[high - 1]) if high > low else -1
+            features.answer_time[run], features.answer_recency[run] = time, recency
+            features.answer_count[run] = _class_of(table.counts, high - low)
+        recency, count = features.answer_recency[run], features.answer_count[run]
+        if recency < 0:
             continue
         entity = answers.target[run]
-        high = lower_bound(answers.time, low, answers.run_offsets[run + 1], time)
         if features.stamp[entity] != stamp:
             if entity == subject:
                 continue
             n = _add_candidate(features, n, entity, stamp)
         index = features.index_of[entity]
-        recency = _recency(table, time - answers.time[high - 1])
-        count = _class_of(table.counts, high - low)
         features.answer_class[index] = count + 1
         met = 1 if index < n_met else 0
         first = blocks.answer_recency + met * n_recencies
         size = _add_feature(features, size, index, first + recency)
-        size = _add_feature(features, size, index, blocks.answer_count + met * n_counts + count)
+        if met:
+            size = _add_feature(features, size, index, blocks.answer_count + count)
     return n, size
 
 

@@ -171,7 +171,9 @@ class Explainer:
         for part in parts:
             rule = None if part.rule is None else self._rules[part.rule]
             text = words.of_member(part.text, rule)
-            members.append(Member(part.kind, part.score, text, part.walks, rule))
+            picture = part.draw() if part.draw is not None else ""
+            note = words.of_member(part.note, None)
+            members.append(Member(part.kind, part.score, text, part.walks, rule, note, picture))
         return tuple(members), tuple(map(self._grounding, list(paths)[:n]))
 
     def _grounding(self, path: FactPath) -> Grounding:

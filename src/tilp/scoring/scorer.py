@@ -76,6 +76,8 @@ class Contribution:
     walks: int = 0
     rule: Rule | None = None
     find_facts: Callable[[int], Sequence[FactPath]] | None = None  # returns up to n of them
+    note: str = ""  # sentence about cases like this; by default the rule's counts
+    draw: Callable[[], str] | None = None  # returns a picture of what was learned, as SVG
 
 
 def only_path(path: FactPath) -> Callable[[int], Sequence[FactPath]]:

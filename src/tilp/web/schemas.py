@@ -336,6 +336,7 @@ class MemberOut(BaseModel):
     rule: dict[str, Any] | None = Field(
         description="Its formula, `text`, and statistics as in `/rules`."
     )
+    picture: str | None = Field(None, description="How soon the rule's head follows, as SVG.")
 
 
 class ReasonOut(BaseModel):
