@@ -10,6 +10,8 @@ is every fact dated before the query, of valid and test too; the filter is that 
   own      rules weighed by recency and count (ForecastRules): figures on valid and test, several
            seeds; seconds of fitting and ranking test, and how they compare with timestamp rules
            that are fitted and plainly applied in the same run; one rule's curve;
+  older    CPU seconds of fitting and ranking test, here and at an older commit of this repository,
+           in turn;
   choices  the same on valid alone, for other choices than the defaults, one at a time;
   lengths  the same figures as the first, by the lengths of rules;
   completion  WIKIDATA12k and YAGO11k, original dates, evidence train: looking back only, and
@@ -19,16 +21,21 @@ Seconds are of the processor, after the loops are compiled.
 """
 
 import argparse
+import os
+import subprocess
+import sys
+import tempfile
 import time
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 from published import load
 
 import tilp
 from tilp.evaluation import Evaluation, evaluate
-from tilp.forecasting import ForecastRules, TimestampRules, TimestampScorer
+from tilp.forecasting import ForecastSettings, TimestampRules, TimestampScorer
 from tilp.graph import SPLITS, QueryTable
 from tilp.scoring import Scores
 
@@ -96,11 +103,11 @@ def part_plain(_: int) -> None:
 def part_own(seeds: int) -> None:
     graph = load("ICEWS14")
     compile_loops(graph)
-    ranked(ForecastRules(warm=0.99).fit(graph).scorer(graph, SPLITS), graph, "valid")
+    ranked(ForecastSettings(warm=0.99).fit(graph).scorer(graph, SPLITS), graph, "valid")
     own = []
     for seed in range(seeds):
         began = time.process_time()
-        model = ForecastRules(seed=seed).fit(graph)
+        model = ForecastSettings(seed=seed).fit(graph)
         fitted = time.process_time()
         scorer = model.scorer(graph, SPLITS)
         found = {"test": ranked(scorer, graph)}
@@ -122,12 +129,50 @@ def part_own(seeds: int) -> None:
           f"own take {max(own) / plain:.2f} of that at most")  # fmt: skip
 
 
+OLDER = "324b996"
+_TIMED = """
+import sys, time
+sys.path.insert(0, {benchmarks!r})
+from published import load
+from tilp.evaluation import evaluate
+from tilp.graph import SPLITS
+from {module} import {name} as Rules
+graph = load("ICEWS14")
+rank = lambda rules, split: evaluate(
+    rules.fit(graph).scorer(graph, SPLITS), graph, split, protocols=["exact"])
+rank(Rules(warm=0.99), "valid")
+began = time.process_time()
+ranks = rank(Rules(), "test").ranks["rank_exact_average"].to_numpy()
+print(time.process_time() - began, (1 / ranks).mean())
+"""
+
+
+def part_older(seeds: int) -> None:
+    root = Path(__file__).resolve().parent.parent
+    with tempfile.TemporaryDirectory() as folder:
+        tree = ["git", "-C", str(root), "archive", OLDER, "src"]
+        archive = subprocess.run(tree, check=True, capture_output=True).stdout
+        subprocess.run(["tar", "-x", "-C", folder], input=archive, check=True)
+        names = {
+            OLDER: (Path(folder) / "src", "tilp.timestamps.forecasting", "ForecastRules"),
+            "here": (root / "src", "tilp.forecasting", "ForecastSettings"),
+        }
+        for _, (version, (source, module, name)) in product(range(seeds), names.items()):
+            code = _TIMED.format(benchmarks=str(root / "benchmarks"), module=module, name=name)
+            found = subprocess.run(
+                [sys.executable, "-c", code], check=True, capture_output=True, text=True,
+                env={**os.environ, "PYTHONPATH": str(source)},
+            )  # fmt: skip
+            seconds, mrr = map(float, found.stdout.split())
+            print(f"(older) {version}: {seconds:.1f} CPU seconds, test MRR {mrr:.4f}", flush=True)
+
+
 def part_choices(_: int) -> None:
     graph = load("ICEWS14")
     others = {"classes": (6, 20), "warm": (0.0, 0.3), "rate": (0.025, 0.1), "own_rate": (0.0, 0.05)}
     changes = [{}, *({name: value} for name, values in others.items() for value in values)]
     for change in changes:
-        scorer = ForecastRules(**change).fit(graph).scorer(graph, SPLITS)
+        scorer = ForecastSettings(**change).fit(graph).scorer(graph, SPLITS)
         rank = ranked(scorer, graph, "valid").ranks["rank_exact_average"].to_numpy()
         print(f"(choices) {change or 'defaults'}: valid, average ties: {figures(rank)}", flush=True)
 
@@ -161,13 +206,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--parts", default="figures,plain,own,choices,lengths,completion")
+    parser.add_argument("--parts", default="figures,plain,own,older,choices,lengths,completion")
     parser.add_argument("--seeds", type=int, default=1)
     arguments = parser.parse_args()
     parts = {
         "figures": part_figures,
         "plain": part_plain,
         "own": part_own,
+        "older": part_older,
         "choices": part_choices,
         "lengths": part_lengths,
         "completion": part_completion,

@@ -112,15 +112,14 @@ class Curve:
         """Say how often the head followed a body that last held this long before."""
         index = self.class_of(gap)
         total, share = self.body_support[index], self.confidence[index]
-        ago = f"The last was {format_length(gap, self.unit)} ago"
+        lengths = [format_length(limit, self.unit) for limit in self.max_gap]
+        when = f"within {lengths[index]} of" if index < len(lengths) else "long after"
+        if 0 < index == len(lengths):
+            when = f"more than {lengths[-1]} after"
         if not total:
-            return f"{ago}; no training case was like this."
-        within = [*(f"within {format_length(g, self.unit)}" for g in self.max_gap), ""][index]
-        later = f"after more than {format_length(self.max_gap[-1], self.unit)}" if index else ""
-        return (
-            f"{ago}; {within or later or 'at any time'} of such a fact this was the answer in "
-            f"{100 * share:.0f} % of {total:,} cases."
-        )
+            return "No training case was like this."
+        share_text = f"{100 * share:.0f} % of {total:,} cases {when} such a fact"
+        return f"This was the answer in {share_text}."
 
     def draw(self, gap: int | None = None) -> str:
         """Draw the confidence by recency class as bars, as SVG; the class of a gap stands out."""

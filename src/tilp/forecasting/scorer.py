@@ -19,7 +19,7 @@ from tilp.rules import Atom, Constraint, Rule
 from tilp.scoring import Scores
 from tilp.scoring import scorer as scoring
 from tilp.scoring.scorer import NOT_SCORED, Contribution, FactPath, ReasonKind
-from tilp.time import format_length
+from tilp.time import UNKNOWN, format_length
 
 if TYPE_CHECKING:
     from tilp.forecasting.recency import ForecastModel
@@ -85,6 +85,16 @@ class ForecastScorer:
         default = lowest - np.log(max(len(self.graph.entities), 2))  # all together weigh no more
         return Scores(*found, default=default, temperature=1.0).take(inverse.ravel())
 
+    def resolve_dates(self, queries: QueryTable) -> QueryTable:
+        """Return queries as they are asked: one without dates is about `now`."""
+        start, end = queries.given_dates()
+        undated = (start == UNKNOWN) & (end == UNKNOWN)
+        if not undated.any():
+            return queries
+        start, end = (np.where(undated, self.now, time) for time in (start, end))
+        columns = queries.subject, queries.directed_relation, start, end
+        return QueryTable.from_columns(*columns, queries.fact, queries.answer)
+
     def times(self, queries: QueryTable) -> Ints:
         """Return the time that each query is asked at."""
         time = event_times(*queries.given_dates())
@@ -112,7 +122,10 @@ class ForecastScorer:
         applied: object = None,
     ) -> dict[str, Floats]:
         """Return the scores of the given candidates: all by rules."""
-        return {"rules": self.score(queries, applied).of_candidates(offsets, candidate)}
+        scores = self.score(queries, applied)
+        order = np.lexsort((scores.candidate, scores.query))
+        scores = replace(scores, candidate=scores.candidate[order], score=scores.score[order])
+        return {"rules": scores.of_candidates(offsets, candidate)}
 
     def attribute_scores(
         self, query: QueryTable, candidates: Sequence[int], applied: object

@@ -61,6 +61,8 @@ class ForecastRules(TILP):
         diedIn(E1,E2,I2) ← livesIn(E1,E2,I1) ∧ earlier_than(I1,I2)
     """
 
+    forecasts = True
+
     def __init__(
         self,
         classes: int = 12,
@@ -166,6 +168,11 @@ class ForecastRules(TILP):
         return self._forecaster
 
     @property
+    def evidence_note(self) -> str:
+        """Which facts answers rest on, in words."""
+        return f"the facts before the query's time, of all splits; without a date, at {self.now}"
+
+    @property
     def now(self) -> str:
         """The first instant after all facts, which queries without a date are asked at."""
         return format_time(self.scorer().now, self.graph.unit)
@@ -183,7 +190,9 @@ class ForecastRules(TILP):
                 `name^-1` (default None: for all).
         """
         rules: RuleSet = self._need_fit().rules
-        return rules if relation is None else rules.filter(relation=self._directed_label(relation))
+        if relation is not None:
+            rules = rules.filter(relation=self._directed_label(relation))
+        return rules.sort()
 
     def curve(self, rule: Rule) -> Curve:  # type: ignore[override]
         """Return the confidence and weight of a rule by the time since its body last held."""

@@ -127,6 +127,7 @@ class TILP(Params):
         'Dedbridge'
     """
 
+    forecasts = False
     _UNSHOWN = ("n_jobs", "memory", "backend", "address")
     threads = RenamedAttribute("n_jobs")
     learned = RenamedAttribute("feature_weights")
@@ -498,6 +499,11 @@ class TILP(Params):
         """
         return self.graph if graph is None else graph
 
+    @property
+    def evidence_note(self) -> str:
+        """Which facts answers rest on, in words."""
+        return "the facts of train, those after the query's time too"
+
     def _explainer(self, graph: TemporalGraph | None) -> Explainer:
         evidence = self.evidence(graph)
         return Explainer(self.scorer(graph), self._need_fit().rules, evidence, self.phrasings)
@@ -643,7 +649,9 @@ class TILP(Params):
             graph: Look in another graph (default None: in the model's).
         """
         evidence = self.evidence(graph)
-        rows, _ = known_facts(evidence, query_table(evidence, read_queries([query])), 0)
+        table = query_table(evidence, read_queries([query]))
+        table = self.scorer(graph).rule_scorer.resolve_dates(table)
+        rows, _ = known_facts(evidence, table, 0)
         return KnownFacts(evidence, rows[~np.isin(rows, list(without))])
 
     def _predictor(

@@ -237,6 +237,10 @@ class RuleScorer:
         """Return the queries with their missing dates imputed."""
         return self._missing_dates.fill_queries(queries)
 
+    def resolve_dates(self, queries: QueryTable) -> QueryTable:
+        """Return queries as they are asked: a query without dates is about all of time."""
+        return queries
+
     def apply_rules(self, queries: QueryTable) -> AppliedRules:
         """Return everything that scores are computed from, apart from the weights."""
         queries = self.fill_dates(queries)

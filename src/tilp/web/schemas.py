@@ -182,6 +182,8 @@ class ModelSummary(BaseModel):
     name: str
     version: str = Field(description="Version of tilp.")
     unit: str = Field(description="Unit of time: year, month, day or integer.")
+    task: str = Field(description="`complete` missing facts, or `forecast` what comes next.")
+    evidence: str = Field(description="Which facts answers rest on.")
     features: str
     max_length: int = Field(description="Greatest length of rules.")
     entities: int
